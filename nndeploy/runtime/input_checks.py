@@ -37,6 +37,8 @@ Check: TypeAlias = Callable[[Value, Sizes], Value]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
+_OBJECT = np.dtype(object)
+
 
 class InputChecks:
     """The checks of all inputs of a program."""
@@ -52,7 +54,7 @@ class InputChecks:
             for item in inputs
         ]
         self._has_only_tensors = all(isinstance(check, _TensorCheck) for _, check in self._checks)
-        self._passed: tuple[tuple[str, Any, tuple[int, ...], _StringCheck | None], ...] = ()
+        self._passed: tuple[tuple[str, Any, tuple[int, ...], _StringCheck | None], ...] | None = None
 
     def __call__(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the checked values of one call, in a dict of its own.
@@ -62,12 +64,25 @@ class InputChecks:
         Raises:
             InputError: a name is unknown or missing, or a value does not fit; nothing was computed.
         """
-        if self._passed and len(inputs) == len(self._passed) and (found := self._like_before(inputs)):
+        passed = self._passed
+        if passed is None or len(inputs) != len(passed):
+            return self._checked(inputs)
+        found: dict[str, Value] = {}
+        for name, dtype, shape, text in passed:
+            value = inputs.get(name)
+            if type(value) is not np.ndarray or value.shape != shape:
+                break
+            if text is not None:  # looked at each time: an array of objects may hold anything
+                found[name] = text.as_text(value)
+                continue
+            flags = value.flags  # the first question is all three of the second, of an array that may be written
+            is_plain = flags.carray or (flags.aligned and (flags.c_contiguous or name in self._strided))
+            if value.dtype is not dtype or not is_plain:
+                break
+            found[name] = value
+        else:
             return found
-        checked = self._checked(inputs)
-        if self._has_only_tensors:
-            self._remember(inputs, checked)
-        return checked
+        return self._checked(inputs)
 
     def _remember(self, inputs: Mapping[str, Value], checked: Mapping[str, Value]) -> None:
         """Keeps the types and shapes of a call whose numbers came as sessions take them."""
@@ -78,26 +93,6 @@ class InputChecks:
                 return
             passed.append((name, checked[name].dtype, checked[name].shape, text))
         self._passed = tuple(passed)
-
-    def _like_before(self, inputs: Mapping[str, Value]) -> dict[str, Value] | None:
-        """Returns the values where all are arrays of the types and shapes that passed before, else None.
-
-        Texts are looked at each time: an array of objects may hold anything.
-        """
-        found: dict[str, Value] = {}
-        for name, dtype, shape, text in self._passed:
-            value = inputs.get(name)
-            if type(value) is not np.ndarray or value.shape != shape:
-                return None
-            if text is not None:
-                found[name] = text.as_text(value)
-                continue
-            flags = value.flags  # the first question is all three of the second, of an array that may be written
-            is_plain = flags.carray or (flags.aligned and (flags.c_contiguous or name in self._strided))
-            if value.dtype is not dtype or not is_plain:
-                return None
-            found[name] = value
-        return found
 
     def _checked(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         sizes: Sizes = {}
@@ -110,6 +105,8 @@ class InputChecks:
             checked[name] = check(value, sizes)
         if len(inputs) > len(checked):
             self._refuse_unknown(inputs)
+        if self._has_only_tensors:
+            self._remember(inputs, checked)
         return checked
 
     def _absent(self, name: str, inputs: Mapping[str, Value]) -> Value:
@@ -222,9 +219,14 @@ class _StringCheck(_TensorCheck):
             InputError: it holds something else.
         """
         kind = array.dtype.kind
+        if kind == "O" and _is_plain_memory(array):
+            return self._with_text(array)
         if kind not in "OSUT":
             self._refuse_dtype(array)
-        objects = array if kind == "O" and _is_plain_memory(array) else array.astype(object, order="C")
+        try:
+            objects = array.astype(_OBJECT, "C")
+        except (SystemError, ValueError) as err:  # memory that was read as text may hold any number
+            raise InputError(f"{self._label} holds numbers that are no characters of Unicode") from err
         return objects if kind == "U" else self._with_text(objects)
 
     def _as_array(self, value: Value) -> _Array:

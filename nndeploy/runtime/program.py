@@ -54,7 +54,7 @@ class Program:
         self.choices: tuple[Choice, ...] = opened.choices
         self._bundle = bundle
         self._opened = opened
-        self._checks = InputChecks(manifest.inputs, manifest.ranges, _strided_inputs(chain, opened))
+        self._checked = InputChecks(manifest.inputs, manifest.ranges, _strided_inputs(chain, opened)).__call__
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
         steps = _steps(chain, opened)
@@ -62,11 +62,12 @@ class Program:
         self.points: Sequence[ProgramPoint] = ()
         if pacing is not None:
             self.pacer, steps, self.points = paced(
-                steps, chain.submodels, opened, pacing, self._checks(sample_of(bundle))
+                steps, chain.submodels, opened, pacing, self._checked(sample_of(bundle))
             )
         self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
         has_only_produced = not manifest.aliases and not self._constants
-        only_produced = self._made if opened.gpu_streams else self._chain.run
+        self._run_chain = self._chain.run
+        only_produced = self._made if opened.gpu_streams else self._run_chain
         self._unpaced = only_produced if has_only_produced else self._with_others
         self._results = self._unpaced if self.pacer is None else self._paced
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
@@ -111,7 +112,7 @@ class Program:
             BundleError: a submodel is not what the manifest says.
             UsageError: the program is closed.
         """
-        values = self._checks(inputs)
+        values = self._checked(inputs)
         self._running.append(None)  # who closes the program sees either the call, or the call sees that it is closed
         try:
             if self._is_closed:
@@ -155,7 +156,7 @@ class Program:
 
     def _made(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns the outputs that submodels produce, on the host."""
-        made = self._chain.run(values)
+        made = self._run_chain(values)
         return made if self._opened.gpu_streams is None else self._opened.gpu_streams.on_host(made)
 
     def _with_others(self, values: dict[str, Value]) -> dict[str, Value]:

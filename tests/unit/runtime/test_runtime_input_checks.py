@@ -203,6 +203,24 @@ def test_other_things_are_no_strings(value) -> None:
         checks(NamedType("x", TensorType("string", (2,))))({"x": value})
 
 
+def test_numbers_that_are_no_characters_are_no_strings() -> None:
+    text = checks(NamedType("x", TensorType("string", (None,))))
+    wrong = np.array([0x110000], np.uint32).view("<U1")
+    for _ in "ab":  # the second time it is compared with a call that passed
+        with pytest.raises(InputError, match="input 'x' holds numbers that are no characters"):
+            text({"x": wrong})
+        assert text({"x": np.array(["a"])})["x"].tolist() == ["a"]
+
+
+def test_nothing_is_missing_after_calls_that_passed() -> None:
+    both = checks(X, NamedType("y", TensorType("float32", (1,))))
+    for _ in "ab":
+        for wrong in ({}, {"image": f32(1, 3)}, {"image": f32(1, 3), "z": f32(1)}):
+            with pytest.raises(InputError, match=r"is missing|no input is called"):
+                both(wrong)
+        both({"image": f32(1, 3), "y": f32(1)})
+
+
 def test_text_is_looked_at_in_every_call() -> None:
     checks = InputChecks(
         [NamedType("text", TensorType("string", (None,))), NamedType("x", TensorType("float32", (1,)))], {}
