@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory as kernels need it: where an array lies, bytes that begin at a cache line, and outputs that are used again."""
 
-import contextlib
 import ctypes
 import math
-import mmap
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from nndeploy.files.huge_pages import HUGE_PAGES_FROM, memory_to_fill
 
 ByteArray: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -17,13 +17,6 @@ ALIGNMENT = 64
 """A cache line, and the largest vector."""
 KEPT_OUTPUTS = 4
 """Memories of each output that are kept for later calls."""
-_PAGES_AT_ONCE_FROM = 1 << 20
-_HUGE_PAGES_FROM = 4 << 20
-_MADV_POPULATE_WRITE = 23
-"""Linux 5.14: all pages in one call, which takes a third of the time of a fault for each.
-
-Measured 2026-11-23, a virtual machine of an Intel Xeon of 2023, 3.6 MB: 0.6 ms instead of 1.8 ms of the first run.
-"""
 _REFERENCES_OF_FREE = 4
 """References to bytes that nobody else holds: the list, the array in them, the loop's variable, the argument."""
 
@@ -102,17 +95,8 @@ def aligned_copy(data: ByteArray) -> ByteArray:
 
 def aligned_zeros(num_bytes: int) -> ByteArray:
     """Returns zeros that begin at a cache line; where they are many, their memory is there before they are written."""
-    if num_bytes >= _PAGES_AT_ONCE_FROM:
-        return _pages(num_bytes)[:num_bytes]
+    if num_bytes >= HUGE_PAGES_FROM:
+        return memory_to_fill(num_bytes, at_once=True)
     whole = np.zeros(num_bytes + ALIGNMENT, np.uint8)
     start = -address_of(whole) % ALIGNMENT
     return whole[start:][:num_bytes]  # in two steps: an empty slice would begin where the whole does
-
-
-def _pages(num_bytes: int) -> ByteArray:
-    memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):  # a kernel without them
-        if num_bytes >= _HUGE_PAGES_FROM:
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        memory.madvise(_MADV_POPULATE_WRITE)
-    return np.frombuffer(memory, np.uint8)

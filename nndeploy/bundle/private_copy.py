@@ -22,6 +22,7 @@ from typing import Protocol
 
 from nndeploy.bundle.container import Buffer
 from nndeploy.errors import BundleError, InputOutputError, MissingInputError
+from nndeploy.files.huge_pages import memory_to_fill
 
 PIECE_BYTES = 1 << 20
 _NO_RESERVE = 0x4000
@@ -96,7 +97,7 @@ class PrivateCopy:
         self._descriptor = _opened(path, what)
         try:
             self.size_bytes = _checked_size(self._descriptor, path, what)
-            self.view = memoryview(private_memory(self.size_bytes, path))
+            self.view = _memory_of_file(self.size_bytes, path)
         except BaseException:
             self.close()
             raise
@@ -225,17 +226,29 @@ def _checked_size(descriptor: int, path: Path, what: str) -> int:
     return status.st_size
 
 
-def private_memory(size: int, path: Path) -> mmap.mmap:
-    """Returns zeros, of which each page is taken when it is first written; `path` is what they are for.
+def memory_of_caller(size: int, path: Path) -> memoryview:
+    """Returns zeros that are about to be filled; `path` is what they are for.
 
     Raises:
         InputOutputError: there is not enough memory.
     """
-    try:
+    with _memory_for(size, path):
+        return memory_to_fill(max(1, size)).data[:size]
+
+
+def _memory_of_file(size: int, path: Path) -> memoryview:
+    """Returns zeros, of which each page is taken when it is first written."""
+    with _memory_for(size, path):
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-    except (OSError, ValueError, OverflowError) as err:
-        raise InputOutputError(f"there is no memory for {size} bytes: {err}", where=str(path)) from err
     if size >= _HUGE_PAGES_FROM:
         with contextlib.suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)
-    return memory
+    return memoryview(memory)
+
+
+@contextlib.contextmanager
+def _memory_for(size: int, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, OverflowError, MemoryError) as err:
+        raise InputOutputError(f"there is no memory for {size} bytes: {err}", where=str(path)) from err

@@ -25,7 +25,7 @@ from nndeploy.bundle.manifest import Compressed, Manifest, Member
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, UNLISTED, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, MAX_MANIFEST_BYTES, decode_manifest
 from nndeploy.bundle.member_checks import check_crc, check_hash, check_lists_agree, data_of
-from nndeploy.bundle.private_copy import ByteSource, GivenBytes, PrivateCopy, private_memory
+from nndeploy.bundle.private_copy import ByteSource, GivenBytes, PrivateCopy, memory_of_caller
 from nndeploy.bundle.values import decode_values
 from nndeploy.errors import BundleError, UsageError, did_you_mean
 from nndeploy.files.strict_json import parse_json
@@ -99,7 +99,7 @@ class Bundle:
         if compressed is not None:
             return self._expanded(name, self.stored(name), compressed)
         source, entry = self._source_of(name), self._entries[name]
-        target = memoryview(private_memory(max(1, entry.size), self.path))[: entry.size]
+        target = memory_of_caller(entry.size, self.path)
         self._check_hash(name, source.read_hashed(target, entry.offset))
         return target
 
@@ -177,7 +177,7 @@ class Bundle:
 
     def _expanded(self, name: str, stored: memoryview, compressed: Compressed) -> memoryview:
         """Returns the real bytes of a compressed member; of its bases nothing is kept but what is part of it."""
-        source, target = self._open_source(), memoryview(private_memory(compressed.size_bytes, self.path))
+        source, target = self._open_source(), memory_of_caller(compressed.size_bytes, self.path)
         bases = [self._entries[base] for base in compressed.bases]
 
         def read_base(number: int, offset: int, part: memoryview) -> None:
