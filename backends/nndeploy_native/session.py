@@ -14,8 +14,6 @@ from typing import Any, Literal
 import numpy as np
 
 from nndeploy.errors import BuildRefusedError, BundleError, InputError, OtherSizesError, UnavailableError, UsageError
-from nndeploy.files.shared_object import exported_version
-from nndeploy.pacing.item import PACE_VERSION
 from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
 from nndeploy.target.target import WINDOW_BUFFER, host_target
 from nndeploy.values.types import Value
@@ -206,7 +204,6 @@ class NativeSession:
             lambda count: library.nnd_pool_make(model.address, count), library.nnd_pool_free, num_threads
         )
         self._run = library.nnd_run
-        self._has_points = exported_version(library, "nnd_points_version") == PACE_VERSION
         self._pace: Callable[[], int] | None = None
         self._is_open = True
 
@@ -217,7 +214,10 @@ class NativeSession:
         wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
     ) -> list[PacePoint]:
         """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
-        if not self._has_points:
+        from nndeploy.files.shared_object import exported_version
+        from nndeploy.pacing.item import PACE_VERSION
+
+        if exported_version(self._model.library, "nnd_points_version") != PACE_VERSION:
             return []
         self._pace = item
         return [

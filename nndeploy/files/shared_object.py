@@ -9,7 +9,6 @@ another thread may be inside.
 import ctypes
 import hashlib
 import os
-import tempfile
 import threading
 from pathlib import Path
 
@@ -59,6 +58,8 @@ def _loaded_from_memory(data: bytes) -> ctypes.CDLL:
 
 
 def _loaded_from_file(data: bytes) -> ctypes.CDLL:
+    import tempfile  # few systems need it
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernels.so"
         path.write_bytes(data)

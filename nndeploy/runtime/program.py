@@ -14,18 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType
-from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.pacer import Pacer
 from nndeploy.plugin.interface import StridedSession
-from nndeploy.runtime.chain import Chain, ChainStep, Runnable
+from nndeploy.runtime.chain import Chain, ChainStep, Run, Runnable
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import why_no_code
 from nndeploy.runtime.core_pool import PoolStep
@@ -34,10 +31,15 @@ from nndeploy.runtime.gpu_stream import GpuStreamStep
 from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
-from nndeploy.runtime.paced import Pacing, ProgramPoint, learns_durations, paced, pacing_of, sample_of, shapes_of
 from nndeploy.runtime.places import ChainChoice, open_chain
 from nndeploy.runtime.select import UNTRUSTED, Choice, SessionOptions
 from nndeploy.values.types import Value
+
+if TYPE_CHECKING:  # what paces runs is loaded where one is to be paced
+    from nndeploy.bundle.pace_plan_file import PacePlanFile
+    from nndeploy.pacing.goal import PaceGoal
+    from nndeploy.pacing.pacer import Pacer
+    from nndeploy.runtime.paced import Pacing, ProgramPoint
 
 CLOSING_SECONDS = 0.001
 """Who closes a program looks this often whether calls still run."""
@@ -46,7 +48,7 @@ CLOSING_SECONDS = 0.001
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: OpenedChain, pacing: Pacing | None = None) -> None:
+    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: OpenedChain, pacing: "Pacing | None" = None) -> None:
         """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
@@ -61,6 +63,8 @@ class Program:
         self.pacer: Pacer | None = None
         self.points: Sequence[ProgramPoint] = ()
         if pacing is not None:
+            from nndeploy.runtime.paced import paced, sample_of
+
             self.pacer, steps, self.points = paced(
                 steps, chain.submodels, opened, pacing, self._checked(sample_of(bundle))
             )
@@ -69,7 +73,7 @@ class Program:
         self._run_chain = self._chain.run
         only_produced = self._made if opened.gpu_streams else self._run_chain
         self._unpaced = only_produced if has_only_produced else self._with_others
-        self._results = self._unpaced if self.pacer is None else self._paced
+        self._results = self._unpaced if self.pacer is None else self._paced(self.pacer)
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
         self._closing = threading.Lock()
         self._is_closed = False
@@ -167,18 +171,22 @@ class Program:
         found = {**constant, **passed, **made}
         return {name: found[name] for name in self._output_names}
 
-    def _paced(self, values: dict[str, Value]) -> dict[str, Value]:
-        """Returns the outputs of a run that sleeps between its operators."""
-        assert self.pacer is not None
-        with self.pacer.run(shapes_of(values)):
-            return self._unpaced(values)
+    def _paced(self, pacer: "Pacer") -> Run:
+        """Returns the call of a run that sleeps between its operators."""
+        from nndeploy.runtime.paced import shapes_of
+
+        def run(values: dict[str, Value]) -> dict[str, Value]:
+            with pacer.run(shapes_of(values)):
+                return self._unpaced(values)
+
+        return run
 
 
 def load_bundle(
     path: str | os.PathLike[str],
     options: LoadOptions = LoadOptions(),
     *,
-    pace: PaceGoal | PacePlanFile | None = None,
+    pace: "PaceGoal | PacePlanFile | None" = None,
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
@@ -207,13 +215,9 @@ def load_bundle(
         if pace is not None and session_options.why_no_code:
             what = f"the library of delays is code, and is not trusted: {session_options.why_no_code}"
             raise PolicyError(what, hint=UNTRUSTED)
-        pacing = None if pace is None else pacing_of(bundle, pace)
-        if pacing is not None:
-            session_options = replace(session_options, pace_library=pacing.library.path)
-        program = _program(bundle, manifest, session_options, pacing)
-        if pacing is not None:
-            learns_durations(program.run, program.pacer, program.points, bundle, pacing)
-        return program
+        if pace is not None:
+            return _paced_program(bundle, manifest, session_options, pace)
+        return _program(bundle, manifest, session_options)
     except BaseException as err:
         bundle.close()
         if isinstance(err, NndeployError) and str(path) not in err.where:
@@ -221,7 +225,20 @@ def load_bundle(
         raise
 
 
-def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: Pacing | None) -> Program:
+def _paced_program(
+    bundle: Bundle, manifest: Manifest, options: SessionOptions, pace: "PaceGoal | PacePlanFile"
+) -> Program:
+    from nndeploy.runtime.paced import learns_durations, pacing_of
+
+    pacing = pacing_of(bundle, pace)
+    program = _program(bundle, manifest, replace(options, pace_library=pacing.library.path), pacing)
+    learns_durations(program.run, program.pacer, program.points, bundle, pacing)
+    return program
+
+
+def _program(
+    bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: "Pacing | None" = None
+) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
         return open_sessions(bundle, choice, options)
 

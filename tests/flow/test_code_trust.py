@@ -205,13 +205,13 @@ def test_what_this_machine_compiles_with_code_it_signs_and_trusts(here: Path, ca
 
 
 def test_the_library_of_delays_is_not_mapped_before_it_is_trusted(here: Path, monkeypatch, capsys) -> None:
-    from nndeploy.runtime import program
+    from nndeploy.runtime import paced
 
     def never(*_: object) -> None:
         raise AssertionError("it was mapped")
 
     write_paced(here / "m.nnd")
-    monkeypatch.setattr(program, "pacing_of", never)
+    monkeypatch.setattr(paced, "pacing_of", never)
     assert run_command(["run", "m.nnd", "--input", "x.npz", "--pace", "--cpu-limit", "50%"]) == 77
     assert "the library of delays is code" in capsys.readouterr().err
 
