@@ -5,11 +5,9 @@ import dataclasses
 import sys
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import err, may_escape, ms_text, print_line
@@ -30,6 +28,9 @@ from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.loaded import Loaded
 from nndeploy.stream.sources.sources import Source
 from nndeploy.values.types import Value, dtype_name
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PLAIN_SECONDS = 5.0
 """How often a line of progress is printed where standard error is no terminal."""
@@ -58,8 +59,7 @@ class RunView:
         self._looked_ns = time.perf_counter_ns()
         self._busy_ns: dict[str, int] = {}
         self._limit = ""
-        self._console = err()
-        self._bar = None if shows_items or not may_escape(sys.stderr) else _bar(self._console)
+        self._bar = None if shows_items or not may_escape(sys.stderr) else _bar()
         is_endless = source.num_items is None  # who feeds it need not be told that it waits
         self.heartbeat = Heartbeat("" if self._bar is not None or is_endless else "running, no item is done yet")
         if verbose:
@@ -233,10 +233,17 @@ def pace_to_json(pacer: Pacer) -> dict[str, Any]:
     }
 
 
-def _bar(console: Console) -> Progress:
-    return Progress(
-        BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=console
+def _bar() -> "Progress":
+    from rich.progress import (  # which takes 30 ms, and is seen on a terminal alone
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
     )
+
+    shown = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    return Progress(*shown, console=err())
 
 
 def _tell_program(program: Program) -> None:

@@ -182,6 +182,15 @@ def test_the_run_half_loads_numpy_alone() -> None:
     assert set(done.stdout.split()) <= ALLOWED
 
 
+def test_a_program_that_is_not_paced_loads_nothing_that_paces() -> None:
+    code = (
+        "import sys, nndeploy.runtime.program;"
+        "print(*[name for name in sys.modules if name.startswith('nndeploy.pacing') or name == 'tomllib'])"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
 def test_the_package_offers_load_bundle() -> None:
     import nndeploy
 
