@@ -176,11 +176,37 @@ const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
 
 #endif
 
+/* Packs the groups that are whole of bytes that lie side by side; returns how many bytes of a column these are. */
+static nnd_size nnd_int8_pack_words(const uint8_t *from, uint8_t flip, nnd_size k, nnd_size columns,
+                                    nnd_size column_step, nnd_size wide, int8_t *to, int32_t *column_sums) {
+  const nnd_size whole = k / NND_INT8_DEPTH * NND_INT8_DEPTH;
+  const uint32_t flips = flip * 0x01010101u;
+  for (nnd_size c = 0; c < columns; c++) {
+    const uint8_t *at = from + c * column_step;
+    int32_t sum = 0;
+    for (nnd_size i = 0; i < whole; i++) sum += (int8_t)(at[i] ^ flip);
+    column_sums[c] += sum;
+  }
+  for (nnd_size group = 0; group < whole; group += NND_INT8_DEPTH, to += wide * NND_INT8_DEPTH) {
+    for (nnd_size c = 0; c < columns; c++) {
+      uint32_t four;
+      memcpy(&four, from + c * column_step + group, sizeof four);
+      four ^= flips;
+      memcpy(to + c * NND_INT8_DEPTH, &four, sizeof four);
+    }
+    memset(to + columns * NND_INT8_DEPTH, 0, (size_t)((wide - columns) * NND_INT8_DEPTH));
+  }
+  return whole;
+}
+
 void nnd_int8_pack(const void *from, int is_unsigned, nnd_size k, nnd_size columns, nnd_size k_step,
                    nnd_size column_step, int8_t *to, int32_t *column_sums) {
   const uint8_t *bytes = from, flip = is_unsigned ? 0x80 : 0;
   const nnd_size wide = nnd_blocks(columns) * NND_LANES;
-  for (nnd_size group = 0; group < k; group += NND_INT8_DEPTH, to += wide * NND_INT8_DEPTH) {
+  const nnd_size done =
+      k_step == 1 ? nnd_int8_pack_words(bytes, flip, k, columns, column_step, wide, to, column_sums) : 0;
+  to += done * wide;
+  for (nnd_size group = done; group < k; group += NND_INT8_DEPTH, to += wide * NND_INT8_DEPTH) {
     const nnd_size count = nnd_min(NND_INT8_DEPTH, k - group);
     for (nnd_size c = 0; c < columns; c++) {
       const uint8_t *at = bytes + group * k_step + c * column_step;

@@ -41,7 +41,7 @@ void *nnd_memory_take(struct nnd_memory *memory, nnd_size num_bytes) {
 #endif
   if (!region || region->size - region->used < needed) {
     nnd_size size = nnd_max(needed, least ? nnd_max(least, memory->total) : 0);
-    const int is_huge = least && size >= NND_HUGE_PAGE;
+    const int is_huge = least && size >= NND_HUGE_PAGE / 2;
     const nnd_size unit = is_huge ? NND_HUGE_PAGE : NND_ALIGNMENT;
     if (least) size = nnd_ceil_div(size, unit) * unit;
     region = malloc(sizeof *region);
