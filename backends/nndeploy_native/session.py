@@ -9,7 +9,7 @@ import ctypes
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from nndeploy.errors import BuildRefusedError, BundleError, InputError, OtherSiz
 from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
 from nndeploy.target.target import WINDOW_BUFFER, host_target
 from nndeploy.values.types import Value
-from nndeploy_native.cache_memory import LEAST_ROOM, CacheMemories, CachesOfCall
 from nndeploy_native.kernel_library import kernel_library
 from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_zeros
 from nndeploy_native.opened_model import MESSAGE_BYTES, OpenedModel, Options, opened_model
@@ -34,6 +33,9 @@ from nndeploy_native.plan import (
     document_from_json,
 )
 from nndeploy_native.worker_pool import WorkerPool
+
+if TYPE_CHECKING:  # few models have caches that grow
+    from nndeploy_native.cache_memory import CacheMemories, CachesOfCall
 
 MAX_TABLES = 1024
 """Tables of a session that are kept; each is some kilobytes."""
@@ -196,7 +198,7 @@ class NativeSession:
         grown = {one.input for one in document.grown}
         self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
         self._tables = _Tables(model, document)
-        self._caches = CacheMemories(document, self._tables.symbol) if document.grown else None
+        self._caches = _cache_memories(document, self._tables) if document.grown else None
         self.takes_strided = frozenset(document.inputs[one.input].name for one in document.grown)
         self._slots: list[_Slot] = []
         library = model.library
@@ -265,6 +267,8 @@ class NativeSession:
         for one in self._document.symbols:
             shapes[one.number][one.axis] = one.offset + one.factor * one.low
         if self._document.grown:
+            from nndeploy_native.cache_memory import LEAST_ROOM
+
             shapes[-1] = [LEAST_ROOM]
         try:
             table = self._tables.table_for(tuple(map(tuple, shapes)))
@@ -313,7 +317,7 @@ class _Slot:
         self.address = ctypes.addressof(self._call)
 
     def prepared(
-        self, inputs: Sequence[tuple[ByteArray, int]], table: _Table, caches: CachesOfCall | None
+        self, inputs: Sequence[tuple[ByteArray, int]], table: _Table, caches: "CachesOfCall | None"
     ) -> dict[str, Value]:
         """Returns the arrays that the call will write; `inputs`, with their addresses, must live until it is made."""
         if table is not self._table:
@@ -354,6 +358,12 @@ def _choices_of(description: str) -> dict[str, int | str]:
     if found := re.fullmatch(r"pointwise, window (\d+)", description):
         return {"window_pixels": int(found[1])}
     return {"how": description} if description else {}
+
+
+def _cache_memories(document: PlanDocument, tables: _Tables) -> "CacheMemories":
+    from nndeploy_native.cache_memory import CacheMemories
+
+    return CacheMemories(document, tables.symbol)
 
 
 def _numbers(values: Sequence[int]) -> Any:
