@@ -236,9 +236,7 @@ def _paced_program(
     return program
 
 
-def _program(
-    bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: "Pacing | None" = None
-) -> Program:
+def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: "Pacing | None" = None) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
         return open_sessions(bundle, choice, options)
 

@@ -101,7 +101,7 @@ class TokenSigner:
         try:
             token = pkcs11.lib(self.library).get_token(token_label=self.token)
             with token.open(user_pin=self.pin) as session:
-                key = session.get_key(object_class=pkcs11.ObjectClass.PRIVATE_KEY, label=self.label)
+                key: Any = session.get_key(object_class=pkcs11.ObjectClass.PRIVATE_KEY, label=self.label)
                 signature = bytes(key.sign(message, mechanism=pkcs11.Mechanism.EDDSA))
         except (pkcs11.PKCS11Error, RuntimeError, OSError) as err:
             reason = str(err) or type(err).__name__

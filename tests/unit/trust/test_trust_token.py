@@ -38,11 +38,13 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> PublicKey:
     library = pkcs11.lib(str(LIBRARY))
     library.reinitialize()
     with library.get_token(token_label=TOKEN).open(user_pin=PIN, rw=True) as session:
-        curve = pkcs11.util.ec.encode_edwards_curve_parameters("edwards25519")
+        curve = bytes.fromhex("130c656477617264733235353139")  # PrintableString "edwards25519"
         parameters = session.create_domain_parameters(
             pkcs11.KeyType.EC_EDWARDS, {pkcs11.Attribute.EC_PARAMS: curve}, local=True
         )
-        made, _ = parameters.generate_keypair(mechanism=pkcs11.Mechanism.EC_EDWARDS_KEY_PAIR_GEN, label=LABEL, store=True)
+        made, _ = parameters.generate_keypair(
+            mechanism=pkcs11.Mechanism.EC_EDWARDS_KEY_PAIR_GEN, label=LABEL, store=True
+        )
         point = bytes(made[pkcs11.Attribute.EC_POINT])
     yield PublicKey(point[-32:])
     patch.undo()
@@ -61,7 +63,9 @@ def test_a_token_signs_a_bundle(public: PublicKey, bundle: Path, tmp_path: Path,
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(("token", "label", "pin"), [("none", LABEL, PIN), (TOKEN, "none", PIN), (TOKEN, LABEL, "9999")])
+@pytest.mark.parametrize(
+    ("token", "label", "pin"), [("none", LABEL, PIN), (TOKEN, "none", PIN), (TOKEN, LABEL, "9999")]
+)
 def test_a_token_that_does_not_sign_says_why(public: PublicKey, token: str, label: str, pin: str) -> None:
     with pytest.raises(UnavailableError, match="the token does not sign"):
         TokenSigner(public, str(LIBRARY), token, label, pin).sign(b"message")
