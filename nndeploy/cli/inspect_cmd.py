@@ -97,6 +97,7 @@ def _to_json(found: Inspection) -> dict[str, Any]:
         "contents": [dataclasses.asdict(row) for row in contents_of(found.manifest)],
         "places": [dataclasses.asdict(row) for row in places_of(found.manifest)],
         "steps": [one._asdict() for one in found.steps],
+        "signed": {"release": found.signed.release, "signatures": list(found.signed.key_ids)},
     }
     if found.chain is not None:
         choices = [choice_to_json(choice) for choice in found.choices]
@@ -118,6 +119,9 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
     manifest, report = found.manifest, next(iter(chains.values()))
     print_line(f"{found.path}: {manifest.model_name}, {size_text(found.size_bytes)}, {len(report.nodes):,} nodes")
     print_line(f"model sha256 {manifest.model_sha256}")
+    if found.signed.key_ids:
+        release = f" as release {found.signed.release}" if found.signed.release else ""
+        print_line(f"signed{release} by {', '.join(f'{one:.16}' for one in found.signed.key_ids)}")
     _print_values(manifest)
     for name, seen in chains.items():
         _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")

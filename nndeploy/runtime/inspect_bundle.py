@@ -19,6 +19,7 @@ from nndeploy.plugin.registry import backend, is_installed
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, choose
+from nndeploy.trust.signatures import UNSIGNED, Signed, signed_as
 
 
 class VariantSteps(NamedTuple):
@@ -34,7 +35,8 @@ class Inspection:
     """A bundle as its files say it is.
 
     `report_data` is the report of the compile as plain data, which `report` gives typed. `chain` and `choices` are what
-    this machine would take, and why nothing better; None and empty where that was not asked for.
+    this machine would take, and why nothing better; None and empty where that was not asked for. `signed` is what its
+    signatures say, whoever made them.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class Inspection:
     steps: tuple[VariantSteps, ...]
     chain: ChainChoice | None = None
     choices: tuple[Choice, ...] = ()
+    signed: Signed = UNSIGNED
 
     @property
     def report(self) -> Report:
@@ -64,7 +67,8 @@ def inspect(path: str | os.PathLike[str], *, here: bool = False) -> Inspection:
         steps = tuple(variant for variant in told if variant.steps)
         chain = choose_chain(bundle.manifest, LoadOptions()) if here else None
         choices = () if chain is None else choices_of(chain)
-        return Inspection(Path(path), bundle.size_bytes, bundle.manifest, bundle.report(), steps, chain, choices)
+        size, signed = bundle.size_bytes, signed_as(bundle)
+        return Inspection(Path(path), size, bundle.manifest, bundle.report(), steps, chain, choices, signed)
 
 
 def _steps(bundle: Bundle, variant: Variant, *, here: bool) -> Sequence[PlanStep]:

@@ -9,6 +9,7 @@ the floor of its model; whatever is wrong with a signature, it counts as none.
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import all_submodels
@@ -48,6 +49,26 @@ class SignatureVerdict:
     def is_allowed(self) -> bool:
         """Whether the bundle may be used with this scope."""
         return not self.problem
+
+
+class Signed(NamedTuple):
+    """What is signed of a bundle: its release ("" where none is said), and the ids of all keys."""
+
+    release: str
+    key_ids: tuple[str, ...]
+
+
+UNSIGNED = Signed("", ())
+
+
+def signed_as(bundle: Bundle) -> Signed:
+    """Returns what the signatures of a bundle say, whoever made them.
+
+    Raises:
+        BundleError: what is signed is not what this bundle is.
+    """
+    envelope, release = signed_statement(bundle)
+    return Signed(release, () if envelope is None else tuple(one.key_id for one in envelope.signatures))
 
 
 def holds_code(manifest: Manifest) -> bool:

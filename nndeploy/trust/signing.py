@@ -8,7 +8,6 @@ and every kill there is the bundle as it was, or as it will be.
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from nndeploy.bundle.container import Buffer, encode_container
 from nndeploy.bundle.manifest_check import SIGNATURE_NAME
@@ -19,7 +18,7 @@ from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, P
 from nndeploy.files.account_folders import config_folder
 from nndeploy.trust.envelope import Envelope, Signature, decode_envelopes, encode_envelopes, signed_bytes
 from nndeploy.trust.public_key import PublicKey
-from nndeploy.trust.signatures import holds_code, signed_statement, statements
+from nndeploy.trust.signatures import Signed, holds_code, signed_statement, statements
 from nndeploy.trust.signers import FileSigner, Signer, new_key, read_key
 from nndeploy.trust.trust_store import (
     CODE,
@@ -32,13 +31,6 @@ from nndeploy.trust.trust_store import (
 )
 
 THIS_MACHINE = "this machine"
-
-
-class Signed(NamedTuple):
-    """What is signed of a bundle: its release ("" where none is said), and the ids of all keys."""
-
-    release: str
-    key_ids: tuple[str, ...]
 
 
 def sign_bundle(path: Path, signers: Sequence[Signer], release: str | None = None) -> Signed:

@@ -22,6 +22,7 @@ from nndeploy.cli.main import run_command
 from nndeploy.errors import NndeployError
 from nndeploy.files.account_folders import config_folder
 from nndeploy.plugin.interface import CodeFiles
+from nndeploy.trust.public_key import read_public_key
 from nndeploy.trust.signatures import check_signatures
 from nndeploy.trust.trust_store import trust_store
 
@@ -298,6 +299,17 @@ def test_no_mutant_of_a_signed_bundle_is_signed(here: Path) -> None:
                 assert not check_signatures(bundle, store, "code", at_least=1, today=day).is_allowed
         except NndeployError:
             continue
+
+
+def test_inspect_says_who_signed(here: Path, capsys) -> None:
+    write_double(here / "m.nnd")
+    say("inspect", "m.nnd")
+    assert "signed" not in capsys.readouterr().out
+    say("key", "new", "farm")
+    say("sign", "m.nnd", "--key", "farm.key", "--release", "1.0")
+    capsys.readouterr()
+    say("inspect", "m.nnd")
+    assert f"signed as release 1.0 by {read_public_key(Path('farm.pub')).id:.16}" in capsys.readouterr().out
 
 
 def test_python_says_the_same(coded: Path) -> None:
