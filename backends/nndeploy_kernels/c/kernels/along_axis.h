@@ -60,9 +60,12 @@ typedef void (*nnd_column_work)(const void *fields, int vectors, struct nnd_colu
 NND_INLINE void nnd_few_columns(const struct nnd_along *t, nnd_size first, nnd_size last, const void *fields,
                                 void *const *at, nnd_column_work columns) {
   struct nnd_column_places places = {.count = last - first};
-  for (nnd_size lane = 0; lane < NND_LANES; lane++) {
-    const nnd_size number = lane < places.count ? first + lane : first;
-    places.at[lane] = number / t->inner * t->size * t->inner + number % t->inner;
+  const nnd_size before = (t->size - 1) * t->inner; /* from the end of a row's columns to those of the next row */
+  nnd_size column = first / t->inner * t->size * t->inner + first % t->inner, left = t->inner - first % t->inner;
+  places.at[0] = column++;
+  for (nnd_size lane = 1; lane < NND_LANES; lane++) {
+    if (--left == 0) column += before, left = t->inner;
+    places.at[lane] = lane < places.count ? column++ : places.at[0];
   }
   columns(fields, 1, (struct nnd_columns){first, 0, &places}, at);
 }

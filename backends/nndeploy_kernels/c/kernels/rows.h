@@ -16,6 +16,9 @@ NND_INLINE void nnd_copy_rows(char *to, nnd_size to_step, const char *from, nnd_
     for (nnd_size row = 0; row < rows; row++) memcpy(to + row * to_step, from + row * from_step, n);                   \
     return;
   switch (num_bytes) {
+    NND_ROWS_OF(1)
+    NND_ROWS_OF(2)
+    NND_ROWS_OF(3)
     NND_ROWS_OF(4)
     NND_ROWS_OF(8)
     NND_ROWS_OF(12)
