@@ -15,7 +15,7 @@ from nndeploy_native.expressions import Expression, label_of, operand
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_writer import PlanWriter, double_bits
 from nndeploy_native.steps.attention import Attention
-from nndeploy_native.steps.bytes import ByteLine, BytePooling, ByteTable
+from nndeploy_native.steps.bytes import ByteLine, BytePooling, ByteTable, Quantise
 from nndeploy_native.steps.convolution import Convolution, Depth
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
@@ -370,6 +370,13 @@ def _(step: IntegerConvolution, w: PlanWriter) -> None:
     w.step(
         "int8_convolution", step.label, [*words, *_integers(step.as_images(), step.weights.transpose(0, 2, 3, 1), w)]
     )
+
+
+@write_step.register
+def _(step: Quantise, w: PlanWriter) -> None:
+    words = [w.tensor(step.x), double_bits(step.scale), step.zero, w.size(step.outer), step.channels]
+    words += [w.size(step.inner), w.tensor(step.output)]
+    w.step("int8_quantise", "floats as bytes" + (", channels last" if step.channels > 1 else ""), words)
 
 
 @write_step.register

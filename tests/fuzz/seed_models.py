@@ -293,6 +293,18 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
             "w3": _whole(32, 1, 3, 3),
         },
     ),
+    (  # an image of floats that becomes bytes, and few channels between; pixels that are joined
+        """g (float[n,3,5,26] x) => (uint8[n,16,3,14] y) { q = QuantizeLinear(x, s, z)  a = DequantizeLinear(q, s, z)
+        v = DequantizeLinear(w, s)  c = Conv<strides=[2,2], pads=[1,1,1,1]>(a, v)  d = QuantizeLinear(c, s, z)
+        e = DequantizeLinear(d, s, z)  k = DequantizeLinear(w1, s)  f = Conv<group=16, pads=[1,1,1,2]>(e, k)
+        y = QuantizeLinear(f, s, z) }""",
+        {
+            "s": np.array(0.03, np.float32),
+            "z": np.array(9, np.uint8),
+            "w": _whole(16, 3, 3, 3),
+            "w1": _whole(16, 1, 3, 3),
+        },
+    ),
     (  # a residual and a pool of bytes
         """g (uint8[n,16,7,6] x) => (uint8[n,16,4,3] y) { a = DequantizeLinear(x, s, z)  v = DequantizeLinear(w, s)
         a0 = Conv<pads=[1,1,1,1]>(a, v)  b = QuantizeLinear(a0, s, z)  b0 = DequantizeLinear(b, s, z)

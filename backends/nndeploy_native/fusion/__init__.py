@@ -14,6 +14,7 @@ from nndeploy_native.fusion.channel_parts import fuse_channel_parts
 from nndeploy_native.fusion.elementwise import fuse_elementwise
 from nndeploy_native.fusion.inverted_residual import fuse_inverted_residual
 from nndeploy_native.fusion.layout import fuse_layout
+from nndeploy_native.fusion.quantised_floats import fuse_quantised_floats
 from nndeploy_native.fusion.separable import fuse_separable
 from nndeploy_native.fusion.stem import fuse_stem
 from nndeploy_native.fusion.turned_product import fuse_turned_product
@@ -24,7 +25,7 @@ def fused(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     """Returns the fused steps; `kept` names the roots that are read outside."""
     steps = without_dead_steps(steps, kept)
     steps = join_byte_tables(fuse_elementwise(steps, kept), kept)
-    steps = fuse_byte_tables(fuse_byte_lines(steps))
+    steps = fuse_quantised_floats(fuse_byte_tables(fuse_byte_lines(steps)), kept)
     steps = fuse_turned_product(steps, kept)
     steps = fuse_attention(steps, kept)
     steps = fuse_channel_parts(steps, kept)

@@ -1,11 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that are made of bytes: scaled and added up, looked up in a table, or the largest of windows."""
+"""Bytes that are made of floats, or of bytes: scaled and added up, looked up in a table, or the largest of windows."""
 
 from dataclasses import dataclass
 
+from nndeploy.values.size import Dim
 from nndeploy_native.expressions import Expression
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.tensors import Array, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Quantise:
+    """output[o][i][c] = the byte nearest to x[o][c][i] / scale + zero, of plain float32; ties to even.
+
+    `outer`, `channels` and `inner` are their numbers.
+    """
+
+    output: Tensor
+    x: Tensor
+    scale: float
+    zero: int
+    outer: Dim
+    channels: int
+    inner: Dim
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.x,)
 
 
 @dataclass(frozen=True, slots=True)

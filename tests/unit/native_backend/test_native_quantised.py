@@ -217,7 +217,7 @@ def test_products_of_what_is_dequantised(level: str, scales: int, element: str) 
     model = model_of(LAYERS.format(axis=0), constants)
     artifact = built(model)
     assert [line.split(":")[0] for line in artifact.log.splitlines()[1:]] == [
-        "elementwise", "int8_connected", "int8_connected", "elementwise",
+        "int8_quantise", "int8_connected", "int8_connected", "elementwise",
     ]  # fmt: skip
     inputs = {"x": reals(6, 40)}
     found, wanted = run(artifact, inputs, level)["y"], by_onnxruntime(model, inputs)["y"]

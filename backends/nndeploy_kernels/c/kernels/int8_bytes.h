@@ -53,6 +53,9 @@ NND_INLINE void nnd_store_few(void *to, const void *from, nnd_size count) {
 #define NND_PACKED_UNSIGNED(a, b) (nnd_bytes) __builtin_ia32_packuswb128(a, b)
 #endif
 
+/* The nearest whole numbers, which int32 holds. */
+NND_INLINE vi nnd_int8_whole(vf x) { return (vi)NND_ROUNDED(x); }
+
 /* 16 bits of two vectors whose numbers int32 holds. */
 NND_INLINE nnd_vs nnd_int8_halves_of(const struct nnd_int8_end *e, vf a, vf b) {
   const nnd_vs halves = (nnd_vs)NND_PACKED_HALVES((vi)NND_ROUNDED(a), (vi)NND_ROUNDED(b));
@@ -66,6 +69,8 @@ NND_INLINE nnd_bytes nnd_int8_bytes_of(const struct nnd_int8_end *e, const vf *x
   return e->element == NND_INT8 ? NND_PACKED_SIGNED(a, b) : NND_PACKED_UNSIGNED(a, b);
 }
 #else
+NND_INLINE vi nnd_int8_whole(vf x) { return (vi)vcvtnq_s32_f32((float32x4_t)x); }
+
 NND_INLINE nnd_bytes nnd_int8_bytes_of(const struct nnd_int8_end *e, const vf *x) {
   int16x4_t halves[4];
   for (int v = 0; v < 4; v++) halves[v] = vqmovn_s32(vcvtnq_s32_f32((float32x4_t)x[v]));
@@ -119,6 +124,15 @@ NND_INLINE void nnd_int8_store_rows(const struct nnd_int8_end *e, const struct n
     nnd_store_rows(ordered, rows, t->out_row, to);
     return;
   }
+#if NND_LANES == 16
+  /* Each row as a part of the whole vector, which begins so much before it. */
+  const uint64_t mask = ((uint64_t)1 << t->columns) - 1;
+  const int width = vectors * NND_LANES;
+  for (int i = 0; i < some; i++)
+    __builtin_ia32_storedquqi512_mask((char __attribute__((vector_size(64))) *)(to + i * (t->out_row - width)),
+                                      (char __attribute__((vector_size(64))))ordered, mask << i * width);
+  return;
+#endif
   nnd_vu kept = ordered;
   NND_NO_UNROLL
   for (int i = 0; i < some; i++)

@@ -32,6 +32,7 @@
   X(int8_convolution) \
   X(int8_line) \
   X(int8_pool) \
+  X(int8_quantise) \
   X(int8_table) \
   X(inverted_residual) \
   X(join) \
