@@ -8,6 +8,10 @@
  *
  * Quads lie in four vectors, in the order in which halves of vectors of 16 bytes are interleaved: lane i of vector v is
  * channel 16 * (i / 4) + 4 * v + i % 4, and so are weights and whatever else is read by columns.
+ *
+ * Pixels of 16 or 32 channels are joined: those that lie side by side fill a vector of bytes together, and those of an
+ * output row are made side by side. Each of the four vectors is in a plane of its own, pixel after pixel, from which
+ * they are read at any pixel; windows that go on by more than one pixel have planes for each phase of their columns.
  */
 #ifndef NND_INT8_DEPTHWISE_H
 #define NND_INT8_DEPTHWISE_H
@@ -29,8 +33,11 @@ NND_INLINE nnd_size nnd_int8_deep_place(nnd_size channel) {
 }
 
 struct nnd_int8_deep_job {
-  const nnd_vu *quads;            /* of the first pixel's first column: [column][group of rows][4] */
-  nnd_size to_pixel, to_column;   /* vectors from pixel to pixel, and from column to column of a window */
+  const char *quads;              /* of the first pixel's first column */
+  int is_joined;                  /* what is called a pixel here are those that are joined */
+  nnd_size to_pixel, to_vector;   /* bytes; the first one where pixels are not joined, the other one where they are */
+  nnd_size to_group;
+  const nnd_size *column_at;      /* bytes to each column of a window */
   nnd_size columns, groups, passes;
   const int8_t *weights;          /* [pass][column][group][4 vectors]: passes add up to what does not fit a byte */
   const nnd_vu *first;            /* four vectors */
@@ -41,8 +48,8 @@ struct nnd_int8_deep_job {
   int32_t *sums;                  /* NND_INT8_DEEP of each pixel, in the order of the channels */
 };
 
-/* Does at most NND_INT8_PIXELS pixels. */
-typedef void (*nnd_int8_deep_kernel)(const struct nnd_int8_deep_job *job, int pixels);
+/* Does pixels side by side; at most NND_INT8_PIXELS where sums are stored. */
+typedef void (*nnd_int8_deep_kernel)(const struct nnd_int8_deep_job *job, nnd_size pixels);
 nnd_int8_deep_kernel nnd_int8_deep_kernel_here(int plain);
 
 /* Whether kernels multiply bytes of the image as int8, and not as uint8. */
@@ -52,13 +59,25 @@ nnd_int8_deep_kernel nnd_int8_deep_kernel_here(int plain);
 #define NND_INT8_DEEP_SIGNED 1
 #endif
 
-/* A row of a window, and bytes from pixel to pixel; NND_INT8_DEEP of each may be read. */
+/* How many pixels of so many channels are joined. */
+NND_INLINE int nnd_int8_joined(nnd_size channels) {
+  return channels % 16 || channels > NND_INT8_DEEP || NND_INT8_DEEP % channels ? 1 : (int)(NND_INT8_DEEP / channels);
+}
+
+/* A row of a window, bytes between pixels that are joined, and to the next quads. */
 struct nnd_int8_column {
   const uint8_t *row;
-  nnd_size step;
+  nnd_size to_joined, step;
 };
 
-/* Makes the quads of `columns` pixels of `groups` of four rows, whose bytes are turned by `flip`. */
-void nnd_int8_quads(const struct nnd_int8_column *rows, nnd_size groups, nnd_size columns, uint8_t flip, nnd_vu *to);
+/* Where quads go, in bytes, and how they are made. */
+struct nnd_int8_quads {
+  nnd_size groups, to_group, to_vector, to_next;
+  int together; /* pixels that are joined one by one; 1: NND_INT8_DEEP bytes are read at once */
+  uint8_t flip; /* turns the bytes */
+};
+
+/* Makes `count` vectors of quads, one after the other, of four rows for each group. */
+void nnd_int8_quads(const struct nnd_int8_quads *to, const struct nnd_int8_column *rows, char *quads, nnd_size count);
 
 #endif

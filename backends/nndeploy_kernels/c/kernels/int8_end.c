@@ -102,7 +102,7 @@ NND_INLINE void nnd_int8_quick(const struct nnd_int8_end *given, const struct nn
   }
 }
 
-static void nnd_int8_finish_sums(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
+void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t) {
   const int vectors = (int)nnd_blocks(t->columns);
   if (e->is_quick && vectors != 3) {
     switch (vectors) {
@@ -136,9 +136,10 @@ static void nnd_int8_finish_sums(const struct nnd_int8_end *e, const struct nnd_
     }
 }
 
-void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, int is_ended) {
-  if (!is_ended) nnd_int8_finish_sums(e, t);
+void nnd_int8_look_up_rows(const struct nnd_int8_end *e, void *out, nnd_size rows, nnd_size columns,
+                           nnd_size out_row) {
   if (!e->table) return;
-  uint8_t *row = t->out;
-  for (nnd_size r = 0; r < t->rows; r++, row += t->out_row) nnd_int8_look_up(e->table, row, t->columns, row);
+  if (columns == out_row) columns *= rows, rows = 1;
+  uint8_t *row = out;
+  for (nnd_size r = 0; r < rows; r++, row += out_row) nnd_int8_look_up(e->table, row, columns, row);
 }

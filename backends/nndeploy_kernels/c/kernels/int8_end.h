@@ -36,8 +36,11 @@ struct nnd_int8_ended {
   nnd_size out_row; /* elements from row to row */
 };
 
-/* `is_ended`: kernels made bytes of the sums, which are looked up alone. */
-void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t, int is_ended);
+/* All but the table. */
+void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *t);
+
+/* Looks rows of bytes up, where there is a table: many at once, for what was just written is slow to read. */
+void nnd_int8_look_up_rows(const struct nnd_int8_end *e, void *out, nnd_size rows, nnd_size columns, nnd_size out_row);
 
 /* Says whether an end is quick, where int32 holds what factors and bias make of sums. */
 void nnd_int8_find_quick(struct nnd_int8_end *e, int is_held);

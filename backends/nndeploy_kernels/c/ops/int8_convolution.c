@@ -127,10 +127,6 @@ NND_INLINE const uint8_t *nnd_int8_pixel(const struct nnd_int8_image *image, con
   return is_inside ? corner->image + (y * image->x.size + x) * image->channels : outside;
 }
 
-NND_INLINE int nnd_int8_is_inside(struct nnd_axis axis, nnd_size at) {
-  return at >= 0 && at + (axis.kernel - 1) * axis.dilation < axis.size;
-}
-
 /* All taps of a window side by side, with zeros behind the last up to a whole group of k. */
 static void nnd_copy_window(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
                             nnd_size channel, const uint8_t *outside, uint8_t *to) {
@@ -197,19 +193,25 @@ static uint8_t *nnd_copy_runs(const struct nnd_int8_conv_fields *t, const struct
   return copies;
 }
 
+/* The taps of `count` pixels in a row, one by one; those outside of the image are all the same pixel. */
 static void nnd_point_at_taps(const struct nnd_int8_conv_fields *t, const struct nnd_int8_corner *corner,
-                              nnd_size channel, const uint8_t *outside, const void **to) {
+                              nnd_size channel, nnd_size count, const uint8_t *outside, const void **to) {
   const struct nnd_axis y = t->image.y, x = t->image.x;
-  if (!nnd_int8_is_inside(y, corner->y) || !nnd_int8_is_inside(x, corner->x)) {
-    for (nnd_size ky = 0; ky < y.kernel; ky++)
-      for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_ROWS)
-        *to = nnd_int8_pixel(&t->image, corner, ky, kx, outside) + channel;
-    return;
+  const nnd_size channels = t->image.channels, step = x.stride * channels, reach = (count - 1) * x.stride;
+  for (nnd_size ky = 0; ky < y.kernel; ky++) {
+    const nnd_size row = corner->y + ky * y.dilation;
+    const uint8_t *from = corner->image + row * x.size * channels + channel;
+    for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_ROWS) {
+      const nnd_size at = corner->x + kx * x.dilation; /* of the first pixel */
+      nnd_size begin = at < 0 ? nnd_min(count, nnd_ceil_div(-at, x.stride)) : 0;
+      nnd_size end = at + reach < x.size ? count : at < x.size ? (x.size - 1 - at) / x.stride + 1 : 0;
+      if (row < 0 || row >= y.size) end = 0;
+      end = nnd_max(begin, end);
+      nnd_point_evenly(to, outside, begin, 0);
+      nnd_point_evenly(to + begin, from + (at + begin * x.stride) * channels, end - begin, step);
+      nnd_point_evenly(to + end, outside, count - end, 0);
+    }
   }
-  const nnd_size row = y.dilation * x.size * t->image.channels, step = x.dilation * t->image.channels;
-  const uint8_t *from = corner->image + (corner->y * x.size + corner->x) * t->image.channels + channel;
-  for (nnd_size ky = 0; ky < y.kernel; ky++, from += row)
-    for (nnd_size kx = 0; kx < x.kernel; kx++, to += NND_INT8_ROWS) *to = from + kx * step;
 }
 
 /* Makes what a batch of tiles reads of a group's channels. */
@@ -240,7 +242,8 @@ static void nnd_prepare_batch(const struct nnd_int8_conv_fields *t, const struct
         nnd_copy_window(t, &corner, channel, outside, row);
         pointers[r] = row, row += t->row_bytes;
       } else {
-        nnd_point_at_taps(t, &corner, channel, outside, pointers + r);
+        pixels = nnd_min(count - r, t->image.x.out_size - corner.column);
+        nnd_point_at_taps(t, &corner, channel, pixels, outside, pointers + r);
       }
     }
     for (nnd_size r = 0; own->record.zeros && r < count; r++) {
@@ -295,8 +298,10 @@ static void nnd_run_conv_panel(const struct nnd_int8_conv_fields *t, const struc
     ended.out = d->out + (row * r->columns + column) * nnd_element_bytes[r->end.element];
     ended.residual = d->residual ? d->residual + row * r->columns + column : NULL;
     kernels[ended.rows](&job);
-    nnd_int8_finish(&r->end, &ended, job.end != NULL);
+    if (!job.end) nnd_int8_finish(&r->end, &ended);
   }
+  const nnd_size rows = nnd_int8_tile_row(t->tiles, last) - top;
+  nnd_int8_look_up_rows(&r->end, d->out + top * r->columns + column, rows, columns, r->columns);
 }
 
 static void nnd_run_int8_convolution(const void *fields, void *const *at, struct nnd_part part) {

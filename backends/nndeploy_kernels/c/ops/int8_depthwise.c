@@ -18,6 +18,7 @@ struct nnd_int8_deep {
   nnd_size blocks, groups, kernel; /* groups of four rows; columns of a window */
   nnd_size *passes, *at;           /* of each block; at: where its weights begin, those of the second row behind them */
   nnd_size rows;                   /* output rows that are made of the same quads: 1 or 2 */
+  int joined;                      /* pixels */
   int8_t *weights;
   int32_t *bias, *sums; /* of columns, four vectors a block */
   float *factors;
@@ -57,10 +58,10 @@ static nnd_size nnd_deep_bytes(const struct nnd_int8_deep *d, nnd_size block) {
 
 static void nnd_pack_deep_block(const struct nnd_int8_window *w, const struct nnd_int8_record *r,
                                 const struct nnd_int8_deep *d, nnd_size block) {
-  const nnd_size begin = block * NND_INT8_DEEP, end = nnd_min(r->columns, begin + NND_INT8_DEEP);
+  const nnd_size begin = block * NND_INT8_DEEP, end = nnd_min(d->joined * r->columns, begin + NND_INT8_DEEP);
   int8_t *to = d->weights + d->at[block];
-  for (nnd_size c = begin; c < end; c++) {
-    const nnd_size place = nnd_int8_deep_place(c - begin);
+  for (nnd_size at = begin; at < end; at++) {
+    const nnd_size place = nnd_int8_deep_place(at - begin), c = at % r->columns;
     int32_t sum = 0;
     for (nnd_size y = 0; y < w->kernel[0]; y++)
       for (nnd_size x = 0; x < w->kernel[1]; x++) {
@@ -85,6 +86,7 @@ const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struc
   if (!d) return NULL;
   d->blocks = nnd_ceil_div(r->columns, NND_INT8_DEEP), d->kernel = w->kernel[1];
   d->groups = nnd_ceil_div(w->kernel[0], NND_INT8_DEPTH);
+  d->joined = nnd_int8_joined(r->columns);
   d->rows = w->kernel[0] == NND_INT8_DEPTH - 1 && w->stride[0] == 1 && w->dilation[0] == 1 ? 2 : 1;
   d->passes = nnd_packed(o, d->blocks * (nnd_size)sizeof *d->passes);
   d->at = nnd_packed(o, d->blocks * (nnd_size)sizeof *d->at);
@@ -106,64 +108,83 @@ const struct nnd_int8_deep *nnd_open_int8_deep(struct nnd_opener *o, const struc
   return d;
 }
 
-/* Scratch: a pixel outside of the image, a pixel of each row of a window that is copied, quads. */
+/* Scratch: pixels outside of the image, pixels of each row of a window that are copied, quads. */
 struct nnd_int8_deep_fields {
   const struct nnd_int8_deep *deep;
   const struct nnd_int8_record *record;
   nnd_int8_deep_kernel kernel;
   struct nnd_int8_image image;
   nnd_size columns, rows_at, quads_at; /* columns of an output row that are done at once */
+  nnd_size plane_bytes;                /* of quads of joined pixels, one of four vectors of a phase */
   int is_signed, factor_step;
 };
 
 struct nnd_int8_deep_run {
   const struct nnd_int8_data *data;
   uint8_t *outside, *copied;
-  nnd_vu *quads;
+  char *quads;
+  struct nnd_int8_quads made;
   const uint8_t *end; /* of the image's bytes */
   const uint8_t *rows[NND_MOST_REACH + NND_INT8_DEPTH]; /* of a window; null outside of the image */
   struct nnd_int8_column columns[NND_MOST_REACH + NND_INT8_DEPTH];
-  uint8_t flip;
+  nnd_size to_pixel, column_at[NND_MOST_REACH]; /* of the kernels' jobs */
   uint32_t zero; /* as the kernels read it */
 };
 
 /* Columns from `x` on, at most `count`, of which NND_INT8_DEEP bytes may be read in each row of a window. */
-static nnd_size nnd_readable(const struct nnd_int8_deep_run *run, nnd_size kernel, nnd_size offset, nnd_size channels,
+static nnd_size nnd_readable(const struct nnd_int8_deep_run *run, nnd_size kernel, nnd_size offset, nnd_size step,
                              nnd_size count) {
   for (nnd_size k = 0; k < kernel; k++) {
     if (!run->rows[k]) continue;
     const nnd_size left = run->end - run->rows[k] - offset - NND_INT8_DEEP;
-    count = left < 0 ? 0 : nnd_min(count, left / channels + 1);
+    count = left < 0 ? 0 : nnd_min(count, left / step + 1);
   }
   return count;
 }
 
-/* Makes the quads of columns [from, to) of the image, some of which may lie outside, for channels from `channel` on. */
+/* Copies the pixels from `x` on that are joined, `each` columns apart, some of which may lie outside. */
+static void nnd_copy_joined(const struct nnd_int8_deep_fields *t, const uint8_t *outside, const uint8_t *row,
+                            nnd_size x, nnd_size each, nnd_size channel, uint8_t *to) {
+  const nnd_size channels = t->image.channels, count = nnd_min(NND_INT8_DEEP, channels - channel);
+  for (nnd_size i = 0; i < t->deep->joined; i++, x += each, to += count)
+    memcpy(to, x >= 0 && x < t->image.x.size ? row + x * channels + channel : outside, (size_t)count);
+}
+
+/* Makes the quads of columns [from, to) of the image, `each` apart, some of which may lie outside, for channels from
+ * `channel` on. */
+static void nnd_make_phase(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size from,
+                           nnd_size to, nnd_size each, nnd_size channel, char *quads) {
+  const struct nnd_int8_deep *d = t->deep;
+  const nnd_size channels = t->image.channels, padded = d->groups * NND_INT8_DEPTH, width = t->image.x.size;
+  const nnd_size kernel = t->image.y.kernel + d->rows - 1; /* rows that are read */
+  const nnd_size next = each * d->joined, reach = (d->joined - 1) * each;
+  struct nnd_int8_column *at = run->columns;
+  for (nnd_size x = from, count; x < to; x += count * next, quads += count * run->made.to_next) {
+    const int is_inside = x + reach >= 0 && x < width; /* the last or the first of them */
+    const nnd_size offset = x * channels + channel;
+    nnd_size whole = 0;
+    if (x >= 0 && x + reach < width) {
+      whole = nnd_min(nnd_ceil_div(to - x, next), (width - reach - x - 1) / next + 1);
+      if (d->joined == 1) whole = nnd_readable(run, kernel, offset, channels, whole);
+    }
+    count = nnd_max(1, whole);
+    for (nnd_size k = 0; k < padded; k++) {
+      at[k] = (struct nnd_int8_column){run->outside, channels, 0};
+      if (k >= kernel || !is_inside || !run->rows[k]) continue;
+      at[k] = (struct nnd_int8_column){run->rows[k] + offset, each * channels, next * channels};
+      if (whole) continue;
+      at[k] = (struct nnd_int8_column){run->copied + k * NND_INT8_DEEP, channels, 0};
+      nnd_copy_joined(t, run->outside, run->rows[k], x, each, channel, run->copied + k * NND_INT8_DEEP);
+    }
+    nnd_int8_quads(&run->made, at, quads, count);
+  }
+}
+
 static void nnd_make_quads(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run, nnd_size from,
                            nnd_size to, nnd_size channel) {
-  const struct nnd_int8_deep *d = t->deep;
-  const nnd_size channels = t->image.channels, padded = d->groups * NND_INT8_DEPTH;
-  const nnd_size kernel = t->image.y.kernel + d->rows - 1; /* rows that are read */
-  struct nnd_int8_column *at = run->columns;
-  nnd_vu *quads = run->quads;
-  for (nnd_size x = from; x < to;) {
-    const int is_inside = x >= 0 && x < t->image.x.size;
-    const nnd_size offset = x * channels + channel;
-    nnd_size count = 1;
-    if (is_inside) count = nnd_readable(run, kernel, offset, channels, nnd_min(to, t->image.x.size) - x);
-    for (nnd_size k = 0; k < padded; k++) {
-      at[k] = (struct nnd_int8_column){run->outside, 0};
-      if (k >= kernel || !is_inside || !run->rows[k]) continue;
-      at[k] = (struct nnd_int8_column){run->rows[k] + offset, channels};
-      if (count) continue;
-      uint8_t *copy = run->copied + k * NND_INT8_DEEP;
-      memcpy(copy, at[k].row, (size_t)nnd_min(NND_INT8_DEEP, channels - channel));
-      at[k].row = copy;
-    }
-    count = nnd_max(1, count);
-    nnd_int8_quads(at, d->groups, count, run->flip, quads);
-    x += count, quads += count * 4 * d->groups;
-  }
+  const nnd_size phases = t->deep->joined > 1 ? t->image.x.stride : 1;
+  for (nnd_size phase = 0; phase < nnd_min(phases, to - from); phase++)
+    nnd_make_phase(t, run, from + phase, to, phases, channel, run->quads + phase * 4 * t->plane_bytes);
 }
 
 /* Ends sums of pixels, which lie in the order of the channels. */
@@ -180,7 +201,7 @@ static void nnd_finish_deep(const struct nnd_int8_deep_fields *t, const struct n
       factors[i] = data->factor ? data->factor[t->factor_step ? column : 0] * factor : factor;
     }
     const struct nnd_int8_ended ended = {.sums = sums + c - channel,
-                                         .sums_row = NND_INT8_DEEP,
+                                         .sums_row = NND_INT8_DEEP / t->deep->joined,
                                          .rows = pixels,
                                          .columns = columns,
                                          .factors = factors,
@@ -189,25 +210,33 @@ static void nnd_finish_deep(const struct nnd_int8_deep_fields *t, const struct n
                                          .residual = data->residual ? data->residual + at : NULL,
                                          .out = data->out + at * nnd_element_bytes[r->end.element],
                                          .out_row = r->columns};
-    nnd_int8_finish(&r->end, &ended, 0);
+    nnd_int8_finish(&r->end, &ended);
+    nnd_int8_look_up_rows(&r->end, ended.out, pixels, columns, r->columns);
   }
 }
 
-/* Columns [begin, last) of an output row that begins with pixel `first`. */
+/* Columns [begin, last) of an output row that begins with pixel `first`, whose quads are `job`'s. */
 static void nnd_run_deep_pixels(const struct nnd_int8_deep_fields *t, const struct nnd_int8_deep_run *run,
                                 struct nnd_int8_deep_job *job, nnd_size first, nnd_size begin, nnd_size last,
                                 nnd_size channel) {
-  const uint8_t *table = t->record->end.table;
-  for (nnd_size at = begin; at < last; at += NND_INT8_PIXELS) {
-    const nnd_size pixel = first + at, pixels = nnd_min(NND_INT8_PIXELS, last - at);
-    job->quads = run->quads + (at - begin) * job->to_pixel;
-    job->out = (uint8_t *)run->data->out + pixel * job->out_pixel + channel;
-    t->kernel(job, (int)pixels);
-    if (!t->deep->is_quick)
-      nnd_finish_deep(t, run->data, job->sums, pixel, pixels, channel);
-    else if (table)
-      for (nnd_size i = 0; i < pixels; i++)
-        nnd_int8_look_up(table, job->out + i * job->out_pixel, job->channels, job->out + i * job->out_pixel);
+  const nnd_size joined = t->deep->joined, channels = t->image.channels, count = last - begin;
+  const nnd_size whole = count / joined, most = t->deep->is_quick ? whole : NND_INT8_PIXELS;
+  job->quads = run->quads;
+  job->out = (uint8_t *)run->data->out + (first + begin) * channels + channel;
+  job->channels = nnd_min(NND_INT8_DEEP, joined * channels - channel);
+  for (nnd_size at = 0, wide; at < count; at += wide * joined) {
+    wide = nnd_max(1, nnd_min(most, whole - at / joined));
+    const nnd_size pixels = nnd_min(wide * joined, count - at);
+    if (pixels < joined) job->channels = pixels * channels;
+    t->kernel(job, wide);
+    job->quads += wide * run->to_pixel, job->out += wide * job->out_pixel;
+    for (nnd_size i = 0; !t->deep->is_quick && i < pixels; i += NND_INT8_PIXELS)
+      nnd_finish_deep(t, run->data, job->sums + i * (NND_INT8_DEEP / joined), first + begin + at + i,
+                      nnd_min(NND_INT8_PIXELS, pixels - i), channel);
+  }
+  if (t->deep->is_quick) {
+    uint8_t *out = (uint8_t *)run->data->out + (first + begin) * channels + channel;
+    nnd_int8_look_up_rows(&t->record->end, out, count, nnd_min(NND_INT8_DEEP, channels - channel), channels);
   }
 }
 
@@ -230,16 +259,18 @@ static void nnd_run_deep_rows(const struct nnd_int8_deep_fields *t, struct nnd_i
     const nnd_size at = channel + v * NND_LANES;
     first[v] = *(const nnd_vu_any *)(d->bias + at) - *(const nnd_vu_any *)(d->sums + at) * run->zero;
   }
-  struct nnd_int8_deep_job job = {.to_pixel = x->stride * d->groups * 4,
-                                  .to_column = x->dilation * d->groups * 4,
+  struct nnd_int8_deep_job job = {.is_joined = d->joined > 1,
+                                  .to_pixel = run->to_pixel,
+                                  .to_vector = run->made.to_vector,
+                                  .to_group = run->made.to_group,
+                                  .column_at = run->column_at,
                                   .columns = d->kernel,
                                   .groups = d->groups,
                                   .passes = d->passes[block],
                                   .first = first,
                                   .end = d->is_quick ? &t->record->end : NULL,
                                   .factors = d->factors + channel,
-                                  .out_pixel = channels,
-                                  .channels = nnd_min(NND_INT8_DEEP, channels - channel),
+                                  .out_pixel = d->joined * channels,
                                   .sums = sums};
   for (nnd_size begin = 0; begin < x->out_size; begin += t->columns) {
     const nnd_size last = nnd_min(x->out_size, begin + t->columns), from = begin * x->stride - x->pad;
@@ -251,18 +282,36 @@ static void nnd_run_deep_rows(const struct nnd_int8_deep_fields *t, struct nnd_i
   }
 }
 
+/* How quads are made, and how kernels walk through them. */
+static void nnd_place_quads(const struct nnd_int8_deep_fields *t, struct nnd_int8_deep_run *run) {
+  const struct nnd_int8_deep *d = t->deep;
+  const struct nnd_axis *x = &t->image.x;
+  const nnd_size vector = sizeof(nnd_vu), pixel = d->groups * 4 * vector;
+  run->made = (struct nnd_int8_quads){.groups = d->groups,
+                                      .to_group = d->joined > 1 ? x->stride * 4 * t->plane_bytes : 4 * vector,
+                                      .to_vector = d->joined > 1 ? t->plane_bytes : vector,
+                                      .to_next = d->joined > 1 ? vector : pixel,
+                                      .together = x->stride > 1 ? d->joined : 1,
+                                      .flip = t->is_signed != NND_INT8_DEEP_SIGNED ? 0x80 : 0};
+  run->to_pixel = d->joined > 1 ? vector : x->stride * pixel;
+  for (nnd_size k = 0; k < d->kernel; k++) {
+    const nnd_size column = k * x->dilation, phase = column % x->stride, along = column / x->stride;
+    run->column_at[k] = d->joined > 1 ? phase * 4 * t->plane_bytes + along * t->image.channels : column * pixel;
+  }
+}
+
 static void nnd_run_int8_deep(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_int8_deep_fields *t = fields;
   const struct nnd_int8_image *image = &t->image;
   const struct nnd_int8_data data = {at[0], at[1], at[2], at[3], at[4]};
-  struct nnd_int8_deep_run run = {.data = &data,
-                                  .outside = (uint8_t *)part.scratch,
-                                  .copied = (uint8_t *)part.scratch + t->rows_at,
-                                  .quads = (nnd_vu *)(part.scratch + t->quads_at),
-                                  .end = data.a + image->images * image->y.size * image->x.size * image->channels,
-                                  .flip = t->is_signed != NND_INT8_DEEP_SIGNED ? 0x80 : 0,
-                                  .zero = nnd_int8_zero(&data, t->is_signed)};
-  if (run.flip) run.zero += t->is_signed ? 128 : (uint32_t)-128;
+  struct nnd_int8_deep_run run;
+  run.data = &data;
+  run.outside = (uint8_t *)part.scratch, run.copied = (uint8_t *)part.scratch + t->rows_at;
+  run.end = data.a + image->images * image->y.size * image->x.size * image->channels;
+  run.zero = nnd_int8_zero(&data, t->is_signed);
+  run.quads = part.scratch + t->quads_at;
+  nnd_place_quads(t, &run);
+  if (run.made.flip) run.zero += t->is_signed ? 128 : (uint32_t)-128;
   memset(run.outside, data.zero ? *data.zero : 0, NND_INT8_DEEP);
   nnd_size unit, last;
   nnd_share(image->images * nnd_ceil_div(image->y.out_size, t->deep->rows) * t->deep->blocks, part, &unit, &last);
@@ -280,12 +329,16 @@ int nnd_make_int8_deep(struct nnd_maker *m, const struct nnd_int8_deep *deep, co
                                      .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
                                      .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
   const struct nnd_axis *x = &t->image.x;
-  const nnd_size each = deep->groups * 4 * (nnd_size)sizeof(nnd_vu), reach = (x->kernel - 1) * x->dilation + 1;
+  const nnd_size joined = deep->joined, each = deep->groups * 4 * (nnd_size)sizeof(nnd_vu) / joined;
+  const nnd_size reach = (x->kernel - 1) * x->dilation + 1, least = NND_INT8_PIXELS * joined;
   const nnd_size fitting = nnd_max(1, (NND_QUAD_BYTES / each - reach) / x->stride + 1);
-  t->columns = nnd_evened(x->out_size, nnd_min(x->out_size, nnd_max(NND_INT8_PIXELS, fitting)));
+  t->columns = nnd_evened(x->out_size, nnd_min(x->out_size, nnd_max(least, fitting)));
+  t->columns = nnd_ceil_div(t->columns, joined) * joined;
+  const nnd_size span = nnd_ceil_div((t->columns - 1) * x->stride + reach, joined) * joined; /* columns that are read */
+  t->plane_bytes = nnd_ceil_div(nnd_ceil_div(span, x->stride), joined) * NND_INT8_DEEP;
   t->rows_at = NND_INT8_DEEP;
   t->quads_at = t->rows_at + deep->groups * NND_INT8_DEPTH * NND_INT8_DEEP;
-  m->scratch_bytes = t->quads_at + ((t->columns - 1) * x->stride + reach) * each;
+  m->scratch_bytes = t->quads_at + (joined > 1 ? deep->groups * x->stride * 4 * t->plane_bytes : span * each);
   m->instance->run = nnd_run_int8_deep;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld pixels at once, %lld channels, %s",
            (long long)t->columns, (long long)NND_INT8_DEEP, deep->is_quick ? "ended at once" : "ended later");

@@ -135,8 +135,10 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
       ended.out = d->out + (row * own->columns + column) * out_bytes;
       ended.residual = d->residual ? d->residual + row * own->columns + column : NULL;
       kernels[count](&job);
-      nnd_int8_finish(&own->end, &ended, job.end != NULL);
+      if (!job.end) nnd_int8_finish(&own->end, &ended);
     }
+    nnd_int8_look_up_rows(&own->end, d->out + (top * own->columns + column) * out_bytes, bottom - top, columns,
+                          own->columns);
   }
 }
 
