@@ -5,6 +5,7 @@
  *   NND_IN(step)(rows, vectors, is_signed, at, k, weights, sums)   adds what four k come to
  *   NND_IN_FLIPS(is_signed)     whether `step` takes rows of the other sign, 128 less or more: it is made up for here
  *   NND_IN_ROWS                 the most rows whose sums stay in registers
+ *   NND_IN_IS_EVEN              whether there are kernels of even rows
  *
  * No guard: it is included once for each way.
  */
@@ -32,10 +33,9 @@ NND_INLINE NND_TARGET void NND_IN(end)(int rows, int vectors, const nnd_vu *sums
   }
 }
 
-NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, const struct nnd_int8_job *j) {
-  const int split = rows == 1 ? 4 : 2 * rows * vectors <= NND_ACCUMULATORS ? 2 : 1; /* or few sums wait for others */
-  nnd_vu sums[4 * NND_INT8_ROWS * NND_PANEL];
-  const int each = rows * vectors;
+/* Where sums begin. */
+NND_INLINE NND_TARGET void NND_IN(begin)(int rows, int vectors, int is_signed, const struct nnd_int8_job *j,
+                                         nnd_vu *sums) {
   NND_UNROLL
   for (int v = 0; v < vectors; v++) {
     nnd_vu begin = {0};
@@ -47,6 +47,23 @@ NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, co
     NND_UNROLL
     for (int r = 0; r < rows; r++) sums[r * vectors + v] = begin;
   }
+}
+
+NND_INLINE NND_TARGET void NND_IN(finish)(int rows, int vectors, const nnd_vu *sums, const struct nnd_int8_job *j) {
+  if (j->end && vectors != 3) {
+    NND_IN(end)(rows, vectors, sums, j);
+    return;
+  }
+  NND_UNROLL
+  for (int r = 0; r < rows; r++) NND_UNROLL
+  for (int v = 0; v < vectors; v++) *(nnd_vu_any *)(j->sums + r * j->sums_row + v * NND_LANES) = sums[r * vectors + v];
+}
+
+NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, const struct nnd_int8_job *j) {
+  const int split = rows == 1 ? 4 : 2 * rows * vectors <= NND_ACCUMULATORS ? 2 : 1; /* or few sums wait for others */
+  nnd_vu sums[4 * NND_INT8_ROWS * NND_PANEL];
+  const int each = rows * vectors;
+  NND_IN(begin)(rows, vectors, is_signed, j, sums);
   NND_UNROLL
   for (int i = each; i < split * each; i++) sums[i] = (nnd_vu){0};
   const int8_t *weights = j->weights;
@@ -78,13 +95,34 @@ NND_INLINE NND_TARGET void NND_IN(tile)(int rows, int vectors, int is_signed, co
   }
   NND_UNROLL
   for (int i = each; i < split * each; i++) sums[i % each] += sums[i];
-  if (j->end && vectors != 3) {
-    NND_IN(end)(rows, vectors, sums, j);
-    return;
+  NND_IN(finish)(rows, vectors, sums, j);
+}
+
+/* Rows that lie evenly: every third has a pointer, and the others are reached by the step and twice of it, as addresses
+ * are made; or pointers would not fit the registers. */
+NND_INLINE NND_TARGET void NND_IN(even)(int rows, int vectors, int is_signed, const struct nnd_int8_job *j) {
+  nnd_vu sums[NND_INT8_ROWS * NND_PANEL];
+  NND_IN(begin)(rows, vectors, is_signed, j, sums);
+  const int8_t *weights = j->weights;
+  const nnd_size k = j->k, step = j->step;
+  for (nnd_size tap = 0; tap < j->taps; tap++) {
+    const uint8_t *third[(NND_INT8_ROWS + 2) / 3], *at[NND_INT8_ROWS];
+    third[0] = j->rows[tap * j->tap_rows];
+    NND_UNROLL
+    for (int i = 1; i < (rows + 2) / 3; i++) third[i] = third[i - 1] + 3 * step;
+    NND_NO_UNROLL
+    for (const uint8_t *end = third[0] + k; third[0] < end; weights += vectors * NND_LANES * NND_INT8_DEPTH) {
+      NND_UNROLL
+      for (int i = 0; i < (rows + 2) / 3; i++)
+        __asm__("" : "+r"(third[i])); /* or there would be a sum, or a pointer, for each row */
+      NND_UNROLL
+      for (int r = 0; r < rows; r++) at[r] = third[r / 3] + r % 3 * step;
+      NND_IN(step)(rows, vectors, is_signed, at, 0, weights, sums);
+      NND_UNROLL
+      for (int i = 0; i < (rows + 2) / 3; i++) third[i] += NND_INT8_DEPTH;
+    }
   }
-  NND_UNROLL
-  for (int r = 0; r < rows; r++) NND_UNROLL
-  for (int v = 0; v < vectors; v++) *(nnd_vu_any *)(j->sums + r * j->sums_row + v * NND_LANES) = sums[r * vectors + v];
+  NND_IN(finish)(rows, vectors, sums, j);
 }
 
 NND_INLINE NND_TARGET void NND_IN(some)(int rows, int vectors, const struct nnd_int8_job *j) {
@@ -112,6 +150,20 @@ NND_EACH_INT8_ROW(NND_IN_DEFINE, 3, NND_HOW)
 NND_EACH_INT8_ROW(NND_IN_DEFINE, 4, NND_HOW)
 #endif
 
+#define NND_IN_DEFINE_EVEN(count, wide, how)                                                                           \
+  static NND_TARGET __attribute__((noinline)) void NND_IN_(even_##wide##_##count, how)(const struct nnd_int8_job *j) { \
+    if ((count) < NND_INT8_EVEN_ROWS) return;                                                                          \
+    if (j->is_signed)                                                                                                  \
+      NND_IN(even)(count, wide, 1, j);                                                                                 \
+    else                                                                                                               \
+      NND_IN(even)(count, wide, 0, j);                                                                                 \
+  }
+#define NND_IN_LISTED_EVEN(rows, vectors, how) NND_IN_(even_##vectors##_##rows, how),
+#if NND_IN_IS_EVEN
+NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 1, NND_HOW)
+NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 2, NND_HOW)
+#endif
+
 #define NND_QUOTED_(how) #how
 #define NND_QUOTED(how) NND_QUOTED_(how)
 static const struct nnd_int8_kernels NND_IN(kernels) = {NND_QUOTED(NND_HOW),
@@ -123,12 +175,25 @@ static const struct nnd_int8_kernels NND_IN(kernels) = {NND_QUOTED(NND_HOW),
                                                             {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 3, NND_HOW)},
                                                             {0, NND_EACH_INT8_ROW(NND_IN_LISTED, 4, NND_HOW)},
 #endif
-                                                        }};
+                                                        },
+#if NND_IN_IS_EVEN
+                                                        {
+                                                            {0},
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED_EVEN, 1, NND_HOW)},
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED_EVEN, 2, NND_HOW)},
+                                                        }
+#else
+                                                        {{0}}
+#endif
+};
 
 #undef NND_IN__
 #undef NND_IN_
 #undef NND_IN
 #undef NND_IN_DEFINE
+#undef NND_IN_DEFINE_EVEN
+#undef NND_IN_LISTED_EVEN
+#undef NND_IN_IS_EVEN
 #undef NND_IN_LISTED
 #undef NND_QUOTED_
 #undef NND_QUOTED

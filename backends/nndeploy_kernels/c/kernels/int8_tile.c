@@ -81,6 +81,7 @@ NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int ro
 #if defined(__x86_64__)
 
 #define NND_HOW pairs
+#define NND_IN_IS_EVEN 0
 #define NND_TARGET
 #define NND_IN_FLIPS(is_signed) 0
 #define NND_IN_ROWS (NND_LANES == 16 ? 6 : 4)
@@ -105,6 +106,7 @@ NND_INLINE void nnd_int8_step_pairs(int rows, int vectors, int is_signed, const 
 #if NND_LANES >= 8
 /* uint8 by int8. */
 #define NND_HOW vnni
+#define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_FAST_TARGET
 #define NND_IN_FLIPS(is_signed) (is_signed)
 #define NND_IN_ROWS NND_INT8_ROWS
@@ -140,6 +142,7 @@ const struct nnd_int8_kernels *nnd_int8_kernels_here(int plain) {
 
 /* One byte after the other. */
 #define NND_HOW plain
+#define NND_IN_IS_EVEN 0
 #define NND_TARGET
 #define NND_IN_FLIPS(is_signed) 0
 #define NND_IN_ROWS NND_INT8_ROWS
@@ -160,6 +163,7 @@ NND_INLINE void nnd_int8_step_plain(int rows, int vectors, int is_signed, const 
 
 /* int8 by int8. */
 #define NND_HOW dotprod
+#define NND_IN_IS_EVEN 1
 #define NND_TARGET NND_FAST_TARGET
 #define NND_IN_FLIPS(is_signed) (!(is_signed))
 #define NND_IN_ROWS NND_INT8_ROWS

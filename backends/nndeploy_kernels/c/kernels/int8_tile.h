@@ -31,6 +31,8 @@
 #define NND_INT8_ROWS 5
 #endif
 
+#define NND_INT8_EVEN_ROWS ((3 * NND_INT8_ROWS + 3) / 4)
+
 typedef uint32_t nnd_vu __attribute__((vector_size(4 * NND_LANES)));
 typedef uint32_t nnd_vu_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
 
@@ -40,6 +42,7 @@ struct nnd_int8_ended;
 struct nnd_int8_job {
   const void *const *rows; /* of the first tap; those of the next tap lie `tap_rows` further on */
   nnd_size tap_rows, taps, k;
+  nnd_size step;              /* of even rows: bytes from one to the next; the first alone is in `rows` */
   int is_signed;              /* rows are int8 */
   const int8_t *weights;      /* of the panel */
   const int32_t *column_sums; /* of the panel's weights, over all taps */
@@ -56,6 +59,8 @@ typedef void (*nnd_int8_kernel)(const struct nnd_int8_job *job);
 struct nnd_int8_kernels {
   const char *name;
   nnd_int8_kernel of[NND_PANEL + 1][NND_INT8_ROWS + 1];
+  /* Of even rows whose k are whole groups, NND_INT8_EVEN_ROWS or more; null: there is none. */
+  nnd_int8_kernel even[NND_PANEL + 1][NND_INT8_ROWS + 1];
 };
 
 /* Whether this machine multiplies four bytes at once; never with `plain`. */

@@ -10,25 +10,11 @@
  */
 #include <stdio.h>
 
-#include "ops/int8_depthwise.h"
+#include "ops/int8_convolution.h"
 #include "ops/windows.h"
-
-struct nnd_int8_conv_own {
-  struct nnd_int8_record record;
-  struct nnd_int8_window window;
-  nnd_size taps, k; /* of a product: one tap of all where they are copied */
-  int is_of_runs, copies;
-  const struct nnd_int8_deep *deep; /* null: it is another */
-  const int8_t *packed;
-  const int32_t *column_sums;
-};
 
 /* Pixels of so few channels, or of such that are no whole groups of k, are copied side by side. */
 #define NND_FEW_CHANNELS 16
-
-static nnd_size nnd_int8_conv_bytes(nnd_size taps, nnd_size k, nnd_size columns) {
-  return taps * nnd_int8_packed_bytes(k, columns);
-}
 
 struct nnd_taps_to_pack {
   const uint8_t *from;
@@ -342,11 +328,13 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
   struct nnd_int8_image image;
   if (!nnd_make_int8_window(m, &own->window, r, &image)) return 0;
   if (own->deep) return nnd_make_int8_deep(m, own->deep, r, &image);
+  const struct nnd_int8_kernels *kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0);
+  if (nnd_int8_is_padded(own, &image, kernels)) return nnd_make_int8_padded(m, own, &image, kernels);
   struct nnd_int8_conv_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size columns = r->columns / own->window.groups;
   *t = (struct nnd_int8_conv_fields){.own = own,
-                                     .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),
+                                     .kernels = kernels,
                                      .image = image,
                                      .tiles = nnd_int8_tiles_of(image.pixels),
                                      .panels = nnd_ceil_div(columns, NND_INT8_COLUMNS),

@@ -111,6 +111,7 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
     struct nnd_int8_job job = {.rows = rows,
                                .taps = 1,
                                .k = own->inner,
+                               .step = t->row_bytes,
                                .is_signed = is_signed,
                                .weights = t->own->packed + nnd_int8_packed_bytes(own->inner, column),
                                .column_sums = t->own->column_sums + column,
@@ -126,15 +127,19 @@ static void nnd_run_connected_group(const struct nnd_connected_fields *t, const 
                                    .numbers = own->numbers ? own->numbers + column : NULL,
                                    .out_row = own->columns};
     if (nnd_int8_ends_in_tiles(own, columns)) job.end = &own->end, job.ended = &ended;
-    const nnd_int8_kernel *kernels = t->kernels->of[nnd_int8_vectors(own->columns, column)];
+    const int vectors = nnd_int8_vectors(own->columns, column);
+    const nnd_int8_kernel *kernels = t->kernels->of[vectors];
+    const nnd_int8_kernel *even = t->kernels->even[vectors];
+    const int finds_even = own->inner % NND_INT8_DEPTH == 0 && even[NND_INT8_ROWS];
     for (nnd_size tile = begin; tile < last; tile++) {
       const nnd_size row = nnd_int8_tile_row(t->tiles, tile), count = nnd_int8_tile_row(t->tiles, tile + 1) - row;
-      for (nnd_size r = 0; r < count; r++) rows[r] = a + (row - top + r) * t->row_bytes;
+      const int is_even = finds_even && count >= NND_INT8_EVEN_ROWS;
+      for (nnd_size r = 0; r < (is_even ? 1 : count); r++) rows[r] = a + (row - top + r) * t->row_bytes;
       ended.rows = count;
       ended.row_sums = row_sums + row - top;
       ended.out = d->out + (row * own->columns + column) * out_bytes;
       ended.residual = d->residual ? d->residual + row * own->columns + column : NULL;
-      kernels[count](&job);
+      (is_even ? even : kernels)[count](&job);
       if (!job.end) nnd_int8_finish(&own->end, &ended);
     }
     nnd_int8_look_up_rows(&own->end, d->out + (top * own->columns + column) * out_bytes, bottom - top, columns,
