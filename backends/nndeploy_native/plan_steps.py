@@ -270,7 +270,10 @@ def _(step: JoinPlain, w: PlanWriter) -> None:
 @write_step.register
 def _(step: Append, w: PlanWriter) -> None:
     words = [*(w.tensor(one) for one in (step.output, step.past, step.new)), step.axis]
-    w.step("append", "appended to a cache", words)
+    if step.places is None:
+        w.step("append", "appended to a cache", words)
+    else:
+        w.step("append_at", "put into a cache", [*words, w.tensor(step.places), w.size(step.length)])
 
 
 @write_step.register

@@ -33,8 +33,8 @@ class _Rule:
 
     `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
     `turned` are the attributes that say which of the inputs have their last two axes the other way round; `last` is the
-    attribute with the last size of the output, and `thirds` says that it is a third. The outputs `also` have the same
-    type. The inputs `same_last` must be of equally many axes, and equal in the last one.
+    attribute with the last size of the output, `thirds` says that it is a third, `has_own_last` that it is another one.
+    The outputs `also` have the same type. The inputs `same_last` must be of equally many axes, equal in the last.
     """
 
     like: str
@@ -46,6 +46,7 @@ class _Rule:
     turned: tuple[str, ...] = ()
     last: str = ""
     thirds: bool = False
+    has_own_last: bool = False
     same_last: tuple[int, ...] = ()
     also: tuple[int, ...] = ()
 
@@ -62,6 +63,7 @@ _RULES: dict[str, _Rule] = {
     "FusedGemm": _Rule("Gemm", (0, 1), ("transA", "transB")),
     "FusedMatMul": _Rule("MatMul", (0, 1), unless=("transBatchA", "transBatchB"), turned=("transA", "transB")),
     "Gelu": _Rule("Relu"),
+    "GroupQueryAttention": _Rule("Relu", has_own_last=True),
     "MatMulIntegerToFloat": _Rule("MatMul", (0, 1), element_of=(2,)),
     "MatMulNBits": _Rule("Relu", last="N"),
     "MultiHeadAttention": _Rule("Relu", same_last=(0, 2)),
@@ -133,6 +135,8 @@ def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
         return
     if result is None or (rule.last and not _end_with(result, _attribute(context, rule.last).i)):
         return
+    if rule.has_own_last and result.tensor_type.shape.dim:
+        result.tensor_type.shape.dim[-1].Clear()
     result.tensor_type.elem_type = element.tensor_type.elem_type
     for number in (0, *rule.also):
         if number < context.get_num_outputs():

@@ -59,6 +59,7 @@ FEW_ROWS = 32
 
 _KINDS = {
     "ConvTranspose": TRANSPOSED_CONVOLUTION, "Attention": ATTENTION, "MultiHeadAttention": ATTENTION,
+    "GroupQueryAttention": ATTENTION,
     "LSTM": RECURRENT, "GRU": RECURRENT, "RNN": RECURRENT,
     "QLinearConv": QUANTISED_CONVOLUTION, "ConvInteger": QUANTISED_CONVOLUTION,
     "QLinearMatMul": QUANTISED_PRODUCT, "MatMulInteger": QUANTISED_PRODUCT, "MatMulNBits": QUANTISED_PRODUCT,

@@ -33,6 +33,12 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         t = Transpose<perm=[0,2,1,3]>(o) y = Reshape(t, rows) }""",
         {},
     ),
+    (  # heads that share keys, put into a cache at places that are data
+        """g (float[n,t,16] q, float[n,t,8] k, float[n,2,4,4] p, int32[n] l, int64[1] z)
+        => (float[n,t,16] y, float[n,2,9,4] a, float[n,2,9,4] b) {
+        y, a, b = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1>(q,k,k,p,p,l,z,c,c) }""",
+        {"c": (9, 2)},
+    ),
     (  # rows of pixels shorter than a register tile
         """g (float[n,16,t,3] x, float[n,70,t,3] r) => (float[n,70,t,3] y) { c = Conv<pads=[1,1,1,1]>(x, w, b)
         a = Add(c, r) y = Relu(a) }""",

@@ -8,7 +8,7 @@ output of an earlier step.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -115,6 +115,7 @@ class Context:
         self._names = frozenset(names)
         self._waiting: set[str] = set()
         self._made_floats: dict[str, Array | None] = {}
+        self._made_once: dict[Hashable, Tensor] = {}
         self._numbers = itertools.count()
 
     def shape_of(self, value: ir.Value | None) -> Shape:
@@ -395,6 +396,12 @@ class Context:
         tensor = self.temporary(kind, array.shape, Layout.PLAIN, element)
         self.lowered.constants[tensor.name] = array
         return tensor
+
+    def once(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """Returns what `make` returned when it was asked for under this key first."""
+        if key not in self._made_once:
+            self._made_once[key] = make()
+        return self._made_once[key]
 
     def stored(self, view: View, kind: str) -> Tensor:
         """Returns a view as a plain tensor: a new one where its elements do not follow each other."""

@@ -270,17 +270,22 @@ class JoinPlain:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A plain tensor that begins with `past`, has `new` behind it along an axis, and then room that holds anything."""
+    """A plain tensor that begins with `past`, has `new` behind it along an axis, and then room that holds anything.
+
+    With `places`, one for each element of the first axis, `new` begins there, and zeros are behind it, up to `length`.
+    """
 
     output: Tensor
     past: Tensor
     new: Tensor
     axis: int
+    places: Tensor | None = None
+    length: Dim = 0
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
-        return (self.past, self.new)
+        return (self.past, self.new) if self.places is None else (self.past, self.new, self.places)
 
 
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:

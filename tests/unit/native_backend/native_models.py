@@ -25,7 +25,7 @@ from nndeploy.target.target import host_target
 from nndeploy.values.types import DimRange
 
 Array = np.ndarray[Any, Any]
-HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
+HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
 FLOAT_LEVELS = [level for level in LEVELS_HERE if not level.endswith("bf16")]
 each_float_level = pytest.mark.parametrize("level", FLOAT_LEVELS)
 

@@ -91,11 +91,12 @@ def test_what_is_refused_says_why() -> None:
         "float[9,4] t, int64[3] o, float[2,7,24] q, float[2,4,7,6] p, float[24,72] w, int32[2] m, float[2,2,4,7,6] c"
     )
     nodes = {
-        "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q, , , , p, p)": "with a past",
-        "y, r = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q)": "with a past",
-        "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, p, p)": "three times (batch, places, size)",
+        "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q, , , , p)": "with one past",
+        "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q, , , , p, p, o)": "past is shared",
+        "y = com.microsoft.MultiHeadAttention<num_heads=2>(q, q, q, , , , p, p)": "a past of (2, 4, 7, 6)",
+        "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, p)": "three times (batch, places, size)",
         "y = com.microsoft.MultiHeadAttention<num_heads=4>(q, q, q, , m)": "a mask of (2,) for 2 times 7 by 7",
-        "y = com.microsoft.MultiHeadAttention<num_heads=5>(q, q, q)": "5 heads of rows of [24, 24, 24]",
+        "y = com.microsoft.MultiHeadAttention<num_heads=5>(q, q, q)": "5 heads of rows of 24",
         "y = com.microsoft.Attention<num_heads=4>(q, w)": "without constant weights",
         "y = com.microsoft.Attention<num_heads=4>(q, w, , , c)": "an Attention with a past",
         "y = com.microsoft.Attention<num_heads=4, do_rotary=1>(q, w)": "turns its queries",

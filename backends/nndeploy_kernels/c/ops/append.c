@@ -3,19 +3,25 @@
  * An input with more behind it, in an output that may have room for what later calls append: a cache that grows.
  *
  *   append                 output, input, what follows it, axis
+ *   append_at              the same, then places (int32 or int64: one for each element of the first axis), length (rule):
+ *                          what follows begins there, the nearest place that the input and `length` allow; zeros come
+ *                          behind it, up to `length`
  *
  * Where the caller gives the memory of the output as that of the input too, this already begins with it, and nothing of
- * it is copied.
+ * it is copied. What earlier callers hold of it must not change, so append_at then writes behind the input or nothing.
  */
 #include "kernels/rows.h"
-#include "model/model.h"
+#include "ops/indices.h"
 
 struct nnd_append_own {
-  int out, past, more, axis;
+  int out, past, more, axis, places;
+  nnd_size length;
 };
 
 struct nnd_append_fields {
-  nnd_size outer, past, more, whole; /* the last three in bytes */
+  int is_wide;
+  nnd_size outer, past, more, whole;         /* the last three in bytes */
+  nnd_size rows, inner, last_place, length; /* of append_at: rows for each place, bytes of one, places */
 };
 
 static int nnd_open_append(struct nnd_opener *o) {
@@ -35,6 +41,17 @@ static int nnd_open_append(struct nnd_opener *o) {
   return 1;
 }
 
+static int nnd_open_append_at(struct nnd_opener *o) {
+  if (!nnd_open_append(o)) return 0;
+  struct nnd_append_own *own = o->step->own;
+  own->places = nnd_read_any_tensor(o);
+  own->length = nnd_read_rule(o);
+  if (o->message->failed) return 0;
+  if (!own->axis || !nnd_has_places(o, own->places))
+    return nnd_fail(o->message, "parts along the first axis, or at what are no places");
+  return 1;
+}
+
 static void nnd_run_append(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_append_fields *t = fields;
   nnd_size first, last;
@@ -42,6 +59,21 @@ static void nnd_run_append(const void *fields, void *const *at, struct nnd_part 
   char *to = (char *)at[0] + first * t->whole;
   if (at[1] != at[0]) nnd_copy_rows(to, t->whole, (const char *)at[1] + first * t->past, t->past, t->past, last - first);
   nnd_copy_rows(to + t->past, t->whole, (const char *)at[2] + first * t->more, t->more, t->more, last - first);
+}
+
+static void nnd_run_append_at(const void *fields, void *const *at, struct nnd_part part) {
+  const struct nnd_append_fields *t = fields;
+  nnd_size row, last;
+  nnd_share(t->outer, part, &row, &last);
+  for (; row < last; row++) {
+    const int64_t said = nnd_whole_at(at[3], t->is_wide, row / t->rows);
+    const nnd_size before = (said < 0 ? 0 : said > t->last_place ? t->last_place : (nnd_size)said) * t->inner;
+    char *to = (char *)at[0] + row * t->whole;
+    if (at[1] == at[0] && before != t->past) continue;
+    if (at[1] != at[0]) memcpy(to, (const char *)at[1] + row * t->past, (size_t)before);
+    memcpy(to + before, (const char *)at[2] + row * t->more, (size_t)t->more);
+    memset(to + before + t->more, 0, (size_t)(t->length * t->inner - before - t->more));
+  }
 }
 
 static int nnd_make_append(struct nnd_maker *m) {
@@ -70,4 +102,31 @@ static int nnd_make_append(struct nnd_maker *m) {
   return 1;
 }
 
+static int nnd_make_append_at(struct nnd_maker *m) {
+  const struct nnd_append_own *own = m->step->own;
+  const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
+                         *more = nnd_shape_of(m, own->more), *places = nnd_shape_of(m, own->places);
+  struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
+  if (!t) return 0;
+  const nnd_size length = nnd_size_of(m, own->length), added = more->sizes[own->axis], of_past = past->sizes[own->axis];
+  int fits = places->count == out->sizes[0] && length <= out->sizes[own->axis] && added <= length;
+  for (int axis = 0; axis < out->rank; axis++)
+    fits = fits && (axis == own->axis ||
+                    (past->sizes[axis] == out->sizes[axis] && more->sizes[axis] == out->sizes[axis]));
+  if (!fits) return nnd_fail(m->message, "what is appended at places does not fit");
+  t->inner = nnd_element_bytes[out->element];
+  t->rows = nnd_extent(out, 1, own->axis), t->inner *= nnd_extent(out, own->axis + 1, out->rank);
+  t->outer = out->sizes[0] * t->rows, t->is_wide = places->element == NND_INT64, t->length = length;
+  t->last_place = nnd_min(of_past, length - added);
+  t->past = of_past * t->inner, t->more = added * t->inner, t->whole = out->sizes[own->axis] * t->inner;
+  nnd_give_tensor(m, own->out);
+  nnd_give_tensor(m, own->past);
+  nnd_give_tensor(m, own->more);
+  nnd_give_tensor(m, own->places);
+  nnd_tell_operations(m, past->count + more->count, 1);
+  m->instance->run = nnd_run_append_at;
+  return 1;
+}
+
 const struct nnd_op nnd_op_append = {"append", nnd_open_append, nnd_make_append};
+const struct nnd_op nnd_op_append_at = {"append_at", nnd_open_append_at, nnd_make_append_at};

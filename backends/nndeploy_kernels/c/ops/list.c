@@ -9,6 +9,7 @@
 #define NND_EVERY_OP(X) \
   X(affine_grid) \
   X(append) \
+  X(append_at) \
   X(arange) \
   X(arg_max) \
   X(arg_min) \
