@@ -15,14 +15,21 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from nndeploy.graph import arithmetic_sizes, classical_sizes, contrib_sizes, image_sizes, movement_sizes
+from nndeploy.graph import (
+    arithmetic_sizes,
+    attention_sizes,
+    classical_sizes,
+    contrib_sizes,
+    image_sizes,
+    movement_sizes,
+)
 from nndeploy.graph.known_sizes import KnownSizes
 from nndeploy.graph.operators import graphs_entered_without_inputs, is_overridden, opset_of
 from nndeploy.values.size import UndecidedError
 from nndeploy.values.types import DimRange
 
 _RULES = {
-    "": {**arithmetic_sizes.RULES, **image_sizes.RULES, **movement_sizes.RULES},
+    "": {**arithmetic_sizes.RULES, **attention_sizes.RULES, **image_sizes.RULES, **movement_sizes.RULES},
     classical_sizes.DOMAIN: classical_sizes.RULES,
     contrib_sizes.DOMAIN: contrib_sizes.RULES,
 }

@@ -6,8 +6,10 @@
 Each shared head is that of as many neighbouring heads of the queries.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Dim, fixed, is_fixed, product
-from nndeploy_native.expressions import Domain, Expression, const
+from nndeploy_native.expressions import Domain, Expression, const, substituted
 from nndeploy_native.expressions import operand as nth
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.grown_outputs import appended_to
@@ -28,7 +30,7 @@ from nndeploy_native.steps.numbers import Arange, Sizes
 from nndeploy_native.tensors import Layout, Shape, Tensor, may_be_same
 
 LOWEST = float(np.finfo(np.float32).min)
-"""What hides a score: no row of nothing else gives what is not a number."""
+"""What hides a score where ONNX Runtime puts the lowest number: a row of nothing else is a mean of all values."""
 
 
 class Heads(NamedTuple):
@@ -42,9 +44,16 @@ class Heads(NamedTuple):
 class Scores:
     """What becomes of the products of queries by keys: an expression, and the operands that it reads beside them."""
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self, scale: float, hidden: float = LOWEST) -> None:
+        """`hidden` is what stands for a score that is hidden: a row of nothing but -inf gives zeros."""
         self.expression: Expression = ("mul", nth(0), const(scale))
         self.others: list[Operand] = []
+        self._hidden = hidden
+
+    @property
+    def gives_zeros(self) -> bool:
+        """Whether a row all of whose scores are hidden gives zeros."""
+        return self._hidden == -math.inf
 
     def operand(self, one: Operand) -> Expression:
         """Returns an operand that is broadcast to (batch, heads, rows, keys)."""
@@ -62,7 +71,7 @@ class Scores:
 
     def hide(self, where: Expression) -> None:
         """Hides the scores where an expression is true."""
-        self.expression = ("where", where, const(LOWEST), self.expression)
+        self.expression = ("where", where, const(self._hidden), self.expression)
 
 
 def heads_of(rows: View, heads: int) -> View:
@@ -161,25 +170,51 @@ def as_keys(tensor: Tensor) -> Operand:
     return Operand(shape, replace(tensor, shape=shape))
 
 
-def hide_later(scores: Scores, heads: Heads, past: Dim, context: Context) -> None:
-    """Hides keys that come later than the row that looks, of which the first comes behind a past."""
+def hide_outside(
+    scores: Scores,
+    own: Operand,
+    heads: Heads,
+    context: Context,
+    *,
+    left: int = -1,
+    right: int = -1,
+    end: Operand | None = None,
+) -> None:
+    """Hides keys that lie farther to a side of a row's own place (batch, 1, rows, 1) than a number, or behind `end`.
+
+    A side whose number is negative has no end.
+    """
     rows, keys = heads.q.sizes[2], heads.k.sizes[2]
-    of_row, of_key = as_rows(places_along(past, rows, context)), as_keys(places_along(0, keys, context))
-    if len(scores.others) + 2 <= MAX_OTHERS:
-        scores.hide(("less", scores.operand(of_row), scores.operand(of_key)))
+    operands = [own, as_keys(places_along(0, keys, context)), *([] if end is None else [end])]
+    place, key = nth(0), nth(1)
+    hidden: list[Expression] = []
+    if right >= 0:
+        hidden.append(("less", _moved(place, right), key))
+    if left >= 0:
+        hidden.append(("less", key, _moved(place, -left)))
+    if end is not None:
+        hidden.append(("less", nth(2), key))
+    where = reduce(lambda one, other: ("or", one, other), hidden)
+    if len(scores.others) + len(operands) > MAX_OTHERS:
+        batch = own.shape[0]
+        scores.hide(scores.operand(_compared(tuple(operands), where, (batch, 1, rows, keys), context)))
     else:
-        scores.hide(scores.operand(_compared(of_row, of_key, (1, 1, rows, keys), context)))
+        scores.hide(substituted(where, {number: scores.operand(one) for number, one in enumerate(operands)}))
 
 
-def _compared(of_row: Operand, of_key: Operand, shape: Shape, context: Context) -> Operand:
-    """Returns whether keys come later as one operand: scores have few."""
+def _moved(place: Expression, by: int) -> Expression:
+    return ("add", place, const(by)) if by else place
+
+
+def _compared(operands: tuple[Operand, ...], where: Expression, shape: Shape, context: Context) -> Operand:
+    """Returns which keys are hidden as one operand: scores have few."""
 
     def make() -> Tensor:
-        made = context.temporary("later", shape, Layout.PLAIN, "bool")
-        context.emit(Elementwise(made, (of_row, of_key), ("less", nth(0), nth(1)), Domain.INT64))
+        made = context.temporary("hidden", shape, Layout.PLAIN, "bool")
+        context.emit(Elementwise(made, operands, where, Domain.INT64))
         return made
 
-    return Operand(shape, context.once(("later", of_row.tensor, of_key.tensor), make))
+    return Operand(shape, context.once(("hidden", where, *(one.tensor for one in operands)), make))
 
 
 def attend(output: Tensor, heads: Heads, scores: Scores, context: Context, *, by_head: bool = False) -> None:
@@ -208,7 +243,7 @@ def attend(output: Tensor, heads: Heads, scores: Scores, context: Context, *, by
         q, written = (view.parted(1, shared, each) for view in (q, written))
         k, v = (_repeated(view, each) for view in (k, v))
         others = [_parted(one, shared, each) for one in others]
-    step = Attention(output, q, k, v, scores.expression, tuple(others), strides=written.strides)
+    step = Attention(output, q, k, v, scores.expression, tuple(others), scores.gives_zeros, written.strides)
     context.emit(step)
 
 

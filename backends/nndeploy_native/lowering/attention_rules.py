@@ -22,9 +22,11 @@ from nndeploy_native.lowering.attention_heads import (
     Heads,
     Scores,
     added_operand,
+    as_rows,
     attend,
     heads_of,
-    hide_later,
+    hide_outside,
+    places_along,
     with_past,
 )
 from nndeploy_native.lowering.bits_rules import narrow_weights
@@ -140,7 +142,7 @@ def _attend(
         context.shape_of(added)
         scores.add(added_operand(added, (batch, count, rows, keys), context))
     if int_attribute(node, "unidirectional", 0):
-        hide_later(scores, heads, past, context)
+        hide_outside(scores, as_rows(places_along(past, rows, context)), heads, context, right=0)
     attend(context.output(node.outputs[0], Layout.PLAIN), heads, scores, context)
 
 

@@ -26,10 +26,10 @@ from nndeploy_native.lowering.attention_heads import (
     Heads,
     Scores,
     added_operand,
-    as_keys,
     as_rows,
     attend,
     heads_of,
+    hide_outside,
     places_along,
     with_past,
 )
@@ -57,7 +57,9 @@ def group_query_attention(node: ir.Node, context: Context) -> None:
     q, k, v = _rows_of(node, context)
     batch, rows = q.sizes[:2]
     lengths = _lengths(operand(node, 5), batch, rows, context)
-    heads, shared = (int_attribute(node, name, 0) for name in ("num_heads", "kv_num_heads"))
+    heads, shared, window = (
+        int_attribute(node, name, -1) for name in ("num_heads", "kv_num_heads", "local_window_size")
+    )
     found = Heads(heads_of(q, heads), heads_of(k, shared), heads_of(v, shared))
     if int_attribute(node, "do_rotary", 0):
         angles = _angles(node, batch, rows, lengths.own, context)
@@ -75,13 +77,8 @@ def group_query_attention(node: ir.Node, context: Context) -> None:
     bias = operand(node, 10)
     if bias is not None:
         scores.add(added_operand(bias, (batch, heads, rows, k.sizes[2]), context))
-    seen = scores.operand(as_rows(lengths.seen, lengths.seen.shape[0]))
-    key = scores.operand(as_keys(places_along(0, k.sizes[2], context)))
-    window = int_attribute(node, "local_window_size", -1)
-    hidden: Expression = ("less", seen, key)
-    if window >= 0:
-        hidden = ("or", hidden, ("less", key, ("sub", seen, const(window - 1))))
-    scores.hide(hidden)
+    seen = as_rows(lengths.seen, lengths.seen.shape[0])
+    hide_outside(scores, seen, found, context, right=0, left=window - 1)
     attend(context.output(node.outputs[0], Layout.PLAIN), found, scores, context)
 
 
@@ -94,6 +91,8 @@ def _check(node: ir.Node) -> None:
     for name, number in _REFUSED.items():
         if int_attribute(node, name, number) not in (number, -1):
             raise BuildRefusedError(f"a GroupQueryAttention with {name}={int_attribute(node, name, number)}")
+    if not int_attribute(node, "local_window_size", -1):
+        raise BuildRefusedError("a GroupQueryAttention whose rows look at no key")
     if any(operand(node, number) is not None for number in range(11, 15)):
         raise BuildRefusedError("a GroupQueryAttention with a sink, a cache of few bits, or rows that it normalises")
     if any(text_attribute(node, f"{one}_quant_type", "NONE") != "NONE" for one in "kv"):

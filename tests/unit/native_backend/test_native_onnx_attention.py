@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's Attention and RotaryEmbedding: its own cases, and one plan at every size as ONNX Runtime computes it."""
+
+import json
+import re
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import onnxruntime
+import pytest
+from native_models import FLOAT_LEVELS, Array, built, each_float_level, reals, run
+from nndeploy_native.lowering.table import refusal_of
+from nndeploy_native.plan import DOCUMENT_FILE
+from onnx.backend.test.loader import load_model_tests
+
+from nndeploy.passes import optimise
+from nndeploy.values.types import DimRange
+
+OPERATORS = re.compile("test_(attention|rotary_embedding)(?!.*_expanded$)")
+REFUSED = re.compile("qk_matmul|bf16|mask4d_padded_kv|gqa_rank4_mask")
+"""Scores that are an output, bfloat16, and a mask of fewer keys than there are."""
+HEADS, SHARED, SIZE, COLUMNS = 4, 2, 8, 6
+RANGES = {"b": DimRange(1, 4, 1), "s": DimRange(1, 32, 1), "p": DimRange(0, 64, 1), "n": DimRange(1, 64, 1)}
+CALLS = ({"b": 2, "s": 3, "p": 5, "n": 7}, {"b": 1, "s": 1, "p": 4, "n": 1}, {"b": 1, "s": 4, "p": 0, "n": 4})
+
+
+@cache
+def cases() -> dict[str, Any]:
+    """Returns the cases by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the suite overflows on purpose while it makes its data
+        return {case.name: case for case in load_model_tests(kind="node") if OPERATORS.match(case.name)}
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_case_of_onnx(name: str) -> None:
+    case = cases()[name]
+    for inputs, outputs in case.data_sets:
+        feed = {info.name: np.asarray(array) for info, array in zip(case.model.graph.input, inputs, strict=True)}
+        model = ir.from_proto(onnx.shape_inference.infer_shapes(case.model, data_prop=True))
+        optimise(model, {})
+        refusal = refusal_of(model.graph[0], model, {})
+        assert bool(refusal) == bool(REFUSED.search(name)), refusal
+        if refusal:
+            return
+        found = run(built(model), feed, FLOAT_LEVELS[-1], threads=2)
+        for info, wanted in zip(case.model.graph.output, outputs, strict=True):
+            assert found[info.name].dtype == wanted.dtype
+            tolerance = 2e-3 if wanted.dtype == np.float16 else 1e-5
+            np.testing.assert_allclose(found[info.name], wanted, rtol=tolerance, atol=tolerance)
+
+
+def attention(attributes: str, more: str, *, of_rows: bool) -> onnx.ModelProto:
+    """Returns Attention of open sizes with more inputs, by the name of the parameter."""
+    given = dict(re.findall(r"(\w+): (\S+)", more))
+    if of_rows:
+        q, k, v = (f"float[b,{n},{size}]" for n, size in (("s", 32), ("n", SHARED * SIZE), ("n", SHARED * COLUMNS)))
+        attributes, y = f"{attributes}, q_num_heads={HEADS}, kv_num_heads={SHARED}", f"float[b,s,{HEADS * COLUMNS}]"
+    else:
+        q, k, v = f"float[b,{HEADS},s,{SIZE}]", f"float[b,{SHARED},n,{SIZE}]", f"float[b,{SHARED},n,{COLUMNS}]"
+        y = f"float[b,{HEADS},s,{COLUMNS}]"
+    caches = ("", "")
+    if "past" in given:
+        given |= {"pk": f"float[b,{SHARED},p,{SIZE}]", "pv": f"float[b,{SHARED},p,{COLUMNS}]"}
+        caches = (", nk, nv", f", float[b,{SHARED},m,{SIZE}] nk, float[b,{SHARED},m,{COLUMNS}] nv")
+        del given["past"]
+    names = ", ".join(name if name in given else "" for name in ("mask", "pk", "pv", "last"))
+    inputs = "".join(f", {kind} {name}" for name, kind in given.items())
+    call = f"Attention<{attributes.removeprefix(', ')}>" if attributes else "Attention"
+    text = f"g ({q} q, {k} k, {v} v{inputs}) => ({y} y{caches[1]}) {{ y{caches[0]} = {call}(q, k, v, {names}) }}"
+    return onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 24]>' + re.sub("[, ]+[)] }", ") }", text))
+
+
+def drawn(proto: onnx.ModelProto, sizes: dict[str, int]) -> dict[str, Array]:
+    sizes = sizes | {"all": sizes["n"] + (sizes["p"] if "nk" in str(proto.graph.output) else 0)}
+    found: dict[str, Array] = {}
+    for seed, one in enumerate(proto.graph.input):
+        shape = [dim.dim_value or sizes[dim.dim_param] for dim in one.type.tensor_type.shape.dim]
+        found[one.name] = reals(*shape, seed=seed)
+        if one.type.tensor_type.elem_type == onnx.TensorProto.BOOL:
+            found[one.name] = found[one.name] > -0.3
+            found[one.name][..., 0, :] = False  # a row that looks at nothing
+        elif one.name == "last":
+            found[one.name] = np.random.default_rng(1).integers(1, sizes["n"] + 1, shape)
+    return found
+
+
+@each_float_level
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("of_rows", [False, True])
+@pytest.mark.parametrize(
+    ("attributes", "more"),
+    [
+        ("", ""),
+        (", is_causal=1", "past: 1"),
+        (", softcap=1.5, scale=0.4", "past: 1 mask: float[s,all]"),
+        (", is_causal=1", "past: 1 mask: bool[b,1,s,all]"),
+        ("", f"mask: bool[{HEADS},s,all]"),
+        ("", "last: int64[b]"),
+        (", is_causal=1", "mask: float[s,all] last: int64[b]"),
+    ],
+)
+def test_attention_of_open_sizes(level: str, threads: int, of_rows: bool, attributes: str, more: str) -> None:
+    proto = attention(attributes, more, of_rows=of_rows)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(proto))
+    optimise(model, RANGES)
+    artifact = built(model, RANGES)
+    steps = [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+    assert steps.count("append") == 2 * ("past" in more)
+    for sizes in CALLS:
+        inputs = drawn(proto, sizes)
+        found = run(artifact, inputs, level, threads=threads)
+        for one, wanted in zip(session.get_outputs(), session.run(None, inputs), strict=True):
+            np.testing.assert_allclose(found[one.name], wanted, rtol=2e-5, atol=2e-5, err_msg=f"{one.name} {sizes}")
