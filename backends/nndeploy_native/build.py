@@ -27,6 +27,7 @@ from nndeploy_native.plan import (
     PLAN_FORMAT_OF_FIXED,
     PLAN_FORMAT_OF_GROWN,
     PLAN_FORMAT_OF_HALVES,
+    PLAN_FORMAT_OF_MOVED,
     WEIGHTS_FILE,
     GrownOutput,
     PlanBorder,
@@ -59,19 +60,21 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
     inputs, outputs = lowered.inputs, lowered.outputs
     of_plan = [*inputs.values(), *([] if lowered.capacity is None else [lowered.capacity])]
     solved = solved_symbols(tensor.shape for tensor in of_plan)
-    of_inputs, of_outputs = ([one.name for one in some] for some in (of_plan, outputs.values()))
+    written = [*outputs.values(), *([] if lowered.moved is None else [lowered.moved])]
+    of_inputs, of_outputs = ([one.name for one in some] for some in (of_plan, written))
     writer = PlanWriter(solved, of_inputs, of_outputs, lowered.constants, keeps_halves=lowered.has_halves)
     values: list[str] = []
-    for step in fused(lowered.steps, {tensor.name for tensor in outputs.values()}):
+    for step in fused(lowered.steps, set(of_outputs)):
         write_step(step, writer)
         values += [lowered.value_of(step.output.name)] * (len(writer.shown) - len(values))
-    plan = writer.finished(of_plan, list(outputs.values()))
+    plan = writer.finished(of_plan, written)
     document = PlanDocument(
         _borders(inputs),
         _borders(outputs),
         tuple(solved.values()),
         tuple({**step, "value": value} for step, value in zip(writer.shown, values, strict=True)),
         _grown_outputs(lowered, list(solved)),
+        lowered.moved is not None,
     )
     metadata: dict[str, int | str] = {"format": _format_of(document, writer)}
     metadata |= {"precision": precision} if precision != "fp32" else {}
@@ -87,6 +90,8 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
 
 def _format_of(document: PlanDocument, writer: PlanWriter) -> int:
     """Returns the least format whose readers know all of a plan."""
+    if document.tells_moved:
+        return PLAN_FORMAT_OF_MOVED
     if writer.has_halves or any(one.element == "fp16" for one in (*document.inputs, *document.outputs)):
         return PLAN_FORMAT_OF_HALVES
     return PLAN_FORMAT_OF_GROWN if document.grown else PLAN_FORMAT_OF_FIXED
@@ -100,11 +105,11 @@ def _grown_outputs(lowered: Lowered, symbols: Sequence[Atom]) -> tuple[GrownOutp
     """
     inputs, outputs = list(lowered.inputs), list(lowered.outputs)
     found = []
-    for name, (past, axis, added) in lowered.grown.items():
+    for name, (past, axis, added, is_total) in lowered.grown.items():
         if not isinstance(added, int) and added not in symbols:
             raise BuildRefusedError(f"the size {added} cannot be told from the shapes of the inputs here")
         by, symbol = (added, None) if isinstance(added, int) else (0, symbols.index(added))
-        found.append(GrownOutput(outputs.index(name), inputs.index(past), axis, by, symbol))
+        found.append(GrownOutput(outputs.index(name), inputs.index(past), axis, by, symbol, is_total))
     return tuple(found)
 
 

@@ -58,10 +58,14 @@ class _Begun(NamedTuple):
 
 
 class CachesOfCall(NamedTuple):
-    """How much room the caches of a call have along their axes, and what they are by the number of the output."""
+    """How much room the caches of a call have along their axes, and what they are by the number of the output.
+
+    Whether `go_on`: they lie in the memory of the inputs.
+    """
 
     room: int
     begun: dict[int, _Begun]
+    go_on: bool
 
     def output(self, number: int, shape: tuple[int, ...]) -> _Given:
         """Returns an output as the caller gets it, and the address of its memory.
@@ -86,8 +90,10 @@ class CacheMemories:
         self._dtypes = [np.dtype(DTYPES[document.outputs[one.output].element]) for one in document.grown]
         self._kept: list[list[_Memory]] = [[] for _ in document.grown]
 
-    def taken(self, inputs: list[_Given]) -> tuple[list[_Given], CachesOfCall]:
+    def taken(self, inputs: list[_Given], *, anew: bool = False) -> tuple[list[_Given], CachesOfCall]:
         """Returns the inputs of a call with their addresses, as kernels take them, and its caches.
+
+        Those are in memory of their own where all is to begin `anew`.
 
         Raises:
             OtherSizesError: the shapes of the inputs are not those of the plan.
@@ -95,11 +101,12 @@ class CacheMemories:
         shapes = [array.shape for array, _ in inputs]
         pasts = [inputs[one.input][0] for one in self._grown]
         lengths = [
-            shapes[one.input][one.axis] + (one.added if one.symbol is None else self._symbol(one.symbol, shapes))
+            one.length(shapes[one.input][one.axis], 0 if one.symbol is None else self._symbol(one.symbol, shapes))
             for one in self._grown
         ]
         with _lock:
-            wholes = self._continued(pasts, lengths)
+            wholes = None if anew else self._continued(pasts, lengths)
+            go_on = wholes is not None
             if wholes is None:
                 inputs = [_dense(given) for given in inputs]
                 room = max(lengths)
@@ -111,7 +118,7 @@ class CacheMemories:
             one.output: _Begun(whole, one.axis, length)
             for one, whole, length in zip(self._grown, wholes, lengths, strict=True)
         }
-        return inputs, CachesOfCall(wholes[0].shape[self._grown[0].axis], begun)
+        return inputs, CachesOfCall(wholes[0].shape[self._grown[0].axis], begun, go_on)
 
     def _continued(self, pasts: Sequence[ByteArray], lengths: Sequence[int]) -> list[ByteArray] | None:
         """Returns the arrays that the inputs begin, where all have room behind them that is not taken."""

@@ -16,8 +16,9 @@ from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
 from nndeploy.values.types import TensorType, ValueType
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
-PLAN_FORMATS = PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES = 5, 6, 7
-"""The formats of an artifact that is a plan: with outputs that grow, or with float16, readers before do not know it."""
+PLAN_FORMATS = PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED = 5, 6, 7, 8
+"""The formats of an artifact that is a plan: readers before do not know outputs that grow, float16, or that it tells
+where what is new was put."""
 DTYPES = {
     "fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}, "fp16": "float16",
 }  # fmt: skip
@@ -42,7 +43,8 @@ class PlanBorder(NamedTuple):
 class GrownOutput(NamedTuple):
     """Output `output` is input `input` with more places along an axis: `added`, or the symbol of that number.
 
-    Its tensor in the plan has room behind, of which the caller says how much: the size of one more input's only axis.
+    Where it `is_total`, the symbol is all places, if the input has no more. Its tensor in the plan has room behind, of
+    which the caller says how much: the size of one more input's only axis.
     """
 
     output: int
@@ -50,20 +52,38 @@ class GrownOutput(NamedTuple):
     axis: int
     added: int
     symbol: int | None
+    is_total: bool = False
+
+    def length(self, before: int, told: int) -> int:
+        """Returns the places of the output for those of the input and the number that the symbol is, if it has one."""
+        if self.is_total:
+            return max(before, told)
+        return before + (self.added if self.symbol is None else told)
 
 
 CAPACITY = PlanBorder("(capacity)", "bool", (None,))
 """The input, behind the others, of a plan with outputs that grow: nothing but its size is looked at."""
+MOVED = PlanBorder("(moved)", "bool", (None, None))
+"""The output, behind the others, of a plan that tells it: whether what is new does not stand right behind the inputs.
+
+Then nothing was written where an output lies in the memory of its input: the call is to be made again, in other memory.
+"""
 
 
 class PlanDocument(NamedTuple):
-    """What stands in plan.json. `grown` is empty where no output grows."""
+    """What stands in plan.json. `grown` is empty where no output grows; `tells_moved` where places are data."""
 
     inputs: tuple[PlanBorder, ...]
     outputs: tuple[PlanBorder, ...]
     symbols: tuple[SolvedSymbol, ...]
     steps: tuple[Mapping[str, int | str], ...]
     grown: tuple[GrownOutput, ...] = ()
+    tells_moved: bool = False
+
+    @property
+    def plan_outputs(self) -> tuple[PlanBorder, ...]:
+        """The outputs of the plan."""
+        return (*self.outputs, MOVED) if self.tells_moved else self.outputs
 
     @property
     def plan_inputs(self) -> tuple[PlanBorder, ...]:
@@ -79,6 +99,7 @@ def document_to_json(document: PlanDocument) -> bytes:
         "symbols": [one._asdict() for one in document.symbols],
         "steps": [dict(step) for step in document.steps],
         **({"grown": [one._asdict() for one in document.grown]} if document.grown else {}),
+        **({"tells_moved": True} if document.tells_moved else {}),
     }
     return json.dumps(data, indent=1, ensure_ascii=False).encode()
 
@@ -98,7 +119,7 @@ def document_from_json(text: bytes) -> PlanDocument:
         ranks = [len(one.shape) for one in inputs] + ([1] if grown else [])
         symbols = solved_from_json(data["symbols"], ranks)
         steps = tuple(dict(step) for step in data["steps"])
-        document = PlanDocument(inputs, outputs, symbols, steps, grown)
+        document = PlanDocument(inputs, outputs, symbols, steps, grown, data.get("tells_moved", False))
         _check_grown(document)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
         raise BundleError(f"a malformed {DOCUMENT_FILE}: {err!s:.200}") from err
@@ -111,7 +132,11 @@ def _check_grown(document: PlanDocument) -> None:
     Raises:
         ValueError: one does not.
     """
+    if type(document.tells_moved) is not bool or (document.tells_moved and not document.grown):
+        raise ValueError("what is new is moved where nothing grows")
     for one in document.grown:
+        if type(one.is_total) is not bool or (one.is_total and one.symbol is None):
+            raise ValueError(f"an output that grows to {one!r:.80}")
         numbers = (one.output, one.input, one.axis, one.added, 0 if one.symbol is None else one.symbol)
         if any(type(number) is not int or not 0 <= number <= MAX_ADDED for number in numbers):
             raise ValueError(f"an output that grows by {one!r:.80}")

@@ -18,7 +18,7 @@ from nndeploy_native.plan import DTYPES, ELEMENTS
 from nndeploy_native.tensors import Array, Tensor
 
 MAGIC = 0x4E414C50444E4E
-VERSION = 3
+VERSION = 4
 ALIGNMENT = 64
 LEAST_HALVES = 256
 """Elements of a constant from which on it is worth keeping as float16."""

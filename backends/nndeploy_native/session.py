@@ -24,6 +24,7 @@ from nndeploy_native.plan import (
     DOCUMENT_FILE,
     DTYPES,
     ELEMENTS,
+    MOVED,
     PLAN_FILE,
     PLAN_FORMATS,
     WEIGHTS_FILE,
@@ -82,7 +83,7 @@ def open_session(
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
     threads = options.threads or host.num_cores
     model = opened_model(library, files, Options(caches.get("l2", 0), buffer_bytes, threads))
-    if model.num_borders != (len(document.plan_inputs), len(document.outputs)) or model.num_steps != len(
+    if model.num_borders != (len(document.plan_inputs), len(document.plan_outputs)) or model.num_steps != len(
         document.steps
     ):
         raise BundleError(f"{PLAN_FILE} and {DOCUMENT_FILE} are of two builds")
@@ -161,7 +162,9 @@ class _Tables:
         if not address:
             raise self._refusal(message.value.decode(errors="replace"), shapes)
         try:
-            outputs = tuple(self._output(address, number, one) for number, one in enumerate(self._document.outputs))
+            outputs = tuple(
+                self._output(address, number, one) for number, one in enumerate(self._document.plan_outputs)
+            )
         except BundleError:
             library.nnd_table_free(address)
             raise
@@ -208,6 +211,7 @@ class NativeSession:
         self._run = library.nnd_run
         self._pace: Callable[[], int] | None = None
         self._is_open = True
+        self._is_moved = False
 
     def pace(
         self,
@@ -237,10 +241,19 @@ class NativeSession:
         if not self._is_open:
             raise UsageError("the session is closed")
         given = [one.given(inputs[one.name]) for one in self._inputs]  # which must live until the end
+        if self._caches is None:
+            return self._called(given, None)[0]
+        taken, caches = self._caches.taken(given, anew=self._is_moved)
+        outputs, is_moved = self._called(taken, caches)
+        if is_moved and caches.go_on:  # what earlier callers hold would change
+            outputs, is_moved = self._called(*self._caches.taken(given, anew=True))
+        self._is_moved = is_moved  # the next call's will be too
+        return outputs
+
+    def _called(self, given: list[tuple[ByteArray, int]], caches: CachesOfCall | None) -> tuple[dict[str, Value], bool]:
+        """Returns the outputs of a call, and whether what is new was put elsewhere than behind caches."""
         shapes = tuple([array.shape for array, _ in given])
-        caches = None
-        if self._caches is not None:
-            given, caches = self._caches.taken(given)
+        if caches is not None:
             shapes += ((caches.room,),)
         table = self._tables.table_for(shapes)
         slot = self._taken_slot()
@@ -252,8 +265,9 @@ class NativeSession:
             self._run(table.address, slot.address, pool)
         finally:
             self._pool.give_back(pool)
+        is_moved = slot.moved is not None and bool(slot.moved.any())
         self._slots.append(slot)
-        return outputs
+        return outputs, is_moved
 
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
@@ -311,8 +325,10 @@ class _Slot:
         self._memory = aligned_zeros(0)
         self._table: _Table | None = None
         self._inputs = (ctypes.c_void_p * max(1, len(document.plan_inputs)))()
-        self._outputs = (ctypes.c_void_p * len(document.outputs))()
+        self._outputs = (ctypes.c_void_p * len(document.plan_outputs))()
         self._memories = [OutputMemory(one.name, DTYPES[one.element]) for one in document.outputs]
+        self._of_moved = OutputMemory(MOVED.name, DTYPES[MOVED.element]) if document.tells_moved else None
+        self.moved: ByteArray | None = None
         self._call = _Call(ctypes.addressof(self._inputs), ctypes.addressof(self._outputs))
         self.address = ctypes.addressof(self._call)
 
@@ -331,6 +347,8 @@ class _Slot:
                 outputs[memory.name], self._outputs[number] = caches.output(number, shape)
             else:
                 outputs[memory.name], self._outputs[number] = memory.taken(shape)
+        if self._of_moved is not None:
+            self.moved, self._outputs[len(self._memories)] = self._of_moved.taken(table.outputs[-1])
         return outputs
 
     def pace(self, address: int) -> None:

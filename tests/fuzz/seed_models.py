@@ -39,6 +39,12 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         y, a, b = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1>(q,k,k,p,p,l,z,c,c) }""",
         {"c": (9, 2)},
     ),
+    (  # the same in a cache that grows, which tells whether it may lie in the memory of its input
+        """g (float[1,2,16] q, float[1,2,8] k, float[1,2,t,4] p, float[1,2,t,4] r, int32[n] m)
+        => (float[1,2,16] y, float[1,2,u,4] a, float[1,2,u,4] b) { s = Shape(m) z = Cast<to=6>(s) l = ReduceSum(m)
+        y, a, b = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>(q,k,k,p,r,l,z) }""",
+        {},
+    ),
     (  # rows of pixels shorter than a register tile
         """g (float[n,16,t,3] x, float[n,70,t,3] r) => (float[n,70,t,3] y) { c = Conv<pads=[1,1,1,1]>(x, w, b)
         a = Add(c, r) y = Relu(a) }""",

@@ -40,11 +40,12 @@ MAX_MOVED_ELEMENTS = 2**24
 
 
 class Grown(NamedTuple):
-    """An output that is the input `past` with `added` more places along an axis."""
+    """An output that is the input `past` with `added` more places along an axis, or so many where that `is_total`."""
 
     past: str
     axis: int
     added: int | Symbol
+    is_total: bool = False
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class Lowered:
 
     `copies` tells of tensors that the model does not name, by root, what they are a copy of. `grown` are outputs, by
     name, whose tensors have room behind: as many places as the only axis of `capacity`, an input that is nothing else.
+    `moved` is one more output: truths, of which one says that what is new stands elsewhere than right behind the input.
     `has_halves`: constants of float16 were read as float32.
     """
 
@@ -63,6 +65,7 @@ class Lowered:
     copies: dict[str, str] = field(default_factory=dict)
     grown: dict[str, Grown] = field(default_factory=dict)
     capacity: Tensor | None = None
+    moved: Tensor | None = None
     has_halves: bool = False
 
     def value_of(self, root: str) -> str:
@@ -419,9 +422,9 @@ class Context:
             self.lowered.capacity = self.temporary(name, (size,), Layout.PLAIN, "bool")
         return size
 
-    def define_grown(self, value: ir.Value, tensor: Tensor, past: ir.Value, axis: int, added: int | Symbol) -> None:
+    def define_grown(self, value: ir.Value, tensor: Tensor, grown: Grown) -> None:
         """Says that an output lies in `tensor`, which begins with an input and has room behind."""
-        self.lowered.grown[value.name or ""] = Grown(past.name or "", axis, added)
+        self.lowered.grown[value.name or ""] = grown
         self.lowered.outputs[value.name or ""] = tensor
         self.lowered.copies[tensor.name] = value.name or ""
 

@@ -76,9 +76,9 @@ def run(
         level, plan, arrays, symbols=symbols, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all
     )
     for one in document.grown:
-        length = arrays[one.input].shape[one.axis] + (one.added if one.symbol is None else symbols[one.symbol])
+        length = one.length(arrays[one.input].shape[one.axis], 0 if one.symbol is None else symbols[one.symbol])
         found[one.output] = found[one.output].take(range(length), one.axis)
-    return {one.name: array for one, array in zip(document.outputs, found, strict=True)}
+    return {one.name: array for one, array in zip(document.plan_outputs, found, strict=True)}
 
 
 def opened(artifact: Artifact, threads: int = 1) -> NativeSession:

@@ -9,11 +9,13 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, each_float_level, reals, run
+from native_models import Array, built, each_float_level, opened, reals, run
 from nndeploy_native.lowering.table import refusal_of
 from nndeploy_native.plan import DOCUMENT_FILE
+from nndeploy_native.session import NativeSession
 from test_native_contrib import HEADER, by_onnxruntime, contrib_model
 
+from nndeploy.errors import BundleError
 from nndeploy.frontend.contrib_types import contrib_types_known
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact
@@ -130,6 +132,71 @@ def test_without_a_past(level: str) -> None:
     artifact = made(model)
     for call in (Call(5, 0, (5,)), Call(5, 0, (3, 5))):
         assert_as_onnxruntime(model, artifact, call, level, 1)
+
+
+def start_of(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def loop(
+    session: NativeSession, model: ir.Model, rows: list[int], totals: list[tuple[int, ...]]
+) -> list[dict[str, Array]]:
+    """Returns the outputs of calls each of which gets the caches of the one before; all are ONNX Runtime's."""
+    batch = len(totals[0])
+    past, found = {name: np.zeros((batch, SHARED, 0, SIZE), np.float32) for name in ("pk", "pv")}, []
+    for count, of_each in zip(rows, totals, strict=True):
+        inputs = drawn(model, Call(count, 1, of_each)) | past
+        wanted, outputs = by_onnxruntime(model, inputs), session.run(inputs)
+        assert wanted.keys() == outputs.keys()
+        for name in ("nk", "nv"):
+            np.testing.assert_allclose(outputs[name], wanted[name], rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(
+            outputs["y"][:, : min(of_each)], wanted["y"][:, : min(of_each)], rtol=2e-5, atol=2e-5
+        )
+        past = {"pk": outputs["nk"], "pv": outputs["nv"]}
+        found.append(outputs)
+    return found
+
+
+def test_caches_of_equal_lengths_go_on_where_they_lie() -> None:
+    model = group_query(", do_rotary=1", "places bias")
+    found = loop(opened(made(model), threads=2), model, [4, 1, 1, 1], [(4, 4), (5, 5), (6, 6), (7, 7)])
+    for name in ("nk", "nv"):
+        assert len({start_of(outputs[name]) for outputs in found}) == 1
+
+
+def test_caches_of_other_lengths_are_copied_and_earlier_ones_keep_their_numbers() -> None:
+    model = group_query(", do_rotary=1", "places bias")
+    session = opened(made(model))
+    first = loop(session, model, [4], [(4, 4)])[0]
+    kept = first["nk"].copy()
+    past = {"pk": first["nk"], "pv": first["nv"]}
+    inputs = drawn(model, Call(1, 1, (5, 3))) | past  # the second sequence is one token shorter than its cache
+    for _ in range(2):
+        outputs, wanted = session.run(inputs), by_onnxruntime(model, inputs)
+        for name, array in wanted.items():
+            np.testing.assert_allclose(outputs[name], array, rtol=2e-5, atol=2e-5)
+        assert start_of(outputs["nk"]) != start_of(first["nk"])
+        np.testing.assert_array_equal(first["nk"], kept)
+    loop(session, model, [4, 1, 1], [(4, 3), (5, 4), (6, 5)])
+    found = loop(session, model, [4, 1, 1, 1], [(4, 4), (5, 5), (6, 6), (7, 7)])
+    assert start_of(found[1]["nk"]) == start_of(found[3]["nk"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tells_moved": 1}, {"tells_moved": False}, {"grown": []},
+        {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": True}]},
+        {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": 3}]},
+    ],
+)  # fmt: skip
+def test_a_document_that_says_something_else_is_refused(change: dict[str, object]) -> None:
+    artifact = made(group_query("", "cos sin places bias"))
+    document = json.loads(artifact.files[DOCUMENT_FILE]) | change
+    files = {**artifact.files, DOCUMENT_FILE: json.dumps(document).encode()}
+    with pytest.raises(BundleError, match=r"plan\.json|plan\.bin"):
+        opened(Artifact(files=files, metadata=artifact.metadata))
 
 
 def test_lengths_and_angles_are_computed_once_for_all_layers() -> None:

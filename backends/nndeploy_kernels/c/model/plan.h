@@ -19,7 +19,7 @@
 #define NND_PLAN_H
 
 #define NND_PLAN_MAGIC 0x4e414c50444e4eLL /* "NNDPLAN" */
-#define NND_PLAN_VERSION 3
+#define NND_PLAN_VERSION 4
 
 /* More of anything is refused. */
 #define NND_MOST_COUNT ((int64_t)1 << 20)
