@@ -22,7 +22,7 @@ where what is new was put."""
 DTYPES = {
     "fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}, "fp16": "float16",
 }  # fmt: skip
-"""The type of each element that a tensor of a plan may have; of float16 are borders alone."""
+"""The type of each element that a tensor of a plan may have; of float16 are borders, caches and what is put there."""
 ELEMENTS = {element: number for number, element in enumerate(DTYPES)}
 """Their numbers in a plan: enum nnd_element."""
 MAX_SIZE = 2**40

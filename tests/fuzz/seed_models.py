@@ -45,6 +45,13 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         y, a, b = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>(q,k,k,p,r,l,z) }""",
         {},
     ),
+    (  # caches of float16, read by attention and by others
+        """g (float16[2,n,5] q, float16[2,3,5] k, float16[2,t,5] p, float16[2,t,5] r)
+        => (float16[2,n,5] y, float16[2,u,5] a, float16[2,u,5] b, float16[2,u,5] z) {
+        a = Concat<axis=1>(p, k) b = Concat<axis=1>(r, k) c = Transpose<perm=[0,2,1]>(a) s = MatMul(q, c)
+        w = Softmax(s) y = MatMul(w, b) z = Relu(b) }""",
+        {},
+    ),
     (  # rows of pixels shorter than a register tile
         """g (float[n,16,t,3] x, float[n,70,t,3] r) => (float[n,70,t,3] y) { c = Conv<pads=[1,1,1,1]>(x, w, b)
         a = Add(c, r) y = Relu(a) }""",

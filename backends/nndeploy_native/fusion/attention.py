@@ -3,7 +3,7 @@
 
     elementwise    any expression over the scores and operands that are broadcast to them: scales, masks, biases
     q, k           are read where they lie before they were copied in another order, or multiplied by a number,
-                   which then multiplies the scores
+                   which then multiplies the scores; k and v also as the float16 that they were widened from
     heads          that share keys, which were repeated for them, read them where they are
 
 The scores may have one axis for batch and heads in products and two in between, or as many everywhere.
@@ -23,7 +23,7 @@ from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import StridedCopy, View, contiguous
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.steps.step import PLAIN, NativeStep
-from nndeploy_native.tensors import Shape, fixed_shape
+from nndeploy_native.tensors import Shape, Tensor, fixed_shape
 
 _X = operand(0)
 _IS_NAN: Expression = ("not", ("equal", _X, _X))
@@ -88,7 +88,9 @@ def _attention_at(usage: _Usage, number: int, step: NativeStep) -> Attention | N
     known = [view for view in views if view is not None]
     if len(known) < len(views) or step.sizes[-2:-1] != scores.shape[-2:-1]:
         return None
-    (q, of_q), (k, of_k), (v, _) = (_source(usage, view, scales=view is not known[2]) for view in known[:3])
+    (q, of_q), (k, of_k), (v, _) = (
+        _source(usage, view, scales=view is not known[2], halves=view is not known[0]) for view in known[:3]
+    )
     result = Attention(
         step.output,
         q,
@@ -117,7 +119,7 @@ def _with_shared_keys(usage: _Usage, step: Attention) -> Attention:
     if None in before or None in others:
         return step
     written = View(step.output, 0, step.q.sizes, step.out_strides).parted(1, shared, each)
-    (k, _), (v, _) = _source(usage, k, scales=False), _source(usage, v, scales=False)
+    (k, _), (v, _) = (_source(usage, view, scales=False, halves=True) for view in (k, v))
     return replace(step, q=q, k=k, v=v, others=tuple(one for one in others if one is not None), strides=written.strides)
 
 
@@ -196,17 +198,18 @@ def _batched(view: View, batch: Shape) -> View | None:
     return None
 
 
-def _source(usage: _Usage, view: View, *, scales: bool) -> tuple[View, float]:
-    """Returns a view of what its base is a copy or a multiple of, and by how much it is to be multiplied."""
+def _source(usage: _Usage, view: View, *, scales: bool, halves: bool) -> tuple[View, float]:
+    """Returns a view of what its base is a copy or a multiple of, and by how much it is to be multiplied.
+
+    With `halves` also what was widened from float16.
+    """
     scale = 1.0
     while True:
         maker = usage.writer(view.base.name)
-        factor = _factor_of(maker) if scales and isinstance(maker, Elementwise) else None
-        if factor is not None:
-            scale *= factor
-            assert isinstance(maker, Elementwise)
-            assert maker.operands[0].tensor is not None
-            view = replace(view, base=maker.operands[0].tensor)
+        found = _multiple_of(maker) if isinstance(maker, Elementwise) else None
+        if found is not None and (scales or found[1] == 1.0) and (halves or found[0].element == "fp32"):
+            scale *= found[1]
+            view = replace(view, base=found[0])
             continue
         before = _through_copy(view, maker.view) if isinstance(maker, StridedCopy) else None
         if before is None:
@@ -214,16 +217,20 @@ def _source(usage: _Usage, view: View, *, scales: bool) -> tuple[View, float]:
         view = before
 
 
-def _factor_of(step: Elementwise) -> float | None:
-    """Returns by which number a step multiplies all of a tensor."""
-    one = step.operands[0]
-    if len(step.operands) != 1 or one.tensor is None or one.tensor.element != "fp32" or one.shape != step.output.shape:
+def _multiple_of(step: Elementwise) -> tuple[Tensor, float] | None:
+    """Returns of which tensor of floats a step makes a multiple of the same shape, and by which number."""
+    one, tensor = step.operands[0], step.operands[0].tensor
+    if len(step.operands) != 1 or tensor is None or tensor.is_blocked or one.shape != step.output.shape:
+        return None
+    if tensor.element not in ("fp32", "fp16") or step.output.element != "fp32":
         return None
     match step.expression:
+        case ("operand", 0):
+            return tensor, 1.0
         case ("mul", ("operand", 0), ("const", float(by))) | ("mul", ("const", float(by)), ("operand", 0)):
-            return by
+            return tensor, by
         case ("div", ("operand", 0), ("const", float(by))) if by != 0.0:
-            return 1.0 / by
+            return tensor, 1.0 / by
     return None
 
 

@@ -455,6 +455,24 @@ class Context:
         self.emit(Elementwise(widened, (Operand(shape, self.lowered.inputs[name]),), operand(0)))
         self._tensors[name] = {Layout.PLAIN: widened}
 
+    def as_it_is(self, value: ir.Value) -> Tensor:
+        """Returns an input of float16 as the caller gives it, any other value plain."""
+        given = self.lowered.inputs.get(value.name or "")
+        return given if given is not None and given.element == "fp16" else self.plain(value)
+
+    def narrowed(self, tensor: Tensor) -> Tensor:
+        """Returns a tensor of float32 as one of float16."""
+        made = self.temporary("narrowed", tensor.shape, Layout.PLAIN, "fp16")
+        self.emit(Elementwise(made, (Operand(tensor.shape, tensor),), operand(0)))
+        return made
+
+    def define_widened(self, value: ir.Value, view: View) -> None:
+        """Says that a value is a view of float16, of which most rules read what steps make of it."""
+        dense = self.stored(view, "dense")
+        widened = self.temporary("widened", dense.shape, Layout.PLAIN)
+        self.emit(Elementwise(widened, (Operand(dense.shape, dense),), operand(0)))
+        self._tensors[value.name or ""] = {Layout.PLAIN: widened}
+
     def finish(self, values: Sequence[ir.Value]) -> None:
         """Declares the graph's outputs: each a plain tensor of its own that a step writes.
 
@@ -470,10 +488,8 @@ class Context:
                 continue
             tensor = self.plain(value)
             if value.dtype == ir.DataType.FLOAT16:
-                narrowed = self.temporary("narrowed", tensor.shape, Layout.PLAIN, "fp16")
-                self.emit(Elementwise(narrowed, (Operand(tensor.shape, tensor),), operand(0)))
-                self.lowered.copies[narrowed.name] = value.name or ""
-                tensor = narrowed
+                tensor = self.narrowed(tensor)
+                self.lowered.copies[tensor.name] = value.name or ""
             elif tensor.name in taken | set(self.lowered.constants):
                 copy = self.temporary("output", tensor.shape, Layout.PLAIN, tensor.element)
                 self.emit(StridedCopy(copy, View.of(tensor)))

@@ -5,7 +5,8 @@
 
 So do the operators of attention that have a past. The memory has room behind what is there, as many places along the
 axis as the symbol of `Lowered.capacity`; whoever reads the output sees a strided view of it. Where places are data, the
-plan tells whether they are those behind the past: in a batch of several lengths they are not. Conditions: nobody else
+plan tells whether they are those behind the past: in a batch of several lengths they are not. A cache of float16 stays
+so; attention reads it as it is, others what is widened of it. Conditions: nobody else
 reads elements of the input, its size along the axis is open, and what is new is one number of places or a symbol.
 """
 
@@ -51,11 +52,15 @@ def _append(
 ) -> View:
     shape, capacity, axis = context.sizes_of(present), context.capacity(), grown.axis
     whole = (*shape[:axis], capacity, *shape[axis + 1 :])
-    before = context.plain(past)
+    before = context.as_it_is(past)
     tensor = context.temporary("cache", whole, Layout.PLAIN, before.element)
+    new = context.narrowed(new) if before.element == "fp16" else new
     context.emit(Append(tensor, before, new, axis, places, 0 if places is None else shape[axis]))
     view = View(tensor, 0, shape, contiguous(whole))
-    context.define_view(present, view)
+    if before.element == "fp16":
+        context.define_widened(present, view)
+    else:
+        context.define_view(present, view)
     context.define_grown(present, tensor, grown)
     return view
 
@@ -71,8 +76,6 @@ def _grown(
 ) -> Grown | None:
     """Returns how a node makes an input longer; None where it may not do so where it lies."""
     if not present.is_graph_output() or not past.is_graph_input() or past.is_graph_output():
-        return None
-    if past.dtype == ir.DataType.FLOAT16:  # what is read of it is a copy, of float32
         return None
     readers = [use.node for use in past.uses() if use.node.op_type not in _READ_SIZES_ALONE]
     before, after = context.sizes_of(past)[axis], context.sizes_of(present)[axis]

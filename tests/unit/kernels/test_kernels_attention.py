@@ -46,7 +46,7 @@ def ran(level: str, step: Attention, arrays: dict[str, Array], threads: int = 1)
     return run_plan(level, plan_of([step], inputs, [step.output]), [*arrays.values()], [shape], threads=threads)[0]
 
 
-ELEMENTS = {"float32": "fp32", "bool": "bool", "int64": "int64"}
+ELEMENTS = {"float32": "fp32", "bool": "bool", "int64": "int64", "float16": "fp16"}
 
 
 @every_level
@@ -155,3 +155,38 @@ def test_misfits_are_refused(level: str, wrong: dict[str, Any]) -> None:
     ran(level, step, arrays)
     with pytest.raises(RefusedError, match=r"attention|scores"):
         ran(level, replace(step, **{name: change(getattr(step, name)) for name, change in wrong.items()}), arrays)
+
+
+@every_level
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("lies_apart", [False, True])
+def test_keys_and_values_of_float16(level: str, threads: int, lies_apart: bool) -> None:
+    """Each alone and both; rows of keys lie together, or numbers of a row apart."""
+    for number, sizes in enumerate(SIZES):
+        arrays = drawn((2, 3), sizes, number)
+        narrow = [name for name in "kv" if number % 3 != "kv".index(name)]
+        arrays |= {name: arrays[name].astype(np.float16) for name in narrow}
+        q, k, v = (arrays[name].astype(np.float64) for name in "qkv")
+        wanted = softmax(q @ k.swapaxes(-1, -2)) @ v
+        if lies_apart:
+            arrays |= {name: np.ascontiguousarray(arrays[name].swapaxes(-1, -2)) for name in "kv"}
+        seen = [
+            View.of(Tensor(name, array.shape, element=ELEMENTS[array.dtype.name])) for name, array in arrays.items()
+        ]
+        as_columns = (0, 1, 3, 2)
+        of_k, of_v = (
+            (seen[1], seen[2].transposed(as_columns)) if lies_apart else (seen[1].transposed(as_columns), seen[2])
+        )
+        step = Attention(Tensor("y", wanted.shape), seen[0], of_k, of_v)
+        assert_close(ran(level, step, arrays, threads), wanted, level)
+
+
+@every_level
+@pytest.mark.parametrize("name", ["q", "k", "v"])
+def test_other_elements_are_refused(level: str, name: str) -> None:
+    arrays = drawn((2,), SIZES[2])
+    arrays[name] = arrays[name].astype(np.float16 if name == "q" else np.int64)
+    q, k, v = (View.of(Tensor(one, array.shape, element=ELEMENTS[array.dtype.name])) for one, array in arrays.items())
+    step = Attention(Tensor("y", (2, SIZES[2][0], SIZES[2][3])), q, k.transposed((0, 2, 1)), v)
+    with pytest.raises(RefusedError, match=r"not take float16|not plain"):
+        ran(level, step, arrays)

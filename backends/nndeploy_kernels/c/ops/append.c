@@ -28,9 +28,9 @@ static int nnd_open_append(struct nnd_opener *o) {
   struct nnd_append_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   o->step->takes_empty = 1;
-  own->out = nnd_write_any_tensor(o);
-  own->past = nnd_read_any_tensor(o);
-  own->more = nnd_read_any_tensor(o);
+  own->out = nnd_write_number_tensor(o);
+  own->past = nnd_read_number_tensor(o);
+  own->more = nnd_read_number_tensor(o);
   own->axis = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
   if (o->message->failed) return 0;
   const struct nnd_tensor *out = &o->model->tensors[own->out], *past = &o->model->tensors[own->past],

@@ -10,7 +10,7 @@
  *   of v: offset, step from key to key, step from column to column; of the output: step from row to row (rules),
  *   batch axes, each: size, steps of q, k, v and of the output (rules), output
  *
- * Steps are as those of products (matrix.c).
+ * Steps are as those of products (matrix.c). Keys and values may be float16, which are widened once for all blocks.
  */
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ struct nnd_attention_own {
 static int nnd_open_attention(struct nnd_opener *o) {
   struct nnd_attention_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->q = nnd_read_tensor(o), own->k = nnd_read_tensor(o), own->v = nnd_read_tensor(o);
+  own->q = nnd_read_tensor(o), own->k = nnd_read_number_tensor(o), own->v = nnd_read_number_tensor(o);
   own->program = nnd_read_program(o);
   own->is_guarded = (int)nnd_word(o, 0, 1);
   own->num_others = (int)nnd_word(o, 0, NND_MOST_OTHERS);
@@ -56,8 +56,12 @@ static int nnd_open_attention(struct nnd_opener *o) {
   }
   own->out = nnd_write_tensor(o);
   if (o->message->failed) return 0;
-  int is_plain = nnd_is_plain_floats(o, own->q) && nnd_is_plain_floats(o, own->k) && nnd_is_plain_floats(o, own->v) &&
-                 nnd_is_plain_floats(o, own->out);
+  int is_plain = nnd_is_plain_floats(o, own->q) && nnd_is_plain_floats(o, own->out);
+  const int kept[] = {own->k, own->v};
+  for (int i = 0; i < 2; i++) {
+    const struct nnd_tensor *one = &o->model->tensors[kept[i]];
+    is_plain = is_plain && !one->is_blocked && (one->element == NND_FLOAT32 || one->element == NND_FLOAT16);
+  }
   for (int i = 0; i < own->num_others; i++) is_plain = is_plain && !o->model->tensors[own->others[i]].is_blocked;
   if (!is_plain) return nnd_fail(o->message, "attention over tensors that are not plain");
   if (own->program && own->program->num_operands > own->num_others + 1)
@@ -71,6 +75,11 @@ struct nnd_attention_other {
   nnd_size axes[NND_MOST_BATCH_AXES], row, key;
 };
 
+/* Float16 that is widened to scratch, row by row of whole vectors; no rows where it is float32. */
+struct nnd_attention_halves {
+  nnd_size rows, columns, row, step, to_row, at; /* steps in elements; at: bytes of scratch */
+};
+
 /* Rows are cut in blocks whose scores stay in the second cache; those of a block are one or two less than `most`. Where
  * rows are many, keys and values are packed once for all blocks of a product, and softmax packs its weights. */
 struct nnd_attention_fields {
@@ -82,6 +91,7 @@ struct nnd_attention_fields {
   struct nnd_attention_axis axes[NND_MOST_BATCH_AXES]; /* sizes and steps */
   struct nnd_gemm scores[2], values[2];                /* of blocks of `most` rows, and of one less */
   nnd_size weights_at, by_at, k_at, v_at, products_at; /* bytes of scratch, which begins with the scores */
+  struct nnd_attention_halves k_halves, v_halves;
 };
 
 /* The first row of a block: blocks share the rows evenly. */
@@ -204,19 +214,41 @@ static void nnd_scale_row(float *row, nnd_size columns, float by, int is_guarded
   if (c < columns) nnd_store_first(row + c, nnd_load_first(row + c, columns - c) * by, columns - c);
 }
 
+/* Returns keys or values from element `place` on as floats; halves, from scratch, where they lie in whole rows. */
+static const float *nnd_attention_floats(const struct nnd_attention_halves *t, const void *from, nnd_size place,
+                                         char *scratch, int is_new) {
+  if (!t->rows) return (const float *)from + place;
+  float *to = (float *)(scratch + t->at);
+  for (nnd_size row = 0; is_new && row < t->rows; row++) {
+    const uint16_t *halves = (const uint16_t *)from + place + row * t->row;
+    vf *floats = (vf *)(to + row * t->to_row);
+    if (t->step == 1) {
+      nnd_floats_of(NND_FLOAT16, halves, t->columns, floats);
+      continue;
+    }
+    uint16_t some[NND_LANES];
+    for (nnd_size first = 0; first < t->columns; first += NND_LANES) {
+      const nnd_size count = nnd_min(NND_LANES, t->columns - first);
+      for (nnd_size i = 0; i < count; i++) some[i] = halves[(first + i) * t->step];
+      nnd_floats_of(NND_FLOAT16, some, count, floats++);
+    }
+  }
+  return to;
+}
+
 static void nnd_run_attention(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_attention_fields *t = fields;
   float *scores = (float *)part.scratch, *weights = (float *)(part.scratch + t->weights_at);
   float *by = (float *)(part.scratch + t->by_at), *packed_k = (float *)(part.scratch + t->k_at);
   float *packed_v = (float *)(part.scratch + t->v_at);
   char *scratch = part.scratch + t->products_at;
-  nnd_size unit, last, packed = -1;
+  nnd_size unit, last, packed = -1, widened = -1;
   nnd_share(t->products * t->blocks, part, &unit, &last);
   for (; unit < last; unit++) {
     const nnd_size block = unit % t->blocks, row = nnd_attention_row(t, block);
     const nnd_size rows = nnd_attention_row(t, block + 1) - row;
-    const float *q = (const float *)at[1] + t->q_offset + row * t->q_row, *k = (const float *)at[2] + t->k_offset,
-                *v = (const float *)at[3] + t->v_offset;
+    const float *q = (const float *)at[1] + t->q_offset + row * t->q_row;
+    nnd_size of_k = t->k_offset, of_v = t->v_offset;
     float *out = (float *)at[0] + row * t->out_row;
     nnd_size places[NND_MOST_OTHERS], rest = unit / t->blocks;
     for (int i = 0; i < t->num_others; i++) places[i] = row * t->others[i].row;
@@ -224,10 +256,13 @@ static void nnd_run_attention(const void *fields, void *const *at, struct nnd_pa
       const struct nnd_attention_axis *one = &t->axes[axis];
       const nnd_size place = rest % one->size;
       rest /= one->size;
-      q += place * one->q, k += place * one->k, v += place * one->v, out += place * one->out;
+      q += place * one->q, of_k += place * one->k, of_v += place * one->v, out += place * one->out;
       for (int i = 0; i < t->num_others; i++) places[i] += place * t->others[i].axes[axis];
     }
-    const int less = rows < t->most;
+    const int less = rows < t->most, is_new = widened != unit / t->blocks;
+    const float *k = nnd_attention_floats(&t->k_halves, at[2], of_k, part.scratch, is_new);
+    const float *v = nnd_attention_floats(&t->v_halves, at[3], of_v, part.scratch, is_new);
+    widened = unit / t->blocks;
     const struct nnd_gemm *first = &t->scores[less], *second = &t->values[less];
     if (t->packs && packed != unit / t->blocks) {
       nnd_gemm_pack(first->inner, t->keys, k, first->b_step, first->b_column, 0, first->inner, packed_k);
@@ -285,6 +320,18 @@ static nnd_size nnd_take_floats(nnd_size *bytes, nnd_size floats) {
   return begin;
 }
 
+/* Says that (rows, columns) of an element lie in scratch once they are floats, where they are none; 0 where that is too
+ * much. Their steps become those of the floats. */
+static int nnd_widen_attention(struct nnd_maker *m, struct nnd_attention_halves *t, int element, nnd_size rows,
+                               nnd_size columns, nnd_size *row, nnd_size *step) {
+  if (element != NND_FLOAT16) return 1;
+  const nnd_size to_row = nnd_blocks(columns) * NND_LANES;
+  if (to_row > NND_MOST_BYTES / 8 / rows) return nnd_fail(m->message, "attention over too much float16");
+  *t = (struct nnd_attention_halves){rows, columns, *row, *step, to_row, 0};
+  *row = to_row, *step = 1;
+  return 1;
+}
+
 /* Cuts rows in blocks, and says how the two products of a block are done. */
 static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fields *t, struct nnd_gemm scores,
                                    struct nnd_gemm values) {
@@ -303,6 +350,8 @@ static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fie
   t->by_at = nnd_take_floats(&bytes, t->most);
   t->k_at = t->packs ? nnd_take_floats(&bytes, nnd_gemm_packed_floats(scores.inner, t->keys)) : 0;
   t->v_at = t->packs ? nnd_take_floats(&bytes, nnd_gemm_packed_floats(t->keys, t->columns)) : 0;
+  t->k_halves.at = nnd_take_floats(&bytes, t->k_halves.rows * t->k_halves.to_row);
+  t->v_halves.at = nnd_take_floats(&bytes, t->v_halves.rows * t->v_halves.to_row);
   t->products_at = bytes;
   if (t->packs) scores.columns = t->row_floats, values.a_is_packed = 1; /* whole vectors of scores are stored */
   for (int less = 0; less < 2 && less < t->most; less++) {
@@ -368,6 +417,11 @@ static int nnd_make_attention(struct nnd_maker *m) {
     return nnd_fail(m->message, "the matrices of attention do not fit their tensors");
   for (int i = 0; i < own->num_others; i++)
     if (!nnd_attention_operand(m, nnd_shape_of(m, own->others[i]), t, &t->others[i])) return 0;
+  if (!nnd_widen_attention(m, &t->k_halves, nnd_shape_of(m, own->k)->element, t->keys, scores.inner, &scores.b_column,
+                           &scores.b_step) ||
+      !nnd_widen_attention(m, &t->v_halves, nnd_shape_of(m, own->v)->element, t->keys, t->columns, &values.b_step,
+                           &values.b_column))
+    return 0;
   nnd_join_heads(t, &scores);
   nnd_tell_operations(m, of_out, nnd_min(t->keys, NND_MOST_BYTES) * 4); /* of scores too, and of their softmax */
   m->scratch_bytes = nnd_plan_attention(m, t, scores, values);

@@ -10,7 +10,7 @@
  *               the number counts, from the end of `size` where it is negative; what is not from low to high is the
  *               nearer of both
  *
- * Where the elements of the last axis lie apart and those of another one together, these two are turned as matrices;
+ * Of float16 whole rows are copied. Where the elements of the last axis lie apart and those of another one together, these two are turned as matrices;
  * else rows are copied. Workers share pieces of matrices, or rows.
  */
 #include <stdio.h>
@@ -59,9 +59,9 @@ struct nnd_view_fields {
 static int nnd_open_strides(struct nnd_opener *o, int is_moved) {
   struct nnd_view_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
+  own->in = is_moved ? nnd_read_any_tensor(o) : nnd_read_number_tensor(o);
   own->numbers = is_moved ? nnd_read_any_tensor(o) : -1;
-  own->out = nnd_write_any_tensor(o);
+  own->out = is_moved ? nnd_write_any_tensor(o) : nnd_write_number_tensor(o);
   own->offset = nnd_read_rule(o);
   own->rank = (int)nnd_word(o, 0, NND_VIEW_AXES);
   for (int axis = 0; axis < own->rank; axis++) {
@@ -274,6 +274,8 @@ static int nnd_make_view(struct nnd_maker *m) {
   if (!nnd_reach_is_within(reach, in->count) || count != out->count)
     return nnd_fail(m->message, "a view goes beyond its tensor");
   if (!t->rank) t->axes[t->rank++] = (struct nnd_view_axis){1, t->width, t->width};
+  if (in->element == NND_FLOAT16 && t->axes[0].step != t->width)
+    return nnd_fail(m->message, "a view of float16 that lies apart");
   t->offset *= t->width;
   nnd_view_widen(t);
   const nnd_size lines = out->num_bytes / t->width / t->axes[0].size;
