@@ -113,7 +113,7 @@ class GraphEdits:
         assert node.graph is not None, "the node was removed before"
         node.graph.remove(node, safe=True)
         for body in bodies(node):
-            _let_go(body)
+            let_go(body)
 
     def bypass(self, node: ir.Node, *replacements: ir.Value) -> bool:
         """Removes a node whose outputs always equal `replacements`, one by one; returns whether it did.
@@ -160,7 +160,8 @@ def _names_of_values(model: ir.Model) -> Iterable[str]:
         yield from (value.name for node in graph for value in node.outputs if value.name)
 
 
-def _let_go(body: ir.Graph) -> None:
+def let_go(body: ir.Graph) -> None:
+    """Lets the nodes of a body that was removed read nothing any more."""
     for graph in graphs_within(body):
         for node in graph:
             for index in range(len(node.inputs)):

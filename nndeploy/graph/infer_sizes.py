@@ -7,7 +7,7 @@ computed from shapes is known. What cannot be followed is a symbol of its own: `
 
 Conditions: the model is valid, and symbols of one name at the inputs are one size, which is checked when it runs.
 What the model says of values in between is taken where it is a number. Branches of If are followed, bodies that are
-entered with values (Loop, Scan) are not.
+entered with values (Loop, Scan) are not. Of what an If gives those sizes are known that both branches give.
 """
 
 import contextlib
@@ -23,26 +23,52 @@ from nndeploy.graph import (
     image_sizes,
     movement_sizes,
 )
+from nndeploy.graph.branches import branches_of
 from nndeploy.graph.known_sizes import KnownSizes
-from nndeploy.graph.operators import graphs_entered_without_inputs, is_overridden, opset_of
-from nndeploy.values.size import UndecidedError
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import is_overridden, opset_of
+from nndeploy.values.size import UndecidedError, symbol
 from nndeploy.values.types import DimRange
-
-_RULES = {
-    "": {**arithmetic_sizes.RULES, **attention_sizes.RULES, **image_sizes.RULES, **movement_sizes.RULES},
-    classical_sizes.DOMAIN: classical_sizes.RULES,
-    contrib_sizes.DOMAIN: contrib_sizes.RULES,
-}
-"""Domain -> operator -> rule."""
 
 
 def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:
     """Returns the sizes of the values of a model; `ranges` are those of the symbols of its inputs."""
     known = KnownSizes(opset_of(model), ranges)
-    for graph in graphs_entered_without_inputs(model.graph):
-        for node in graph:
-            rule = _RULES.get(node.domain, {}).get(node.op_type)
-            if rule is not None and not is_overridden(node, model):
-                with contextlib.suppress(UndecidedError):
-                    rule(node, known)
+    _follow(model.graph, model, known)
     return known
+
+
+def _follow(graph: ir.Graph, model: ir.Model, known: KnownSizes) -> None:
+    """Learns of the values of a graph; of branches before what they give."""
+    for node in graph:
+        for body in bodies(node):
+            if not body.inputs:
+                _follow(body, model, known)
+        rule = _RULES.get(node.domain, {}).get(node.op_type)
+        if rule is not None and not is_overridden(node, model):
+            with contextlib.suppress(UndecidedError):
+                rule(node, known)
+
+
+def _choice(node: ir.Node, known: KnownSizes) -> None:
+    """Source: ONNX If."""
+    for output, *results in zip(node.outputs, *(branch.outputs for branch in branches_of(node)), strict=False):
+        first, second = (known.shape(result) for result in results)
+        if first is not None and second is not None and len(first) == len(second):
+            sizes = zip(first, second, strict=True)
+            own = (one if one == other else symbol(f"{output.name}.{axis}") for axis, (one, other) in enumerate(sizes))
+            known.learn_shape(output, tuple(own))
+
+
+_RULES = {
+    "": {
+        **arithmetic_sizes.RULES,
+        **attention_sizes.RULES,
+        **image_sizes.RULES,
+        **movement_sizes.RULES,
+        "If": _choice,
+    },
+    classical_sizes.DOMAIN: classical_sizes.RULES,
+    contrib_sizes.DOMAIN: contrib_sizes.RULES,
+}
+"""Domain -> operator -> rule."""

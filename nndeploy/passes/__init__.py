@@ -41,8 +41,10 @@ from nndeploy.passes.merge_reshapes import MergeReshapes
 from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
 from nndeploy.passes.move_gather_down import MoveGatherDown
+from nndeploy.passes.move_into_branches import MoveIntoBranches
 from nndeploy.passes.name_sizes import NameSizes
 from nndeploy.passes.one_hot_matmul_to_gather import OneHotMatmulToGather
+from nndeploy.passes.optimise_branches import OptimiseBranches
 from nndeploy.passes.vectorise_scan import VectoriseScan
 from nndeploy.values.types import DimRange
 
@@ -52,6 +54,15 @@ MAX_ROUNDS = 10
 
 def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
     """Returns the list; `ranges` are those of the symbols of the inputs."""
+    of_each_graph = _of_each_graph(ranges)
+
+    def rewritten(branch: ir.Model) -> int:
+        return sum(report.count for report in optimise(branch, ranges, passes=of_each_graph))
+
+    return (*of_each_graph, OptimiseBranches(rewritten))
+
+
+def _of_each_graph(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
     return (
         ConstantsToInitializers(),
         FoldShapes(ranges),
@@ -59,6 +70,7 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         InferShapes(),
         NameSizes(ranges),
         InlineConstantIf(),
+        MoveIntoBranches(),
         VectoriseScan(),
         EliminateNoOps(),
         LeaveOutZeroStates(),

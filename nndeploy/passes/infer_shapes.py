@@ -12,7 +12,7 @@ the graph's outputs are its interface and stay as they are. Runs in branches of 
 Source: ONNX's own shape inference, one node at a time; `classical_sizes.py` of `nndeploy/graph`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import onnx
 import onnx_ir as ir
@@ -31,9 +31,9 @@ class InferShapes(ModelPass):
 
     def rewrite(self, model: ir.Model) -> int:
         """Writes shapes into values; returns how many values it learnt of."""
-        edits = GraphEdits(model)
+        edits, kept = GraphEdits(model), set(model.graph.outputs)
         return sum(
-            _learn_type(node, model) or (_may_tell_more(node, edits) and _learn_outputs(node, edits.opset))
+            _learn_type(node, model) or (_may_tell_more(node, edits) and _learn_outputs(node, edits.opset, kept))
             for graph in graphs_entered_without_inputs(model.graph)
             for node in graph
         )
@@ -53,9 +53,10 @@ def _is_ranked_tensor(value: ir.Value) -> bool:
     return isinstance(value.type, ir.TensorType) and value.shape is not None
 
 
-def _learn_outputs(node: ir.Node, opset: int) -> int:
+def _learn_outputs(node: ir.Node, opset: int, kept: Set[ir.Value]) -> int:
     types = _infer(node, opset)
-    return sum(_learn(output, types[output.name]) for output in node.outputs if output.name and output.name in types)
+    named = [output for output in node.outputs if output not in kept and output.name in types]
+    return sum(_learn(output, types[output.name or ""]) for output in named)
 
 
 def _infer(node: ir.Node, opset: int) -> Mapping[str, onnx.TypeProto]:
@@ -65,7 +66,7 @@ def _infer(node: ir.Node, opset: int) -> Mapping[str, onnx.TypeProto]:
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")
         return onnx.shape_inference.infer_node_outputs(schema, ir.serde.serialize_node(node), types, data)
-    except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError):
+    except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
         return {}
 
 
@@ -85,7 +86,7 @@ def _small_integers(value: ir.Value) -> onnx.TensorProto | None:
 
 def _learn(output: ir.Value, inferred: onnx.TypeProto) -> bool:
     tensor, before = inferred.tensor_type, output.shape
-    if output.is_graph_output() or not tensor.HasField("shape") or output.dtype not in (None, tensor.elem_type):
+    if not tensor.HasField("shape") or output.dtype not in (None, tensor.elem_type):
         return False
     dims = [_dim(dim) for dim in tensor.shape.dim]
     if before is not None and not _agree(before, dims):

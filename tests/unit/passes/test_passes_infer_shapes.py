@@ -122,3 +122,24 @@ def test_learnt_sizes_are_the_sizes_at_run_time(data: st.DataObject) -> None:
         if known[name] is not None:
             pairs = zip(known[name], array.shape, strict=True)
             assert all(size == actual for size, actual in pairs if isinstance(size, int))
+
+
+def test_results_of_branches_are_learnt() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2,6] x, bool c) => (float[2,6] y) { q = If(c) <
+        then_branch = t () => (float a) { r = Abs(x) a = Relu(r) }, else_branch = e () => (float b) { b = Neg(x) }>
+        y = Exp(q) }"""
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    branches = [model.graph[0].attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+    for branch in branches:
+        for node in branch:
+            node.outputs[0].shape = None
+    assert rewritten(NAME, model) == 3
+    assert [branch.outputs[0].shape for branch in branches] == [[2, 6], [2, 6]]
+
+
+def test_a_node_without_an_output_that_it_must_have_is_left_alone() -> None:
+    model = graph("(float[2,6] x) => (float[2,k] y) <int64[1] k = {3}> { v, i = TopK(x, k) y = Neg(v) }")
+    top = model.graph[0]
+    top.outputs[0].shape = None
+    top.outputs[1].name = ""
+    assert rewritten(NAME, model) == 0

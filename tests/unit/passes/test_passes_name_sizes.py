@@ -184,3 +184,15 @@ def test_real_model_has_the_inferred_sizes(name: str) -> None:
                 assert array.shape == tuple(evaluated(size, counted) for size in shape), f"{value.name} at {sizes}"
                 followed += 1
     assert followed >= 0.9 * len(drawn) * len(values), "nearly every size of these models follows from their inputs"
+
+
+def test_sizes_that_both_branches_of_an_if_give_are_those_of_what_it_gives() -> None:
+    model = graph(
+        """(float[n,w] x, bool c) => (float[p,q,r] y) { u = If(c) <
+            then_branch = t () => (float[d,e,f] a) { a = Unsqueeze(x, one) },
+            else_branch = o () => (float[g,h,i] b) { s = Concat<axis=1>(x, x) b = Unsqueeze(s, one) }>
+            y = Relu(u) }""".replace("{ u =", "<int64[1] one = {1}> { u =")
+    )
+    NameSizes({}).rewrite(model)
+    first, middle, last = model.graph[-1].outputs[0].shape or ()
+    assert (str(first), middle, str(last)) == ("n", 1, "u.2")
