@@ -5,6 +5,7 @@ Elements of a fixed shape are followed one by one instead (`movement_rules.py`),
 Source: as there.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -133,9 +134,10 @@ def expand(node: ir.Node, context: Context) -> None:
 def tile(node: ir.Node, context: Context) -> None:
     """Copies the elements over and over: along each axis once for each time."""
     view, shape = context.view(operand(node, 0)), context.sizes_of(node.outputs[0])
-    given = constant_ints(operand(node, 1))
-    times = given if given is not None else [new // size for new, size in zip(shape, view.sizes, strict=True)]
-    sizes = tuple(size for pair in zip(times, view.sizes, strict=True) for size in pair)
+    given: Sequence[Dim] | None = constant_ints(operand(node, 1))
+    if given is None:
+        given = [1 if new == size else new // size for new, size in zip(shape, view.sizes, strict=True)]
+    sizes = tuple(size for pair in zip(given, view.sizes, strict=True) for size in pair)
     strides = tuple(stride for by in view.strides for stride in (0, by))
     _copy(node, context, View(view.base, view.offset, sizes, strides))
 

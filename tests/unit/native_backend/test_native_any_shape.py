@@ -453,3 +453,13 @@ def test_memory_follows_the_shapes() -> None:
     session = opened(built(dynamic(text, ANY, {"d": reals(16, 16, 3, 3)}), ANY))
     arenas = [session._tables.table_for(((1, 16, size, size),)).arena_bytes for size in (1, 10, 40)]
     assert arenas[0] < arenas[1] < arenas[2]
+
+
+@each_float_level
+def test_an_axis_that_is_tiled_once_may_be_of_any_size(level: str) -> None:
+    text = """g (float[1,h] x, float[n,3] z) => (float[p,q] y) <int64[1] zero = {0}, int64[1] one = {1}> {
+        s = Shape(z) b = Gather(s, zero) r = Concat<axis=0>(b, one) t = Tile(x, r) y = Neg(t) }"""
+    model = dynamic(text, {})
+    for n, h in ((1, 1), (3, 5), (2, 17)):
+        inputs = {"x": reals(1, h), "z": reals(n, 3)}
+        check(model, run(built(model), inputs, level), inputs)
