@@ -5,10 +5,13 @@
     weights.bin   each constant once, in the order of the model
     plan.json     borders, symbols and steps, for callers and for people
 
+A submodel that chooses has several plans over the same weights, plan.0.bin and so on: `course.py`.
+
 Law: the same submodel gives the same bytes, whatever the target: the library of the box does the rest when it loads.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import onnx_ir as ir
 from nndeploy_kernels.levels import least_machines
@@ -18,12 +21,15 @@ from nndeploy.plugin.interface import Artifact
 from nndeploy.values.size import Atom
 from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
+from nndeploy_native.course import CourseDocument, conditions, course_to_json, plan_file
 from nndeploy_native.fusion import fused
 from nndeploy_native.lowering.context import Lowered
+from nndeploy_native.lowering.courses import CourseLowering, border_of, has_choice
 from nndeploy_native.lowering.table import lower
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
     PLAN_FILE,
+    PLAN_FORMAT_OF_COURSES,
     PLAN_FORMAT_OF_FIXED,
     PLAN_FORMAT_OF_GROWN,
     PLAN_FORMAT_OF_HALVES,
@@ -35,7 +41,7 @@ from nndeploy_native.plan import (
     document_to_json,
 )
 from nndeploy_native.plan_steps import write_step
-from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.plan_writer import PlanWriter, WeightBytes
 from nndeploy_native.tensors import Tensor
 from nndeploy_native.transforms import transformed
 
@@ -48,6 +54,8 @@ def build(
     Raises:
         BuildRefusedError: a node has no rule, or the library no operator for a step.
     """
+    if has_choice(submodel):
+        return _artifact_of_course(submodel, ranges, precision=precision, buffer_bytes=buffer_bytes)
     return artifact_of(lower(transformed(submodel), ranges), precision=precision, buffer_bytes=buffer_bytes)
 
 
@@ -57,12 +65,64 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
     Raises:
         BuildRefusedError: the library has no operator for a step.
     """
+    weights = WeightBytes()
+    written = _written(lowered, weights)
+    files = {
+        PLAN_FILE: written.plan,
+        WEIGHTS_FILE: bytes(weights),
+        DOCUMENT_FILE: document_to_json(written.document),
+    }
+    return _artifact(files, written.least_format, _log(written, len(weights)), precision, buffer_bytes)
+
+
+def _artifact_of_course(
+    submodel: ir.Model, ranges: Mapping[str, DimRange], *, precision: str, buffer_bytes: int
+) -> Artifact:
+    """Returns the artifact of a submodel that chooses: several plans over the same weights."""
+    weights = WeightBytes()
+    lowering = CourseLowering(ranges, lambda lowered: _written(lowered, weights))
+    course, plans = lowering.course(submodel), lowering.plans
+    read = set(conditions(course))
+    read |= {border.name for one in plans for border in one.document.inputs}
+    document = CourseDocument(
+        tuple(border_of(value) for value in submodel.graph.inputs if value.name in read),
+        tuple(border_of(value) for value in submodel.graph.outputs),
+        tuple(one.document for one in plans),
+        course,
+    )
+    files = {plan_file(number): one.plan for number, one in enumerate(plans)}
+    files |= {WEIGHTS_FILE: bytes(weights), DOCUMENT_FILE: course_to_json(document)}
+    log = "\n".join(_log(one, len(weights)) for one in plans)
+    return _artifact(files, PLAN_FORMAT_OF_COURSES, log, precision, buffer_bytes)
+
+
+def _artifact(files: Mapping[str, bytes], number: int, log: str, precision: str, buffer_bytes: int) -> Artifact:
+    metadata: dict[str, int | str] = {"format": number}
+    metadata |= {"precision": precision} if precision != "fp32" else {}
+    metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
+    return Artifact(
+        files=dict(files),
+        metadata=metadata,
+        requires={"machines": least_machines(precision)},
+        precision=precision,
+        log=log,
+    )
+
+
+class _Written(NamedTuple):
+    plan: bytes
+    document: PlanDocument
+    least_format: int
+
+
+def _written(lowered: Lowered, weights: WeightBytes) -> _Written:
+    """Returns the plan of steps, which are fused here; its constants go to `weights`."""
     inputs, outputs = lowered.inputs, lowered.outputs
     of_plan = [*inputs.values(), *([] if lowered.capacity is None else [lowered.capacity])]
     solved = solved_symbols(tensor.shape for tensor in of_plan)
     written = [*outputs.values(), *([] if lowered.moved is None else [lowered.moved])]
     of_inputs, of_outputs = ([one.name for one in some] for some in (of_plan, written))
-    writer = PlanWriter(solved, of_inputs, of_outputs, lowered.constants, keeps_halves=lowered.has_halves)
+    writer = PlanWriter(solved, of_inputs, of_outputs, lowered.constants, lowered.has_halves, weights)
     values: list[str] = []
     for step in fused(lowered.steps, set(of_outputs)):
         write_step(step, writer)
@@ -76,16 +136,7 @@ def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int 
         _grown_outputs(lowered, list(solved)),
         lowered.moved is not None,
     )
-    metadata: dict[str, int | str] = {"format": _format_of(document, writer)}
-    metadata |= {"precision": precision} if precision != "fp32" else {}
-    metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
-    return Artifact(
-        files={PLAN_FILE: plan, WEIGHTS_FILE: bytes(writer.weights), DOCUMENT_FILE: document_to_json(document)},
-        metadata=metadata,
-        requires={"machines": least_machines(precision)},
-        precision=precision,
-        log=_log(document, len(plan), len(writer.weights)),
-    )
+    return _Written(plan, document, _format_of(document, writer))
 
 
 def _format_of(document: PlanDocument, writer: PlanWriter) -> int:
@@ -120,11 +171,12 @@ def _borders(tensors: Mapping[str, Tensor]) -> tuple[PlanBorder, ...]:
     )
 
 
-def _log(document: PlanDocument, plan_bytes: int, weights_bytes: int) -> str:
+def _log(written: _Written, weights_bytes: int) -> str:
     """Returns the plan in words: one line a step."""
-    conversions = sum(step["kernel"] in ("to_plain", "to_blocked") for step in document.steps)
+    steps = written.document.steps
+    conversions = sum(step["kernel"] in ("to_plain", "to_blocked") for step in steps)
     lines = [
-        f"a plan of {plan_bytes} bytes, {len(document.steps)} steps, {conversions} layout conversions, "
+        f"a plan of {len(written.plan)} bytes, {len(steps)} steps, {conversions} layout conversions, "
         f"weights {weights_bytes} bytes"
     ]
-    return "\n".join([*lines, *(f"{step['kernel']}: {step['what']}" for step in document.steps)])
+    return "\n".join([*lines, *(f"{step['kernel']}: {step['what']}" for step in steps)])

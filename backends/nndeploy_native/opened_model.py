@@ -3,7 +3,7 @@
 
 Law: of files with the same content, opened with the same options, there is one model at a time, however many sessions
 and threads ask for it; the last that lets go of it frees it. The weights of a later session are not even read. What is
-packed of a bundle's weights is not kept beside.
+packed of a bundle's weights is not kept beside, but where several plans read the same weights.
 """
 
 import ctypes
@@ -89,23 +89,51 @@ _place_of: "weakref.WeakKeyDictionary[OpenedModel, _Place]" = weakref.WeakKeyDic
 _lock = threading.Lock()
 
 
-def opened_model(library: ctypes.CDLL, files: Mapping[str, memoryview], options: Options) -> OpenedModel:
-    """Returns the model of an artifact's files: the one that is open, or a new one.
+class Weights:
+    """The weights of an artifact, which one plan may take for itself, or several read."""
+
+    def __init__(self, files: Mapping[str, memoryview], *, is_shared: bool) -> None:
+        self._files, self._is_shared = files, is_shared
+        self._shared: memoryview | None = None
+
+    @property
+    def key(self) -> str | None:
+        """What weights of the same content have alike; None where that is not known."""
+        return self._files.sha256(WEIGHTS_FILE) if isinstance(self._files, BundledFiles) else None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether a plan may give their pages back."""
+        return isinstance(self._files, BundledFiles) and not self._is_shared
+
+    def taken(self) -> memoryview:
+        """Returns them for a plan, several plans the same view."""
+        if not isinstance(self._files, BundledFiles):
+            return self._files[WEIGHTS_FILE]
+        if not self._is_shared:
+            return self._files.taken(WEIGHTS_FILE)
+        if self._shared is None:
+            self._shared = self._files.taken(WEIGHTS_FILE)
+        return self._shared
+
+
+def opened_model(library: ctypes.CDLL, plan: bytes, weights: Weights, options: Options) -> OpenedModel:
+    """Returns the model of a plan: the one that is open, or a new one.
 
     Raises:
         BundleError: the library refuses it, or a file is damaged.
     """
-    plan = bytes(files[PLAN_FILE])
-    if not isinstance(files, BundledFiles):
-        return OpenedModel(library, plan, files[WEIGHTS_FILE], options)
-    options.gives_weights = 1
-    key = (library._name, plan, files.sha256(WEIGHTS_FILE), bytes(options))
+    content = weights.key
+    if content is None:
+        return OpenedModel(library, plan, weights.taken(), options)
+    options.gives_weights = weights.are_given
+    key = (library._name, plan, content, bytes(options))
     with _lock:
         place = _places.setdefault(key, _Place())
     with place.lock:  # whoever comes while it is made waits for it
         model = place.model() if place.model is not None else None
         if model is None:
-            model = OpenedModel(library, plan, files.taken(WEIGHTS_FILE), options)
+            model = OpenedModel(library, plan, weights.taken(), options)
             place.model = weakref.ref(model)
             _place_of[model] = place  # which so is there as long as the model
     return model

@@ -16,9 +16,13 @@ from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
 from nndeploy.values.types import TensorType, ValueType
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
-PLAN_FORMATS = PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED = 5, 6, 7, 8
-"""The formats of an artifact that is a plan: readers before do not know outputs that grow, float16, or that it tells
-where what is new was put."""
+PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED = 5, 6, 7, 8
+PLAN_FORMAT_OF_COURSES = 9
+PLAN_FORMATS = (
+    PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED, PLAN_FORMAT_OF_COURSES,
+)  # fmt: skip
+"""The formats of an artifact: readers before do not know outputs that grow, float16, that a plan tells where what is
+new was put, or several plans."""
 DTYPES = {
     "fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}, "fp16": "float16",
 }  # fmt: skip
@@ -93,15 +97,24 @@ class PlanDocument(NamedTuple):
 
 def document_to_json(document: PlanDocument) -> bytes:
     """Returns the bytes of plan.json."""
-    data = {
-        "inputs": [[one.name, one.element, list(one.shape)] for one in document.inputs],
-        "outputs": [[one.name, one.element, list(one.shape)] for one in document.outputs],
+    return json.dumps(data_of_document(document), indent=1, ensure_ascii=False).encode()
+
+
+def data_of_document(document: PlanDocument) -> dict[str, Any]:
+    """Returns what stands in plan.json."""
+    return {
+        "inputs": data_of_borders(document.inputs),
+        "outputs": data_of_borders(document.outputs),
         "symbols": [one._asdict() for one in document.symbols],
         "steps": [dict(step) for step in document.steps],
         **({"grown": [one._asdict() for one in document.grown]} if document.grown else {}),
         **({"tells_moved": True} if document.tells_moved else {}),
     }
-    return json.dumps(data, indent=1, ensure_ascii=False).encode()
+
+
+def data_of_borders(borders: Sequence[PlanBorder]) -> list[list[Any]]:
+    """Returns inputs or outputs as they stand in plan.json."""
+    return [[one.name, one.element, list(one.shape)] for one in borders]
 
 
 def document_from_json(text: bytes) -> PlanDocument:
@@ -111,18 +124,26 @@ def document_from_json(text: bytes) -> PlanDocument:
         BundleError: it is malformed.
     """
     try:
-        data = json.loads(text)
-        inputs, outputs = _borders(data["inputs"]), _borders(data["outputs"])
-        if not outputs or any(len({one.name for one in some}) != len(some) for some in (inputs, outputs)):
-            raise ValueError("an input or output stands twice, or there is no output")
-        grown = tuple(GrownOutput(**one) for one in data.get("grown", ()))
-        ranks = [len(one.shape) for one in inputs] + ([1] if grown else [])
-        symbols = solved_from_json(data["symbols"], ranks)
-        steps = tuple(dict(step) for step in data["steps"])
-        document = PlanDocument(inputs, outputs, symbols, steps, grown, data.get("tells_moved", False))
-        _check_grown(document)
+        return document_from_data(json.loads(text))
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
         raise BundleError(f"a malformed {DOCUMENT_FILE}: {err!s:.200}") from err
+
+
+def document_from_data(data: Mapping[str, Any]) -> PlanDocument:
+    """Returns the document that `data_of_document` describes.
+
+    Raises:
+        ValueError, KeyError, TypeError, IndexError: it is malformed.
+    """
+    inputs, outputs = borders_from_data(data["inputs"]), borders_from_data(data["outputs"])
+    if not outputs or any(len({one.name for one in some}) != len(some) for some in (inputs, outputs)):
+        raise ValueError("an input or output stands twice, or there is no output")
+    grown = tuple(GrownOutput(**one) for one in data.get("grown", ()))
+    ranks = [len(one.shape) for one in inputs] + ([1] if grown else [])
+    symbols = solved_from_json(data["symbols"], ranks)
+    steps = tuple(dict(step) for step in data["steps"])
+    document = PlanDocument(inputs, outputs, symbols, steps, grown, data.get("tells_moved", False))
+    _check_grown(document)
     return document
 
 
@@ -150,15 +171,15 @@ def _check_grown(document: PlanDocument) -> None:
             raise ValueError("what grows stands twice")
 
 
-def check_document(document: PlanDocument, options: OpenOptions) -> None:
-    """Passes a document that says of inputs and outputs what the bundle says of them.
+def check_borders(inputs: Sequence[PlanBorder], outputs: Sequence[PlanBorder], options: OpenOptions) -> None:
+    """Passes inputs and outputs that are what the bundle says of them.
 
     Raises:
         BundleError: it says something else.
     """
     for side, borders, said in (
-        ("input", document.inputs, options.inputs),
-        ("output", document.outputs, options.outputs),
+        ("input", inputs, options.inputs),
+        ("output", outputs, options.outputs),
     ):
         if said is not None:
             _check_borders(side, borders, said)
@@ -186,7 +207,8 @@ def _is_shape(border: PlanBorder, said: Sequence[object]) -> bool:
     )
 
 
-def _borders(data: Sequence[Any]) -> tuple[PlanBorder, ...]:
+def borders_from_data(data: Sequence[Any]) -> tuple[PlanBorder, ...]:
+    """Returns inputs or outputs; raises as `document_from_data`."""
     return tuple(PlanBorder(str(name), _element(element), _shape(shape)) for name, element, shape in data)
 
 

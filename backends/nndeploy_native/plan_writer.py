@@ -28,6 +28,27 @@ _ARENA, _INPUT, _OUTPUT, _WEIGHT = range(4)
 
 
 @dataclass(slots=True)
+class WeightBytes:
+    """The bytes of weights.bin as they grow; several plans may share them."""
+
+    _data: bytearray = field(default_factory=bytearray)
+    _offsets: dict[bytes, int] = field(default_factory=dict)
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def offset(self, raw: bytes) -> int:
+        """Returns where these bytes are."""
+        if raw not in self._offsets:
+            self._offsets[raw] = len(self._data)
+            self._data += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
+        return self._offsets[raw]
+
+
+@dataclass(slots=True)
 class PlanWriter:
     """`solved` names the symbols in order; `inputs` and `outputs` are the roots of the borders.
 
@@ -39,10 +60,9 @@ class PlanWriter:
     outputs: Sequence[str]
     constants: Mapping[str, Array]
     keeps_halves: bool = False
-    weights: bytearray = field(default_factory=bytearray)
+    weights: WeightBytes = field(default_factory=WeightBytes)
     _rules: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _arrays: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
-    _offsets: dict[bytes, int] = field(default_factory=dict)
     _values: dict[str, int] = field(default_factory=dict)
     _value_words: list[int] = field(default_factory=list)
     _tensors: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -81,9 +101,7 @@ class PlanWriter:
         raw = np.ascontiguousarray(array).tobytes()
         key = (array.dtype.name, array.shape, raw)
         if key not in self._arrays:
-            if raw not in self._offsets:
-                self._offsets[raw] = len(self.weights)
-                self.weights += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
+            self.weights.offset(raw)
             self._arrays[key] = len(self._arrays)
         return self._arrays[key]
 
@@ -133,7 +151,7 @@ class PlanWriter:
         words = [len(self.solved), *_counted(self._rules)]
         words += [len(self._arrays)]
         for dtype, shape, raw in self._arrays:
-            words += [_DTYPES[dtype], self._offsets[raw], len(shape), *shape]
+            words += [_DTYPES[dtype], self.weights.offset(raw), len(shape), *shape]
         words += [len(self._values), *self._value_words, *_counted(self._tensors), *borders[0], *borders[1]]
         words += [len(self._programs)]
         for program in self._programs:

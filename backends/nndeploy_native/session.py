@@ -1,66 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan -> a running session of the kernel library: numpy, ctypes and the library of this machine's level.
+"""The files of an artifact -> a session: of its plan, or of a course through several plans."""
 
-Several threads may call `run` at once: each takes a slot, with an arena of its own; sessions of the same files share
-one model. Inputs are read where they are, outputs are written into arrays that nobody else holds.
-"""
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-import ctypes
-import re
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
-
-from nndeploy.errors import BuildRefusedError, BundleError, InputError, OtherSizesError, UnavailableError, UsageError
-from nndeploy.plugin.interface import Artifact, Json, OpenOptions, PacePoint
+from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError
+from nndeploy.plugin.interface import Artifact, Json, OpenOptions
 from nndeploy.target.target import WINDOW_BUFFER, host_target
-from nndeploy.values.types import Value
+from nndeploy_native.course import course_from_json, plan_file
+from nndeploy_native.course_session import CourseSession
 from nndeploy_native.kernel_library import kernel_library
-from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_zeros
-from nndeploy_native.opened_model import MESSAGE_BYTES, OpenedModel, Options, opened_model
+from nndeploy_native.opened_model import OpenedModel, Options, Weights, opened_model
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
-    DTYPES,
-    ELEMENTS,
-    MOVED,
     PLAN_FILE,
+    PLAN_FORMAT_OF_COURSES,
     PLAN_FORMATS,
     WEIGHTS_FILE,
-    PlanBorder,
     PlanDocument,
-    check_document,
+    check_borders,
     document_from_json,
 )
+from nndeploy_native.plan_session import PlanSession
 from nndeploy_native.worker_pool import WorkerPool
 
-if TYPE_CHECKING:  # few models have caches that grow
-    from nndeploy_native.cache_memory import CacheMemories, CachesOfCall
-
-MAX_TABLES = 1024
-"""Tables of a session that are kept; each is some kilobytes."""
-MAX_BYTES = 2**40
-
-_Shapes = tuple[tuple[int, ...], ...]
+NativeSession: TypeAlias = PlanSession | CourseSession
 
 
-class _Call(ctypes.Structure):
-    """struct nnd_call."""
-
-    _fields_ = (
-        ("inputs", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("arena", ctypes.c_void_p),
-        ("scratch", ctypes.c_void_p),
-        ("scratch_bytes", ctypes.c_int64),
-        ("pace", ctypes.c_void_p),
-    )
-
-
-def open_session(
-    files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions
-) -> "NativeSession":
+def open_session(files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> NativeSession:
     """Returns a session over the files of an artifact; they must stay as long as it lives.
 
     Raises:
@@ -72,320 +39,54 @@ def open_session(
     if metadata.get("format") not in PLAN_FORMATS:
         reads = f"{min(PLAN_FORMATS)} to {max(PLAN_FORMATS)}"
         raise UnavailableError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {reads}")
-    for name in (PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE):
-        if name not in files:
-            raise BundleError(f"the artifact has no {name}")
+    _check_files([WEIGHTS_FILE, DOCUMENT_FILE], files)
+    if metadata.get("format") == PLAN_FORMAT_OF_COURSES:
+        course = course_from_json(bytes(files[DOCUMENT_FILE]))
+        check_borders(course.inputs, course.outputs, options)
+        names = [plan_file(number) for number in range(len(course.plans))]
+        return CourseSession(_sessions(names, course.plans, files, metadata, options), course)
     document = document_from_json(bytes(files[DOCUMENT_FILE]))
-    check_document(document, options)
+    check_borders(document.inputs, document.outputs, options)
+    (session,) = _sessions([PLAN_FILE], [document], files, metadata, options)
+    return session
+
+
+def _sessions(
+    names: Sequence[str],
+    documents: Sequence[PlanDocument],
+    files: Mapping[str, memoryview],
+    metadata: Mapping[str, Json],
+    options: OpenOptions,
+) -> list[PlanSession]:
+    """Returns the sessions of plans over the same weights, which share their threads."""
+    _check_files(names, files)
     library, host = kernel_library(str(metadata.get("precision", "fp32"))), host_target()
     caches = dict(host.caches)
     buffer = metadata.get("buffer_bytes", 0)
     buffer_bytes = buffer if isinstance(buffer, int) and buffer > 0 else caches.get(WINDOW_BUFFER, 0)
     threads = options.threads or host.num_cores
-    model = opened_model(library, files, Options(caches.get("l2", 0), buffer_bytes, threads))
-    if model.num_borders != (len(document.plan_inputs), len(document.plan_outputs)) or model.num_steps != len(
-        document.steps
-    ):
-        raise BundleError(f"{PLAN_FILE} and {DOCUMENT_FILE} are of two builds")
-    return NativeSession(model, document, threads)
+    weights = Weights(files, is_shared=len(names) > 1)
+    models = [
+        opened_model(library, bytes(files[name]), weights, Options(caches.get("l2", 0), buffer_bytes, threads))
+        for name in names
+    ]
+    for name, model, document in zip(names, models, documents, strict=True):
+        borders = len(document.plan_inputs), len(document.plan_outputs)
+        if model.num_borders != borders or model.num_steps != len(document.steps):
+            raise BundleError(f"{name} and {DOCUMENT_FILE} are of two builds")
+    pool = _pool_for(max(models, key=lambda model: model.num_steps), threads) if models else None
+    return [PlanSession(model, document, pool) for model, document in zip(models, documents, strict=True) if pool]
 
 
-class _Table:
-    """What one set of input shapes comes to; freed with the last who holds it."""
-
-    __slots__ = ("_model", "address", "arena_bytes", "outputs", "scratch_bytes")
-
-    def __init__(self, model: OpenedModel, address: int, outputs: _Shapes) -> None:
-        self._model, self.address, self.outputs = model, address, outputs
-        self.arena_bytes = int(model.library.nnd_table_arena_bytes(address))
-        self.scratch_bytes = int(model.library.nnd_table_scratch_bytes(address))
-
-    def __del__(self) -> None:
-        self._model.library.nnd_table_free(self.address)
+def _pool_for(model: OpenedModel, threads: int) -> WorkerPool:
+    library = model.library
+    return WorkerPool(lambda count: library.nnd_pool_make(model.address, count), library.nnd_pool_free, threads)
 
 
-class _Tables:
-    """The tables of one session. Threads may ask at once: two may make the same table, one of which is kept."""
-
-    def __init__(self, model: OpenedModel, document: PlanDocument) -> None:
-        self._model, self._document = model, document
-        self._names = [one.name for one in document.plan_inputs]
-        self._kept: dict[_Shapes, _Table] = {}
-        self._lock = threading.Lock()
-
-    def table_for(self, shapes: _Shapes) -> _Table:
-        """Returns the table of the shapes of the inputs.
-
-        Raises:
-            OtherSizesError: the plan does not hold for these shapes.
-        """
-        found = self._kept.get(shapes)
-        if found is None:
-            found = self._made(shapes)
-            with self._lock:
-                while len(self._kept) >= MAX_TABLES:
-                    self._kept.pop(next(iter(self._kept)))
-                self._kept[shapes] = found
-        return found
-
-    def symbol(self, number: int, shapes: Sequence[tuple[int, ...]]) -> int:
-        """Returns a symbol of the document for the shapes of the inputs.
-
-        Raises:
-            OtherSizesError: it is out of range.
-        """
-        try:
-            return self._document.symbols[number].value(self._names, shapes)
-        except InputError as err:
-            raise OtherSizesError(err.what, where=err.where, hint=err.hint) from err
-
-    def told(self, table: _Table, step: int) -> dict[str, int | str]:
-        """Returns the sizes of what a step writes, and how it is done, in the words of the library."""
-        library, text, numbers = self._model.library, ctypes.create_string_buffer(MESSAGE_BYTES), _numbers([0] * 10)
-        library.nnd_table_describe(table.address, step, text, len(text))
-        count = library.nnd_table_step_shape(table.address, step, numbers)
-        return {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
-
-    def _made(self, shapes: _Shapes) -> _Table:
-        values = [self.symbol(number, shapes) for number in range(len(self._document.symbols))]
-        flat = [
-            number
-            for one, shape in zip(self._document.plan_inputs, shapes, strict=True)
-            for number in (ELEMENTS[one.element], len(shape), *shape)
-        ]
-        symbols, sizes = _numbers(values), _numbers(flat)
-        message = ctypes.create_string_buffer(MESSAGE_BYTES)
-        library = self._model.library
-        address = library.nnd_table_make(
-            self._model.address, symbols, len(values), sizes, len(flat), message, len(message)
-        )
-        if not address:
-            raise self._refusal(message.value.decode(errors="replace"), shapes)
-        try:
-            outputs = tuple(
-                self._output(address, number, one) for number, one in enumerate(self._document.plan_outputs)
-            )
-        except BundleError:
-            library.nnd_table_free(address)
-            raise
-        return _Table(self._model, address, outputs)
-
-    def _refusal(self, message: str, shapes: _Shapes) -> OtherSizesError:
-        """Returns the error that a message of the library is: of one input, or of what its sizes lead to."""
-        head, _, expected = message.partition(": expected ")
-        kind, _, number = head.partition(" ")
-        if kind == "input" and expected and number.isdigit():
-            name, shape = self._names[int(number)], shapes[int(number)]
-            return OtherSizesError(f"input {name!r}: expected {expected}, got {shape}")
-        inputs = ", ".join(f"{name!r} of {shape}" for name, shape in zip(self._names, shapes, strict=True))
-        return OtherSizesError(f"our own kernels do not take {inputs}: {message}")
-
-    def _output(self, table: int, number: int, border: PlanBorder) -> tuple[int, ...]:
-        numbers = (ctypes.c_int64 * 10)()
-        count = self._model.library.nnd_table_output(table, number, numbers)
-        element, rank, *sizes = numbers[: max(2, count)]
-        said = len(sizes) == len(border.shape) and all(
-            wanted in (None, size) for size, wanted in zip(sizes, border.shape, strict=True)
-        )
-        if element != ELEMENTS[border.element] or rank != len(border.shape) or not said:
-            raise BundleError(f"{DOCUMENT_FILE} says another output {border.name!r:.60} than {PLAN_FILE}")
-        return tuple(sizes)
-
-
-class NativeSession:
-    """One plan with its packed weights and a pool of threads; slots are made as callers need them."""
-
-    def __init__(self, model: OpenedModel, document: PlanDocument, num_threads: int) -> None:
-        self.pace_note = ""
-        self._model, self._document = model, document
-        grown = {one.input for one in document.grown}
-        self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
-        self._tables = _Tables(model, document)
-        self._caches = _cache_memories(document, self._tables) if document.grown else None
-        self.takes_strided = frozenset(document.inputs[one.input].name for one in document.grown)
-        self._slots: list[_Slot] = []
-        library = model.library
-        self._pool = WorkerPool(
-            lambda count: library.nnd_pool_make(model.address, count), library.nnd_pool_free, num_threads
-        )
-        self._run = library.nnd_run
-        self._pace: Callable[[], int] | None = None
-        self._is_open = True
-        self._is_moved = False
-
-    def pace(
-        self,
-        item: Callable[[], int],
-        sample: Mapping[str, Value] | None,  # noqa: ARG002
-        wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
-    ) -> list[PacePoint]:
-        """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
-        from nndeploy.files.shared_object import exported_version
-        from nndeploy.pacing.item import PACE_VERSION
-
-        if exported_version(self._model.library, "nnd_points_version") != PACE_VERSION:
-            return []
-        self._pace = item
-        return [
-            PacePoint(str(step.get("what", "")), is_cut=True, values=(str(step.get("value", "")),))
-            for step in self._document.steps
-        ]
-
-    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the value of every output by name.
-
-        Raises:
-            InputError: an input has another shape than the submodel.
-            UsageError: the session is closed.
-        """
-        if not self._is_open:
-            raise UsageError("the session is closed")
-        given = [one.given(inputs[one.name]) for one in self._inputs]  # which must live until the end
-        if self._caches is None:
-            return self._called(given, None)[0]
-        taken, caches = self._caches.taken(given, anew=self._is_moved)
-        outputs, is_moved = self._called(taken, caches)
-        if is_moved and caches.go_on:  # what earlier callers hold would change
-            outputs, is_moved = self._called(*self._caches.taken(given, anew=True))
-        self._is_moved = is_moved  # the next call's will be too
-        return outputs
-
-    def _called(self, given: list[tuple[ByteArray, int]], caches: CachesOfCall | None) -> tuple[dict[str, Value], bool]:
-        """Returns the outputs of a call, and whether what is new was put elsewhere than behind caches."""
-        shapes = tuple([array.shape for array, _ in given])
-        if caches is not None:
-            shapes += ((caches.room,),)
-        table = self._tables.table_for(shapes)
-        slot = self._taken_slot()
-        outputs = slot.prepared(given, table, caches)
-        if self._pace is not None:
-            slot.pace(self._pace())
-        pool = self._pool.taken()
-        try:
-            self._run(table.address, slot.address, pool)
-        finally:
-            self._pool.give_back(pool)
-        is_moved = slot.moved is not None and bool(slot.moved.any())
-        self._slots.append(slot)
-        return outputs, is_moved
-
-    def close(self) -> None:
-        """Ends the threads and frees the memory; a second call does nothing."""
-        self._is_open = False
-        self._slots = []
-        self._pool.close()
-
-    def steps_here(self) -> list[dict[str, int | str]]:
-        """Returns the steps with their sizes and windows at the least sizes of the ranges."""
-        shapes = [[1 if size is None else size for size in one.shape] for one in self._document.plan_inputs]
-        for one in self._document.symbols:
-            shapes[one.number][one.axis] = one.offset + one.factor * one.low
-        if self._document.grown:
-            from nndeploy_native.cache_memory import LEAST_ROOM
-
-            shapes[-1] = [LEAST_ROOM]
-        try:
-            table = self._tables.table_for(tuple(map(tuple, shapes)))
-        except OtherSizesError:  # a size that follows from several symbols
-            return [dict(step) for step in self._document.steps]
-        return [{**step, **self._tables.told(table, number)} for number, step in enumerate(self._document.steps)]
-
-    def _taken_slot(self) -> "_Slot":
-        try:
-            return self._slots.pop()
-        except IndexError:
-            return _Slot(self._document, self._pool.num_threads)
-
-
-class _Input:
-    """How one input must be. What its type says is looked up once: a call may be a few microseconds in all."""
-
-    __slots__ = ("_dtype", "_order", "_rank", "name")
-
-    def __init__(self, border: PlanBorder, order: Literal["C", "K"]) -> None:
-        """Takes an input in the order of ONNX, or "K", with whatever strides it has."""
-        self.name = border.name
-        self._order = order
-        self._dtype = np.dtype(DTYPES[border.element])
-        self._rank = len(border.shape)
-
-    def given(self, value: Value) -> tuple[ByteArray, int]:
-        """Returns an input as the kernels read it, and its address."""
-        array: ByteArray = np.asarray(value, self._dtype, self._order)
-        if array.ndim != self._rank:
-            raise InputError(f"input {self.name!r}: expected {self._rank} axes, got {array.shape}")
-        return array, address_of(array)
-
-
-class _Slot:
-    """What one caller at a time works with: an arena, the struct of the call, and memory of earlier outputs."""
-
-    def __init__(self, document: PlanDocument, num_threads: int) -> None:
-        self._num_threads = num_threads
-        self._memory = aligned_zeros(0)
-        self._table: _Table | None = None
-        self._inputs = (ctypes.c_void_p * max(1, len(document.plan_inputs)))()
-        self._outputs = (ctypes.c_void_p * len(document.plan_outputs))()
-        self._memories = [OutputMemory(one.name, DTYPES[one.element]) for one in document.outputs]
-        self._of_moved = OutputMemory(MOVED.name, DTYPES[MOVED.element]) if document.tells_moved else None
-        self.moved: ByteArray | None = None
-        self._call = _Call(ctypes.addressof(self._inputs), ctypes.addressof(self._outputs))
-        self.address = ctypes.addressof(self._call)
-
-    def prepared(
-        self, inputs: Sequence[tuple[ByteArray, int]], table: _Table, caches: "CachesOfCall | None"
-    ) -> dict[str, Value]:
-        """Returns the arrays that the call will write; `inputs`, with their addresses, must live until it is made."""
-        if table is not self._table:
-            self._take(table)
-        for number, (_, address) in enumerate(inputs):
-            self._inputs[number] = address
-        outputs: dict[str, Value] = {}
-        for number, memory in enumerate(self._memories):
-            shape = table.outputs[number]
-            if caches is not None and number in caches.begun:
-                outputs[memory.name], self._outputs[number] = caches.output(number, shape)
-            else:
-                outputs[memory.name], self._outputs[number] = memory.taken(shape)
-        if self._of_moved is not None:
-            self.moved, self._outputs[len(self._memories)] = self._of_moved.taken(table.outputs[-1])
-        return outputs
-
-    def pace(self, address: int) -> None:
-        """Lets the call pass points of the item at `address`, none where it is 0."""
-        self._call.pace = address
-
-    def _take(self, table: _Table) -> None:
-        """Makes the memory as large as a table asks; it never becomes smaller."""
-        needed = table.arena_bytes + self._num_threads * table.scratch_bytes
-        if needed > MAX_BYTES:
-            raise BundleError(f"{PLAN_FILE} asks for {needed} bytes")
-        if needed > self._memory.size:
-            self._memory = aligned_zeros(needed)
-        start = address_of(self._memory)
-        arena = -(-table.arena_bytes // ALIGNMENT) * ALIGNMENT
-        self._call.arena, self._call.scratch = start, start + arena
-        self._call.scratch_bytes = table.scratch_bytes
-        self._table = table
-
-
-def _choices_of(description: str) -> dict[str, int | str]:
-    """Returns the window and the bytes of its buffer, or the pixels of a window, or else what a description says."""
-    if found := re.fullmatch(r"window (\d+x\d+x\d+), buffer (\d+) bytes", description):
-        return {"window": found[1], "buffer_bytes": int(found[2])}
-    if found := re.fullmatch(r"pointwise, window (\d+)", description):
-        return {"window_pixels": int(found[1])}
-    return {"how": description} if description else {}
-
-
-def _cache_memories(document: PlanDocument, tables: _Tables) -> "CacheMemories":
-    from nndeploy_native.cache_memory import CacheMemories
-
-    return CacheMemories(document, tables.symbol)
-
-
-def _numbers(values: Sequence[int]) -> Any:
-    return (ctypes.c_int64 * max(1, len(values)))(*values)
+def _check_files(names: Sequence[str], files: Mapping[str, memoryview]) -> None:
+    for name in names:
+        if name not in files:
+            raise BundleError(f"the artifact has no {name}")
 
 
 def steps_here(files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> list[dict[str, int | str]] | None:

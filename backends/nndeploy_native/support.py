@@ -4,9 +4,11 @@
 import onnx_ir as ir
 
 from nndeploy.errors import one_line
+from nndeploy.graph.branches import is_choice
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target.target import Target
 from nndeploy_native.kernel_library import no_kernels
+from nndeploy_native.lowering.courses import refusal_of_choice
 from nndeploy_native.lowering.table import refusal_of
 
 
@@ -14,7 +16,10 @@ def supports(model: ir.Model, target: Target, options: BuildOptions) -> list[Sup
     """Returns the answer for each node of the main graph."""
     if why := no_kernels(target, options.precision):
         return [Support(False, why) for _ in model.graph]
-    return [_support(refusal_of(node, model, options.ranges)) for node in model.graph]
+    return [
+        _support((refusal_of_choice if is_choice(node) else refusal_of)(node, model, options.ranges))
+        for node in model.graph
+    ]
 
 
 def _support(reason: str) -> Support:

@@ -12,6 +12,7 @@ import argparse
 import ctypes
 import json
 import statistics
+import sys
 import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
@@ -93,7 +94,8 @@ def profile(model: ir.Model, precision: str, threads: int, runs: int) -> list[Ro
     files = {name: memoryview(data) for name, data in artifact.files.items()}
     session = open_session(files, artifact.metadata, OpenOptions(threads=threads))
     item = clock.nnd_clock()
-    session.pace(lambda: item, None)
+    if not session.pace(lambda: item, None):
+        sys.exit(session.pace_note or "no points")
     steps, inputs, times = json.loads(artifact.files[DOCUMENT_FILE])["steps"], inputs_of(model), []
     for _ in range(runs):
         clock.nnd_begin()

@@ -11,7 +11,7 @@ import onnx
 import onnx.parser
 import onnx.reference
 import pytest
-from nndeploy_native.session import NativeSession
+from nndeploy_native.plan_session import PlanSession
 from separable_model import needs_native, separable_model
 
 import nndeploy
@@ -175,8 +175,8 @@ def test_wrong_numbers_for_a_box_that_can_be_tried_here_leave_it_without_a_varia
 ) -> None:
     if host_target().arch != "x86_64" or "avx2" not in host_target().cpu_features:
         pytest.skip("this machine does not run x86-64-v3")
-    run = NativeSession.run
-    monkeypatch.setattr(NativeSession, "run", lambda self, inputs: {k: v + 1 for k, v in run(self, inputs).items()})
+    run = PlanSession.run
+    monkeypatch.setattr(PlanSession, "run", lambda self, inputs: {k: v + 1 for k, v in run(self, inputs).items()})
     options = nndeploy.CompileOptions(
         backends=("onnxruntime", "native"),
         keep_fallback=False,

@@ -123,6 +123,7 @@ def changed_metadata(metadata: Any, dice: random.Random) -> tuple[dict[str, Any]
                 1,
                 5,
                 6,
+                8,
                 -1,
                 2**63,
                 "fp32",
@@ -171,14 +172,15 @@ def mutant(manifest: Manifest, members: dict[str, bytes], seed: int) -> tuple[Ma
     members, (submodel,) = dict(members), manifest.submodels
     variant = submodel.variants[0]
     files = variant.files
+    plan = dice.choice([name for name in files if name not in ("weights.bin", "plan.json")])
     match dice.randrange(11):
         case 0:
-            name = dice.choice(("weights.bin", "plan.bin"))
+            name = dice.choice(("weights.bin", plan))
             members[files[name]], said = changed_bytes(members[files[name]], dice)
             said = f"{OTHER_NUMBERS} {name} {said}"
         case 8 | 9 | 10:
-            members[files["plan.bin"]], said = changed_words(members[files["plan.bin"]], dice)
-            said = f"{OTHER_NUMBERS} plan.bin {said}"
+            members[files[plan]], said = changed_words(members[files[plan]], dice)
+            said = f"{OTHER_NUMBERS} {plan} {said}"
         case 1:
             metadata, said = changed_metadata(variant.metadata, dice)
             manifest = with_submodel(manifest, replace(submodel, variants=(replace(variant, metadata=metadata),)))

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from nndeploy_kernels.build import FLAGS, SOURCES, TILES, WAYS
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.build import build
-from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
+from nndeploy_native.plan import WEIGHTS_FILE
 
 from nndeploy.errors import BuildRefusedError
 
@@ -40,9 +40,9 @@ MOST_WEIGHTS, MOST_INPUTS = 64 << 10, 16 << 10
 
 def small_plans(count: int) -> list[tuple[bytes, bytes]]:
     """Returns plans of the seed models and of small random networks, every fifth of open sizes, with their weights."""
-    written = [build(model, RANGES).files for model in seed_models()]
-    plans, seed = [(files[PLAN_FILE], files[WEIGHTS_FILE]) for files in written], 0
-    while len(plans) < len(written) + count:
+    plans = [plan for model in seed_models() for plan in _plans_of(build(model, RANGES).files)]
+    num_seeds, seed = len(plans), 0
+    while len(plans) < num_seeds + count:
         network, seed = network_of(seed), seed + 1
         if _input_bytes(network) > MOST_INPUTS * (1 + 15 * bool(network.ranges)):
             continue
@@ -51,8 +51,14 @@ def small_plans(count: int) -> list[tuple[bytes, bytes]]:
         except BuildRefusedError:
             continue
         if len(files[WEIGHTS_FILE]) <= MOST_WEIGHTS:
-            plans.append((files[PLAN_FILE], files[WEIGHTS_FILE]))
+            plans += _plans_of(files)
     return plans
+
+
+def _plans_of(files: Mapping[str, bytes]) -> list[tuple[bytes, bytes]]:
+    """Returns the plans of an artifact, each with the weights."""
+    names = [name for name in files if name.startswith("plan.") and name.endswith(".bin")]
+    return [(files[name], files[WEIGHTS_FILE]) for name in names]
 
 
 def _input_bytes(network: Network) -> int:

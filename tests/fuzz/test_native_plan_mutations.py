@@ -24,14 +24,22 @@ PAIR = """<ir_version: 10, opset_import: ["" : 21]>
     g (float[{n},24,8,8] x, float[{n},40,8,8] z) => (float[{n},40,8,8] y, float[{n},40,1,1] m)
     {{ d = Conv<group=24, pads=[1,1,1,1]>(x, w) r = Relu(d) p = Conv(r, v) y = Add(p, z) m = GlobalAveragePool(y) }}"""
 
+CHOICE = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[{n},24,8,8] x, float[{n},40,8,8] z) => (float[{n},40,8,8] y, float[{n},40,1,1] m)
+    <float k = {{-9}}> {{ l = ReduceMax<keepdims=0>(x) c = Greater(l, k) o = If(c) <
+        then_branch = t () => (float[{n},40,8,8] a) {{ d = Conv<group=24, pads=[1,1,1,1]>(x, w) r = Relu(d)
+            p = Conv(r, v) a = Add(p, z) }}, else_branch = e () => (float[{n},40,8,8] b) {{ b = Conv(x, v) }}>
+    y = Relu(o) m = GlobalAveragePool(y) }}"""
 
-@pytest.fixture(scope="module", params=["fixed", "of any size"])
+
+@pytest.fixture(scope="module", params=["fixed", "of any size", "an If"])
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a bundle of one submodel for `native`."""
     if not (found := probe(host_target())).can_run:
         pytest.skip(found.reason)
     folder, is_fixed = tmp_path_factory.mktemp("native"), request.param == "fixed"
-    model = onnx.parser.parse_model(PAIR.format(n="1" if is_fixed else "n"))
+    text = CHOICE if request.param == "an If" else PAIR
+    model = onnx.parser.parse_model(text.format(n="1" if is_fixed else "n"))
     numbers = np.random.default_rng(1)
     for name, shape in (("w", (24, 1, 3, 3)), ("v", (40, 24, 1, 1))):
         array = numbers.standard_normal(shape).astype(np.float32)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of the native backend share: a model as text -> a plan -> run on a level of the kernel library."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -14,11 +14,13 @@ import pytest
 from kernel_library import LEVELS_HERE, run_plan
 from nndeploy_native import session
 from nndeploy_native.build import build
+from nndeploy_native.course import Choice, Course, Empty, Refused, course_from_json, plan_file
 from nndeploy_native.opened_model import Options
-from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
+from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, PlanDocument, document_from_json
 from nndeploy_native.probe import probe
 from nndeploy_native.session import NativeSession, open_session
 
+from nndeploy.errors import OtherSizesError
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact, OpenOptions
 from nndeploy.target.target import host_target
@@ -65,16 +67,44 @@ def run(
     shares_all: bool = True,
 ) -> dict[str, Array]:
     """Returns the outputs of an artifact on a level; all memory ends at guard pages, threads share small steps too."""
-    document = document_from_json(artifact.files[DOCUMENT_FILE])
+    taken = partial(run_plan, level, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all)
+    weights = artifact.files[WEIGHTS_FILE]
+    if PLAN_FILE in artifact.files:
+        return _run_plan((artifact.files[PLAN_FILE], weights), document_of(artifact), inputs, taken)
+    document = course_from_json(artifact.files[DOCUMENT_FILE])
+
+    def followed(course: Course, values: dict[str, Array]) -> list[Array]:
+        for part in course.parts:
+            match part:
+                case Choice():
+                    branch = part.courses[0 if values[part.condition].item() else 1]
+                    values.update(zip(part.outputs, followed(branch, dict(values)), strict=True))
+                case Empty():
+                    values[part.name] = np.empty(part.shape, DTYPES[part.element])
+                case Refused():
+                    raise OtherSizesError(part.reason)
+                case _:
+                    plan = artifact.files[plan_file(part)], weights
+                    values.update(_run_plan(plan, document.plans[part], values, taken))
+        return [values[name] for name in course.results]
+
+    return dict(zip(document.course.results, followed(document.course, dict(inputs)), strict=True))
+
+
+def document_of(artifact: Artifact) -> PlanDocument:
+    """Returns plan.json of an artifact of one plan."""
+    return document_from_json(artifact.files[DOCUMENT_FILE])
+
+
+def _run_plan(
+    plan: tuple[bytes, bytes], document: PlanDocument, inputs: Mapping[str, Array], taken: Callable[..., list[Array]]
+) -> dict[str, Array]:
     names = [one.name for one in document.plan_inputs]
     arrays = [np.asarray(inputs[one.name], order="C") for one in document.inputs]
     if document.grown:
         arrays.append(np.zeros(ROOM, np.bool_))
     symbols = [one.value(names, [array.shape for array in arrays]) for one in document.symbols]
-    plan = (artifact.files[PLAN_FILE], artifact.files[WEIGHTS_FILE])
-    found = run_plan(
-        level, plan, arrays, symbols=symbols, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all
-    )
+    found = taken(plan, arrays, symbols=symbols)
     for one in document.grown:
         length = one.length(arrays[one.input].shape[one.axis], 0 if one.symbol is None else symbols[one.symbol])
         found[one.output] = found[one.output].take(range(length), one.axis)

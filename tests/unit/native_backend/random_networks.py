@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
+from choice_networks import with_choice
 from native_models import Array, run
 from network_graphs import Drawn, short
 from network_reference import outputs_in_float64
@@ -41,16 +42,20 @@ def network_of(seed: int) -> Network:
         drawn.grown(2)
     symbols = IMAGES if dice.random() < 0.3 else SYMBOLS
     proto = drawn.model(symbols if is_dynamic else ())
-    model = ir.from_proto(proto)
+    chosen = with_choice(proto, dice) if seed % 4 == 3 else None
+    model = ir.from_proto(proto if chosen is None else chosen.model)
     given = [{one.name: drawn.inputs[one.name] for one in proto.graph.input}]
     if is_dynamic:
-        optimise(model, RANGES)
         given = [_of_sizes(given[0], sizes) for sizes in SHAPES[symbols]]
-    names = [one.name for one in proto.graph.output]
-    samples = []
+    if is_dynamic or chosen is not None:
+        optimise(model, RANGES if is_dynamic else {})
+    samples: list[tuple[Mapping[str, Array], Mapping[str, Array]]] = []
     for inputs in given:
-        values = outputs_in_float64(proto, inputs)
-        samples.append((inputs, {name: values[name] for name in names}))
+        if chosen is None:
+            values = outputs_in_float64(proto, inputs)
+            samples.append((inputs, {one.name: values[one.name] for one in proto.graph.output}))
+        else:
+            samples += [(chosen.inputs(inputs, truth), chosen.wanted(inputs, truth)) for truth in (True, False, True)]
     name = f"seed {seed}, buffer {buffer_bytes}"
     return Network(name, model, RANGES if is_dynamic else {}, buffer_bytes, tuple(samples))
 

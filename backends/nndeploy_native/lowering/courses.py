@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model with choices (If) -> a course: plans of what runs by the way, and a course for each branch.
+
+    level(value of the model) = 0            level(node) = the highest of what it reads
+    level(output of an If) = level(If) + 1
+
+What has one level, but the Ifs, is one plan; the Ifs of the level follow it. A branch is lowered as a model of its own,
+whose inputs are what it captures: every rule and fusion sees it so.
+
+Where sizes decide, a branch that has no rule is for sizes that the artifact is not built for: `Refused`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import onnx_ir as ir
+
+from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.branches import branches_of, is_choice, model_of_branch
+from nndeploy.graph.constants import constant_array
+from nndeploy.graph.nodes import bodies, captured_values, is_constant, values_read
+from nndeploy.graph.operators import operand
+from nndeploy.graph.regions import Region
+from nndeploy.graph.submodels import submodel_of
+from nndeploy.values.types import DimRange
+from nndeploy_native.course import MAX_DEPTH, Choice, Course, Empty, Part, Refused
+from nndeploy_native.lowering.context import ELEMENTS, Lowered
+from nndeploy_native.lowering.table import lower
+from nndeploy_native.plan import PlanBorder
+from nndeploy_native.transforms import transformed
+
+Made = TypeVar("Made")
+_READ_SIZES_ALONE = ("Constant", "Shape", "Size")
+
+
+def has_choice(model: ir.Model) -> bool:
+    """Whether an If stands in the main graph."""
+    return any(map(is_choice, model.graph))
+
+
+def refusal_of_choice(node: ir.Node, model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
+    """Returns why an If cannot be lowered alone, or ""."""
+    alone = submodel_of(model, Region("native", (node,)), {id(output) for output in node.outputs if output.name})
+    condition, lowering = node.inputs[0], CourseLowering(ranges, lambda lowered: lowered)
+    if condition is not None and lowering.follows_from_sizes(condition):
+        lowering.sized.add(condition.name or "")
+    try:
+        lowering.course(alone)
+    except BuildRefusedError as err:
+        return str(err)
+    return ""
+
+
+def border_of(value: ir.Value) -> PlanBorder:
+    """Returns an input or output of a course as plan.json says it.
+
+    Raises:
+        BuildRefusedError: no kernel reads its type, or its rank is not known.
+    """
+    if value.dtype not in ELEMENTS or value.shape is None:
+        raise BuildRefusedError(f"the type or the rank of {value.name!r} is not one that kernels take")
+    element = "fp16" if value.dtype == ir.DataType.FLOAT16 else ELEMENTS[value.dtype]
+    return PlanBorder(value.name or "", element, tuple(dim if isinstance(dim, int) else None for dim in value.shape))
+
+
+@dataclass(slots=True)
+class CourseLowering(Generic[Made]):
+    """Lowers the parts of one model; `plans` are what `make` returned of each, in the order of their numbers.
+
+    `sized` names values that are read from outside of a graph and follow from shapes there.
+    """
+
+    ranges: Mapping[str, DimRange]
+    make: Callable[[Lowered], Made]
+    plans: list[Made] = field(default_factory=list)
+    sized: set[str] = field(default_factory=set)
+
+    def course(self, model: ir.Model, depth: int = 0) -> Course:
+        """Returns the course of a model, whose results are its outputs.
+
+        Raises:
+            BuildRefusedError: a node has no rule, or its rule says no; or `make` does.
+        """
+        graph = model.graph
+        empty = {node: border_of(node.outputs[0]) for node in graph if _is_empty_output(node)}
+        parts: list[Part] = [
+            Empty(border.name, border.element, tuple(size or 0 for size in border.shape)) for border in empty.values()
+        ]
+        for nodes, choices in _levels([node for node in graph if node not in empty]):
+            if nodes:
+                between = {id(value) for value in graph.outputs}
+                between |= {id(value) for node in set(graph) - set(nodes) for value in values_read(node)}
+                alone = transformed(submodel_of(model, Region("native", nodes), between))
+                self.plans.append(self.make(lower(alone, self.ranges)))
+                parts.append(len(self.plans) - 1)
+            parts += [self._choice(node, model, depth + 1) for node in choices]
+        return Course(tuple(parts), tuple(value.name or "" for value in graph.outputs))
+
+    def _choice(self, node: ir.Node, model: ir.Model, depth: int) -> Choice:
+        condition, outputs = operand(node, 0), [output for output in node.outputs if output.name]
+        if condition is None or is_constant(condition) or condition.dtype != ir.DataType.BOOL:
+            raise BuildRefusedError(f"If {node.name!r}: a condition that is constant, or no truth")
+        if depth > MAX_DEPTH:
+            raise BuildRefusedError(f"more than {MAX_DEPTH} Ifs inside of each other")
+        courses, refusals = [], []
+        for branch in branches_of(node):
+            num_plans = len(self.plans)
+            try:
+                courses.append(self._branch(node, branch, model, depth))
+            except BuildRefusedError as err:
+                del self.plans[num_plans:]
+                courses.append(Course((Refused(str(err)),), ()))
+                refusals.append(str(err))
+        if len(refusals) == len(courses) or (refusals and not self.follows_from_sizes(condition)):
+            raise BuildRefusedError(f"If {node.name!r}: {refusals[0]}")
+        return Choice(condition.name or "", tuple(output.name or "" for output in outputs), (courses[0], courses[1]))
+
+    def _branch(self, node: ir.Node, branch: ir.Graph, model: ir.Model, depth: int) -> Course:
+        results = [result for output, result in zip(node.outputs, branch.outputs, strict=True) if output.name]
+        wanted = [border_of(output) for output in node.outputs if output.name]
+        own = {output for inner in branch for output in inner.outputs}
+        if len(set(results)) != len(results) or not own.issuperset(results):
+            raise BuildRefusedError("a branch gives a value twice, or one that it does not compute")
+        for border, result in zip(wanted, map(border_of, results), strict=True):
+            if (border.element, len(border.shape)) != (result.element, len(result.shape)):
+                raise BuildRefusedError(f"the branches give {border.name!r} in other types or ranks")
+        self.sized |= {value.name or "" for value in captured_values(branch) if self.follows_from_sizes(value)}
+        course = self.course(model_of_branch(model, branch), depth)
+        return course._replace(results=tuple(result.name or "" for result in results))
+
+    def follows_from_sizes(self, value: ir.Value) -> bool:
+        """Whether shapes decide what a value is."""
+        waiting, seen = [value], {value}
+        while waiting:
+            one = waiting.pop()
+            producer = one.producer()
+            if is_constant(one) or one.name in self.sized:
+                continue
+            if producer is None or next(bodies(producer), None) is not None:
+                return False
+            if producer.op_type not in _READ_SIZES_ALONE:
+                waiting += [read for read in producer.inputs if read is not None and read not in seen]
+                seen.update(waiting)
+        return True
+
+
+def _is_empty_output(node: ir.Node) -> bool:
+    """Whether a node is a constant without elements that its graph gives."""
+    if node.op_type != "Constant" or not node.outputs[0].is_graph_output():
+        return False
+    array = constant_array(node.outputs[0])
+    return array is not None and array.size == 0
+
+
+def _levels(nodes: Sequence[ir.Node]) -> list[tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]]:
+    """Returns the nodes of each level in order: those that are no If, and the Ifs."""
+    level_of: dict[ir.Value, int] = {}
+    plain: defaultdict[int, list[ir.Node]] = defaultdict(list)
+    choices: defaultdict[int, list[ir.Node]] = defaultdict(list)
+    for node in nodes:
+        level = max((level_of.get(value, 0) for value in values_read(node)), default=0)
+        (choices if is_choice(node) else plain)[level].append(node)
+        level_of |= dict.fromkeys(node.outputs, level + is_choice(node))
+    last = max([*plain, *choices], default=-1)
+    return [(tuple(plain[level]), tuple(choices[level])) for level in range(last + 1)]
