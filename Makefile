@@ -106,13 +106,15 @@ wheel: setup ## build dist/*.whl, the kernel library's for each architecture, an
 	for arch in x86_64 aarch64; do (cd backends/nndeploy_kernels && \
 		NNDEPLOY_KERNELS_ARCH=$$arch $(CURDIR)/$(BIN)/hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
 
+LOCKED = --no-emit-package nndeploy-kernels# which the checkout builds
+
 lock: ## write the requirements*.lock files and the site's for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra dev --group kernels \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra dev --group kernels \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra vision --group kernels -c requirements.lock \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra vision --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra cpu --extra vision --extra dev --group kernels -c requirements.lock \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra vision --extra dev --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-pythons.lock
 	build/lock/bin/uv pip compile --group site \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/site/requirements.lock

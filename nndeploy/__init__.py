@@ -52,4 +52,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'nndeploy' has no attribute {name!r}")
     import importlib
 
+    if name == "compile_model":
+        from nndeploy.compiler.compile_half import check_compile_half
+
+        check_compile_half()
     return getattr(importlib.import_module(_HOMES[name]), name)

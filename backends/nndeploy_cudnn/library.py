@@ -20,7 +20,7 @@ from typing import Any
 
 from nndeploy.errors import UnavailableError, one_line
 
-HINT = "install the extra: nndeploy-toolchain[cudnn]"
+HINT = "pip install 'nndeploy-toolchain[cudnn]'"
 LIBRARY_NAME = "libcudnn.so.9"
 WHEELS = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
 MAX_MESSAGE_BYTES = 4096

@@ -24,7 +24,7 @@ from nndeploy.files.account_folders import cache_folder
 SOURCE = Path(__file__).with_name("libcuda_stub.c")
 LIBRARY = "libcuda.so.1"
 OLDEST_GLIBC = "2.17"
-HINT = "install the extra: nndeploy-toolchain[cudnn]"
+HINT = "pip install 'nndeploy-toolchain[cudnn]'"
 COMPILE_SECONDS = 120
 
 

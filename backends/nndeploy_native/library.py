@@ -17,7 +17,7 @@ from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy.files.account_folders import own_cache_folder
 from nndeploy_native import kernel_library
 
-HINT = "install the extra: nndeploy-toolchain[pacing]"
+HINT = "pip install 'nndeploy-toolchain[pacing]'"
 SOURCES = Path(__file__).with_name("c")
 COMPILE_SECONDS = 600
 FLAGS = (

@@ -22,7 +22,7 @@ Measured 2026-11-22, ONNX Runtime 1.31, AMD EPYC (Zen 4), one thread, a BERT of 
 without the kernel for a sum and its LayerNormalization, 2.23 ms with it. It is only found where all shapes are known,
 which inference sees to here.
 """
-HINT = "install the extra: nndeploy-toolchain[cpu]"
+HINT = "pip install 'nndeploy-toolchain[cpu]'"
 
 _FATAL_ONLY = 4  # messages come back as exceptions; the log would repeat them on stderr
 _NO_FOLDER = "/dev/null"

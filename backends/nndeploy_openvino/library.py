@@ -15,7 +15,7 @@ from typing import Any
 
 from nndeploy.errors import UnavailableError
 
-HINT = "install the extra: nndeploy-toolchain[openvino]"
+HINT = "pip install 'nndeploy-toolchain[openvino]'"
 DEVICE = "CPU"
 
 _CONVERTER = "openvino.tools.ovc"

@@ -98,5 +98,6 @@ class Plugin:
 @cache
 def _probe() -> Probe:
     if find_spec("onnx") is None:
-        return Probe(False, False, reason="the package onnx is not installed", hint="pip install onnx")
+        hint = "pip install 'nndeploy-toolchain[compile]'"
+        return Probe(False, False, reason="the package onnx is not installed", hint=hint)
     return Probe(True, True, version("onnx"))

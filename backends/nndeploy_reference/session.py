@@ -37,7 +37,8 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> "Eval
     try:
         import onnx
     except ImportError as err:
-        raise UnavailableError(f"the package onnx is not installed: {err}", hint="pip install onnx") from err
+        hint = "pip install 'nndeploy-toolchain[compile]'"
+        raise UnavailableError(f"the package onnx is not installed: {err}", hint=hint) from err
     model = bytes(files[MODEL_FILE])
     check_names_no_file(model)
     try:

@@ -46,7 +46,7 @@ RTX = Library(
     "TensorRT-RTX",
     ("tensorrt-rtx-cu13-bindings", "tensorrt-rtx-cu12-bindings"),
     "tensorrt-rtx-cu13",
-    "install the extra: nndeploy-toolchain[tensorrt-rtx]",
+    "pip install 'nndeploy-toolchain[tensorrt-rtx]'",
 )
 CLASSIC = Library(
     "classic",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
+from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.compiler.signed_bundle import signed_by_this_machine
 from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
@@ -46,6 +47,7 @@ def compile_in_child(
     Raises:
         NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
     """
+    check_compile_half()
     memory_limit = limits.memory_limit or default_memory_limit()
     request: dict[str, Any] = {
         "source": source, "out": out, "given": given, "jobs": limits.jobs or os.cpu_count() or 1,

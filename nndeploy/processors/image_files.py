@@ -36,7 +36,7 @@ def require_pillow() -> None:
     try:
         import PIL.Image  # noqa: F401
     except ImportError as err:
-        hint = "install the extra: nndeploy-toolchain[vision]"
+        hint = "pip install 'nndeploy-toolchain[vision]'"
         raise UnavailableError("images need the package pillow, which is not installed", hint=hint) from err
 
 

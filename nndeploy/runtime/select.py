@@ -25,6 +25,7 @@ EXTRAS = {
     "tensorrt": "tensorrt-rtx",
     "cudnn": "cudnn",
     "triton": "triton",
+    "reference": "compile",
 }
 """Backends whose library is an extra of this project."""
 UNTRUSTED = (
@@ -80,7 +81,7 @@ class Choice:
 def install_hint(name: str) -> str:
     """Returns what to install so that the backend `name` can be used."""
     if name in EXTRAS:
-        return f"install the extra: nndeploy-toolchain[{EXTRAS[name]}]"
+        return f"pip install 'nndeploy-toolchain[{EXTRAS[name]}]'"
     return f"install the plugin that offers the backend {name!r}"
 
 

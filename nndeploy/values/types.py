@@ -122,7 +122,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         try:
             import ml_dtypes
         except ImportError as err:
-            raise DataError(f"values of type {name} need the package ml_dtypes", hint="pip install ml_dtypes") from err
+            raise DataError(f"values of type {name} need the package ml-dtypes", hint="pip install ml-dtypes") from err
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return found
     raise DataError(f"unknown element type {name!r}")

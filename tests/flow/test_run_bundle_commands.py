@@ -275,7 +275,7 @@ def test_a_backend_that_cannot_be_asked_is_listed_with_the_reason(capsys, monkey
     code, out, _ = call(capsys, "backends", "--json")
     found = {row["name"]: row for row in json.loads(out)["backends"]}
     assert code == 0
-    assert found["openvino"]["hint"] == "install the extra: nndeploy-toolchain[openvino]"
+    assert found["openvino"]["hint"] == "pip install 'nndeploy-toolchain[openvino]'"
     assert found["reference"]["reason"] == "its probe failed: ZeroDivisionError: oops"
 
 

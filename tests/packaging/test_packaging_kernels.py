@@ -23,7 +23,7 @@ from elf_file import needs_of
 from nndeploy_kernels.levels import GLIBC, LEVELS
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
 from onnx.reference import ReferenceEvaluator
-from wheel_builds import KERNELS, ROOT, built, clean_environment
+from wheel_builds import KERNELS, ROOT, base_needs, built, clean_environment
 
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
@@ -33,8 +33,6 @@ ARCHITECTURES = sorted({level.arch for level in LEVELS})
 ALWAYS = {"__init__.py", "levels.py", "loading.py", "py.typed", "c/nndeploy_kernels.h", "c/base/pace.h"}
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 """Libraries that each system of the tag has. Source: PEP 599."""
-RUN_HALF = ("numpy", "click", "rich", "pygments", "markdown-it-py", "mdurl")
-"""What a box that runs bundles needs: three packages, and what these need."""
 LIBC = Path("/usr/aarch64-linux-gnu")
 DRIVER = ROOT / "tests" / "unit" / "native_backend" / "plan_driver.c"
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
@@ -158,7 +156,9 @@ def test_an_architecture_without_kernels_is_refused(tmp_path: Path) -> None:
 def test_box_with_the_wheels_gives_the_numbers(
     wheels: dict[str, Path], toolchain: Path, bundle: Path, x: Array, wanted: Array, tmp_path: Path
 ) -> None:
-    python = clean_environment(tmp_path / "box", (toolchain, wheels[platform.machine()]), RUN_HALF)
+    python = clean_environment(
+        tmp_path / "box", (toolchain, wheels[platform.machine()]), base_needs(toolchain) - {"nndeploy-kernels"}
+    )
     np.savez(tmp_path / "x.npz", x=x)
     run = [python.with_name("nndeploy"), "run", bundle, "--input", "x.npz", "--output", "y.npz", "--no-native-code"]
     done = subprocess.run([*map(str, run)], cwd=tmp_path, env={}, capture_output=True, text=True)
@@ -172,7 +172,7 @@ def test_box_with_the_wheels_gives_the_numbers(
 
 
 def test_box_without_the_library_is_told_what_to_install(toolchain: Path, bundle: Path, tmp_path: Path) -> None:
-    python = clean_environment(tmp_path / "box", (toolchain,), RUN_HALF)
+    python = clean_environment(tmp_path / "box", (toolchain,), base_needs(toolchain) - {"nndeploy-kernels"})
     np.savez(tmp_path / "x.npz", x=np.zeros((1, 3, 37, 41), np.float32))
     run = [python.with_name("nndeploy"), "run", bundle, "--input", "x.npz", "--output", "y.npz"]
     done = subprocess.run([*map(str, run)], cwd=tmp_path, env={}, capture_output=True, text=True)

@@ -17,11 +17,12 @@ LOCKS = {
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
 EXTRAS = {
     "requirements.lock": (
-        "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "vision", "video", "loadgen", "pacing", "dev",
+        "compile", "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "vision", "video", "loadgen", "pacing", "dev",
     ),
-    "requirements-demo.lock": ("cpu", "vision"),
-    "requirements-pythons.lock": ("cpu", "vision", "dev"),
+    "requirements-demo.lock": ("compile", "cpu", "vision"),
+    "requirements-pythons.lock": ("compile", "cpu", "vision", "dev"),
 }  # fmt: skip
+BUILT_HERE = "nndeploy-kernels"
 EACH_LOCK = pytest.mark.parametrize("lock", LOCKS)
 
 
@@ -39,7 +40,8 @@ def wanted() -> list[tuple[str, Requirement]]:
     texts = {
         lock: (*always, *(text for extra in extras for text in of_extras[extra])) for lock, extras in EXTRAS.items()
     } | {SITE: groups["site"]}
-    return [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
+    found = [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
+    return [(lock, requirement) for lock, requirement in found if requirement.name != BUILT_HERE]
 
 
 @EACH_LOCK

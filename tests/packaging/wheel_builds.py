@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions built offline by hatchling, and environments that hold nothing but what is put into them."""
 
+import email
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from importlib.metadata import distribution
+import zipfile
+from collections.abc import Iterable, Sequence
+from importlib.metadata import distribution, requires
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "backends" / "nndeploy_kernels"
@@ -21,7 +26,27 @@ def built(kind: str, source: Path, folder: Path, **variables: str) -> Path:
     return file
 
 
-def clean_environment(folder: Path, wheels: Sequence[Path], packages: Sequence[str]) -> Path:
+def base_needs(wheel: Path) -> set[str]:
+    """Returns the distributions that a wheel needs without any extra, and those that these need."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = email.message_from_bytes(archive.read(name))
+    found: set[str] = set()
+    waiting = _without_extras(metadata.get_all("Requires-Dist") or ())
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [] if name == "nndeploy-kernels" else _without_extras(requires(name) or ())  # ours: needs none
+    return found
+
+
+def _without_extras(needs: Iterable[str]) -> list[str]:
+    parsed = [Requirement(text) for text in needs]
+    return [canonicalize_name(one.name) for one in parsed if not one.marker or one.marker.evaluate({"extra": ""})]
+
+
+def clean_environment(folder: Path, wheels: Sequence[Path], packages: Iterable[str]) -> Path:
     """Returns the Python of a new environment with wheels and those packages of this one; nothing else is imported."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")

@@ -47,7 +47,7 @@ def require_av() -> None:
     try:
         import av  # noqa: F401
     except ImportError as err:
-        hint = "install the extra: nndeploy-toolchain[video]"
+        hint = "pip install 'nndeploy-toolchain[video]'"
         raise UnavailableError("video needs the package av, which is not installed", hint=hint) from err
 
 

@@ -225,7 +225,7 @@ def test_machine_without_cudnn_refuses_with_the_extra(monkeypatch: pytest.Monkey
     from nndeploy.errors import UnavailableError
 
     def missing(_gpu: object) -> None:
-        raise UnavailableError("cuDNN cannot be loaded: no file", hint="install the extra: nndeploy-toolchain[cudnn]")
+        raise UnavailableError("cuDNN cannot be loaded: no file", hint="pip install 'nndeploy-toolchain[cudnn]'")
 
     monkeypatch.setattr(build_module, "planner_for", missing)
     with pytest.raises(BuildRefusedError, match=r"cannot be loaded.*\[cudnn\]"):
