@@ -47,6 +47,7 @@ COMMANDS = {
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
     "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
+    "wheelhouse": ("nndeploy.cli.wheelhouse_cmd:wheelhouse", "Gather all wheels that a box without a network needs."),
     "help": ("nndeploy.cli.help_cmd:help_", "Show a page of the guide or the reference, or list them."),
     "completion": ("nndeploy.cli.completion_cmd:completion", "Print the script by which a SHELL completes."),
 }
@@ -60,7 +61,7 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor")
+AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "wheelhouse")
 """Commands that may take long and tell nothing meanwhile."""
 
 SAME_WORD = 0.75

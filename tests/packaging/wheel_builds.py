@@ -58,3 +58,18 @@ def clean_environment(folder: Path, wheels: Sequence[Path], packages: Iterable[s
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, *map(str, wheels)], check=True)
     return python
+
+
+def wheel_again(package: str, folder: Path) -> Path:
+    """Returns a wheel made of the files of a distribution that is installed here, as it was installed from one."""
+    found = distribution(package)
+    tags = email.message_from_string(found.read_text("WHEEL") or "").get_all("Tag") or ()
+    python, abi, _ = tags[0].split("-")
+    platforms = ".".join(dict.fromkeys(tag.rpartition("-")[2] for tag in tags))
+    stem = f"{canonicalize_name(package).replace('-', '_')}-{found.version}"
+    path = folder / f"{stem}-{python}-{abi}-{platforms}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in found.files or ():
+            if file.parts[0] != ".." and file.suffix != ".pyc":
+                archive.write(str(found.locate_file(file)), str(file))
+    return path

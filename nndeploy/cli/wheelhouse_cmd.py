@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy wheelhouse`: all wheels that a box needs, in a folder that is carried there."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from nndeploy.cli.console import print_line, print_table, size_text
+from nndeploy.cli.value_types import BOX
+
+EXAMPLES = """\b
+Examples:
+  nndeploy wheelhouse --for aarch64 -o box
+  nndeploy wheelhouse --for raspberry-pi-5 --with onnxruntime --with vision --python 3.13 -o box
+  nndeploy wheelhouse --for box.toml --find-links dist --glibc 2.31 -o box
+"""
+
+
+@click.command("wheelhouse", epilog=EXAMPLES)
+@click.option(
+    "--for", "box", type=BOX, required=True, metavar="BOX",
+    help="Whom it is for: aarch64, x86_64, a known box, or the file that nndeploy probe wrote there.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to make, in one that is there."
+)
+@click.option(
+    "--with", "names", multiple=True, metavar="NAME",
+    help="A backend (onnxruntime) or an extra (vision) that the box shall have too; may be repeated.",
+)  # fmt: skip
+@click.option("--python", metavar="VERSION", help="The box's version of Python. Default: this one's.")
+@click.option("--glibc", default="2.28", metavar="VERSION", help="The oldest glibc that the wheels must run on.")
+@click.option(
+    "--find-links", multiple=True, type=click.Path(path_type=Path), metavar="FOLDER",
+    help="A folder with wheels, such as dist of `make wheel`; ours are taken from there first. May be repeated.",
+)  # fmt: skip
+def wheelhouse(
+    box: str, output: Path, names: tuple[str, ...], python: str | None, glibc: str, find_links: tuple[Path, ...]
+) -> None:
+    """Gather all wheels that a box without a network needs.
+
+    This is the one command that uses the network, and that is its purpose: it asks pip for the wheels, with pip's own
+    settings, on the machine that builds. The box needs no network: a script in the folder installs them and checks
+    their hashes. Nothing is installed or run here.
+    """
+    from nndeploy.wheelhouse.here import check_can_gather
+
+    check_can_gather()
+    from nndeploy.wheelhouse.box import box_of
+    from nndeploy.wheelhouse.gather import extras_of, gather
+
+    asked = box_of(box, glibc, python or f"{sys.version_info.major}.{sys.version_info.minor}")
+    found = gather(asked, extras_of(names), find_links, output)
+    sizes = [wheel.path.stat().st_size for wheel in found]
+    rows = [(wheel.name, wheel.version, size_text(size)) for wheel, size in zip(found, sizes, strict=True)]
+    print_table("wheels", ("package", "version", "size"), rows, right=("size",))
+    print_line(f"wrote {output}: {len(found)} wheels, {size_text(sum(sizes))}, for {asked}")
+    print_line(f"on the box, with that folder: sh {output.name}/install.sh /opt/nndeploy")

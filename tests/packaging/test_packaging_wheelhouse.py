@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wheelhouse of real wheels installs on a machine like this one without a network, and what it installed runs."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wheel_builds import KERNELS, ROOT, base_needs, built, wheel_again
+
+import nndeploy
+
+DIGITS = ROOT / "examples" / "digits"
+NO_INDEX = {"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PYTHON": sys.executable}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the wheelhouse, of our wheels as they are built and the others as they are installed here."""
+    dist, folder = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("carried")
+    toolchain = built("wheel", ROOT, tmp_path_factory.mktemp("toolchain"))
+    kernels = built("wheel", KERNELS, tmp_path_factory.mktemp("kernels"), NNDEPLOY_KERNELS_ARCH=platform.machine())
+    for wheel in (toolchain, kernels):
+        shutil.copy(wheel, dist)
+    for package in base_needs(toolchain) - {"nndeploy-kernels"}:
+        wheel_again(package, dist)
+    command = [sys.executable, "-m", "nndeploy", "wheelhouse", "--for", platform.machine(), "--find-links", dist]
+    done = subprocess.run(
+        [*map(str, command), "-o", "house"], cwd=folder, env={**os.environ, **NO_INDEX}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sh house/install.sh /opt/nndeploy" in done.stdout
+    return folder / "house"
+
+
+@pytest.mark.slow
+def test_the_script_installs_what_runs_a_bundle(house: Path, tmp_path: Path) -> None:
+    script = ["sh", str(house / "install.sh"), str(tmp_path / "box")]
+    done = subprocess.run(script, cwd=tmp_path, env=NO_INDEX, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"nndeploy {nndeploy.__version__}\n"
+    options = nndeploy.CompileOptions(backends=("native",), objective="priority", keep_fallback=False)
+    nndeploy.compile_model(DIGITS / "digits.onnx", tmp_path / "digits.nnd", options)
+    run = [tmp_path / "box/bin/nndeploy", "run", "digits.nnd", "--input", DIGITS / "lines.jsonl", "--output", "-"]
+    done = subprocess.run([*map(str, run)], cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len([json.loads(line) for line in done.stdout.splitlines()]) == 4
+
+
+@pytest.mark.slow
+def test_the_script_installs_no_wheel_that_was_changed(house: Path, tmp_path: Path) -> None:
+    shutil.copytree(house, tmp_path / "house")
+    (wheel,) = (tmp_path / "house").glob("nndeploy_kernels-*.whl")
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    script = ["sh", "house/install.sh", "box"]
+    done = subprocess.run(script, cwd=tmp_path, env=NO_INDEX, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr
+    assert not (tmp_path / "box/bin/nndeploy").exists()
