@@ -29,7 +29,8 @@ PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {
 CONFIGURATIONS = ("targets", "pipelines")
 """The folders of configs/ that a user needs."""
 BACKENDS = ("cudnn", "native", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
-MAN = ".data/data/share/man/man1"
+SHARE = ".data/data/share/"
+MAN = f"{SHARE}man/man1"
 EXTRAS = {"compile", "cpu", "gpu", "openvino", "tensorrt-rtx", "tensorrt", "cudnn", "triton", "vision", "dev"}
 
 
@@ -71,7 +72,7 @@ def package_files() -> Iterator[str]:
 
 def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert sorted(n for n in names if ".dist-info/" not in n and MAN not in n) == sorted(package_files())
+    assert sorted(n for n in names if ".dist-info/" not in n and SHARE not in n) == sorted(package_files())
 
 
 def test_wheel_brings_a_man_page_of_every_command_to_where_man_looks(wheel: Path) -> None:
@@ -79,6 +80,15 @@ def test_wheel_brings_a_man_page_of_every_command_to_where_man_looks(wheel: Path
     pages = {name.rpartition("/")[2] for name in names}
     assert {name.rpartition("/")[0] for name in names} == {f"nndeploy_toolchain-{__version__}{MAN}"}
     assert pages >= {"nndeploy.1", *(f"nndeploy-{command}.1" for command in COMMANDS)}
+
+
+def test_wheel_brings_the_units_and_the_container_file(wheel: Path) -> None:
+    folders = ("systemd", "container")
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if f"{SHARE}nndeploy/" in name]
+    wanted = [file for folder in folders for file in sorted((ROOT / "configs" / folder).iterdir())]
+    assert sorted(names) == sorted(
+        f"nndeploy_toolchain-{__version__}{SHARE}nndeploy/{file.parent.name}/{file.name}" for file in wanted
+    )
 
 
 def test_man_pages_need_nothing_but_what_a_build_asks_for() -> None:
