@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals figures-stale gpu-check wheel lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals figures-stale gpu-check wheel sbom lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,9 +106,25 @@ wheel: setup ## build dist/*.whl, the kernel library's for each architecture, an
 	for arch in x86_64 aarch64; do (cd backends/nndeploy_kernels && \
 		NNDEPLOY_KERNELS_ARCH=$$arch $(CURDIR)/$(BIN)/hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
 
+sbom: wheel build/sbom-env/ready ## write what the base install brings as a bill of materials, CycloneDX, into dist
+	rm -rf build/base-env && $(FOUND_PYTHON) -m venv --without-pip build/base-env
+	$(INSTALL_BASE) --require-hashes --only-binary=:all: -r requirements-base.lock
+	$(INSTALL_BASE) --no-index --no-deps --find-links dist nndeploy-toolchain nndeploy-kernels
+	sed "s/^dynamic = .*/version = \"$$($(BIN)/hatchling version)\"/" pyproject.toml > build/sbom.toml
+	build/sbom-env/bin/cyclonedx-py environment --pyproject build/sbom.toml --output-reproducible \
+		-o dist/nndeploy-toolchain.cdx.json build/base-env/bin/python
+	$(BIN)/python tests/packaging/check_sbom.py dist/nndeploy-toolchain.cdx.json
+
+INSTALL_BASE = build/sbom-env/bin/pip --python build/base-env/bin/python install --quiet
+
+build/sbom-env/ready: configs/sbom/requirements.lock
+	$(FOUND_PYTHON) -m venv build/sbom-env
+	build/sbom-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r configs/sbom/requirements.lock
+	@touch $@
+
 LOCKED = --no-emit-package nndeploy-kernels# which the checkout builds
 
-lock: ## write the requirements*.lock files and the site's for pyproject.toml; keeps its versions (delete the file first to take the newest)
+lock: ## write the requirements*.lock files, the site's and the bill's for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra dev --group kernels \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
@@ -116,8 +132,10 @@ lock: ## write the requirements*.lock files and the site's for pyproject.toml; k
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra vision --extra dev --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-pythons.lock
-	build/lock/bin/uv pip compile --group site \
-		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/site/requirements.lock
+	build/lock/bin/uv pip compile pyproject.toml $(LOCKED) -c requirements.lock \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-base.lock
+	for group in site sbom; do build/lock/bin/uv pip compile --group $$group \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/$$group/requirements.lock || exit 1; done
 
 pythons: setup ## the tests on the other versions of Python that are here, each in an environment of its own; ARGS="--quick"
 	$(BIN)/python tests/packaging/check_pythons.py $(ARGS)
