@@ -43,6 +43,8 @@ COMMANDS = {
     "installed": ("nndeploy.cli.install_cmd:installed", "List the installed bundles, and what was before each."),
     "rollback": ("nndeploy.cli.install_cmd:rollback", "Go back to the bundle that a NAME stood for before."),
     "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Say what this box has, lacks and trusts, and what mends it."),
+    "push": ("nndeploy.cli.push_cmd:push", "Put a BUNDLE into a registry, as an OCI artifact."),
+    "pull": ("nndeploy.cli.pull_cmd:pull", "Fetch a bundle from a registry."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
@@ -61,7 +63,7 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "wheelhouse")
+AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "wheelhouse")
 """Commands that may take long and tell nothing meanwhile."""
 
 SAME_WORD = 0.75

@@ -43,7 +43,7 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg] # generic in click 
 
     @staticmethod
     def _suffix(ctx: click.Context | None) -> str:
-        return {"compile": ".nnd", "probe": ".toml"}.get(ctx.info_name or "" if ctx else "", "")
+        return {"compile": ".nnd", "pull": ".nnd", "probe": ".toml"}.get(ctx.info_name or "" if ctx else "", "")
 
 
 OUTPUT_FILE = OutputFile()

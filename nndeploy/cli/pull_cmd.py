@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy pull`: a bundle from a registry of containers; only the members that are not here are fetched."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import print_json, print_line, size_text
+from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.cli.registry_options import registry_options, registry_options_given
+from nndeploy.cli.value_types import BUNDLE_FILE
+
+EXAMPLES = """\b
+Examples:
+  nndeploy pull oci://registry.example/vision/faces:1.4 -o faces.nnd
+  nndeploy pull oci://registry.example/vision/faces:1.5 -o new.nnd --have faces.nnd
+  nndeploy pull oci://localhost:5000/faces:1.4 -o faces.nnd --json
+"""
+
+
+@click.command("pull", epilog=EXAMPLES)
+@click.argument("reference", metavar="oci://REGISTRY/REPOSITORY:TAG")
+@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="BUNDLE", help="The bundle to write.")
+@click.option(
+    "--have", type=BUNDLE_FILE, multiple=True, metavar="BUNDLE",
+    help="A bundle whose members need not be fetched (repeatable), beside the one that is replaced.",
+)  # fmt: skip
+@registry_options
+@click.option("--json", "as_json", is_flag=True, help="Print what was fetched as JSON on standard output.")
+def pull(reference: str, output: Path, have: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Fetch a bundle from a registry, byte for byte what was pushed.
+
+    A digest behind the tag, or in its place (@sha256:...), names one bundle for good.
+    """
+    from nndeploy.registry.pull import pull as pull_bundle
+
+    pulled = pull_bundle(reference, output, have=have, options=registry_options_given(options))
+    if as_json:
+        print_json(
+            {
+                "reference": str(pulled.reference),
+                "digest": pulled.reference.digest,
+                "bundle": str(output),
+                "sha256": pulled.sha256,
+                "size_bytes": pulled.size_bytes,
+                "members": pulled.num_members,
+                "fetched_bytes": pulled.fetched_bytes,
+                "kept_bytes": pulled.kept_bytes,
+                "local_bytes": pulled.local_bytes,
+            }
+        )
+    else:
+        print_line(str(pulled.reference))
+        fetched, local = size_text(pulled.fetched_bytes), size_text(pulled.local_bytes + pulled.kept_bytes)
+        print_line(f"{output}: {pulled.num_members} members; {fetched} were fetched, {local} were here")

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to one registry, through `requests`: TLS, redirects, credentials, limits, second attempts.
+
+Above the flows stand methods and addresses, below the library. Laws: credentials go to the registry itself, and to the
+token server that it names, never along a redirect; who was spoken to with TLS leads nobody to where there is none; of
+an answer no more is read than its reader allows; nothing waits for ever.
+
+The client of the project ORAS for Python (0.2.43) is not used. Where a registry asks for `Basic`, it sends the password
+to the host that the text of the realm happens to name; it waits without a limit, reads answers of any size into
+memory, takes two minutes to say that a password is wrong, and can neither resume a download nor send a part of a file.
+What is left of it is what `challenge` does. The layout is ORAS's: its clients pull what is pushed here.
+"""
+
+import http.client
+import re
+import ssl
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import suppress
+from http.cookiejar import DefaultCookiePolicy
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urljoin, urlsplit
+
+from nndeploy.errors import (
+    DataError,
+    InputOutputError,
+    MissingInputError,
+    NndeployError,
+    PolicyError,
+    UnavailableError,
+)
+from nndeploy.registry.challenge import authorization_from_answer, challenge_from_header, token_request
+from nndeploy.registry.credentials import credentials_for
+from nndeploy.registry.failures import LOG_IN, MAX_TOLD_BYTES, PASSING, failure, told_by
+from nndeploy.registry.options import RegistryOptions
+from nndeploy.registry.reference import Reference, is_loopback
+from nndeploy.version import __version__
+
+if TYPE_CHECKING:
+    import requests
+
+ATTEMPTS = 4
+FIRST_WAIT_SECONDS = 0.5
+MAX_WAIT_SECONDS = 30.0
+MAX_REDIRECTS = 5
+MAX_TOKEN_BYTES = 64 << 10
+PIECE_BYTES = 256 << 10
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_REASON = re.compile(r"\[(?:Errno -?\d+|SSL[^\]]*)\] ([^'\"(\\)]+)")
+
+
+class Body(Iterable[bytes], Sized, Protocol):
+    """What is sent: as many bytes as its length says, from the beginning each time."""
+
+
+class NoAnswerError(UnavailableError):
+    """Nobody answers; another attempt may be answered."""
+
+
+class CutError(InputOutputError):
+    """An answer ended before all of it was there."""
+
+
+class Connection:
+    """A registry; use it in a `with`. What is asked is one request at a time."""
+
+    def __init__(self, reference: Reference, options: RegistryOptions) -> None:
+        """Makes ready to speak to the registry of a reference; nothing is sent.
+
+        Raises:
+            UnavailableError: the library is not installed.
+            MissingInputError, DataError: the file of authorities is none.
+        """
+        self._requests = _library()
+        is_plain = options.plain_http or (is_loopback(reference.registry) and not options.ca)
+        self._reference, self._options, self._is_plain = reference, options, is_plain
+        self.where = str(reference)
+        self.root = f"{'http' if is_plain else 'https'}://{reference.address}/v2/{reference.repository}/"
+        self._authorization = ""
+        self._verify: bool | str = _authorities(options.ca) if options.ca else True
+        self._session = self._requests.Session()
+        self._session.trust_env = not is_loopback(reference.registry)  # proxies lead elsewhere
+        self._session.auth = _as_it_is  # else a password for the host is looked for in ~/.netrc
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._session.headers.update({"User-Agent": f"nndeploy/{__version__}", "Accept-Encoding": "identity"})
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Body = b"",
+        attempts: int = ATTEMPTS,
+    ) -> "requests.Response":
+        """Returns the answer to a request, whatever it is, its body not yet read; use it in a `with`.
+
+        Raises:
+            UnavailableError: nobody answers, or nobody who can prove to be the registry.
+            PolicyError: the registry refuses the credentials, or leads to where there is no TLS.
+            DataError: it answers what has no meaning.
+        """
+        for attempt in range(1, attempts + 1):
+            try:
+                answer = self._authorised(method, url, dict(headers or {}), body)
+            except NoAnswerError:
+                if attempt == attempts:
+                    raise
+                pause(attempt)
+            else:
+                if attempt == attempts or answer.status_code not in PASSING:
+                    return answer
+                answer.close()
+                pause(attempt, answer.headers.get("Retry-After", ""))
+        raise AssertionError("the last attempt returns or raises")
+
+    def content(self, answer: "requests.Response", most: int) -> bytes:
+        """Returns the body of an answer that is small, read within the time limit.
+
+        Raises:
+            DataError: it has more than `most` bytes.
+            CutError: it ended early, or is sent too slowly.
+        """
+        end, read = time.monotonic() + self._options.timeout, bytearray()
+        for piece in self.pieces(answer):
+            read += piece
+            if len(read) > most:
+                raise DataError(f"the registry answers more than {most} bytes", where=self.where)
+            if time.monotonic() > end:
+                raise CutError(f"the registry takes more than {self._options.timeout:g} s to answer", where=self.where)
+        return bytes(read)
+
+    def pieces(self, answer: "requests.Response") -> Iterator[bytes]:
+        """Yields the body of an answer as it comes.
+
+        Raises:
+            DataError: it is compressed, which was not asked for.
+            CutError: it ended early.
+        """
+        if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise DataError("the registry compresses its answer, which nobody asked for", where=self.where)
+        from urllib3.exceptions import HTTPError
+
+        try:
+            while piece := answer.raw.read1(PIECE_BYTES, decode_content=False):
+                yield piece
+        except (HTTPError, http.client.HTTPException, OSError, ValueError) as err:
+            raise CutError("the connection was cut", where=self.where) from err
+
+    def refused(self, answer: "requests.Response", what: str) -> NndeployError:
+        """Returns the error for an answer that is no success; `what` is what was asked for."""
+        return failure(answer.status_code, self._told(answer), what, self.where)
+
+    def _told(self, answer: "requests.Response") -> str:
+        with suppress(DataError, CutError):
+            return told_by(self.content(answer, MAX_TOLD_BYTES))
+        return ""
+
+    def _authorised(self, method: str, url: str, headers: dict[str, str], body: bytes | Body) -> "requests.Response":
+        """Returns the answer, after what the registry asks for was given to it."""
+        answer = self._followed(method, url, headers, body)
+        if answer.status_code != 401 or _origin(answer.url) != _origin(self.root):
+            return answer
+        with answer:
+            self._authorise(answer)
+        return self._followed(method, url, headers, body)
+
+    def _authorise(self, answer: "requests.Response") -> None:
+        challenge = challenge_from_header(answer.headers.get("WWW-Authenticate", ""))
+        credentials = credentials_for(self._reference.registry, self._options)
+        if challenge is None:
+            raise PolicyError("the registry asks for what nobody here can give", where=self.where)
+        if challenge.scheme == "bearer":
+            scope = (
+                f"repository:{self._reference.repository}:{'pull' if answer.request.method == 'GET' else 'pull,push'}"
+            )
+            try:
+                asked = token_request(challenge, credentials, scope, may_be_plain=self._is_plain)
+            except (DataError, PolicyError) as err:
+                raise err.within(self.where) from None
+            self._authorization = self._token(asked.url, asked.headers, asked.form, is_known=credentials is not None)
+            return
+        if credentials is None or not credentials.password:
+            raise PolicyError("the registry asks for a password", where=self.where, hint=LOG_IN)
+        if self._authorization == credentials.basic:
+            raise failure(401, self._told(answer), "this", self.where)
+        self._authorization = credentials.basic
+
+    def _token(self, url: str, headers: Mapping[str, str], form: str | None, *, is_known: bool) -> str:
+        """Returns the authorization that a token server gives."""
+        with self._sent("GET" if form is None else "POST", url, dict(headers), (form or "").encode()) as answer:
+            if answer.status_code in (401, 403) and not is_known:
+                raise PolicyError("the registry asks for a password", where=self.where, hint=LOG_IN)
+            if answer.status_code != 200:
+                raise failure(answer.status_code, self._told(answer), "a token", self.where)
+            body = self.content(answer, MAX_TOKEN_BYTES)
+        try:
+            return authorization_from_answer(body)
+        except DataError as err:
+            raise err.within(self.where) from None
+
+    def _followed(self, method: str, url: str, headers: Mapping[str, str], body: bytes | Body) -> "requests.Response":
+        """Returns the answer behind redirects; only the registry itself is shown what it gave."""
+        for _ in range(MAX_REDIRECTS + 1):
+            is_registry = _origin(url) == _origin(self.root)
+            shown = {"Authorization": self._authorization} if is_registry and self._authorization else {}
+            answer = self._sent(method, url, {**headers, **shown}, body)
+            if answer.status_code not in _REDIRECTS:
+                return answer
+            answer.close()
+            if method not in ("GET", "HEAD"):
+                raise UnavailableError("the registry sends elsewhere what is brought to it", where=self.where)
+            url = self.address(answer.headers.get("Location", ""), url)
+        raise UnavailableError(f"the registry redirects more than {MAX_REDIRECTS} times", where=self.where)
+
+    def address(self, location: str, base: str) -> str:
+        """Returns the address that an answer of `base` names.
+
+        Raises:
+            DataError: it names none.
+            PolicyError: TLS would end there.
+        """
+        try:
+            url = urljoin(base, location) if location else ""
+            named = urlsplit(url)
+            is_right = named.scheme in ("http", "https") and bool(named.hostname) and named.username is None
+            _ = named.port
+        except ValueError:
+            is_right = False
+        if not is_right:
+            raise DataError(f"the registry names no address: {location!r:.60}", where=self.where)
+        if named.scheme == "http" and not self._is_plain:
+            raise PolicyError(f"the registry leads to {named.hostname!r:.100}, without TLS", where=self.where)
+        return url
+
+    def _sent(self, method: str, url: str, headers: dict[str, str], body: bytes | Body) -> "requests.Response":
+        from urllib3.exceptions import HTTPError
+
+        errors, seconds = self._requests.exceptions, self._options.timeout
+        try:
+            answer: requests.Response = self._session.request(
+                method, url, data=body or None, headers=headers, allow_redirects=False, stream=True,
+                timeout=seconds, verify=self._verify,
+            )  # fmt: skip
+        except errors.SSLError as err:
+            why = _reason(err) or "TLS fails"
+            hint = (
+                "it speaks without TLS: --plain-http" if "version" in why else "--ca names who signed its certificate"
+            )
+            raise UnavailableError(f"the registry cannot prove who it is: {why}", where=self.where, hint=hint) from err
+        except errors.Timeout as err:
+            raise NoAnswerError(f"the registry does not answer within {seconds:g} s", where=self.where) from err
+        except errors.ConnectionError as err:
+            why = _reason(err) or "the connection ended"
+            raise NoAnswerError(f"the registry cannot be reached: {why}", where=self.where) from err
+        except (errors.RequestException, HTTPError, http.client.HTTPException, ValueError) as err:
+            raise DataError("the registry answers what has no meaning", where=self.where) from err
+        return answer
+
+
+def pause(attempt: int, retry_after: str = "") -> None:
+    """Waits before the attempt after this one, the first being 1; as long as the registry wishes, up to a limit."""
+    wished = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
+    time.sleep(min(max(wished, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)), MAX_WAIT_SECONDS))
+
+
+def _library() -> ModuleType:
+    try:
+        import requests
+    except ImportError as err:
+        raise UnavailableError(
+            f"registries need the package requests: {err}", hint="pip install 'nndeploy-toolchain[registry]'"
+        ) from err
+    return requests
+
+
+def _authorities(path: str) -> str:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except FileNotFoundError as err:
+        raise MissingInputError("no such file of authorities", where=path) from err
+    except OSError as err:  # ssl.SSLError too
+        raise DataError(f"is no PEM file of authorities: {_reason(err) or err.strerror}", where=path) from err
+    return path
+
+
+def _as_it_is(request: Any) -> Any:
+    return request
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    found = urlsplit(url)
+    return found.scheme, found.hostname, found.port or {"http": 80, "https": 443}.get(found.scheme)
+
+
+def _reason(err: BaseException) -> str:
+    """Returns what the system says inside the text of an error, which has addresses in it too."""
+    found = _REASON.search(str(err))
+    return found[1].strip() if found else ""

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle to a registry: the members that it does not have, then the manifest that names them all.
+
+Comes in: a path and a reference. Goes out: an artifact, whose digest the same bundle always has. Laws: a damaged bundle
+is not sent; the tag names the old artifact or the new one, whole.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nndeploy.errors import UsageError
+from nndeploy.registry.artifact import EMPTY_DATA, EMPTY_DIGEST, Artifact, Layer, encode_artifact
+from nndeploy.registry.connection import Connection
+from nndeploy.registry.member_parts import LocalBundle, MemberBody
+from nndeploy.registry.options import RegistryOptions
+from nndeploy.registry.reference import Reference, reference_from_text
+from nndeploy.registry.remote import Remote, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a push brought: `reference` with the digest of the manifest, the file, its SHA-256 and size.
+
+    Of the bytes of members, `sent_bytes` were sent; the registry had `present_bytes` already.
+    """
+
+    reference: Reference
+    path: Path
+    sha256: str
+    size_bytes: int
+    num_members: int
+    sent_bytes: int
+    present_bytes: int
+
+
+def push(
+    bundle: str | Path,
+    reference: Reference | str,
+    *,
+    options: RegistryOptions = RegistryOptions(),
+) -> Pushed:
+    """Puts the bundle at a path under the tag of a reference, and returns what was sent.
+
+    Raises:
+        UsageError: the reference has no tag, or a digest.
+        MissingInputError: there is no such bundle, or no such repository.
+        BundleError: it is not a bundle, or damaged.
+        UnavailableError: the registry cannot be reached or does not take it, or the library is not installed.
+        PolicyError: the registry refuses the credentials.
+        InputOutputError: reading failed.
+    """
+    named = reference_from_text(reference) if isinstance(reference, str) else reference
+    if named.digest or not named.tag:
+        raise UsageError(f"{named}: a bundle is pushed under a tag; its digest follows from what it holds")
+    with LocalBundle(Path(bundle)) as local, Connection(named, options) as connection:
+        local.check()
+        artifact = _artifact(local)
+        remote = Remote(connection, named)
+        sent, present = _bring_members(remote, artifact, local)
+        if not remote.has_blob(EMPTY_DIGEST):
+            remote.put_blob(EMPTY_DIGEST, EMPTY_DATA)
+        manifest = encode_artifact(artifact)
+        remote.put_manifest(manifest)
+        return Pushed(
+            Reference(named.registry, named.repository, named.tag, digest_of(manifest)),
+            local.path, artifact.bundle_sha256, local.size_bytes, len(artifact.layers), sent, present,
+        )  # fmt: skip
+
+
+def _artifact(local: LocalBundle) -> Artifact:
+    layers = (Layer(name, member.sha256, member.size_bytes) for name, member in sorted(local.members.items()))
+    return Artifact(tuple(layers), local.file_sha256())
+
+
+def _bring_members(remote: Remote, artifact: Artifact, local: LocalBundle) -> tuple[int, int]:
+    """Returns how many bytes were sent, and how many were there, of members of different hashes."""
+    sent = present = 0
+    for layer in {layer.sha256: layer for layer in artifact.layers}.values():
+        if remote.has_blob(layer.digest):
+            present += layer.size
+        else:
+            remote.put_blob(layer.digest, MemberBody(local, layer.name))
+            sent += layer.size
+    return sent, present
