@@ -8,6 +8,7 @@ artifact.py         the manifest of the artifact
 options.py          how a registry is spoken to
 credentials.py      the passwords that docker keeps
 challenge.py        what a registry asks for, and the token that answers it
+web_address.py      addresses that a registry names
 connection.py       requests to one registry: TLS, redirects, credentials, limits
 remote.py           blobs and manifests of one repository
 failures.py         what an answer means that is no success

@@ -13,10 +13,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from nndeploy.errors import DataError, PolicyError
 from nndeploy.registry.credentials import Credentials
+from nndeploy.registry.web_address import web_address
 
 MAX_CHALLENGE_BYTES = 4096
 CLIENT = "nndeploy"
@@ -61,8 +62,8 @@ def token_request(
         PolicyError: it names one that is spoken to without TLS.
     """
     realm = challenge.parameters.get("realm", "")
-    address = urlsplit(realm)
-    if address.scheme not in ("http", "https") or not address.hostname or address.username is not None:
+    address = web_address(realm)
+    if address is None:
         raise DataError(f"the registry names no token server: {realm!r:.100}")
     if address.scheme == "http" and not may_be_plain:
         raise PolicyError(f"the registry names a token server without TLS, {address.hostname!r:.100}")

@@ -20,7 +20,7 @@ from contextlib import suppress
 from http.cookiejar import DefaultCookiePolicy
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from nndeploy.errors import (
     DataError,
@@ -35,6 +35,7 @@ from nndeploy.registry.credentials import credentials_for
 from nndeploy.registry.failures import LOG_IN, MAX_TOLD_BYTES, PASSING, failure, told_by
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import Reference, is_loopback
+from nndeploy.registry.web_address import origin_of, web_address
 from nndeploy.version import __version__
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Connection:
     def _authorised(self, method: str, url: str, headers: dict[str, str], body: bytes | Body) -> "requests.Response":
         """Returns the answer, after what the registry asks for was given to it."""
         answer = self._followed(method, url, headers, body)
-        if answer.status_code != 401 or _origin(answer.url) != _origin(self.root):
+        if answer.status_code != 401 or origin_of(answer.url) != origin_of(self.root):
             return answer
         with answer:
             self._authorise(answer)
@@ -211,7 +212,7 @@ class Connection:
     def _followed(self, method: str, url: str, headers: Mapping[str, str], body: bytes | Body) -> "requests.Response":
         """Returns the answer behind redirects; only the registry itself is shown what it gave."""
         for _ in range(MAX_REDIRECTS + 1):
-            is_registry = _origin(url) == _origin(self.root)
+            is_registry = origin_of(url) == origin_of(self.root)
             shown = {"Authorization": self._authorization} if is_registry and self._authorization else {}
             answer = self._sent(method, url, {**headers, **shown}, body)
             if answer.status_code not in _REDIRECTS:
@@ -231,12 +232,10 @@ class Connection:
         """
         try:
             url = urljoin(base, location) if location else ""
-            named = urlsplit(url)
-            is_right = named.scheme in ("http", "https") and bool(named.hostname) and named.username is None
-            _ = named.port
         except ValueError:
-            is_right = False
-        if not is_right:
+            url = ""
+        named = web_address(url)
+        if named is None:
             raise DataError(f"the registry names no address: {location!r:.60}", where=self.where)
         if named.scheme == "http" and not self._is_plain:
             raise PolicyError(f"the registry leads to {named.hostname!r:.100}, without TLS", where=self.where)
@@ -295,11 +294,6 @@ def _authorities(path: str) -> str:
 
 def _as_it_is(request: Any) -> Any:
     return request
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    found = urlsplit(url)
-    return found.scheme, found.hostname, found.port or {"http": 80, "https": 443}.get(found.scheme)
 
 
 def _reason(err: BaseException) -> str:

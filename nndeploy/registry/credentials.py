@@ -69,7 +69,7 @@ def _config_path() -> Path:
 
 
 def _kept(config: Mapping[str, Any], registry: str) -> Credentials | None:
-    helpers, auths = _object(config.get("credHelpers") or {}), _object(config.get("auths") or {})
+    helpers, auths = _object(config.get("credHelpers", {})), _object(config.get("auths", {}))
     for key in _keys(registry):
         if helper := helpers.get(key) or config.get("credsStore"):
             if (found := _from_helper(helper, key)) is not None:

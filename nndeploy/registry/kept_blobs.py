@@ -65,11 +65,11 @@ class KeptBlobs:
             os.close(self._descriptor)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Removes what an earlier download left that has another name."""
+        """Removes what is there under another name, and what is no file, which nobody of us makes."""
         with wrapped_io(self.path):
             for path in self.path.iterdir():
-                if path.name not in names:
-                    self.remove(path.name)
+                if path.name not in names or not stat.S_ISREG(path.lstat().st_mode):
+                    self._remove(path)
 
     def size(self, name: str) -> int:
         """Returns how many bytes of a blob are here."""
@@ -106,13 +106,20 @@ class KeptBlobs:
                 yield piece
 
     def remove(self, name: str) -> None:
-        """Removes what is here of a blob, whatever lies at its place."""
-        try:
-            os.unlink(name, dir_fd=self._descriptor)
-        except FileNotFoundError:
-            return
-        except OSError:  # a folder, which nobody of us makes
-            shutil.rmtree(self.path / name, ignore_errors=True)
+        """Removes what is here of a blob.
+
+        Raises:
+            InputOutputError: it cannot be removed.
+        """
+        with wrapped_io(self.path):
+            self._remove(self.path / name)
+
+    @staticmethod
+    def _remove(path: Path) -> None:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def _locked_folder(self) -> int:
         """Returns a descriptor of the folder, which holds its lock; who ends may remove it before it is locked."""
