@@ -2,6 +2,10 @@
 """The manifest of a bundle as an OCI artifact: one layer a member, and the SHA-256 of the whole bundle.
 
 The container of a bundle has one encoding for its members, so members, names and that hash are all that has to travel.
+The weights of a model are mostly one member, of which a change touches little; so a member of more than a block is one
+layer a block, titled like files in a folder of its name: `weights.bin/0000`, `weights.bin/0001`, ... No member can be
+called so, because none is both a file and a folder.
+
 Laws: `decode_artifact(encode_artifact(a)) == a`; the same bundle gives the same bytes, so the same digest; a manifest
 is untrusted data, and whatever is not as it should be is refused. Annotations that nobody here knows are passed over.
 
@@ -9,12 +13,13 @@ Source: OCI Image Specification 1.1, manifest.md ("Guidelines for Artifact Usage
 """
 
 import hashlib
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nndeploy.bundle.container import MAX_MEMBERS, check_names
+from nndeploy.bundle.container import check_names
 from nndeploy.bundle.manifest_check import SIGNATURE_NAME
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, MAX_MANIFEST_BYTES
 from nndeploy.bundle.reader import MAX_SIGNATURE_BYTES
@@ -27,6 +32,9 @@ MAX_MEMBER_BYTES = 1 << 48
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 ARTIFACT_TYPE = "application/vnd.nndeploy.bundle.v1"
 MEMBER_TYPE = "application/vnd.nndeploy.bundle.member.v1"
+BLOCK_TYPE = "application/vnd.nndeploy.bundle.block.v1"
+BLOCK_BYTES = 4 << 20
+MAX_LAYERS = 4096
 TITLE = "org.opencontainers.image.title"
 BUNDLE_SHA256 = "nndeploy.bundle.sha256"
 EMPTY_DATA = b"{}"
@@ -41,10 +49,9 @@ _SMALL = {MANIFEST_NAME: MAX_MANIFEST_BYTES, SIGNATURE_NAME: MAX_SIGNATURE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """A member as it is stored: its name, its SHA-256 as lower-case hex, its size in bytes."""
+class Blob:
+    """What a registry keeps by its SHA-256, here lower-case hex, and how many bytes it has."""
 
-    name: str
     sha256: str
     size: int
 
@@ -54,11 +61,31 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class ArtifactMember:
+    """A member as it is stored: its name, and the blobs that it is, one after the other."""
+
+    name: str
+    blobs: tuple[Blob, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(blob.size for blob in self.blobs)
+
+
+@dataclass(frozen=True, slots=True)
 class Artifact:
     """A bundle: its members, sorted by name, and the SHA-256 of the whole file as lower-case hex."""
 
-    layers: tuple[Layer, ...]
+    members: tuple[ArtifactMember, ...]
     bundle_sha256: str
+
+
+def block_bytes_for(sizes: Iterable[int]) -> int:
+    """Returns how large the blocks of members of some sizes are: as small as the number of layers allows."""
+    sizes, block = list(sizes), BLOCK_BYTES
+    while sum(max(1, -(-size // block)) for size in sizes) > MAX_LAYERS and block < max(sizes):
+        block *= 2
+    return block
 
 
 def encode_artifact(artifact: Artifact) -> bytes:
@@ -69,13 +96,22 @@ def encode_artifact(artifact: Artifact) -> bytes:
             "mediaType": MANIFEST_TYPE,
             "artifactType": ARTIFACT_TYPE,
             "config": _EMPTY,
-            "layers": [
-                {"mediaType": MEMBER_TYPE, "digest": one.digest, "size": one.size, "annotations": {TITLE: one.name}}
-                for one in artifact.layers
-            ],
+            "layers": [layer for member in artifact.members for layer in _layers_of(member)],
             "annotations": {BUNDLE_SHA256: artifact.bundle_sha256},
         }
     )
+
+
+def _layers_of(member: ArtifactMember) -> Iterator[dict[str, Any]]:
+    is_one = len(member.blobs) == 1
+    for number, blob in enumerate(member.blobs):
+        title = member.name if is_one else f"{member.name}/{number:04}"
+        yield {
+            "mediaType": MEMBER_TYPE if is_one else BLOCK_TYPE,
+            "digest": blob.digest,
+            "size": blob.size,
+            "annotations": {TITLE: title},
+        }
 
 
 def decode_artifact(data: bytes) -> Artifact:
@@ -89,19 +125,47 @@ def decode_artifact(data: bytes) -> Artifact:
     if unknown := manifest.keys() - _FIELDS:
         raise BundleError(f"the manifest has the field {min(unknown)!r:.80}, which that of a bundle has not")
     layers = manifest.get("layers")
-    if not isinstance(layers, list) or not 0 < len(layers) <= MAX_MEMBERS:
-        raise BundleError(f"the manifest lists no members, or more than {MAX_MEMBERS}")
-    members = tuple(map(_layer, layers))
+    if not isinstance(layers, list) or not 0 < len(layers) <= MAX_LAYERS:
+        raise BundleError(f"the manifest lists no layers, or more than {MAX_LAYERS}")
+    members = tuple(_members(map(_layer, layers)))
     names = [member.name for member in members]
     check_names(names)
     if names != sorted(set(names)):
         raise BundleError("the members are not sorted by name, or one stands twice")
     if MANIFEST_NAME not in names:
         raise BundleError(f"the artifact has no {MANIFEST_NAME}, so it is no bundle")
+    for member in members:
+        _check_member(member)
     sha256 = _annotations(manifest, "the manifest").get(BUNDLE_SHA256, "")
     if not _SHA256.fullmatch(sha256):
         raise BundleError(f"the annotation {BUNDLE_SHA256} is no SHA-256: {sha256!r:.80}")
     return Artifact(members, sha256)
+
+
+def _members(layers: Iterable[tuple[str, bool, Blob]]) -> Iterator[ArtifactMember]:
+    """Yields the members that layers are, each of them a title, whether it is a block, and the blob."""
+    for (name, is_block), group in itertools.groupby(layers, lambda layer: _member_of(layer[0], is_block=layer[1])):
+        titles, _, blobs = zip(*group, strict=True)
+        expected = [f"{name}/{number:04}" for number in range(len(titles))] if is_block else [name]
+        if list(titles) != expected:
+            raise BundleError("a layer of it is missing, stands twice or out of order", where=name[:80])
+        yield ArtifactMember(name, blobs)
+
+
+def _member_of(title: str, *, is_block: bool) -> tuple[str, bool]:
+    """Returns the name of the member that a layer with a title is, or is a block of."""
+    return (title.rpartition("/")[0] if is_block else title), is_block
+
+
+def _check_member(member: ArtifactMember) -> None:
+    first, last = member.blobs[0].size, member.blobs[-1].size
+    most = _SMALL.get(member.name, MAX_MEMBER_BYTES)
+    if member.size > most:
+        raise BundleError(f"a size of {member.size} bytes; at most {most} are allowed", where=member.name)
+    if len(member.blobs) > 1 and (
+        first < BLOCK_BYTES or any(blob.size != first for blob in member.blobs[:-1]) or not 0 < last <= first
+    ):
+        raise BundleError(f"its blocks are not of one size, {BLOCK_BYTES} bytes or more", where=member.name)
 
 
 def _check_kind(manifest: Mapping[str, Any]) -> None:
@@ -117,20 +181,20 @@ def _check_kind(manifest: Mapping[str, Any]) -> None:
         raise BundleError("the config of a bundle is the empty descriptor")
 
 
-def _layer(found: object) -> Layer:
+def _layer(found: object) -> tuple[str, bool, Blob]:
+    """Returns the title of a layer, whether it is a block of a member, and the blob."""
     layer = _object(found, "a layer")
-    name = _annotations(layer, "a layer").get(TITLE, "")
+    title = _annotations(layer, "a layer").get(TITLE, "")
     if unknown := layer.keys() - _LAYER_FIELDS:
-        raise BundleError(f"the layer has the field {min(unknown)!r:.80}, which a member has not", where=name[:80])
-    if layer.get("mediaType") != MEMBER_TYPE:
-        raise BundleError(f"the layer is of the type {layer.get('mediaType')!r:.80}, no member", where=name[:80])
-    digest, size = layer.get("digest"), layer.get("size")
+        raise BundleError(f"the layer has the field {min(unknown)!r:.80}, which a member has not", where=title[:80])
+    kind, digest, size = layer.get("mediaType"), layer.get("digest"), layer.get("size")
+    if kind not in (MEMBER_TYPE, BLOCK_TYPE):
+        raise BundleError(f"the layer is of the type {kind!r:.80}, no member", where=title[:80])
     if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
-        raise BundleError(f"{digest!r:.100} is no digest of SHA-256", where=name[:80])
-    most = _SMALL.get(name, MAX_MEMBER_BYTES)
-    if type(size) is not int or not 0 <= size <= most:
-        raise BundleError(f"a size of {size!r:.40} bytes; 0 to {most} are allowed", where=name[:80])
-    return Layer(name, digest.removeprefix("sha256:"), size)
+        raise BundleError(f"{digest!r:.100} is no digest of SHA-256", where=title[:80])
+    if type(size) is not int or not 0 <= size <= MAX_MEMBER_BYTES:
+        raise BundleError(f"a size of {size!r:.40} bytes; 0 to {MAX_MEMBER_BYTES} are allowed", where=title[:80])
+    return title, kind == BLOCK_TYPE, Blob(digest.removeprefix("sha256:"), size)
 
 
 def _annotations(holder: Mapping[str, Any], what: str) -> dict[str, str]:

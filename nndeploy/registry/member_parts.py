@@ -5,8 +5,11 @@ A `LocalBundle` offers what it stores by its hash. Law: a member is hashed befor
 `container_pieces` yields is the one encoding of its parts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -16,6 +19,7 @@ from nndeploy.bundle.manifest_check import UNLISTED
 from nndeploy.bundle.member_checks import check_crc, check_hash
 from nndeploy.bundle.private_copy import PIECE_BYTES, PrivateCopy
 from nndeploy.bundle.reader import Bundle
+from nndeploy.registry.artifact import Blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +65,59 @@ class LocalBundle:
         """Returns the SHA-256 of the whole file."""
         return self._file.checked_again(0, self.size_bytes)[0]
 
-    def check(self) -> None:
-        """Checks every member as it is in the file now.
+    def checked_blocks(self, name: str, block_bytes: int) -> tuple[Blob, ...]:
+        """Returns a member as blobs, of so many bytes each but the last, after all of it was checked.
 
         Raises:
-            BundleError: one is damaged.
+            BundleError: it is damaged.
             InputOutputError: reading failed.
         """
-        for name, member in self.members.items():
-            found, crc = self._checked(name)
-            check_hash(member, found, f"{self.path}: {name}", "compile again, or copy the bundle again")
-            check_crc(self._entries[name], crc, f"{self.path}: {name}")
+        whole, crc, blobs = hashlib.sha256(), 0, []
+        for begin, size in self._blocks(name, block_bytes):
+            block = hashlib.sha256()
+            for piece in self.pieces(name, begin, size):
+                whole.update(piece)
+                block.update(piece)
+                crc = zlib.crc32(piece, crc)
+            blobs.append(Blob(block.hexdigest(), size))
+        check_hash(self.members[name], whole.hexdigest(), f"{self.path}: {name}", "copy the bundle again")
+        check_crc(self._entries[name], crc, f"{self.path}: {name}")
+        return tuple(blobs)
+
+    def blocks(self, block_bytes: int) -> Iterator[tuple[Blob, Part]]:
+        """Yields the blocks of all members that have several of them, hashed one by one as they are asked for."""
+        for name, entry in self._entries.items():
+            for begin, size in self._blocks(name, block_bytes) if entry.size > block_bytes else ():
+                sha256, crc = self._file.checked_again(entry.offset + begin, entry.offset + begin + size)
+                yield Blob(sha256, size), Part(size, crc, partial(self.pieces, name, begin, size))
 
     def part(self, name: str) -> Part | None:
         """Returns a member; None where its bytes are not those that are listed."""
         found, crc = self._checked(name)
         if found != self.members[name].sha256:
             return None
-        return Part(self._entries[name].size, crc, lambda: self.pieces(name))
+        return Part(self._entries[name].size, crc, partial(self.pieces, name))
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        """Yields the bytes of a member as they are in the file now.
+    def pieces(self, name: str, begin: int = 0, size: int = -1) -> Iterator[bytes]:
+        """Yields a part of a member as it is in the file now, all of it where `size` is -1.
 
         Raises:
             InputOutputError: reading failed.
         """
-        begin, end = self._entries[name].offset, self._entries[name].end
-        while begin < end:
-            piece = bytearray(min(PIECE_BYTES, end - begin))
-            self._file.read_into(memoryview(piece), begin)
-            begin += len(piece)
+        entry = self._entries[name]
+        position = entry.offset + begin
+        end = entry.end if size < 0 else position + size
+        while position < end:
+            piece = bytearray(min(PIECE_BYTES, end - position))
+            self._file.read_into(memoryview(piece), position)
+            position += len(piece)
             yield bytes(piece)
+
+    def _blocks(self, name: str, block_bytes: int) -> Iterator[tuple[int, int]]:
+        """Yields where each block of a member begins, and its size; an empty member has one block."""
+        size = self._entries[name].size
+        for begin in range(0, max(size, 1), block_bytes):
+            yield begin, min(block_bytes, size - begin)
 
     def _hashed(self, name: str) -> Member:
         return Member(self._checked(name)[0], self._entries[name].size)
@@ -101,17 +127,34 @@ class LocalBundle:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberBody:
-    """A member of a bundle as what is sent: as many bytes as its length says, from the beginning each time."""
+class BlockBody:
+    """A part of a member as what is sent: as many bytes as its length says, from the beginning each time."""
 
     bundle: LocalBundle
     name: str
+    begin: int
+    size: int
 
     def __len__(self) -> int:
-        return self.bundle.members[self.name].size_bytes
+        return self.size
 
     def __iter__(self) -> Iterator[bytes]:
-        return self.bundle.pieces(self.name)
+        return self.bundle.pieces(self.name, self.begin, self.size)
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Returns the part that others are, one after the other."""
+
+    def pieces() -> Iterator[bytes]:
+        for part in parts:
+            yield from part.pieces()
+
+    if len(parts) == 1:
+        return parts[0]
+    crc = 0
+    for piece in pieces():
+        crc = zlib.crc32(piece, crc)
+    return Part(sum(part.size for part in parts), crc, pieces)
 
 
 def container_pieces(parts: Mapping[str, Part]) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ compared; the manifest is checked before the weights are fetched.
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,11 @@ from nndeploy.bundle.manifest_check import UNLISTED, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest
 from nndeploy.bundle.writer import check_can_create, replace_file
 from nndeploy.errors import BundleError, InputOutputError, NndeployError
-from nndeploy.registry.artifact import Artifact, Layer, decode_artifact
+from nndeploy.registry.artifact import Artifact, ArtifactMember, Blob, decode_artifact
 from nndeploy.registry.blob_download import BlobDownload
 from nndeploy.registry.connection import Connection
 from nndeploy.registry.kept_blobs import KeptBlobs
-from nndeploy.registry.member_parts import LocalBundle, Part, container_pieces, container_size
+from nndeploy.registry.member_parts import LocalBundle, Part, container_pieces, container_size, joined
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import Reference, reference_from_text
 from nndeploy.registry.remote import Remote, digest_of
@@ -78,97 +78,124 @@ def pull(
         remote = Remote(stack.enter_context(Connection(named, options)), named)
         manifest = remote.manifest()
         artifact = _artifact(manifest, remote.where)
-        kept.keep_only({layer.sha256 for layer in artifact.layers})
+        kept.keep_only({blob.sha256 for member in artifact.members for blob in member.blobs})
         source = _Source(local, BlobDownload(remote, kept))
-        _check_manifest(artifact, source, remote.where)
-        _check_room(artifact, source, kept, out)
-        parts = {layer.name: source.part(layer) for layer in artifact.layers}
+        listed = _checked_manifest(artifact, source, remote.where)
+        _check_room(artifact, listed, source, kept, out)
+        parts = {member.name: source.part(member, listed.get(member.name)) for member in artifact.members}
         replace_file(out, _checked(container_pieces(parts), artifact.bundle_sha256, remote.where))
     return Pulled(
         Reference(named.registry, named.repository, named.tag, digest_of(manifest)),
-        out, artifact.bundle_sha256, container_size({layer.name: layer.size for layer in artifact.layers}),
+        out, artifact.bundle_sha256, container_size({member.name: member.size for member in artifact.members}),
         len(parts), source.download.num_bytes, source.download.num_kept, source.local_bytes,
     )  # fmt: skip
 
 
 class LocalMembers:
-    """What bundles that are here hold, by hash."""
+    """What bundles that are here hold, by hash: whole members, and blocks of the large ones."""
 
     def __init__(self, bundles: Sequence[LocalBundle]) -> None:
+        self._bundles: list[LocalBundle] = []
         self._places: dict[Member, list[tuple[LocalBundle, str]]] = {}
+        self._blocks: dict[int, dict[Blob, Part]] = {}
         for bundle in bundles:
             self.add(bundle)
 
     def add(self, bundle: LocalBundle) -> None:
         """Adds what a bundle holds."""
+        self._bundles.append(bundle)
         for name, member in bundle.members.items():
             self._places.setdefault(member, []).append((bundle, name))
 
-    def part(self, layer: Layer) -> Part | None:
+    def member(self, member: Member) -> Part | None:
         """Returns a member that some bundle holds, its hash compared; None where none does."""
-        places = self._places.get(Member(layer.sha256, layer.size), ())
+        places = self._places.get(member, ())
         return next((part for bundle, name in places if (part := bundle.part(name)) is not None), None)
 
-    def may_have(self, layer: Layer) -> bool:
+    def may_have(self, member: Member) -> bool:
         """Returns whether some bundle says that it holds a member."""
-        return Member(layer.sha256, layer.size) in self._places
+        return member in self._places
+
+    def block(self, blob: Blob, block_bytes: int) -> Part | None:
+        """Returns a block of such members as are cut into blocks of `block_bytes`; None where no bundle holds it."""
+        if block_bytes not in self._blocks:
+            self._blocks[block_bytes] = {
+                one: part for bundle in self._bundles for one, part in bundle.blocks(block_bytes)
+            }
+        return self._blocks[block_bytes].get(blob)
 
 
 class _Source:
-    """Members of an artifact, each hashed once, from here or from the registry."""
+    """Members of an artifact, hashed, from here or from the registry."""
 
     def __init__(self, local: LocalMembers, download: BlobDownload) -> None:
         self.local, self.download = local, download
         self.local_bytes = 0
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[Blob, Part] = {}
 
-    def part(self, layer: Layer) -> Part:
-        if layer.sha256 not in self._parts:
-            found = self.local.part(layer)
+    def part(self, member: ArtifactMember, listed: Member | None) -> Part:
+        """Returns a member; `listed` is what the bundle's manifest lists of it, None where it cannot."""
+        whole = self.local.member(listed or Member(member.blobs[0].sha256, member.size))
+        if whole is not None:
+            self.local_bytes += whole.size
+            return whole
+        return joined([self._blob(blob, member) for blob in member.blobs])
+
+    def missing(self, members: Iterable[ArtifactMember], listed: Mapping[str, Member]) -> set[Blob]:
+        """Returns the blobs that no bundle here says that it holds."""
+        away = (one for one in members if one.name not in listed or not self.local.may_have(listed[one.name]))
+        return {blob for member in away for blob in member.blobs if self._local_block(blob, member) is None}
+
+    def _blob(self, blob: Blob, member: ArtifactMember) -> Part:
+        if blob not in self._parts:
+            found = self._local_block(blob, member)
             self.local_bytes += 0 if found is None else found.size
-            self._parts[layer.sha256] = self.download.part(layer) if found is None else found
-        return self._parts[layer.sha256]
+            self._parts[blob] = self.download.part(blob, member.name) if found is None else found
+        return self._parts[blob]
+
+    def _local_block(self, blob: Blob, member: ArtifactMember) -> Part | None:
+        return self.local.block(blob, member.blobs[0].size) if len(member.blobs) > 1 else None
 
 
 def _artifact(manifest: bytes, where: str) -> Artifact:
     try:
-        artifact = decode_artifact(manifest)
-        sizes: dict[str, int] = {}
-        for layer in artifact.layers:
-            if sizes.setdefault(layer.sha256, layer.size) != layer.size:
-                raise BundleError(f"the digest {layer.digest:.19}... has two sizes", where=layer.name)
+        return decode_artifact(manifest)
     except BundleError as err:
         err.within(where)
         raise
-    return artifact
 
 
-def _check_manifest(artifact: Artifact, source: _Source, where: str) -> None:
-    """Checks that the bundle's own manifest lists the members of the artifact, before anything else is fetched."""
-    layers = {layer.name: layer for layer in artifact.layers}
-    text = b"".join(source.part(layers[MANIFEST_NAME]).pieces())
+def _checked_manifest(artifact: Artifact, source: _Source, where: str) -> Mapping[str, Member]:
+    """Returns what the bundle's own manifest lists, which are the artifact's members; nothing else was fetched yet."""
+    members = {member.name: member for member in artifact.members}
+    text = b"".join(source.part(members[MANIFEST_NAME], None).pieces())
     try:
         manifest = decode_manifest(text)
         check_manifest(manifest)
-        _check_same(manifest.members, layers)
+        _check_same(manifest.members, members)
     except BundleError as err:
         err.within(f"{where}: {MANIFEST_NAME}")
         raise
+    return manifest.members
 
 
-def _check_same(members: Mapping[str, Member], layers: Mapping[str, Layer]) -> None:
-    given = {name: Member(layer.sha256, layer.size) for name, layer in layers.items() if name not in UNLISTED}
-    for name in sorted(members.keys() | given.keys()):
-        if members.get(name) != given.get(name):
+def _check_same(listed: Mapping[str, Member], members: Mapping[str, ArtifactMember]) -> None:
+    """Compares names, sizes and, of members that are one blob, hashes; the hash of the bundle decides of the others."""
+    for name in sorted(listed.keys() | members.keys() - UNLISTED):
+        one, other = listed.get(name), members.get(name)
+        if (
+            one is None
+            or other is None
+            or one.size_bytes != other.size
+            or (len(other.blobs) == 1 and one.sha256 != other.blobs[0].sha256)
+        ):
             raise BundleError(f"the manifest and the artifact do not agree about the member {name!r}")
 
 
-def _check_room(artifact: Artifact, source: _Source, kept: KeptBlobs, out: Path) -> None:
+def _check_room(artifact: Artifact, listed: Mapping[str, Member], source: _Source, kept: KeptBlobs, out: Path) -> None:
     """Refuses what the disk cannot take: what is still to come, and then the whole bundle beside it."""
-    missing = {
-        one.sha256: one.size - kept.size(one.sha256) for one in artifact.layers if not source.local.may_have(one)
-    }
-    needed = sum(missing.values()) + container_size({layer.name: layer.size for layer in artifact.layers})
+    missing = sum(blob.size - kept.size(blob.sha256) for blob in source.missing(artifact.members, listed))
+    needed = missing + container_size({one.name: one.size for one in artifact.members})
     free = shutil.disk_usage(out.parent).free
     if needed > free:
         raise InputOutputError(f"{needed} bytes are needed, and {free} are free", where=str(out))

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nndeploy.errors import UsageError
-from nndeploy.registry.artifact import EMPTY_DATA, EMPTY_DIGEST, Artifact, Layer, encode_artifact
+from nndeploy.registry.artifact import (
+    EMPTY_DATA,
+    EMPTY_DIGEST,
+    Artifact,
+    ArtifactMember,
+    block_bytes_for,
+    encode_artifact,
+)
 from nndeploy.registry.connection import Connection
-from nndeploy.registry.member_parts import LocalBundle, MemberBody
+from nndeploy.registry.member_parts import BlockBody, LocalBundle
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import Reference, reference_from_text
 from nndeploy.registry.remote import Remote, digest_of
@@ -53,7 +60,6 @@ def push(
     if named.digest or not named.tag:
         raise UsageError(f"{named}: a bundle is pushed under a tag; its digest follows from what it holds")
     with LocalBundle(Path(bundle)) as local, Connection(named, options) as connection:
-        local.check()
         artifact = _artifact(local)
         remote = Remote(connection, named)
         sent, present = _bring_members(remote, artifact, local)
@@ -63,22 +69,29 @@ def push(
         remote.put_manifest(manifest)
         return Pushed(
             Reference(named.registry, named.repository, named.tag, digest_of(manifest)),
-            local.path, artifact.bundle_sha256, local.size_bytes, len(artifact.layers), sent, present,
+            local.path, artifact.bundle_sha256, local.size_bytes, len(artifact.members), sent, present,
         )  # fmt: skip
 
 
 def _artifact(local: LocalBundle) -> Artifact:
-    layers = (Layer(name, member.sha256, member.size_bytes) for name, member in sorted(local.members.items()))
-    return Artifact(tuple(layers), local.file_sha256())
+    block_bytes = block_bytes_for(member.size_bytes for member in local.members.values())
+    members = (ArtifactMember(name, local.checked_blocks(name, block_bytes)) for name in sorted(local.members))
+    return Artifact(tuple(members), local.file_sha256())
 
 
 def _bring_members(remote: Remote, artifact: Artifact, local: LocalBundle) -> tuple[int, int]:
-    """Returns how many bytes were sent, and how many were there, of members of different hashes."""
+    """Returns how many bytes were sent, and how many were there, of blobs of different hashes."""
     sent = present = 0
-    for layer in {layer.sha256: layer for layer in artifact.layers}.values():
-        if remote.has_blob(layer.digest):
-            present += layer.size
-        else:
-            remote.put_blob(layer.digest, MemberBody(local, layer.name))
-            sent += layer.size
+    seen = set[str]()
+    for member in artifact.members:
+        begin = 0
+        for blob in member.blobs:
+            if blob.sha256 not in seen:
+                seen.add(blob.sha256)
+                if remote.has_blob(blob.digest):
+                    present += blob.size
+                else:
+                    remote.put_blob(blob.digest, BlockBody(local, member.name, begin, blob.size))
+                    sent += blob.size
+            begin += blob.size
     return sent, present

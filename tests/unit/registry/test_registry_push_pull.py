@@ -11,6 +11,7 @@ from registry_server import RegistryServer, digest_of
 from weighty_bundles import QUICK, write_weights
 
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import BundleError, MissingInputError, UsageError
 from nndeploy.registry.pull import pull
 from nndeploy.registry.push import push
@@ -115,6 +116,26 @@ def test_equal_members_and_empty_ones_travel_once(registry: RegistryServer, box:
     assert (box / "m.nnd").read_bytes() == whole
     assert 300_000 < sent.sent_bytes == pulled.fetched_bytes < 305_000
     assert digest_of(b"") not in registry.fetched
+
+
+def test_of_large_weights_only_the_blocks_that_changed_travel(
+    registry: RegistryServer, bundle: Path, box: Path
+) -> None:
+    old = bytearray(write_weights(bundle, (1,), size=(20 << 20) + 5))
+    push(bundle, registry.reference(), options=QUICK)
+    pull(registry.reference(), box / "m.nnd", options=QUICK)
+    assert (box / "m.nnd").read_bytes() == old
+    with open_bundle(bundle) as opened:
+        members = {name: bytearray(opened.member(name)) for name in opened.manifest.members if name != "report.json"}
+        members["weights/0.bin"][9 << 20] ^= 1
+        write_bundle(box / "new.nnd", opened.manifest, members, {"model": "faces"})
+    sent = push(box / "new.nnd", registry.reference("2"), options=QUICK)
+    registry.asked.clear()
+    pulled = pull(registry.reference("2"), box / "m.nnd", options=QUICK)
+    assert (box / "m.nnd").read_bytes() == (box / "new.nnd").read_bytes()
+    assert 4 << 20 < sent.sent_bytes == pulled.fetched_bytes < (4 << 20) + 10_000
+    assert 16 << 20 < pulled.local_bytes < 17 << 20
+    assert len(registry.fetched) == 2  # a block and manifest.json
 
 
 def test_a_signature_travels_as_the_member_that_it_is(registry: RegistryServer, bundle: Path, box: Path) -> None:

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Push and pull as commands, against Debian's docker-registry: TLS, passwords, what travels, what other clients see."""
+
+import contextlib
+import hashlib
+import json
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from debian_registry import PASSWORD, USER, DebianRegistry, docker_auth, make_certificate, running
+
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.writer import write_bundle
+from nndeploy.registry.kept_blobs import KeptBlobs
+from nndeploy.registry.pull import pull
+from nndeploy.registry.push import push
+
+sys.path.append(str(Path(__file__).parents[1] / "unit" / "registry"))
+
+from weighty_bundles import write_weights
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("requests", reason="the extra `registry` is not installed")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebianRegistry]:
+    with running(tmp_path_factory.mktemp("plain")) as registry:
+        yield registry
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebianRegistry]:
+    """One with TLS and a password."""
+    with running(tmp_path_factory.mktemp("guarded"), with_tls=True, with_password=True) as registry:
+        yield registry
+
+
+def test_a_bundle_goes_there_and_back(plain: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:
+    whole = write_weights(tmp_path / "m.nnd", (1, 2, 2), plan=b"")
+    done = nndeploy_command("push", tmp_path / "m.nnd", plain.reference("back"), "--json")
+    assert done.returncode == 0, done.stderr
+    pushed = json.loads(done.stdout)
+    done = nndeploy_command("pull", plain.reference("back"), "-o", tmp_path / "back.nnd", "--json")
+    assert done.returncode == 0, done.stderr
+    pulled = json.loads(done.stdout)
+    assert (tmp_path / "back.nnd").read_bytes() == whole
+    assert pulled["sha256"] == pushed["sha256"] == hashlib.sha256(whole).hexdigest()
+    assert pulled["digest"] == pushed["digest"]
+    done = nndeploy_command("pull", f"{plain.reference('back')}@{pushed['digest']}", "-o", tmp_path / "again.nnd")
+    assert done.stdout.splitlines()[0] == pushed["reference"]
+    assert (tmp_path / "again.nnd").read_bytes() == whole
+
+
+def test_tls_and_a_password(guarded: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:
+    whole = write_weights(tmp_path / "m.nnd", (1, 2))
+    reference, tls = guarded.reference("tls"), ("--ca", guarded.certificate)
+    known = ("--username", USER, "--password-stdin")
+    done = nndeploy_command("push", tmp_path / "m.nnd", reference, *tls, *known, input=f"{PASSWORD}\n")
+    assert done.returncode == 0, done.stderr
+    out = ("-o", tmp_path / "out.nnd")
+    for arguments, given, code in (
+        ((*tls, *known), "wrong\n", 77),
+        (tls, "", 77),
+        ((), "", 69),
+        (("--ca", make_certificate(tmp_path), *known), f"{PASSWORD}\n", 69),
+        (("--ca", tmp_path / "none.pem"), "", 66),
+        (("--ca", tmp_path / "m.nnd"), "", 65),
+        (known, "", 2),
+        (("--username", USER), "", 2),
+        (("--password-stdin",), "x", 2),
+    ):
+        done = nndeploy_command("pull", reference, *out, *arguments, input=given)
+        assert done.returncode == code, (arguments, done.stderr)
+        assert done.stderr.count("\n") == 1
+        assert PASSWORD not in done.stderr + done.stdout
+    assert not (tmp_path / "out.nnd").exists()
+    (tmp_path / "docker").mkdir()
+    kept = {"auths": {f"127.0.0.1:{guarded.port}": {"auth": docker_auth()}}}
+    (tmp_path / "docker" / "config.json").write_text(json.dumps(kept))
+    done = nndeploy_command("pull", reference, *out, *tls)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.nnd").read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_is_not_there_is_a_missing_input(plain: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:
+    done = nndeploy_command("pull", plain.reference("none"), "-o", tmp_path / "m.nnd", "--json")
+    assert done.returncode == 66
+    assert json.loads(done.stdout)["error"]["code"] == "no-input"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_a_blob_is_gone_on_with(plain: DebianRegistry, tmp_path: Path) -> None:
+    whole = write_weights(tmp_path / "m.nnd", (5,), size=3_000_000)
+    push(tmp_path / "m.nnd", plain.reference("half"))
+    with zipfile.ZipFile(tmp_path / "m.nnd") as archive:
+        weights = archive.read("weights/0.bin")
+    with contextlib.suppress(KeyboardInterrupt), KeptBlobs(tmp_path / "out.nnd") as kept:
+        with kept.opened(hashlib.sha256(weights).hexdigest()) as file:
+            file.write(weights[:2_000_000])
+        raise KeyboardInterrupt
+    pulled = pull(plain.reference("half"), tmp_path / "out.nnd")
+    assert (tmp_path / "out.nnd").read_bytes() == whole
+    assert pulled.kept_bytes == 2_000_000
+    assert 1_000_000 < pulled.fetched_bytes < 1_010_000
+
+
+def test_when_a_layer_of_a_hundred_megabytes_changes_a_few_travel(plain: DebianRegistry, tmp_path: Path) -> None:
+    """The weights of 25 layers lie in one member, as `compile` writes them; one layer of 4 MB is trained again."""
+    old = bytearray(write_weights(tmp_path / "m.nnd", (77,), size=100 << 20))
+    first = push(tmp_path / "m.nnd", plain.reference("old"))
+    pull(plain.reference("old"), tmp_path / "box.nnd")
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        weights = bytearray(bundle.member("weights/0.bin"))
+        weights[50_000_000:54_000_000] = bytes(4_000_000)
+        members = {"submodels/s0/plan": b"plan", "weights/0.bin": weights}
+        write_bundle(tmp_path / "m.nnd", bundle.manifest, members, bundle.report())
+    second = push(tmp_path / "m.nnd", plain.reference("new"))
+    pulled = pull(plain.reference("new"), tmp_path / "box.nnd")
+    assert (tmp_path / "box.nnd").read_bytes() == (tmp_path / "m.nnd").read_bytes() != old
+    print(
+        f"a bundle of {first.size_bytes:,} bytes: {first.sent_bytes:,} were sent at first; of the next version, with"
+        f" 4,000,000 bytes changed, {second.sent_bytes:,} were sent and {pulled.fetched_bytes:,} fetched"
+    )
+    assert pulled.fetched_bytes == second.sent_bytes < 9_000_000
+
+
+def test_other_clients_of_registries_see_the_members_as_files(plain: DebianRegistry, tmp_path: Path) -> None:
+    client = pytest.importorskip("oras.client", reason="oras is not installed")
+    write_weights(tmp_path / "m.nnd", (1, 2), size=5 << 20)
+    push(tmp_path / "m.nnd", plain.reference("files"))
+    seen = client.OrasClient(insecure=True).pull(
+        target=plain.reference("files").removeprefix("oci://"), outdir=str(tmp_path / "files")
+    )
+    with zipfile.ZipFile(tmp_path / "m.nnd") as archive:
+        for name in archive.namelist():
+            path = tmp_path / "files" / name
+            parts = sorted(path.iterdir()) if path.is_dir() else [path]
+            assert b"".join(part.read_bytes() for part in parts) == archive.read(name)
+    assert len(seen) == 7  # two of the members are two blocks each
