@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.version import __version__
 
 __all__ = [
-    "CompileOptions", "Inspection", "LoadOptions", "PlaceLimit", "Program", "Report", "RunOptions", "Target",
-    "Verification", "__version__", "compile_model", "inspect", "load_bundle", "run_pipeline", "target_of", "verify",
+    "CompileOptions", "Inspection", "LoadOptions", "PlaceLimit", "Program", "Pulled", "Pushed", "RegistryOptions",
+    "Report", "RunOptions", "Target", "Verification", "__version__", "compile_model", "inspect", "load_bundle", "pull",
+    "push", "run_pipeline", "target_of", "verify",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from nndeploy.bundle.report import Report
     from nndeploy.compiler.flow import compile_model
     from nndeploy.compiler.options import CompileOptions
+    from nndeploy.registry.options import RegistryOptions
+    from nndeploy.registry.pull import Pulled, pull
+    from nndeploy.registry.push import Pushed, push
     from nndeploy.runtime.inspect_bundle import Inspection, inspect
     from nndeploy.runtime.load_options import LoadOptions
     from nndeploy.runtime.program import Program, load_bundle
@@ -38,6 +42,11 @@ _HOMES = {
     "inspect": "nndeploy.runtime.inspect_bundle",
     "Verification": "nndeploy.runtime.verify_bundle",
     "verify": "nndeploy.runtime.verify_bundle",
+    "Pulled": "nndeploy.registry.pull",
+    "pull": "nndeploy.registry.pull",
+    "Pushed": "nndeploy.registry.push",
+    "push": "nndeploy.registry.push",
+    "RegistryOptions": "nndeploy.registry.options",
     "LoadOptions": "nndeploy.runtime.load_options",
     "RunOptions": "nndeploy.stream.run.options",
     "run_pipeline": "nndeploy.stream.run.run_pipeline",

@@ -29,9 +29,10 @@ Examples:
 @registry_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was fetched as JSON on standard output.")
 def pull(reference: str, output: Path, have: tuple[Path, ...], as_json: bool, **options: Any) -> None:
-    """Fetch a bundle from a registry, byte for byte what was pushed.
+    """Fetch a bundle from a registry of containers.
 
-    A digest behind the tag, or in its place (@sha256:...), names one bundle for good.
+    It is byte for byte what was pushed. A digest behind the tag, or in its place (@sha256:...), names one bundle for
+    good.
     """
     from nndeploy.registry.pull import pull as pull_bundle
 

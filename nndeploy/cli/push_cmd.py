@@ -23,7 +23,10 @@ Examples:
 @registry_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was sent as JSON on standard output.")
 def push(bundle: Path, reference: str, as_json: bool, **options: Any) -> None:
-    """Put a BUNDLE into a registry, as an OCI artifact of one layer a member."""
+    """Put a BUNDLE into a registry of containers.
+
+    Only what the registry does not have is sent. The first line that is printed names this very bundle for `pull`.
+    """
     from nndeploy.registry.push import push as push_bundle
 
     pushed = push_bundle(bundle, reference, options=registry_options_given(options))
