@@ -131,15 +131,17 @@ class _Source:
     def __init__(self, local: LocalMembers, download: BlobDownload) -> None:
         self.local, self.download = local, download
         self.local_bytes = 0
-        self._parts: dict[Blob, Part] = {}
+        self._members: dict[Member, Part] = {}
+        self._blobs: dict[Blob, Part] = {}
 
     def part(self, member: ArtifactMember, listed: Member | None) -> Part:
         """Returns a member; `listed` is what the bundle's manifest lists of it, None where it cannot."""
-        whole = self.local.member(listed or Member(member.blobs[0].sha256, member.size))
-        if whole is not None:
-            self.local_bytes += whole.size
-            return whole
-        return joined([self._blob(blob, member) for blob in member.blobs])
+        known = listed or Member(member.blobs[0].sha256, member.size)
+        if known not in self._members:
+            whole = self.local.member(known)
+            self.local_bytes += 0 if whole is None else whole.size
+            self._members[known] = whole or joined([self._blob(blob, member) for blob in member.blobs])
+        return self._members[known]
 
     def missing(self, members: Iterable[ArtifactMember], listed: Mapping[str, Member]) -> set[Blob]:
         """Returns the blobs that no bundle here says that it holds."""
@@ -147,11 +149,11 @@ class _Source:
         return {blob for member in away for blob in member.blobs if self._local_block(blob, member) is None}
 
     def _blob(self, blob: Blob, member: ArtifactMember) -> Part:
-        if blob not in self._parts:
+        if blob not in self._blobs:
             found = self._local_block(blob, member)
             self.local_bytes += 0 if found is None else found.size
-            self._parts[blob] = self.download.part(blob, member.name) if found is None else found
-        return self._parts[blob]
+            self._blobs[blob] = self.download.part(blob, member.name) if found is None else found
+        return self._blobs[blob]
 
     def _local_block(self, blob: Blob, member: ArtifactMember) -> Part | None:
         return self.local.block(blob, member.blobs[0].size) if len(member.blobs) > 1 else None

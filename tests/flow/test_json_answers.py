@@ -88,6 +88,8 @@ def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[
         ("installed", "no"),
         ("rollback", "no"),
         ("doctor", "--no-such-option"),
+        ("push", "no.nnd", "oci://registry.example/faces:1"),
+        ("pull", "registry.example/faces:1", "-o", "m.nnd"),
         ("backends", "--no-such-option"),
         ("targets", "--no-such-option"),
         ("probe", "--no-such-option"),
