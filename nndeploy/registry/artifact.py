@@ -15,7 +15,7 @@ Source: OCI Image Specification 1.1, manifest.md ("Guidelines for Artifact Usage
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +135,8 @@ def decode_artifact(data: bytes) -> Artifact:
     if MANIFEST_NAME not in names:
         raise BundleError(f"the artifact has no {MANIFEST_NAME}, so it is no bundle")
     for member in members:
-        _check_member(member)
+        _check_size(member)
+    _check_blocks([member for member in members if len(member.blobs) > 1])
     sha256 = _annotations(manifest, "the manifest").get(BUNDLE_SHA256, "")
     if not _SHA256.fullmatch(sha256):
         raise BundleError(f"the annotation {BUNDLE_SHA256} is no SHA-256: {sha256!r:.80}")
@@ -157,15 +158,22 @@ def _member_of(title: str, *, is_block: bool) -> tuple[str, bool]:
     return (title.rpartition("/")[0] if is_block else title), is_block
 
 
-def _check_member(member: ArtifactMember) -> None:
-    first, last = member.blobs[0].size, member.blobs[-1].size
+def _check_size(member: ArtifactMember) -> None:
     most = _SMALL.get(member.name, MAX_MEMBER_BYTES)
     if member.size > most:
         raise BundleError(f"a size of {member.size} bytes; at most {most} are allowed", where=member.name)
-    if len(member.blobs) > 1 and (
-        first < BLOCK_BYTES or any(blob.size != first for blob in member.blobs[:-1]) or not 0 < last <= first
-    ):
-        raise BundleError(f"its blocks are not of one size, {BLOCK_BYTES} bytes or more", where=member.name)
+
+
+def _check_blocks(members: Sequence[ArtifactMember]) -> None:
+    """Checks that all blocks of an artifact are of one size, but the last of each member.
+
+    So bundles that are here are hashed by blocks once, whatever a registry says.
+    """
+    block = members[0].blobs[0].size if members else BLOCK_BYTES
+    for member in members:
+        *others, last = (blob.size for blob in member.blobs)
+        if block < BLOCK_BYTES or set(others) != {block} or not 0 < last <= block:
+            raise BundleError(f"its blocks are not of one size, {BLOCK_BYTES} bytes or more", where=member.name)
 
 
 def _check_kind(manifest: Mapping[str, Any]) -> None:

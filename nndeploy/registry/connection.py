@@ -159,7 +159,10 @@ class Connection:
 
     def refused(self, answer: "requests.Response", what: str) -> NndeployError:
         """Returns the error for an answer that is no success; `what` is what was asked for."""
-        return failure(answer.status_code, self._told(answer), what, self.where)
+        error = failure(answer.status_code, self._told(answer), what, self.where)
+        if answer.status_code == 400 and self._is_plain:  # how many servers answer who forgets TLS
+            error.hint = "where it speaks TLS, --ca names who signed its certificate"
+        return error
 
     def _told(self, answer: "requests.Response") -> str:
         with suppress(DataError, CutError):

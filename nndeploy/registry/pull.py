@@ -83,7 +83,11 @@ def pull(
         listed = _checked_manifest(artifact, source, remote.where)
         _check_room(artifact, listed, source, kept, out)
         parts = {member.name: source.part(member, listed.get(member.name)) for member in artifact.members}
-        replace_file(out, _checked(container_pieces(parts), artifact.bundle_sha256, remote.where))
+        try:
+            replace_file(out, _checked(container_pieces(parts), artifact.bundle_sha256, remote.where))
+        except BundleError:  # the artifact itself is wrong, so what is kept of it is of no use
+            kept.keep_only(())
+            raise
     return Pulled(
         Reference(named.registry, named.repository, named.tag, digest_of(manifest)),
         out, artifact.bundle_sha256, container_size({member.name: member.size for member in artifact.members}),

@@ -28,7 +28,8 @@ ARTIFACT = Artifact(
     "d" * 64,
 )
 IN_BLOCKS = Artifact(
-    (member("a/0", BLOCK_BYTES, BLOCK_BYTES, 7), member("manifest.json", 100), member("w", 8 << 20, 8 << 20)), "d" * 64
+    (member("a/0", BLOCK_BYTES, BLOCK_BYTES, 7), member("manifest.json", 100), member("w", BLOCK_BYTES, BLOCK_BYTES)),
+    "d" * 64,
 )
 
 
@@ -118,6 +119,7 @@ BLOCK_CHANGES = {
     "small": (put("layers", 1, "size", value=BLOCK_BYTES - 1), "of one size"),
     "large": (put("layers", 2, "size", value=BLOCK_BYTES + 1), "of one size"),
     "empty": (put("layers", 2, "size", value=0), "of one size"),
+    "of two sizes": (lambda manifest: [layer.update(size=8 << 20) for layer in manifest["layers"][4:]], "of one size"),
     "apart": (lambda manifest: manifest["layers"].append(manifest["layers"].pop(2)), "missing"),
     "a whole one": (put("layers", 0, "mediaType", value="application/vnd.nndeploy.bundle.member.v1"), "missing"),
     "no name": (put("layers", 0, "annotations", TITLE, value="0000"), "is empty|missing"),

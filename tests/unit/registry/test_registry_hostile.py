@@ -2,6 +2,7 @@
 """Registries that fail, lie or attack: one error with its exit code, the output as it was, no password elsewhere."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,7 @@ from nndeploy.errors import (
     PolicyError,
     UnavailableError,
 )
+from nndeploy.registry.artifact import BUNDLE_SHA256, TITLE
 from nndeploy.registry.pull import pull
 from nndeploy.registry.push import push
 
@@ -197,6 +199,48 @@ def test_a_blob_without_end_is_read_no_further_than_its_size(pushed: RegistrySer
     pushed.fault = only_blobs(endless)
     refused(out, pushed, BundleError)
     assert sent[0] < 30 << 20
+
+
+def repushed(registry: RegistryServer, change: Callable[[dict[str, Any], dict[str, Any]], object]) -> None:
+    """Gives the tag to an artifact whose manifest, and that of the bundle in it, were changed; hashes are right."""
+    artifact = json.loads(registry.manifests["1"])
+    layer = next(one for one in artifact["layers"] if one["annotations"][TITLE] == "manifest.json")
+    inner = json.loads(registry.blobs[layer["digest"]])
+    change(artifact, inner)
+    text = json.dumps(inner, sort_keys=True, separators=(",", ":")).encode()
+    registry.blobs[digest_of(text)] = text
+    layer.update(digest=digest_of(text), size=len(text))
+    registry.manifests["1"] = json.dumps(artifact).encode()
+
+
+INNER_CHANGES = {
+    "newer": (lambda artifact, inner: inner["format"].update(major=2), "newer|upgrade"),
+    "not listed": (lambda artifact, inner: inner["members"].pop("submodels/s0/plan"), "submodels/s0/plan"),
+    "another hash": (lambda artifact, inner: inner["members"]["submodels/s0/plan"].update(sha256="0" * 64), "agree"),
+    "another size": (lambda artifact, inner: inner["members"]["weights/0.bin"].update(size_bytes=5), "agree"),
+    "one less": (lambda artifact, inner: artifact["layers"].pop(), "agree"),
+    "one more": (
+        lambda artifact, inner: artifact["layers"].append(
+            {**artifact["layers"][0], "annotations": {TITLE: "weights/9.bin"}}
+        ), "agree",
+    ),
+    "no chain": (lambda artifact, inner: inner["submodels"].clear(), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), INNER_CHANGES.values(), ids=INNER_CHANGES)
+def test_the_bundle_s_own_manifest_is_checked_before_the_weights_come(
+    pushed: RegistryServer, out: Path, change: Callable[[dict[str, Any], dict[str, Any]], object], message: str
+) -> None:
+    repushed(pushed, change)
+    assert re.search(message, refused(out, pushed, BundleError))
+    assert len(pushed.fetched) == 1
+
+
+def test_members_that_make_another_bundle_than_the_one_named_are_damaged(pushed: RegistryServer, out: Path) -> None:
+    repushed(pushed, lambda artifact, inner: artifact["annotations"].update({BUNDLE_SHA256: "0" * 64}))
+    assert "damaged" in refused(out, pushed, BundleError)
+    assert list(out.parent.glob(".nndeploy-pull-*")) == []
 
 
 @pytest.mark.parametrize("path", ["/v2/farm/faces/manifests/1", "/elsewhere"])
