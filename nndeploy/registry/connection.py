@@ -195,8 +195,6 @@ class Connection:
             return
         if credentials is None or not credentials.password:
             raise PolicyError("the registry asks for a password", where=self.where, hint=LOG_IN)
-        if self._authorization == credentials.basic:
-            raise failure(401, self._told(answer), "this", self.where)
         self._authorization = credentials.basic
 
     def _token(self, url: str, headers: Mapping[str, str], form: str | None, *, is_known: bool) -> str:

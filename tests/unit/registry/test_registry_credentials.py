@@ -225,10 +225,20 @@ def test_who_is_not_known_to_the_token_server_is_refused(
     assert len(registry.asked) == 2
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1"])
 def test_a_password_for_the_host_in_netrc_is_not_shown(
-    pushed: RegistryServer, box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pushed: RegistryServer, box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login farm password hidden-word\n")
+    """The second name is one of this machine too, but by its text it could be any."""
+    monkeypatch.setenv("no_proxy", "*")
+    (tmp_path / "netrc").write_text(f"machine {host} login farm password hidden-word\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    pull(pushed.reference(), box / "m.nnd", options=QUICK)
+    reference = pushed.reference().replace("127.0.0.1", host)
+    pull(reference, box / "m.nnd", options=replace(QUICK, plain_http=True))
     assert not any("Authorization" in one.headers for one in pushed.asked)
+
+
+def test_another_machine_is_not_spoken_to_without_tls(pushed: RegistryServer, box: Path) -> None:
+    with pytest.raises(UnavailableError, match="prove who it is"):
+        pull(pushed.reference().replace("127.0.0.1", "127.1"), box / "m.nnd", options=QUICK)
+    assert pushed.asked == []

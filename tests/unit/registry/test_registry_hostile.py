@@ -155,7 +155,9 @@ def test_a_manifest_that_drips_ends_at_the_time_limit(pushed: RegistryServer, ou
             time.sleep(0.05)
 
     pushed.fault = only_manifests(dripping)
+    began = time.monotonic()
     refused(out, pushed, InputOutputError, replace(QUICK, timeout=0.4))
+    assert time.monotonic() - began < 10  # all of it would take 20 s
 
 
 def test_a_manifest_of_another_digest_is_damaged(pushed: RegistryServer, out: Path) -> None:
@@ -279,6 +281,9 @@ def test_a_redirect_shows_the_password_to_nobody_else(pushed: RegistryServer, bu
         assert not any("Authorization" in one.headers for one in other.asked)
         other.fault = lambda handler, asked: handler.answer(401, WWW_Authenticate='Basic realm="farm"') is None
         out.write_bytes(OLD)
+        refused(out, pushed, PolicyError, KNOWN)
+        realm = f'Bearer realm="http://127.0.0.1:{other.port}/token"'
+        other.fault = lambda handler, asked: handler.answer(401, WWW_Authenticate=realm) is None
         refused(out, pushed, PolicyError, KNOWN)
         assert not any("Authorization" in one.headers for one in other.asked)
 

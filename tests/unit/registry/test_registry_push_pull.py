@@ -115,6 +115,7 @@ def test_equal_members_and_empty_ones_travel_once(registry: RegistryServer, box:
     pulled = pull(registry.reference(), box / "m.nnd", options=QUICK)
     assert (box / "m.nnd").read_bytes() == whole
     assert 300_000 < sent.sent_bytes == pulled.fetched_bytes < 305_000
+    assert sent.present_bytes == 0
     assert digest_of(b"") not in registry.fetched
 
 
