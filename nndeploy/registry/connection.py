@@ -280,7 +280,8 @@ def _library() -> ModuleType:
         raise UnavailableError(
             f"registries need the package requests: {err}", hint="pip install 'nndeploy-toolchain[registry]'"
         ) from err
-    return requests
+    library: ModuleType = requests
+    return library
 
 
 def _authorities(path: str) -> str:

@@ -79,7 +79,8 @@ class Remote:
         with self._connection.ask("HEAD", f"{self._connection.root}blobs/{digest}") as answer:
             if answer.status_code not in (200, 404):
                 raise self._connection.refused(answer, "a question for a member")
-            return answer.status_code == 200
+            is_there: bool = answer.status_code == 200
+            return is_there
 
     def put_blob(self, digest: str, body: Body | bytes) -> None:
         """Brings a blob in one piece; where that is cut, all of it again.
