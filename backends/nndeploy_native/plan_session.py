@@ -210,7 +210,9 @@ class PlanSession:
         self._is_moved = is_moved  # the next call's will be too
         return outputs
 
-    def _called(self, given: list[tuple[ByteArray, int]], caches: "CachesOfCall | None") -> tuple[dict[str, Value], bool]:
+    def _called(
+        self, given: list[tuple[ByteArray, int]], caches: "CachesOfCall | None"
+    ) -> tuple[dict[str, Value], bool]:
         """Returns the outputs of a call, and whether what is new was put elsewhere than behind caches."""
         shapes = tuple([array.shape for array, _ in given])
         if caches is not None:

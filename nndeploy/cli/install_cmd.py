@@ -10,10 +10,11 @@ import click
 from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.registry_options import registry_options, registry_options_given
 from nndeploy.cli.value_types import ANY_FILE, FOLDER
-from nndeploy.errors import UnavailableError
 from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
 from nndeploy.installed.install import InstallOptions
+from nndeploy.registry.options import RegistryOptions
 from nndeploy.runtime.load_options import LoadOptions
 
 INSTALL_EXAMPLES = """\b
@@ -21,6 +22,7 @@ Examples:
   nndeploy install faces faces-1.4.nnd
   nndeploy install faces faces-1.4.nnd --max-latency 40ms      the one before stays if it is slower here
   nndeploy install faces faces-1.4.nnd --store /var/lib/nndeploy
+  nndeploy install faces oci://registry.example/vision/faces:1.4
 """
 INSTALLED_EXAMPLES = """\b
 Examples:
@@ -37,27 +39,41 @@ STORE = click.option(
     help="The folder of installed bundles. Default: $NNDEPLOY_STORE, the account's own, for root /var/lib/nndeploy.",
 )  # fmt: skip
 NAME = click.argument("name")
-SECTIONS = sections_of(InstallOptions, {"Where it goes": ("store",)}, LoadOptions)
+SECTIONS = sections_of(
+    InstallOptions,
+    {"Where it goes": ("store",)},
+    RegistryOptions,
+    {"Registry": ("password_stdin",)},
+    LoadOptions,
+)
 
 
 @click.command("install", cls=SectionedCommand, sections=SECTIONS, epilog=INSTALL_EXAMPLES)
 @NAME
 @click.argument("source", type=ANY_FILE)
 @options_of(InstallOptions)
+@registry_options
 @options_of(LoadOptions)
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON on standard output.")
 def install(name: str, source: str, store: str | None, as_json: bool, **options: Any) -> None:
     """Install a bundle under a NAME, by which `run NAME@` finds it.
 
-    SOURCE is a file or a folder of members. The bundle is checked whole, its goldens run here, and it becomes current
-    in one step; the one before stays for a rollback. Whatever fails, that one stays current.
+    SOURCE is a file, a folder of members, or oci://REGISTRY/REPOSITORY:TAG. The bundle is checked whole, its goldens
+    run here, and it becomes current in one step; the one before stays for a rollback. Whatever fails, that one stays.
     """
     from nndeploy.installed.install import install as install_bundle
 
     where = store_at(store)
     asked, load = options_given(InstallOptions, options), options_given(LoadOptions, options)
-    state, trial = install_bundle(where, name, source, asked, load, _fetch)
+    registry = registry_options_given(options)
+
+    def fetch(reference: str, out: Path, here: tuple[Path, ...]) -> str:
+        from nndeploy.registry.pull import pull
+
+        return str(pull(reference, out, have=here, options=registry).reference)
+
+    state, trial = install_bundle(where, name, source, asked, load, fetch)
     if as_json:
         print_json({**_to_json(where, name, state), "trial": asdict(trial)})
         return
@@ -111,10 +127,6 @@ def rollback(name: str, store: str | None, as_json: bool) -> None:
         print_json(_to_json(where, name, state))
         return
     print_line(f"{name}@ is {_told(state.current)} again")
-
-
-def _fetch(reference: str, _out: Path, _here: tuple[Path, ...]) -> None:
-    raise UnavailableError("this version reads no registry", where=reference)
 
 
 def _told(one: Installed) -> str:

@@ -34,8 +34,10 @@ PIECE_BYTES = 1 << 20
 MAX_BUNDLE_BYTES = 1 << 44
 TRIAL_CALLS = 7
 
-Fetch = Callable[[str, Path, tuple[Path, ...]], None]
-"""Brings the bundle that a reference names to a path; those that are here already may have some of its members."""
+Fetch = Callable[[str, Path, tuple[Path, ...]], str]
+"""Brings the bundle that a reference names to a path; those that are here already may have some of its members.
+
+Returns the reference with what pins it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def install(
         CannotCreateError, InputOutputError: it cannot be written.
     """
     with store.changing(name) as incoming:
-        _bring(source, incoming, fetch, _bundles_here(store, name))
+        source = _bring(source, incoming, fetch, _bundles_here(store, name))
         release = _trusted_release(incoming)
         _check_floor(name, release)
         trial = _tried(incoming, source, options, load)
@@ -100,18 +102,19 @@ def _bundles_here(store: BundleStore, name: str) -> tuple[Path, ...]:
     return tuple(path for path in found if path.exists())
 
 
-def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) -> None:
+def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) -> str:
+    """Puts the bundle where it can be tried; returns where it came from."""
     if source.startswith("oci://"):
-        fetch(source, incoming, here)
-        return
+        return fetch(source, incoming, here)
     path = Path(source)
     if path.is_dir():
         members: dict[str, Buffer] = {
             one.relative_to(path).as_posix(): read_regular(one) for one in sorted(path.rglob("*")) if one.is_file()
         }
         replace_file(incoming, encode_container(members))
-        return
-    replace_file(incoming, _pieces(path))
+    else:
+        replace_file(incoming, _pieces(path))
+    return source
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

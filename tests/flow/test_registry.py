@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from debian_registry import PASSWORD, USER, DebianRegistry, docker_auth, make_certificate, running
+from tests_flow_bundles import write_double
 
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import write_bundle
+from nndeploy.cli.main import run_command
 from nndeploy.registry.kept_blobs import KeptBlobs
 from nndeploy.registry.pull import pull
 from nndeploy.registry.push import push
@@ -148,3 +150,18 @@ def test_other_clients_of_registries_see_the_members_as_files(plain: DebianRegis
             parts = sorted(path.iterdir()) if path.is_dir() else [path]
             assert b"".join(part.read_bytes() for part in parts) == archive.read(name)
     assert len(seen) == 7  # two of the members are two blocks each
+
+
+def test_a_name_is_installed_and_updated_from_there(plain: DebianRegistry, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for number, tag in ((1, "one"), (2, "two")):
+        write_double(tmp_path / "m.nnd", members={"weights/large": bytes(2 << 20), "note": bytes([number])})
+        push(tmp_path / "m.nnd", plain.reference(tag))
+        assert run_command(["install", "faces", plain.reference(tag), "--json"]) == 0
+    state = json.loads(capsys.readouterr().out.split("\n}\n")[1] + "\n}")
+    assert state["current"]["source"].startswith(f"{plain.reference('two')}@sha256:")
+    assert Path(state["path"]).read_bytes() == (tmp_path / "m.nnd").read_bytes()
+    assert run_command(["install", "faces", plain.reference("none")]) == 66
+    assert run_command(["rollback", "faces"]) == 0
+    capsys.readouterr()
