@@ -43,6 +43,11 @@ def of_last_resorts(plan: ChainPlan, order: Sequence[Backend]) -> list[str]:
     return found
 
 
+def of_sandbox(unprotected: str) -> list[str]:
+    """Returns a line where the libraries ran without a part of their sandbox, which this kernel lacks."""
+    return [f"this kernel has no {unprotected}: libraries that a model exploits are not shut in"] if unprotected else []
+
+
 def of_native_code(settled: Settled) -> list[str]:
     """Returns a line that names the submodels that cannot be run where no code of a bundle may be; none, no line."""
     bare = [b.piece.id for b in settled.pieces if all(variant.artifact.native_code for variant in b.variants)]

@@ -96,6 +96,7 @@ def compile_model(
     _check_places(compilation)  # before the work, not after it
     check_can_quantise(compilation)
     report = _compiled(compilation, source)
+    report = replace(report, warnings=(*report.warnings, *compile_warnings.of_sandbox(compilation.workers.unprotected)))
     return signed_by_this_machine(report) if signs and not options.dry_run else report
 
 
@@ -113,7 +114,11 @@ def _check_places(compilation: Compilation) -> None:
 def _compiled(compilation: Compilation, source: Any) -> Report:
     """Runs the flow, with a folder for weights that are too many for the model's own message."""
     with ExitStack() as held:
-        return _compiled_in(compilation, source, lambda: held.enter_context(temporary_folder("weights")))
+        return _compiled_in(
+            compilation,
+            source,
+            lambda: held.enter_context(temporary_folder("weights", compilation.workers.shared_folder)),
+        )
 
 
 def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Callable[[], Path]) -> Report:

@@ -4,16 +4,21 @@
 The parent (`compile_in_child`) writes a request, hears events on the child's standard output (one JSON array a line)
 and reads the report. The child (`python -m nndeploy.compiler.job FOLDER`) runs the flow, with each call of a backend
 in a child of its own. A crash of the ONNX library on a hostile model is then one line that names the stage.
+
+The child lives in a sandbox: it reads the model's folder, what the options name and programs; it writes its own folder,
+the account's cache of ours, and a folder beside each file that is to be made, which the parent moves to its place.
 """
 
 import contextlib
+import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +27,20 @@ from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.compiler.signed_bundle import signed_by_this_machine
 from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
-from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child
+from nndeploy.files.handed_file import HandedFile
+from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child, writable_cache
 from nndeploy.jobs.deferred_imports import defer_imports
-from nndeploy.jobs.memory import default_memory_limit, limit_memory
+from nndeploy.jobs.memory import default_memory_limit, limit_memory, limit_processor_time
 from nndeploy.jobs.messages import error_from_json, error_to_json
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
 from nndeploy.jobs.watch import Limits, Watch
-from nndeploy.options.described import options_from
+from nndeploy.options.described import described_fields, options_from
+from nndeploy.sandbox import places
+from nndeploy.sandbox.allowed import Sandbox
 
 GRACE_SECONDS = 5.0
+MAX_SECONDS = 1 << 30
+"""More than anybody waits for; the kernel takes whole numbers."""
 
 
 def compile_in_child(
@@ -48,22 +58,64 @@ def compile_in_child(
         NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
     """
     check_compile_half()
-    memory_limit = limits.memory_limit or default_memory_limit()
-    request: dict[str, Any] = {
-        "source": source, "out": out, "given": given, "jobs": limits.jobs or os.cpu_count() or 1,
-        "time_limit": limits.time_limit, "memory_limit": memory_limit, "import_paths": _import_paths(),
-    }  # fmt: skip
-    with temporary_folder("compile") as folder:
-        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        stage = _run(folder, request["import_paths"], on_event, Limits(limits.total_time_limit, memory_limit))
-        response = folder / "response.json"
-        if not response.exists():
-            raise ModelError(stage, where=source)
-        data = json.loads(response.read_text(encoding="utf-8"))
-        if "error" in data:
-            raise _with_report(error_from_json(data["error"]), data.get("report"))
-        report = report_from_json(data["report"])
-        return signed_by_this_machine(report) if report.bundle_bytes else report
+    limits = dataclasses.replace(limits, memory_limit=limits.memory_limit or default_memory_limit())
+    with ExitStack() as held:
+        folder = held.enter_context(temporary_folder("compile"))
+        handed = _files_to_make(held, out, given)
+        request: dict[str, Any] = {
+            "source": source,
+            "out": handed["out"].path if "out" in handed else None,
+            "given": {**given, **{name: file.path for name, file in handed.items() if name != "out"}},
+            "limits": dataclasses.asdict(limits),
+            "import_paths": _import_paths(),
+        }
+        (folder / "request.json").write_text(json.dumps(request, default=str), encoding="utf-8")
+        sandbox = None
+        if limits.sandbox:
+            writes = (str(folder), *writable_cache(), *(file.folder for file in handed.values()))
+            sandbox = Sandbox(tuple(_reads(source, given)), writes, starts_sessions=True)
+        stage = _run(folder, request["import_paths"], on_event, limits, sandbox)
+        try:
+            report = _answer(folder, stage, source)
+        except NndeployError as err:
+            for file in handed.values():
+                err.where = file.own_names(err.where)
+            raise
+        if report.bundle_bytes:  # signed before it is where others see it, by who may read keys
+            report = signed_by_this_machine(report)
+        for file in handed.values():
+            file.deliver()
+        return report
+
+
+def _files_to_make(held: ExitStack, out: str | None, given: Mapping[str, Any]) -> dict[str, HandedFile]:
+    """Returns the places of the files that the compile makes: "out", and "decisions" where these are not there yet."""
+    places_ = {"out": "" if given.get("dry_run") else out, "decisions": given.get("decisions")}
+    return {
+        name: held.enter_context(HandedFile(Path(place)))
+        for name, place in places_.items()
+        if place and not (name == "decisions" and Path(place).exists())
+    }
+
+
+def _reads(source: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what the compile may read: the model, and the paths that options name, each with what lies beside it."""
+    yield from places.named(source)
+    for name, (_, one) in described_fields(CompileOptions).items():
+        texts = given.get(name) or ()
+        for text in [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else ():
+            if one.is_path or (one.rooted is not None and Path(text).is_absolute()):
+                yield from places.named(text)
+
+
+def _answer(folder: Path, otherwise: str, source: str) -> Report:
+    response = folder / "response.json"
+    if not response.exists():
+        raise ModelError(otherwise, where=source)
+    data = json.loads(response.read_text(encoding="utf-8"))
+    if "error" in data:
+        raise _with_report(error_from_json(data["error"]), data.get("report"))
+    return report_from_json(data["report"])
 
 
 def _with_report(error: NndeployError, report: Mapping[str, Any] | None) -> NndeployError:
@@ -78,19 +130,26 @@ def _import_paths() -> list[str]:
     return [str(Path(path).absolute()) for path in paths.split(os.pathsep) if path]
 
 
-def _run(folder: Path, import_paths: Sequence[str], on_event: Callable[[str, str], None], limits: Limits) -> str:
+def _run(
+    folder: Path,
+    import_paths: Sequence[str],
+    on_event: Callable[[str, str], None],
+    limits: CompileLimits,
+    sandbox: Sandbox | None,
+) -> str:
     """Runs the child to its end; returns what to say where it left no response.
 
     Raises:
         DeadlineError: it took more time or memory than it may.
     """
-    process = start_child("nndeploy.compiler.job", [str(folder)], folder, import_paths=import_paths)
+    process = start_child("nndeploy.compiler.job", [str(folder)], folder, import_paths=import_paths, sandbox=sandbox)
     assert process.stdout is not None
     assert process.stderr is not None
     reader, log = drained(process.stderr)
     stage = "start"
     try:
-        with Watch(process, limits) as watch:
+        assert limits.memory_limit is not None
+        with Watch(process, Limits(limits.total_time_limit, limits.memory_limit)) as watch:
             for line in process.stdout:
                 stage, detail = json.loads(line)
                 on_event(stage, detail)
@@ -125,8 +184,9 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
         options = options_from(CompileOptions, request["given"])
-        jobs, seconds, paths = request["jobs"], request["time_limit"], request["import_paths"]
-        with closing(ChildWorkers(jobs, seconds, import_paths=paths)) as workers:
+        limits = CompileLimits(**request["limits"])
+        jobs, seconds, paths = limits.jobs or os.cpu_count() or 1, limits.time_limit, request["import_paths"]
+        with closing(ChildWorkers(jobs, seconds, import_paths=paths, has_sandbox=limits.sandbox)) as workers:
             report = compile_model(
                 request["source"], request["out"], options, workers=workers, events=events, signs=False
             )
@@ -148,7 +208,9 @@ def main(folder: Path) -> None:
 
     limit_this_process()
     defer_imports()
-    limit_memory(json.loads((folder / "request.json").read_text(encoding="utf-8"))["memory_limit"])
+    limits = json.loads((folder / "request.json").read_text(encoding="utf-8"))["limits"]
+    limit_memory(limits["memory_limit"])
+    limit_processor_time(math.ceil(min(limits["total_time_limit"], MAX_SECONDS) * (os.cpu_count() or 1)))
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:
         os.dup2(2, 1)  # native libraries print; the events have the pipe for themselves

@@ -238,6 +238,12 @@ class CompileLimits:
         None, "Memory for the whole compile, e.g. 8GiB. Default: three quarters of this machine's.",
         section=_LIMITS, metavar="SIZE", from_text=option_texts.memory_limit,
     )  # fmt: skip
+    sandbox: bool = described(
+        True,
+        "Let the processes of the compile read, write and connect to all that you may: for models whose files lie "
+        "apart, plugins that need the network. A model that exploits a library then has your files and keys.",
+        section=_LIMITS, flags=("--no-sandbox",),
+    )  # fmt: skip
 
 
 READ_BY_CHILD = frozenset({"shapes", "samples", "pipeline"})

@@ -129,7 +129,7 @@ def _measured(compilation: Compilation, packing: Packing, graphs: Graphs, pins: 
     def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
         write_whole(compilation, packed_as_chosen(packing, recipe), trial, path)
 
-    with temporary_folder("measure") as folder:
+    with temporary_folder("measure", compilation.workers.shared_folder) as folder:
         sizes_vary = has_free_size(packing.loaded.inputs, packing.loaded.ranges)
         race = Race(write_trial, folder, samples, measure, sizes_vary)
         return fastest(setting, graphs, packing.portable.backends, pins, race)

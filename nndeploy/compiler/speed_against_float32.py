@@ -34,7 +34,7 @@ def with_speeds(compilation: Compilation, packing: Packing, settled: Settled, co
     if report is None or not is_measured or not packing.original.samples:
         return packing
     try:
-        with temporary_folder("float32") as folder:
+        with temporary_folder("float32", compilation.workers.shared_folder) as folder:
             float_ms, quantised_ms = _milliseconds(compilation, packing, settled, compile_float, folder)
     except (NndeployError, BuildRefusedError) as err:
         compilation.warnings.append(f"the speed of the float32 model was not measured: {err}")

@@ -49,7 +49,7 @@ def check_and_write(compilation: Compilation, packing: Packing, settled: Settled
     assert out is not None
     if not packing.original.outputs and compilation.options.max_size is None:
         return write_whole(compilation, packing, settled, out)
-    with temporary_folder("check") as folder:
+    with temporary_folder("check", compilation.workers.shared_folder) as folder:
         trial = folder / "trial.nnd"
         write_whole(compilation, packing, settled, trial)
         _check_size(compilation, packing, settled, trial)

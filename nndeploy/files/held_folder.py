@@ -18,20 +18,24 @@ from types import TracebackType
 PREFIX, SUFFIX = "nndeploy-", ".held"
 """Beginning and end of the names of all folders that are locked."""
 
+HIDDEN = "."
+"""What they begin with where they stand among the user's own files."""
+
 _swept = set[str]()
 
 
 class HeldFolder:
-    """A new folder where the system has temporary ones, removed at `close` or when it is forgotten."""
+    """A new folder where the system has temporary ones, or in another; removed at `close` or when it is forgotten."""
 
-    def __init__(self, what: str) -> None:
-        """Makes a folder whose name has `what` in it.
+    def __init__(self, what: str, inside: str | None = None, hidden: str = "") -> None:
+        """Makes a folder whose name has `what` in it, and begins with `hidden`.
 
         Raises:
             OSError: none can be made.
         """
-        sweep_leftovers()
-        name, descriptor = _locked_folder(f"{PREFIX}{what}-")
+        inside = inside or tempfile.gettempdir()
+        sweep_leftovers(inside)
+        name, descriptor = _locked_folder(f"{hidden}{PREFIX}{what}-", inside)
         self.path = Path(name)
         self.close = weakref.finalize(self, _let_go, name, descriptor, os.getpid())
 
@@ -44,22 +48,21 @@ class HeldFolder:
         self.close()
 
 
-def sweep_leftovers() -> None:
-    """Removes the folders that killed processes of this user left; once a process, and silently where it cannot."""
-    folder = tempfile.gettempdir()
+def sweep_leftovers(folder: str) -> None:
+    """Removes what killed processes of this user left in a folder; once a process, and silently where it cannot."""
     if folder in _swept:
         return
     _swept.add(folder)
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX) and entry.name.endswith(SUFFIX):
+            if entry.name.removeprefix(HIDDEN).startswith(PREFIX) and entry.name.endswith(SUFFIX):
                 _remove_if_left(entry.path)
 
 
-def _locked_folder(prefix: str) -> tuple[str, int]:
+def _locked_folder(prefix: str, inside: str) -> tuple[str, int]:
     """Returns a new folder and the descriptor that holds its lock; who sweeps may take one before it is locked."""
     while True:
-        path = tempfile.mkdtemp(SUFFIX, prefix)
+        path = tempfile.mkdtemp(SUFFIX, prefix, inside)
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             if _lock(descriptor) and os.path.isdir(path):  # noqa: PTH112 - it must not raise

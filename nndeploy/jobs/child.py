@@ -4,6 +4,9 @@
 The parent writes the name of a job's folder to the child's standard input and waits for a line on its standard output;
 what the libraries print goes to standard error, of which the last bytes are kept. A child that died, whose time was
 over or whose caller was interrupted is gone with its whole group; the job that was running is refused with the reason.
+
+It lives in a sandbox (`nndeploy.sandbox`): it writes its own folder and our folder in the account's cache, and reads
+programs, what its workers share, and the libraries that the user named; one that needs more of these is started anew.
 """
 
 import contextlib
@@ -19,18 +22,23 @@ from pathlib import Path
 from typing import IO
 
 from nndeploy.errors import BuildRefusedError, UnavailableError
+from nndeploy.files.account_cache import cache_folder, own_cache_folder
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs import idle_threads
-from nndeploy.jobs.messages import Request, Response, request_to_folder, response_from_folder
+from nndeploy.jobs.memory import descendants
+from nndeploy.jobs.messages import FULL, Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
+from nndeploy.sandbox import places
+from nndeploy.sandbox.allowed import Sandbox
 
 MAX_LOG_BYTES = 64 * 1024
 POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
 _BOOT = (
-    "import runpy, sys; module, count = sys.argv[1], int(sys.argv[2]); sys.path += sys.argv[3 : 3 + count]; "
-    "sys.argv[1:] = sys.argv[3 + count :]; runpy.run_module(module, run_name='__main__')"
+    "import runpy, sys; module, allowed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]); "
+    "sys.path += sys.argv[4 : 4 + count]; sys.argv[1:] = sys.argv[4 + count :]; "
+    "from nndeploy.sandbox.enter import enter_said; enter_said(allowed); runpy.run_module(module, run_name='__main__')"
 )
 _NOT_THERE = ("No module named 'nndeploy", "No module named nndeploy")
 
@@ -45,10 +53,23 @@ stage of the compile would take its children along, between two tasks.
 class Child:
     """One child process; `call` starts it where it is not running."""
 
-    def __init__(self, starter: Starter = lambda start: start(), import_paths: Sequence[str] = ()) -> None:
-        """Makes a child that is not running yet; it imports from `import_paths` what its own Python has not."""
+    def __init__(
+        self,
+        starter: Starter = lambda start: start(),
+        import_paths: Sequence[str] = (),
+        shared_folder: str | None = None,
+        *,
+        has_sandbox: bool = True,
+    ) -> None:
+        """Makes a child that is not running yet; it imports from `import_paths` what its own Python has not.
+
+        It may read `shared_folder`, and where it has no sandbox everything.
+        """
         self._starter = starter
         self._import_paths = import_paths
+        self._reads = () if shared_folder is None else (shared_folder,)
+        self._has_sandbox = has_sandbox
+        self._allowed: Sandbox | None = None
         self._held = HeldFolder("job")
         self._folder = str(self._held.path)
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,6 +86,7 @@ class Child:
         """
         with temporary_folder("", inside=self._folder) as folder:
             request_to_folder(request, folder)
+            self._may_read([read for path in request.libraries() for read in places.named(path)])
             self._perform(str(folder), seconds_limit)
             return response_from_folder(folder)
 
@@ -93,16 +115,26 @@ class Child:
             if any(text in last for text in _NOT_THERE):
                 raise UnavailableError(f"no child can be started: {last}", hint="install nndeploy into this Python")
             raise BuildRefusedError(reason_of(Exception(f"the library {describe_exit(returncode)} {last}")))
+        if answer == FULL:
+            self._stop()
+
+    def _may_read(self, paths: Sequence[str]) -> None:
+        """Ends a process whose sandbox does not let it read all of `paths`; the next one will."""
+        if self._has_sandbox and (self._allowed is None or not self._allowed.covers(paths)):
+            self._stop()
+            self._reads = tuple(dict.fromkeys((*self._reads, *paths)))
+            self._allowed = Sandbox(self._reads, (self._folder, *writable_cache()))
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
-            folder = Path(self._folder)
-            self._process = self._starter(
-                lambda: start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE, self._import_paths)
-            )
+            self._process = self._starter(self._start)
             assert self._process.stderr is not None
             self._reader, self._log = drained(self._process.stderr)
         return self._process
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        folder = Path(self._folder)
+        return start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE, self._import_paths, self._allowed)
 
     def _stop(self) -> int:
         """Ends the process with its group; returns its status."""
@@ -142,9 +174,8 @@ def _answer_within(process: "subprocess.Popen[bytes]", folder: str, seconds: flo
 
 def child_environment(folder: Path) -> dict[str, str]:
     """Returns the environment of a child: nothing of the user's but the search path and the folder for caches."""
-    caches = os.environ.get("XDG_CACHE_HOME", "")
     return {
-        **({"XDG_CACHE_HOME": caches} if caches else {}),
+        "XDG_CACHE_HOME": str(cache_folder()),
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "LANG": "C.UTF-8",
         "HOME": str(folder),
@@ -160,10 +191,12 @@ def start_child(
     folder: Path,
     stdin: int = subprocess.DEVNULL,
     import_paths: Sequence[str] = (),
+    sandbox: Sandbox | None = None,
 ) -> "subprocess.Popen[bytes]":
     """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
 
-    `import_paths` are searched after all that its own Python has, so that nothing is shadowed.
+    `import_paths` are searched after all that its own Python has, so that nothing is shadowed. The module is run inside
+    `sandbox`; None is none.
 
     Raises:
         UnavailableError: nobody knows where this Python is, as where it is part of another program.
@@ -171,7 +204,8 @@ def start_child(
     if not sys.executable:
         hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
         raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
-    command = ["-c", _BOOT, module, str(len(import_paths)), *import_paths, *arguments]
+    allowed = "" if sandbox is None else sandbox.to_text()
+    command = ["-c", _BOOT, module, allowed, str(len(import_paths)), *import_paths, *arguments]
     return subprocess.Popen(
         [sys.executable, "-I", "-P", "-B", *command],
         stdin=stdin,
@@ -182,10 +216,20 @@ def start_child(
     )
 
 
+def writable_cache() -> tuple[str, ...]:
+    """Returns the folder of ours in the account's cache, where there is or can be one: what is built there stays."""
+    folder = own_cache_folder("")
+    return () if folder is None else (str(folder),)
+
+
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kills a child and whatever it started in its session."""
+    """Kills a child with its group, and whatever it or those that it started have started in other groups."""
+    below = descendants(process.pid) if process.poll() is None else []
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    for pid in below:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
     process.wait()
 
 

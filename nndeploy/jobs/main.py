@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.deferred_imports import defer_imports
-from nndeploy.jobs.memory import limit_memory, machine_memory_bytes
-from nndeploy.jobs.messages import Request, Response
+from nndeploy.jobs.memory import is_half_full, limit_file_size, limit_memory, machine_memory_bytes
+from nndeploy.jobs.messages import FULL, Request, Response
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
 from nndeploy.plugin.interface import QuantiseRecipe
 from nndeploy.target.target import Target
@@ -25,15 +25,20 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 
 
 def limit_this_process() -> None:
-    """Makes this process die with its parent, gain no privileges, dump no core and not outgrow the machine."""
+    """Makes this process die with its parent, gain no privileges, dump no core and not outgrow the machine.
+
+    What those that it starts leave behind becomes its own: whose process takes how much is known as long as it lives.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "prctl"):
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.getppid() == 1:
         sys.exit(1)  # the parent died before we could say so
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -105,8 +110,12 @@ def perform_in(folder: Path) -> None:
 
 
 def main() -> None:
-    """Performs jobs until the input ends; answers each with an empty line."""
+    """Performs jobs until the input ends; answers each with an empty line, or `FULL` where it is fit for no other.
+
+    No file grows beyond the machine's memory, through which all that a job makes passes.
+    """
     limit_this_process()
+    limit_file_size(machine_memory_bytes())
     defer_imports()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
@@ -117,7 +126,7 @@ def main() -> None:
                 if lacks_space(err):
                     sys.exit(NO_SPACE)
                 raise
-            answers.write(b"\n")
+            answers.write(FULL if is_half_full() else b"\n")
             answers.flush()
 
 

@@ -26,9 +26,33 @@ def default_memory_limit() -> int:
 
 def limit_memory(num_bytes: int) -> None:
     """Lets this process, and those that it will start, take no more than so many bytes each; never more than before."""
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    least = num_bytes if hard == resource.RLIM_INFINITY else min(num_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (least, least))
+    _limit(resource.RLIMIT_DATA, num_bytes)
+
+
+def limit_file_size(num_bytes: int) -> None:
+    """Lets this process, and those that it will start, write no file of more bytes; never more than before."""
+    _limit(resource.RLIMIT_FSIZE, num_bytes)
+
+
+def limit_processor_time(seconds: int) -> None:
+    """Lets this process, and those that it will start, compute no longer than that each; never longer than before."""
+    _limit(resource.RLIMIT_CPU, seconds)
+
+
+def _limit(what: int, most: int) -> None:
+    _, hard = resource.getrlimit(what)
+    least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (least, least))
+
+
+def is_half_full() -> bool:
+    """Returns whether this process has half of what it may take: too much for one with nothing to do."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        data = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return False
+    return soft != resource.RLIM_INFINITY and data > soft // 2
 
 
 def memory_limit() -> int:
@@ -39,13 +63,30 @@ def memory_limit() -> int:
 
 def used_bytes(pid: int) -> int:
     """Returns the memory that a process and all below it have for themselves; 0 for those that have ended."""
-    used, waiting = 0, [pid]
+    return sum(map(_own_bytes, (pid, *descendants(pid))))
+
+
+def _own_bytes(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        _, resident, shared, *_ = map(int, Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split())
+        return max(0, resident - shared) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def descendants(pid: int) -> list[int]:
+    """Returns the processes that a process started, those that these started, and so on; parents come first."""
+    found, waiting = list[int](), [pid]
     while waiting:
-        folder = Path("/proc", str(waiting.pop()))
-        with contextlib.suppress(OSError, ValueError):
-            _, resident, shared, *_ = map(int, (folder / "statm").read_text(encoding="ascii").split())
-            used += max(0, resident - shared) * os.sysconf("SC_PAGE_SIZE")
-            for task in (folder / "task").iterdir():
-                with contextlib.suppress(OSError):
-                    waiting += map(int, (task / "children").read_text(encoding="ascii").split())
-    return used
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children = list[int]()
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children += map(int, (task / "children").read_text(encoding="ascii").split())
+    return children

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 
+FULL = b"full\n"
+"""The answer of a child that kept so much memory that the next job needs another child."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A call: `task` names a function of `nndeploy.jobs.tasks`, `arguments` are plain data."""
@@ -38,6 +42,10 @@ class Request:
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     model: bytes | None = None
     samples: Sequence[Sample] = ()
+
+    def libraries(self) -> tuple[str, ...]:
+        """Returns the libraries of the user's that the task loads."""
+        return (*self.options.custom_op_libraries, *self.measure.custom_op_libraries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 """Temporary folders, and what to say where the disk below them is full: it would hit every backend alike."""
 
 import errno
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
         InputOutputError: the disk ran full, here or while it was in use.
     """
     try:
-        folder = HeldFolder(what) if inside is None else tempfile.TemporaryDirectory(prefix=what, dir=inside)
+        folder = HeldFolder(what, inside)
     except OSError as err:
         raise (
             no_space()
@@ -32,7 +31,7 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
         ) from err
     with folder as path:
         try:
-            yield Path(path)
+            yield path
         except OSError as err:
             if lacks_space(err):
                 raise no_space() from err

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import BuildOptions, QuantiseRecipe, Ranges, Support
+from nndeploy.sandbox.enter import missing
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
 
@@ -32,6 +34,14 @@ class Workers(Protocol):
     """What can be asked of a backend; see `nndeploy.jobs.tasks` for each call."""
 
     num_parallel: int
+
+    @property
+    def shared_folder(self) -> str | None:
+        """A folder for what tasks read beside their arguments: weights, bundles. None: it may lie anywhere."""
+
+    @property
+    def unprotected(self) -> str:
+        """What is missing on this machine of the sandbox that tasks are to run in, "" where nothing is."""
 
     def supports(self, name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]: ...
 
@@ -63,6 +73,8 @@ class InProcessWorkers:
     """Runs every task here and now."""
 
     num_parallel = 1
+    shared_folder = None
+    unprotected = ""
     supports = staticmethod(tasks.supports)
     build = staticmethod(tasks.build)
     calibrate = staticmethod(tasks.calibrate)
@@ -90,7 +102,8 @@ class ChildWorkers:
 
     Children are kept for further tasks, as many as were ever busy at once (one compile asks `num_parallel` things at
     once), until nobody wanted them for `idle_seconds` (None: until `close`). One that crashed is started again by the
-    next task. Children import from `import_paths` what their own Python has not.
+    next task. Children import from `import_paths` what their own Python has not. What they may do is what a sandbox
+    leaves them, unless `has_sandbox` is False.
     """
 
     def __init__(
@@ -99,8 +112,13 @@ class ChildWorkers:
         seconds_limit: float,
         idle_seconds: float | None = None,
         import_paths: Sequence[str] = (),
+        *,
+        has_sandbox: bool = True,
     ) -> None:
         self.num_parallel = num_parallel
+        self.unprotected = missing() if has_sandbox else ""
+        self._has_sandbox = has_sandbox
+        self._shared: HeldFolder | None = None
         self._seconds_limit = seconds_limit
         self._idle_seconds = idle_seconds
         self._import_paths = import_paths
@@ -108,6 +126,17 @@ class ChildWorkers:
         self._sweeper: threading.Timer | None = None
         self._lock = threading.Lock()
         self._starter = ThreadPoolExecutor(1, "nndeploy-starter")
+
+    @property
+    def shared_folder(self) -> str:
+        """Returns the folder that all children may read, made when it is first asked for."""
+        with self._lock:
+            return self._shared_path()
+
+    def _shared_path(self) -> str:
+        if self._shared is None:
+            self._shared = HeldFolder("shared")
+        return str(self._shared.path)
 
     def supports(self, name: str, model: "ir.Model", target: Target, options: BuildOptions) -> list[Support]:
         request = Request("supports", {"backend": name}, target, options, model=messages.model_bytes(model))
@@ -159,13 +188,15 @@ class ChildWorkers:
                 self._sweeper.cancel()
         for _, child in children:
             child.close()
+        if self._shared is not None:
+            self._shared.close()
         self._starter.shutdown()
 
     def _start(self, start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
         return self._starter.submit(start).result()
 
     def _new_child(self) -> Child:
-        return Child(self._start, self._import_paths)
+        return Child(self._start, self._import_paths, self._shared_path(), has_sandbox=self._has_sandbox)
 
     def _call(self, request: Request, seconds_limit: float | None = None) -> Response:
         with self._lock:
