@@ -16,8 +16,9 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
+from nndeploy.compiler import compile_warnings
 from nndeploy.errors import BuildRefusedError, InputError, NndeployError, UnavailableError, UsageError
-from nndeploy.jobs import child, messages
+from nndeploy.jobs import child, messages, workers
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
 from nndeploy.jobs.tasks import Built, MeasureOptions
@@ -145,24 +146,63 @@ def test_a_child_is_kept_for_the_next_job_and_replaced_after_a_crash(library, mo
         assert process._process is not first
 
 
+def test_a_child_that_kept_much_memory_gets_no_further_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Small(Child):
+        def _start(self) -> "subprocess.Popen[bytes]":
+            code = "import nndeploy.jobs.main as m; m.is_half_full = lambda: True; m.main()"
+            monkeypatch.setattr(child, "_BOOT", f"import sys; sys.path += sys.argv[4:]; {code}")
+            return super()._start()
+
+    with closing(Small()) as process:
+        for _ in range(2):
+            with pytest.raises(UsageError, match="no backend is called"):
+                process.call(Request("evaluate", {"backend": "no-such-backend"}, model=b""), 60.0)
+            assert process._process is None
+
+
+def test_a_child_that_may_not_read_a_library_is_started_anew(tmp_path: Path) -> None:
+    (tmp_path / "ops.so").touch()
+    with closing(Child()) as process:
+        for libraries, is_new in (((), True), ((), False), ((str(tmp_path / "ops.so"),), True), ((), False)):
+            before = process._process
+            request = Request(
+                "evaluate",
+                {"backend": "no-such-backend"},
+                model=b"",
+                options=BuildOptions(custom_op_libraries=libraries),
+            )
+            with pytest.raises(UsageError, match="no backend is called"):
+                process.call(request, 60.0)
+            assert (process._process is not before) == is_new
+
+
+def test_a_kernel_without_the_parts_of_a_sandbox_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "missing", lambda: "Landlock")
+    with closing(ChildWorkers(1, 60.0)) as sandboxed, closing(ChildWorkers(1, 60.0, has_sandbox=False)) as open_:
+        assert (sandboxed.unprotected, open_.unprotected) == ("Landlock", "")
+    assert compile_warnings.of_sandbox("") == []
+    (line,) = compile_warnings.of_sandbox("Landlock")
+    assert line.startswith("this kernel has no Landlock")
+
+
 def test_a_child_outlives_the_thread_that_first_asked_it() -> None:
-    with closing(ChildWorkers(1, 60.0)) as workers:
-        asked = threading.Thread(target=lambda: workers.supports("reference", relu(), host_target(), BuildOptions()))
+    with closing(ChildWorkers(1, 60.0)) as some:
+        asked = threading.Thread(target=lambda: some.supports("reference", relu(), host_target(), BuildOptions()))
         asked.start()
         asked.join()
         time.sleep(0.1)  # the kernel ends a child a moment after the thread that started it
-        assert all(answer.ok for answer in workers.supports("reference", relu(), host_target(), BuildOptions()))
+        assert all(answer.ok for answer in some.supports("reference", relu(), host_target(), BuildOptions()))
 
 
 def test_children_that_nobody_wants_end() -> None:
-    with closing(ChildWorkers(1, 60.0, idle_seconds=0.05)) as workers:
+    with closing(ChildWorkers(1, 60.0, idle_seconds=0.05)) as some:
         for _ in range(2):  # one is started again when it is wanted again
-            assert all(said.ok for said in workers.supports("reference", relu(), host_target(), BuildOptions()))
-            process = workers._idle[0][1]._process if workers._idle else None
+            assert all(said.ok for said in some.supports("reference", relu(), host_target(), BuildOptions()))
+            process = some._idle[0][1]._process if some._idle else None
             deadline = time.monotonic() + 5
-            while workers._idle and time.monotonic() < deadline:
+            while some._idle and time.monotonic() < deadline:
                 time.sleep(0.01)
-            assert not workers._idle
+            assert not some._idle
             assert process is None or process.wait(5) is not None
 
 
@@ -173,13 +213,13 @@ def test_an_interrupted_call_leaves_no_answer_to_a_later_one(monkeypatch: pytest
         real(*arguments)
         raise KeyboardInterrupt
 
-    with closing(ChildWorkers(1, 60.0)) as workers:
+    with closing(ChildWorkers(1, 60.0)) as some:
         monkeypatch.setattr(child, "_answer_within", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            workers.supports("reference", relu(), host_target(), BuildOptions())
-        assert workers._idle[0][1]._process is None
+            some.supports("reference", relu(), host_target(), BuildOptions())
+        assert some._idle[0][1]._process is None
         monkeypatch.setattr(child, "_answer_within", real)
-        assert all(said.ok for said in workers.supports("reference", relu(), host_target(), BuildOptions()))
+        assert all(said.ok for said in some.supports("reference", relu(), host_target(), BuildOptions()))
 
 
 def test_a_python_that_knows_no_nndeploy_is_said_to_be_so(library) -> None:  # type: ignore[no-untyped-def]

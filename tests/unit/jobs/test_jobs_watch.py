@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nndeploy.jobs import memory
+from nndeploy.jobs.child import kill_group
 from nndeploy.jobs.memory import default_memory_limit, machine_memory_bytes, used_bytes
 from nndeploy.jobs.watch import Limits, Watch
 
@@ -67,3 +68,33 @@ def test_the_memory_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "memory.max").write_text(f"{1 << 30}\n")
     assert machine_memory_bytes() == 1 << 30
     assert default_memory_limit() == 3 << 28
+
+
+def test_what_left_the_group_is_ended_too() -> None:
+    leaves = "import os, sys, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)"
+    process = started(STARTS_ONE, "0", leaves)
+    with process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        kill_group(process)
+        deadline = time.monotonic() + 5
+        while is_running(pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not is_running(pid)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        return False
+
+
+def test_limits_are_never_raised() -> None:
+    code = (
+        "import resource as r; from nndeploy.jobs.memory import *\n"
+        "limit_file_size(1 << 20); limit_file_size(1 << 30); limit_processor_time(7); limit_processor_time(9)\n"
+        "print(r.getrlimit(r.RLIMIT_FSIZE), r.getrlimit(r.RLIMIT_CPU))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(1048576, 1048576) (7, 7)\n"
