@@ -10,7 +10,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -149,6 +149,17 @@ ERRORS_BY_CODE: dict[str, type[NndeployError]] = {
         UnavailableError, CannotCreateError, InputOutputError, BusyError, PolicyError, DeadlineError,
     )
 }  # fmt: skip
+
+
+def error_to_json(error: NndeployError) -> dict[str, str]:
+    """Returns an error as plain data."""
+    return {"code": error.code, "what": error.what, "where": error.where, "hint": error.hint}
+
+
+def error_from_json(data: Mapping[str, str]) -> NndeployError:
+    """Returns the error that `data` describes."""
+    kind = ERRORS_BY_CODE.get(data["code"], NndeployError)
+    return kind(data["what"], where=data["where"], hint=data["hint"])
 
 
 def one_line(text: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nndeploy.errors import UnavailableError, one_line
-from nndeploy.jobs.child import describe_exit
+from nndeploy.sandbox.child_process import describe_exit
 from nndeploy.target.target import Gpu
 from nndeploy_cudnn.graph import Graph, graph_to_json
 from nndeploy_cudnn.stub import stub_folder

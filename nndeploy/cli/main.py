@@ -24,7 +24,7 @@ import click
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
-from nndeploy.jobs import idle_threads
+from nndeploy.sandbox import idle_threads
 from nndeploy.version import __version__
 
 if TYPE_CHECKING:

@@ -26,17 +26,16 @@ from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.compiler.signed_bundle import signed_by_this_machine
-from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError
+from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError, error_from_json, error_to_json
 from nndeploy.files.handed_file import HandedFile
-from nndeploy.jobs.child import describe_exit, drained, kill_group, start_child, writable_cache
 from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import default_memory_limit, limit_memory, limit_processor_time
-from nndeploy.jobs.messages import error_from_json, error_to_json
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
 from nndeploy.jobs.watch import Limits, Watch
 from nndeploy.options.described import described_fields, options_from
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
+from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child, writable_cache
 
 GRACE_SECONDS = 5.0
 MAX_SECONDS = 1 << 30

@@ -10,36 +10,24 @@ programs, what its workers share, and the libraries that the user named; one tha
 """
 
 import contextlib
-import os
 import selectors
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
 
 from nndeploy.errors import BuildRefusedError, UnavailableError
-from nndeploy.files.account_cache import cache_folder, own_cache_folder
 from nndeploy.files.held_folder import HeldFolder
-from nndeploy.jobs import idle_threads
-from nndeploy.jobs.memory import descendants
 from nndeploy.jobs.messages import FULL, Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
+from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child, writable_cache
 
-MAX_LOG_BYTES = 64 * 1024
 POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
-_BOOT = (
-    "import runpy, sys; module, allowed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]); "
-    "sys.path += sys.argv[4 : 4 + count]; sys.argv[1:] = sys.argv[4 + count :]; "
-    "from nndeploy.sandbox.enter import enter_said; enter_said(allowed); runpy.run_module(module, run_name='__main__')"
-)
 _NOT_THERE = ("No module named 'nndeploy", "No module named nndeploy")
 
 Starter = Callable[[Callable[[], "subprocess.Popen[bytes]"]], "subprocess.Popen[bytes]"]
@@ -170,85 +158,3 @@ def _answer_within(process: "subprocess.Popen[bytes]", folder: str, seconds: flo
             if process.poll() is not None:
                 return b""  # it ended, and something that it started keeps its output open
     return None
-
-
-def child_environment(folder: Path) -> dict[str, str]:
-    """Returns the environment of a child: nothing of the user's but the search path and the folder for caches."""
-    return {
-        "XDG_CACHE_HOME": str(cache_folder()),
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        "LANG": "C.UTF-8",
-        "HOME": str(folder),
-        "TMPDIR": str(folder),
-        "ORT_DISABLE_TELEMETRY": "1",
-        idle_threads.VARIABLE: idle_threads.SOON,
-    }
-
-
-def start_child(
-    module: str,
-    arguments: Sequence[str],
-    folder: Path,
-    stdin: int = subprocess.DEVNULL,
-    import_paths: Sequence[str] = (),
-    sandbox: Sandbox | None = None,
-) -> "subprocess.Popen[bytes]":
-    """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
-
-    `import_paths` are searched after all that its own Python has, so that nothing is shadowed. The module is run inside
-    `sandbox`; None is none.
-
-    Raises:
-        UnavailableError: nobody knows where this Python is, as where it is part of another program.
-    """
-    if not sys.executable:
-        hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
-        raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
-    allowed = "" if sandbox is None else sandbox.to_text()
-    command = ["-c", _BOOT, module, allowed, str(len(import_paths)), *import_paths, *arguments]
-    return subprocess.Popen(
-        [sys.executable, "-I", "-P", "-B", *command],
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=child_environment(folder),
-        start_new_session=True,
-    )
-
-
-def writable_cache() -> tuple[str, ...]:
-    """Returns the folder of ours in the account's cache, where there is or can be one: what is built there stays."""
-    folder = own_cache_folder("")
-    return () if folder is None else (str(folder),)
-
-
-def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kills a child with its group, and whatever it or those that it started have started in other groups."""
-    below = descendants(process.pid) if process.poll() is None else []
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for pid in below:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()
-
-
-def drained(stream: IO[bytes]) -> tuple[threading.Thread, bytearray]:
-    """Returns a started thread that reads `stream` to its end, and the buffer with the last bytes of it."""
-    log = bytearray()
-
-    def read() -> None:
-        while chunk := os.read(stream.fileno(), 65536):
-            log.extend(chunk)
-            del log[:-MAX_LOG_BYTES]
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    return thread, log
-
-
-def describe_exit(returncode: int) -> str:
-    """Returns "crashed (SIGSEGV)" or "ended with status 3"."""
-    if returncode < 0:
-        return f"crashed ({signal.Signals(-returncode).name})"
-    return f"ended with status {returncode}"

@@ -4,10 +4,7 @@
 The child dies with its parent, leaves no core file, and takes no more memory than the machine has.
 """
 
-import ctypes
 import os
-import resource
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,29 +16,16 @@ from nndeploy.jobs.memory import is_half_full, limit_file_size, limit_memory, ma
 from nndeploy.jobs.messages import FULL, Request, Response
 from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
 from nndeploy.plugin.interface import QuantiseRecipe
+from nndeploy.sandbox.child_process import die_with_parent
 from nndeploy.target.target import Target
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
-
 
 def limit_this_process() -> None:
-    """Makes this process die with its parent, gain no privileges, dump no core and not outgrow the machine.
-
-    What those that it starts leave behind becomes its own: whose process takes how much is known as long as it lives.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    if os.getppid() == 1:
-        sys.exit(1)  # the parent died before we could say so
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Makes this process die with its parent, gain no privileges, dump no core and not outgrow the machine."""
+    die_with_parent()
     limit_memory(machine_memory_bytes())
 
 

@@ -6,6 +6,8 @@ import os
 import resource
 from pathlib import Path
 
+from nndeploy.sandbox.child_process import descendants
+
 MEMORY_SHARE = 0.75
 """Share of the machine's memory that a compile may take."""
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -71,22 +73,3 @@ def _own_bytes(pid: int) -> int:
         _, resident, shared, *_ = map(int, Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split())
         return max(0, resident - shared) * os.sysconf("SC_PAGE_SIZE")
     return 0
-
-
-def descendants(pid: int) -> list[int]:
-    """Returns the processes that a process started, those that these started, and so on; parents come first."""
-    found, waiting = list[int](), [pid]
-    while waiting:
-        children = _children(waiting.pop())
-        found += children
-        waiting += children
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    children = list[int]()
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                children += map(int, (task / "children").read_text(encoding="ascii").split())
-    return children

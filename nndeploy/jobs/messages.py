@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nndeploy.bundle.values import decode_values, encode_values
-from nndeploy.errors import ERRORS_BY_CODE, BuildRefusedError, NndeployError
+from nndeploy.errors import BuildRefusedError, NndeployError, error_from_json, error_to_json
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions
@@ -160,17 +160,6 @@ def response_from_folder(folder: Path) -> Response:
         {name: content_of(folder / "files" / str(i)) for i, name in enumerate(data["files"])},
         [decode_values((folder / f"output-{i}.values").read_bytes()) for i in range(data["num_outputs"])],
     )
-
-
-def error_to_json(error: NndeployError) -> dict[str, str]:
-    """Returns an error as plain data."""
-    return {"code": error.code, "what": error.what, "where": error.where, "hint": error.hint}
-
-
-def error_from_json(data: Mapping[str, str]) -> NndeployError:
-    """Returns the error that `data` describes."""
-    kind = ERRORS_BY_CODE.get(data["code"], NndeployError)
-    return kind(data["what"], where=data["where"], hint=data["hint"])
 
 
 def built_to_response(built: Built) -> Response:

@@ -8,8 +8,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from nndeploy.jobs.child import kill_group
 from nndeploy.jobs.memory import used_bytes
+from nndeploy.sandbox.child_process import kill_group
 
 LOOK_SECONDS = 0.5
 GRACE_SECONDS = 1.0

@@ -42,11 +42,11 @@ _WIDE_DOORS_OF_THE_KERNEL = {
 REFUSED = {
     **_REACH_OTHERS, **_TOUCH_OTHERS, **_CHANGE_THE_MACHINE, **_CHANGE_FILES_BY_NAME, **_WIDE_DOORS_OF_THE_KERNEL
 }  # fmt: skip
-"""These are not permitted."""
+"""The calls of `REFUSED` are not permitted."""
 UNKNOWN = {
     "clone3": (435, 435), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)
 }  # fmt: skip
-"""These are as on a kernel that has none, for which libraries have another way: a filter sees no more of them."""
+"""Those of `UNKNOWN` are as on a kernel that has none, for which libraries have another way: a filter sees no more of them."""
 SESSIONS = {"setsid": (112, 157), "setpgid": (109, 154)}
-"""By these a process leaves the group that is ended with it."""
+"""A process leaves the group that is ended with it by `SESSIONS`."""
 CLONE, PRLIMIT = (56, 220), (302, 261)

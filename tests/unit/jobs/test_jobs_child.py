@@ -17,13 +17,14 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.compiler import compile_warnings
-from nndeploy.errors import BuildRefusedError, InputError, NndeployError, UnavailableError, UsageError
+from nndeploy.errors import BuildRefusedError, InputError, NndeployError, UnavailableError, UsageError, error_from_json
 from nndeploy.jobs import child, messages, workers
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, Response, request_from_folder, response_to_folder
 from nndeploy.jobs.tasks import Built, MeasureOptions
 from nndeploy.jobs.workers import ChildWorkers
 from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.sandbox import child_process
 from nndeploy.target.target import Gpu, Target, host_target
 from nndeploy.values.types import DimRange
 
@@ -43,7 +44,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no
         fake = tmp_path / "python"
         fake.write_text(f"#!/bin/sh\nexec 3>&1 1>&2\nread folder\n{script}\n")
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setattr(child.sys, "executable", str(fake))
+        monkeypatch.setattr(sys, "executable", str(fake))
 
     return misbehave
 
@@ -140,7 +141,7 @@ def test_a_child_is_kept_for_the_next_job_and_replaced_after_a_crash(library, mo
         first.kill()
         with pytest.raises(BuildRefusedError, match="SIGKILL"):
             process.call(REQUEST, 60.0)
-        monkeypatch.setattr(child.sys, "executable", real)
+        monkeypatch.setattr(sys, "executable", real)
         with pytest.raises(UsageError, match="no backend is called"):
             process.call(Request("evaluate", {"backend": "no-such-backend"}, model=b""), 60.0)
         assert process._process is not first
@@ -150,7 +151,7 @@ def test_a_child_that_kept_much_memory_gets_no_further_job(monkeypatch: pytest.M
     class Small(Child):
         def _start(self) -> "subprocess.Popen[bytes]":
             code = "import nndeploy.jobs.main as m; m.is_half_full = lambda: True; m.main()"
-            monkeypatch.setattr(child, "_BOOT", f"import sys; sys.path += sys.argv[4:]; {code}")
+            monkeypatch.setattr(child_process, "_BOOT", f"import sys; sys.path += sys.argv[4:]; {code}")
             return super()._start()
 
     with closing(Small()) as process:
@@ -280,10 +281,7 @@ def test_an_error_keeps_its_kind_across_the_folder(tmp_path: Path) -> None:
     response_to_folder(BuildRefusedError("no"), tmp_path)
     with pytest.raises(BuildRefusedError, match="no"):
         messages.response_from_folder(tmp_path)
-    assert (
-        messages.error_from_json({"code": "unheard-of", "what": "w", "where": "", "hint": ""}).__class__
-        is NndeployError
-    )
+    assert error_from_json({"code": "unheard-of", "what": "w", "where": "", "hint": ""}).__class__ is NndeployError
 
 
 def test_a_response_without_its_json_is_no_response(tmp_path: Path) -> None:
@@ -319,6 +317,10 @@ def test_threads_of_numpy_sleep_in_a_child_while_they_have_nothing_to_do(tmp_pat
         "print((time.process_time() - start[1]) / (time.perf_counter() - start[0]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env=child.child_environment(tmp_path), capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=child_process.child_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert float(done.stdout) < 0.5

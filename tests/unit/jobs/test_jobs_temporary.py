@@ -3,6 +3,7 @@
 
 import errno
 import stat
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nndeploy.errors import BuildRefusedError, CannotCreateError, InputOutputError
-from nndeploy.jobs import child, main, messages
+from nndeploy.jobs import main, messages
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.messages import Request, response_from_folder
 from nndeploy.jobs.temporary import lacks_space, temporary_folder
@@ -59,7 +60,7 @@ def test_a_child_that_cannot_write_its_answer_is_no_refusal(tmp_path: Path, monk
     fake = tmp_path / "python"
     fake.write_text("#!/bin/sh\nread folder\nexit 74\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(child.sys, "executable", str(fake))
+    monkeypatch.setattr(sys, "executable", str(fake))
     with closing(Child()) as process, pytest.raises(InputOutputError, match=SAID):
         process.call(REQUEST, 10.0)
 

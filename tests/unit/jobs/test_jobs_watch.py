@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nndeploy.jobs import memory
-from nndeploy.jobs.child import kill_group
 from nndeploy.jobs.memory import default_memory_limit, machine_memory_bytes, used_bytes
 from nndeploy.jobs.watch import Limits, Watch
+from nndeploy.sandbox.child_process import kill_group
 
 MIB = 1 << 20
 ALLOCATES = "import sys, time; data = b'x' * (int(sys.argv[1]) << 20); print(len(data), flush=True); time.sleep(60)"

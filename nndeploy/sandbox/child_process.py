@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are started for what a stranger made: in a sandbox, and ended with all that they start.
+
+The parent's side: `start_child` to `kill_group`. The child's: `die_with_parent`, first of all.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from nndeploy.errors import UnavailableError
+from nndeploy.files.account_cache import cache_folder, own_cache_folder
+from nndeploy.sandbox import idle_threads
+from nndeploy.sandbox.allowed import Sandbox
+
+MAX_LOG_BYTES = 64 * 1024
+_BOOT = (
+    "import runpy, sys; module, allowed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]); "
+    "sys.path += sys.argv[4 : 4 + count]; sys.argv[1:] = sys.argv[4 + count :]; "
+    "from nndeploy.sandbox.enter import enter_said; enter_said(allowed); runpy.run_module(module, run_name='__main__')"
+)
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+
+
+def die_with_parent() -> None:
+    """Makes this process die with its parent, gain no privileges and dump no core.
+
+    What those that it starts leave behind becomes its own: whose process takes how much is known as long as it lives.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if os.getppid() == 1:
+        sys.exit(1)  # the parent died before we could say so
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def child_environment(folder: Path) -> dict[str, str]:
+    """Returns the environment of a child: nothing of the user's but the search path and the folder for caches."""
+    return {
+        "XDG_CACHE_HOME": str(cache_folder()),
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "LANG": "C.UTF-8",
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "ORT_DISABLE_TELEMETRY": "1",
+        idle_threads.VARIABLE: idle_threads.SOON,
+    }
+
+
+def start_child(
+    module: str,
+    arguments: Sequence[str],
+    folder: Path,
+    stdin: int = subprocess.DEVNULL,
+    import_paths: Sequence[str] = (),
+    sandbox: Sandbox | None = None,
+) -> "subprocess.Popen[bytes]":
+    """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
+
+    `import_paths` are searched after all that its own Python has, so that nothing is shadowed. The module is run inside
+    `sandbox`; None is none.
+
+    Raises:
+        UnavailableError: nobody knows where this Python is, as where it is part of another program.
+    """
+    if not sys.executable:
+        hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
+        raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
+    allowed = "" if sandbox is None else sandbox.to_text()
+    command = ["-c", _BOOT, module, allowed, str(len(import_paths)), *import_paths, *arguments]
+    return subprocess.Popen(
+        [sys.executable, "-I", "-P", "-B", *command],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=child_environment(folder),
+        start_new_session=True,
+    )
+
+
+def writable_cache() -> tuple[str, ...]:
+    """Returns the folder of ours in the account's cache, where there is or can be one: what is built there stays."""
+    folder = own_cache_folder("")
+    return () if folder is None else (str(folder),)
+
+
+def kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Kills a child with its group, and whatever it or those that it started have started in other groups."""
+    below = descendants(process.pid) if process.poll() is None else []
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pid in below:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def drained(stream: IO[bytes]) -> tuple[threading.Thread, bytearray]:
+    """Returns a started thread that reads `stream` to its end, and the buffer with the last bytes of it."""
+    log = bytearray()
+
+    def read() -> None:
+        while chunk := os.read(stream.fileno(), 65536):
+            log.extend(chunk)
+            del log[:-MAX_LOG_BYTES]
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread, log
+
+
+def describe_exit(returncode: int) -> str:
+    """Returns "crashed (SIGSEGV)" or "ended with status 3"."""
+    if returncode < 0:
+        return f"crashed ({signal.Signals(-returncode).name})"
+    return f"ended with status {returncode}"
+
+
+def descendants(pid: int) -> list[int]:
+    """Returns the processes that a process started, those that these started, and so on; parents come first."""
+    found, waiting = list[int](), [pid]
+    while waiting:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children = list[int]()
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children += map(int, (task / "children").read_text(encoding="ascii").split())
+    return children
