@@ -2,6 +2,7 @@
 """What the operator of a machine asks for and allows when a bundle is loaded, with the defaults of every command."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from nndeploy.cuda import gpu_number
 from nndeploy.errors import UsageError
@@ -10,6 +11,8 @@ from nndeploy.options.texts import library_paths
 from nndeploy.target.place_limits import PlaceLimit, places_in, why_no_places
 
 _MACHINE = "Machine"
+ISOLATED = ("none", "code", "all")
+"""Which submodels run in processes of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,24 @@ class LoadOptions:
     allow_unsigned_code: bool = described(
         False, "Run executable code of the bundle although no trusted key has signed it.", section=_MACHINE
     )
+    isolate: Literal["none", "code", "all"] = described(
+        "none",
+        "Run submodels in processes of their own, which read and reach nothing: those that are code, or all. One that "
+        "crashes is replaced, and the item that crashes it twice is an error. Costs the copy of inputs and outputs.",
+        section=_MACHINE, choices=ISOLATED,
+    )  # fmt: skip
+    item_timeout: float | None = described(
+        None, "How many seconds an isolated submodel may take for an item, before its process is ended.",
+        section=_MACHINE, least=0, is_above=True, metavar="SECONDS",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
+        if self.isolate not in ISOLATED:
+            raise UsageError(f"isolate is {' or '.join(ISOLATED)}, not {self.isolate!r}")
+        if self.item_timeout is not None and self.isolate == "none":
+            raise UsageError("only a submodel in a process of its own can be ended", hint="--isolate all, or code")
+        if self.item_timeout is not None and not self.item_timeout > 0:
+            raise UsageError(f"item_timeout must be more than 0 seconds, not {self.item_timeout}")
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
             raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
         if self.places and (reason := why_no_places(self.places)):

@@ -15,6 +15,8 @@ from nndeploy.plugin.interface import Session
 from nndeploy.runtime.code_policy import files_in
 from nndeploy.runtime.core_pool import CorePool
 from nndeploy.runtime.gpu_stream import GpuStreams
+from nndeploy.runtime.isolated_session import IsolatedSession
+from nndeploy.runtime.isolation import opener_of
 from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.runtime.placed_chain import Place
 from nndeploy.runtime.places import ChainChoice
@@ -74,7 +76,11 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
         place = places[submodel.id]
         with _inside(gpu_streams):
             how = _options_at(place, options)
-            return open_submodel(submodel, files_in(bundle), how, place.host, place.gpu, chain.values)
+            opener = opener_of(bundle, chain, submodel, how) if how.isolate != "none" else None
+            session, choice = open_submodel(
+                submodel, files_in(bundle), how, place.host, place.gpu, chain.values, opener
+            )
+            return session, replace(choice, device="cpu") if isinstance(session, IsolatedSession) else choice
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
         pool = pools.get(submodel.id)
@@ -107,7 +113,9 @@ def _next_variant(
     place = chain.place_of(submodel)
 
     def opened() -> Session:
-        return open_submodel(rest, files_in(bundle), _options_at(place, options), place.host, types=chain.values)[0]
+        how = _options_at(place, options)
+        opener = opener_of(bundle, chain, rest, how) if how.isolate != "none" else None
+        return open_submodel(rest, files_in(bundle), how, place.host, types=chain.values, open_variant=opener)[0]
 
     return NextVariant(opened)
 

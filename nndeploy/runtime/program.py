@@ -215,6 +215,8 @@ def load_bundle(
         if pace is not None and session_options.why_no_code:
             what = f"the library of delays is code, and is not trusted: {session_options.why_no_code}"
             raise PolicyError(what, hint=UNTRUSTED)
+        if pace is not None and options.isolate != "none":
+            raise UsageError("a submodel in a process of its own cannot be paced", hint="either pace or isolate")
         if pace is not None:
             return _paced_program(bundle, manifest, session_options, pace)
         return _program(bundle, manifest, session_options)

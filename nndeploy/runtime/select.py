@@ -7,7 +7,7 @@ CPU features that this one lacks) is simply not meant for this host. Any other v
 that the user is told of: a warning, or with `strict` an error.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
@@ -152,10 +152,11 @@ def open_submodel(
     host: Target,
     gpu: str = "",
     types: Mapping[str, ValueType] | None = None,
+    open_variant: "OpenVariant | None" = None,
 ) -> tuple[Session, Choice]:
     """Returns a session over the best variant that opens, and the choice; `gpu` is the GPU to use ("cuda:0").
 
-    `types` are those of the chain's values, by name.
+    `types` are those of the chain's values, by name. `open_variant` opens it; None: here.
 
     Raises:
         UnavailableError: no variant can be taken, or with `strict` one that is meant for this machine cannot.
@@ -175,7 +176,7 @@ def open_submodel(
                 )
             device = _device_of(variant, gpu)
             asked = _of_submodel(options.for_backend(device), submodel, types)
-            opened = _open(variant, files_of(variant), asked)
+            opened = _open(open_variant or opened_here, variant, files_of(variant), asked)
             if not isinstance(opened, PassedOver):
                 return opened, Choice(submodel.id, variant.id, variant.backend, tuple(passed_over), device)
             refusal = opened
@@ -198,9 +199,20 @@ def _of_submodel(options: OpenOptions, submodel: Submodel, types: Mapping[str, V
     return replace(options, inputs=inputs, outputs=outputs)
 
 
-def _open(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session | PassedOver:
+OpenVariant = Callable[[Variant, Mapping[str, memoryview], OpenOptions], Session]
+"""Opens a variant over its files, here or elsewhere."""
+
+
+def opened_here(variant: Variant, files: Mapping[str, memoryview], options: OpenOptions) -> Session:
+    """Returns the session that the variant's backend opens in this process."""
+    return backend(variant.backend).open(files, variant.metadata, options)
+
+
+def _open(
+    open_variant: OpenVariant, variant: Variant, files: Mapping[str, memoryview], options: OpenOptions
+) -> Session | PassedOver:
     try:
-        return backend(variant.backend).open(files, variant.metadata, options)
+        return open_variant(variant, files, options)
     except (BundleError, InputOutputError, PolicyError):
         raise
     except UnavailableError as err:

@@ -68,11 +68,12 @@ def start_child(
     stdin: int = subprocess.DEVNULL,
     import_paths: Sequence[str] = (),
     sandbox: Sandbox | None = None,
+    descriptors: Sequence[int] = (),
 ) -> "subprocess.Popen[bytes]":
     """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
 
     `import_paths` are searched after all that its own Python has, so that nothing is shadowed. The module is run inside
-    `sandbox`; None is none.
+    `sandbox`; None is none. It has `descriptors` too, by the same numbers.
 
     Raises:
         UnavailableError: nobody knows where this Python is, as where it is part of another program.
@@ -89,6 +90,7 @@ def start_child(
         stderr=subprocess.PIPE,
         env=child_environment(folder),
         start_new_session=True,
+        pass_fds=tuple(descriptors),
     )
 
 

@@ -46,7 +46,8 @@ REFUSED = {
 UNKNOWN = {
     "clone3": (435, 435), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)
 }  # fmt: skip
-"""Those of `UNKNOWN` are as on a kernel that has none, for which libraries have another way: a filter sees no more of them."""
+"""Those of `UNKNOWN` are as on a kernel that has none, for which libraries have another way: a filter would see neither
+what flags they have nor what they do."""
 SESSIONS = {"setsid": (112, 157), "setpgid": (109, 154)}
 """A process leaves the group that is ended with it by `SESSIONS`."""
 CLONE, PRLIMIT = (56, 220), (302, 261)

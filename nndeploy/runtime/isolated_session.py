@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session that lives in a process of its own, in a sandbox: what its code does there costs one call, or nothing.
+
+    a crash            another process takes its place and the call is made once more; the second crash is its error
+    a hang             the process is ended when the call's time is over, which is its error
+    anything else      as if the session were here
+
+Law: no call is made three times, and none is answered by what was computed for another.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nndeploy.errors import (
+    DataError,
+    InputOutputError,
+    NndeployError,
+    OtherSizesError,
+    UnavailableError,
+    error_from_json,
+    one_line,
+)
+from nndeploy.files.held_folder import HeldFolder
+from nndeploy.runtime.chain import on_host
+from nndeploy.runtime.isolated_worker import WorkerRequest
+from nndeploy.runtime.shared_values import SharedValues
+from nndeploy.sandbox import places
+from nndeploy.sandbox.allowed import Sandbox
+from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child
+from nndeploy.values.types import Value
+
+MAX_ANSWER_BYTES = 1 << 20
+OPENING_SECONDS = 600.0
+_LOG_SECONDS = 0.5
+
+
+class _CrashError(Exception):
+    """The process is gone; `str(error)` says how."""
+
+
+class IsolatedSession:
+    """A session in a worker; several threads may call `run`, one after the other is served."""
+
+    def __init__(self, request: WorkerRequest, import_paths: tuple[str, ...], seconds_limit: float | None) -> None:
+        """Starts the worker and opens the session; `request` names no memory yet. A call may take `seconds_limit`.
+
+        Raises:
+            NndeployError: what opening it raised.
+            UnavailableError: the worker ended before it was open.
+        """
+        self._given, self._made = SharedValues(), SharedValues()
+        self._request = replace(request, given=self._given.descriptor, made=self._made.descriptor)
+        self._import_paths = import_paths
+        self._seconds_limit = seconds_limit
+        self._folder = HeldFolder("isolated")
+        reads = [path for named in request.custom_op_libraries for path in places.named(named)]
+        self._sandbox = Sandbox((request.bundle, *reads), (str(self._folder.path),))
+        self._starter = ThreadPoolExecutor(1, "nndeploy-isolated")  # a child dies with the thread that started it
+        self._lock = threading.Lock()
+        self._worker: _Worker | None = None
+        try:
+            self._running()
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the value of every output by name.
+
+        Raises:
+            DataError: the call took too long, or ended its worker twice.
+            NndeployError: what the session raised there.
+        """
+        with self._lock:
+            num_bytes = self._given.write(on_host(inputs, inputs))
+            try:
+                return self._called(num_bytes)
+            except _CrashError:
+                pass
+            try:
+                return self._called(num_bytes)
+            except _CrashError as err:
+                raise DataError(f"{err}, twice; it is not tried again", hint="nndeploy verify BUNDLE") from err
+
+    def close(self) -> None:
+        """Ends the worker; a second call does nothing."""
+        with self._lock:
+            self._end()
+            self._starter.shutdown()
+            self._given.close()
+            self._made.close()
+            self._folder.close()
+
+    def _called(self, num_bytes: int) -> dict[str, Value]:
+        worker = self._running()
+        try:
+            made_bytes = worker.answer(num_bytes, self._seconds_limit)
+        except TimeoutError as err:
+            self._end()
+            raise DataError(f"no answer within {self._seconds_limit:g} s", hint="--item-timeout") from err
+        except _CrashError:
+            self._end()
+            raise
+        try:
+            return {name: _own(value) for name, value in self._made.read(made_bytes).items()}
+        except DataError:
+            self._end()  # what it says next would be of this call too
+            raise
+
+    def _running(self) -> "_Worker":
+        if self._worker is None:
+            self._worker = self._starter.submit(self._start).result()
+            try:
+                self._worker.opened()
+            except _CrashError as err:
+                self._end()
+                raise UnavailableError(f"the worker {err} while it opened") from err
+        return self._worker
+
+    def _start(self) -> "_Worker":
+        descriptors = (self._given.descriptor, self._made.descriptor)
+        return _Worker(
+            start_child(
+                "nndeploy.runtime.isolated_worker", [self._request.to_text()], self._folder.path, subprocess.PIPE,
+                self._import_paths, self._sandbox, descriptors,
+            )
+        )  # fmt: skip
+
+    def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
+
+
+class _Worker:
+    """One process: asked by a line, and answering by one."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stderr is not None
+        self._process = process
+        self._reader, self._log = drained(process.stderr)
+
+    def opened(self) -> None:
+        """Waits until the session is open; raises what opening it raised."""
+        try:
+            self._answer(OPENING_SECONDS)
+        except TimeoutError as err:
+            raise _CrashError(f"gave no answer within {OPENING_SECONDS:g} s") from err
+
+    def answer(self, num_bytes: int, seconds: float | None) -> int:
+        """Returns how many bytes of outputs there are for so many of inputs.
+
+        Raises:
+            TimeoutError: it took too long.
+            NndeployError: what the session raised.
+        """
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(b"%d\n" % num_bytes)
+            self._process.stdin.flush()
+        return self._answer(seconds)
+
+    def _answer(self, seconds: float | None) -> int:
+        line = self._line(seconds)
+        if not line.endswith(b"\n"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LOG_SECONDS)
+            raise _CrashError(self._how_it_ended())
+        try:
+            said = json.loads(line)
+            if "error" not in said:
+                return int(said["bytes"])
+            error = _error_from(said)
+        except (ValueError, TypeError, KeyError, AttributeError) as err:
+            raise _CrashError("answers with what is no answer") from err
+        raise error
+
+    def _line(self, seconds: float | None) -> bytes:
+        """Returns what it writes up to the end of a line, or of all, or of what an answer may have."""
+        assert self._process.stdout is not None
+        stream, line = self._process.stdout.fileno(), bytearray()
+        deadline = None if seconds is None else time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            while not line.endswith(b"\n") and len(line) < MAX_ANSWER_BYTES:
+                if not selector.select(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError
+                if not (piece := os.read(stream, MAX_ANSWER_BYTES)):
+                    break
+                line += piece
+        return bytes(line)
+
+    def _how_it_ended(self) -> str:
+        returncode = self._process.poll()
+        kill_group(self._process)
+        self._reader.join(_LOG_SECONDS)
+        last = bytes(self._log).decode("utf-8", "replace").strip().splitlines()[-1:]
+        ended = "closed its output" if returncode is None else describe_exit(returncode)
+        return one_line(f"{ended} {' '.join(last)}")[:300].strip()
+
+    def end(self) -> None:
+        """Ends the process with all that it started."""
+        kill_group(self._process)
+        self._reader.join(_LOG_SECONDS)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    stream.close()
+
+
+def _error_from(said: Mapping[str, Any]) -> NndeployError:
+    error = error_from_json({key: str(said["error"][key])[:1000] for key in ("code", "what", "where", "hint")})
+    if said.get("is_of_sizes"):
+        return OtherSizesError(error.what, where=error.where, hint=error.hint)
+    return error if isinstance(error, DataError | InputOutputError | UnavailableError) else DataError(str(error))
+
+
+def _own(value: Value) -> Value:
+    """Returns a value in memory that may be written to."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, list):
+        return [_own(item) for item in value]
+    return {key: _own(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The side of the worker: `python -m nndeploy.runtime.isolated_worker REQUEST` runs one submodel of a bundle.
+
+    REQUEST                 which variant of which submodel, and how to open it, as JSON
+    a line of its input     how many bytes of values are in the memory that the parent writes
+    a line of its output    {"bytes": n} of the values in the memory that it writes, or {"error": ...}
+
+It opens the bundle again, which must be the one that the parent has. Its first line says that the submodel is open.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.manifest import Manifest, Submodel, Variant
+from nndeploy.bundle.manifest_json import encode_manifest
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.errors import BundleError, DataError, NndeployError, OtherSizesError, error_to_json, one_line
+from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.plugin.registry import backend
+from nndeploy.runtime.chain import on_host
+from nndeploy.runtime.code_policy import files_in, without_code
+from nndeploy.runtime.shared_values import SharedValues
+from nndeploy.sandbox.child_process import die_with_parent
+from nndeploy.values.types import ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRequest:
+    """One variant of a submodel of a chain, and how it is opened.
+
+    `manifest_sha256` is that of the manifest that the parent read, `given` and `made` are descriptors of the memory in
+    which values come and go.
+    """
+
+    bundle: str
+    manifest_sha256: str
+    chain: str
+    submodel: str
+    variant: str
+    device: str
+    threads: int | None
+    custom_op_libraries: tuple[str, ...]
+    allow_native_code: bool
+    given: int
+    made: int
+
+    def to_text(self) -> str:
+        """Returns the request as an argument of a command."""
+        return json.dumps(asdict(self))
+
+
+def manifest_sha256(manifest: Manifest) -> str:
+    """Returns what tells a bundle from every other one: its manifest lists the hashes of all that is in it."""
+    return hashlib.sha256(encode_manifest(manifest)).hexdigest()
+
+
+def main(text: str) -> None:
+    """Opens the submodel and runs what comes, until the input ends."""
+    die_with_parent()
+    data = json.loads(text)
+    request = WorkerRequest(**{**data, "custom_op_libraries": tuple(data["custom_op_libraries"])})
+    given, made = SharedValues(request.given), SharedValues(request.made)
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
+
+        def answer(said: Mapping[str, Any]) -> None:
+            answers.write(json.dumps(said) + "\n")
+            answers.flush()
+
+        try:
+            with _opened(request) as session:
+                answer({"bytes": 0})
+                for line in sys.stdin:
+                    answer(_answer(session, given, made, int(line)))
+        except NndeployError as err:
+            answer({"error": error_to_json(err)})
+
+
+def _answer(session: Session, given: SharedValues, made: SharedValues, num_bytes: int) -> dict[str, Any]:
+    try:
+        outputs = session.run(given.read(num_bytes))
+        return {"bytes": made.write(on_host(outputs, outputs))}
+    except NndeployError as err:
+        return {"error": error_to_json(err), "is_of_sizes": isinstance(err, OtherSizesError)}
+    except Exception as err:  # a library fails in its own ways; the item is then lost, not the worker
+        return {"error": error_to_json(DataError(one_line(f"failed: {type(err).__name__}: {err}")))}
+
+
+@contextmanager
+def _opened(request: WorkerRequest) -> Iterator[Session]:
+    with open_bundle(Path(request.bundle)) as bundle:
+        if manifest_sha256(bundle.manifest) != request.manifest_sha256:
+            raise BundleError("it is another one than when it was opened", where=request.bundle)
+        manifest = bundle.manifest
+        if not request.allow_native_code:
+            manifest = without_code(manifest, files_in(bundle))
+        submodel, variant, types = _asked(manifest, request)
+        inputs, outputs = ({name: types[name] for name in names} for names in (submodel.inputs, submodel.outputs))
+        options = OpenOptions(
+            request.device, request.threads, request.custom_op_libraries, inputs=inputs, outputs=outputs
+        )
+        session = backend(variant.backend).open(files_in(bundle)(variant), variant.metadata, options)
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+def _asked(manifest: Manifest, request: WorkerRequest) -> tuple[Submodel, Variant, Mapping[str, ValueType]]:
+    chain = next((chain for chain in manifest.target_chains if chain.id == request.chain), manifest)
+    submodel = next(submodel for submodel in chain.submodels if submodel.id == request.submodel)
+    return submodel, next(v for v in submodel.variants if v.id == request.variant), chain.values
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

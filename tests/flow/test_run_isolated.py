@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Submodels in processes of their own: the same results, and a crash, a hang or a theft costs one item."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import nndeploy
+from nndeploy.errors import DataError, UnavailableError, UsageError
+from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.runtime.isolated_session import IsolatedSession
+from nndeploy.runtime.program import Program
+from nndeploy.sandbox.enter import missing
+
+PLUGIN = r"""
+import os, signal, stat, time
+from dataclasses import replace
+from pathlib import Path
+from nndeploy_onnxruntime.plugin import Plugin as Good
+
+MARK = Path(@MARK@)
+
+
+class Tricky:
+    def __init__(self, session):
+        self._session = session
+
+    def run(self, inputs):
+        match int(inputs["x"][0]):
+            case 1:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case 2:
+                time.sleep(60)
+            case 3:
+                MARK.write_text("x")
+            case 4:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case 5:
+                os._exit(0)
+            case 6 if not seen():
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 7 | 8 | 9 as number:
+                said = {7: b'{"bytes": 123456789}\n', 8: b'{"bytes": "all"}\n', 9: b'{"bytes": 1'}[number]
+                for descriptor in range(3, 20):
+                    try:
+                        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                            os.write(descriptor, said)
+                    except OSError:
+                        pass
+                time.sleep(60 if number == 9 else 0)
+        return self._session.run(inputs)
+
+    def close(self):
+        self._session.close()
+
+
+def seen():
+    '''Whether the folder of the worker, which outlives it, was seen by the worker before.'''
+    mark = Path(os.environ["HOME"], "seen")
+    was_there = mark.exists()
+    mark.touch()
+    return was_there
+
+
+class Plugin(Good):
+    tier = 1
+
+    def open(self, files, metadata, options):
+        return Tricky(super().open(files, metadata, options))
+
+
+del Good.code_files
+Plugin.name = "tricky"
+"""
+"""It tells of nothing whether it is code, so all of it counts as code; what it does depends on the first input."""
+
+
+def site_of(tmp_path: Path) -> Path:
+    site = tmp_path / "site"
+    info = site / "tricky-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "tricky_plugin.py").write_text(PLUGIN.replace("@MARK@", repr(str(tmp_path / "stolen"))))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tricky\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[nndeploy.backends]\ntricky = tricky_plugin:Plugin\n")
+    return site
+
+
+@pytest.fixture(scope="module")
+def tricky(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle for the backend that does what its input says, and the backend."""
+    folder = tmp_path_factory.mktemp("tricky")
+    site = site_of(folder)
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+    (folder / "m.onnx").write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    np.savez(folder / "sample.npz", x=np.zeros(2, np.float32))
+    command = [sys.executable, "-m", "nndeploy", "compile", "m.onnx", "-o", "m.nnd", "--backends", "tricky,reference"]
+    command += ["--no-fallback", "--objective", "priority", "--samples", "sample.npz"]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    return folder
+
+
+Run = Callable[..., tuple[int, list[dict[str, object]]]]
+
+
+@pytest.fixture
+def run(tricky: Path, tmp_path: Path) -> Run:
+    """Returns a function that runs items, each by its first number: (exit code, records)."""
+
+    def run_items(first: list[int], *options: str) -> tuple[int, list[dict[str, object]]]:
+        lines = "".join(json.dumps({"x": [number, 20]}) + "\n" for number in first)
+        command = [sys.executable, "-m", "nndeploy", "run", "m.nnd", "-i", "-", "-o", "-", *options]
+        environment = {**os.environ, "PYTHONPATH": str(tricky / "site"), "TMPDIR": str(tmp_path)}
+        done = subprocess.run(
+            command, cwd=tricky, env=environment, input=lines, capture_output=True, text=True, check=False
+        )
+        assert list(tmp_path.iterdir()) == [], done.stderr
+        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run_items
+
+
+def told(records: list[dict[str, object]]) -> list[str]:
+    return [str(record.get("error", "")) for record in records]
+
+
+def test_a_crash_is_one_error_and_the_stream_goes_on(run: Run) -> None:
+    exit_code, records = run([0, 1, 21, 5, 22], "--isolate", "code")
+    assert exit_code == 1
+    assert len(records) == 5
+    errors = told(records)
+    assert [bool(error) for error in errors] == [False, True, False, True, False]
+    assert "crashed (SIGSEGV), twice" in errors[1]
+    assert "ended with status 0, twice" in errors[3]
+
+
+def test_what_crashes_once_is_done_again(run: Run) -> None:
+    exit_code, records = run([6, 21], "--isolate", "code")
+    assert (exit_code, told(records)) == (0, ["", ""])
+
+
+@pytest.mark.parametrize("hang", [2, 4], ids=["sleeps", "is stopped"])
+def test_a_hang_ends_when_its_time_is_over(run: Run, hang: int) -> None:
+    began = time.monotonic()
+    exit_code, records = run([0, hang, 21], "--isolate", "all", "--item-timeout", "1")
+    assert time.monotonic() - began < 20
+    assert exit_code == 1
+    errors = told(records)
+    assert [bool(error) for error in errors] == [False, True, False]
+    assert "no answer within 1 s" in errors[1]
+
+
+def test_what_is_no_answer_ends_the_worker_and_is_no_result(run: Run) -> None:
+    exit_code, records = run([0, 7, 21, 8, 9, 22], "--isolate", "code", "--item-timeout", "2")
+    assert exit_code == 1
+    errors = told(records)
+    assert [bool(error) for error in errors] == [False, True, False, True, True, False]
+    assert "there are no 123456789 bytes of values" in errors[1]
+    assert "answers with what is no answer, twice" in errors[3]
+    assert "no answer within 2 s" in errors[4]
+    assert records[2]["outputs"] == {"y": [-21.0, -20.0]}
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"this kernel has no {missing()}")
+def test_a_worker_writes_nothing(run: Run, tricky: Path) -> None:
+    exit_code, records = run([3, 21], "--isolate", "code")
+    assert exit_code == 1
+    assert "Permission denied" in told(records)[0]
+    assert not (tricky / "stolen").exists()
+    assert run([3], "--isolate", "none")[0] == 0
+    (tricky / "stolen").unlink()
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of two submodels, with a shape that is open."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N,8] x) => (float[N,8] y, float[N] z) { a = Relu(x) y = Softmax(a) z = ReduceSum<keepdims = 0>(y, one) }
+    """
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "one"))
+    path = tmp_path_factory.mktemp("bundle") / "m.nnd"
+    options = nndeploy.CompileOptions(
+        backends=("onnxruntime", "reference"), pins=(("*Softmax*", "reference"),), objective="priority"
+    )
+    nndeploy.compile_model(model, path, options, workers=InProcessWorkers())
+    return path
+
+
+def isolated(path: Path, **options: object) -> Program:
+    return nndeploy.load_bundle(path, nndeploy.LoadOptions(isolate="all", **options))  # type: ignore[arg-type]
+
+
+def test_the_results_are_the_same_and_the_callers_own(bundle: Path) -> None:
+    with nndeploy.load_bundle(bundle) as here, isolated(bundle) as there:
+        assert all(isinstance(session, IsolatedSession) for session in there._opened.sessions)
+        assert here.choices == there.choices
+        for rows in (3, 1, 500, 0, 2):
+            x = np.random.default_rng(rows).normal(size=(rows, 8)).astype(np.float32)
+            want, got = here.run({"x": x}), there.run({"x": x})
+            for name in want:
+                np.testing.assert_array_equal(got[name], want[name])
+                got[name][...] = 0  # it is the caller's
+
+
+def test_several_threads_each_get_their_own(bundle: Path) -> None:
+    with isolated(bundle) as program:
+        got: dict[int, np.ndarray] = {}
+
+        def call(number: int) -> None:
+            got[number] = program.run({"x": np.full((number, 8), number, np.float32)})["z"]
+
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(1, 9)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {number: len(value) for number, value in got.items()} == {number: number for number in range(1, 9)}
+
+
+def test_submodels_without_code_stay_here_where_only_code_is_isolated(bundle: Path) -> None:
+    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(isolate="code")) as program:
+        assert not any(isinstance(session, IsolatedSession) for session in program._opened.sessions)
+
+
+def test_a_worker_that_is_gone_between_calls_is_replaced(bundle: Path) -> None:
+    with isolated(bundle) as program:
+        session = program._opened.sessions[0]
+        assert isinstance(session, IsolatedSession)
+        assert session._worker is not None
+        os.kill(session._worker._process.pid, signal.SIGKILL)
+        assert program.run({"x": np.ones((1, 8), np.float32)})["z"] == pytest.approx(1)
+
+
+def test_a_bundle_that_was_replaced_is_not_taken_by_a_new_worker(bundle: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.nnd"
+    path.write_bytes(bundle.read_bytes())
+    with isolated(path) as program:
+        session = program._opened.sessions[0]
+        assert isinstance(session, IsolatedSession)
+        assert session._worker is not None
+        model = onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+        )
+        nndeploy.compile_model(
+            model, path, nndeploy.CompileOptions(backends=("reference",)), workers=InProcessWorkers()
+        )
+        os.kill(session._worker._process.pid, signal.SIGKILL)
+        with pytest.raises(DataError, match="another one than when it was opened"):
+            program.run({"x": np.ones((1, 8), np.float32)})
+
+
+def test_nothing_is_left_when_it_is_closed(bundle: Path) -> None:
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    program = isolated(bundle)
+    workers = [session._worker._process.pid for session in program._opened.sessions]  # type: ignore[attr-defined]
+    program.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+def test_what_makes_no_sense_is_refused(bundle: Path) -> None:
+    with pytest.raises(UsageError, match="process of its own can be ended"):
+        nndeploy.LoadOptions(item_timeout=1.0)
+    with pytest.raises(UsageError, match="isolate is none or code or all"):
+        nndeploy.LoadOptions(isolate="some")  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError), isolated(bundle, device="cuda:7"):
+        pass
