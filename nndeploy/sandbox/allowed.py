@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 class Sandbox:
     """Files and folders, with all that is below them, that may be read, or read and written.
 
+    `hidden` are folders that no program or package makes readable, wherever they lie: those of signing keys.
     `starts_sessions` lets the process start others in sessions of their own, of which nobody knows how to end them but
     the process itself.
     """
@@ -17,6 +18,7 @@ class Sandbox:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     starts_sessions: bool = False
+    hidden: tuple[str, ...] = ()
 
     def to_text(self) -> str:
         """Returns the value as an argument of a command."""
@@ -30,4 +32,4 @@ class Sandbox:
 def sandbox_from_text(text: str) -> Sandbox:
     """Returns the value that `to_text` wrote."""
     data = json.loads(text)
-    return Sandbox(tuple(data["reads"]), tuple(data["writes"]), data["starts_sessions"])
+    return Sandbox(tuple(data["reads"]), tuple(data["writes"]), data["starts_sessions"], tuple(data["hidden"]))

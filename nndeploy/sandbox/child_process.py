@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +21,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.files.account_cache import cache_folder, own_cache_folder
 from nndeploy.sandbox import idle_threads
 from nndeploy.sandbox.allowed import Sandbox
+from nndeploy.sandbox.places import key_folders
 
 MAX_LOG_BYTES = 64 * 1024
 _BOOT = (
@@ -73,7 +75,7 @@ def start_child(
     """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
 
     `import_paths` are searched after all that its own Python has, so that nothing is shadowed. The module is run inside
-    `sandbox`; None is none. It has `descriptors` too, by the same numbers.
+    `sandbox`, where the account's keys stay hidden; None is none. It has `descriptors` too, by the same numbers.
 
     Raises:
         UnavailableError: nobody knows where this Python is, as where it is part of another program.
@@ -81,7 +83,7 @@ def start_child(
     if not sys.executable:
         hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
         raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
-    allowed = "" if sandbox is None else sandbox.to_text()
+    allowed = "" if sandbox is None else replace(sandbox, hidden=tuple(map(str, key_folders()))).to_text()
     command = ["-c", _BOOT, module, allowed, str(len(import_paths)), *import_paths, *arguments]
     return subprocess.Popen(
         [sys.executable, "-I", "-P", "-B", *command],

@@ -41,7 +41,7 @@ def enter(sandbox: Sandbox) -> None:
     if landlock.landlock_abi():
         landlock.restrict_files(
             {
-                landlock.RUN: list(places.programs()),
+                landlock.RUN: list(places.programs(sandbox.hidden)),
                 landlock.READ: [*places.kernel_files(), *sandbox.reads],
                 landlock.READ | landlock.WRITE_FILE | landlock.TRUNCATE: places.NULL,
                 landlock.WRITE: sandbox.writes,

@@ -9,7 +9,7 @@ import os
 import pwd
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SYSTEM = (
@@ -29,13 +29,16 @@ _GPU_NODES = (
 _GPU_KERNEL = ("/sys/bus", "/sys/class", "/sys/module", "/sys/devices")
 
 
-def programs() -> Iterator[str]:
-    """Yields what may be read and executed: this Python, all that it imports from, and the system's own."""
-    for path in SYSTEM:
-        yield from map(str, _but_for_keys(Path(path)))
+def programs(hidden: Sequence[str] = ()) -> Iterator[str]:
+    """Yields what may be read and executed: this Python, all that it imports from, and the system's own.
+
+    Nothing in the folders `hidden` and those of this account's keys is, nor are folders in which these lie listed.
+    """
+    kept = [*(Path(path) for path in hidden), *key_folders()]
     python = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
-    for path in dict.fromkeys((*python, *sys.path, *_editable_folders())):
-        yield from beside(path)
+    imported = [one for path in dict.fromkeys((*python, *sys.path, *_editable_folders())) for one in beside(path)]
+    for path in (*SYSTEM, *imported):
+        yield from map(str, _but_for(kept, Path(path)))
     yield str(Path(sys.executable).resolve())
 
 
@@ -73,7 +76,7 @@ def named(path: str) -> Iterator[str]:
 def beside(folder: str) -> Iterator[str]:
     """Yields the folder, or what of it may be read where it holds what nobody may."""
     real = Path(folder).resolve()
-    if any(real.is_relative_to(keys) for keys in _key_folders()):
+    if any(real.is_relative_to(keys) for keys in key_folders()):
         return
     if not any(private.is_relative_to(real) for private in _private_folders()):
         yield folder
@@ -96,7 +99,7 @@ def _homes() -> set[Path]:
         return homes
 
 
-def _key_folders() -> list[Path]:
+def key_folders() -> list[Path]:
     """Returns where nndeploy keeps the keys that bundles are signed with."""
     said = os.environ.get("XDG_CONFIG_HOME", "")
     folders = {home / ".config" for home in _homes()} | ({Path(said)} if said.startswith("/") else set())
@@ -105,16 +108,16 @@ def _key_folders() -> list[Path]:
 
 def _private_folders() -> list[Path]:
     temporary = map(Path, ("/tmp", "/var/tmp", tempfile.gettempdir()))  # noqa: S108 - nothing is made there
-    return [*_key_folders(), *(path.resolve() for path in (*_homes(), *temporary))]
+    return [*key_folders(), *(path.resolve() for path in (*_homes(), *temporary))]
 
 
-def _but_for_keys(path: Path) -> Iterator[Path]:
-    """Yields a path, or what is in it but for the folder of keys."""
+def _but_for(kept: Sequence[Path], path: Path) -> Iterator[Path]:
+    """Yields a path, or what is in it but for the folders `kept`."""
     real = path.resolve()
-    if real in _key_folders():
+    if any(real.is_relative_to(one) for one in kept):
         return
-    if not any(keys.is_relative_to(real) for keys in _key_folders()):
+    if not any(one.is_relative_to(real) for one in kept):
         yield path
     elif real.is_dir():
         for entry in real.iterdir():
-            yield from _but_for_keys(entry)
+            yield from _but_for(kept, entry)

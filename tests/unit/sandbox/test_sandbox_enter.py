@@ -39,7 +39,7 @@ def said(sandbox: Sandbox | None, folder: Path, code: str) -> object:
 
 
 def test_a_sandbox_survives_its_text() -> None:
-    for sandbox in (Sandbox(), Sandbox(("/a b", "/ü"), ("/c",), starts_sessions=True)):
+    for sandbox in (Sandbox(), Sandbox(("/a b", "/ü"), ("/c",), True, ("/d",))):
         assert sandbox_from_text(sandbox.to_text()) == sandbox
     assert Sandbox(("/a",), ("/b",)).covers(["/a", "/b"])
     assert not Sandbox(("/a",)).covers(["/a", "/c"])
@@ -69,6 +69,21 @@ print(json.dumps([name for name, attempt in attempts.items() if not refused(atte
         "read own", "write own", "move own", "read named", "list named", "itself", "null"
     ]  # fmt: skip
     assert (tmp_path / "named/file").read_text() == "named"
+
+
+@needs_all
+def test_keys_among_packages_stay_hidden(tmp_path: Path) -> None:
+    for name in ("package", "keys"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    code = """
+from nndeploy.sandbox.enter import enter
+from nndeploy.sandbox.allowed import Sandbox
+sys.path.append(str(folder))
+enter(Sandbox(hidden=(str(folder / "keys"),)))
+print(json.dumps([refused((folder / name / "file").read_text) for name in ("package", "keys")]))
+"""
+    assert said(None, tmp_path, code) == ["", "Permission denied"]
 
 
 @needs_all
