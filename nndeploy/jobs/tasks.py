@@ -181,10 +181,9 @@ def _loaded(path: Path, options: MeasureOptions) -> "Program":
     from nndeploy.runtime.program import load_bundle
 
     how = LoadOptions(
-        threads=options.threads, device=options.device, custom_op_libraries=options.custom_op_libraries, cache_dir="",
-        allow_unsigned_code=True,  # it was built just now, and is signed when it is whole
-    )  # fmt: skip
-    return load_bundle(path, how)
+        threads=options.threads, device=options.device, custom_op_libraries=options.custom_op_libraries, cache_dir=""
+    )
+    return load_bundle(path, how, trusted=True)  # it was built just now, and is signed when it is whole
 
 
 def _is_too_large(name: str, model: "ir.Model") -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from nndeploy.errors import UnavailableError
-from nndeploy.files.account_cache import cache_folder, own_cache_folder
+from nndeploy.files.account_folders import cache_folder, own_cache_folder
 from nndeploy.sandbox import idle_threads
 from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.places import key_folders

@@ -24,8 +24,8 @@ LOCKS = {
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
 EXTRAS = {
     "requirements.lock": (
-        "compile", "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "vision", "video", "loadgen", "pacing", "pkcs11",
-        "registry", "dev",
+        "compile", "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "vision", "video", "loadgen", "pacing",
+        "pkcs11", "registry", "dev",
     ),
     "requirements-demo.lock": ("compile", "cpu", "vision"),
     "requirements-pythons.lock": ("compile", "cpu", "vision", "dev"),
