@@ -191,7 +191,8 @@ def load_bundle(
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
-    `trusted` says that the caller vouches for the bundle: no signature is asked for. With `pace` each run sleeps between its operators, as far as that goal or plan allows.
+    With `pace` each run sleeps between its operators, as far as that goal or plan allows. `trusted` says that the
+    caller vouches for the bundle: no signature is asked for.
 
     Raises:
         MissingInputError: there is no such file.
@@ -209,17 +210,8 @@ def load_bundle(
     bundle = open_bundle(Path(path))
     try:
         manifest = with_code_flags(bundle.manifest, files_in(bundle))
-        session_options = replace(
-            session_options, why_no_code="" if trusted else why_no_code(bundle, manifest, options)
-        )
-        if pace is not None and not options.allow_native_code:
-            what = "the library of delays, by which runs are paced, is native code, which is not allowed here"
-            raise PolicyError(what, hint="either pace or no native code")
-        if pace is not None and session_options.why_no_code:
-            what = f"the library of delays is code, and is not trusted: {session_options.why_no_code}"
-            raise PolicyError(what, hint=UNTRUSTED)
-        if pace is not None and options.isolate != "none":
-            raise UsageError("a submodel in a process of its own cannot be paced", hint="either pace or isolate")
+        if not trusted:
+            session_options = replace(session_options, why_no_code=why_no_code(bundle, manifest, options))
         if pace is not None:
             return _paced_program(bundle, manifest, session_options, pace)
         return _program(bundle, manifest, session_options)
@@ -235,10 +227,23 @@ def _paced_program(
 ) -> Program:
     from nndeploy.runtime.paced import learns_durations, pacing_of
 
+    _check_can_pace(options)
     pacing = pacing_of(bundle, pace)
     program = _program(bundle, manifest, replace(options, pace_library=pacing.library.path), pacing)
     learns_durations(program.run, program.pacer, program.points, bundle, pacing)
     return program
+
+
+def _check_can_pace(options: SessionOptions) -> None:
+    """Refuses to pace where the library of delays, which is code, is not to be loaded, or cannot be."""
+    if not options.allow_native_code:
+        what = "the library of delays, by which runs are paced, is native code, which is not allowed here"
+        raise PolicyError(what, hint="either pace or no native code")
+    if options.why_no_code:
+        what = f"the library of delays is code, and is not trusted: {options.why_no_code}"
+        raise PolicyError(what, hint=UNTRUSTED)
+    if options.isolate != "none":
+        raise UsageError("a submodel in a process of its own cannot be paced", hint="either pace or isolate")
 
 
 def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: "Pacing | None" = None) -> Program:

@@ -83,6 +83,7 @@ def environment(home: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "backends")]),
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
+        "NNDEPLOY_STORE": str(home / "installed"),
         "LANG": "C.UTF-8",
         "ORT_DISABLE_TELEMETRY": "1",
     }

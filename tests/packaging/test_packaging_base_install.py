@@ -2,6 +2,7 @@
 """`pip install nndeploy-toolchain` brings what runs bundles of native kernels, no more; compiling asks for the rest."""
 
 import json
+import os
 import platform
 import re
 import subprocess
@@ -47,12 +48,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def done_on(box: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(box.with_name("nndeploy")), *arguments]
-    return subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True)
+    environment = {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}  # it trusts the machine that compiled
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_it_needs_four_packages_and_what_these_need(toolchain: Path) -> None:
-    of_rich = {"markdown-it-py", "mdurl", "pygments"}
-    assert base_needs(toolchain) == {"click", "nndeploy-kernels", "numpy", "rich"} | of_rich
+def test_it_needs_five_packages_and_what_these_need(toolchain: Path) -> None:
+    of_rich, of_cryptography = {"markdown-it-py", "mdurl", "pygments"}, {"cffi", "pycparser"}
+    own = {"click", "cryptography", "nndeploy-kernels", "numpy", "rich"}
+    assert base_needs(toolchain) == own | of_rich | of_cryptography
 
 
 def test_it_is_small_beside_numpy(box: Path) -> None:

@@ -29,6 +29,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for package in base_needs(toolchain) - {"nndeploy-kernels"}:
         wheel_again(package, dist)
     command = [sys.executable, "-m", "nndeploy", "wheelhouse", "--for", platform.machine(), "--find-links", dist]
+    command += ["--glibc", platform.libc_ver()[1]]
     done = subprocess.run(
         [*map(str, command), "-o", "house"], cwd=folder, env={**os.environ, **NO_INDEX}, capture_output=True, text=True
     )
