@@ -7,12 +7,16 @@ another thread may be inside.
 """
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import threading
 from pathlib import Path
 
 from nndeploy.errors import UnavailableError
+
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+"""What is loaded stays what was checked, whoever opens /proc/PID/fd."""
 
 _LOADED: dict[bytes, ctypes.CDLL] = {}
 _LOCK = threading.Lock()
@@ -47,10 +51,11 @@ def _loaded(data: bytes) -> ctypes.CDLL:
 
 
 def _loaded_from_memory(data: bytes) -> ctypes.CDLL:
-    descriptor = os.memfd_create("nndeploy-kernels", os.MFD_CLOEXEC)
+    descriptor = os.memfd_create("nndeploy-kernels", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
             file.write(data)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
         return ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError:
         os.close(descriptor)
