@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests share: no telemetry, the real models where they are, the command as a user calls it."""
 
+import atexit
 import ctypes
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtime
 _CONFIG = tempfile.TemporaryDirectory(prefix="nndeploy-config-")
+atexit.register(_CONFIG.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not of who runs them
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
