@@ -23,6 +23,7 @@ from typing import Protocol
 from nndeploy.bundle.container import Buffer
 from nndeploy.errors import BundleError, InputOutputError, MissingInputError
 from nndeploy.files.huge_pages import memory_to_fill
+from nndeploy.files.whole_files import let_go
 
 PIECE_BYTES = 1 << 20
 _NO_RESERVE = 0x4000
@@ -158,7 +159,7 @@ class PrivateCopy:
         """Lets go of the file; views stay. A second call does nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            let_go(descriptor)
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # it was never opened

@@ -12,12 +12,10 @@ locked while it is written, so that one that a kill left is known, and the next 
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import hashlib
 import os
 import stat
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nndeploy.bundle.container import Buffer, check_names, encode_container
@@ -26,9 +24,9 @@ from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, check_ma
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest, encode_manifest
 from nndeploy.errors import BundleError, CannotCreateError, InputOutputError, NndeployError
 from nndeploy.files.strict_json import canonical_json
+from nndeploy.files.whole_files import TEMPORARY, lock_temporary, sweep_temporary, sync_folder
 
 RESERVED_NAMES = (MANIFEST_NAME, REPORT_NAME, SIGNATURE_NAME)
-_TEMPORARY = ".nndeploy-"
 _DEVICE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -131,7 +129,7 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
         InputOutputError: the disk is full or failed.
     """
     _check_place(path)
-    _sweep(path.parent)
+    sweep_temporary(path.parent)
     temporary = _temporary_name(path.parent)
     try:
         _write_new(temporary, chunks)
@@ -142,51 +140,23 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
     try:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as err:
         raise InputOutputError(f"written, but perhaps not to stay: {_reason(err)}", where=str(path)) from err
 
 
 def _temporary_name(folder: Path) -> Path:
-    return folder / f"{_TEMPORARY}{os.urandom(8).hex()}.tmp"
-
-
-def _sweep(folder: Path) -> None:
-    """Removes the files that killed writers left in a folder: those of a minute and more that nobody has locked."""
-    oldest = time.time() - 60  # a younger one may be between its making and its lock
-    for path in folder.glob(f"{_TEMPORARY}{'[0-9a-f]' * 16}.tmp"):
-        with contextlib.suppress(OSError), _locked(path) as found:
-            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_mtime < oldest:
-                path.unlink()
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[os.stat_result]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
+    return folder / f"{TEMPORARY}{os.urandom(8).hex()}.tmp"
 
 
 def _write_new(path: Path, chunks: Iterable[Buffer]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(descriptor, "wb") as file:
-        with contextlib.suppress(OSError):  # a file system without locks is never swept either
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_temporary(descriptor)
         for chunk in chunks:
             file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _mode(path: Path) -> int | None:

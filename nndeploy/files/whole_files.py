@@ -8,10 +8,12 @@ written outside that folder.
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,12 +29,15 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
     Raises:
         MissingInputError: there is no such file, or it may not be read.
         InputError: it is no regular file, or larger than `max_bytes`.
+        InputOutputError: the disk failed.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError, ValueError) as err:
         raise MissingInputError("no such file", where=str(path)) from err
     except OSError as err:
+        if err.errno == errno.EIO:  # it may well be there
+            raise InputOutputError(f"cannot be read: {err.strerror}", where=str(path)) from err
         raise MissingInputError(f"cannot be read: {err.strerror}", where=str(path)) from err
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -50,11 +55,23 @@ def read_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     Raises:
         InputOutputError: reading failed half way.
     """
-    with open_regular(path, max_bytes) as file:
-        try:
-            return file.read()
-        except OSError as err:
-            raise InputOutputError(f"reading failed: {err.strerror}", where=str(path)) from err
+    with reading(path), open_regular(path, max_bytes) as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns an `OSError` inside its block into an `InputOutputError` that names `path`."""
+    try:
+        yield
+    except OSError as err:
+        raise InputOutputError(f"reading failed: {err.strerror}", where=str(path)) from err
+
+
+def let_go(descriptor: int) -> None:
+    """Closes a descriptor that nothing was written through: a failure, after which it is closed too, means nothing."""
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 def safe_stem(text: str) -> str:
@@ -129,7 +146,7 @@ class OutputFolder:
                 try:
                     os.fsync(descriptor)
                 finally:
-                    os.close(descriptor)
+                    let_go(descriptor)
             os.fsync(self._descriptor)
         self._not_synced.clear()
 
@@ -152,7 +169,7 @@ class OutputFolder:
     def close(self) -> None:
         """Lets go of the folder."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            let_go(self._descriptor)
             self._descriptor = -1
 
 
@@ -174,8 +191,9 @@ class NewFile:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self._temporary, flags, 0o666, dir_fd=self._folder)
         except OSError as err:
-            os.close(self._folder)
+            let_go(self._folder)
             raise CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path)) from err
+        lock_temporary(descriptor)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         self._is_open = True
 
@@ -203,13 +221,13 @@ class NewFile:
             return
         with contextlib.suppress(OSError):  # the disk may be full; what was buffered is not wanted anyway
             self.file.close()
-        with contextlib.suppress(FileNotFoundError):  # it may have its name already
+        with contextlib.suppress(OSError):  # it may have its name already; a disk that fails keeps it for the sweep
             os.unlink(self._temporary, dir_fd=self._folder)
         self._end()
 
     def _end(self) -> None:
         self._is_open = False
-        os.close(self._folder)
+        let_go(self._folder)
 
 
 def new_file(path: Path) -> NewFile:
@@ -239,6 +257,31 @@ def write_file(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
         folder.close()
 
 
+def lock_temporary(descriptor: int) -> None:
+    """Says that a temporary file is being written: whoever sweeps the folder leaves it, however long that takes."""
+    with contextlib.suppress(OSError):  # a file system without locks is never swept either
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def sweep_temporary(folder: Path) -> None:
+    """Removes the files that killed writers left in a folder: those of a minute and more that nobody has locked."""
+    oldest = time.time() - 60  # a younger one may be between its making and its lock
+    for path in folder.glob(f"{TEMPORARY}{'[0-9a-f]' * 16}.tmp"):
+        with contextlib.suppress(OSError), _locked(path) as found:
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_mtime < oldest:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[os.stat_result]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield os.fstat(descriptor)
+    finally:
+        let_go(descriptor)
+
+
 def _folder_of(path: Path) -> OutputFolder:
     if not path.parent.is_dir():
         raise no_folder(path)
@@ -256,7 +299,21 @@ def sync_folder(path: Path) -> None:
     try:
         os.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        let_go(descriptor)
+
+
+def make_folders(path: Path, mode: int = 0o777) -> None:
+    """Makes a folder and those above it, where they are not there, so that a loss of power does not take them back.
+
+    Raises:
+        OSError: one cannot be made.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=mode, exist_ok=True)
+        sync_folder(folder.parent)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 class wrapped_io:  # noqa: N801 - a context manager reads like a function

@@ -29,7 +29,7 @@ from nndeploy.errors import (
 )
 from nndeploy.files.account_folders import data_folder
 from nndeploy.files.strict_json import canonical_json, parse_json
-from nndeploy.files.whole_files import TEMPORARY, new_file, read_regular, sync_folder, wrapped_io
+from nndeploy.files.whole_files import TEMPORARY, let_go, make_folders, new_file, read_regular, sync_folder, wrapped_io
 
 STORE_VARIABLE = "NNDEPLOY_STORE"
 MACHINE_STORE = Path("/var/lib/nndeploy")
@@ -111,7 +111,7 @@ class BundleStore:
         """
         folder = self.path / check_name(name)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
             descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as err:
             raise CannotCreateError(f"cannot be changed: {err.strerror}", where=str(folder)) from err
@@ -129,7 +129,7 @@ class BundleStore:
                 with contextlib.suppress(OSError):
                     (folder / INCOMING).unlink(missing_ok=True)
         finally:
-            os.close(descriptor)
+            let_go(descriptor)
 
     def take(self, name: str, incoming: Path, new: Installed, max_latency_ns: int) -> State:
         """Makes the bundle in the file `incoming` the current one of a name, which `changing` holds.
@@ -138,7 +138,9 @@ class BundleStore:
             InputOutputError: the disk is full or failed; what was current still is.
         """
         state = State(new, None, max_latency_ns)
-        with contextlib.suppress(MissingInputError):
+        with wrapped_io(self.path / name):
+            is_update = (self.path / name / STATE).exists()
+        if is_update:  # one that is there and cannot be read ends this: what was before must not be forgotten
             old = self.state(name)
             state = replace(state, previous=old.previous if old.current.sha256 == new.sha256 else old.current)
         with wrapped_io(self.path / name):

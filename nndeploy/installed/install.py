@@ -18,8 +18,8 @@ from nndeploy.bundle.container import Buffer, encode_container
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import replace_file
-from nndeploy.errors import CheckError, InputOutputError, MissingInputError, PolicyError
-from nndeploy.files.whole_files import open_regular, read_regular
+from nndeploy.errors import CheckError, MissingInputError, PolicyError
+from nndeploy.files.whole_files import open_regular, read_regular, reading
 from nndeploy.installed.bundle_store import BundleStore, Installed, State
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, nanoseconds_in
@@ -118,20 +118,16 @@ def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) ->
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    with open_regular(path, MAX_BUNDLE_BYTES) as file:
-        while True:
-            try:
-                piece = file.read(PIECE_BYTES)
-            except OSError as err:
-                raise InputOutputError(f"reading failed: {err.strerror}", where=str(path)) from err
-            if not piece:
-                return
+    with reading(path), open_regular(path, MAX_BUNDLE_BYTES) as file:
+        while piece := file.read(PIECE_BYTES):
             yield piece
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    found = hashlib.sha256()
+    for piece in _pieces(path):
+        found.update(piece)
+    return found.hexdigest()
 
 
 def _trusted_release(path: Path) -> str:

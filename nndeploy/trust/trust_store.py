@@ -21,7 +21,7 @@ from nndeploy.bundle.json_fields import Fields, minor_version
 from nndeploy.errors import BundleError, CannotCreateError, DataError, InputOutputError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import config_folder
 from nndeploy.files.strict_json import canonical_json, parse_json
-from nndeploy.files.whole_files import new_file, read_regular, sync_folder, wrapped_io
+from nndeploy.files.whole_files import let_go, make_folders, new_file, read_regular, sweep_temporary, sync_folder, wrapped_io
 from nndeploy.trust.public_key import RAW_BYTES, PublicKey
 from nndeploy.trust.statement import release_numbers
 
@@ -126,6 +126,7 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
     """
     make_private_folder(path.parent)
     with _locked(path.with_name(f"{path.name}.lock")):
+        sweep_temporary(path.parent)
         changed = change(read_store(path))
         new = new_file(path)
         try:
@@ -148,7 +149,7 @@ def make_private_folder(path: Path) -> None:
         CannotCreateError: it cannot be made.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(path, 0o700)
     except OSError as err:
         raise CannotCreateError(f"the folder cannot be made: {err.strerror}", where=str(path)) from err
 
@@ -164,7 +165,7 @@ def _locked(path: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)
+        let_go(descriptor)
 
 
 def _to_json(store: TrustStore) -> dict[str, Any]:

@@ -77,6 +77,7 @@ class GrowingFile:
             self.file.seek(num_bytes)
             if not num_bytes:
                 self.file.write(self._head)
+            sync_folder(self._part.parent)  # a journal that counts its bytes is of no use where its name is gone
 
     def checkpoint(self) -> Mapping[str, Any]:
         """Forces what was written to the disk."""
@@ -88,8 +89,8 @@ class GrowingFile:
     def finish(self) -> None:
         """Gives the file its name."""
         self.checkpoint()
-        self.file.close()
         with wrapped_io(self.path):
+            self.file.close()
             self._part.replace(self.path)
             sync_folder(self.path.parent)
 
@@ -103,8 +104,8 @@ class GrowingFile:
         if _num_bytes(self._part) == num_bytes:
             self.finish()
         elif _num_bytes(self.path) == num_bytes:
-            self.file.close()
             with wrapped_io(self._part):
+                self.file.close()
                 self._part.unlink()
         else:
             raise self._too_short(num_bytes)
@@ -114,7 +115,8 @@ class GrowingFile:
         with contextlib.suppress(OSError):  # the disk may be full; what was buffered is not durable anyway
             self.file.close()
         if _num_bytes(self._part) == 0:
-            self._part.unlink()
+            with contextlib.suppress(OSError):
+                self._part.unlink()
 
     def _too_short(self, num_bytes: int) -> DataError:
         return DataError(

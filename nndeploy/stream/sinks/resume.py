@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
-from nndeploy.files.whole_files import no_folder, sync_folder, wrapped_io
+from nndeploy.files.whole_files import let_go, no_folder, sync_folder, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks.resumable import Resumable
 from nndeploy.stream.sinks.sinks import Sink
@@ -107,7 +107,8 @@ class Journal:
             self.is_new = not lines
             if self.is_new:
                 self._append(self._header)
-                sync_folder(path.parent)
+                with wrapped_io(path):
+                    sync_folder(path.parent)
                 return
             self._check(lines[0], fingerprint)
             self._take(lines[-1])
@@ -177,7 +178,7 @@ class Journal:
                 self._next_path.replace(self.path)
                 sync_folder(self.path.parent)
         finally:
-            os.close(before)
+            let_go(before)
 
     def remove(self) -> None:
         """Removes the journal: the output is finished."""
@@ -195,7 +196,7 @@ class Journal:
     def close(self) -> None:
         """Lets go of the journal, which stays for the next run."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            let_go(self._descriptor)
             self._descriptor = -1
 
 
@@ -226,11 +227,11 @@ def _locked(path: Path) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as err:
-            os.close(descriptor)
+            let_go(descriptor)
             raise BusyError("another run writes this output", where=str(path)) from err
         if os.fstat(descriptor).st_nlink:
             return descriptor
-        os.close(descriptor)  # the run before removed it between our two calls
+        let_go(descriptor)  # the run before removed it between our two calls
 
 
 class ResumedSink:
