@@ -21,7 +21,15 @@ from nndeploy.bundle.json_fields import Fields, minor_version
 from nndeploy.errors import BundleError, CannotCreateError, DataError, InputOutputError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import config_folder
 from nndeploy.files.strict_json import canonical_json, parse_json
-from nndeploy.files.whole_files import let_go, make_folders, new_file, read_regular, sweep_temporary, sync_folder, wrapped_io
+from nndeploy.files.whole_files import (
+    let_go,
+    make_folders,
+    new_file,
+    read_regular,
+    sweep_temporary,
+    sync_folder,
+    wrapped_io,
+)
 from nndeploy.trust.public_key import RAW_BYTES, PublicKey
 from nndeploy.trust.statement import release_numbers
 

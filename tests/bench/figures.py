@@ -76,6 +76,14 @@ ALL = (
         ("nndeploy/stream", "nndeploy/processors"),
     ),
     Figure(
+        "crash-results.md",
+        ("make bench-crash-points",),
+        (
+            "nndeploy/installed", "nndeploy/trust", "nndeploy/files", "nndeploy/bundle/writer.py",
+            "nndeploy/stream/sinks",
+        ),
+    ),
+    Figure(
         "pacing-results.md",
         ("make bench-pacing", "make bench-pacing-stream", "make bench-pace-points", "make bench-pace-solver"),
         (*_PACING, "nndeploy/stream"),

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading only what is a file; writing whole files or none, and only where they belong."""
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from nndeploy.errors import CannotCreateError, InputError, InputOutputError, MissingInputError
-from nndeploy.files.whole_files import OutputFolder, open_regular, read_regular, safe_stem
+from nndeploy.files.whole_files import (
+    OutputFolder,
+    make_folders,
+    new_file,
+    open_regular,
+    read_regular,
+    safe_stem,
+    sweep_temporary,
+)
 
 
 def names(folder):
@@ -106,3 +116,35 @@ def test_removing_what_is_not_there_is_fine(tmp_path) -> None:
     (tmp_path / "d").mkdir()
     with pytest.raises(InputOutputError, match="cannot be removed"):
         folder.remove("d")
+
+
+def test_a_sweep_leaves_what_is_being_written_however_long_that_takes(tmp_path: Path) -> None:
+    new = new_file(tmp_path / "slow.jsonl")
+    left = tmp_path / f".nndeploy-{'0' * 16}.tmp"
+    left.write_bytes(b"left by a kill")
+    for path in tmp_path.iterdir():
+        os.utime(path, (0, 0))
+    sweep_temporary(tmp_path)
+    assert not left.exists()
+    new.finish()
+    assert [path.name for path in tmp_path.iterdir()] == ["slow.jsonl"]
+
+
+def test_a_disk_that_fails_is_no_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes a missing file for none would forget what is in it."""
+
+    def fails(*_: object, **__: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "open", fails)
+    with pytest.raises(InputOutputError, match="Input/output error"):
+        open_regular(tmp_path / "x")
+
+
+def test_folders_are_made_from_the_top(tmp_path: Path) -> None:
+    make_folders(tmp_path / "a" / "b")
+    make_folders(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OSError, match=r"Not a directory|exists"):
+        make_folders(tmp_path / "file")

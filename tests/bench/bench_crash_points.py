@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every call that touches a file, killed or failed, while bundles are written, signed, installed, trusted and run."""
+
+import argparse
+import contextlib
+import gc
+import itertools
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import crash_cases
+import figures
+import file_faults
+import power_loss
+from crash_cases import Case, Content, content
+from file_faults import FAULTS, Fault, imported_by, in_child, recorded
+from native_engines import machine_name
+
+POWER = "power"
+KINDS = ("kill", "kill in a write", "failed", POWER)
+STRIPES = 8
+"""Into so many parts the calls of a stream are divided, for processes that work at once."""
+
+PAGE = """{header}# Crashes: figures
+
+`make bench-crash-points ARGS=--write` ([tests/bench/bench_crash_points.py](../../tests/bench/bench_crash_points.py)).
+A library between the process and the C library ([file_faults.c](../../tests/bench/file_faults.c)) counts the calls
+that open, write, sync, rename, link, remove, cut or close a file or a folder of the place that is worked on. The work
+is done once for {calls} and each fault, in a process of its own: at that call the process is killed; killed half way
+through a write; the write is a short one; or the call fails, with EIO, ENOSPC or EINTR, once or from then on. For a
+loss of power the calls are recorded, and every state of the disk is built that they allow where bytes last only once
+their file was synced, names only once their folder was, and all else is there, is not, or by half, in any order; of
+more than seven such operations a sample.
+
+After each, this holds: the name, the store or the bundle is byte for byte what it was or what a whole run makes it,
+every bundle that a name stands for is whole to its last byte, nothing but temporary files is left, no error is an
+internal one, and who ended with 0 has done the work, so that a loss of power does not take it back. Then the same
+command is called again, and must leave what a run that nothing happened to leaves; a stream that is resumed loses no
+record and doubles none.
+
+**{points} crash points and {states} states of a disk, {wrong} wrong.**
+
+{table}
+
+A fault that costs nothing (closing a file that was only read, removing a temporary one) may end with 0, which of a
+stream with a bad record is 1.
+"""
+
+
+@dataclass
+class Row:
+    """What came of a case under a fault: points, by exit code (None: killed), and what was wrong."""
+
+    case: str
+    fault: str
+    num_points: int = 0
+    codes: dict[int | None, int] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def workshop(case: Case) -> Iterator[tuple[Path, Path, Content, Content]]:
+    """Yields the folder as it is before, one to work in, and the files of before and of after a whole run."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112, S108
+        top, here = Path(name), Path.cwd()
+        before, work = top / "before", top / "work"
+        os.environ["NNDEPLOY_STORE"] = str(crash_cases.STORE)
+        os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_CACHE_HOME"] = os.environ["HOME"] = str(work / "config")
+        work.mkdir()
+        os.chdir(work)
+        try:
+            imported_by(lambda: case.before() or 0, work)
+            shutil.copytree(work, before)
+            imported_by(case.act, work)
+            anew(before, work)
+            ended = in_child(case.act, work)
+            assert ended.code == case.code, f"{case.name}: {ended}"
+            yield before, work, content(before), content(work)
+        finally:
+            os.chdir(here)
+
+
+def anew(before: Path, work: Path) -> None:
+    """Makes the folder as it was before."""
+    for path in work.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(before, work, dirs_exist_ok=True)
+
+
+def points(case: Case, fault: Fault, first: int, step: int) -> Row:
+    """Returns what came of a case where the fault meets its calls one by one."""
+    row = Row(case.name, fault.name)
+    with workshop(case) as (before, work, old, new):
+        at = first
+        while True:
+            anew(before, work)
+            ended = in_child(case.act, work, fault, at)
+            if not ended.was_reached:
+                return row
+            at += step
+            if not ended.was_met:
+                continue
+            row.num_points += 1
+            row.codes[ended.code] = row.codes.get(ended.code, 0) + 1
+            try:
+                hold(case, ended.code, work, old, new)
+            except Exception as err:
+                row.wrong.append(f"call {at - step}, exit {ended.code}: {type(err).__name__}: {err}")
+
+
+def losses(case: Case, step: int) -> Row:
+    """Returns what came of a case where power was lost anywhere, and the disk has what it had to have."""
+    row = Row(case.name, POWER)
+    with workshop(case) as (before, work, old, new):
+        anew(before, work)
+        ended, operations = recorded(case.act, work)
+        assert ended.code == case.code
+        for is_done, found in itertools.islice(power_loss.states(old, operations, work), 0, None, step):
+            row.num_points += 1
+            put(found, work, before)
+            try:
+                hold(case, case.code if is_done else None, work, old, new, again=not case.switch)
+            except Exception as err:
+                row.wrong.append(f"{'after the end' if is_done else 'before the end'}: {type(err).__name__}: {err}")
+    return row
+
+
+def put(disk: Content, work: Path, before: Path) -> None:
+    """Makes the folder as it was found on a disk; what was there before keeps its time, by which a run knows it."""
+    for path in work.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name, data in sorted(disk.items()):
+        if name.endswith("/"):
+            (work / name).mkdir(exist_ok=True)
+        else:
+            (work / name).write_bytes(data)
+            (work / name).chmod(0o600 if name.endswith(".key") else 0o644)
+            if (before / name).is_file():
+                os.utime(work / name, ns=((before / name).stat().st_mtime_ns,) * 2)
+
+
+def hold(case: Case, code: int | None, work: Path, old: Content, new: Content, *, again: bool = True) -> None:
+    """Checks what holds after a fault, and, with `again`, that the same command then does its work."""
+    now = content(work)
+    check(case, old, new, now)
+    assert code not in (70, 99), "no typed error"
+    if case.switch and code == case.code:
+        assert now[case.switch] == new[case.switch], "it ended well, and the work is not done"
+    if not again:
+        return
+    ended = in_child(case.act, work)
+    if case.repeats:
+        assert ended.code == case.code, f"again: exit {ended.code}"
+        same(new, content(work))
+    else:
+        assert ended.code == case.code, f"again: exit {ended.code}"
+        case.holds(old, new, content(work))
+
+
+def check(case: Case, old: Content, new: Content, now: Content) -> None:
+    """Checks what holds at every moment."""
+    if case.switch:
+        allowed = (old.get(case.switch), new[case.switch])
+        assert now.get(case.switch) in allowed, f"{case.switch} is neither the old nor the new file"
+    case.holds(old, new, now)
+
+
+def same(new: Content, now: Content) -> None:
+    """Checks that the files are those of a whole run; young temporary files of a killed one may stay."""
+    kept = {name: data for name, data in now.items() if not Path(name).name.startswith(crash_cases.TEMPORARY)}
+    assert kept == new, f"after the second call these differ: {sorted(dict(kept.items() ^ new.items()))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A part of the work: a case, and a fault at every `step`-th call from `first` on; None is a loss of power."""
+
+    case: int
+    fault: Fault | None
+    first: int = 1
+    step: int = 1
+
+
+def tasks(only: str, every: int) -> list[Task]:
+    """Returns the work for the cases with `only` in their names, the longest first."""
+    found = []
+    for number, case in enumerate(crash_cases.ALL):
+        if only in case.name:
+            found.append(Task(number, None, step=every))
+            parts = 1 if case.switch else STRIPES
+            found += [Task(number, f, 1 + at * every, parts * every) for f in FAULTS for at in range(parts)]
+    return sorted(found, key=lambda one: bool(crash_cases.ALL[one.case].switch))
+
+
+def done(task: Task) -> tuple[int, Row]:
+    """Returns what came of a task, behind the number of its case."""
+    case = crash_cases.ALL[task.case]
+    if task.fault is None:
+        return task.case, losses(case, task.step)
+    return task.case, points(case, task.fault, task.first, task.step)
+
+
+def joined(rows: list[tuple[int, Row]]) -> list[Row]:
+    """Returns one row for each case and fault, in their order."""
+    found: dict[tuple[int, int], Row] = {}
+    order = [POWER, *(fault.name for fault in FAULTS)]
+    for number, row in rows:
+        key = (number, order.index(row.fault))
+        into = found.setdefault(key, Row(row.case, row.fault))
+        into.num_points += row.num_points
+        into.wrong += row.wrong
+        for code, count in row.codes.items():
+            into.codes[code] = into.codes.get(code, 0) + count
+    return [found[key] for key in sorted(found)]
+
+
+def table(rows: list[Row]) -> str:
+    """Returns the rows as a table of cases, with the numbers of points of each kind."""
+    lines = [
+        "| what is done | killed | killed in a write | failed | power lost: states | ends: exit codes | wrong |",
+        "| --- | ---: | ---: | ---: | ---: | --- | ---: |",
+    ]
+    cases = list(dict.fromkeys(row.case for row in rows))
+    for name in [*cases, ""]:
+        of_case = [row for row in rows if name in ("", row.case)]
+        counts = {kind: sum(row.num_points for row in of_case if kind in kind_of(row.fault)) for kind in KINDS}
+        codes: dict[int, int] = {}
+        for row in of_case:
+            for code, count in row.codes.items():
+                if code is not None:
+                    codes[code] = codes.get(code, 0) + count
+        ends = ", ".join(f"{code}: {codes[code]:,}" for code in sorted(codes))
+        wrong = sum(len(row.wrong) for row in of_case)
+        label = name or "**all**"
+        lines.append(f"| {label} | {' | '.join(f'{counts[kind]:,}' for kind in KINDS)} | {ends} | {wrong} |")
+    return "\n".join(lines)
+
+
+def kind_of(fault: str) -> str:
+    """Returns under which heading of the table a fault is counted."""
+    return fault if fault in KINDS else "failed"
+
+
+def page(rows: list[Row], every: int) -> str:
+    """Returns the text of the figure."""
+    num = sum(row.num_points for row in rows if row.fault != POWER)
+    num_states = sum(row.num_points for row in rows if row.fault == POWER)
+    wrong = sum(len(row.wrong) for row in rows)
+    return PAGE.format(
+        header=figures.header(figures.figure("crash-results.md"), machine_name()),
+        points=f"{num:,}", states=f"{num_states:,}", wrong=wrong, table=table(rows),
+        calls="each call" if every == 1 else f"one call in {every}",
+    )  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="the cases with this in their name")
+    parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
+    parser.add_argument("--write", action="store_true", help="write docs/figures/crash-results.md")
+    options = parser.parse_args()
+    file_faults.preloaded()
+    for case in crash_cases.ALL:
+        if options.only in case.name:
+            with workshop(case):  # imports here what the children of all tasks will need
+                pass
+    gc.freeze()  # a collection in a child would copy every page of this process
+    gc.disable()
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
+        rows = joined(list(pool.imap_unordered(done, tasks(options.only, options.every), chunksize=1)))
+    print(table(rows))
+    for row in rows:
+        for line in row.wrong:
+            print(f"{row.case}, {row.fault}: {line}")
+    if options.write:
+        (figures.FIGURES / "crash-results.md").write_text(page(rows, options.every))
+    return any(row.wrong for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

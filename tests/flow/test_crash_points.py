@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that touch files are killed and failed one by one: a share of `make bench-crash-points`."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[1] / "bench" / "bench_crash_points.py"
+pytestmark = pytest.mark.skipif(
+    find_spec("ziglang") is None, reason="ziglang, which builds what injects faults, is not here"
+)
+
+
+@pytest.mark.parametrize(
+    ("cases", "every"), [("a bundle written over", 2), ("install, a third", 9), ("key revoke", 4), ("run", 157)]
+)  # fmt: skip
+def test_whatever_call_fails_there_is_the_old_or_the_new(cases: str, every: int) -> None:
+    command = [sys.executable, str(BENCH), "--only", cases, "--every", str(every), "--jobs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| **all** |" in done.stdout
