@@ -229,7 +229,7 @@ def table(rows: list[Row]) -> str:
     cases = list(dict.fromkeys(row.case for row in rows))
     for name in [*cases, ""]:
         of_case = [row for row in rows if name in ("", row.case)]
-        counts = {kind: sum(row.num_points for row in of_case if kind in kind_of(row.fault)) for kind in KINDS}
+        counts = {kind: sum(row.num_points for row in of_case if kind == kind_of(row.fault)) for kind in KINDS}
         codes: dict[int, int] = {}
         for row in of_case:
             for code, count in row.codes.items():

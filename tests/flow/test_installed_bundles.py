@@ -15,8 +15,8 @@ import pytest
 from tests_flow_bundles import write_branches, write_double, write_fours
 
 from nndeploy.cli.main import run_command
-from nndeploy.errors import CheckError, DataError, NndeployError
-from nndeploy.installed import followed
+from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError
+from nndeploy.installed import bundle_store, followed
 from nndeploy.installed.bundle_store import BundleStore, store_at
 from nndeploy.installed.followed import FollowedProgram
 from nndeploy.installed.install import InstallOptions, install
@@ -338,3 +338,22 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(store: BundleStore, capsys)
     (store.path.parent / "config" / "nndeploy" / "trust.json").write_text("{")
     assert found()["trust"]["state"] == "wrong"
     capsys.readouterr()
+
+
+def test_a_state_that_cannot_be_read_is_not_taken_for_none(store: BundleStore, monkeypatch) -> None:
+    """Else the bundle before would be forgotten and removed, because a disk failed once."""
+    put(store, "one.nnd")
+    put(store, "two.nnd")
+    before, kept = store.state("faces"), files(store)
+
+    def fails(path: Path, *_: object) -> bytes:
+        raise MissingInputError("cannot be read: Permission denied", where=str(path))
+
+    monkeypatch.setattr(bundle_store, "read_regular", fails)
+    write_double(Path("three.nnd"), members={"note": b"three"})
+    with pytest.raises(MissingInputError):
+        put(store, "three.nnd")
+    monkeypatch.undo()
+    monkeypatch.setenv("NNDEPLOY_STORE", str(store.path))
+    assert store.state("faces") == before
+    assert kept <= files(store)
