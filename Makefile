@@ -14,10 +14,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals docker-registry figures-stale gpu-check wheel sbom lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals docker-registry arm64-root figures-stale gpu-check wheel sbom lock pythons clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@for file in $(wildcard tests/bench/bench_*.py); do \
 		name=$$(basename $$file .py | tr _ -); printf '  make %-30s %s\n' $$name "$$(sed -n '2s/"""//gp' $$file)"; done
 
@@ -100,6 +100,16 @@ docker-registry: build/docker-registry/usr/bin/docker-registry ## fetch Debian's
 build/docker-registry/usr/bin/docker-registry:
 	mkdir -p $(@D)
 	cd build/docker-registry && apt-get download docker-registry && dpkg -x docker-registry_*.deb .
+
+arm64-root: build/arm64-root/ready ## fetch Debian for arm64, qemu and wheels: the box of the other architecture that tests then use; no root
+
+build/arm64-root/ready: tests/flow/fetch_arm64_root.sh pyproject.toml
+	sh $< $(@D)
+	$(MAKE) wheel
+	rm -rf $(@D)/wheels
+	$(BIN)/nndeploy wheelhouse --for aarch64 --python 3.11 --glibc 2.36 --with registry --find-links dist -o $(@D)/wheels
+	rm $(@D)/wheels/nndeploy_*.whl # tests build those of the checkout
+	@touch $@
 
 figures-stale: ## the figures of docs/figures that are older than the code they speak of
 	@$(FOUND_PYTHON) tests/bench/figures.py

@@ -12,7 +12,7 @@ NOBODYS_HOME = Path("/nonexistent")
 
 def cache_folder() -> Path:
     """Returns the cache folder of the account; a job's HOME is a private folder, so the account's entry counts."""
-    return _named("XDG_CACHE_HOME") or (_entry() or Path.home()) / ".cache"
+    return _named("XDG_CACHE_HOME") or (_entry() or _named("HOME") or NOBODYS_HOME) / ".cache"
 
 
 def config_folder() -> Path:
@@ -44,6 +44,8 @@ def own_cache_folder(name: str) -> Path | None:
     It belongs to this account, and nobody else may write to it.
     """
     folder = cache_folder() / "nndeploy" / name
+    if NOBODYS_HOME in folder.parents:
+        return None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()

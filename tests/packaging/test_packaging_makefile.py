@@ -12,7 +12,8 @@ from nndeploy_kernels.levels import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "zoo")}
-TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, ".venv/ready", "build/docker-registry/usr/bin/docker-registry", ".PHONY"}
+FETCHED = {"build/arm64-root/ready", "build/docker-registry/usr/bin/docker-registry"}
+TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, *FETCHED, ".venv/ready", ".PHONY"}
 
 
 def make(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
