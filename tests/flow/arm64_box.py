@@ -68,6 +68,10 @@ class Arm64Box:
     def folder(self) -> Path:
         return self.scratch / "box"
 
+    def install(self, own_wheels: Path) -> None:
+        """Gathers a wheelhouse for the box, without a network, and installs it."""
+        _install(_wheelhouse(self.fetched / "wheels", own_wheels, self.scratch / "wheels"), self.folder / "site")
+
     def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
         """Runs a program of the box in /box."""
         programs = ARM64_PROGRAMS.format(qemu=self.fetched / "qemu" / "qemu-aarch64-static")
@@ -95,18 +99,17 @@ class Arm64Box:
         return [(int(code), output) for output, _, code in results]
 
 
-def arm64_box(scratch: Path, own_wheels: Path) -> Arm64Box:
-    """Returns a box with nndeploy on it, from a wheelhouse that is gathered for it; skips where none can run."""
+def arm64_box(scratch: Path) -> Arm64Box:
+    """Returns a box with nothing of ours on it, which lives in a new folder; skips where none can run."""
     fetched = Path(os.environ.get(VARIABLE) or FETCHED)
     if not (fetched / "ready").exists():
         pytest.skip(f"no Debian for arm64 in {fetched}; `make arm64-root` fetches it, ${VARIABLE} names another folder")
-    for name in ("binfmt", "box", "box/home"):
+    for name in ("", "binfmt", "box", "box/home"):
         (scratch / name).mkdir()
     done = subprocess.run(_namespace(CAN_ENTER, str(scratch / "binfmt")), capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no namespace with programs of its own, which Linux has from 6.7 on: {done.stderr.strip()}")
     (scratch / "cpuinfo").write_text(CPU_INFO)
-    _install(_wheelhouse(fetched / "wheels", own_wheels, scratch), scratch / "box" / "site")
     return Arm64Box(fetched, scratch)
 
 
@@ -132,18 +135,18 @@ def _namespace(script: str, *words: str) -> list[str]:
     ]
 
 
-def _wheelhouse(others: Path, own: Path, scratch: Path) -> Path:
+def _wheelhouse(others: Path, own: Path, out: Path) -> Path:
     words = ["--for", DEBIAN.arch, "--python", DEBIAN.python_version, "--glibc", f"2.{DEBIAN.glibc}"]
     words += ["--with", "registry", "--find-links", str(own), "--find-links", str(others)]
-    command = [sys.executable, "-m", "nndeploy", "wheelhouse", *words, "-o", str(scratch / "wheels")]
+    command = [sys.executable, "-m", "nndeploy", "wheelhouse", *words, "-o", str(out)]
     offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
     done = subprocess.run(command, env=offline, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stderr}; does `make arm64-root` bring what is missing?"
-    return scratch / "wheels"
+    return out
 
 
 def _install(wheels: Path, site: Path) -> None:
-    """Unpacks what fits the box, each wheel against its hash; with pip of this machine, as emulated it takes a minute."""
+    """Unpacks what fits the box, each wheel against its hash, by pip of this machine: emulated it takes a minute."""
     words = [word for platform in DEBIAN.platforms for word in ("--platform", platform)]
     words += ["--python-version", DEBIAN.python_version, "--only-binary=:all:", "--no-compile", "--target", str(site)]
     words += ["--no-index", "--find-links", str(wheels), "--require-hashes", "-r", str(wheels / "requirements.txt")]

@@ -38,7 +38,14 @@ pytestmark = [
 
 
 @pytest.fixture
-def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bare(tmp_path: Path) -> Arm64Box:
+    """A box with nothing of ours on it."""
+    pytest.importorskip("requests", reason="the extra `registry` is not installed")
+    return arm64_box(tmp_path / "scratch")
+
+
+@pytest.fixture
+def farm(bare: Arm64Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder of who compiles: unsigned.nnd, one.nnd and two.nnd with other weights, farm.pub."""
     folder = tmp_path / "farm"
     folder.mkdir()
@@ -64,22 +71,17 @@ def compiled(model: onnx.ModelProto, name: str) -> None:
 
 
 @pytest.fixture
-def box(tmp_path: Path, farm: Path) -> Arm64Box:
+def box(bare: Arm64Box, tmp_path: Path, farm: Path) -> Arm64Box:
     """A box with the wheels of this checkout, that has got two bundles and the key of the farm."""
-    pytest.importorskip("requests", reason="the extra `registry` is not installed")
-    (tmp_path / "scratch").mkdir()
-    for name, source, variables in (
-        ("toolchain", ROOT, {}),
-        ("kernels", KERNELS, {"NNDEPLOY_KERNELS_ARCH": "aarch64"}),
-    ):
+    (tmp_path / "dist").mkdir()
+    for source, name in ((ROOT, "toolchain"), (KERNELS, "kernels")):
         (tmp_path / name).mkdir()
-        wheel = built("wheel", source, tmp_path / name, **variables)
-        (tmp_path / "dist").mkdir(exist_ok=True)
+        wheel = built("wheel", source, tmp_path / name, NNDEPLOY_KERNELS_ARCH="aarch64")
         wheel.rename(tmp_path / "dist" / wheel.name)
-    made = arm64_box(tmp_path / "scratch", tmp_path / "dist")
+    bare.install(tmp_path / "dist")
     for path in (farm / "unsigned.nnd", farm / "one.nnd", farm / "farm.pub", DIGITS / "lines.jsonl"):
-        (made.folder / path.name).write_bytes(path.read_bytes())
-    return made
+        (bare.folder / path.name).write_bytes(path.read_bytes())
+    return bare
 
 
 @pytest.fixture
@@ -121,10 +123,12 @@ def test_a_box_of_the_other_architecture_lives_as_one_of_this(
         ("install", "digits", "unsigned.nnd"),
         ("install", "digits", "one.nnd"),
         (*RUN, "one.jsonl"),
+        (*RUN, "isolated.jsonl", "--isolate", "all"),
         ("verify", "digits@", "--signatures"),
     )
-    assert [code for code, _ in first] == [0, 0, 77, 0, 0, 0]
+    assert [code for code, _ in first] == [0, 0, 77, 0, 0, 0, 0]
     agree(box.folder / "one.jsonl", farm / "one.nnd")
+    assert outputs_in(box.folder / "isolated.jsonl") == outputs_in(box.folder / "one.jsonl")
 
     then = box.nndeploy(
         ("pull", registry.reference("2"), "-o", "two.nnd", "--have", "one.nnd"),
