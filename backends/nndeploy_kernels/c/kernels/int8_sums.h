@@ -162,6 +162,10 @@ NND_EACH_INT8_ROW(NND_IN_DEFINE, 4, NND_HOW)
 #if NND_IN_IS_EVEN
 NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 1, NND_HOW)
 NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 2, NND_HOW)
+#if NND_PANEL == 4
+NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 3, NND_HOW)
+NND_EACH_INT8_ROW(NND_IN_DEFINE_EVEN, 4, NND_HOW)
+#endif
 #endif
 
 #define NND_QUOTED_(how) #how
@@ -181,6 +185,10 @@ static const struct nnd_int8_kernels NND_IN(kernels) = {NND_QUOTED(NND_HOW),
                                                             {0},
                                                             {0, NND_EACH_INT8_ROW(NND_IN_LISTED_EVEN, 1, NND_HOW)},
                                                             {0, NND_EACH_INT8_ROW(NND_IN_LISTED_EVEN, 2, NND_HOW)},
+#if NND_PANEL == 4
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED_EVEN, 3, NND_HOW)},
+                                                            {0, NND_EACH_INT8_ROW(NND_IN_LISTED_EVEN, 4, NND_HOW)},
+#endif
                                                         }
 #else
                                                         {{0}}
