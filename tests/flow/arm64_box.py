@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A box of the other architecture on this machine: Debian for arm64 under qemu, where `make arm64-root` fetched it.
+"""A box of the other architecture on this machine: Debian for arm64 under qemu.
 
 Its programs, and the children that these start, run in a namespace of their own: there the kernel hands programs for
 arm64 to qemu, and a folder of the test is the box's /box. Nothing of this machine changes, and nobody needs root. The
@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from arm64_root import fetched_arm64
 
 from nndeploy.wheelhouse.box import box_of
 
-FETCHED = Path(__file__).resolve().parents[2] / "build" / "arm64-root"
-VARIABLE = "NNDEPLOY_ARM64_ROOT"
-"""Names the folder of what was fetched, where it is elsewhere."""
 DEBIAN = box_of("aarch64", glibc="2.36", python="3.11")
 CPU_INFO = "processor\t: 0\nFeatures\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp asimddp\n\n"
 """/proc/cpuinfo of the box, as Linux says it of a Cortex-A76; Debian's qemu gives programs that of this machine."""
@@ -101,9 +99,7 @@ class Arm64Box:
 
 def arm64_box(scratch: Path) -> Arm64Box:
     """Returns a box with nothing of ours on it, which lives in a new folder; skips where none can run."""
-    fetched = Path(os.environ.get(VARIABLE) or FETCHED)
-    if not (fetched / "ready").exists():
-        pytest.skip(f"no Debian for arm64 in {fetched}; `make arm64-root` fetches it, ${VARIABLE} names another folder")
+    fetched = fetched_arm64()
     for name in ("", "binfmt", "box", "box/home"):
         (scratch / name).mkdir()
     done = subprocess.run(_namespace(CAN_ENTER, str(scratch / "binfmt")), capture_output=True, text=True, check=False)

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheels of the kernel library: each holds one architecture, runs where its tag says, and gives the numbers.
 
-The library for aarch64 computes under qemu where this machine is none, which needs qemu-aarch64 and an aarch64 libc:
-Debian's qemu-user-static and libc6-arm64-cross.
+The library for aarch64 computes under qemu where this machine is none: `make arm64-root` fetches it.
 """
 
 import email
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -19,6 +17,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from arm64_root import before_arm64_program
 from elf_file import needs_of
 from nndeploy_kernels.levels import GLIBC, LEVELS
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
@@ -33,7 +32,6 @@ ARCHITECTURES = sorted({level.arch for level in LEVELS})
 ALWAYS = {"__init__.py", "levels.py", "loading.py", "py.typed", "c/nndeploy_kernels.h", "c/base/pace.h"}
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 """Libraries that each system of the tag has. Source: PEP 599."""
-LIBC = Path("/usr/aarch64-linux-gnu")
 DRIVER = ROOT / "tests" / "unit" / "native_backend" / "plan_driver.c"
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 small_mobilenet (float[1,3,37,41] x) => (float[1,10] y) <float zero = {0}, float six = {6}> {
@@ -185,7 +183,7 @@ def test_box_without_the_library_is_told_what_to_install(toolchain: Path, bundle
 def test_library_for_aarch64_computes_a_plan(
     threads: int, wheels: dict[str, Path], bundle: Path, x: Array, wanted: Array, tmp_path: Path
 ) -> None:
-    before = _runs_aarch64()
+    before = before_arm64_program()
     zipfile.ZipFile(wheels["aarch64"]).extractall(tmp_path)
     level, package = next(level for level in LEVELS if level.arch == "aarch64"), tmp_path / "nndeploy_kernels"
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", level.zig_target, f"-Wl,-rpath,{package}/lib"]
@@ -201,13 +199,3 @@ def test_library_for_aarch64_computes_a_plan(
     )
     subprocess.run([*before, "./driver", "request", "result"], cwd=tmp_path, check=True)
     assert_close(np.fromfile(tmp_path / "result", np.float32), wanted)
-
-
-def _runs_aarch64() -> list[str]:
-    """Returns the command before a program for aarch64; skips where nothing runs it."""
-    if platform.machine() == "aarch64":
-        return []
-    found = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
-    if found is None or not LIBC.exists():
-        pytest.skip("no qemu-aarch64 with an aarch64 libc (Debian: qemu-user-static, libc6-arm64-cross)")
-    return [found, "-L", str(LIBC)]

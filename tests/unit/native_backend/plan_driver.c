@@ -15,7 +15,7 @@
 
 #define MOST_BORDERS 64
 
-static const int64_t element_bytes[] = {4, 4, 8, 1, 1, 1};
+static const int64_t element_bytes[] = {4, 4, 8, 1, 1, 1, 2};
 
 static void *aligned(int64_t num_bytes) {
   void *memory = NULL;
