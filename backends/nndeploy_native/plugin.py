@@ -34,6 +34,7 @@ class Plugin:
     extra_domains: tuple[str, ...] = ("ai.onnx.ml", "com.microsoft")
     runs_alone = True
     has_pace_points = True
+    plans_branches = True
 
     def probe(self, target: Target) -> Probe:
         """Returns whether there are kernels for the target, and a library of them that this machine runs."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nndeploy.cli.console import print_line, print_table, size_text
+from nndeploy.cli.console import print_json, print_line, print_table, size_text
 from nndeploy.cli.value_types import BOX
 
 EXAMPLES = """\b
@@ -35,8 +35,15 @@ Examples:
     "--find-links", multiple=True, type=click.Path(path_type=Path), metavar="FOLDER",
     help="A folder with wheels, such as dist of `make wheel`; ours are taken from there first. May be repeated.",
 )  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print what was gathered as JSON on standard output.")
 def wheelhouse(
-    box: str, output: Path, names: tuple[str, ...], python: str | None, glibc: str, find_links: tuple[Path, ...]
+    box: str,
+    output: Path,
+    names: tuple[str, ...],
+    python: str | None,
+    glibc: str,
+    find_links: tuple[Path, ...],
+    as_json: bool,
 ) -> None:
     """Gather all wheels that a box without a network needs.
 
@@ -53,6 +60,13 @@ def wheelhouse(
     asked = box_of(box, glibc, python or f"{sys.version_info.major}.{sys.version_info.minor}")
     found = gather(asked, extras_of(names), find_links, output)
     sizes = [wheel.path.stat().st_size for wheel in found]
+    if as_json:
+        wheels = [
+            {"name": wheel.name, "version": wheel.version, "size_bytes": size}
+            for wheel, size in zip(found, sizes, strict=True)
+        ]
+        print_json({"folder": str(output), "box": str(asked), "wheels": wheels})
+        return
     rows = [(wheel.name, wheel.version, size_text(size)) for wheel, size in zip(found, sizes, strict=True)]
     print_table("wheels", ("package", "version", "size"), rows, right=("size",))
     print_line(f"wrote {output}: {len(found)} wheels, {size_text(sum(sizes))}, for {asked}")

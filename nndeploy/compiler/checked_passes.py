@@ -6,6 +6,7 @@
 Law: the graph as it was exported is kept beside the optimised one, so that a pass never costs a model.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -22,6 +23,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.passes import PassError, optimisations, optimise
+from nndeploy.plugin.interface import Backend, plans_branches
 
 DROPPED = PassReport("none: the optimised model gave other numbers than the original", 0)
 
@@ -46,10 +48,14 @@ class Optimised:
         return {OPTIMISED: self.loaded.model, **exported}
 
 
-def optimised(compilation: Compilation, loaded: LoadedModel) -> Optimised:
-    """Returns the model after the passes; one that fails on it is a mistake of ours, and left out with a warning."""
+def optimised(compilation: Compilation, loaded: LoadedModel, backends: Sequence[Backend]) -> Optimised:
+    """Returns the model after the passes, for `backends`; a pass that fails on it is left out with a warning.
+
+    Such a failure is a mistake of ours.
+    """
     exported = loaded.model.clone()
-    passes = optimisations(loaded.ranges) if compilation.options.optimise else ()
+    by_branch = any(map(plans_branches, backends))
+    passes = optimisations(loaded.ranges, plans_branches=by_branch) if compilation.options.optimise else ()
     while passes:
         try:
             return Optimised(loaded, exported, optimise(loaded.model, loaded.ranges, passes=passes))

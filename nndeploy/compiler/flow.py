@@ -152,7 +152,7 @@ def _flow(
 ) -> Report:
     options, in_stage = compilation.options, compilation.in_stage
     with in_stage("optimise"):
-        found = optimised(compilation, loaded)
+        found = optimised(compilation, loaded, portable.backends)
         if found.loaded.stored is not None:
             found.loaded.stored.add_made(found.loaded.model)
         check_value_sizes(found.loaded.model, memory_limit())  # constants that were folded tell more sizes
@@ -161,7 +161,7 @@ def _flow(
         float32 = replace(loaded, model=found.exported.clone())
         with in_stage("quantise"):
             smaller, quantised = quantised_model(compilation, found.loaded, (portable, *others))
-            found, options = optimised(compilation, smaller), compilation.options
+            found, options = optimised(compilation, smaller, portable.backends), compilation.options
     with in_stage("reference"):
         setting, original = ground_truth(compilation, found.loaded)
         found = kept_if_right(compilation, setting, original, found)

@@ -52,9 +52,13 @@ MAX_ROUNDS = 10
 """Real models need 2 to 4 rounds; each further one costs a walk over the graph for each pass."""
 
 
-def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
-    """Returns the list; `ranges` are those of the symbols of the inputs."""
-    of_each_graph = _of_each_graph(ranges)
+def optimisations(ranges: Mapping[str, DimRange], *, plans_branches: bool = True) -> tuple[ModelPass, ...]:
+    """Returns the list; `ranges` are those of the symbols of the inputs.
+
+    With `plans_branches` it is for a backend that plans branches of If one by one. Others infer types through them, and
+    refuse a branch that can never run although its If is right.
+    """
+    of_each_graph = _of_each_graph(ranges, plans_branches=plans_branches)
 
     def rewritten(branch: ir.Model) -> int:
         return sum(report.count for report in optimise(branch, ranges, passes=of_each_graph))
@@ -62,7 +66,7 @@ def optimisations(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
     return (*of_each_graph, OptimiseBranches(rewritten))
 
 
-def _of_each_graph(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
+def _of_each_graph(ranges: Mapping[str, DimRange], *, plans_branches: bool) -> tuple[ModelPass, ...]:
     return (
         ConstantsToInitializers(),
         FoldShapes(ranges),
@@ -70,7 +74,7 @@ def _of_each_graph(ranges: Mapping[str, DimRange]) -> tuple[ModelPass, ...]:
         InferShapes(),
         NameSizes(ranges),
         InlineConstantIf(),
-        MoveIntoBranches(),
+        *((MoveIntoBranches(),) if plans_branches else ()),
         VectoriseScan(),
         EliminateNoOps(),
         LeaveOutZeroStates(),

@@ -354,6 +354,14 @@ def runs_alone(plugin: Backend) -> bool:
     return bool(getattr(plugin, "runs_alone", False))
 
 
+def plans_branches(plugin: Backend) -> bool:
+    """Whether a backend plans each branch of an If by itself, and so needs the ranks of all values in it.
+
+    A backend says so with an attribute `plans_branches`; one that says nothing does not.
+    """
+    return bool(getattr(plugin, "plans_branches", False))
+
+
 def has_pace_points(plugin: Backend) -> bool:
     """Returns whether a backend's sessions pass points between their operators (`PacedSession`).
 

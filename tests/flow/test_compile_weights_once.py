@@ -75,7 +75,7 @@ def test_every_variant_gives_the_same_numbers(bundle: Path, tmp_path: Path) -> N
     for variant in submodel.variants:
         alone = replace(manifest, submodels=(replace(submodel, variants=(variant,)),))
         write_bundle(tmp_path / "alone.nnd", alone, stored, report)
-        with nndeploy.load_bundle(tmp_path / "alone.nnd", nndeploy.LoadOptions(threads=1)) as program:
+        with nndeploy.load_bundle(tmp_path / "alone.nnd", nndeploy.LoadOptions(threads=1), trusted=True) as program:
             assert program.choices[0].backend == variant.backend
             for name, found in program.run(x).items():
                 np.testing.assert_allclose(found, y[name], rtol=1e-4, atol=1e-4)

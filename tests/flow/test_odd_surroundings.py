@@ -62,7 +62,7 @@ def test_modules_that_lie_where_the_command_is_called_are_never_loaded(bundle: P
 
 def test_compiles_children_load_nothing_that_the_environment_names(tmp_path: Path) -> None:
     """What whoever calls it set for Python or the linker does not reach the children, in which models are parsed."""
-    from nndeploy.jobs.child import child_environment
+    from nndeploy.sandbox.child_process import child_environment
 
     hostile = tmp_path / "hostile"
     hostile.mkdir()

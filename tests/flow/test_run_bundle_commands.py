@@ -145,7 +145,8 @@ def test_inspect_gives_manifest_and_report_as_json(here, capsys) -> None:
     data = json.loads(out)
     assert code == 0
     assert sorted(data) == [
-        "bundle", "contents", "here", "manifest", "ok", "places", "report", "schema", "size_bytes", "steps"
+        "bundle", "contents", "here", "manifest", "ok", "places", "report", "schema", "signed", "size_bytes",
+        "steps",
     ]  # fmt: skip
     assert data["manifest"]["image_input"]["labels"] == ["dark", "bright"]
     assert data["here"]["choices"][0]["variant"] == "v0-onnxruntime"
