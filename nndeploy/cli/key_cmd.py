@@ -67,7 +67,7 @@ def key() -> None:
 @key.command("new", epilog=EXAMPLES_OF["new"])
 @click.argument("name", type=ANY_FILE)
 def new(name: str) -> None:
-    """Make a key: NAME.key, which signs, and NAME.pub, which others trust."""
+    """Make a key: NAME.key signs, NAME.pub is trusted."""
     from nndeploy.files.whole_files import write_file
     from nndeploy.trust.signers import new_key
 
@@ -145,7 +145,7 @@ def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str |
 @click.argument("named", metavar="NAME|ID|FILE")
 @MACHINE
 def revoke(named: str, machine: bool) -> None:
-    """Revoke a key, by its name, its id or its file; it is never trusted again."""
+    """Revoke a key for good: NAME, ID or FILE."""
     from nndeploy.trust.trust_store import TrustStore, change_store, trust_store
 
     ids = _ids(named, trust_store())
@@ -158,7 +158,10 @@ def revoke(named: str, machine: bool) -> None:
 @click.argument("release")
 @MACHINE
 def floor(model: str, release: str, machine: bool) -> None:
-    """Allow no RELEASE of a MODEL below this one; such bundles must be signed by a trusted key."""
+    """Allow no RELEASE of a MODEL below this one.
+
+    MODEL is the name in the bundle, or the one it is installed by. A trusted key must have signed which release it is.
+    """
     from nndeploy.trust.statement import check_release
     from nndeploy.trust.trust_store import TrustStore, change_store
 
