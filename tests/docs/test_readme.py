@@ -50,7 +50,8 @@ def copy_of_the_tree(folder: Path) -> Path:
 
 def environment(home: Path) -> dict[str, str]:
     search = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ["PATH"]])
-    return {"PATH": search, "HOME": str(home), "LANG": "C.UTF-8", "ORT_DISABLE_TELEMETRY": "1"}
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    return {"PATH": search, **own, "LANG": "C.UTF-8", "ORT_DISABLE_TELEMETRY": "1"}
 
 
 def run_line(line: str, tree: Path, home: Path) -> subprocess.CompletedProcess[str]:
