@@ -111,7 +111,7 @@ def main() -> int:
         with open_bundle(small) as bundle:
             again = median_seconds(lambda: check_signatures(bundle, store, "code", at_least=1), 51)
         changed = bytearray(large.read_bytes())
-        changed[len(changed) // 2] ^= 1
+        changed[len(changed) // 3] ^= 1
         large.write_bytes(changed)
         try:
             verified(large)
