@@ -56,20 +56,37 @@ class FollowedProgram:
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name; raises as `Program.run` does."""
         self._look()
-        with self._lock:
-            now, before = self._now, self._before
-        start = time.perf_counter_ns()
-        if before is None:
-            return now.run(inputs)
-        try:
-            found = now.run(inputs)
-        except InputError:
-            raise
-        except NndeployError as err:
-            found = before.run(inputs)  # where it fails on that one too, the record is at fault
-            self._go_back(now, f"a call failed: {err.what}")
+        while True:
+            with self._lock:
+                now, before = self._now, self._before
+            start = time.perf_counter_ns()
+            try:
+                found = now.run(inputs)
+            except InputError:
+                raise
+            except NndeployError as err:
+                if isinstance(err, UsageError) and now is not self._now:
+                    continue  # it was closed between the lock and the call
+                if before is None:
+                    raise
+                return self._by_the_one_before(now, before, inputs, err)
+            if before is not None:
+                self._on_trial(now, time.perf_counter_ns() - start)
             return found
-        self._on_trial(now, time.perf_counter_ns() - start)
+
+    def _by_the_one_before(
+        self, now: Program, before: Program, inputs: Mapping[str, Value], failure: NndeployError
+    ) -> dict[str, Value]:
+        """Returns what the bundle before gives for a record on which the new one failed, which is left for it.
+
+        Raises:
+            NndeployError: it fails on that one too, so the record is at fault; or the trial ended meanwhile.
+        """
+        try:
+            found = before.run(inputs)
+        except UsageError:
+            raise failure from None
+        self._go_back(now, f"a call failed: {failure.what}")
         return found
 
     def close(self) -> None:

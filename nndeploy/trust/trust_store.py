@@ -105,12 +105,12 @@ def read_store(path: Path) -> TrustStore:
         PolicyError: it is damaged, cannot be read, or others may write it.
     """
     try:
-        found = path.lstat()
+        found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return TrustStore()
     except OSError as err:
         raise _unusable(path, f"cannot be read: {err.strerror}") from err
-    if found.st_uid not in (os.geteuid(), 0) or (found.st_mode & _OTHERS_WRITE and not stat.S_ISLNK(found.st_mode)):
+    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & _OTHERS_WRITE:
         raise _unusable(path, "others may write it", hint=f"chmod go-w {path}, once you know what it holds")
     try:
         return _from_json(read_regular(path, MAX_BYTES))

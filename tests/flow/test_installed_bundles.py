@@ -357,3 +357,20 @@ def test_a_state_that_cannot_be_read_is_not_taken_for_none(store: BundleStore, m
     monkeypatch.setenv("NNDEPLOY_STORE", str(store.path))
     assert store.state("faces") == before
     assert kept <= files(store)
+
+
+def test_a_call_that_meets_a_bundle_which_was_just_closed_goes_to_the_current_one(store: BundleStore) -> None:
+    put(store, "one.nnd")
+    start = load_bundle(store.bundle("faces"))
+    program = FollowedProgram(start, load_bundle, lambda _: None)
+    other = load_bundle(Path("two.nnd"))
+    run = start.run
+
+    def closed_meanwhile(inputs):
+        start.close()
+        program._now = other
+        return run(inputs)
+
+    start.run = closed_meanwhile  # type: ignore[method-assign]
+    assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
+    program.close()

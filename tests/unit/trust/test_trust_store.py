@@ -138,3 +138,12 @@ def test_releases_are_ordered_as_numbers() -> None:
     for text in ("", "v1", "1..2", "01", "1.2.3.4.5.6.7", "1" * 10):
         with pytest.raises(DataError):
             release_numbers(text)
+
+
+def test_a_link_to_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    trust_key(tmp_path / "real.json", ONE, "one")
+    (tmp_path / "trust.json").symlink_to("real.json")
+    assert read_store(tmp_path / "trust.json").keys.keys() == {ONE.id}
+    (tmp_path / "real.json").chmod(0o666)
+    with pytest.raises(PolicyError, match="others may write"):
+        read_store(tmp_path / "trust.json")
