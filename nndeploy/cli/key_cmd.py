@@ -2,6 +2,7 @@
 """`nndeploy key`: keys that sign bundles, and what this machine trusts them with."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,10 @@ def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str |
 @MACHINE
 def revoke(named: str, machine: bool) -> None:
     """Revoke a key for good: NAME, ID or FILE."""
-    from nndeploy.trust.trust_store import TrustStore, change_store, trust_store
+    from nndeploy.trust.trust_store import change_store, trust_store
 
     ids = _ids(named, trust_store())
-    change_store(_store(machine), lambda old: TrustStore(old.keys, old.revoked | set(ids), old.floors, old.needed))
+    change_store(_store(machine), lambda old: replace(old, revoked=old.revoked | set(ids)))
     print_line(f"revoked: {', '.join(f'{one:.16}' for one in ids)}")
 
 
@@ -163,12 +164,10 @@ def floor(model: str, release: str, machine: bool) -> None:
     MODEL is the name in the bundle, or the one it is installed by. A trusted key must have signed which release it is.
     """
     from nndeploy.trust.statement import check_release
-    from nndeploy.trust.trust_store import TrustStore, change_store
+    from nndeploy.trust.trust_store import change_store
 
     least = check_release(release)
-    change_store(
-        _store(machine), lambda old: TrustStore(old.keys, old.revoked, {**old.floors, model: least}, old.needed)
-    )
+    change_store(_store(machine), lambda old: replace(old, floors={**old.floors, model: least}))
     print_line(f"no release of {model} below {least} is used here")
 
 
@@ -177,7 +176,7 @@ def floor(model: str, release: str, machine: bool) -> None:
 @MACHINE
 def need(numbers: tuple[str, ...], machine: bool) -> None:
     """Say how many trusted keys must have signed: code=2, data=1."""
-    from nndeploy.trust.trust_store import MAX_NEEDED, SCOPES, TrustStore, change_store
+    from nndeploy.trust.trust_store import MAX_NEEDED, SCOPES, change_store
 
     wanted = {}
     for text in numbers:
@@ -189,7 +188,7 @@ def need(numbers: tuple[str, ...], machine: bool) -> None:
         wanted[scope] = int(number)
     if wanted.get("code") == 0:
         raise UsageError("code always needs a signature", hint="--allow-unsigned-code runs it without, for one call")
-    change_store(_store(machine), lambda old: TrustStore(old.keys, old.revoked, old.floors, {**old.needed, **wanted}))
+    change_store(_store(machine), lambda old: replace(old, needed={**old.needed, **wanted}))
     print_line("signatures that are needed: " + ", ".join(f"{n} for {scope}" for scope, n in wanted.items()))
 
 

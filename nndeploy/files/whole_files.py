@@ -257,6 +257,26 @@ def write_file(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
         folder.close()
 
 
+def replace_durably(path: Path, content: bytes) -> None:
+    """Replaces a file that everybody may read, or makes it, so that a loss of power leaves the old or the new one.
+
+    Raises:
+        CannotCreateError: nothing can be created there.
+        InputOutputError: writing failed; what was there is still there.
+    """
+    new = new_file(path)
+    try:
+        with wrapped_io(path):
+            os.fchmod(new.file.fileno(), 0o644)
+            new.file.write(content)
+        new.finish()
+    except BaseException:
+        new.discard()
+        raise
+    with wrapped_io(path):
+        sync_folder(path.parent)
+
+
 def lock_temporary(descriptor: int) -> None:
     """Says that a temporary file is being written: whoever sweeps the folder leaves it, however long that takes."""
     with contextlib.suppress(OSError):  # a file system without locks is never swept either

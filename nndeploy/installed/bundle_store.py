@@ -29,7 +29,15 @@ from nndeploy.errors import (
 )
 from nndeploy.files.account_folders import data_folder
 from nndeploy.files.strict_json import canonical_json, parse_json
-from nndeploy.files.whole_files import TEMPORARY, let_go, make_folders, new_file, read_regular, sync_folder, wrapped_io
+from nndeploy.files.whole_files import (
+    TEMPORARY,
+    let_go,
+    make_folders,
+    read_regular,
+    replace_durably,
+    sync_folder,
+    wrapped_io,
+)
 
 STORE_VARIABLE = "NNDEPLOY_STORE"
 MACHINE_STORE = Path("/var/lib/nndeploy")
@@ -173,17 +181,7 @@ class BundleStore:
     def _write(self, name: str, state: State) -> None:
         """Replaces the state of a name in one step, then removes the bundles that it no longer speaks of."""
         folder = self.path / name
-        new = new_file(folder / STATE)
-        try:
-            with wrapped_io(folder):
-                os.fchmod(new.file.fileno(), 0o644)
-                new.file.write(canonical_json(_to_json(state)))
-            new.finish()
-        except BaseException:
-            new.discard()
-            raise
-        with wrapped_io(folder):
-            sync_folder(folder)
+        replace_durably(folder / STATE, canonical_json(_to_json(state)))
         kept = {f"{one.sha256}{SUFFIX}" for one in (state.current, state.previous) if one is not None}
         for path in folder.glob(f"*{SUFFIX}"):
             if path.name not in kept:

@@ -115,6 +115,15 @@ def on_host(values: Mapping[str, Value], names: Iterable[str]) -> dict[str, Valu
     return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in found.items()}
 
 
+def copied(value: Value) -> Value:
+    """Returns a value in memory of its own, which may be written to."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return {key: copied(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
 def _misfit(value: Value, value_type: ValueType | None) -> str:
     """Returns how a tensor breaks its declared dtype or rank, or ""."""
     if not isinstance(value_type, TensorType):

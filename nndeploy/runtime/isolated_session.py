@@ -20,8 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from nndeploy.errors import (
     DataError,
     InputOutputError,
@@ -32,7 +30,7 @@ from nndeploy.errors import (
     one_line,
 )
 from nndeploy.files.held_folder import HeldFolder
-from nndeploy.runtime.chain import on_host
+from nndeploy.runtime.chain import copied, on_host
 from nndeploy.runtime.isolated_worker import WorkerRequest
 from nndeploy.runtime.shared_values import SharedValues
 from nndeploy.sandbox import places
@@ -113,7 +111,7 @@ class IsolatedSession:
             self._end()
             raise
         try:
-            return {name: _own(value) for name, value in self._made.read(made_bytes).items()}
+            return {name: copied(value) for name, value in self._made.read(made_bytes).items()}
         except DataError:
             self._end()  # what it says next would be of this call too
             raise
@@ -224,12 +222,3 @@ def _error_from(said: Mapping[str, Any]) -> NndeployError:
     if said.get("is_of_sizes"):
         return OtherSizesError(error.what, where=error.where, hint=error.hint)
     return error if isinstance(error, DataError | InputOutputError | UnavailableError) else DataError(str(error))
-
-
-def _own(value: Value) -> Value:
-    """Returns a value in memory that may be written to."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, list):
-        return [_own(item) for item in value]
-    return {key: _own(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -49,7 +49,6 @@ class LoadOptions:
     allow_native_code: bool = described(
         True, "Take no variant that holds executable code.", section=_MACHINE, flags=("--no-native-code",)
     )
-
     allow_unsigned_code: bool = described(
         False, "Run executable code of the bundle although no trusted key has signed it.", section=_MACHINE
     )

@@ -15,12 +15,10 @@ from nndeploy.plugin.interface import Session
 from nndeploy.runtime.code_policy import files_in
 from nndeploy.runtime.core_pool import CorePool
 from nndeploy.runtime.gpu_stream import GpuStreams
-from nndeploy.runtime.isolated_session import IsolatedSession
-from nndeploy.runtime.isolation import opener_of
 from nndeploy.runtime.other_sizes import NextVariant
 from nndeploy.runtime.placed_chain import Place
 from nndeploy.runtime.places import ChainChoice
-from nndeploy.runtime.select import Choice, SessionOptions, open_submodel
+from nndeploy.runtime.select import Choice, OpenVariant, SessionOptions, open_submodel
 
 
 class OpenedChain:
@@ -76,11 +74,11 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
         place = places[submodel.id]
         with _inside(gpu_streams):
             how = _options_at(place, options)
-            opener = opener_of(bundle, chain, submodel, how) if how.isolate != "none" else None
+            opener = _opener(bundle, chain, submodel, how)
             session, choice = open_submodel(
                 submodel, files_in(bundle), how, place.host, place.gpu, chain.values, opener
             )
-            return session, replace(choice, device="cpu") if isinstance(session, IsolatedSession) else choice
+            return session, choice if opener is None else _choice_of(session, choice)
 
     def opened(submodel: Submodel) -> tuple[Session, Choice]:
         pool = pools.get(submodel.id)
@@ -94,6 +92,22 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
     every = zip(chain.submodels, sessions, strict=True)
     others = [_next_variant(bundle, chain, submodel, choice, options) for submodel, (_, choice) in every]
     return OpenedChain(gpu_streams, sessions, others, pools)
+
+
+def _opener(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: SessionOptions) -> OpenVariant | None:
+    """Returns what opens the variants of a submodel in processes of their own, None where none is asked for."""
+    if options.isolate == "none":
+        return None
+    from nndeploy.runtime.isolation import opener_of
+
+    return opener_of(bundle, chain, submodel, options)
+
+
+def _choice_of(session: Session, choice: Choice) -> Choice:
+    """Returns the choice with the device that the values are on: another process takes and gives them on the CPU."""
+    from nndeploy.runtime.isolated_session import IsolatedSession
+
+    return replace(choice, device="cpu") if isinstance(session, IsolatedSession) else choice
 
 
 def _options_at(place: Place, options: SessionOptions) -> SessionOptions:
@@ -114,7 +128,7 @@ def _next_variant(
 
     def opened() -> Session:
         how = _options_at(place, options)
-        opener = opener_of(bundle, chain, rest, how) if how.isolate != "none" else None
+        opener = _opener(bundle, chain, rest, how)
         return open_submodel(rest, files_in(bundle), how, place.host, types=chain.values, open_variant=opener)[0]
 
     return NextVariant(opened)

@@ -16,13 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
 from nndeploy.plugin.interface import StridedSession
-from nndeploy.runtime.chain import Chain, ChainStep, Run, Runnable
+from nndeploy.runtime.chain import Chain, ChainStep, Run, Runnable, copied
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import why_no_code
 from nndeploy.runtime.core_pool import PoolStep
@@ -165,9 +163,9 @@ class Program:
 
     def _with_others(self, values: dict[str, Value]) -> dict[str, Value]:
         """Returns all outputs where some are inputs handed through, or constants; those are copied."""
-        passed = {name: _copied(values[source]) for name, source in self.manifest.aliases.items()}
+        passed = {name: copied(values[source]) for name, source in self.manifest.aliases.items()}
         made = self._made(values)
-        constant = {name: _copied(value) for name, value in self._constants.items() if name not in made}
+        constant = {name: copied(value) for name, value in self._constants.items() if name not in made}
         found = {**constant, **passed, **made}
         return {name: found[name] for name in self._output_names}
 
@@ -284,12 +282,3 @@ def _strided_inputs(chain: ChainChoice, opened: OpenedChain) -> set[str]:
         taken |= takes
         refused |= set(submodel.inputs) - takes
     return taken - refused
-
-
-def _copied(value: Value) -> Value:
-    """Returns a value of the caller's own: neither the caller's input nor the bundle's memory."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return {key: _copied(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nndeploy.errors import CannotCreateError, DataError, MissingInputError, PolicyError, UnavailableError, UsageError
-from nndeploy.files.whole_files import read_regular, sync_folder
+from nndeploy.files.whole_files import TEMPORARY, read_regular, sync_folder
 from nndeploy.trust.public_key import MAX_PEM_BYTES, SIGNATURE_BYTES, PublicKey
 
 COMMAND_SECONDS = 120
@@ -135,7 +135,7 @@ def new_key(path: Path) -> FileSigner:
     text = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    temporary = path.with_name(f".nndeploy-{os.urandom(8).hex()}.tmp")
+    temporary = path.with_name(f"{TEMPORARY}{os.urandom(8).hex()}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

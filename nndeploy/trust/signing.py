@@ -7,6 +7,7 @@ and every kill there is the bundle as it was, or as it will be.
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nndeploy.bundle.container import Buffer, encode_container
@@ -131,7 +132,6 @@ def trust_key(
     def trusting(old: TrustStore) -> TrustStore:
         if public.id in old.revoked:
             raise PolicyError(f"the key {public.id:.16} was revoked", where=str(store), hint="make a new key")
-        keys = {**old.keys, public.id: TrustedKey(public, name, scopes, not_after)}
-        return TrustStore(keys, old.revoked, old.floors, old.needed)
+        return replace(old, keys={**old.keys, public.id: TrustedKey(public, name, scopes, not_after)})
 
     change_store(store, trusting)

@@ -22,7 +22,6 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 BUNDLE_PREDICATE = "urn:nndeploy:bundle:1"
 PROVENANCE_PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:nndeploy:compile:1"
-MAX_RELEASE_PARTS = 6
 _RELEASE = re.compile(r"(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){0,5}")
 
 

@@ -24,11 +24,9 @@ from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import (
     let_go,
     make_folders,
-    new_file,
     read_regular,
+    replace_durably,
     sweep_temporary,
-    sync_folder,
-    wrapped_io,
 )
 from nndeploy.trust.public_key import RAW_BYTES, PublicKey
 from nndeploy.trust.statement import release_numbers
@@ -136,17 +134,7 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
     with _locked(path.with_name(f"{path.name}.lock")):
         sweep_temporary(path.parent)
         changed = change(read_store(path))
-        new = new_file(path)
-        try:
-            with wrapped_io(path):
-                os.fchmod(new.file.fileno(), 0o644)
-                new.file.write(canonical_json(_to_json(changed)))
-            new.finish()
-        except BaseException:
-            new.discard()
-            raise
-        with wrapped_io(path):
-            sync_folder(path.parent)
+        replace_durably(path, canonical_json(_to_json(changed)))
     return changed
 
 

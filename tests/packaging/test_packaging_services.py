@@ -28,7 +28,7 @@ LOCKS = {
 }  # fmt: skip
 MAY_BE_OVER_NEXT_TIME = {70, 74, 75, 124}
 MAX_EXPOSURE = 1.0
-"""Of 10, as `systemd-analyze security` counts."""
+"""How exposed a service may be at most, on the scale of `systemd-analyze security`, which ends at 10."""
 REFUSE_EXEC_GAIN, PR_SET_MDWE = 1, 65
 """Memory that was written is never run: what MemoryDenyWriteExecute= asks for. Source: prctl(2), Linux 6.3."""
 SYSTEMD = shutil.which("systemd-analyze")

@@ -191,6 +191,15 @@ def test_a_program_that_is_not_paced_loads_nothing_that_paces() -> None:
     assert done.stdout == "\n"
 
 
+def test_a_program_in_one_process_loads_nothing_that_starts_others() -> None:
+    code = (
+        "import sys, nndeploy.runtime.program;"
+        "print(*[name for name in sys.modules if name.startswith(('nndeploy.sandbox', 'nndeploy.runtime.isolat'))])"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
 def test_the_package_offers_load_bundle() -> None:
     import nndeploy
 
