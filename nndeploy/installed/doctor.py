@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import NndeployError, PolicyError
-from nndeploy.files.account_folders import config_folder, own_cache_folder
+from nndeploy.files.account_folders import own_cache_folder
 from nndeploy.installed.bundle_store import BundleStore
 from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.runtime.code_policy import files_in, with_code_flags
@@ -24,6 +24,7 @@ from nndeploy.runtime.places import choose_chain
 from nndeploy.runtime.select import EXTRAS
 from nndeploy.target.target import Target, host_target
 from nndeploy.trust.signers import read_key
+from nndeploy.trust.signing import machine_key_path
 from nndeploy.trust.trust_store import trust_store, user_store
 
 OK: Final = "ok"
@@ -97,7 +98,7 @@ def _of_trust() -> Finding:
 
 
 def _of_key() -> Finding:
-    path = config_folder() / "nndeploy" / "machine.key"
+    path = machine_key_path()
     if not path.exists():
         return Finding("this machine's key", OK, "not made yet: the first compile that needs it makes it")
     try:

@@ -131,10 +131,8 @@ def _sha256(path: Path) -> str:
 
 
 def _trusted_release(path: Path) -> str:
-    """Returns the release that a trusted key signed, "" where none did."""
     with open_bundle(path) as bundle:
-        verdict = check_signatures(bundle, trust_store(), DATA)
-    return verdict.release if any(not one.problem for one in verdict.signatures) else ""
+        return check_signatures(bundle, trust_store(), DATA).trusted_release
 
 
 def _check_floor(name: str, release: str) -> None:

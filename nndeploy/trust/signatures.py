@@ -8,7 +8,7 @@ the floor of its model; whatever is wrong with a signature, it counts as none.
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from nndeploy.bundle.manifest import Manifest
@@ -49,6 +49,11 @@ class SignatureVerdict:
     def is_allowed(self) -> bool:
         """Whether the bundle may be used with this scope."""
         return not self.problem
+
+    @property
+    def trusted_release(self) -> str:
+        """The release that a trusted key signed, "" where none did."""
+        return self.release if any(not one.problem for one in self.signatures) else ""
 
 
 class Signed(NamedTuple):
@@ -91,11 +96,11 @@ def check_signatures(
     envelope, release = signed_statement(bundle)
     found = () if envelope is None else tuple(_signed_by(envelope, store, scope, day))
     num_good, needed = sum(not one.problem for one in found), max(store.needed[scope], at_least)
-    problem = _too_few(found, num_good, needed) if num_good < needed else ""
-    least = store.floors.get(bundle.manifest.model_name)
-    if not problem and least is not None:
-        problem = _below(least, bundle.manifest.model_name, release if num_good else "")
-    return SignatureVerdict(scope, release, found, problem)
+    verdict = SignatureVerdict(scope, release, found, _too_few(found, num_good, needed) if num_good < needed else "")
+    model = bundle.manifest.model_name
+    if verdict.is_allowed and model in store.floors:
+        return replace(verdict, problem=_below(store.floors[model], model, verdict.trusted_release))
+    return verdict
 
 
 def signed_statement(bundle: Bundle) -> tuple[Envelope | None, str]:

@@ -98,6 +98,11 @@ def sign_as_this_machine(path: Path) -> str:
     return ""
 
 
+def machine_key_path() -> Path:
+    """Returns where the key of this account on this machine is, or will be."""
+    return config_folder() / "nndeploy" / "machine.key"
+
+
 def machine_key() -> FileSigner:
     """Returns the key of this account on this machine, which its store trusts with code; made where there is none.
 
@@ -105,7 +110,7 @@ def machine_key() -> FileSigner:
         CannotCreateError: there is no place for it.
         PolicyError: others may read it, or the trust store is damaged.
     """
-    path = config_folder() / "nndeploy" / "machine.key"
+    path = machine_key_path()
     if not path.exists():
         make_private_folder(path.parent)
         with contextlib.suppress(CannotCreateError):  # another compile made it just now; if not, reading tells
