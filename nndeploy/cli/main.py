@@ -45,6 +45,7 @@ COMMANDS = {
     "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Say what this box has, lacks and trusts, and what mends it."),
     "push": ("nndeploy.cli.push_cmd:push", "Put a BUNDLE into a registry of containers."),
     "pull": ("nndeploy.cli.pull_cmd:pull", "Fetch a bundle from a registry of containers."),
+    "cache": ("nndeploy.cli.cache_cmd:cache", "Look after the cache of what was compiled before."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
@@ -63,7 +64,7 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "wheelhouse")
+AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "cache", "wheelhouse")
 """Commands that may take long and tell nothing meanwhile."""
 
 SAME_WORD = 0.75

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.compiler.compile_half import check_compile_half
@@ -38,8 +38,27 @@ from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child, writable_cache
 
 GRACE_SECONDS = 5.0
+MADE = "made"
+"""The folder in the child's own where answers of libraries are left that another compile of the model may ask for."""
 MAX_SECONDS = 1 << 30
 """More than anybody waits for; the kernel takes whole numbers."""
+
+
+class Keeper(Protocol):
+    """What earlier compiles of the model left, and what this one leaves."""
+
+    def known_calls(self) -> dict[str, Any]:
+        """Returns answers of libraries, as `nndeploy.jobs.kept_calls.kept_calls` takes them."""
+
+    def keep_calls(self, made: Path) -> None:
+        """Takes the answers in a folder, which another process wrote; however the compile ended."""
+
+    def keep_bundle(self, report: Report, files: Mapping[str, Path]) -> None:
+        """Takes the report and the files, "bundle" and "decisions", just before they get their places.
+
+        Raises:
+            NndeployError: they are not to get them.
+        """
 
 
 def compile_in_child(
@@ -48,13 +67,15 @@ def compile_in_child(
     given: Mapping[str, Any],
     limits: CompileLimits,
     on_event: Callable[[str, str], None],
+    keeper: Keeper | None = None,
 ) -> Report:
     """Returns the report of a compile; paths are absolute.
 
     `given` is what the user gave of `CompileOptions`, as `nndeploy.options.described.options_from` takes it, in JSON.
+    `keeper` knows what earlier compiles did, and takes what this one does.
 
     Raises:
-        NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
+        NndeployError: what the compile raised, or `keeper`; a crash of the child is a ModelError that names the stage.
     """
     check_compile_half()
     limits = dataclasses.replace(limits, memory_limit=limits.memory_limit or default_memory_limit())
@@ -67,13 +88,17 @@ def compile_in_child(
             "given": {**given, **{name: file.path for name, file in handed.items() if name != "out"}},
             "limits": dataclasses.asdict(limits),
             "import_paths": _import_paths(),
+            "known_calls": None if keeper is None else keeper.known_calls(),
         }
         (folder / "request.json").write_text(json.dumps(request, default=str), encoding="utf-8")
         sandbox = None
         if limits.sandbox:
             writes = (str(folder), *writable_cache(), *(file.folder for file in handed.values()))
-            sandbox = Sandbox(tuple(_reads(source, given)), writes, starts_sessions=True)
+            known = (path for files in _calls_of(request).values() for path, _ in files.values())
+            sandbox = Sandbox((*_reads(source, given), *known), writes, starts_sessions=True)
         stage = _run(folder, request["import_paths"], on_event, limits, sandbox)
+        if keeper is not None:
+            keeper.keep_calls(folder / MADE)
         try:
             report = _answer(folder, stage, source)
         except NndeployError as err:
@@ -82,9 +107,16 @@ def compile_in_child(
             raise
         if report.bundle_bytes:  # signed before it is where others see it, by who may read keys
             report = signed_by_this_machine(report)
+        if keeper is not None:
+            keeper.keep_bundle(report, {"bundle" if name == "out" else name: f.path for name, f in handed.items()})
         for file in handed.values():
             file.deliver()
         return report
+
+
+def _calls_of(request: Mapping[str, Any]) -> dict[str, dict[str, tuple[str, str]]]:
+    known = request["known_calls"]
+    return {} if known is None else known["calls"]
 
 
 def _files_to_make(held: ExitStack, out: str | None, given: Mapping[str, Any]) -> dict[str, HandedFile]:
@@ -178,6 +210,7 @@ def _run(
 
 def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:
     from nndeploy.compiler.flow import compile_model
+    from nndeploy.jobs.kept_calls import kept_calls
     from nndeploy.jobs.workers import ChildWorkers
 
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
@@ -185,7 +218,8 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
         options = options_from(CompileOptions, request["given"])
         limits = CompileLimits(**request["limits"])
         jobs, seconds, paths = limits.jobs or os.cpu_count() or 1, limits.time_limit, request["import_paths"]
-        with closing(ChildWorkers(jobs, seconds, import_paths=paths, has_sandbox=limits.sandbox)) as workers:
+        kept = None if request["known_calls"] is None else kept_calls(request["known_calls"], folder / MADE)
+        with closing(ChildWorkers(jobs, seconds, None, paths, has_sandbox=limits.sandbox, kept=kept)) as workers:
             report = compile_model(
                 request["source"], request["out"], options, workers=workers, events=events, signs=False
             )
