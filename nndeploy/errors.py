@@ -65,6 +65,13 @@ class ModelError(DataError):
     code = "bad-model"
 
 
+class CrashedError(ModelError):
+    """A library crashed on a model; `signal` is the number of what ended it, 0 where it ended by itself."""
+
+    code = "crashed"
+    signal = 0
+
+
 class BundleError(DataError):
     """A bundle is malformed, damaged or of a newer format."""
 
@@ -138,6 +145,12 @@ class DeadlineError(NndeployError):
     code = "time-limit"
 
 
+class MemoryLimitError(DeadlineError):
+    """A limit of memory was reached."""
+
+    code = "memory-limit"
+
+
 class BuildRefusedError(Exception):
     """A library would not build or run a submodel; `str(error)` is the reason, one line."""
 
@@ -145,8 +158,9 @@ class BuildRefusedError(Exception):
 ERRORS_BY_CODE: dict[str, type[NndeployError]] = {
     error.code: error
     for error in (
-        NndeployError, UsageError, DataError, ModelError, BundleError, InputError, CheckError, MissingInputError,
-        UnavailableError, CannotCreateError, InputOutputError, BusyError, PolicyError, DeadlineError,
+        NndeployError, UsageError, DataError, ModelError, CrashedError, BundleError, InputError, CheckError,
+        MissingInputError, UnavailableError, CannotCreateError, InputOutputError, BusyError, PolicyError, DeadlineError,
+        MemoryLimitError,
     )
 }  # fmt: skip
 

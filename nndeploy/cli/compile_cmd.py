@@ -126,7 +126,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         caching = options_given(CacheOptions, options)
         options_from(CompileOptions, {name: text for name, text in asked.items() if name not in READ_BY_CHILD})
         with CompileProgress() as progress:
-            compiled = compile_cached(source, out, asked, limits, caching, progress.event, warn)
+            compiled = compile_cached(source, out, asked, limits, caching, progress, warn)
     except NndeployError as err:
         err.where = err.where.replace(f"{Path.cwd()}/", "")  # the child was given absolute paths, the user wrote others
         if isinstance(err, CheckError) and err.report is not None:

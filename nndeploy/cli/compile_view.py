@@ -18,6 +18,7 @@ from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
+from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import one_line
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ NOT_COMPARED = "not compared"
 """What the table says; the reasons stand below it, because many submodels have the same."""
 
 
-class CompileProgress:
+class CompileProgress(Onlooker):
     """A line for each stage when it is done; what it is at: drawn again on a terminal, else told now and then."""
 
     def __init__(self) -> None:

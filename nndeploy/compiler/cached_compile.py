@@ -24,7 +24,7 @@ from nndeploy.build_cache.local_cache import MAX_NEAR, VARIABLE, LocalCache, def
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.bundle.writer import check_can_create
 from nndeploy.compiler.cache_key import parts_of
-from nndeploy.compiler.job import compile_in_child
+from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
@@ -94,7 +94,7 @@ def compile_cached(
     given: Mapping[str, Any],
     limits: CompileLimits,
     caching: CacheOptions,
-    on_event: Callable[[str, str], None],
+    onlooker: Onlooker,
     warn: Warn,
 ) -> Compiled:
     """Compiles as `compile_in_child` does, or takes what the same compile made before.
@@ -105,7 +105,7 @@ def compile_cached(
     """
 
     def anew(why: str) -> Compiled:
-        return Compiled(compile_in_child(source, out, given, limits, on_event), CacheNews("off", why=why))
+        return Compiled(compile_in_child(source, out, given, limits, onlooker), CacheNews("off", why=why))
 
     if out is None or given.get("dry_run"):
         return anew("nothing is to be built")
@@ -130,7 +130,7 @@ def compile_cached(
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
 
         keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)
-        report = compile_in_child(source, out, given, limits, on_event, keeper)
+        report = compile_in_child(source, out, given, limits, onlooker, keeper)
     return Compiled(report, CacheNews("miss", key, differs))
 
 

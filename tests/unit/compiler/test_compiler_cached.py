@@ -18,7 +18,7 @@ from nndeploy.bundle.report import Report
 from nndeploy.compiler import cache_key, cached_compile
 from nndeploy.compiler.cache_key import parts_of
 from nndeploy.compiler.cached_compile import CacheOptions, Compiled, compile_cached
-from nndeploy.compiler.job import Keeper
+from nndeploy.compiler.job import Keeper, Onlooker
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.errors import BusyError, ModelError
 from nndeploy.options.described import described_fields
@@ -48,7 +48,7 @@ class Compiler:
         self.meanwhile: Callable[[], object] = lambda: None
 
     def __call__(
-        self, source: str, out: str, given: Mapping[str, Any], limits: Any, on_event: Any, keeper: Keeper | None = None
+        self, source: str, out: str, given: Mapping[str, Any], limits: Any, onlooker: Any, keeper: Keeper | None = None
     ) -> Report:
         self.count += 1
         built = Path(out).with_suffix(".built")
@@ -89,9 +89,7 @@ def compiled(model: Path, tmp_path: Path, said: list[str]) -> Callable[..., Comp
 
     def run(out: str = "o.nnd", cache: CacheOptions | None = None, **given: Any) -> Compiled:
         caching = cache or CacheOptions(cache_dir=str(tmp_path / "cache"))
-        return compile_cached(
-            str(model), str(tmp_path / out), given, CompileLimits(), caching, lambda *_: None, said.append
-        )
+        return compile_cached(str(model), str(tmp_path / out), given, CompileLimits(), caching, Onlooker(), said.append)
 
     return run
 
