@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What texts of options mean: shares, sizes, times, names; each says what is wrong and gives an example."""
+"""What texts of options mean: shares, growth, sizes, times, names; each says what is wrong and gives an example."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +30,26 @@ def share_in(option: str) -> Callable[[str], float]:
         return value
 
     return share
+
+
+def growth_in(option: str) -> Callable[[str], float]:
+    """Returns the function that reads how much more something may be, "5%", of this option; it raises a UsageError."""
+    return _number_in(option, "%", 100.0, 0.0, "5%, which is a twentieth more")
+
+
+def factor_in(option: str) -> Callable[[str], float]:
+    """Returns the function that reads by which factor it may grow, "2x", of this option; it raises a UsageError."""
+    return _number_in(option, "x", 1.0, 1.0, "2x, which is twice as much")
+
+
+def _number_in(option: str, unit: str, parts: float, least: float, example: str) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        found = re.fullmatch(rf"\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)\s*{unit}\s*", text)
+        if not found or float(found[1]) / parts < least:
+            raise UsageError(f"{option}: {text!r:.80} is no growth", hint=f"for example {example}")
+        return float(found[1]) / parts
+
+    return number
 
 
 def bytes_in(option: str) -> Callable[[str], int]:

@@ -4,7 +4,16 @@
 import pytest
 
 from nndeploy.errors import MissingInputError, UsageError
-from nndeploy.options.texts import assignments_in, bytes_in, library_paths, names_in, nanoseconds_in, share_in
+from nndeploy.options.texts import (
+    assignments_in,
+    bytes_in,
+    factor_in,
+    growth_in,
+    library_paths,
+    names_in,
+    nanoseconds_in,
+    share_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +42,20 @@ def test_shares_are_percent_or_parts_of_one(text: str, share: float) -> None:
 def test_other_shares_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"--require: .* is not a share"):
         share_in("--require")(text)
+
+
+def test_growth_is_percent_more_or_times_as_much() -> None:
+    assert [growth_in("--a")(text) for text in ("5%", "0%", " 150 % ")] == [0.05, 0.0, 1.5]
+    assert [factor_in("--a")(text) for text in ("2x", "1x", " 1.5 x ")] == [2.0, 1.0, 1.5]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "x", "%", "-5%", "-2x", "0.5x", "2xx", "5%%", "1e3x", "infx", "\u0663x", "\u0663%"]
+)
+def test_other_growth_is_refused_with_an_example(text: str) -> None:
+    for read in (growth_in("--a"), factor_in("--a")):
+        with pytest.raises(UsageError, match=r"--a: .* is no growth"):
+            read(text)
 
 
 @pytest.mark.parametrize(("text", "ns"), [("40ms", 40_000_000), ("500us", 500_000), ("0.2s", 200_000_000)])
