@@ -8,6 +8,7 @@ from pathlib import Path
 from nndeploy.errors import MissingInputError, UsageError
 
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -72,6 +73,18 @@ def nanoseconds_in(option: str) -> Callable[[str], int]:
         if not found or float(found[1]) == 0:
             raise UsageError(f"{option}: {text!r:.80} is not a time", hint="for example 40ms, 500us or 0.2s")
         return round(float(found[1]) * _NS[found[2]])
+
+    return time
+
+
+def seconds_in(option: str) -> Callable[[str], float]:
+    """Returns the function that reads seconds of a text, "30m", of this option; it raises a UsageError."""
+
+    def time(text: str) -> float:
+        found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,6})?)\s*([smh])\s*", text)
+        if not found or float(found[1]) == 0:
+            raise UsageError(f"{option}: {text!r:.80} is not a time", hint="for example 30m, 6h or 90s")
+        return float(found[1]) * _SECONDS[found[2]]
 
     return time
 

@@ -12,6 +12,7 @@ from nndeploy.options.texts import (
     library_paths,
     names_in,
     nanoseconds_in,
+    seconds_in,
     share_in,
 )
 
@@ -67,6 +68,18 @@ def test_times_have_a_unit(text: str, ns: int) -> None:
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--max-latency: .* is not a time"):
         nanoseconds_in("--max-latency")(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("6h", 21600), ("90 s", 90), ("1.5h", 5400)])
+def test_long_times_are_seconds_minutes_or_hours(text: str, seconds: float) -> None:
+    assert seconds_in("timeout")(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-1m", "1d", "1h30m", "1e3s", "inf", "9" * 8 + "s", "\u0663s"])
+def test_other_long_times_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"timeout: .* is not a time") as caught:
+        seconds_in("timeout")(text)
+    assert "30m" in caught.value.hint
 
 
 def test_names_come_with_commas_or_one_by_one() -> None:
