@@ -176,9 +176,23 @@ def error_from_json(data: Mapping[str, str]) -> NndeployError:
     return kind(data["what"], where=data["where"], hint=data["hint"])
 
 
+def told_error(error: NndeployError) -> dict[str, Any]:
+    """Returns an error as answers and reports tell it to others."""
+    return {
+        "code": error.code,
+        "exit_code": error.exit_code,
+        "message": error.what,
+        "where": error.where,
+        "hint": error.hint,
+    }
+
+
 def one_line(text: str) -> str:
     """Returns `text` on one line, control characters escaped, so that a hostile name cannot drive a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in " ".join(text.split()))
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

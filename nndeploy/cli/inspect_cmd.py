@@ -18,21 +18,22 @@ from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
-from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.page import write_page
 from nndeploy.cli.places_view import print_places
 from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.errors import UsageError
+from nndeploy.files.page import write_page
 from nndeploy.runtime.inspect_bundle import Inspection
 from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.select import Choice
 from nndeploy.target.target import X86_64_LEVELS
+from nndeploy.values.amounts import size_text
 
 EXAMPLES = """\b
 Examples:
