@@ -7,19 +7,29 @@ and whoever misses can be told by name what differs.
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from nndeploy.files.strict_json import canonical_json
 
 Parts: TypeAlias = Mapping[str, str]
 
+PACKAGE = "tool:"
+"""What the names of parts begin with that are packages."""
 SCHEMA = "1"
 """Raised when a key means something else, or an entry holds something else."""
 
 
 def key_of(parts: Parts) -> str:
-    """Returns the key, 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json({"schema": SCHEMA, **parts})).hexdigest()
+    """Returns the key, 64 hexadecimal digits; packages, which are many and seldom change, are hashed once."""
+    packages = tuple(sorted(item for item in parts.items() if item[0].startswith(PACKAGE)))
+    others = {name: text for name, text in parts.items() if not name.startswith(PACKAGE)}
+    return hashlib.sha256(canonical_json({"schema": SCHEMA, "packages": _digest(packages), **others})).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _digest(items: tuple[tuple[str, str], ...]) -> str:
+    return hashlib.sha256(canonical_json(dict(items))).hexdigest()
 
 
 def differing(parts: Parts, others: Parts) -> tuple[str, ...]:

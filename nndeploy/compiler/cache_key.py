@@ -36,8 +36,12 @@ def parts_of(source: Path, given: Mapping[str, Any], limits: CompileLimits, dige
     Raises:
         NndeployError: a file that counts is not there, or is none; compiling says it better.
     """
+    return {**parts_of_model(source, digests), **parts_of_options(given, limits, digests)}
+
+
+def parts_of_options(given: Mapping[str, Any], limits: CompileLimits, digests: FileDigests) -> dict[str, str]:
+    """Returns the parts of a compile of any model; raises as `parts_of` does."""
     return {
-        **_of_model(source, digests),
         **dict(_of_options(given, digests)),
         **{f"limit:{name}": _text(getattr(limits, name)) for name in _LIMITS_THAT_DECIDE},
         **_of_machine(),
@@ -45,7 +49,8 @@ def parts_of(source: Path, given: Mapping[str, Any], limits: CompileLimits, dige
     }
 
 
-def _of_model(source: Path, digests: FileDigests) -> dict[str, str]:
+def parts_of_model(source: Path, digests: FileDigests) -> dict[str, str]:
+    """Returns the parts that are the model's; raises as `parts_of` does."""
     found = digests.model(source)
     external = {f"external:{name}": digests.file(_beside(source, name)) for name in found.names}
     return {"model": found.sha256, "name": source.stem, **external}

@@ -82,10 +82,11 @@ class CacheNews:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The report of a bundle, and how it was come by."""
+    """The report of a bundle, how it was come by, and its SHA-256, "" where no cache was used."""
 
     report: Report
     cache: CacheNews
+    sha256: str = ""
 
 
 def compile_cached(
@@ -96,16 +97,20 @@ def compile_cached(
     caching: CacheOptions,
     onlooker: Onlooker,
     warn: Warn,
+    memory_share: int | None = None,
 ) -> Compiled:
     """Compiles as `compile_in_child` does, or takes what the same compile made before.
+
+    `memory_share` is the limit of memory where `limits` say none: other than theirs it counts for nothing in the key.
 
     Raises:
         BusyError: the model, or a file that an option names, changed meanwhile.
         NndeployError: what the compile raised.
     """
+    taking = replace(limits, memory_limit=limits.memory_limit or memory_share)
 
     def anew(why: str) -> Compiled:
-        return Compiled(compile_in_child(source, out, given, limits, onlooker), CacheNews("off", why=why))
+        return Compiled(compile_in_child(source, out, given, taking, onlooker), CacheNews("off", why=why))
 
     if out is None or given.get("dry_run"):
         return anew("nothing is to be built")
@@ -124,14 +129,14 @@ def compile_cached(
         return anew(err.what)
     key = key_of(parts)
     with cache.held(key):
-        report = _taken(cache, key, out, given)
-        if report is not None:
-            return Compiled(report, CacheNews("hit", key))
+        taken = _taken(cache, key, out, given)
+        if taken is not None:
+            return Compiled(taken[0], CacheNews("hit", key), taken[1])
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
 
         keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)
-        report = compile_in_child(source, out, given, limits, onlooker, keeper)
-    return Compiled(report, CacheNews("miss", key, differs))
+        report = compile_in_child(source, out, given, taking, onlooker, keeper)
+    return Compiled(report, CacheNews("miss", key, differs), keeper.sha256)
 
 
 def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
@@ -149,18 +154,18 @@ def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
     return LocalCache(folder, trust_store(), machine_key(), warn)
 
 
-def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> Report | None:
-    """Writes the files of a build that is known; returns its report, None where it is not known or not whole."""
+def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
+    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole."""
     entry = cache.entry(key)
     if entry is None:
         return None
     text = cache.content(entry.outputs[REPORT]) if REPORT in entry.outputs else None
-    if text is None:
+    if text is None or BUNDLE not in entry.outputs:
         return None
     for name, place in ((DECISIONS, given.get("decisions")), (BUNDLE, out)):
         if name in entry.outputs and not _written(cache, entry, name, Path(place or "")):
             return None
-    return replace(report_from_json(json.loads(text)), bundle=out)
+    return replace(report_from_json(json.loads(text)), bundle=out), entry.outputs[BUNDLE].sha256
 
 
 def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
@@ -178,7 +183,7 @@ def _parts(source: str, given: Mapping[str, Any], limits: CompileLimits) -> dict
     return parts_of(Path(source), given, limits, FileDigests())
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Keeper:
     """Keeps what a compile of `source` makes from `parts`; `parts_now` says what it would be made from now."""
 
@@ -188,6 +193,7 @@ class _Keeper:
     parts_now: Callable[[], Parts]
     most_bytes: int
     warn: Warn
+    sha256: str = ""
 
     def known_calls(self) -> dict[str, Any]:
         entries = self.cache.near(self._calls)
@@ -213,7 +219,8 @@ class _Keeper:
                 text = folder / "report.json"
                 text.write_text(json.dumps(report_to_json(report)), encoding="utf-8")
                 seconds = sum(report.seconds.values())
-                self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
+                entry = self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
+                self.sha256 = entry.outputs[BUNDLE].sha256
         except NndeployError as err:
             self.warn(f"the bundle is not kept in the cache: {err}")
 
@@ -224,7 +231,9 @@ class _Keeper:
     def _places(self, entry: Entry) -> dict[str, tuple[str, str]]:
         return {name: (str(self.cache.place(blob)), blob.sha256) for name, blob in entry.outputs.items()}
 
-    def _add(self, entry: Entry, files: Mapping[str, Path], near: str, most: int = MAX_NEAR) -> None:
+    def _add(self, entry: Entry, files: Mapping[str, Path], near: str, most: int = MAX_NEAR) -> Entry:
         outputs = {name: self.cache.add_file(path) for name, path in files.items()}
-        self.cache.add(replace(entry, outputs=outputs), near, most)
+        entry = replace(entry, outputs=outputs)
+        self.cache.add(entry, near, most)
         upkeep.account(self.cache, sum(blob.size for blob in outputs.values()), self.most_bytes)
+        return entry

@@ -24,18 +24,26 @@ _VALUES = ("before", "now", "limit")
 _line = json.JSONEncoder(allow_nan=False)
 
 
-def batch_to_json(batch: Batch) -> bytes:
-    """Returns the text of a batch: ASCII, a job and a finding a line."""
-    head = {
+def batch_to_data(batch: Batch) -> dict[str, Any]:
+    """Returns a batch as plain data."""
+    return {
         "schema": SCHEMA,
         "plan": batch.plan,
         "started": batch.started,
         "seconds": batch.seconds,
         "summary": batch.counts,
+        "jobs": [outcome_to_json(one) for one in batch.outcomes],
+        "gates": [finding_to_json(finding) for finding in batch.findings],
     }
-    lines = [f" {json.dumps(key)}: {_line.encode(value)}" for key, value in head.items()]
-    lines.append(_rows("jobs", [outcome_to_json(one) for one in batch.outcomes]))
-    lines.append(_rows("gates", [finding_to_json(finding) for finding in batch.findings]))
+
+
+def batch_to_json(batch: Batch) -> bytes:
+    """Returns the text of a batch: ASCII, a job and a finding a line."""
+    data = batch_to_data(batch)
+    lines = [
+        _rows(key, value) if isinstance(value, list) else f" {json.dumps(key)}: {_line.encode(value)}"
+        for key, value in data.items()
+    ]
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
 
 
