@@ -16,7 +16,8 @@ from pathlib import Path
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.local_cache import LocalCache
-from nndeploy.compiler.cached_compile import CacheOptions, opened_cache
+from nndeploy.build_cache.remote_cache import RemoteCache
+from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
 from nndeploy.farm.engine import Engine
@@ -80,6 +81,7 @@ class OpenedBatch:
     jobs: Jobs
     caching: CacheOptions
     cache: LocalCache | None
+    remote: RemoteCache | None
     journal_folder: Path
 
     def planned(self, journal: Journal) -> list[Planned]:
@@ -126,7 +128,7 @@ class OpenedBatch:
         return Ended(batch, slots)
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
-        return LocalEngine(slots, host_target(), self.caching, events.stage)
+        return LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
 
     @property
     def _report_files(self) -> ReportFiles:
@@ -154,16 +156,21 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     jobs = expand(fleet, filters, shard)
     for note in jobs.notes:
         warn(note)
-    folders = [text for text in fleet.cache if text.startswith("/")]
-    caching = CacheOptions(cache_dir=folders[0] if folders else None)
+    caching = _caching(fleet)
     try:
-        cache = opened_cache(caching, warn)
+        cache, remote = opened_cache(caching, warn), opened_remote(caching, warn)
     except NndeployError as err:
         warn(f"no cache is used: {err}")
-        cache, caching = None, replace(caching, cache=False)
+        cache, remote, caching = None, None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
     every = expand(fleet).digest  # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / every[:16])
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, root / every[:16])
+
+
+def _caching(fleet: Fleet) -> CacheOptions:
+    folder = next((text for text in fleet.cache if text.startswith("/")), None)
+    address = next((text for text in fleet.cache if "://" in text), "")
+    return CacheOptions(cache_dir=folder, cache_remote=address, cache_push=fleet.push, cache_ca=fleet.cache_ca)
 
 
 def planned_batch(opened: OpenedBatch) -> list[Planned]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.build_cache.file_digests import digest_of
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
 from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import (
@@ -55,12 +56,12 @@ class Build(Onlooker):
         self._most_bytes = 0
         self._warnings: list[str] = []
 
-    def run(self, caching: CacheOptions) -> Outcome:
-        """Returns what came of the job."""
+    def run(self, caching: CacheOptions, remote: RemoteCache | None = None) -> Outcome:
+        """Returns what came of the job; `remote` is the cache that `caching` names, where jobs share it."""
         began, job = time.monotonic(), self.job
         fields = self._fields
         try:
-            compiled = self._compiled(caching)
+            compiled = self._compiled(caching, remote)
         except NndeployError as err:
             fields |= {"status": "cancelled" if self._is_cancelled else status_of(err), "error": told_error(err)}
             fields |= {"exit_code": _exit_code(err), "log_tail": self._tail(), "seconds": time.monotonic() - began}
@@ -111,7 +112,7 @@ class Build(Onlooker):
             "cpu": cpu_name(),
         }  # fmt: skip
 
-    def _compiled(self, caching: CacheOptions) -> Any:
+    def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> Any:
         job = self.job
         try:
             make_folders(Path(job.output).parent)
@@ -119,7 +120,7 @@ class Build(Onlooker):
             raise InputOutputError(f"its folder cannot be made: {err.strerror}", where=job.output) from err
         return compile_cached(
             job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
-            self._memory_share,
+            self._memory_share, remote,
         )  # fmt: skip
 
     def _tail(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import queue
 import threading
 from dataclasses import replace
 
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.farm.build_job import Build, Tell
 from nndeploy.farm.job import Job
@@ -20,10 +21,13 @@ from nndeploy.target.target import Target
 class LocalEngine:
     """Builds as many jobs at once as `slots` admit."""
 
-    def __init__(self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell) -> None:
+    def __init__(
+        self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell, remote: RemoteCache | None = None
+    ) -> None:
         self._slots = slots
         self._here = here
         self._caching = caching
+        self._remote = remote
         self._tell = tell
         self._running: dict[str, Build] = {}
         self._done: queue.SimpleQueue[tuple[Job, Outcome]] = queue.SimpleQueue()
@@ -68,7 +72,7 @@ class LocalEngine:
         """Does nothing: threads end with their jobs."""
 
     def _run(self, job: Job, build: Build, number: int) -> None:
-        self._done.put((job, replace(build.run(self._caching), tries=number)))
+        self._done.put((job, replace(build.run(self._caching, self._remote), tries=number)))
 
     def _with_builds(self, job: Job) -> Job:
         return replace(job, limits={"jobs": self._slots.builds_each, **job.limits})
