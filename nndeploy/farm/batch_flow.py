@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call of `nndeploy batch` on one page: fleet file -> jobs -> plan -> run -> gates -> reports.
+"""A call of `nndeploy batch` on one page: fleet file -> jobs -> plan -> run -> publish -> gates -> reports.
 
 Comes in: a fleet file and options. Goes out: a batch, and its reports where they were asked for. Laws: what a call did
 is in the journal whatever ends it; reports tell of every job, those that were not run too.
@@ -31,6 +31,7 @@ from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import Planned, Planner
+from nndeploy.farm.publish import Publisher
 from nndeploy.farm.reports import Batch, Gates, ReportFiles, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
@@ -58,7 +59,9 @@ class Ended:
         counts, gates = self.batch.counts, len(self.batch.failed_gates)
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
-            raise BusyError(f"{counts['infra']} jobs could not be built for want of a machine", hint="run it again")
+            raise BusyError(
+                f"{counts['infra']} jobs could not be built or published for want of a machine", hint="run it again"
+            )
         parts = [
             f"{number} {what}"
             for number, what in (
@@ -104,6 +107,7 @@ class OpenedBatch:
         """
         check_compile_half()
         began, slots = time.monotonic(), self.slots
+        publisher = Publisher(self.fleet.publish) if self.fleet.publish is not None else None
         before = read_batch(Path(self.options.against)) if self.options.against is not None else None
         with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
             engine = self._engine(slots, events)
@@ -117,7 +121,8 @@ class OpenedBatch:
                 signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
                 raise
-        outcomes = [self._told(one) for one in (*run.outcomes, *left_out(self.jobs.filtered))]
+        ended = run.outcomes if publisher is None else publisher.published(self.jobs.jobs, run.outcomes)
+        outcomes = [self._told(one) for one in (*ended, *left_out(self.jobs.filtered))]
         batch = Batch(
             plan=self.jobs.digest, started=now.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - began, 3), outcomes=tuple(outcomes),
@@ -125,6 +130,8 @@ class OpenedBatch:
         is_part = bool(self.options.filters or self.options.shard)
         batch = judged(batch, before, self.gates, is_part=is_part)
         write_reports(batch, self._report_files, self.fleet.folder, environment)
+        if publisher is not None and not is_part:  # a page about a part would hide the others
+            publisher.write_index(self.jobs.jobs, batch)
         return Ended(batch, slots)
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
