@@ -23,11 +23,13 @@ help: ## print this list
 
 setup: .venv/ready ## make .venv and install the project into it
 
+# Byte code is written here because neither the children of a compile nor who has PYTHONDONTWRITEBYTECODE set writes any.
 .venv/ready: requirements.lock pyproject.toml
 	$(FOUND_PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python -m nndeploy_kernels.build
+	$(BIN)/python -m compileall -q nndeploy backends
 	@touch $@
 
 demo: $(if $(wildcard .venv/ready),,build/demo-env/ready) ## compile the digit reader, run it on PNG images; print what it read, the partition, the speed
