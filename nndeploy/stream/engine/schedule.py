@@ -213,8 +213,14 @@ class Schedule:
     def _add_thread(self) -> None:
         name = f"nndeploy stream {len(self._threads) + 1}"
         thread = Thread(target=self._guarded, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more: those that there are do the work
+            if not self._threads:
+                raise
+            self._most_threads = len(self._threads)
+        else:
+            self._threads.append(thread)
 
     def _guarded(self) -> None:
         try:
