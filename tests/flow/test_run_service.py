@@ -169,6 +169,7 @@ def watched(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Callable[[int]
     """Returns what lets a manager watch a run that has stood still for so many nanoseconds."""
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
         monkeypatch.setenv(name, manager.environment[name])
+    monkeypatch.setattr("faulthandler.enable", lambda *_: None)  # pytest has its own place for that
 
     def watch(standstill_ns: int) -> None:
         looked, num_looks = threading.Event(), 0
