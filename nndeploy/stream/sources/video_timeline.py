@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 GAP = 2.5
-"""So many times longer than every pause before it is a pause in which frames are missing."""
+"""A pause is a gap if it is so many times longer than every one before it: two frames are missing, or more."""
 FIRST_FRAMES = 5
-"""Before so many were seen nothing is known of what is usual."""
+"""So many frames must have been seen before it is known which pauses are usual."""
 LATE_FRAMES = 0.75
-"""By so much of a frame a file may say too much of its length: times are rounded."""
+"""A file may say so many frames too much of its length: times are rounded."""
 TAG = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
