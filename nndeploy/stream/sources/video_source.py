@@ -105,6 +105,7 @@ def _decoded(container: "InputContainer", stream: "VideoStream") -> Iterator["Vi
 
     timeline, damaged, num_damaged = Timeline(container, stream), set[int | None](), 0
     for packet in container.demux(stream):
+        timeline.expect(packet)
         if packet.is_corrupt:
             damaged.add(packet.pts)
         try:

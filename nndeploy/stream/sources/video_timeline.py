@@ -9,12 +9,12 @@ Source: the duration that demuxers of FFmpeg give, and the tag DURATION that it 
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nndeploy.errors import InputError
 
 if TYPE_CHECKING:
-    from av import VideoFrame
+    from av import Packet, VideoFrame
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
@@ -35,28 +35,32 @@ class Timeline:
         start, base = stream.start_time, stream.time_base
         self._start = float(start * base) if start is not None and base is not None else 0.0
         self._last: float | None = None
-        self._end = self._frame = self._longest = 0.0
+        self._longest_shown = self._longest_pause = 0.0
         self._num_frames = 0
+
+    def expect(self, packet: "Packet[Any]") -> None:
+        """Learns from a packet, before its frame comes, for how long a frame may be shown."""
+        if packet.duration is not None and packet.time_base is not None and not packet.is_corrupt:
+            self._longest_shown = max(self._longest_shown, float(packet.duration * packet.time_base))
 
     def gap_before(self, frame: "VideoFrame") -> InputError | None:
         """Takes the next frame; returns what to say where there should have been others before it."""
         if frame.time is None:
             return None
-        if frame.duration and frame.time_base:
-            self._frame = float(frame.duration * frame.time_base)
-        time, last = frame.time, self._last
-        self._last, self._end = time, max(self._end, time + self._frame)
+        last, self._last = self._last, frame.time
         self._num_frames += 1
-        pause = 0.0 if last is None else time - last
-        usual, self._longest = max(self._longest, self._frame), max(self._longest, pause)
+        pause = 0.0 if last is None else frame.time - last
+        usual, self._longest_pause = max(self._longest_pause, self._longest_shown), max(self._longest_pause, pause)
         if self._num_frames <= FIRST_FRAMES or pause <= GAP * usual:
             return None
         return InputError(f"frames are missing: there is none for {pause:.3g} s after {last:.3f} s")
 
     def missing_end(self) -> InputError | None:
         """Returns what to say, after the last frame, where there should have been others."""
-        came = self._end - self._start
-        if self._length is None or self._num_frames == 0 or came >= self._length - LATE_FRAMES * self._frame:
+        if self._length is None or self._last is None:
+            return None
+        came = self._last + self._longest_shown - self._start
+        if came >= self._length - LATE_FRAMES * self._longest_shown:
             return None
         return InputError(f"the end is missing: it says that it has {self._length:.3f} s, and {came:.3f} s came")
 
