@@ -75,6 +75,7 @@ ALL = (
         ("make bench-stream", "make bench-stream-kills"),
         ("nndeploy/stream", "nndeploy/processors"),
     ),
+    Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
     Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
     Figure("openvino-results.md", ("make fuzz-openvino-members",), ("backends/nndeploy_openvino",)),
     Figure(
