@@ -19,7 +19,8 @@ import figures
 import file_faults
 import power_loss
 from crash_cases import Case, Content, content
-from file_faults import FAULTS, Fault, imported_by, in_child, recorded
+from file_faults import FAULTS, Fault, in_child, recorded
+from imported_modules import imported_by
 from native_engines import machine_name
 
 POWER = "power"
@@ -75,9 +76,9 @@ def workshop(case: Case) -> Iterator[tuple[Path, Path, Content, Content]]:
         work.mkdir()
         os.chdir(work)
         try:
-            imported_by(lambda: case.before() or 0, work)
+            imported_by(lambda: case.before() or 0)
             shutil.copytree(work, before)
-            imported_by(case.act, work)
+            imported_by(case.act)
             anew(before, work)
             ended = in_child(case.act, work)
             assert ended.code == case.code, f"{case.name}: {ended}"
