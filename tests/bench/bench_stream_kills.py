@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 
-from crash_cases import command
+from crash_case import command
 from imported_modules import imported_by
 from resumed_runs import SEVERAL, content, lines
 
