@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import crash_case
 import crash_cases
@@ -33,8 +34,7 @@ from native_engines import machine_name
 
 POWER = "power"
 KINDS = ("kill", "kill in a write", "failed", POWER)
-STRIPES = 8
-"""Into so many parts the calls of a stream are divided, for processes that work at once."""
+MOST_CALLS = 1 << 20
 PROGRESS = figures.ROOT / "build" / "crash-points.jsonl"
 MOST_CALLED_AGAIN = 1000
 """Of more states of a disk than that some are only looked at, and the command is not called again."""
@@ -107,25 +107,28 @@ def anew(before: Path, work: Path) -> None:
     shutil.copytree(before, work, dirs_exist_ok=True)
 
 
-def points(case: Case, fault: Fault, first: int, step: int) -> Row:
-    """Returns what came of a case where the fault meets its calls one by one."""
-    row = Row(case.name, fault.name)
+def points(case: Case, first: int, step: int) -> list[Row]:
+    """Returns what came of a case where each fault meets its calls one by one, or some of them."""
     with workshop(case) as (before, work, old, new):
-        at = first
-        while True:
-            anew(before, work)
-            ended = in_child(case.act, work, fault, at)
-            if not ended.was_reached:
-                return row
-            at += step
-            if not ended.was_met:
-                continue
-            row.num_points += 1
-            row.codes[ended.code] = row.codes.get(ended.code, 0) + 1
-            try:
-                hold(case, ended.code, work, old, new)
-            except Exception as err:
-                row.wrong.append(f"call {at - step}, exit {ended.code}: {type(err).__name__}: {err}")
+        return [_points(case, fault, range(first, MOST_CALLS, step), before, work, old, new) for fault in FAULTS]
+
+
+def _points(case: Case, fault: Fault, calls: range, before: Path, work: Path, old: Content, new: Content) -> Row:
+    row = Row(case.name, fault.name)
+    for at in calls:
+        anew(before, work)
+        ended = in_child(case.act, work, fault, at)
+        if not ended.was_reached:
+            break
+        if not ended.was_met:
+            continue
+        row.num_points += 1
+        row.codes[ended.code] = row.codes.get(ended.code, 0) + 1
+        try:
+            hold(case, ended.code, work, old, new)
+        except Exception as err:
+            row.wrong.append(f"call {at}, exit {ended.code}: {type(err).__name__}: {err}")
+    return row
 
 
 def losses(case: Case, step: int) -> Row:
@@ -198,10 +201,9 @@ def same(new: Content, now: Content) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the work: a case, and a fault at every `step`-th call from `first` on; None is a loss of power."""
+    """A part of the work: every fault at each `step`-th call of a case from `first` on; 0 is a loss of power."""
 
     case: int
-    fault: Fault | None
     first: int = 1
     step: int = 1
 
@@ -211,18 +213,16 @@ def tasks(only: str, every: int) -> list[Task]:
     found = []
     for number, case in enumerate(crash_cases.ALL):
         if only in case.name:
-            found.append(Task(number, None, step=every))
-            parts = (1 if case.switch else STRIPES) * case.is_failed
-            found += [Task(number, f, 1 + at * every, parts * every) for f in FAULTS for at in range(parts)]
-    return sorted(found, key=lambda one: bool(crash_cases.ALL[one.case].switch))
+            found.append(Task(number, 0, every))
+            parts = case.parts if case.is_failed else 0
+            found += [Task(number, 1 + at * every, parts * every) for at in range(parts)]
+    return sorted(found, key=lambda one: -crash_cases.ALL[one.case].parts)
 
 
-def done(task: Task) -> tuple[Task, Row]:
+def done(task: Task) -> tuple[Task, list[Row]]:
     """Returns what came of a task."""
     case = crash_cases.ALL[task.case]
-    if task.fault is None:
-        return task, losses(case, task.step)
-    return task, points(case, task.fault, task.first, task.step)
+    return task, points(case, task.first, task.step) if task.first else [losses(case, task.step)]
 
 
 class Progress:
@@ -234,21 +234,26 @@ class Progress:
         self._tree = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         self._path = path
         path.parent.mkdir(exist_ok=True)
-        self._done: dict[str, Row] = {}
+        self._done: dict[str, list[Row]] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             data = json.loads(line)
             if data["tree"] == self._tree:
-                codes = {None if code == "null" else int(code): n for code, n in data["row"].pop("codes").items()}
-                self._done[data["task"]] = Row(codes=codes, **data["row"])
+                self._done[data["task"]] = [_row(one) for one in data["rows"]]
 
-    def row(self, task: Task) -> Row | None:
+    def rows(self, task: Task) -> list[Row] | None:
         """Returns what came of a task, None where that is not known."""
         return self._done.get(repr(task))
 
-    def add(self, task: Task, row: Row) -> None:
+    def add(self, task: Task, rows: list[Row]) -> None:
         """Notes what came of a task."""
+        line = {"tree": self._tree, "task": repr(task), "rows": [asdict(row) for row in rows]}
         with self._path.open("a") as file:
-            file.write(json.dumps({"tree": self._tree, "task": repr(task), "row": asdict(row)}) + "\n")
+            file.write(json.dumps(line) + "\n")
+
+
+def _row(data: dict[str, Any]) -> Row:
+    codes = {None if code == "null" else int(code): count for code, count in data.pop("codes").items()}
+    return Row(codes=codes, **data)
 
 
 def joined(rows: list[tuple[Task, Row]]) -> list[Row]:
@@ -315,24 +320,26 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/figures/crash-results.md")
     options = parser.parse_args()
     file_faults.preloaded()
-    progress, rows_of_tasks, left = Progress(PROGRESS) if options.write else None, [], []
+    progress = Progress(PROGRESS) if options.write else None
+    found: list[tuple[Task, Row]] = []
+    left: list[Task] = []
     for task in tasks(options.only, options.every):
-        row = progress.row(task) if progress else None
-        if row is None:
+        rows = progress.rows(task) if progress else None
+        if rows is None:
             left.append(task)
         else:
-            rows_of_tasks.append((task, row))
+            found += [(task, row) for row in rows]
     for number in {task.case for task in left}:
         with workshop(crash_cases.ALL[number]):  # imports here what the children of all tasks will need
             pass
     gc.freeze()  # a collection in a child would copy every page of this process
     gc.disable()
     with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
-        for task, row in pool.imap_unordered(done, left, chunksize=1):
+        for task, rows in pool.imap_unordered(done, left, chunksize=1):
             if progress:
-                progress.add(task, row)
-            rows_of_tasks.append((task, row))
-    rows = joined(rows_of_tasks)
+                progress.add(task, rows)
+            found += [(task, row) for row in rows]
+    rows = joined(found)
     print(table(rows))
     for row in rows:
         for line in row.wrong:

@@ -24,7 +24,7 @@ class Case:
     they were, as a whole run leaves them, and as they are. `code` is the exit code of a whole run. Afterwards `then` is
     called, None for `act` again, and ends with one of `then_codes`; `repeats` says that all is then as a whole run
     leaves it. `beside` is there all the time; `is_failed` says that calls are killed and failed, and power is not lost
-    alone.
+    alone. `parts` says into how many parts its calls are divided, for processes that work at once.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Case:
     then_codes: tuple[int, ...] = (0,)
     beside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     is_failed: bool = True
+    parts: int = 1
 
 
 def content(folder: Path) -> Content:

@@ -64,7 +64,16 @@ def _stream(what: str, num_records: int, output: str, pipeline: str = "", make: 
         resume.CHECKPOINT_SECONDS = 0.0  # after every record
         return run()
 
-    return Case(f"run --resume, {what}", before, act, "", _whole_results, code=1, then_codes=(1,))
+    return Case(
+        f"run --resume, {what}",
+        before,
+        act,
+        "",
+        _whole_results,
+        code=1,
+        then_codes=(1,),
+        parts=max(1, num_records // 20),
+    )
 
 
 def _whole_results(old: Content, new: Content, now: Content) -> None:
