@@ -36,7 +36,7 @@ POWER = "power"
 KINDS = ("kill", "kill in a write", "failed", POWER)
 MOST_CALLS = 1 << 20
 PROGRESS = figures.ROOT / "build" / "crash-points.jsonl"
-MOST_CALLED_AGAIN = 1000
+MOST_CALLED_AGAIN = 250
 """Of more states of a disk than that some are only looked at, and the command is not called again."""
 
 PAGE = """{header}# Crashes: figures
@@ -53,8 +53,8 @@ more than seven such operations a sample.
 After each, this holds: the name, the store or the bundle is byte for byte what it was or what a whole run makes it,
 every bundle that a name stands for is whole to its last byte, nothing but temporary files is left, no error is an
 internal one, and who ended with 0 has done the work, so that a loss of power does not take it back. Then the same
-command is called again, and must leave what a run that nothing happened to leaves; a stream that is resumed loses no
-record and doubles none.
+command is called again (of a compile and of many states of a disk after one in several), and must leave what a run that
+nothing happened to leaves; a stream that is resumed loses no record and doubles none.
 
 **{points} crash points and {states} states of a disk, {wrong} wrong.** Of the states {cuts} are of a box
 whose bundle is updated (pulled, installed, followed, rolled back): {lost} boxes without a whole bundle.
@@ -125,7 +125,7 @@ def _points(case: Case, fault: Fault, calls: range, before: Path, work: Path, ol
         row.num_points += 1
         row.codes[ended.code] = row.codes.get(ended.code, 0) + 1
         try:
-            hold(case, ended.code, work, old, new)
+            hold(case, ended.code, work, old, new, again=row.num_points % case.then_every == 0)
         except Exception as err:
             row.wrong.append(f"call {at}, exit {ended.code}: {type(err).__name__}: {err}")
     return row
@@ -139,7 +139,7 @@ def losses(case: Case, step: int) -> Row:
         ended, operations = recorded(case.act, work)
         assert ended.code == case.code
         found = list(itertools.islice(power_loss.states(old, operations, work), 0, None, step))
-        often = -(-len(found) // MOST_CALLED_AGAIN)
+        often = case.then_every * -(-len(found) // MOST_CALLED_AGAIN)
         for number, (is_done, disk) in enumerate(found):
             row.num_points += 1
             put(disk, work, before)

@@ -39,10 +39,6 @@ def _before_compile() -> None:
 
     onnx.save(onnx.parser.parse_model(MODEL), "m.onnx")
     Path("tmp").mkdir()
-
-
-def _before_compile_over() -> None:
-    _before_compile()
     write_bundle("m.nnd", b"old")
 
 
@@ -138,8 +134,7 @@ def _a_whole_folder(old: Content, new: Content, now: Content) -> None:
 
 
 ALL = (
-    Case("compile", _before_compile, _compile, "m.nnd", only_temporary),
-    Case("compile over another", _before_compile_over, _compile, "m.nnd", only_temporary),
+    Case("compile over another", _before_compile, _compile, "m.nnd", only_temporary, then_every=8, parts=8),
     Case("a bundle written", lambda: None, _rewrite, "m.nnd", only_temporary),
     Case("a bundle written over another", lambda: write_bundle("m.nnd", b"old"), _rewrite, "m.nnd", only_temporary),
     Case(

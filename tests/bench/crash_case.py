@@ -22,8 +22,8 @@ class Case:
 
     `switch` is the file that the whole work ends with, "" where there is none; `holds(old, new, now)` gets the files as
     they were, as a whole run leaves them, and as they are. `code` is the exit code of a whole run. Afterwards `then` is
-    called, None for `act` again, and ends with one of `then_codes`; `repeats` says that all is then as a whole run
-    leaves it. `beside` is there all the time; `is_failed` says that calls are killed and failed, and power is not lost
+    called, None for `act` again, after one point of `then_every`, and ends with one of `then_codes`; `repeats` says that
+    all is then as a whole run leaves it. `beside` is there all the time; `is_failed` says that calls are killed and failed, and power is not lost
     alone. `parts` says into how many parts its calls are divided, for processes that work at once.
     """
 
@@ -36,6 +36,7 @@ class Case:
     repeats: bool = True
     then: Callable[[], int] | None = None
     then_codes: tuple[int, ...] = (0,)
+    then_every: int = 1
     beside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     is_failed: bool = True
     parts: int = 1

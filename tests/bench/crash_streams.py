@@ -72,7 +72,7 @@ def _stream(what: str, num_records: int, output: str, pipeline: str = "", make: 
         _whole_results,
         code=1,
         then_codes=(1,),
-        parts=max(1, num_records // 20),
+        parts=num_records // 5,
     )
 
 
@@ -85,11 +85,11 @@ def _whole_results(old: Content, new: Content, now: Content) -> None:
 
 
 ALL = (
-    _stream("JSON lines", 200, "y.jsonl"),
-    _stream("csv", 60, "y.csv", _sinks("csv")),
-    _stream("statistics", 60, "y.json", _sinks("statistics")),
+    _stream("JSON lines", 60, "y.jsonl"),
+    _stream("csv", 30, "y.csv", _sinks("csv")),
+    _stream("statistics", 30, "y.json", _sinks("statistics")),
     _stream("arrays", 60, "y"),
-    _stream("images", 40, "y", IMAGES, _images),
-    _stream("three outputs", 100, "y", _sinks("json-lines", "csv", "statistics")),
-    _stream("four outputs", 12, "y", _sinks("json-lines", "csv", "statistics", "npz")),
+    _stream("images", 60, "y", IMAGES, _images),
+    _stream("three outputs", 60, "y", _sinks("json-lines", "csv", "statistics")),
+    _stream("four outputs", 20, "y", _sinks("json-lines", "csv", "statistics", "npz")),
 )
