@@ -22,9 +22,10 @@ class Case:
 
     `switch` is the file that the whole work ends with, "" where there is none; `holds(old, new, now)` gets the files as
     they were, as a whole run leaves them, and as they are. `code` is the exit code of a whole run. Afterwards `then` is
-    called, None for `act` again, after one point of `then_every`, and ends with one of `then_codes`; `repeats` says that
-    all is then as a whole run leaves it. `beside` is there all the time; `is_failed` says that calls are killed and failed, and power is not lost
-    alone. `parts` says into how many parts its calls are divided, for processes that work at once.
+    called, None for `act` again, after one point of `then_every`, and ends with one of `then_codes`; `repeats` says
+    that all is then as a whole run leaves it. `beside` is there all the time; `is_failed` says that calls are killed
+    and failed, and power is not lost alone. `parts` says into how many parts its calls are divided, for processes that
+    work at once.
     """
 
     name: str
