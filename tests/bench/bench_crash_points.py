@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every call that touches a file, killed or failed, in a compile, an update, a stream and all that looks after bundles.
 
-With --write, what is done stands in build/crash-points.jsonl, and a call that was ended goes on after it: on the same
-commit of the code, so that nothing is taken for checked that has changed.
+With --power, power is lost alone, which takes minutes. With --write, what is done stands in build/crash-points.jsonl,
+and a call that was ended goes on after it: on the same commit of the code, so that nothing is taken for checked that
+has changed.
 """
 
 import argparse
@@ -214,7 +215,7 @@ def tasks(only: str, every: int) -> list[Task]:
     for number, case in enumerate(crash_cases.ALL):
         if only in case.name:
             found.append(Task(number, 0, every))
-            parts = case.parts if case.is_failed else 0
+            parts = max(1, case.parts // every) if case.is_failed else 0  # each has to be set up
             found += [Task(number, 1 + at * every, parts * every) for at in range(parts)]
     return sorted(found, key=lambda one: -crash_cases.ALL[one.case].parts)
 
@@ -316,14 +317,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="the cases with this in their name")
     parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
+    parser.add_argument("--power", action="store_true", help="losses of power alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
     parser.add_argument("--write", action="store_true", help="write docs/figures/crash-results.md")
     options = parser.parse_args()
+    if options.power and options.write:
+        parser.error("the page is about all faults")
     file_faults.preloaded()
     progress = Progress(PROGRESS) if options.write else None
     found: list[tuple[Task, Row]] = []
     left: list[Task] = []
-    for task in tasks(options.only, options.every):
+    for task in [one for one in tasks(options.only, options.every) if not (options.power and one.first)]:
         rows = progress.rows(task) if progress else None
         if rows is None:
             left.append(task)
