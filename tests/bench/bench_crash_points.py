@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -338,7 +339,9 @@ def main() -> int:
             pass
     gc.freeze()  # a collection in a child would copy every page of this process
     gc.disable()
-    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # who ends this ends its workers too
+    as_ever = {"initializer": signal.signal, "initargs": (signal.SIGTERM, signal.SIG_DFL)}
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1, **as_ever) as pool:
         for task, rows in pool.imap_unordered(done, left, chunksize=1):
             if progress:
                 progress.add(task, rows)

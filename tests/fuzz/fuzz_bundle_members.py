@@ -40,9 +40,10 @@ PAGE = """{header}# Mutants of bundles: figures
 `make fuzz-bundle-members ARGS=--write` ([tests/fuzz/fuzz_bundle_members.py](../../tests/fuzz/fuzz_bundle_members.py)).
 Each mutant is a whole bundle of which one member says something else, and in which sizes, hashes and checksums are
 made right, as an attacker packs it. It is opened, and whatever reads the member reads it; a plan is loaded and run; of
-one in {all_of} every member is read, and the signature checked. A mutant is refused by one typed line, or taken:
-then [all that is said of it is true](../../tests/fuzz/member_readers.py), one text for one content, members as they
-are listed, no signature for another bundle, outputs of the names, types and sizes of the manifest.
+one in {all_of}, and of each with another manifest, every member is read and the signature checked. A mutant is refused
+by one typed line, or taken: then [all that is said of it is true](../../tests/fuzz/member_readers.py), one text for one
+content, members as they are listed, no signature for another bundle, outputs of the names, types and sizes that are
+said.
 
 **{count} mutants: {wrong} taken that should not be or refused without a typed line, {killed} crashes or hangs.**
 
