@@ -48,7 +48,8 @@ def a_whole_bundle(old: Content, new: Content, now: Content) -> None:
         with open_bundle(path) as bundle:
             bundle.verify()
     named = {f"{one.sha256}.nnd" for one in (state.current, state.previous) if one is not None}
-    known = {Path(name).name for name in {*old, *new}} | named | {"incoming.nnd"}
+    releases = {f"{hashlib.sha256(Path(f'{name}.nnd').read_bytes()).hexdigest()}.nnd" for name in SOURCES}
+    known = {Path(name).name for name in {*old, *new}} | named | releases | {"incoming.nnd"}  # the next update sweeps
     left = {name for name in now if Path(name).name not in known and not is_temporary(name)}
     assert not left, f"left behind: {left}"
 
