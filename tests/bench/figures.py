@@ -76,6 +76,7 @@ ALL = (
         ("nndeploy/stream", "nndeploy/processors"),
     ),
     Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
+    Figure("openvino-results.md", ("make fuzz-openvino-members",), ("backends/nndeploy_openvino",)),
     Figure(
         "crash-results.md",
         ("make bench-crash-points",),
