@@ -82,15 +82,15 @@ attributes, shapes, types and places of constants, tables of integers, edges, ki
 text, bytes. Each is opened and run on one thread as the run half does, with hashes that are right, in a forked child;
 mutant {first} and those after it.
 
-**{count:,} mutants, {findings:,} findings.** A finding is a signal, silence for {seconds:g} s, an error that is no typed line, or an
-output of another type or shape than the manifest says.
+**{count:,} mutants, {findings:,} findings.** A finding is a signal, silence for {seconds:g} s, an error that is no
+typed line, or an output of another type or shape than the manifest says.
 
 | outcome | mutants |
 | --- | ---: |
 {rows}
 
-`refused` with the exit code; 69 is what the library itself refuses to open. A child has {memory} GiB; more is a refusal,
-and who takes more than {peak} GiB is counted as such: as much as a legal model asks for is no fault here.
+`refused` with the exit code; 69 is what the library itself refuses to open. A child has {memory} GiB; more is a
+refusal, and who takes more than {peak} GiB is counted as such: as much as a legal model asks for is no fault here.
 """
 
 
