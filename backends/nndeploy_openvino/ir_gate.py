@@ -27,7 +27,7 @@ from nndeploy.errors import BundleError, PolicyError
 from nndeploy_openvino.ir_layers import ELEMENT_BITS, KINDS
 
 MAX_DEPTH = 8
-"""Of bodies in bodies."""
+"""How many bodies may stand in each other."""
 
 _FLAGS = re.ASCII
 _ID = r"(\d{1,9})"
@@ -50,7 +50,7 @@ _RT_INFO = re.compile(rf"\s*+<rt_info(?: />|>(?:\s*+{_NOTES})?+\s*+</rt_info>)",
 _LAYERS_BEGIN, _LAYERS_END = re.compile(r"\s*+<layers>"), re.compile(r"\s*+</layers>")
 _NAMES = r'<attribute name="fused_names" version="0" value="[^"<]*" />'
 _FUSED_NAMES = re.compile(rf"(?:\s*+<rt_info>\s*+{_NAMES}\s*+</rt_info>)?+", _FLAGS)
-"""Of operators that the library joined; it reads no other note of a layer here, for some are orders."""
+"""The names of operators that the library joined. It reads no other note of a layer here: some are orders."""
 _LAYER_END, _NET_END = re.compile(r"\s*+</layer>"), re.compile(r"\s*+</net>\s*+\Z")
 _ITEM = (
     r'<(input|output)(?: axis="(-?\d{1,2})")?+ external_port_id="(-1|\d{1,9})" internal_layer_id="(\d{1,9})"'

@@ -46,9 +46,9 @@ _NUMBERS = _list_of(_NUMBER.pattern)
 _EQUATION = _form(r"[A-Za-z.,]{0,99}(?:->[A-Za-z.]{0,99})?")
 
 SHAPE = _list_of(r"\d{1,18}")
-"""Of a constant."""
+"""The shape of a constant."""
 OPEN_SHAPE = _list_of(r"(?:\?|\d{1,18}(?:\.\.(?:\d{1,18})?)?|\.\.\d{1,18})")
-"""Of a parameter, some of whose sizes are open or in a range."""
+"""The shape of a parameter, some of whose sizes are open or in a range."""
 
 _WINDOW = {"strides": _STEPS, "dilations": _STEPS, "pads_begin": _PADS, "pads_end": _PADS}
 _POOL = {"kernel": _STEPS, **_WINDOW, "auto_pad": _WORD, "rounding_type": _WORD}
