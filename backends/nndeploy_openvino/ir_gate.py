@@ -3,10 +3,11 @@
 
 `Core.read_model` asks each of its front ends (ONNX, TensorFlow, Paddle, IR and others) whose model the bytes are, and
 only the one for IR cannot name a file: its weights come along in memory. That one takes a text whose root is `net`.
-But it believes what it reads: where an offset and a size add up to more than 64 bits hold, or a shape has more elements
-than the bytes that were given, it reads memory that is not the model's; a port that has no edge, a body's port that is
-not there and an attribute that is missing end the process. So all of it is read here before, in one strict form that
-leaves two readers nothing to differ about: no comment, entity, document type or instruction.
+But not all of what it reads is checked there: a constant whose text stands in an attribute `value` has as few bytes
+as that text, whatever its shape says, and the library reads on behind them; and some layers are orders, or do what a
+number of a call makes end the process. So all of it is read here before, in one strict form that leaves two readers
+nothing to differ about, without a comment, entity, document type or instruction, and nothing depends on what a
+version of the library checks by itself.
 
     <net name=".." version="11"> <layers> layer* </layers> <edges> edge* </edges> <rt_info /> </net>
     layer = <layer id=".." name=".." type=".." version=".."> port maps? <data .. />? <input> port* </input>?
