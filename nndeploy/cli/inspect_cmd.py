@@ -121,8 +121,7 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
     print_line(f"{found.path}: {manifest.model_name}, {size_text(found.size_bytes)}, {len(report.nodes):,} nodes")
     print_line(f"model sha256 {manifest.model_sha256}")
     if found.signed.key_ids:
-        release = f" as release {found.signed.release}" if found.signed.release else ""
-        print_line(f"signed{release} by {', '.join(f'{one:.16}' for one in found.signed.key_ids)}")
+        print_line(str(found.signed))
     _print_values(manifest)
     for name, seen in chains.items():
         _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy key`: keys that sign bundles, and what this machine trusts them with."""
 
-import base64
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,14 +68,17 @@ def key() -> None:
 @click.argument("name", type=ANY_FILE)
 def new(name: str) -> None:
     """Make a key: NAME.key signs, NAME.pub is trusted."""
-    from nndeploy.files.whole_files import write_file
-    from nndeploy.trust.signers import new_key
+    from nndeploy.files.whole_files import replace_durably
+    from nndeploy.trust.signers import new_key, read_key
 
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
-    made = new_key(private).public
-    write_file(public, lambda file: file.write(made.pem.encode("ascii")))
+    is_left = private.exists()  # of a call that was cut off in between
+    made = (read_key(private) if is_left else new_key(private)).public
+    replace_durably(public, made.pem.encode("ascii"))
+    if is_left:
+        print_line(f"{private} was there already, and stays as it is")
     print_line(f"{private} signs: keep it secret; {public} is what others trust")
     print_line(f"id {made.id}")
 
@@ -92,11 +94,7 @@ def list_(as_json: bool) -> None:
         print_json(
             {
                 "keys": [
-                    {
-                        "id": one.public.id, "name": one.name, "scopes": sorted(one.scopes),
-                        "not_after": one.not_after, "public": base64.b64encode(one.public.raw).decode("ascii"),
-                        "revoked": one.public.id in store.revoked,
-                    }
+                    {"id": one.public.id, "revoked": one.public.id in store.revoked, **one.to_json()}
                     for one in store.keys.values()
                 ],
                 "revoked": sorted(store.revoked), "floors": dict(store.floors), "needed": dict(store.needed),

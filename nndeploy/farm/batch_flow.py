@@ -21,8 +21,7 @@ from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
 from nndeploy.farm.engine import Engine
-from nndeploy.farm.expand import Batch as Jobs
-from nndeploy.farm.expand import expand
+from nndeploy.farm.expand import Plan, expand
 from nndeploy.farm.fleet import Fleet
 from nndeploy.farm.fleet_file import fleet_from_toml
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
@@ -32,7 +31,7 @@ from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import Planned, Planner
 from nndeploy.farm.publish import Publisher
-from nndeploy.farm.reports import Batch, Gates, ReportFiles, judged, read_batch, write_reports
+from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
 from nndeploy.jobs.memory import machine_memory_bytes
@@ -81,7 +80,7 @@ class OpenedBatch:
     fleet: Fleet
     options: BatchOptions
     gates: Gates
-    jobs: Jobs
+    jobs: Plan
     caching: CacheOptions
     cache: LocalCache | None
     remote: RemoteCache | None
@@ -129,18 +128,13 @@ class OpenedBatch:
         )  # fmt: skip
         is_part = bool(self.options.filters or self.options.shard)
         batch = judged(batch, before, self.gates, is_part=is_part)
-        write_reports(batch, self._report_files, self.fleet.folder, environment)
+        write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
         if publisher is not None and not is_part:  # a page about a part would hide the others
             publisher.write_index(self.jobs.jobs, batch)
         return Ended(batch, slots)
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
         return LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
-
-    @property
-    def _report_files(self) -> ReportFiles:
-        known = {field.name for field in fields(ReportFiles)}
-        return ReportFiles(**{kind: Path(path) for kind, path in self.fleet.reports.items() if kind in known})
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
@@ -201,7 +195,4 @@ def why_of(opened: OpenedBatch, job: str) -> Planned:
 def _joined(fleet: Fleet, gates: Gates) -> Gates:
     """Returns the gates of a fleet file, with those of the command line in their place."""
     given = {field.name: value for field in fields(Gates) if (value := getattr(gates, field.name))}
-    known = {
-        field.name: getattr(fleet.gates, field.name) for field in fields(Gates) if hasattr(fleet.gates, field.name)
-    }
-    return Gates(**{**known, **given})
+    return replace(fleet.gates, **given)

@@ -33,7 +33,7 @@ MAX_JOBS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Plan:
     """The jobs of a call, sorted by id; those that a filter left out; what a user should know; `digest_of` the jobs."""
 
     jobs: tuple[Job, ...]
@@ -50,7 +50,7 @@ class _Named:
     job: Job
 
 
-def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = None) -> Batch:
+def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = None) -> Plan:
     """Returns the jobs of a fleet that match one of the filters, and of these those of a shard, which may be none.
 
     Raises:
@@ -68,7 +68,7 @@ def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = No
     filtered = [one.job for one in named if not _is_chosen(one, filters)]
     if shard is not None:
         chosen = shard.part_of(chosen)
-    return Batch(tuple(chosen), tuple(filtered), tuple(notes), digest_of(chosen, fleet.folder))
+    return Plan(tuple(chosen), tuple(filtered), tuple(notes), digest_of(chosen, fleet.folder))
 
 
 def digest_of(jobs: Iterable[Job], folder: Path) -> str:

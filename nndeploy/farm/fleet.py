@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.build_cache.remote_address import NEVER
+from nndeploy.farm.reports.gates import Gates
+from nndeploy.farm.reports.write_reports import ReportFiles
 from nndeploy.farm.template import PLACEHOLDERS
 
 
@@ -85,27 +87,13 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
-    """What may not get worse from one batch to the next, None where anything may.
-
-    A slowdown and a growth of size are shares: 0.05 is 5% more than before. An error may grow by a factor: 2.0 is twice
-    what it was. `min_share` is backend -> the least share of compute, 0..1.
-    """
-
-    max_slowdown: float | None = None
-    max_size_growth: float | None = None
-    max_error_growth: float | None = None
-    min_share: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Fleet:
     """A fleet file. `where` names it in messages; paths in it are relative to `folder`, which is absolute.
 
     `jobs` is how many run at once, None where cores and memory say. `cache` holds an absolute path, a web address or
     both, () for the account's own; `push` is one of `nndeploy.build_cache.remote_address.PUSH`, and `cache_ca` the
-    absolute path of the authorities of that address, "" for those that everybody knows. `reports` is kind ("junit", ..)
-    -> absolute path.
+    absolute path of the authorities of that address, "" for those that everybody knows. The paths of reports are
+    absolute.
     """
 
     where: str
@@ -124,8 +112,8 @@ class Fleet:
     cache_ca: str = ""
     cluster: Cluster | None = None
     publish: Publish | None = None
-    reports: Mapping[str, str] = field(default_factory=dict)
-    gates: Gates = Gates()
+    reports: ReportFiles = field(default_factory=ReportFiles)
+    gates: Gates = field(default_factory=Gates)
 
     @property
     def keys(self) -> tuple[str, ...]:
