@@ -32,7 +32,6 @@ Examples:
   nndeploy compile model.onnx -o model.nnd --target box.toml --cache-buffer 256KiB
   nndeploy compile model.onnx --dry-run
   nndeploy compile model.onnx --goldens 3 --dump-config > recipe.toml
-  nndeploy compile --config recipe.toml -o model.nnd
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
   nndeploy compile model.onnx -o model.nnd --quantise int8 --samples inputs/     weights and activations as bytes
 """
