@@ -106,7 +106,7 @@ class OpenedBatch:
         """
         check_compile_half()
         began, slots = time.monotonic(), self.slots
-        publisher = Publisher(self.fleet.publish) if self.fleet.publish is not None else None
+        publisher = self._publisher()
         before = read_batch(Path(self.options.against)) if self.options.against is not None else None
         with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
             engine = self._engine(slots, events)
@@ -135,6 +135,9 @@ class OpenedBatch:
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
         return LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
+
+    def _publisher(self) -> Publisher | None:
+        return None if self.fleet.publish is None else Publisher(self.fleet.publish, self.fleet.where)
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""

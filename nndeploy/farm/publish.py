@@ -29,6 +29,7 @@ from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.page import batch_page
+from nndeploy.farm.run_batch import repeating
 from nndeploy.files.page import write_page
 from nndeploy.files.whole_files import make_folders, new_file, open_regular, reading, wrapped_io
 from nndeploy.jobs.temporary import temporary_folder
@@ -46,13 +47,15 @@ _OF_THE_MACHINE = (BusyError, InputOutputError, UnavailableError)
 class Publisher:
     """Publishes bundles as a fleet file says."""
 
-    def __init__(self, where: Publish, options: RegistryOptions = RegistryOptions()) -> None:
+    def __init__(self, where: Publish, fleet_file: str, options: RegistryOptions = RegistryOptions()) -> None:
         """Reads the key, so that one that is missing ends a batch before it begins; `options` are the registry's.
+
+        `fleet_file` is what the command that repeats a job names.
 
         Raises:
             MissingInputError, DataError, PolicyError: the key cannot be read, or others may read it.
         """
-        self._where, self._options = where, options
+        self._where, self._fleet_file, self._options = where, fleet_file, options
         self._signer: FileSigner | None = read_key(Path(where.sign)) if where.sign else None
         self._silent: dict[str, NndeployError] = {}
 
@@ -89,7 +92,8 @@ class Publisher:
             status = "infra" if isinstance(err, _OF_THE_MACHINE) else "failed"
             error: Mapping[str, object] = told_error(err)
             error = {**error, "message": f"not published: {error['message']}"}
-            return replace(outcome, status=status, exit_code=err.exit_code, error=error)
+            repeat = repeating(self._fleet_file, job)
+            return replace(outcome, status=status, exit_code=err.exit_code, error=error, repeat=repeat)
         return outcome
 
     def _place(self, job: Job) -> Path:

@@ -154,7 +154,7 @@ class BatchRun:
     def _repeat(self, job: Job, outcome: Outcome) -> str:
         if not outcome.is_failure:
             return ""
-        return shlex.join(["nndeploy", "batch", self._fleet_file, "--filter", filter_of_job(job), "--retry-failed"])
+        return repeating(self._fleet_file, job)
 
     def _is_enough(self) -> bool:
         most = self._max_failures
@@ -173,6 +173,11 @@ class BatchRun:
                 self._tell(job, outcome)
         for job in waiting:
             self._tell(job, _not_run(job))
+
+
+def repeating(fleet_file: str, job: Job) -> str:
+    """Returns the command that does a job of a fleet file again."""
+    return shlex.join(["nndeploy", "batch", fleet_file, "--filter", filter_of_job(job), "--retry-failed"])
 
 
 def _not_run(job: Job) -> Outcome:

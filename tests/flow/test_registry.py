@@ -78,7 +78,7 @@ def test_a_batch_publishes_signed_copies(plain: DebianRegistry, tmp_path: Path) 
     )
     there = f"oci://127.0.0.1:{plain.port}/fleet/"
     where = Publish(oci=there + "{model}:{target}", sign=str(tmp_path / "farm.key"))
-    assert Publisher(where).published([job], [outcome]) == [outcome]
+    assert Publisher(where, "fleet.toml").published([job], [outcome]) == [outcome]
     pull(f"{there}m:host", tmp_path / "out.nnd")
     with open_bundle(tmp_path / "out.nnd") as bundle:
         envelope, _ = signed_statement(bundle)

@@ -51,7 +51,7 @@ class Built:
             )  # fmt: skip
 
     def published(self, publish: Publish) -> list[Outcome]:
-        return Publisher(publish, QUICK).published(self.jobs, self.outcomes)
+        return Publisher(publish, "fleet.toml", QUICK).published(self.jobs, self.outcomes)
 
     def data(self, model: str) -> bytes:
         return Path(self.jobs["ab".index(model)].output).read_bytes()
@@ -134,6 +134,7 @@ def test_a_bundle_that_changed_since_is_not_published(built: Built, tmp_path: Pa
     assert (first.status, first.exit_code) == ("failed", 65)
     assert first.error is not None
     assert first.error["message"] == "not published: is not the bundle that the batch built"
+    assert first.repeat.startswith("nndeploy batch fleet.toml --filter ")
     assert second == built.outcomes[1]
     assert [path.parent.name for path in (tmp_path / "site").rglob("*.nnd")] == ["b"]
 
@@ -168,11 +169,11 @@ def test_a_registry_that_nobody_reaches_is_asked_once_and_is_the_machine_s_fault
 
 def test_a_key_that_is_not_there_is_found_before_anything_is_built(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError):
-        Publisher(Publish(str(tmp_path), sign=str(tmp_path / "none.key")))
+        Publisher(Publish(str(tmp_path), sign=str(tmp_path / "none.key")), "fleet.toml")
 
 
 def test_the_page_of_the_folder_links_to_what_stands_there(built: Built, tmp_path: Path) -> None:
-    publisher = Publisher(Publish(str(tmp_path / "site")))
+    publisher = Publisher(Publish(str(tmp_path / "site")), "fleet.toml")
     outcomes = publisher.published(built.jobs, [built.outcomes[0], replace(built.outcomes[1], status="failed")])
     publisher.write_index(built.jobs, batch(*outcomes))
     page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
@@ -182,5 +183,5 @@ def test_the_page_of_the_folder_links_to_what_stands_there(built: Built, tmp_pat
 
 def test_without_a_folder_there_is_no_page(built: Built, registry: RegistryServer, tmp_path: Path) -> None:
     before: set[Any] = set(tmp_path.rglob("*.html"))
-    Publisher(Publish(oci=oci(registry))).write_index(built.jobs, batch(*built.outcomes))
+    Publisher(Publish(oci=oci(registry)), "fleet.toml").write_index(built.jobs, batch(*built.outcomes))
     assert set(tmp_path.rglob("*.html")) == before == set()
