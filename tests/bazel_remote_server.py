@@ -78,6 +78,7 @@ class _Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     cache: BazelRemoteServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client's acknowledgement
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the interface of the library
         return
