@@ -28,7 +28,7 @@ from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.files.whole_files import new_file
+from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.jobs.kept_calls import answers_in
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
@@ -171,8 +171,9 @@ def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> t
 def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
     new = new_file(place)
     try:
-        if not cache.copy(entry.outputs[name], new.file.write):
-            return False
+        with wrapped_io(place):
+            if not cache.copy(entry.outputs[name], new.file.write):
+                return False
         new.finish()
         return True
     finally:
@@ -220,8 +221,8 @@ class _Keeper:
                 seconds = sum(report.seconds.values())
                 entry = self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
                 self.sha256 = entry.outputs[BUNDLE].sha256
-        except NndeployError as err:
-            self.warn(f"the bundle is not kept in the cache: {err}")
+        except (NndeployError, OSError) as err:
+            self.warn(f"the bundle is not kept in the cache: {one_line(str(err))}")
 
     @property
     def _calls(self) -> str:
