@@ -114,7 +114,8 @@ class LocalCache:
             return False
         if (digest.hexdigest(), size) != (blob.sha256, blob.size):
             self._complain(f"a file of the cache is not what it was ({path})")
-            path.unlink(missing_ok=True)  # so that the next build brings it again
+            with contextlib.suppress(OSError):  # so that the next build brings it again, where it may be removed
+                path.unlink()
             return False
         return True
 

@@ -29,8 +29,8 @@ from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.files.whole_files import new_file
-from nndeploy.jobs.kept_calls import FILES
+from nndeploy.files.whole_files import new_file, wrapped_io
+from nndeploy.jobs.kept_calls import answers_in
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
@@ -155,10 +155,9 @@ def compile_cached(
         taken = _taken(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
-        brought = shared.bring(key, cache, source) if shared is not None else None
-        if shared is not None and brought is not None:
+        if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
             taken = _taken(cache, key, out, given)
-            upkeep.account(cache, sum(blob.size for blob in brought.outputs.values()), caching.cache_size)
+            _account(cache, brought, caching.cache_size, warn)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
@@ -216,12 +215,20 @@ def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> t
 def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
     new = new_file(place)
     try:
-        if not cache.copy(entry.outputs[name], new.file.write):
-            return False
+        with wrapped_io(place):
+            if not cache.copy(entry.outputs[name], new.file.write):
+                return False
         new.finish()
         return True
     finally:
         new.discard()
+
+
+def _account(cache: LocalCache, brought: Entry, most_bytes: int, warn: Warn) -> None:
+    try:
+        upkeep.account(cache, sum(blob.size for blob in brought.outputs.values()), most_bytes)
+    except (NndeployError, OSError) as err:
+        warn(f"the cache may grow beyond its size: {one_line(str(err))}")
 
 
 def _parts(source: str, given: Mapping[str, Any], limits: CompileLimits) -> dict[str, str]:
@@ -249,10 +256,9 @@ class _Keeper:
     def keep_calls(self, made: Path) -> None:
         """Takes answers under the model's own name: a model that broke into its process may have forged them."""
         try:
-            for folder in sorted(made.iterdir()) if made.is_dir() else ():
-                files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if not file.is_dir()}
-                if is_key(folder.name) and all(map(FILES.fullmatch, files)):
-                    self._add(Entry({"call": folder.name, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
+            for key, files in answers_in(made):
+                if is_key(key):
+                    self._add(Entry({"call": key, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
         except (NndeployError, OSError) as err:
             self.warn(f"what libraries answered is not kept in the cache: {one_line(str(err))}")
 
@@ -266,8 +272,8 @@ class _Keeper:
                 seconds = sum(report.seconds.values())
                 entry = self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
                 self.sha256 = entry.outputs[BUNDLE].sha256
-        except NndeployError as err:
-            self.warn(f"the bundle is not kept in the cache: {err}")
+        except (NndeployError, OSError) as err:
+            self.warn(f"the bundle is not kept in the cache: {one_line(str(err))}")
 
     @property
     def _calls(self) -> str:

@@ -38,6 +38,7 @@ from nndeploy.jobs.memory import machine_memory_bytes
 from nndeploy.target.target import host_target, num_cores
 
 DIGESTS = "digests.json"
+"""Beside the journals, which are the fleet's own: a cache may be one that others write to."""
 Warn = Callable[[str], None]
 
 
@@ -88,8 +89,7 @@ class OpenedBatch:
 
     def planned(self, journal: Journal) -> list[Planned]:
         """Returns the jobs in the order in which they are to be begun."""
-        kept = self.cache.folder / DIGESTS if self.cache is not None else None
-        planner = Planner(self.cache, journal, FileDigests(kept))
+        planner = Planner(self.cache, journal, FileDigests(self.journal_folder.parent / DIGESTS))
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -102,7 +102,7 @@ class OpenedBatch:
 
         Raises:
             KeyboardInterrupt, SystemExit: a signal came; what had ended is in the journal, and no child is left.
-            NndeployError: nothing could be begun, or a report not be written.
+            NndeployError: nothing could be begun, or the journal or a report not be written; no child is left.
         """
         check_compile_half()
         began, slots = time.monotonic(), self.slots
@@ -116,8 +116,9 @@ class OpenedBatch:
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
                 run.run(self.planned(journal))
-            except (KeyboardInterrupt, SystemExit):
-                signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
+            except BaseException as err:  # also what a full disk makes of the journal
+                if isinstance(err, KeyboardInterrupt | SystemExit):
+                    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
                 raise
         ended = run.outcomes if publisher is None else publisher.published(self.jobs.jobs, run.outcomes)

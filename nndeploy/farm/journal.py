@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a batch did, a row a line, so that the next call goes on where this one ended.
 
-    {"row": "plan", "plan": <digest>, "jobs": 5}
-    {"row": "started", "job": <id>, "key": <key>, "try": 1}
+    {"row": "plan", "digest": <digest>, "jobs": 5}
+    {"row": "started", "job": <id>, "number": 1}
     {"row": "finished", "outcome": {...}, "output": [size, time of change, inode]}
 
 Comes in: rows. Goes out: what is known of each job. Laws: a row is on the disk before anybody is told of it; a last
-line that was cut off counts for nothing; one call at a time writes.
+line that was cut off counts for nothing, and none is left where a disk was full; one call at a time writes.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Journal:
         """
         self.path = folder / NAME
         self._finished: dict[str, tuple[Outcome, list[int] | None]] = {}
-        self._file = -1
+        self._file, self._size = -1, 0
         if is_read:
             with contextlib.suppress(MissingInputError):
                 self._read(read_regular(self.path))
@@ -67,7 +67,8 @@ class Journal:
             with os.fdopen(os.dup(self._file), "rb") as file:
                 file.seek(0)
                 data = file.read()
-            os.ftruncate(self._file, data.rfind(b"\n") + 1)  # a call was killed while it wrote
+            self._size = data.rfind(b"\n") + 1
+            os.ftruncate(self._file, self._size)  # a call was killed while it wrote
         self._read(data)
 
     def __enter__(self) -> "Journal":
@@ -94,13 +95,17 @@ class Journal:
             InputOutputError: it cannot be written.
         """
         line = json.dumps({"row": row, **fields}, ensure_ascii=True).encode() + b"\n"
+        begin = self._size
         try:
-            done = os.write(self._file, line)
-            if done != len(line):
-                os.write(self._file, line[done:])
+            while line:
+                done = os.write(self._file, line)
+                self._size, line = self._size + done, line[done:]
             if row == "finished":
                 os.fdatasync(self._file)
         except OSError as err:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, begin)
+                self._size = begin
             raise InputOutputError(f"the journal cannot be written: {err.strerror}", where=str(self.path)) from err
 
     def finished(self, outcome: Outcome, output: Path) -> None:
