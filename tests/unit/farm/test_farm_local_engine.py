@@ -37,7 +37,7 @@ class Compiles:
 @pytest.fixture
 def compiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiles]:
     found = Compiles()
-    monkeypatch.setattr(build_job.Build, "run", lambda build, caching: found.run(build, caching))
+    monkeypatch.setattr(build_job.Build, "run", lambda build, caching, _remote: found.run(build, caching))
     yield found
     found.go_on.set()
 
