@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine, job, outcome_of
 
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.farm import build_job, local_engine
 from nndeploy.farm.job import Job
 from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.resources import Slots
 from nndeploy.target.target import Gpu, Target
+from nndeploy.trust.trust_store import TrustStore
 
 PLAIN = Target("host", "x86_64")
 TWO_GPUS = replace(PLAIN, gpus=(Gpu("A", "9.0"), Gpu("B", "9.0")))
@@ -68,6 +70,22 @@ def test_every_job_that_began_ends_once(compiles: Compiles) -> None:
     assert ended(machine, 4) == dict.fromkeys("abcd", "ok")
     assert machine.wait(0.01) == []
     assert machine.has_room(job("e"))
+
+
+def test_all_jobs_ask_one_shared_cache_so_that_its_failure_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, compiles: Compiles
+) -> None:
+    compiles.go_on.set()
+    shared = RemoteCache("http://127.0.0.1:1", TrustStore({}), lambda _line: None)
+    given: list[object] = []
+    monkeypatch.setattr(
+        build_job.Build, "run", lambda build, caching, remote: given.append(remote) or compiles.run(build, caching)
+    )
+    machine = LocalEngine(Slots(2, 3, 100, 50, ""), PLAIN, CacheOptions(), lambda *_: None, shared)
+    for one in (job("a"), job("b")):
+        machine.start(one, 1)
+    assert ended(machine, 2) == dict.fromkeys("ab", "ok")
+    assert given == [shared, shared]
 
 
 def test_a_job_comes_back_as_it_was_given_and_builds_with_its_share_of_cores(compiles: Compiles) -> None:
