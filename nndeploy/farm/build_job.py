@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.build_cache.file_digests import digest_of
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.bundle.report import Report
 from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
 from nndeploy.compiler.job import Onlooker
@@ -59,11 +60,11 @@ class Build(Onlooker):
         self._most_bytes = 0
         self._warnings: list[str] = []
 
-    def run(self, caching: CacheOptions) -> Outcome:
-        """Returns what came of the job."""
+    def run(self, caching: CacheOptions, remote: RemoteCache | None = None) -> Outcome:
+        """Returns what came of the job; `remote` is the cache that `caching` names, where jobs share it."""
         began = time.monotonic()
         try:
-            found = outcome_of(*self._compiled(caching))
+            found = outcome_of(*self._compiled(caching, remote))
         except NndeployError as err:
             found = self.failed(err)
         except Exception as err:  # a bug of ours costs this job, not the batch
@@ -113,7 +114,7 @@ class Build(Onlooker):
             "cpu": cpu_name(),
         }  # fmt: skip
 
-    def _compiled(self, caching: CacheOptions) -> tuple[dict[str, Any], Report]:
+    def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> tuple[dict[str, Any], Report]:
         job = self.job
         try:
             make_folders(Path(job.output).parent)
@@ -121,7 +122,7 @@ class Build(Onlooker):
             raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=job.output) from err
         compiled = compile_cached(
             job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
-            self._memory_share,
+            self._memory_share, remote,
         )  # fmt: skip
         cache = compiled.cache
         status = "hit" if cache.status == "hit" else "ok"

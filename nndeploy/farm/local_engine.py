@@ -10,6 +10,7 @@ import queue
 import threading
 from dataclasses import replace
 
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.errors import BusyError
 from nndeploy.farm.build_job import Build, Tell
@@ -22,10 +23,13 @@ from nndeploy.target.target import Target
 class LocalEngine:
     """Builds as many jobs at once as `slots` admit."""
 
-    def __init__(self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell) -> None:
+    def __init__(
+        self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell, remote: RemoteCache | None = None
+    ) -> None:
         self._slots = slots
         self._here = here
         self._caching = caching
+        self._remote = remote
         self._tell = tell
         self._running: dict[str, tuple[Job, Build]] = {}
         self._done: queue.SimpleQueue[tuple[Build, Outcome]] = queue.SimpleQueue()
@@ -76,7 +80,7 @@ class LocalEngine:
         return self._running.pop(build.job.id)[0]
 
     def _run(self, build: Build, number: int) -> None:
-        self._done.put((build, replace(build.run(self._caching), tries=number)))
+        self._done.put((build, replace(build.run(self._caching, self._remote), tries=number)))
 
     def _with_builds(self, job: Job) -> Job:
         return replace(job, limits={"jobs": self._slots.builds_each, **job.limits})

@@ -190,10 +190,15 @@ class BatchRun:
     def _repeat(self, job: Job, outcome: Outcome) -> str:
         if not outcome.is_failure:
             return ""
-        return shlex.join(["nndeploy", "batch", self._fleet_file, "--filter", filter_of_job(job), "--retry-failed"])
+        return repeating(self._fleet_file, job)
 
     def _is_enough(self) -> bool:
         return self._max_failures is not None and self._state.num_failures >= self._max_failures
+
+
+def repeating(fleet_file: str, job: Job) -> str:
+    """Returns the command that does a job of a fleet file again."""
+    return shlex.join(["nndeploy", "batch", fleet_file, "--filter", filter_of_job(job), "--retry-failed"])
 
 
 def _not_run(job: Job) -> Outcome:

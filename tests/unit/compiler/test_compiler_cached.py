@@ -6,12 +6,13 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from bazel_remote_server import BazelRemoteServer
 from onnx import TensorProto, helper
 
 from nndeploy.build_cache.file_digests import FileDigests
@@ -49,6 +50,7 @@ class Compiler:
     def __init__(self) -> None:
         self.count = 0
         self.meanwhile: Callable[[], object] = lambda: None
+        self.kept: Callable[[Keeper], object] = lambda _keeper: None
 
     def __call__(
         self, source: str, out: str, given: Mapping[str, Any], limits: Any, onlooker: Any, keeper: Keeper | None = None
@@ -59,6 +61,7 @@ class Compiler:
         self.meanwhile()
         report = dataclasses.replace(REPORT, bundle=out, bundle_bytes=1, seconds={"build": 1.5})
         if keeper is not None:
+            self.kept(keeper)
             files = {"bundle": built}
             if decisions := given.get("decisions"):
                 files["decisions"] = Path(decisions).with_suffix(".made")
@@ -186,6 +189,73 @@ def test_a_cache_that_cannot_keep_accounts_costs_a_warning(
     assert compiled().cache.status == "miss"
     assert (tmp_path / "o.nnd").exists()
     assert "Read-only" in said[0]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BazelRemoteServer]:
+    pytest.importorskip("requests", reason="the extra `registry` is not installed")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    with BazelRemoteServer() as made:
+        yield made
+
+
+def test_another_machine_takes_what_this_one_brought_to_the_shared_cache(
+    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path, said: list[str]
+) -> None:
+    here, there = (
+        CacheOptions(cache_dir=str(tmp_path / name), cache_remote=server.address, cache_push="always")
+        for name in ("here", "there")
+    )
+    first = compiled("1.nnd", here)
+    second, third = compiled("2.nnd", there), compiled("3.nnd", there)
+    assert [one.cache.status for one in (first, second, third)] == ["miss", "hit", "hit"]
+    assert [one.cache.origin for one in (first, second, third)] == ["", server.address, ""]
+    assert compiler.count == 1
+    assert len({(tmp_path / f"{number}.nnd").read_bytes() for number in (1, 2, 3)}) == 1
+    assert second.report == dataclasses.replace(first.report, bundle=str(tmp_path / "2.nnd"))
+    assert said == []
+    assert compiled("4.nnd", there, threads=2).cache.differs == ("option:threads",), "what was brought is near"
+
+
+def test_nothing_is_brought_to_a_shared_cache_unless_that_is_said(
+    compiled: Any, server: BazelRemoteServer, tmp_path: Path
+) -> None:
+    compiled(cache=CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address))
+    assert server.methods == "GET ac"
+
+
+def test_a_shared_cache_that_fails_costs_a_warning(
+    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path, said: list[str]
+) -> None:
+    server.fault = lambda handler: handler.answer(500) is None
+    caching = CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address, cache_push="always")
+    assert compiled(cache=caching).cache.status == "miss"
+    assert compiler.count == 1
+    assert len(said) == 1
+    assert "500" in said[0]
+
+
+def test_what_libraries_answered_is_not_shared(
+    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path
+) -> None:
+    """Those answers are as trustworthy as the process that parsed the model."""
+    made = tmp_path / "made" / ("0" * 64)
+    made.mkdir(parents=True)
+    (made / "response.json").write_bytes(b"an answer")
+    compiler.kept = lambda keeper: keeper.keep_calls(made.parent)
+    compiled(cache=CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address, cache_push="always"))
+    assert len([path for path in (tmp_path / "here" / "ac").rglob("*") if path.is_file()]) == 2
+    assert len(server.results) == 1, "the bundle"
+    assert b"an answer" not in server.files.values()
+
+
+def test_a_shared_cache_without_a_folder_is_said(
+    compiled: Any, server: BazelRemoteServer, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setenv("NNDEPLOY_CACHE_DIR", "")
+    assert compiled(cache=CacheOptions(cache_remote=server.address)).cache.status == "off"
+    assert server.asked == []
+    assert len(said) == 1
 
 
 def test_without_a_cache_nothing_is_kept(compiled: Any, tmp_path: Path, compiler: Compiler) -> None:
