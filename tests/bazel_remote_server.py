@@ -35,6 +35,7 @@ class BazelRemoteServer:
     files: dict[str, bytes] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    num_connections: int = 0
     fault: "Callable[[Handler], bool]" = lambda handler: False
 
     def __enter__(self) -> Self:
@@ -79,6 +80,10 @@ class Handler(BaseHTTPRequestHandler):
     cache: BazelRemoteServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client's acknowledgement
+
+    def setup(self) -> None:
+        self.cache.num_connections += 1
+        super().setup()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the interface of the library
         return

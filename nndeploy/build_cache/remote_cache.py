@@ -153,10 +153,11 @@ class RemoteCache:
     def _entry_of(self, connection: Connection, key: str) -> Blob | None:
         """Returns where the entry of a key is, None where there is none."""
         with connection.ask("GET", f"{connection.root}ac/{key}", headers={"Accept": _JSON}, attempts=1) as answer:
-            if answer.status_code == 404:
+            is_there = self._is_there(connection, answer, "a build")
+            text = connection.content(answer, MAX_RESULT_BYTES)
+            if not is_there:
                 return None
-            self._check(connection, answer, "a build")
-            blob = _entry_in(connection.content(answer, MAX_RESULT_BYTES))
+            blob = _entry_in(text)
         if blob is None or blob.size > MAX_ENTRY_BYTES:
             raise DataError("it holds something else than builds of nndeploy under their keys")
         return blob
@@ -184,15 +185,21 @@ class RemoteCache:
 
     def _has(self, connection: Connection, path: str) -> bool:
         with connection.ask("HEAD", f"{connection.root}{path}", attempts=1) as answer:
-            if answer.status_code == 404:
-                return False
-            self._check(connection, answer, "a question for a file")
-            return True
+            is_there = self._is_there(connection, answer, "a question for a file")
+            connection.content(answer, MAX_RESULT_BYTES)  # to its end: the connection serves the next question too
+            return is_there
 
     def _put(self, connection: Connection, path: str, body: "bytes | FileBody", kind: str) -> None:
         headers = {"Content-Type": kind}
         with connection.ask("PUT", f"{connection.root}{path}", headers=headers, body=body, attempts=1) as answer:
             self._check(connection, answer, "a build that is brought")
+            connection.content(answer, MAX_RESULT_BYTES)
+
+    def _is_there(self, connection: Connection, answer: "requests.Response", what: str) -> bool:
+        if answer.status_code == 404:
+            return False
+        self._check(connection, answer, what)
+        return True
 
     def _check(self, connection: Connection, answer: "requests.Response", what: str) -> None:
         if answer.status_code not in _TAKEN:

@@ -155,10 +155,9 @@ def compile_cached(
         taken = _taken(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
-        brought = shared.bring(key, cache, source) if shared is not None else None
-        if shared is not None and brought is not None:
+        if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
             taken = _taken(cache, key, out, given)
-            upkeep.account(cache, sum(blob.size for blob in brought.outputs.values()), caching.cache_size)
+            _account(cache, brought, caching.cache_size, warn)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
@@ -223,6 +222,13 @@ def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
         return True
     finally:
         new.discard()
+
+
+def _account(cache: LocalCache, brought: Entry, most_bytes: int, warn: Warn) -> None:
+    try:
+        upkeep.account(cache, sum(blob.size for blob in brought.outputs.values()), most_bytes)
+    except (NndeployError, OSError) as err:
+        warn(f"the cache may grow beyond its size: {one_line(str(err))}")
 
 
 def _parts(source: str, given: Mapping[str, Any], limits: CompileLimits) -> dict[str, str]:

@@ -91,6 +91,15 @@ def test_a_build_comes_to_another_machine_as_it_was_signed(
     assert said == []
 
 
+def test_a_build_comes_and_goes_over_one_connection(
+    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache
+) -> None:
+    """TLS is not agreed upon again for every file."""
+    assert server.num_connections == 1
+    opened().bring(shared.key, other, "near")
+    assert server.num_connections == 2
+
+
 def test_an_unknown_key_is_one_question(
     server: BazelRemoteServer, opened: Opened, other: LocalCache, said: list[str]
 ) -> None:

@@ -161,36 +161,6 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(compiled: Any, tmp_path:
     assert (tmp_path / "o.nnd").exists()
 
 
-def test_a_full_disk_below_the_output_of_a_hit_is_told_and_leaves_nothing(
-    compiled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiled()
-
-    def full(_cache: LocalCache, _blob: Any, write: Callable[[bytes], object]) -> bool:
-        write(b"a part")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalCache, "content", lambda *_: json.dumps(report_to_json(REPORT)).encode())
-        patched.setattr(LocalCache, "copy", full)
-        with pytest.raises(InputOutputError, match="No space left"):
-            compiled("2.nnd")
-    assert [path.name for path in tmp_path.iterdir() if "2" in path.name or path.suffix == ".tmp"] == []
-    assert compiled("2.nnd").cache.status == "hit"
-
-
-def test_a_cache_that_cannot_keep_accounts_costs_a_warning(
-    compiled: Any, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def account(*_: Any) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr(cached_compile.upkeep, "account", account)
-    assert compiled().cache.status == "miss"
-    assert (tmp_path / "o.nnd").exists()
-    assert "Read-only" in said[0]
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BazelRemoteServer]:
     pytest.importorskip("requests", reason="the extra `registry` is not installed")
@@ -256,6 +226,36 @@ def test_a_shared_cache_without_a_folder_is_said(
     assert compiled(cache=CacheOptions(cache_remote=server.address)).cache.status == "off"
     assert server.asked == []
     assert len(said) == 1
+
+
+def test_a_full_disk_below_the_output_of_a_hit_is_told_and_leaves_nothing(
+    compiled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled()
+
+    def full(_cache: LocalCache, _blob: Any, write: Callable[[bytes], object]) -> bool:
+        write(b"a part")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalCache, "content", lambda *_: json.dumps(report_to_json(REPORT)).encode())
+        patched.setattr(LocalCache, "copy", full)
+        with pytest.raises(InputOutputError, match="No space left"):
+            compiled("2.nnd")
+    assert [path.name for path in tmp_path.iterdir() if "2" in path.name or path.suffix == ".tmp"] == []
+    assert compiled("2.nnd").cache.status == "hit"
+
+
+def test_a_cache_that_cannot_keep_accounts_costs_a_warning(
+    compiled: Any, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def account(*_: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(cached_compile.upkeep, "account", account)
+    assert compiled().cache.status == "miss"
+    assert (tmp_path / "o.nnd").exists()
+    assert "Read-only" in said[0]
 
 
 def test_without_a_cache_nothing_is_kept(compiled: Any, tmp_path: Path, compiler: Compiler) -> None:
