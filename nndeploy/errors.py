@@ -10,6 +10,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 """
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -63,6 +64,13 @@ class ModelError(DataError):
     """A model is malformed, or holds something that nothing here can run."""
 
     code = "bad-model"
+
+
+class CrashedError(ModelError):
+    """A library crashed on a model; `signal` is the number of what ended it, 0 where it ended by itself."""
+
+    code = "crashed"
+    signal = 0
 
 
 class BundleError(DataError):
@@ -138,6 +146,12 @@ class DeadlineError(NndeployError):
     code = "time-limit"
 
 
+class MemoryLimitError(DeadlineError):
+    """A limit of memory was reached."""
+
+    code = "memory-limit"
+
+
 class BuildRefusedError(Exception):
     """A library would not build or run a submodel; `str(error)` is the reason, one line."""
 
@@ -145,10 +159,39 @@ class BuildRefusedError(Exception):
 ERRORS_BY_CODE: dict[str, type[NndeployError]] = {
     error.code: error
     for error in (
-        NndeployError, UsageError, DataError, ModelError, BundleError, InputError, CheckError, MissingInputError,
-        UnavailableError, CannotCreateError, InputOutputError, BusyError, PolicyError, DeadlineError,
+        NndeployError, UsageError, DataError, ModelError, CrashedError, BundleError, InputError, CheckError,
+        MissingInputError, UnavailableError, CannotCreateError, InputOutputError, BusyError, PolicyError, DeadlineError,
+        MemoryLimitError,
     )
 }  # fmt: skip
+
+
+def shortage(error: BaseException | None) -> InputOutputError | None:
+    """Returns what to say where an error is, or comes of, memory, a thread or an open file that the system refused.
+
+    None of these is a bug of whoever asked, and the same call may work with a higher limit.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")
+        if isinstance(error, MemoryError) or _is_refused_memory(error):
+            return InputOutputError("the system gives no more memory", hint="fewer --threads, or a higher limit")
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _is_refused_memory(error: BaseException) -> bool:
+    """Returns whether Python, or the loader of a library, says in other words that there is no memory."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return any(text in str(error) for text in _NO_MEMORY.get(type(error), ()))
+
+
+_NO_MEMORY: dict[type[BaseException], tuple[str, ...]] = {
+    RuntimeError: ("can't start new thread", "can't allocate"),
+    ImportError: ("failed to map segment", "cannot allocate memory", "Cannot allocate memory"),
+    OSError: ("failed to map segment", "cannot allocate memory"),
+}
 
 
 def error_to_json(error: NndeployError) -> dict[str, str]:
@@ -162,9 +205,23 @@ def error_from_json(data: Mapping[str, str]) -> NndeployError:
     return kind(data["what"], where=data["where"], hint=data["hint"])
 
 
+def told_error(error: NndeployError) -> dict[str, Any]:
+    """Returns an error as answers and reports tell it to others."""
+    return {
+        "code": error.code,
+        "exit_code": error.exit_code,
+        "message": error.what,
+        "where": error.where,
+        "hint": error.hint,
+    }
+
+
 def one_line(text: str) -> str:
     """Returns `text` on one line, control characters escaped, so that a hostile name cannot drive a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in " ".join(text.split()))
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

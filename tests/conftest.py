@@ -21,6 +21,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtim
 _CONFIG = tempfile.TemporaryDirectory(prefix="nndeploy-config-")
 atexit.register(_CONFIG.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not of who runs them
+os.environ["NNDEPLOY_CACHE_DIR"] = ""  # every test compiles what it looks at
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job; children must get Ctrl-C

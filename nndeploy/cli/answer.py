@@ -9,7 +9,7 @@ A command gives its data (`give`); the end of the command makes the document of 
 
 from typing import Any
 
-from nndeploy.errors import NndeployError
+from nndeploy.errors import NndeployError, told_error
 
 VERSION = 1
 NO_COMMAND = "nndeploy"
@@ -38,17 +38,6 @@ def document(command: str, code: int, error: NndeployError | None) -> dict[str, 
     """Returns the answer of a command that ended with `code`; None where it gave none and did not fail."""
     if not _given and code == 0:
         return None
-    told = {} if error is None else {"error": error_to_json(error)}
+    told = {} if error is None else {"error": told_error(error)}
     head = {"schema": f"nndeploy.{command or NO_COMMAND}.{VERSION}", "ok": code == 0}
     return {**head, **{key: value for key, value in _given.items() if key not in head}, **told}
-
-
-def error_to_json(error: NndeployError) -> dict[str, Any]:
-    """Returns an error as an answer tells it."""
-    return {
-        "code": error.code,
-        "exit_code": error.exit_code,
-        "message": error.what,
-        "where": error.where,
-        "hint": error.hint,
-    }

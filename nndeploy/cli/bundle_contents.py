@@ -4,7 +4,8 @@
 from collections.abc import Mapping, Sequence
 
 from nndeploy.bundle.contents import KINDS, Content, bytes_by_kind
-from nndeploy.cli.console import print_line, print_table, size_text
+from nndeploy.cli.console import print_line, print_table
+from nndeploy.values.amounts import size_text
 
 
 def print_contents(contents: Sequence[Content], *, verbose: bool, sha256: Mapping[str, str] | None = None) -> None:

@@ -2,7 +2,7 @@
 """`nndeploy compile`: options -> a compile in a child process -> progress by stage -> the table at the end."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import given, options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.value_types import MODEL_FILE, TOML_FILE
+from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.compiler.options import READ_BY_CHILD, CompileLimits, CompileOptions
 from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, UsageError, did_you_mean
 from nndeploy.files.toml_file import toml_from_file
@@ -65,6 +66,7 @@ SECTIONS = sections_of(
     CompileOptions,
     {"Output": ("output", "as_json", "verbose")},
     CompileLimits,
+    CacheOptions,
     {"Configuration": ("config", "dump_config")},
 )
 
@@ -74,6 +76,7 @@ SECTIONS = sections_of(
 @click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write, *.nnd.")
 @options_of(CompileOptions)
 @options_of(CompileLimits)
+@options_of(CacheOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, not only the submodels.")
 @click.option(
@@ -93,9 +96,9 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     """
     from nndeploy.bundle.report import report_to_json
     from nndeploy.bundle.writer import check_can_create
-    from nndeploy.cli.compile_view import CompileProgress, print_report, print_warnings
-    from nndeploy.cli.console import print_json
-    from nndeploy.compiler.job import compile_in_child
+    from nndeploy.cli.compile_view import CompileProgress, cache_line, print_report, print_warnings
+    from nndeploy.cli.console import print_json, print_line, warn
+    from nndeploy.compiler.cached_compile import CacheNews, compile_cached
 
     if options["dump_config"]:
         click.echo(_dumped(context), nl=False)
@@ -109,25 +112,30 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     source = str(options["model"].absolute())
     out = None if options["output"] is None else str(options["output"].absolute())
 
-    def show(report: "Report", *, is_written: bool) -> None:
+    def show(report: "Report", cache: CacheNews | None = None) -> None:
         print_warnings(report)
         if options["as_json"]:
-            print_json(report_to_json(report))
-        else:
-            print_report(report, verbose=options["verbose"], dry_run=not is_written)
+            print_json({**report_to_json(report), **({} if cache is None else {"cache": asdict(cache)})})
+            return
+        print_report(report, verbose=options["verbose"], dry_run=cache is None or options["dry_run"])
+        if cache is not None and (line := cache_line(cache)):
+            print_line(line)
 
     try:
         limits, asked = options_given(CompileLimits, options), given(CompileOptions, options)
+        caching = options_given(CacheOptions, options)
         options_from(CompileOptions, {name: text for name, text in asked.items() if name not in READ_BY_CHILD})
         with CompileProgress() as progress:
-            report = compile_in_child(source, out, asked, limits, progress.event)
+            compiled = compile_cached(source, out, asked, limits, caching, progress, warn)
     except NndeployError as err:
         err.where = err.where.replace(f"{Path.cwd()}/", "")  # the child was given absolute paths, the user wrote others
         if isinstance(err, CheckError) and err.report is not None:
-            show(err.report, is_written=False)  # what a gate is about comes before the gate
+            show(err.report)  # what a gate is about comes before the gate
         raise
-    report = replace(report, bundle=str(options["output"] or ""))  # as the user wrote it, not as the child saw it
-    show(report, is_written=not options["dry_run"])
+    report = replace(
+        compiled.report, bundle=str(options["output"] or "")
+    )  # as the user wrote it, not as the child saw it
+    show(report, compiled.cache)
 
 
 def _dumped(context: click.Context) -> str:

@@ -5,6 +5,7 @@ import sys
 import time
 from contextlib import ExitStack
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -17,16 +18,21 @@ from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
+from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import one_line
 
+if TYPE_CHECKING:
+    from nndeploy.compiler.cached_compile import CacheNews
+
 MAX_REASON = 160
+MAX_DIFFERENCES = 5
 JUDGED = ("limits", "rows")
 """Rules whose notes hold figures of one output, which the report tells and the table does not."""
 NOT_COMPARED = "not compared"
 """What the table says; the reasons stand below it, because many submodels have the same."""
 
 
-class CompileProgress:
+class CompileProgress(Onlooker):
     """A line for each stage when it is done; what it is at: drawn again on a terminal, else told now and then."""
 
     def __init__(self) -> None:
@@ -84,6 +90,16 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
         print_line(_error_line(report))
         print_line(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)")
         print_contents(report.contents, verbose=verbose)
+
+
+def cache_line(cache: "CacheNews") -> str:
+    """Returns in a line how a bundle was come by, "" where no cache was asked."""
+    if cache.status == "hit":
+        return f"taken from the cache, where the same compile had left it ({cache.key:.16})"
+    if cache.status == "off" or cache.differs is None:
+        return ""
+    shown = ", ".join(cache.differs[:MAX_DIFFERENCES]) + (", .." if len(cache.differs) > MAX_DIFFERENCES else "")
+    return f"built anew: since the last compile of this model differ {shown or 'files of the cache'}"
 
 
 def print_warnings(report: Report) -> None:

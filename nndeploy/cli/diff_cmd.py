@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.value_types import BUNDLE_FILE
+from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
     from nndeploy.cli.bundle_differences import Difference

@@ -18,21 +18,22 @@ from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
-from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.page import write_page
 from nndeploy.cli.places_view import print_places
 from nndeploy.cli.quantisation_view import print_quantisation
 from nndeploy.cli.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.targets_view import print_targets
 from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.errors import UsageError
+from nndeploy.files.page import write_page
 from nndeploy.runtime.inspect_bundle import Inspection
 from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.select import Choice
 from nndeploy.target.target import X86_64_LEVELS
+from nndeploy.values.amounts import size_text
 
 EXAMPLES = """\b
 Examples:
@@ -120,8 +121,7 @@ def _print(found: Inspection, chains: Mapping[str, Report], verbose: bool) -> No
     print_line(f"{found.path}: {manifest.model_name}, {size_text(found.size_bytes)}, {len(report.nodes):,} nodes")
     print_line(f"model sha256 {manifest.model_sha256}")
     if found.signed.key_ids:
-        release = f" as release {found.signed.release}" if found.signed.release else ""
-        print_line(f"signed{release} by {', '.join(f'{one:.16}' for one in found.signed.key_ids)}")
+        print_line(str(found.signed))
     _print_values(manifest)
     for name, seen in chains.items():
         _print_submodels(seen, f" of the chain {name}" if manifest.target_chains else "")

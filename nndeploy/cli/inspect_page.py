@@ -12,10 +12,10 @@ from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.report import NodeReport, Report
-from nndeploy.cli.console import size_text
 from nndeploy.cli.graph_layout import Layout, Point, layered_layout
-from nndeploy.cli.page import escaped, filled
 from nndeploy.errors import one_line
+from nndeploy.files.page import escaped, filled
+from nndeploy.values.amounts import size_text
 
 PALETTE = ("#2f6fde", "#e08a1e", "#3a9d5d", "#b04fc4", "#d1495b", "#2a9d9d", "#7a6ff0", "#8a8a2a")
 BOX_HEIGHT = 40.0
@@ -53,7 +53,7 @@ def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Map
         "rows": _rows(boxes, colours),
         "data": _data(boxes),
     }
-    return filled("inspect_page.html", parts)
+    return filled("nndeploy.cli", "inspect_page.html", parts)
 
 
 def _cut(text: str) -> str:

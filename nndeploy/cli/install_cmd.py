@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.registry_options import registry_options, registry_options_given
@@ -16,6 +16,7 @@ from nndeploy.installed.bundle_store import BundleStore, Installed, State, store
 from nndeploy.installed.install import InstallOptions
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.values.amounts import size_text
 
 INSTALL_EXAMPLES = """\b
 Examples:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy key`: keys that sign bundles, and what this machine trusts them with."""
 
-import base64
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,11 +94,7 @@ def list_(as_json: bool) -> None:
         print_json(
             {
                 "keys": [
-                    {
-                        "id": one.public.id, "name": one.name, "scopes": sorted(one.scopes),
-                        "not_after": one.not_after, "public": base64.b64encode(one.public.raw).decode("ascii"),
-                        "revoked": one.public.id in store.revoked,
-                    }
+                    {"id": one.public.id, "revoked": one.public.id in store.revoked, **one.to_json()}
                     for one in store.keys.values()
                 ],
                 "revoked": sorted(store.revoked), "floors": dict(store.floors), "needed": dict(store.needed),

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.cli.console import ms_text
-from nndeploy.cli.page import escaped
+from nndeploy.files.page import escaped
 from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
 from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.values.amounts import ms_text
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from nndeploy.cli.console import columns_of_terminal, ms_text, print_table
+from nndeploy.cli.console import columns_of_terminal, print_table
 from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
+from nndeploy.values.amounts import ms_text
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 COLUMNS_BESIDE = 40

@@ -23,7 +23,7 @@ import click
 
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
-from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
+from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line, shortage
 from nndeploy.sandbox import idle_threads
 from nndeploy.version import __version__
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
+    "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many boxes, as a FLEET file says."),
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
@@ -45,6 +46,7 @@ COMMANDS = {
     "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Say what this box has, lacks and trusts, and what mends it."),
     "push": ("nndeploy.cli.push_cmd:push", "Put a BUNDLE into a registry of containers."),
     "pull": ("nndeploy.cli.pull_cmd:pull", "Fetch a bundle from a registry of containers."),
+    "cache": ("nndeploy.cli.cache_cmd:cache", "Look after the cache of what was compiled before."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
     "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
     "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
@@ -63,7 +65,7 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "wheelhouse")
+AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "cache", "wheelhouse")
 """Commands that may take long and tell nothing meanwhile."""
 
 SAME_WORD = 0.75
@@ -173,6 +175,8 @@ def run_command(arguments: Sequence[str]) -> int:
         _failed_quietly(given, err.code if isinstance(err.code, int) else TERMINATED)
         raise
     except Exception as err:
+        if (short := shortage(err)) is not None:
+            return _failed(short, given)
         traceback.print_exc()
         _say("nndeploy: error[internal]: this is a bug of nndeploy; please report the lines above")
         return _failed_quietly(given, NndeployError.exit_code, NndeployError(one_line(str(err)) or type(err).__name__))

@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 import click
 
 from nndeploy.cli.value_types import COMPLETED_BY
-from nndeploy.options.described import Described, Options, default_of, described_fields, options_from
+from nndeploy.options.described import (
+    Described,
+    Options,
+    default_of,
+    described_fields,
+    is_turned_off,
+    option_name,
+    options_from,
+    plain_kind,
+)  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -37,7 +46,7 @@ def sections_of(*parts: type[Any] | Mapping[str, Sequence[str]]) -> dict[str, tu
 def _sections_of_fields(options: type[Any]) -> dict[str, list[str]]:
     sections: dict[str, list[str]] = {}
     for name, (_, described) in described_fields(options).items():
-        sections.setdefault(described.section, []).append(_parameter(name, described))
+        sections.setdefault(described.section, []).append(option_name(name, described))
     return sections
 
 
@@ -57,10 +66,10 @@ def given(options: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {}
     for name, (field, one) in described_fields(options).items():
-        value = parameters.get(_parameter(name, one))
+        value = parameters.get(option_name(name, one))
         if value is None or value == ():
             continue
-        if _turns_off(field.default, one):
+        if is_turned_off(field, one):
             value = not value
         found[name] = [_rooted(one, text) for text in value] if isinstance(value, tuple) else _rooted(one, value)
     return found
@@ -74,7 +83,7 @@ def _rooted(one: Described, value: Any) -> Any:
 
 def _option(field: Any, one: Described) -> Callable[[Command], Command]:
     default = default_of(field)
-    name = _parameter(field.name, one)
+    name = option_name(field.name, one)
     spelled = one.flags or (f"--{field.name.replace('_', '-')}",)
     if isinstance(default, bool):
         is_pair = "/" in spelled[-1]
@@ -96,18 +105,8 @@ def _type(field: Any, one: Described) -> Any:
         return click.Choice(one.choices)
     if one.from_text is not None or one.from_texts is not None:
         return str
-    kind = float if "float" in str(field.type) else int if "int" in str(field.type) else str
+    kind = plain_kind(field)
     if kind is str or (one.least is None and one.most is None):
         return kind
     ranged: Any = click.FloatRange if kind is float else click.IntRange
     return ranged(one.least, one.most, min_open=one.is_above)
-
-
-def _parameter(name: str, one: Described) -> str:
-    """Returns the name of click's parameter: that of the first long flag, as the keys of a TOML file are too."""
-    long = next((flag for flag in one.flags if flag.startswith("--")), f"--{name}")
-    return long.partition("/")[0].removeprefix("--").replace("-", "_")
-
-
-def _turns_off(default: Any, one: Described) -> bool:
-    return default is True and bool(one.flags) and "/" not in one.flags[-1]

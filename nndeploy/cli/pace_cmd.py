@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import ms_text, print_json, print_line, print_table
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
@@ -20,6 +20,7 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
+from nndeploy.values.amounts import ms_text
 
 EXAMPLES = """\b
 Examples:
@@ -75,9 +76,9 @@ def pace(
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.cli.load_view import loads_to_json, print_loads
     from nndeploy.cli.pace_page import pace_page
-    from nndeploy.cli.page import write_page
     from nndeploy.cli.run_view import pace_text, pace_to_json
     from nndeploy.errors import UsageError
+    from nndeploy.files.page import write_page
     from nndeploy.pacing.achieved import achieved
 
     goal, how = goal_of(options), options_given(LoadOptions, options)

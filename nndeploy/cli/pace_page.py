@@ -8,12 +8,12 @@ from a model, so from anybody: all of them are escaped.
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from nndeploy.cli.console import ms_text
 from nndeploy.cli.load_picture import load_svg
-from nndeploy.cli.page import escaped, filled
+from nndeploy.files.page import escaped, filled
 from nndeploy.pacing.achieved import Achieved
 from nndeploy.pacing.load_curve import Loads
 from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.values.amounts import ms_text
 
 WIDEST_BAR = 60.0
 """Pixels of the longest operator."""
@@ -28,7 +28,7 @@ def pace_page(model: str, points: Sequence[PlannedPoint], loads: Loads, found: A
         "picture": load_svg(loads, found.cap_ms * 1e6, _heading(loads, found), points),
         "rows": "\n".join(_rows(points)),
     }
-    return filled("pace_page.html", parts)
+    return filled("nndeploy.cli", "pace_page.html", parts)
 
 
 def _heading(loads: Loads, found: Achieved) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, size_text
+from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.registry_options import registry_options, registry_options_given
 from nndeploy.cli.value_types import BUNDLE_FILE
+from nndeploy.values.amounts import size_text
 
 EXAMPLES = """\b
 Examples:

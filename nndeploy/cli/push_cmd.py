@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, size_text
+from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.loading import BUNDLE
 from nndeploy.cli.registry_options import registry_options, registry_options_given
+from nndeploy.values.amounts import size_text
 
 EXAMPLES = """\b
 Examples:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
-from nndeploy.cli.console import err, may_escape, ms_text, print_line
+from nndeploy.cli.console import err, may_escape, print_line
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.errors import NndeployError, one_line
@@ -27,6 +27,7 @@ from nndeploy.stream.formats.json_lines import error_record
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.loaded import Loaded
 from nndeploy.stream.sources.sources import Source
+from nndeploy.values.amounts import ms_text
 from nndeploy.values.types import Value, dtype_name
 
 if TYPE_CHECKING:

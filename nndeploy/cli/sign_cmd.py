@@ -72,5 +72,4 @@ def sign(
     if as_json:
         print_json({"bundle": str(bundle), "release": signed.release, "signatures": list(signed.key_ids)})
         return
-    of = f" as release {signed.release}" if signed.release else ""
-    print_line(f"{bundle}: signed{of} by {', '.join(f'{one:.16}' for one in signed.key_ids)}")
+    print_line(f"{bundle}: {signed}")

@@ -17,7 +17,7 @@ from nndeploy.errors import CheckError, UsageError
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
-from nndeploy.trust.signatures import SignatureVerdict
+from nndeploy.trust.signatures import SignatureVerdict, signed_text
 
 EXAMPLES = """\b
 Examples:
@@ -61,7 +61,7 @@ def verify(
     else:
         print_line(f"{bundle}: {found.num_members} members, every byte as the manifest says")
         if found.signed is not None:
-            print_line(f"{bundle}: signed{_release(found.signed)} by {', '.join(map(str, found.signed.signatures))}")
+            print_line(f"{bundle}: {signed_text(found.signed.release, map(str, found.signed.signatures))}")
         _print_verdicts(found.outputs)
     if run and not found.outputs:
         raise CheckError(
@@ -73,10 +73,6 @@ def verify(
         raise CheckError(
             f"{len(found.failed)} of {len(found.outputs)} outputs differ from the reference", where=str(bundle)
         )
-
-
-def _release(signed: SignatureVerdict) -> str:
-    return f" as release {signed.release}" if signed.release else ""
 
 
 def _signed_to_json(signed: SignatureVerdict) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table, size_text
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.value_types import BOX
+from nndeploy.values.amounts import size_text
 
 EXAMPLES = """\b
 Examples:

@@ -20,13 +20,21 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.compiler.signed_bundle import signed_by_this_machine
-from nndeploy.errors import CheckError, DeadlineError, ModelError, NndeployError, error_from_json, error_to_json
+from nndeploy.errors import (
+    CheckError,
+    CrashedError,
+    DeadlineError,
+    MemoryLimitError,
+    NndeployError,
+    error_from_json,
+    error_to_json,
+)
 from nndeploy.files.handed_file import HandedFile
 from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import default_memory_limit, limit_memory, limit_processor_time
@@ -38,8 +46,40 @@ from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child, writable_cache
 
 GRACE_SECONDS = 5.0
+MADE = "made"
+"""The folder in the child's own where answers of libraries are left that another compile of the model may ask for."""
 MAX_SECONDS = 1 << 30
 """More than anybody waits for; the kernel takes whole numbers."""
+
+
+class Onlooker:
+    """What a compile tells while it runs; whoever wants to hear of it overrides what it is about."""
+
+    def started(self, process: "subprocess.Popen[bytes]") -> None:
+        """Hears of the process that compiles: `nndeploy.sandbox.child_process.kill_group` ends it with all its own."""
+
+    def event(self, stage: str, detail: str) -> None:
+        """Hears that `stage` is at `detail`; an empty detail begins a stage."""
+
+    def ended(self, log: bytes, most_bytes: int) -> None:
+        """Hears the end of what the process wrote on standard error, and the most memory that was seen in use."""
+
+
+class Keeper(Protocol):
+    """What earlier compiles of the model left, and what this one leaves."""
+
+    def known_calls(self) -> dict[str, Any]:
+        """Returns answers of libraries, as `nndeploy.jobs.kept_calls.kept_calls` takes them."""
+
+    def keep_calls(self, made: Path) -> None:
+        """Takes the answers in a folder, which another process wrote; however the compile ended."""
+
+    def keep_bundle(self, report: Report, files: Mapping[str, Path]) -> None:
+        """Takes the report and the files, "bundle" and "decisions", just before they get their places.
+
+        Raises:
+            NndeployError: they are not to get them.
+        """
 
 
 def compile_in_child(
@@ -47,14 +87,16 @@ def compile_in_child(
     out: str | None,
     given: Mapping[str, Any],
     limits: CompileLimits,
-    on_event: Callable[[str, str], None],
+    onlooker: Onlooker,
+    keeper: Keeper | None = None,
 ) -> Report:
     """Returns the report of a compile; paths are absolute.
 
     `given` is what the user gave of `CompileOptions`, as `nndeploy.options.described.options_from` takes it, in JSON.
+    `onlooker` hears what happens; `keeper` knows what earlier compiles did, and takes what this one does.
 
     Raises:
-        NndeployError: what the compile raised; a crash of the child is a ModelError that names the stage.
+        NndeployError: what the compile raised, or `keeper`; a crash of the child is a ModelError that names the stage.
     """
     check_compile_half()
     limits = dataclasses.replace(limits, memory_limit=limits.memory_limit or default_memory_limit())
@@ -67,24 +109,35 @@ def compile_in_child(
             "given": {**given, **{name: file.path for name, file in handed.items() if name != "out"}},
             "limits": dataclasses.asdict(limits),
             "import_paths": _import_paths(),
+            "known_calls": None if keeper is None else keeper.known_calls(),
         }
         (folder / "request.json").write_text(json.dumps(request, default=str), encoding="utf-8")
         sandbox = None
         if limits.sandbox:
             writes = (str(folder), *writable_cache(), *(file.folder for file in handed.values()))
-            sandbox = Sandbox(tuple(_reads(source, given)), writes, starts_sessions=True)
-        stage = _run(folder, request["import_paths"], on_event, limits, sandbox)
+            known = (path for files in _calls_of(request).values() for path, _ in files.values())
+            sandbox = Sandbox((*_reads(source, given), *known), writes, starts_sessions=True)
+        crash = _run(folder, request["import_paths"], onlooker, limits, sandbox)
+        if keeper is not None:
+            keeper.keep_calls(folder / MADE)
         try:
-            report = _answer(folder, stage, source)
+            report = _answer(folder, crash.within(source))
         except NndeployError as err:
             for file in handed.values():
                 err.where = file.own_names(err.where)
             raise
         if report.bundle_bytes:  # signed before it is where others see it, by who may read keys
             report = signed_by_this_machine(report)
+        if keeper is not None:
+            keeper.keep_bundle(report, {"bundle" if name == "out" else name: f.path for name, f in handed.items()})
         for file in handed.values():
             file.deliver()
         return report
+
+
+def _calls_of(request: Mapping[str, Any]) -> dict[str, dict[str, tuple[str, str]]]:
+    known = request["known_calls"]
+    return {} if known is None else known["calls"]
 
 
 def _files_to_make(held: ExitStack, out: str | None, given: Mapping[str, Any]) -> dict[str, HandedFile]:
@@ -107,10 +160,10 @@ def _reads(source: str, given: Mapping[str, Any]) -> Iterator[str]:
                 yield from places.named(text)
 
 
-def _answer(folder: Path, otherwise: str, source: str) -> Report:
+def _answer(folder: Path, otherwise: NndeployError) -> Report:
     response = folder / "response.json"
     if not response.exists():
-        raise ModelError(otherwise, where=source)
+        raise otherwise
     data = json.loads(response.read_text(encoding="utf-8"))
     if "error" in data:
         raise _with_report(error_from_json(data["error"]), data.get("report"))
@@ -132,26 +185,28 @@ def _import_paths() -> list[str]:
 def _run(
     folder: Path,
     import_paths: Sequence[str],
-    on_event: Callable[[str, str], None],
+    onlooker: Onlooker,
     limits: CompileLimits,
     sandbox: Sandbox | None,
-) -> str:
-    """Runs the child to its end; returns what to say where it left no response.
+) -> CrashedError:
+    """Runs the child to its end; returns what to raise where it left no response.
 
     Raises:
         DeadlineError: it took more time or memory than it may.
     """
     process = start_child("nndeploy.compiler.job", [str(folder)], folder, import_paths=import_paths, sandbox=sandbox)
+    onlooker.started(process)
     assert process.stdout is not None
     assert process.stderr is not None
     reader, log = drained(process.stderr)
+    assert limits.memory_limit is not None
+    watch = Watch(process, Limits(limits.total_time_limit, limits.memory_limit))
     stage = "start"
     try:
-        assert limits.memory_limit is not None
-        with Watch(process, Limits(limits.total_time_limit, limits.memory_limit)) as watch:
+        with watch:
             for line in process.stdout:
                 stage, detail = json.loads(line)
-                on_event(stage, detail)
+                onlooker.event(stage, detail)
             returncode = process.wait()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
@@ -165,19 +220,24 @@ def _run(
         process.stdout.close()
         if not reader.is_alive():
             process.stderr.close()
+        onlooker.ended(bytes(log), watch.most_bytes)
     if watch.verdict:
         hint = "--total-time-limit and --memory-limit say how much it may take"
-        raise DeadlineError(f"the compile was ended in stage {stage!r}: {watch.verdict}", hint=hint)
+        kind = MemoryLimitError if watch.is_memory else DeadlineError
+        raise kind(f"the compile was ended in stage {stage!r}: {watch.verdict}", hint=hint)
     if returncode == NO_SPACE:
         raise no_space()
     if returncode > 0:
         sys.stderr.write(bytes(log).decode("utf-8", "replace"))  # a bug of ours: its traceback
         raise NndeployError(f"the compile {describe_exit(returncode)} in stage {stage!r}", hint="please report this")
-    return f"a library {describe_exit(returncode)} in stage {stage!r} on this model"
+    crash = CrashedError(f"a library {describe_exit(returncode)} in stage {stage!r} on this model")
+    crash.signal = max(0, -returncode)
+    return crash
 
 
 def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:
     from nndeploy.compiler.flow import compile_model
+    from nndeploy.jobs.kept_calls import kept_calls
     from nndeploy.jobs.workers import ChildWorkers
 
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
@@ -185,7 +245,8 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
         options = options_from(CompileOptions, request["given"])
         limits = CompileLimits(**request["limits"])
         jobs, seconds, paths = limits.jobs or os.cpu_count() or 1, limits.time_limit, request["import_paths"]
-        with closing(ChildWorkers(jobs, seconds, import_paths=paths, has_sandbox=limits.sandbox)) as workers:
+        kept = None if request["known_calls"] is None else kept_calls(request["known_calls"], folder / MADE)
+        with closing(ChildWorkers(jobs, seconds, None, paths, has_sandbox=limits.sandbox, kept=kept)) as workers:
             report = compile_model(
                 request["source"], request["out"], options, workers=workers, events=events, signs=False
             )

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads TOML files; what cannot be read, is too large or is no TOML is one line that names the file."""
+"""Reads TOML files; what cannot be read, is too large or is no TOML is one line that names the file.
+
+Law: the integers of a table that comes out have 64 bits and its tables are not nested deeper than `MAX_DEPTH`, so that
+any value can be shown in a message and any integer is a number.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +11,8 @@ from typing import Any
 from nndeploy.errors import DataError, MissingInputError
 
 MAX_FILE_BYTES = 1 << 20
+MAX_DEPTH = 32
+"""More than any file of ours has; dotted keys nest without the parser's noticing."""
 
 
 def toml_from_file(path: Path, what: str) -> dict[str, Any]:
@@ -30,13 +36,28 @@ def toml_from_bytes(data: bytes, where: str) -> dict[str, Any]:
     """Returns the table that the bytes of a file hold; `where` names it in messages.
 
     Raises:
-        DataError: they are too many, no UTF-8 or no TOML.
+        DataError: they are too many, no UTF-8 or no TOML; or an integer is too large, or a table too deep.
     """
     import tomllib  # the run half reads no TOML but that of pipelines
 
     if len(data) > MAX_FILE_BYTES:
         raise DataError(f"has more than {MAX_FILE_BYTES} bytes", where=where)
     try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as err:
+        table = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as err:  # a plain ValueError where an integer has thousands of digits
         raise DataError(f"is no TOML: {err}", where=where) from err
+    _check_plain(table, where)
+    return table
+
+
+def _check_plain(table: dict[str, Any], where: str) -> None:
+    """Refuses what TOML says that a file may not hold; without recursion, which the depth would end."""
+    left: list[tuple[object, int]] = [(table, 0)]
+    while left:
+        value, depth = left.pop()
+        if isinstance(value, dict | list):
+            if depth >= MAX_DEPTH:
+                raise DataError(f"is nested deeper than {MAX_DEPTH}", where=where)
+            left += [(one, depth + 1) for one in (value.values() if isinstance(value, dict) else value)]
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise DataError("holds an integer of more than 64 bits", where=where)

@@ -64,8 +64,10 @@ class Child:
         self._log = bytearray()
         self._reader: threading.Thread | None = None
 
-    def call(self, request: Request, seconds_limit: float) -> Response:
-        """Returns what the child answered.
+    def call(
+        self, request: Request, seconds_limit: float, keep: Callable[[Path], None] = lambda _folder: None
+    ) -> Response:
+        """Returns what the child answered; `keep` gets the folder in which the answer lies.
 
         Raises:
             BuildRefusedError: the library refused, the child crashed, or its time was over.
@@ -76,6 +78,7 @@ class Child:
             request_to_folder(request, folder)
             self._may_read([read for path in request.libraries() for read in places.named(path)])
             self._perform(str(folder), seconds_limit)
+            keep(folder)
             return response_from_folder(folder)
 
     def close(self) -> None:

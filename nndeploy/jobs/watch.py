@@ -26,11 +26,14 @@ class Limits:
 class Watch:
     """A thread that looks after a process inside a `with` block; `verdict` says why it was ended, "" where it was not.
 
+    `is_memory` says that it was for its memory; `most_bytes` is the most that was seen in use.
     The process has a moment to remove what it has half written. Those that it started die with it.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", limits: Limits) -> None:
         self.verdict = ""
+        self.is_memory = False
+        self.most_bytes = 0
         self._process, self._limits = process, limits
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="nndeploy-watch", daemon=True)
@@ -49,7 +52,10 @@ class Watch:
             if time.monotonic() >= deadline:
                 self._end(f"it took more than {self._limits.seconds:g} s")
                 return
-            if used_bytes(self._process.pid) > self._limits.memory_bytes:
+            used = used_bytes(self._process.pid)
+            self.most_bytes = max(self.most_bytes, used)
+            if used > self._limits.memory_bytes:
+                self.is_memory = True
                 self._end(f"it took more than {self._limits.memory_bytes / 2**30:.3g} GiB of memory")
                 return
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.child import Child
+from nndeploy.jobs.kept_calls import KeptCalls
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import BuildOptions, QuantiseRecipe, Ranges, Support
@@ -103,7 +105,7 @@ class ChildWorkers:
     Children are kept for further tasks, as many as were ever busy at once (one compile asks `num_parallel` things at
     once), until nobody wanted them for `idle_seconds` (None: until `close`). One that crashed is started again by the
     next task. Children import from `import_paths` what their own Python has not. What they may do is what a sandbox
-    leaves them, unless `has_sandbox` is False.
+    leaves them, unless `has_sandbox` is False. What `kept` knows is not asked again.
     """
 
     def __init__(
@@ -114,8 +116,10 @@ class ChildWorkers:
         import_paths: Sequence[str] = (),
         *,
         has_sandbox: bool = True,
+        kept: KeptCalls | None = None,
     ) -> None:
         self.num_parallel = num_parallel
+        self._kept = kept
         self.unprotected = missing() if has_sandbox else ""
         self._has_sandbox = has_sandbox
         self._shared: HeldFolder | None = None
@@ -199,10 +203,17 @@ class ChildWorkers:
         return Child(self._start, self._import_paths, self._shared_path(), has_sandbox=self._has_sandbox)
 
     def _call(self, request: Request, seconds_limit: float | None = None) -> Response:
+        seconds = min(self._seconds_limit, seconds_limit or self._seconds_limit)
+        if self._kept is None or not (key := self._kept.key(request)):
+            return self._asked(request, seconds)
+        known = self._kept.response(key)
+        return known if known is not None else self._asked(request, seconds, partial(self._kept.keep, key))
+
+    def _asked(self, request: Request, seconds: float, keep: Callable[[Path], None] = lambda _folder: None) -> Response:
         with self._lock:
             child = self._idle.pop()[1] if self._idle else self._new_child()
         try:
-            return child.call(request, min(self._seconds_limit, seconds_limit or self._seconds_limit))
+            return child.call(request, seconds, keep)
         finally:
             with self._lock:
                 self._idle.append((time.monotonic(), child))

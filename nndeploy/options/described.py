@@ -69,6 +69,24 @@ def default_of(field: "dataclasses.Field[Any]") -> Any:
     return field.default
 
 
+def option_name(name: str, one: Described) -> str:
+    """Returns what a field is called where a user names it: as its first long flag, in underscores."""
+    long = next((flag for flag in one.flags if flag.startswith("--")), f"--{name}")
+    return long.partition("/")[0].removeprefix("--").replace("-", "_")
+
+
+def is_turned_off(field: "dataclasses.Field[Any]", one: Described) -> bool:
+    """Returns whether the option of a field says that the field is false: `--no-checks` of `checks`."""
+    return field.default is True and bool(one.flags) and "/" not in one.flags[-1]
+
+
+def plain_kind(field: "dataclasses.Field[Any]") -> type[Any]:
+    """Returns the type of the values that a field without functions for texts takes: bool, int, float or str."""
+    if isinstance(field.default, bool):
+        return bool
+    return float if "float" in str(field.type) else int if "int" in str(field.type) else str
+
+
 def options_from(options: type[Options], given: Mapping[str, Any]) -> Options:
     """Returns the options that `given` says: by field, in texts where the description has a function for them.
 

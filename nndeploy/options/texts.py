@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What texts of options mean: shares, sizes, times, names; each says what is wrong and gives an example."""
+"""What texts of options mean: shares, growth, sizes, times, names; each says what is wrong and gives an example."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,6 +8,7 @@ from pathlib import Path
 from nndeploy.errors import MissingInputError, UsageError
 
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -32,6 +33,26 @@ def share_in(option: str) -> Callable[[str], float]:
     return share
 
 
+def growth_in(option: str) -> Callable[[str], float]:
+    """Returns the function that reads how much more something may be, "5%", of this option; it raises a UsageError."""
+    return _number_in(option, "%", 100.0, 0.0, "5%, which is a twentieth more")
+
+
+def factor_in(option: str) -> Callable[[str], float]:
+    """Returns the function that reads by which factor it may grow, "2x", of this option; it raises a UsageError."""
+    return _number_in(option, "x", 1.0, 1.0, "2x, which is twice as much")
+
+
+def _number_in(option: str, unit: str, parts: float, least: float, example: str) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        found = re.fullmatch(rf"\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)\s*{unit}\s*", text)
+        if not found or float(found[1]) / parts < least:
+            raise UsageError(f"{option}: {text!r:.80} is no growth", hint=f"for example {example}")
+        return float(found[1]) / parts
+
+    return number
+
+
 def bytes_in(option: str) -> Callable[[str], int]:
     """Returns the function that reads a size in bytes, "256KiB", of this option; it raises a UsageError."""
 
@@ -52,6 +73,18 @@ def nanoseconds_in(option: str) -> Callable[[str], int]:
         if not found or float(found[1]) == 0:
             raise UsageError(f"{option}: {text!r:.80} is not a time", hint="for example 40ms, 500us or 0.2s")
         return round(float(found[1]) * _NS[found[2]])
+
+    return time
+
+
+def seconds_in(option: str) -> Callable[[str], float]:
+    """Returns the function that reads seconds of a text, "30m", of this option; it raises a UsageError."""
+
+    def time(text: str) -> float:
+        found = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,6})?)\s*([smh])\s*", text)
+        if not found or float(found[1]) == 0:
+            raise UsageError(f"{option}: {text!r:.80} is not a time", hint="for example 30m, 6h or 90s")
+        return float(found[1]) * _SECONDS[found[2]]
 
     return time
 

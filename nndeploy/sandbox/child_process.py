@@ -21,6 +21,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.files.account_folders import cache_folder, own_cache_folder
 from nndeploy.sandbox import idle_threads
 from nndeploy.sandbox.allowed import Sandbox
+from nndeploy.sandbox.capabilities import PR_SET_NO_NEW_PRIVS
 from nndeploy.sandbox.places import key_folders
 
 MAX_LOG_BYTES = 64 * 1024
@@ -32,7 +33,6 @@ _BOOT = (
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
 
 
 def die_with_parent() -> None:
@@ -43,7 +43,7 @@ def die_with_parent() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "prctl"):
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.getppid() == 1:
         sys.exit(1)  # the parent died before we could say so

@@ -10,10 +10,8 @@ import os
 
 from nndeploy.sandbox import landlock, places
 from nndeploy.sandbox.allowed import Sandbox, sandbox_from_text
-from nndeploy.sandbox.capabilities import drop_capabilities
+from nndeploy.sandbox.capabilities import PR_SET_NO_NEW_PRIVS, drop_capabilities
 from nndeploy.sandbox.seccomp import filter_calls, has_seccomp
-
-_PR_SET_NO_NEW_PRIVS = 38
 
 
 def missing() -> str:
@@ -35,7 +33,7 @@ def enter(sandbox: Sandbox) -> None:
         OSError: the kernel has a part of it and does not do it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"no_new_privs: {os.strerror(ctypes.get_errno())}")
     drop_capabilities()
     if landlock.landlock_abi():

@@ -33,20 +33,21 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A payload of `PAYLOAD_TYPE`, and its signatures by the ids of their keys."""
+    """A payload, its type, and its signatures by the ids of their keys."""
 
     payload: bytes
     signatures: tuple[Signature, ...]
+    payload_type: str = PAYLOAD_TYPE
 
     @property
     def signed(self) -> bytes:
         """What signers sign: DSSE's pre-authentication encoding of the payload."""
-        return signed_bytes(self.payload)
+        return signed_bytes(self.payload, self.payload_type)
 
 
-def signed_bytes(payload: bytes) -> bytes:
+def signed_bytes(payload: bytes, payload_type: str = PAYLOAD_TYPE) -> bytes:
     """Returns DSSE's pre-authentication encoding of a payload."""
-    kind = PAYLOAD_TYPE.encode("ascii")
+    kind = payload_type.encode("ascii")
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
@@ -55,8 +56,8 @@ def encode_envelopes(envelopes: Sequence[Envelope]) -> bytes:
     return b"".join(canonical_json(_to_json(envelope)) + b"\n" for envelope in envelopes)
 
 
-def decode_envelopes(text: bytes) -> tuple[Envelope, ...]:
-    """Returns the envelopes that a text says.
+def decode_envelopes(text: bytes, payload_type: str = PAYLOAD_TYPE) -> tuple[Envelope, ...]:
+    """Returns the envelopes that a text says, all of one type of payload.
 
     Raises:
         BundleError: it is not the text of any.
@@ -64,22 +65,22 @@ def decode_envelopes(text: bytes) -> tuple[Envelope, ...]:
     lines = text.split(b"\n")
     if lines.pop() or not 0 < len(lines) <= MAX_ENVELOPES:
         raise BundleError(f"expected 1 to {MAX_ENVELOPES} whole lines")
-    return tuple(_from_json(line, f"line {number}") for number, line in enumerate(lines, 1))
+    return tuple(_from_json(line, payload_type, f"line {number}") for number, line in enumerate(lines, 1))
 
 
 def _to_json(envelope: Envelope) -> dict[str, object]:
     return {
         "payload": _text(envelope.payload),
-        "payloadType": PAYLOAD_TYPE,
+        "payloadType": envelope.payload_type,
         "signatures": [{"keyid": one.key_id, "sig": _text(one.value)} for one in envelope.signatures],
     }
 
 
-def _from_json(line: bytes, where: str) -> Envelope:
+def _from_json(line: bytes, payload_type: str, where: str) -> Envelope:
     try:
         fields = Fields(parse_json(line, len(line)), "", ignore_unknown=False)
         payload = _bytes(fields, "payload")
-        fields.choice("payloadType", (PAYLOAD_TYPE,))
+        fields.choice("payloadType", (payload_type,))
         signatures = []
         for one in fields.list_of_fields("signatures", least=1):
             signatures.append(Signature(one.sha256("keyid"), _bytes(one, "sig")))
@@ -93,7 +94,7 @@ def _from_json(line: bytes, where: str) -> Envelope:
     except BundleError as err:
         err.within(where)
         raise
-    return Envelope(payload, tuple(signatures))
+    return Envelope(payload, tuple(signatures), payload_type)
 
 
 def _text(data: bytes) -> str:

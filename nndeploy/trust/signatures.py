@@ -7,7 +7,7 @@ the floor of its model; whatever is wrong with a signature, it counts as none.
 """
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -61,6 +61,14 @@ class Signed(NamedTuple):
 
     release: str
     key_ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return signed_text(self.release, (f"{one:.16}" for one in self.key_ids))
+
+
+def signed_text(release: str, signers: Iterable[str]) -> str:
+    """Returns in words who signed a bundle as which release."""
+    return f"signed{f' as release {release}' if release else ''} by {', '.join(signers)}"
 
 
 UNSIGNED = Signed("", ())

@@ -13,7 +13,7 @@ from pathlib import Path
 from nndeploy.bundle.container import Buffer, encode_container
 from nndeploy.bundle.manifest_check import SIGNATURE_NAME
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
-from nndeploy.bundle.reader import MAX_SIGNATURE_BYTES, Bundle, open_bundle
+from nndeploy.bundle.reader import MAX_SIGNATURE_BYTES, open_bundle
 from nndeploy.bundle.writer import replace_file
 from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import config_folder
@@ -46,10 +46,14 @@ def sign_bundle(path: Path, signers: Sequence[Signer], release: str | None = Non
     """
     with open_bundle(path) as bundle:
         bundle.verify()
-        kept = _kept(bundle, release)
-        said = signed_statement(bundle)[1] if release is None else release
+        before = signed_statement(bundle)[1]
+        said = before if release is None else release
+        kept = decode_envelopes(bundle.signature) if bundle.signature and said == before else ()
         payloads = statements(bundle, said)
-        envelopes = [_signed(payload, signers, kept[number] if kept else ()) for number, payload in enumerate(payloads)]
+        envelopes = [
+            _signed(payload, signers, kept[number].signatures if kept else ())
+            for number, payload in enumerate(payloads)
+        ]
         text = encode_envelopes(envelopes)
         if len(text) > MAX_SIGNATURE_BYTES:
             raise BundleError(
@@ -59,16 +63,6 @@ def sign_bundle(path: Path, signers: Sequence[Signer], release: str | None = Non
         members[MANIFEST_NAME], members[SIGNATURE_NAME] = bundle.manifest_text, text
         replace_file(path, encode_container(members))
     return Signed(said, tuple(one.key_id for one in envelopes[0].signatures))
-
-
-def _kept(bundle: Bundle, release: str | None) -> tuple[tuple[Signature, ...], ...]:
-    """Returns the signatures that stay, by statement."""
-    if not bundle.signature:
-        return ()
-    _, said = signed_statement(bundle)
-    if release is not None and release != said:
-        return ()
-    return tuple(envelope.signatures for envelope in decode_envelopes(bundle.signature))
 
 
 def _signed(payload: bytes, signers: Sequence[Signer], kept: Sequence[Signature]) -> Envelope:

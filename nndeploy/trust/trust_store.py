@@ -58,6 +58,11 @@ class TrustedKey:
             return f"is trusted with {' and '.join(sorted(self.scopes))} alone"
         return ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a store says of the key, as plain data."""
+        public = base64.b64encode(self.public.raw).decode("ascii")
+        return {"name": self.name, "not_after": self.not_after, "public": public, "scopes": sorted(self.scopes)}
+
 
 @dataclass(frozen=True)
 class TrustStore:
@@ -168,15 +173,7 @@ def _to_json(store: TrustStore) -> dict[str, Any]:
     return {
         "format": {"major": VERSION[0], "minor": VERSION[1], "name": FORMAT},
         "floors": dict(store.floors),
-        "keys": [
-            {
-                "name": key.name,
-                "not_after": key.not_after,
-                "public": base64.b64encode(key.public.raw).decode("ascii"),
-                "scopes": sorted(key.scopes),
-            }
-            for _, key in sorted(store.keys.items())
-        ],
+        "keys": [key.to_json() for _, key in sorted(store.keys.items())],
         "needed": dict(store.needed),
         "revoked": sorted(store.revoked),
     }

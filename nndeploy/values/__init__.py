@@ -5,4 +5,5 @@ types.py      tensors, sequences, maps and optionals; element types; ranges of s
 size.py       symbolic sizes, as polynomials of the inputs' sizes
 solving.py    the symbols' values from the shapes of a call
 size_text.py  how sizes are written
+amounts.py    how sizes of files and times are written
 """

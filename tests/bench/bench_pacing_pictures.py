@@ -23,7 +23,7 @@ from real_models import MODELS, real_model
 
 import nndeploy
 from nndeploy.cli.load_picture import load_svg
-from nndeploy.cli.page import write_page
+from nndeploy.files.page import write_page
 from nndeploy.options.texts import names_in
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal

@@ -16,9 +16,9 @@ from typing import Any
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.files.toml_file import toml_from_bytes
+from nndeploy.files.toml_table import TomlTable
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StageStep, StreamPlan
 from nndeploy.stream.model_fit import check_fits
-from nndeploy.stream.pipeline.toml_table import TomlTable
 from nndeploy.values.types import OptionalType
 
 MAX_WORKERS = 256

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
+from nndeploy.files.toml_table import TomlTable
 from nndeploy.files.whole_files import OutputFolder
 from nndeploy.stream.pipeline.pipeline_file import SinkTable
-from nndeploy.stream.pipeline.toml_table import TomlTable
 from nndeploy.stream.sinks.csv_sink import CsvSink
 from nndeploy.stream.sinks.image_sink import ImageSink
 from nndeploy.stream.sinks.resumable import Resumables

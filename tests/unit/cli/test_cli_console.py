@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nndeploy.cli.answer import forget
-from nndeploy.cli.console import ms_text, print_json, print_line, print_table, size_text, warn
+from nndeploy.cli.console import print_json, print_line, print_table, warn
 from nndeploy.cli.main import _answer
 from nndeploy.cli.run_view import describe
 
@@ -42,21 +42,6 @@ def test_an_answer_is_printed_as_json_when_the_command_has_ended(capsys) -> None
     with pytest.raises(ValueError, match="not JSON compliant"):
         _answer(["probe", "--json"], 0, None)
     forget()
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1234, "1.2 kB"), (2_714_290, "2.7 MB"), (5 * 10**12, "5000.0 GB")]
-)
-def test_sizes_are_written_as_people_do(size, text) -> None:
-    assert size_text(size) == text
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [(0.04211, "0.0421 ms"), (9.126, "9.13 ms"), (99.94, "99.9 ms"), (112.6, "113 ms"), (1450.0, "1,450 ms")],
-)
-def test_times_are_written_as_people_do(ms, text) -> None:
-    assert ms_text(ms) == text
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,12 @@ from nndeploy.cli.main import COMMANDS, cli, run_command
 from nndeploy.cli.man_pages import man_pages
 from nndeploy.errors import ERRORS_BY_CODE
 
-KEY = ("new", "list", "trust", "revoke", "floor", "need")
-PAGES = ["nndeploy", *(f"nndeploy-{name}" for name in COMMANDS), *(f"nndeploy-key-{name}" for name in KEY)]
+GROUPS = {"key": ("new", "list", "trust", "revoke", "floor", "need"), "cache": ("stats", "gc", "verify")}
+PAGES = [
+    "nndeploy",
+    *(f"nndeploy-{name}" for name in COMMANDS),
+    *(f"nndeploy-{group}-{name}" for group, names in GROUPS.items() for name in names),
+]
 
 
 @pytest.fixture(scope="module")

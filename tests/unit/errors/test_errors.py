@@ -22,7 +22,7 @@ def test_every_code_has_one_class_and_an_exit_code() -> None:
     assert codes == {
         "internal": 70, "usage": 2, "bad-data": 65, "bad-model": 65, "bad-bundle": 65, "bad-input": 65,
         "check-failed": 1, "no-input": 66, "unavailable": 69, "cannot-create": 73, "io": 74, "busy": 75,
-        "policy": 77, "time-limit": 124,
+        "policy": 77, "time-limit": 124, "memory-limit": 124, "crashed": 65,
     }  # fmt: skip
     assert issubclass(InputError, NndeployError)
 

@@ -4,7 +4,17 @@
 import pytest
 
 from nndeploy.errors import MissingInputError, UsageError
-from nndeploy.options.texts import assignments_in, bytes_in, library_paths, names_in, nanoseconds_in, share_in
+from nndeploy.options.texts import (
+    assignments_in,
+    bytes_in,
+    factor_in,
+    growth_in,
+    library_paths,
+    names_in,
+    nanoseconds_in,
+    seconds_in,
+    share_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +45,20 @@ def test_other_shares_are_refused_with_an_example(text: str) -> None:
         share_in("--require")(text)
 
 
+def test_growth_is_percent_more_or_times_as_much() -> None:
+    assert [growth_in("--a")(text) for text in ("5%", "0%", " 150 % ")] == [0.05, 0.0, 1.5]
+    assert [factor_in("--a")(text) for text in ("2x", "1x", " 1.5 x ")] == [2.0, 1.0, 1.5]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "x", "%", "-5%", "-2x", "0.5x", "2xx", "5%%", "1e3x", "infx", "\u0663x", "\u0663%"]
+)
+def test_other_growth_is_refused_with_an_example(text: str) -> None:
+    for read in (growth_in("--a"), factor_in("--a")):
+        with pytest.raises(UsageError, match=r"--a: .* is no growth"):
+            read(text)
+
+
 @pytest.mark.parametrize(("text", "ns"), [("40ms", 40_000_000), ("500us", 500_000), ("0.2s", 200_000_000)])
 def test_times_have_a_unit(text: str, ns: int) -> None:
     assert nanoseconds_in("--max-latency")(text) == ns
@@ -44,6 +68,18 @@ def test_times_have_a_unit(text: str, ns: int) -> None:
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--max-latency: .* is not a time"):
         nanoseconds_in("--max-latency")(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("6h", 21600), ("90 s", 90), ("1.5h", 5400)])
+def test_long_times_are_seconds_minutes_or_hours(text: str, seconds: float) -> None:
+    assert seconds_in("timeout")(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-1m", "1d", "1h30m", "1e3s", "inf", "9" * 8 + "s", "\u0663s"])
+def test_other_long_times_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"timeout: .* is not a time") as caught:
+        seconds_in("timeout")(text)
+    assert "30m" in caught.value.hint
 
 
 def test_names_come_with_commas_or_one_by_one() -> None:

@@ -29,6 +29,13 @@ class TomlTable:
             raise self._odd(key, "a text", value)
         return value
 
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Returns true or false."""
+        value = self._value(key, default)
+        if not isinstance(value, bool):
+            raise self._odd(key, "true or false", value)
+        return value
+
     def whole(self, key: str, default: int, least: int, most: int) -> int:
         """Returns a whole number within limits."""
         value = self._value(key, default)
@@ -45,14 +52,22 @@ class TomlTable:
             raise self._odd(key, "a number", value)
         return self._within(key, float(value), least, most)
 
-    def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
-        """Returns a list of texts."""
+    def texts(self, key: str, default: Sequence[str] = (), *, may_repeat: bool = False) -> tuple[str, ...]:
+        """Returns a list of texts, each once unless one may be repeated."""
         value = self._value(key, list(default))
         if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
             raise self._odd(key, "a list of texts", value)
-        if len(set(value)) != len(value):
+        if not may_repeat and len(set(value)) != len(value):
             raise DataError(f"{key} names something twice: {', '.join(value)}", where=self.where)
         return tuple(value)
+
+    def text_or_texts(self, key: str) -> tuple[str, ...]:
+        """Returns one text, or a list of at least one."""
+        value = self._value(key, None)
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
+            raise self._odd(key, "a text or a list of texts", value)
+        return tuple(texts)
 
     def names(self, key: str) -> dict[str, str]:
         """Returns a table of texts by name."""

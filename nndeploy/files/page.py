@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from nndeploy.errors import one_line
+from nndeploy.files.whole_files import write_file
 
 
 def escaped(text: str) -> str:
@@ -15,13 +16,12 @@ def escaped(text: str) -> str:
     return html.escape(one_line(text))
 
 
-def filled(template: str, parts: Mapping[str, str]) -> str:
-    """Returns a template of this folder with its places `@name@` filled, and the style that all pages share."""
-    folder = files("nndeploy.cli")
-    parts = {**parts, "style": folder.joinpath("page.css").read_text(encoding="utf-8")}
+def filled(package: str, template: str, parts: Mapping[str, str]) -> str:
+    """Returns a template of a package with its places `@name@` filled, and the style that all pages share."""
+    parts = {**parts, "style": files("nndeploy.files").joinpath("page.css").read_text(encoding="utf-8")}
     # One pass, so that a name that looks like a place is not taken for one.
     places = "@(" + "|".join(parts) + ")@"
-    return re.sub(places, lambda found: parts[found[1]], folder.joinpath(template).read_text(encoding="utf-8"))
+    return re.sub(places, lambda found: parts[found[1]], files(package).joinpath(template).read_text(encoding="utf-8"))
 
 
 def write_page(path: Path, text: str) -> None:
@@ -31,6 +31,4 @@ def write_page(path: Path, text: str) -> None:
         CannotCreateError: there is no place for it.
         InputOutputError: the disk is full or failed.
     """
-    from nndeploy.files.whole_files import write_file
-
     write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))

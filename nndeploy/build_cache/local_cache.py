@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cache of builds in a folder: of this account's, or one that machines share.
+
+    <folder>/ac/ab/<key>        an entry, signed            cas/cd/<sha256>   a file, read-only
+             near/ab/<name>     keys of builds of one model, the newest last
+             locks/<key>  tmp/  total
+
+The names are those of bazel-remote. A file is written before the entry that names it, each under a temporary name
+first; the first entry of a key stays. Law: nothing comes out of which the digest was not compared while it was read, or
+of which the entry is not signed by a key that is trusted with code; whatever else happens to the folder costs a build.
+"""
+
+import contextlib
+import datetime as dt
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from nndeploy.build_cache.entry import MAX_ENTRY_BYTES, Blob, Entry, decode, encode
+from nndeploy.errors import BundleError, CannotCreateError, InputError, InputOutputError, MissingInputError, PolicyError
+from nndeploy.files.account_folders import NOBODYS_HOME, cache_folder
+from nndeploy.files.whole_files import let_go, new_file, open_regular, read_regular, reading, wrapped_io, write_file
+from nndeploy.trust.signers import Signer
+from nndeploy.trust.trust_store import TrustStore
+
+VARIABLE = "NNDEPLOY_CACHE_DIR"
+ENTRIES, BLOBS, NEAR, LOCKS, TEMPORARY = "ac", "cas", "near", "locks", "tmp"
+FOLDERS = (ENTRIES, BLOBS, NEAR, LOCKS, TEMPORARY)
+MAX_NEAR, MAX_NEAR_BYTES = 32, 1 << 20
+CHUNK_BYTES = 1 << 20
+MAX_BYTES = 1 << 62
+_DAY_SECONDS = 86_400
+_UNUSABLE = (BundleError, PolicyError, MissingInputError, InputError, InputOutputError)
+
+
+def default_cache_folder() -> Path | None:
+    """Returns the folder that `VARIABLE` names, or that of this account; None where that is nothing, or has no home.
+
+    No child of a compile can write to the account's.
+    """
+    if (named := os.environ.get(VARIABLE)) is not None:
+        return Path(named) if named else None
+    folder = cache_folder()
+    return None if NOBODYS_HOME in folder.parents else folder / "nndeploy-builds"
+
+
+class LocalCache:
+    """Builds by key, in a folder.
+
+    `complain` hears a line for each entry or file that was there and is not to be used.
+    """
+
+    def __init__(
+        self, folder: Path, store: TrustStore, signer: Signer, complain: Callable[[str], None] = lambda _line: None
+    ) -> None:
+        """Makes the folder where it is not there.
+
+        Raises:
+            CannotCreateError: it cannot be made, or not be written to.
+        """
+        self.folder = folder
+        self._store = store
+        self._signer = signer
+        self._complain = complain
+        try:
+            for name in FOLDERS:
+                (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as err:
+            raise CannotCreateError(f"the cache cannot be made: {err.strerror}", where=str(folder)) from err
+        if not os.access(folder / ENTRIES, os.W_OK):
+            raise CannotCreateError("the cache cannot be written", where=str(folder))
+
+    def entry(self, key: str, *, is_use: bool = True) -> Entry | None:
+        """Returns the entry of a key, None where there is none that is to be used; `is_use`: so it stays longer."""
+        path = self._entry_path(key)
+        try:
+            entry = decode(read_regular(path, MAX_ENTRY_BYTES), key, self._store, dt.datetime.now(dt.UTC).date())
+            if is_use:
+                _used(path)
+            return entry
+        except MissingInputError:
+            return None
+        except _UNUSABLE as err:
+            self._complain(f"an entry of the cache is not used: {err.what} ({path})")
+            return None
+
+    def copy(self, blob: Blob, write: Callable[[bytes], object]) -> bool:
+        """Hands the content of a file to `write`, piece by piece; returns whether it was that, to the last byte.
+
+        Raises:
+            OSError: `write` did.
+        """
+        path = self.place(blob)
+        digest, size = hashlib.sha256(), 0
+        try:
+            with open_regular(path, MAX_BYTES) as file:
+                while chunk := _read(file, path):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    write(chunk)
+        except _UNUSABLE as err:
+            self._complain(f"a file of the cache is not used: {err.what} ({path})")
+            return False
+        if (digest.hexdigest(), size) != (blob.sha256, blob.size):
+            self._complain(f"a file of the cache is not what it was ({path})")
+            path.unlink(missing_ok=True)  # so that the next build brings it again
+            return False
+        return True
+
+    def has(self, blob: Blob) -> bool:
+        """Returns whether a file is there with its size; its content was not compared."""
+        try:
+            return self.place(blob).stat().st_size == blob.size
+        except OSError:
+            return False
+
+    def content(self, blob: Blob) -> bytes | None:
+        """Returns the content of a small file, None where it is not to be used."""
+        chunks: list[bytes] = []
+        return b"".join(chunks) if self.copy(blob, chunks.append) else None
+
+    def add_file(self, source: Path) -> Blob:
+        """Takes in a file and returns what it is.
+
+        Raises:
+            MissingInputError, InputError, InputOutputError: it cannot be read, or the cache not be written.
+            CannotCreateError: the cache cannot be written.
+        """
+        new = new_file(self.folder / TEMPORARY / os.urandom(8).hex())
+        digest, size = hashlib.sha256(), 0
+        try:
+            with open_regular(source, MAX_BYTES) as file, wrapped_io(new.path):
+                while chunk := file.read(CHUNK_BYTES):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    new.file.write(chunk)
+                os.fchmod(new.file.fileno(), 0o444)
+            new.finish(sync=False)
+        finally:
+            new.discard()
+        blob = Blob(digest.hexdigest(), size)
+        path = self.place(blob)
+        with wrapped_io(path):
+            _make(path.parent)
+            new.path.replace(path)
+        return blob
+
+    def add(self, entry: Entry, near: str, most: int = MAX_NEAR) -> None:
+        """Takes in an entry, of which the files are there already, unless one of its key is there with its own.
+
+        It joins those that `near` names, of which the newest `most` are known.
+
+        Raises:
+            CannotCreateError, InputOutputError: the cache cannot be written.
+        """
+        path = self._entry_path(entry.key)
+        known = self.entry(entry.key)
+        if known is None or not all(map(self.has, known.outputs.values())):
+            _make(path.parent)
+            write_file(path, lambda file: file.write(encode(entry, self._signer)))
+        keys = [key for key in self._keys_near(near) if key != entry.key]
+        near_path = self._near_path(near)
+        _make(near_path.parent)
+        write_file(near_path, lambda file: file.write("\n".join([*keys, entry.key][-most:]).encode()))
+
+    def near(self, name: str) -> list[Entry]:
+        """Returns the entries that were added near a name, the newest last."""
+        entries = (self.entry(key, is_use=False) for key in self._keys_near(name))
+        return [entry for entry in entries if entry is not None]
+
+    def place(self, blob: Blob) -> Path:
+        """Returns where a file lies, if it is there."""
+        return self.folder / BLOBS / blob.sha256[:2] / blob.sha256
+
+    @contextlib.contextmanager
+    def held(self, key: str) -> Iterator[None]:
+        """Keeps other processes of this machine from building the same at the same time."""
+        try:
+            descriptor = os.open(
+                self.folder / LOCKS / key, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
+        except OSError:
+            yield  # two builds of the same are no mistake
+            return
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            let_go(descriptor)
+
+    def _keys_near(self, near: str) -> Sequence[str]:
+        try:
+            text = read_regular(self._near_path(near), MAX_NEAR_BYTES).decode("ascii")
+            return [key for key in text.split("\n") if is_key(key)]
+        except (*_UNUSABLE, UnicodeDecodeError):
+            return []
+
+    def _entry_path(self, key: str) -> Path:
+        return self.folder / ENTRIES / key[:2] / key
+
+    def _near_path(self, near: str) -> Path:
+        name = hashlib.sha256(near.encode("utf-8", "surrogateescape")).hexdigest()
+        return self.folder / NEAR / name[:2] / name
+
+
+def is_key(text: str) -> bool:
+    """Returns whether a text is a key, or a digest."""
+    return len(text) == 64 and not set(text) - set("0123456789abcdef")
+
+
+def _read(file: BinaryIO, path: Path) -> bytes:
+    with reading(path):
+        return file.read(CHUNK_BYTES)
+
+
+def _make(folder: Path) -> None:
+    with wrapped_io(folder):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _used(path: Path) -> None:
+    """Says that an entry was used, at most once a day: what was not used for longest is removed first."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > _DAY_SECONDS:
+            os.utime(path)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy batch`: many models for many boxes, from a fleet file; what was built is not built again."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.help_sections import SectionedCommand
+from nndeploy.cli.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.value_types import TOML_FILE
+from nndeploy.farm.options import BatchOptions
+from nndeploy.farm.reports.gates import Gates
+
+EXAMPLES = """\b
+Examples:
+  nndeploy batch fleet.toml --plan                       what would be built, and why
+  nndeploy batch fleet.toml
+  nndeploy batch fleet.toml -j 4 --filter 'model=yolo* target=rtx*'
+  nndeploy batch fleet.toml --shard 3/8 --fail-fast
+  nndeploy batch fleet.toml --against last-night/batch.json --max-slowdown 5%
+  nndeploy batch fleet.toml --retry-failed
+"""
+SECTIONS = sections_of({"Plan": ("plan", "explain")}, BatchOptions, Gates, {"Output": ("as_json",)})
+
+
+@click.command("batch", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
+@click.argument("fleet", type=TOML_FILE)
+@click.option(
+    "--plan", is_flag=True, help="Show every job with its key, whether it is known, and why not; build nothing."
+)
+@click.option("--explain", metavar="JOB", help="Show all that a job's key is made of, and what differs; build nothing.")
+@options_of(BatchOptions)
+@options_of(Gates)
+@click.option("--json", "as_json", is_flag=True, help="Print the batch or the plan as JSON on standard output.")
+def batch(fleet: Path, plan: bool, explain: str | None, as_json: bool, **options: Any) -> None:
+    """Compile many models for many boxes, as a FLEET file says.
+
+    What is known from an earlier call or another compile is not built again; a call that was interrupted goes on where
+    it ended.
+    """
+    from nndeploy.cli.batch_events import EventFile, heard_by
+    from nndeploy.cli.batch_view import BatchView, print_plan, print_summary, print_why
+    from nndeploy.cli.console import print_json, warn
+    from nndeploy.farm.batch_flow import opened_batch, planned_batch, why_of
+    from nndeploy.farm.reports.batch_json import batch_to_data
+
+    asked = options_given(BatchOptions, options)
+    gates = options_given(Gates, options)
+    with opened_batch(fleet, asked, gates, warn) as opened:
+        if explain is not None:
+            print_why(why_of(opened, explain), as_json=as_json)
+            return
+        if plan:
+            print_plan(opened, planned_batch(opened), as_json=as_json)
+            return
+        with BatchView() as view, EventFile(asked.events) as events:
+            ended = opened.run(heard_by(view, events), os.environ, datetime.now(UTC))
+    if as_json:
+        print_json(batch_to_data(ended.batch))
+    else:
+        print_summary(ended)
+    ended.raise_if_failed()

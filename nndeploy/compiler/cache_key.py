@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that a bundle is made from, part by part: the model, what lies beside it, options, this machine, packages.
+
+    model  name  external:<file>  option:<name>  option:<name>:<file>  limit:<name>  machine:<fact>  tool:<package>
+
+Comes in: what the command was given. Goes out: texts by name, of which `nndeploy.build_cache.key` makes a key. Laws:
+options count as what they mean, so a default that is given is none that is left out, and a file counts by what is in
+it; no path, time, name of a machine or number of jobs counts.
+"""
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nndeploy.build_cache.file_digests import FileDigests
+from nndeploy.build_cache.tools import tools
+from nndeploy.compiler.options import CompileLimits, CompileOptions
+from nndeploy.errors import DataError
+from nndeploy.files.strict_json import canonical_json
+from nndeploy.files.whole_files import read_regular
+from nndeploy.options.described import default_of, described_fields
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import host_target
+
+_MAX_TOML_BYTES = 64 << 20
+_NO_PARTS_OF = frozenset({"dry_run"})
+_LIMITS_THAT_DECIDE = ("time_limit", "memory_limit", "sandbox")
+"""What is refused for want of time or memory is built by another backend."""
+
+
+def parts_of(source: Path, given: Mapping[str, Any], limits: CompileLimits, digests: FileDigests) -> dict[str, str]:
+    """Returns the parts of a compile; `given` is as for `nndeploy.compiler.job.compile_in_child`.
+
+    Raises:
+        NndeployError: a file that counts is not there, or is none; compiling says it better.
+    """
+    return {**parts_of_model(source, digests), **parts_of_options(given, limits, digests)}
+
+
+def parts_of_options(given: Mapping[str, Any], limits: CompileLimits, digests: FileDigests) -> dict[str, str]:
+    """Returns the parts of a compile of any model; raises as `parts_of` does."""
+    return {
+        **dict(_of_options(given, digests)),
+        **{f"limit:{name}": _text(getattr(limits, name)) for name in _LIMITS_THAT_DECIDE},
+        **_of_machine(),
+        **tools(),
+    }
+
+
+def parts_of_model(source: Path, digests: FileDigests) -> dict[str, str]:
+    """Returns the parts that are the model's; raises as `parts_of` does."""
+    found = digests.model(source)
+    external = {f"external:{name}": digests.file(_beside(source, name)) for name in found.names}
+    return {"model": found.sha256, "name": source.stem, **external}
+
+
+def _beside(source: Path, name: str) -> Path:
+    """Returns a file that the model or pipeline names, without opening it."""
+    if name.startswith("/") or ".." in name.split("/") or "\\" in name or "\0" in name:
+        raise DataError(f"names the file {name!r:.80}", where=str(source))
+    return source.parent / name
+
+
+def _of_options(given: Mapping[str, Any], digests: FileDigests) -> Iterator[tuple[str, str]]:
+    for name, (field, one) in described_fields(CompileOptions).items():
+        if name in _NO_PARTS_OF:
+            continue
+        value = given.get(name, default_of(field))
+        if not value and value is not False and value != 0:
+            continue  # None, no text, no list: not given
+        if name == "targets":
+            boxes = [dataclasses.asdict(target_of(text)) for text in value]
+            yield f"option:{name}", _text(boxes)
+        elif one.is_path:
+            for number, path in enumerate([value] if isinstance(value, str) else value):
+                for inner, digest in _of_path(name, Path(path), digests):
+                    yield f"option:{name}:{number}{inner}", digest
+        else:
+            yield f"option:{name}", _text(value)
+
+
+def _of_path(name: str, path: Path, digests: FileDigests) -> Iterator[tuple[str, str]]:
+    if path.is_dir():  # of samples
+        for file in sorted(path.glob("*.npz")):
+            yield f":{file.name}", digests.file(file)
+        return
+    if name == "decisions" and not path.exists():
+        yield "", "to be written"
+        return
+    yield "", digests.file(path)
+    if name == "custom_op_libraries":
+        yield ":name", path.name
+    if name == "pipeline":
+        for text in sorted(set(_texts(tomllib.loads(read_regular(path, _MAX_TOML_BYTES).decode("utf-8"))))):
+            if 0 < len(text) < 256 and text.isprintable() and (path.parent / text).is_file():
+                yield f":{text}", digests.file(path.parent / text)
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Yields every text in plain data: any may name a file that travels with the pipeline."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for value in data.values():
+            yield from _texts(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _texts(value)
+
+
+def _of_machine() -> dict[str, str]:
+    """Returns what of this machine a compile looks at: kernels are chosen for it, and placements measured on it."""
+    facts = dataclasses.asdict(host_target())
+    return {
+        f"machine:{name}": _text(value) for name, value in facts.items() if value and name not in ("name", "is_host")
+    }
+
+
+def _text(value: Any) -> str:
+    return canonical_json(value).decode("ascii") if not isinstance(value, str) else value or '""'

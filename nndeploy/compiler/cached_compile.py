@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compile that looks first whether the same was compiled before, on one page.
+
+    key -> look -> build -> look again -> keep
+
+Comes in: what the command was given. Goes out: the report of the bundle, and how it was come by. Laws: a bundle from
+the cache is byte for byte the one that the build wrote; what changed while it was built is not kept, and not written; a
+cache that cannot be used costs a warning, never a compile.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nndeploy.build_cache import upkeep
+from nndeploy.build_cache.entry import Entry
+from nndeploy.build_cache.file_digests import FileDigests
+from nndeploy.build_cache.key import Parts, differing, key_of, least_differing
+from nndeploy.build_cache.local_cache import MAX_NEAR, VARIABLE, LocalCache, default_cache_folder, is_key
+from nndeploy.bundle.report import Report, report_from_json, report_to_json
+from nndeploy.bundle.writer import check_can_create
+from nndeploy.compiler.cache_key import parts_of
+from nndeploy.compiler.job import Onlooker, compile_in_child
+from nndeploy.compiler.options import CompileLimits
+from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
+from nndeploy.files.strict_json import canonical_json
+from nndeploy.files.whole_files import new_file
+from nndeploy.jobs.kept_calls import FILES
+from nndeploy.jobs.temporary import temporary_folder
+from nndeploy.options.described import described
+from nndeploy.options.texts import bytes_in
+from nndeploy.sandbox.child_process import writable_cache
+from nndeploy.trust.signing import machine_key
+from nndeploy.trust.trust_store import trust_store
+
+_CACHE = "Cache"
+DEFAULT_CACHE_BYTES = 10 << 30
+REPORT = "report"
+BUNDLE = "bundle"
+DECISIONS = "decisions"
+MAX_CALLS = 1_000
+"""How many answers of libraries are kept of the compiles of one model."""
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOptions:
+    """Where bundles that were compiled before are looked for and kept; `cache_size` in bytes."""
+
+    cache: bool = described(
+        True, "Take a bundle that was compiled before from the same model, options and packages.",
+        section=_CACHE, flags=("--cache/--no-cache",),
+    )  # fmt: skip
+    cache_dir: str | None = described(
+        None,
+        "The folder of the cache. Default: what the variable NNDEPLOY_CACHE_DIR says (empty: none), or nndeploy-builds "
+        "in this account's cache folder.",
+        section=_CACHE, metavar="FOLDER", is_path=True,
+    )  # fmt: skip
+    cache_size: int = described(
+        DEFAULT_CACHE_BYTES, "What the cache may hold, e.g. 20GiB; what was not used for longest goes. Default: 10GiB.",
+        section=_CACHE, metavar="SIZE", from_text=bytes_in("--cache-size"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CacheNews:
+    """How a bundle was come by: `status` is "hit", "miss", or "off" with the reason in `why`.
+
+    `differs` names the parts that differ from the nearest build of the model that is known; None where none is.
+    """
+
+    status: str
+    key: str = ""
+    differs: tuple[str, ...] | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The report of a bundle, how it was come by, and its SHA-256, "" where no cache was used."""
+
+    report: Report
+    cache: CacheNews
+    sha256: str = ""
+
+
+def compile_cached(
+    source: str,
+    out: str | None,
+    given: Mapping[str, Any],
+    limits: CompileLimits,
+    caching: CacheOptions,
+    onlooker: Onlooker,
+    warn: Warn,
+    memory_share: int | None = None,
+) -> Compiled:
+    """Compiles as `compile_in_child` does, or takes what the same compile made before.
+
+    `memory_share` is the limit of memory where `limits` say none: other than theirs it counts for nothing in the key.
+
+    Raises:
+        BusyError: the model, or a file that an option names, changed meanwhile.
+        NndeployError: what the compile raised.
+    """
+    taking = replace(limits, memory_limit=limits.memory_limit or memory_share)
+
+    def anew(why: str) -> Compiled:
+        return Compiled(compile_in_child(source, out, given, taking, onlooker), CacheNews("off", why=why))
+
+    if out is None or given.get("dry_run"):
+        return anew("nothing is to be built")
+    if not caching.cache or (caching.cache_dir is None and os.environ.get(VARIABLE) == ""):
+        return anew("not asked for")
+    check_can_create(Path(out))
+    try:
+        cache = opened_cache(caching, warn)
+        parts = _parts(source, given, limits)
+    except UsageError:
+        raise
+    except CannotCreateError as err:
+        warn(f"compiled without a cache: {err}")
+        return anew(err.what)
+    except NndeployError as err:  # compiling says it better, or takes it
+        return anew(err.what)
+    key = key_of(parts)
+    with cache.held(key):
+        taken = _taken(cache, key, out, given)
+        if taken is not None:
+            return Compiled(taken[0], CacheNews("hit", key), taken[1])
+        differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
+
+        keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)
+        report = compile_in_child(source, out, given, taking, onlooker, keeper)
+    return Compiled(report, CacheNews("miss", key, differs), keeper.sha256)
+
+
+def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
+    """Returns the cache that options name.
+
+    Raises:
+        CannotCreateError: there is no place for it, or for the key that signs its entries.
+        PolicyError: the key or the trust store is not to be used.
+    """
+    folder = Path(caching.cache_dir) if caching.cache_dir is not None else default_cache_folder()
+    if folder is None:
+        raise CannotCreateError("this account has no cache folder", hint="--cache-dir names one")
+    if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
+        raise UsageError("processes that parse models may write there", where=str(folder), hint="name another folder")
+    return LocalCache(folder, trust_store(), machine_key(), warn)
+
+
+def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
+    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole."""
+    entry = cache.entry(key)
+    if entry is None:
+        return None
+    text = cache.content(entry.outputs[REPORT]) if REPORT in entry.outputs else None
+    if text is None or BUNDLE not in entry.outputs:
+        return None
+    for name, place in ((DECISIONS, given.get("decisions")), (BUNDLE, out)):
+        if name in entry.outputs and not _written(cache, entry, name, Path(place or "")):
+            return None
+    return replace(report_from_json(json.loads(text)), bundle=out), entry.outputs[BUNDLE].sha256
+
+
+def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
+    new = new_file(place)
+    try:
+        if not cache.copy(entry.outputs[name], new.file.write):
+            return False
+        new.finish()
+        return True
+    finally:
+        new.discard()
+
+
+def _parts(source: str, given: Mapping[str, Any], limits: CompileLimits) -> dict[str, str]:
+    return parts_of(Path(source), given, limits, FileDigests())
+
+
+@dataclass
+class _Keeper:
+    """Keeps what a compile of `source` makes from `parts`; `parts_now` says what it would be made from now."""
+
+    cache: LocalCache
+    parts: Parts
+    source: str
+    parts_now: Callable[[], Parts]
+    most_bytes: int
+    warn: Warn
+    sha256: str = ""
+
+    def known_calls(self) -> dict[str, Any]:
+        entries = self.cache.near(self._calls)
+        calls = {entry.parts["call"]: self._places(entry) for entry in entries if set(entry.parts) == {"call", "of"}}
+        packages = {name: text for name, text in self.parts.items() if name.startswith(("tool:", "machine:"))}
+        return {"calls": calls, "packages": canonical_json(packages).decode("ascii")}
+
+    def keep_calls(self, made: Path) -> None:
+        """Takes answers under the model's own name: a model that broke into its process may have forged them."""
+        try:
+            for folder in sorted(made.iterdir()) if made.is_dir() else ():
+                files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if not file.is_dir()}
+                if is_key(folder.name) and all(map(FILES.fullmatch, files)):
+                    self._add(Entry({"call": folder.name, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
+        except (NndeployError, OSError) as err:
+            self.warn(f"what libraries answered is not kept in the cache: {one_line(str(err))}")
+
+    def keep_bundle(self, report: Report, files: Mapping[str, Path]) -> None:
+        if changed := differing(self.parts, self.parts_now()):
+            raise BusyError(f"{', '.join(changed)} changed during the compile", where=self.source, hint="run it again")
+        try:
+            with temporary_folder("report") as folder:
+                text = folder / "report.json"
+                text.write_text(json.dumps(report_to_json(report)), encoding="utf-8")
+                seconds = sum(report.seconds.values())
+                entry = self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
+                self.sha256 = entry.outputs[BUNDLE].sha256
+        except NndeployError as err:
+            self.warn(f"the bundle is not kept in the cache: {err}")
+
+    @property
+    def _calls(self) -> str:
+        return f"calls of {self.source}"
+
+    def _places(self, entry: Entry) -> dict[str, tuple[str, str]]:
+        return {name: (str(self.cache.place(blob)), blob.sha256) for name, blob in entry.outputs.items()}
+
+    def _add(self, entry: Entry, files: Mapping[str, Path], near: str, most: int = MAX_NEAR) -> Entry:
+        outputs = {name: self.cache.add_file(path) for name, path in files.items()}
+        entry = replace(entry, outputs=outputs)
+        self.cache.add(entry, near, most)
+        upkeep.account(self.cache, sum(blob.size for blob in outputs.values()), self.most_bytes)
+        return entry

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One job, from the cache or built in a child process of its own, and what came of it.
+
+Comes in: a job. Goes out: an outcome, whatever happened: nothing is raised. Law: what the model or the options are to
+blame for is never tried again; what the machine is to blame for says so ("infra").
+"""
+
+import platform
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nndeploy.build_cache.file_digests import digest_of
+from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
+from nndeploy.compiler.job import Onlooker
+from nndeploy.errors import (
+    BusyError,
+    CheckError,
+    CrashedError,
+    DeadlineError,
+    InputOutputError,
+    MemoryLimitError,
+    NndeployError,
+    told_error,
+)
+from nndeploy.farm.job import Job, limits_of
+from nndeploy.farm.job_options import given_here
+from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, outcome_of
+from nndeploy.files.whole_files import make_folders
+from nndeploy.sandbox.child_process import kill_group
+
+Tell = Callable[[str, str, str], None]
+"""Hears (id of a job, stage, detail)."""
+_SENT_BY_THE_SYSTEM = (signal.SIGKILL, signal.SIGTERM)
+"""Nobody of ours sends these to a compile that goes on: the machine was out of memory, or is being shut down."""
+
+
+class Build(Onlooker):
+    """One try of a job; `cancel` ends it from another thread."""
+
+    def __init__(self, job: Job, tell: Tell = lambda *_: None, memory_share: int | None = None) -> None:
+        """Begins with nothing; `memory_share` is the limit of memory of a job that states none."""
+        self.job = job
+        self._memory_share = memory_share
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_cancelled = False
+        self._log = b""
+        self._most_bytes = 0
+        self._warnings: list[str] = []
+
+    def run(self, caching: CacheOptions) -> Outcome:
+        """Returns what came of the job."""
+        began, job = time.monotonic(), self.job
+        fields = self._fields
+        try:
+            compiled = self._compiled(caching)
+        except NndeployError as err:
+            fields |= {"status": "cancelled" if self._is_cancelled else status_of(err), "error": told_error(err)}
+            fields |= {"exit_code": _exit_code(err), "log_tail": self._tail(), "seconds": time.monotonic() - began}
+            return Outcome(**fields, peak_mb=self._most_bytes / 1e6, warnings=tuple(self._warnings))
+        except Exception as err:  # a bug of ours costs this job, not the batch
+            what = NndeployError(f"{type(err).__name__}: {err}")
+            fields |= {"status": "crash", "error": told_error(what), "exit_code": what.exit_code}
+            return Outcome(**fields, seconds=time.monotonic() - began)
+        report, cache = compiled.report, compiled.cache
+        fields |= {"status": "hit" if cache.status == "hit" else "ok", "seconds": time.monotonic() - began}
+        fields |= {
+            "key": cache.key,
+            "miss": cache.differs or (),
+            "sha256": compiled.sha256 or digest_of(Path(job.output)),
+        }
+        found = outcome_of(fields, report)
+        return replace(found, peak_mb=self._most_bytes / 1e6, warnings=(*found.warnings, *self._warnings))
+
+    def cancel(self) -> None:
+        """Ends the try at once, with all processes that it started."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._process is not None:
+                kill_group(self._process)
+
+    def started(self, process: "subprocess.Popen[bytes]") -> None:
+        with self._lock:
+            self._process = process
+            if self._is_cancelled:
+                kill_group(process)
+
+    def event(self, stage: str, detail: str) -> None:
+        self._tell(self.job.id, stage, detail)
+
+    def ended(self, log: bytes, most_bytes: int) -> None:
+        self._log, self._most_bytes = log, most_bytes
+
+    @property
+    def log(self) -> str:
+        """What the libraries wrote, the last of it."""
+        return self._log.decode("utf-8", "replace")
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        job = self.job
+        return {
+            "job": job.id, "model": job.model, "target": job.target, "variant": job.variant, "output": job.output,
+            "cpu": cpu_name(),
+        }  # fmt: skip
+
+    def _compiled(self, caching: CacheOptions) -> Any:
+        job = self.job
+        try:
+            make_folders(Path(job.output).parent)
+        except OSError as err:
+            raise InputOutputError(f"its folder cannot be made: {err.strerror}", where=job.output) from err
+        return compile_cached(
+            job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
+            self._memory_share,
+        )  # fmt: skip
+
+    def _tail(self) -> tuple[str, ...]:
+        return tuple(line[:500] for line in self.log.strip().splitlines()[-MAX_LOG_LINES:])
+
+
+def status_of(err: NndeployError) -> str:
+    """Returns the status of a job that ended with an error."""
+    if isinstance(err, CrashedError):
+        return "infra" if err.signal in _SENT_BY_THE_SYSTEM else "crash"
+    if isinstance(err, MemoryLimitError):
+        return "memory"
+    if isinstance(err, DeadlineError):
+        return "timeout"
+    if isinstance(err, BusyError | InputOutputError):
+        return "infra"
+    if isinstance(err, CheckError):
+        return "unsupported"
+    return "crash" if err.exit_code == NndeployError.exit_code else "failed"
+
+
+def cpu_name() -> str:
+    """Returns what this machine's processor calls itself, "" where it does not say."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _exit_code(err: NndeployError) -> int:
+    return -err.signal if isinstance(err, CrashedError) and err.signal else err.exit_code

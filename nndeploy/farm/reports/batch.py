@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all reports of a batch tell: its outcomes in one order, their counts, and what gates found."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nndeploy.farm.outcome import STATUSES, Outcome
+
+GATES = ("fails-now", "vanished", "slowdown", "error-growth", "size-growth", "min-share", "share-drop")
+"""What a finding may be of that fails a batch."""
+NOT_JUDGED = "not-judged"
+"""The gate of a finding that says what could not be compared, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a gate found of one job, with the value before and now; `text` says it in a line.
+
+    `before` is None where the gate needs none, `now` where the job is gone, `limit` where there is none; it is in
+    the unit of its option in `Gates`. One of the gate `NOT_JUDGED` names the first of the jobs that it is of.
+    """
+
+    gate: str
+    job: str
+    model: str
+    target: str
+    variant: str
+    text: str
+    before: float | str | None = None
+    now: float | str | None = None
+    limit: float | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it fails the batch."""
+        return self.gate != NOT_JUDGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch that ended; `plan` is the hash of its plan, `started` a time in UTC as ISO 8601 writes it.
+
+    Outcomes come in any order and stand in that of their models, variants and targets.
+    """
+
+    plan: str
+    started: str
+    seconds: float
+    outcomes: tuple[Outcome, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def __post_init__(self) -> None:
+        in_order = sorted(self.outcomes, key=lambda one: (one.model, one.variant, one.target, one.job))
+        object.__setattr__(self, "outcomes", tuple(in_order))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many jobs have each status, in the order of `STATUSES`, and how many there are in all ("total")."""
+        found = Counter(one.status for one in self.outcomes)
+        return {**{status: found[status] for status in STATUSES}, "total": len(self.outcomes)}
+
+    @property
+    def failures(self) -> list[Outcome]:
+        """The jobs that were tried and have no bundle."""
+        return [one for one in self.outcomes if one.is_failure]
+
+    @property
+    def failed_gates(self) -> list[Finding]:
+        """What gates found that fails the batch."""
+        return [finding for finding in self.findings if finding.is_failure]
+
+    @property
+    def notes(self) -> list[Finding]:
+        """What could not be judged."""
+        return [finding for finding in self.findings if not finding.is_failure]
+
+    @property
+    def targets(self) -> list[str]:
+        """The names of the targets, sorted."""
+        return sorted({one.target for one in self.outcomes})
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns a count with its noun, as people write it."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+Grid = dict[tuple[str, str], dict[str, Outcome]]
+
+
+def grid_of(outcomes: Iterable[Outcome]) -> Grid:
+    """Returns (model, variant) -> target -> its outcome, in the order of the outcomes."""
+    grid: Grid = {}
+    for one in outcomes:
+        grid.setdefault((one.model, one.variant), {})[one.target] = one
+    return grid

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gates between two batches: what got slower, larger, less exact or worse placed, and what no longer builds.
+
+Comes in: a batch and the one before it, as `batch.json` told it. Goes out: findings, each with both values. A figure
+that only one of them has, or that another kind of processor measured, is not judged, and one finding for all jobs with
+the same reason says so.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nndeploy.farm.outcome import NOT_RUN, Outcome
+from nndeploy.farm.reports.batch import NOT_JUDGED, Batch, Finding, counted
+from nndeploy.options.described import described
+from nndeploy.options.texts import assignments_in, factor_in, growth_in, share_in
+from nndeploy.values.amounts import ms_text, size_text
+
+_SECTION = "Gates"
+_ROUNDING = 1e-9
+
+
+def _shares(option: str, example: str) -> Callable[[Sequence[str]], dict[str, float]]:
+    pairs = assignments_in(option, "BACKEND=SHARE", example)
+    return lambda texts: {name: share_in(option)(share) for name, share in pairs(texts)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What a batch is held against; a limit that is None is not judged.
+
+    A slowdown and a growth of size are parts of what was, 0.05 for 5%; the growth of an error is a factor; shares are
+    of compute, 0..1.
+    """
+
+    max_slowdown: float | None = described(
+        None, "Fail where a bundle's latency grew more since the batch of --against.",
+        section=_SECTION, metavar="5%", from_text=growth_in("--max-slowdown"),
+    )  # fmt: skip
+    max_error_growth: float | None = described(
+        None, "Fail where the largest difference from the original grew more.",
+        section=_SECTION, metavar="2x", from_text=factor_in("--max-error-growth"),
+    )  # fmt: skip
+    max_size_growth: float | None = described(
+        None, "Fail where a bundle grew more.",
+        section=_SECTION, metavar="10%", from_text=growth_in("--max-size-growth"),
+    )  # fmt: skip
+    min_share: Mapping[str, float] = described(
+        dict, "Fail where a backend takes less of a bundle's compute; needs no --against (repeatable).",
+        section=_SECTION, metavar="BACKEND=90%", from_texts=_shares("--min-share", "native=90%"),
+    )  # fmt: skip
+    max_share_drop: Mapping[str, float] = described(
+        dict, "Fail where a backend's share of a bundle's compute fell by more (repeatable).",
+        section=_SECTION, metavar="BACKEND=5%", from_texts=_shares("--max-share-drop", "native=5%"),
+    )  # fmt: skip
+
+
+def judged(batch: Batch, before: Batch | None, gates: Gates, *, is_part: bool = False) -> Batch:
+    """Returns the batch with what the gates find: failures in the order of the jobs, then what could not be judged.
+
+    Without a batch before, `min_share` alone is judged. `is_part` says that this batch was asked to leave jobs out, by
+    a filter or as a shard: those are not missed.
+    """
+    return dataclasses.replace(batch, findings=_findings(batch, before, gates, is_part))
+
+
+def _findings(now: Batch, before: Batch | None, gates: Gates, is_part: bool) -> tuple[Finding, ...]:
+    found = [finding for one in now.outcomes for finding in _too_small_shares(one, gates.min_share)]
+    if before is None:
+        return tuple(found)
+    old = {one.job: one for one in before.outcomes}
+    unjudged = _Unjudged()
+    for one in now.outcomes:
+        if one.job in old:
+            found += _compared(one, old[one.job], gates, unjudged)
+    gone = old.keys() - {one.job for one in now.outcomes}
+    for one in before.outcomes:
+        if one.job in gone and one.is_good:
+            if is_part:
+                unjudged.add(one, "this batch is a part of its plan")
+            else:
+                text = f"was {one.status}, and is no longer in the plan"
+                found.append(_finding(one, "vanished", text, before=one.status))
+    return (*found, *unjudged.findings())
+
+
+def _finding(one: Outcome, gate: str, text: str, **values: Any) -> Finding:
+    return Finding(gate=gate, job=one.job, model=one.model, target=one.target, variant=one.variant, text=text, **values)
+
+
+def _too_small_shares(one: Outcome, least: Mapping[str, float]) -> Iterator[Finding]:
+    for backend, limit in least.items() if one.is_good and one.backends else ():
+        share = one.backends.get(backend, 0.0)
+        if share < limit - _ROUNDING:
+            text = f"{backend} takes {share:.1%} of the compute, less than {limit:.1%}"
+            yield _finding(one, "min-share", text, now=share, limit=limit)
+
+
+def _compared(now: Outcome, before: Outcome, gates: Gates, unjudged: "_Unjudged") -> Iterator[Finding]:
+    if not before.is_good:
+        return
+    if now.status in NOT_RUN:
+        unjudged.add(now, f"now {now.status}")
+    elif not now.is_good:
+        text = f"was {before.status}, now {now.status}: {now.reason}"
+        yield _finding(now, "fails-now", text, before=before.status, now=now.status)
+    else:
+        yield from _slower(now, before, gates.max_slowdown, unjudged)
+        yield from _less_exact(now, before, gates.max_error_growth, unjudged)
+        yield from _larger(now, before, gates.max_size_growth, unjudged)
+        yield from _dropped(now, before, gates.max_share_drop, unjudged)
+
+
+def _slower(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unjudged") -> Iterator[Finding]:
+    if limit is None or before.latency_ms is None:
+        return
+    if now.latency_ms is None:
+        unjudged.add(now, "latency was measured before, and not now")
+    elif reason := _measured_elsewhere(now, before):
+        unjudged.add(now, reason)
+    elif now.latency_ms > before.latency_ms * (1 + limit):
+        text = _grown("latency", ms_text(before.latency_ms), ms_text(now.latency_ms), f"{limit * 100:.4g}%")
+        yield _finding(now, "slowdown", text, before=before.latency_ms, now=now.latency_ms, limit=limit)
+
+
+def _measured_elsewhere(now: Outcome, before: Outcome) -> str:
+    """Returns why two latencies cannot be compared, or ""; a processor's name tells more than a worker's."""
+    kinds = (before.cpu, now.cpu) if before.cpu and now.cpu else (before.worker, now.worker)
+    if not all(kinds):
+        return "it is not known which processors measured latency"
+    return "" if kinds[0] == kinds[1] else f"latency was measured on {kinds[0]} before, on {kinds[1]} now"
+
+
+def _less_exact(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unjudged") -> Iterator[Finding]:
+    if limit is None or before.max_error is None:
+        return
+    if now.max_error is None:
+        unjudged.add(now, "outputs were compared with the original before, and not now")
+    elif now.max_error > before.max_error * limit:
+        figures = f"{before.max_error:.3g}", f"{now.max_error:.3g}"
+        text = _grown("the largest error", *figures, f"a factor of {limit:.4g}")
+        yield _finding(now, "error-growth", text, before=before.max_error, now=now.max_error, limit=limit)
+
+
+def _larger(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unjudged") -> Iterator[Finding]:
+    if limit is None:
+        return
+    if not (before.size and now.size):
+        unjudged.add(now, "the size of a bundle is not known")
+    elif now.size > before.size * (1 + limit):
+        text = (
+            f"the bundle grew from {size_text(before.size)} to {size_text(now.size)}, by more than {limit * 100:.4g}%"
+        )
+        yield _finding(now, "size-growth", text, before=before.size, now=now.size, limit=limit)
+
+
+def _dropped(now: Outcome, before: Outcome, limits: Mapping[str, float], unjudged: "_Unjudged") -> Iterator[Finding]:
+    if not limits or not before.backends:
+        return
+    if not now.backends:
+        unjudged.add(now, "the shares of backends are known of before, and not of now")
+        return
+    for backend, limit in limits.items():
+        share, left = before.backends.get(backend, 0.0), now.backends.get(backend, 0.0)
+        if share - left > limit + _ROUNDING:
+            text = f"{backend}'s share of the compute fell from {share:.1%} to {left:.1%}, by more than {limit:.1%}"
+            yield _finding(now, "share-drop", text, before=share, now=left, limit=limit)
+
+
+def _grown(what: str, before: str, now: str, limit: str) -> str:
+    return f"{what} grew from {before} to {now}, by more than {limit}"
+
+
+class _Unjudged:
+    """Collects what could not be judged by its reason, so that ten thousand jobs with one reason are one line."""
+
+    def __init__(self) -> None:
+        self._by_reason: dict[str, list[Outcome]] = {}
+
+    def add(self, one: Outcome, reason: str) -> None:
+        self._by_reason.setdefault(reason, []).append(one)
+
+    def findings(self) -> Iterator[Finding]:
+        for reason, jobs in self._by_reason.items():
+            yield _finding(jobs[0], NOT_JUDGED, f"{counted(len(jobs), 'job')} not judged: {reason}")

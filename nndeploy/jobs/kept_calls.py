@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of backends' libraries that an earlier compile of the model got: asked again, they are read, not computed.
+
+    <made>/<key>/response.json  files/<i>  output-<i>.values        as the child wrote them
+
+Comes in: where known answers lie, and a folder for new ones. Goes out: a response, or none. Laws: an answer is used
+only for the same question, to the last byte of model and samples, asked of the same packages, and only if its own bytes
+are what they were; what was measured, refused, crashed or took too long is asked again.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nndeploy.bundle.onnx_member import named_files
+from nndeploy.bundle.values import encode_values
+from nndeploy.errors import NndeployError
+from nndeploy.files.strict_json import canonical_json
+from nndeploy.jobs.messages import Request, Response, response_from_folder
+from nndeploy.jobs.temporary import temporary_folder
+
+TASKS = frozenset({"supports", "build", "evaluate", "calibrate", "quantise"})
+"""Those whose answer follows from the question alone."""
+FILES = re.compile(r"response\.json|files/[0-9]{1,6}|output-[0-9]{1,6}\.values")
+"""Names of the files of an answer."""
+MAX_BYTES = 256 << 20
+"""Larger answers are not kept: they are read as slowly as they are made."""
+
+
+class KeptCalls:
+    """Known answers by key, each file by name with its path and SHA-256, and a folder that takes new ones."""
+
+    def __init__(self, known: Mapping[str, Mapping[str, tuple[str, str]]], made: Path, packages: str) -> None:
+        """Answers depend on the `packages`, a text of all of them."""
+        self._known = known
+        self._made = made
+        self._packages = packages
+
+    def key(self, request: Request) -> str:
+        """Returns what a question is known by, "" where its answer is not kept."""
+        if request.task not in TASKS or request.libraries() or (request.model and named_files(request.model)):
+            return ""
+        data: dict[str, Any] = {
+            "task": request.task,
+            "arguments": dict(request.arguments),
+            "target": None if request.target is None else dataclasses.asdict(request.target),
+            "options": dataclasses.asdict(request.options),
+            "packages": self._packages,
+        }
+        digest = hashlib.sha256(canonical_json(data))
+        for part in (request.model or b"", *map(encode_values, request.samples)):
+            digest.update(hashlib.sha256(part).digest())
+        return digest.hexdigest()
+
+    def response(self, key: str) -> Response | None:
+        """Returns the known answer, None where there is none."""
+        if key not in self._known:
+            return None
+        with temporary_folder("known") as folder:
+            for name, (path, sha256) in self._known[key].items():
+                try:
+                    data = Path(path).read_bytes()
+                except OSError:
+                    return None
+                if hashlib.sha256(data).hexdigest() != sha256:
+                    return None
+                place = folder / name
+                place.parent.mkdir(exist_ok=True)
+                place.write_bytes(data)
+            return response_from_folder(folder)
+
+    def keep(self, key: str, folder: Path) -> None:
+        """Takes in the answer that a child left in `folder`, if it is one that will be the same again."""
+        answer = folder / "response.json"
+        if not answer.read_bytes().startswith(b'{"result"'):
+            return  # a refusal may be for want of memory
+        files = [answer, *(folder / "files").glob("*"), *folder.glob("output-*.values")]
+        if sum(file.stat().st_size for file in files) > MAX_BYTES:
+            return
+        place = self._made / key
+        with contextlib.suppress(OSError, NndeployError):  # no space: it is asked again
+            place.mkdir()
+            for file in files:
+                target = place / file.relative_to(folder)
+                target.parent.mkdir(exist_ok=True)
+                shutil.copyfile(file, target)
+
+
+def kept_calls(data: Mapping[str, Any], made: Path) -> KeptCalls:
+    """Returns what the process that started this one knows; new answers go into the folder `made`."""
+    made.mkdir(exist_ok=True)
+    return KeptCalls(data["calls"], made, data["packages"])

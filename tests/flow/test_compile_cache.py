@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache of builds as a user meets it: the same bytes at once, and only what changed built anew."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx.parser
+import pytest
+
+from nndeploy.build_cache.local_cache import LocalCache
+from nndeploy.jobs.child import Child
+
+CLASSIFIER = """<ir_version: 8, opset_import: ["": 17]>
+g (float[N,4] x) => (float[N,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { h = MatMul(x, w) y = Softmax(h) }"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(onnx.parser.parse_model(CLASSIFIER), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def test_a_second_compile_takes_what_the_first_made_and_a_third_what_is_the_same(
+    nndeploy_command: Any, model: Path, tmp_path: Path
+) -> None:
+    def compiled(out: str, *more: str) -> dict[str, Any]:
+        cache = ("--cache-dir", tmp_path / "cache", "--objective", "priority")
+        done = nndeploy_command("compile", model, "-o", tmp_path / out, "--json", *cache, *more)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    first, second = compiled("1.nnd"), compiled("2.nnd")
+    assert (first["cache"]["status"], second["cache"]["status"]) == ("miss", "hit")
+    assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
+    calls = {path.name for path in (tmp_path / "cache" / "ac").rglob("*") if path.is_file()}
+    third = compiled("3.nnd", "--goldens", "0")
+    assert (third["cache"]["status"], third["cache"]["differs"]) == ("miss", ["option:num_goldens"])
+    new = {path.name for path in (tmp_path / "cache" / "ac").rglob("*") if path.is_file()} - calls
+    assert new == {third["cache"]["key"]}, "libraries were asked again what they had answered"
+    done = nndeploy_command("cache", "verify", "--cache-dir", tmp_path / "cache")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_answers_of_libraries_that_are_known_are_not_asked_for(
+    nndeploy_command: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all of them known the compile needs no child but for the trial of the whole bundle."""
+    from nndeploy.compiler import cached_compile
+    from nndeploy.jobs.kept_calls import kept_calls
+    from nndeploy.jobs.workers import ChildWorkers
+
+    done = nndeploy_command(
+        "compile", model, "-o", tmp_path / "m.nnd", "--cache-dir", tmp_path / "cache", "--objective", "priority"
+    )
+    assert done.returncode == 0, done.stderr
+    cache = cached_compile.opened_cache(cached_compile.CacheOptions(cache_dir=str(tmp_path / "cache")), print)
+    assert isinstance(cache, LocalCache)
+    source = str(model)
+    parts = cache.near(source)[-1].parts
+    keeper = cached_compile._Keeper(cache, parts, source, lambda: parts, 1 << 30, print)
+    asked: list[str] = []
+    real = Child.call
+
+    def call(self: Child, request: Any, *arguments: Any) -> Any:
+        asked.append(request.task)
+        return real(self, request, *arguments)
+
+    monkeypatch.setattr(Child, "call", call)
+    from nndeploy.compiler.flow import compile_model
+    from nndeploy.compiler.options import CompileOptions
+
+    workers = ChildWorkers(1, 600.0, kept=kept_calls(keeper.known_calls(), tmp_path / "made"))
+    try:
+        compile_model(source, tmp_path / "n.nnd", CompileOptions(objective="priority"), workers=workers)
+    finally:
+        workers.close()
+    assert asked == ["run_bundle"]
+    assert (tmp_path / "n.nnd").read_bytes() == (tmp_path / "m.nnd").read_bytes()
+
+
+def test_a_cache_where_children_may_write_is_refused(
+    nndeploy_command: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    done = nndeploy_command("compile", model, "-o", tmp_path / "m.nnd", "--cache-dir", tmp_path / "home/nndeploy/x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "processes that parse models may write there" in done.stderr
+    assert not (tmp_path / "m.nnd").exists()

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compile takes what the same compile made before, and nothing else."""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from nndeploy.build_cache.file_digests import FileDigests
+from nndeploy.build_cache.key import key_of
+from nndeploy.bundle.report import Report
+from nndeploy.compiler import cache_key, cached_compile
+from nndeploy.compiler.cache_key import parts_of
+from nndeploy.compiler.cached_compile import CacheOptions, Compiled, compile_cached
+from nndeploy.compiler.job import Keeper, Onlooker
+from nndeploy.compiler.options import CompileLimits, CompileOptions
+from nndeploy.errors import BusyError, ModelError
+from nndeploy.options.described import described_fields
+
+REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
+
+
+def write_model(path: Path, name: str = "w") -> Path:
+    weight = helper.make_tensor(name, TensorProto.FLOAT, (2,), bytes(8), raw=True)
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", name], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))],
+        [weight],
+    )
+    model = helper.make_model(graph)
+    onnx.save(model, path, save_as_external_data=True, location=f"{path.stem}.bin", size_threshold=0)
+    return path
+
+
+class Compiler:
+    """Stands in for the compile in a child: counts, and writes a bundle that nothing else would."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def __call__(
+        self, source: str, out: str, given: Mapping[str, Any], limits: Any, onlooker: Any, keeper: Keeper | None = None
+    ) -> Report:
+        self.count += 1
+        built = Path(out).with_suffix(".built")
+        built.write_text(f"bundle {self.count} of {source}")
+        self.meanwhile()
+        report = dataclasses.replace(REPORT, bundle=out, bundle_bytes=1, seconds={"build": 1.5})
+        if keeper is not None:
+            files = {"bundle": built}
+            if decisions := given.get("decisions"):
+                files["decisions"] = Path(decisions).with_suffix(".made")
+                files["decisions"].write_text("decided")
+            keeper.keep_bundle(report, files)
+            for name, file in files.items():
+                shutil.copyfile(file, out if name == "bundle" else given["decisions"])
+        return report
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    found = Compiler()
+    monkeypatch.setattr(cached_compile, "compile_in_child", found)
+    return found
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "m.onnx")
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def compiled(model: Path, tmp_path: Path, said: list[str]) -> Callable[..., Compiled]:
+    """Returns a function that compiles the model with options, and a cache of its own."""
+
+    def run(out: str = "o.nnd", cache: CacheOptions | None = None, **given: Any) -> Compiled:
+        caching = cache or CacheOptions(cache_dir=str(tmp_path / "cache"))
+        return compile_cached(str(model), str(tmp_path / out), given, CompileLimits(), caching, Onlooker(), said.append)
+
+    return run
+
+
+def test_the_second_compile_gives_the_bytes_of_the_first(compiler: Compiler, compiled: Any, tmp_path: Path) -> None:
+    first, second = compiled("1.nnd"), compiled("2.nnd")
+    assert (first.cache.status, second.cache.status) == ("miss", "hit")
+    assert first.cache.key == second.cache.key
+    assert compiler.count == 1
+    assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
+    assert second.report == dataclasses.replace(first.report, bundle=str(tmp_path / "2.nnd"))
+
+
+def test_a_miss_names_what_differs_from_the_nearest_build(compiled: Any, compiler: Compiler, model: Path) -> None:
+    assert compiled().cache.differs is None
+    compiled(threads=2, objective="throughput")
+    assert compiled(threads=2).cache.differs == ("option:threads",)
+    assert compiled(threads=3).cache.differs == ("option:threads",)
+    model.with_suffix(".bin").write_bytes(b"\1" * 8)
+    assert compiled(threads=3).cache.differs == ("external:m.bin",)
+    assert compiler.count == 5
+
+
+def test_what_changes_meanwhile_is_not_kept_and_is_busy(
+    compiled: Any, compiler: Compiler, model: Path, tmp_path: Path
+) -> None:
+    compiler.meanwhile = lambda: model.with_suffix(".bin").write_bytes(b"\2" * 8)
+    with pytest.raises(BusyError, match=r"external:m\.bin changed"):
+        compiled()
+    assert not (tmp_path / "o.nnd").exists()
+    compiler.meanwhile = lambda: None
+    assert compiled().cache.status == "miss"
+
+
+def test_decisions_are_kept_with_the_bundle(compiled: Any, compiler: Compiler, tmp_path: Path) -> None:
+    place = tmp_path / "decisions.json"
+    compiled(decisions=str(place))
+    place.unlink()
+    assert compiled(decisions=str(place)).cache.status == "hit"
+    assert place.read_text() == "decided"
+
+
+@pytest.mark.parametrize("damage", ["report", "bundle", "entry"])
+def test_a_damaged_cache_is_built_again_and_then_whole(
+    compiled: Any, compiler: Compiler, tmp_path: Path, said: list[str], damage: str
+) -> None:
+    compiled()
+    folder = tmp_path / "cache" / ("ac" if damage == "entry" else "cas")
+    for path in folder.rglob("*"):
+        if path.is_file() and (damage == "entry" or (path.read_bytes()[:1] == b"{") == (damage == "report")):
+            path.chmod(0o644)
+            path.write_bytes(path.read_bytes()[:-1])
+    assert compiled().cache.status == "miss"
+    assert said
+    assert compiled().cache.status == "hit"
+
+
+def test_a_cache_that_cannot_be_written_costs_a_warning(compiled: Any, tmp_path: Path, said: list[str]) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    found = compiled(cache=CacheOptions(cache_dir=str(tmp_path / "file" / "cache")))
+    assert found.cache.status == "off"
+    assert "compiled without a cache" in said[0]
+    assert (tmp_path / "o.nnd").exists()
+
+
+def test_without_a_cache_nothing_is_kept(compiled: Any, tmp_path: Path, compiler: Compiler) -> None:
+    off = CacheOptions(cache=False, cache_dir=str(tmp_path / "cache"))
+    assert [compiled(cache=off).cache.status for _ in range(2)] == ["off", "off"]
+    assert not (tmp_path / "cache").exists()
+    assert compiler.count == 2
+
+
+def test_the_variable_names_the_folder_or_none(
+    compiled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setenv("NNDEPLOY_CACHE_DIR", "")
+    assert compiled(cache=CacheOptions()).cache.status == "off"
+    monkeypatch.setenv("NNDEPLOY_CACHE_DIR", str(tmp_path / "named"))
+    assert compiled(cache=CacheOptions()).cache.status == "miss"
+    assert (tmp_path / "named" / "ac").is_dir()
+    assert said == []
+
+
+def test_a_failure_is_not_kept(compiled: Any, compiler: Compiler) -> None:
+    def fail() -> None:
+        raise ModelError("no")
+
+    compiler.meanwhile = fail
+    with pytest.raises(ModelError):
+        compiled()
+    compiler.meanwhile = lambda: None
+    assert compiled().cache.status == "miss"
+
+
+# --- the key
+
+
+def parts(model: Path, limits: CompileLimits | None = None, **given: Any) -> dict[str, str]:
+    return parts_of(model, given, limits or CompileLimits(), FileDigests())
+
+
+def test_every_option_is_a_part(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("labels = 1")
+    (tmp_path / "lib.so").write_bytes(b"so")
+    given: dict[str, Any] = {
+        "shapes": ["x=2"], "min_shapes": "x:1", "opt_shapes": "x:1", "max_shapes": "x:2",
+        "samples": str(tmp_path / "a.toml"), "image_input": str(tmp_path / "a.toml"),
+        "pipeline": str(tmp_path / "a.toml"), "custom_op_libraries": [str(tmp_path / "lib.so")], "optimise": False,
+        "quantise": "int8", "calibration": "entropy", "quantise_tolerance": 30.0, "backends": "native",
+        "without": ["openvino"], "pins": ["a=b"], "objective": "throughput", "precision": "bf16", "threads": 2,
+        "cache_buffer": "1MiB", "pace": True, "decisions": str(tmp_path / "none.json"), "targets": ["x86-64-v3"],
+        "places": "cpu=1GiB", "keep_fallback": False, "rtol": 0.1, "atol": 0.1, "require": ["native=1%"],
+        "max_fallback": "5%", "max_size": "1MiB", "num_goldens": 2, "allow_uncompared": True,
+    }  # fmt: skip
+    known = set(described_fields(CompileOptions)) - {"dry_run"}
+    assert set(given) == known, "an option that is new: say here what it is like when given"
+    keys = {key_of(parts(model, **{name: value})) for name, value in given.items()}
+    assert len({key_of(parts(model)), *keys}) == len(known) + 1
+
+
+@pytest.mark.parametrize(
+    "limits", [CompileLimits(time_limit=1.0), CompileLimits(memory_limit=1 << 30), CompileLimits(sandbox=False)]
+)
+def test_limits_that_decide_are_parts(model: Path, limits: CompileLimits) -> None:
+    assert key_of(parts(model, limits)) != key_of(parts(model))
+
+
+def test_a_default_that_is_given_is_no_other_key(model: Path) -> None:
+    defaults = {"objective": "latency", "precision": "fp32", "optimise": True, "pace": False, "num_goldens": 1}
+    assert parts(model, CompileLimits(jobs=7, total_time_limit=1.0), **defaults) == parts(model)
+
+
+@pytest.mark.parametrize("what", ["model", "weights", "samples", "labels", "box", "package"])
+def test_what_is_in_a_file_counts(model: Path, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "a.npz").write_bytes(b"1")
+    (tmp_path / "labels.txt").write_text("cat")
+    (tmp_path / "p.toml").write_text('[[pipeline]]\nsteps = [{ labels = "labels.txt" }]')
+    (tmp_path / "box.toml").write_text('name = "box"\narch = "x86_64"\n')
+    given = {
+        "samples": str(tmp_path / "samples"), "pipeline": str(tmp_path / "p.toml"),
+        "targets": [str(tmp_path / "box.toml")],
+    }  # fmt: skip
+    before = parts(model, **given)
+    match what:
+        case "model":
+            write_model(model, "v")
+        case "weights":
+            model.with_suffix(".bin").write_bytes(b"\3" * 8)
+        case "samples":
+            (tmp_path / "samples" / "a.npz").write_bytes(b"2")
+        case "labels":
+            (tmp_path / "labels.txt").write_text("dog")
+        case "box":
+            (tmp_path / "box.toml").write_text('name = "box"\narch = "aarch64"\n')
+        case _:
+            monkeypatch.setattr(cache_key, "tools", lambda: {"tool:openvino": "another"})
+    after = parts(model, **given)
+    assert key_of(after) != key_of(before)
+
+
+def test_what_is_not_of_the_compile_counts_for_nothing(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "a.npz").write_bytes(b"1")
+    before = parts(model, samples=str(tmp_path / "samples"))
+    (tmp_path / "samples" / "notes.txt").write_text("x")
+    (tmp_path / "other.onnx").write_bytes(b"x")
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for path in (model, model.with_suffix(".bin")):
+        shutil.copyfile(path, moved / path.name)
+    shutil.copytree(tmp_path / "samples", moved / "samples")
+    assert parts(moved / "m.onnx", samples=str(moved / "samples")) == before
+    json.dumps(before)
