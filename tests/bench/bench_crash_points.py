@@ -8,6 +8,7 @@ has changed.
 
 import argparse
 import contextlib
+import functools
 import gc
 import itertools
 import json
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -229,8 +231,10 @@ def tasks(only: str, every: int) -> list[Task]:
     return sorted(found, key=lambda one: -crash_cases.ALL[one.case].parts)
 
 
-def done(task: Task) -> tuple[Task, list[Row]]:
-    """Returns what came of a task."""
+def done(task: Task, until: float) -> tuple[Task, list[Row] | None]:
+    """Returns what came of a task; None where there is no time left to begin it."""
+    if time.monotonic() > until:
+        return task, None
     case = crash_cases.ALL[task.case]
     return task, points(case, task.first, task.step) if task.first else [losses(case, task.step)]
 
@@ -307,8 +311,8 @@ def kind_of(fault: str) -> str:
     return fault if fault in KINDS else "failed"
 
 
-def page(rows: list[Row], every: int) -> str:
-    """Returns the text of the figure."""
+def page(rows: list[Row], every: int, share: str) -> str:
+    """Returns the text of the figure; `share` says what of the work is not in it."""
     num = sum(row.num_points for row in rows if row.fault != POWER)
     num_states = sum(row.num_points for row in rows if row.fault == POWER)
     wrong = sum(len(row.wrong) for row in rows)
@@ -318,7 +322,7 @@ def page(rows: list[Row], every: int) -> str:
         header=figures.header(figures.figure("crash-results.md"), machine_name()),
         points=f"{num:,}", states=f"{num_states:,}", wrong=wrong, table=table(rows),
         cuts=f"{sum(row.num_points for row in cuts):,}", lost=sum(len(row.wrong) for row in cuts),
-        calls="each call" if every == 1 else f"one call in {every}",
+        calls=("each call" if every == 1 else f"one call in {every}") + share,
     )  # fmt: skip
 
 
@@ -328,6 +332,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
     parser.add_argument("--power", action="store_true", help="losses of power alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="then no other part of the work is begun")
     parser.add_argument("--write", action="store_true", help="write docs/figures/crash-results.md")
     options = parser.parse_args()
     if options.power and options.write:
@@ -336,6 +341,7 @@ def main() -> int:
     progress = Progress(PROGRESS) if options.write else None
     found: list[tuple[Task, Row]] = []
     left: list[Task] = []
+    num_left = 0
     for task in [one for one in tasks(options.only, options.every) if not (options.power and one.first)]:
         rows = progress.rows(task) if progress else None
         if rows is None:
@@ -350,17 +356,22 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # who ends this ends its workers too
     as_ever = {"initializer": signal.signal, "initargs": (signal.SIGTERM, signal.SIG_DFL)}
     with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1, **as_ever) as pool:
-        for task, rows in pool.imap_unordered(done, left, chunksize=1):
+        until = time.monotonic() + 60 * options.minutes
+        for task, rows in pool.imap_unordered(functools.partial(done, until=until), left, chunksize=1):
+            if rows is None:
+                num_left += 1
+                continue
             if progress:
                 progress.add(task, rows)
             found += [(task, row) for row in rows]
     rows = joined(found)
-    print(table(rows))
+    share = f" ({num_left} parts of this were left out)" if num_left else ""
+    print(f"{table(rows)}{share}")
     for row in rows:
         for line in row.wrong:
             print(f"{row.case}, {row.fault}: {line}")
     if options.write:
-        (figures.FIGURES / "crash-results.md").write_text(page(rows, options.every))
+        (figures.FIGURES / "crash-results.md").write_text(page(rows, options.every, share))
     return any(row.wrong for row in rows)
 
 
