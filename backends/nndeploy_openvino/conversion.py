@@ -18,6 +18,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
 from nndeploy_openvino.library import core, openvino
+from nndeploy_openvino.pads import unsafe_pads
 from nndeploy_openvino.reason import reason_of
 
 
@@ -52,6 +53,7 @@ def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
     for value, port in zip(model.graph.outputs, converted.outputs, strict=True):
         _check_type(value, port)
         _check_shape(value, port)
+    _check_pads(converted)
     _forget_names(converted)
     return Converted(converted, inputs, outputs)
 
@@ -117,6 +119,19 @@ def _forget_names(model: Any) -> None:
             output.get_tensor().set_names(set())
         for body in _bodies(operation):
             _forget_names(body)
+
+
+def _check_pads(model: Any) -> None:
+    """Refuses pads with which the library would read beyond a tensor, and those that only a call tells."""
+    for operation in model.get_ordered_ops():
+        if operation.get_type_name() == "Pad":
+            begins, ends = (operation.input_value(i).get_node() for i in (1, 2))
+            if any(node.get_type_name() != "Constant" for node in (begins, ends)):
+                raise BuildRefusedError("OpenVINO reads beyond a tensor that is cut by more than it has in a call")
+            if reason := unsafe_pads(*([int(pad) for pad in node.get_vector()] for node in (begins, ends))):
+                raise BuildRefusedError(f"OpenVINO does not keep within {reason}")
+        for body in _bodies(operation):
+            _check_pads(body)
 
 
 def _bodies(operation: Any) -> Iterator[Any]:

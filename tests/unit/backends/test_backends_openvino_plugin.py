@@ -232,6 +232,18 @@ REFUSED = {
         "g (float[1,5,5] x, int64[2] s, int64[2] k) => (float[1,A,B,C] y) { y = Col2Im(x, s, k) }",
         "divides by sizes of Col2Im",
     ),
+    "pads that a call tells": (
+        "g (float[5] x, int64[2] p) => (float[K] y) { y = Pad(x, p) }",
+        "cut by more than it has in a call",
+    ),
+    "cut by more than there is, and padded": (
+        "g (float[5] x) => (float[5] y) <int64[2] p = {-100, 100}> { y = Pad(x, p) }",
+        "an axis cut at one end and padded at the other, by -100 and 100",
+    ),
+    "pads that the library makes of sizes": (
+        "g (float[5,6] x, int64[2] s) => (float[A,B] y) { y = CenterCropPad(x, s) }",
+        "cut by more than it has in a call",
+    ),
     "computed tiles": (
         "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
         "tiles wrongly",
