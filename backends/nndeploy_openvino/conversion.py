@@ -125,13 +125,17 @@ def _check_pads(model: Any) -> None:
     """Refuses pads with which the library would read beyond a tensor, and those that only a call tells."""
     for operation in model.get_ordered_ops():
         if operation.get_type_name() == "Pad":
-            begins, ends = (operation.input_value(i).get_node() for i in (1, 2))
-            if any(node.get_type_name() != "Constant" for node in (begins, ends)):
-                raise BuildRefusedError("OpenVINO reads beyond a tensor that is cut by more than it has in a call")
-            if reason := unsafe_pads(*([int(pad) for pad in node.get_vector()] for node in (begins, ends))):
-                raise BuildRefusedError(f"OpenVINO does not keep within {reason}")
+            pads = (_integers(operation.input_value(side).get_node()) for side in (1, 2))
+            if reason := unsafe_pads(*pads):
+                raise BuildRefusedError(f"OpenVINO reads beyond a tensor for {reason}")
         for body in _bodies(operation):
             _check_pads(body)
+
+
+def _integers(operation: Any) -> list[int] | None:
+    if operation.get_type_name() != "Constant":
+        return None
+    return [int(number) for number in operation.get_vector()]
 
 
 def _bodies(operation: Any) -> Iterator[Any]:

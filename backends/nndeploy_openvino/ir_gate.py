@@ -302,7 +302,9 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
                 f"a split with {layer.outputs} outputs and other lengths"
             )  # it makes as many outputs as those
         if layer.kind == "Pad":
-            _check_pads(layers[sources[number, _BEGINS]], layers[sources[number, _ENDS]])
+            pads = (layers[sources[number, side]].integers for side in (_BEGINS, _ENDS))
+            if reason := unsafe_pads(*pads):
+                raise _refusal(f"a layer Pad with {reason}")
     ready = [number for number, waiting in waits.items() if not waiting]
     for number in ready:
         for target in uses[number]:
@@ -311,13 +313,6 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
                 ready.append(target)
     if len(ready) != len(layers):
         raise _refusal("the layers need each other in a circle")
-
-
-def _check_pads(begins: _Layer, ends: _Layer) -> None:
-    if begins.integers is None or ends.integers is None:
-        raise _refusal("a layer Pad with pads that are no constants")
-    if reason := unsafe_pads(begins.integers, ends.integers):
-        raise _refusal(f"a layer Pad with {reason}")
 
 
 def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 MAX_PAD = 2**28
 
 
-def unsafe_pads(begins: Sequence[int], ends: Sequence[int]) -> str:
-    """Returns why pads of the axes are not passed to the library, or ""."""
+def unsafe_pads(begins: Sequence[int] | None, ends: Sequence[int] | None) -> str:
+    """Returns why pads of the axes are not passed to the library, or ""; None are those that only a call tells."""
+    if begins is None or ends is None:
+        known = ends if begins is None else begins
+        return "" if known is not None and not any(known) else "pads that only a call tells"
     if len(begins) != len(ends):
         return f"{len(begins)} pads before axes and {len(ends)} behind"
     for begin, end in zip(begins, ends, strict=True):

@@ -66,6 +66,8 @@ WRONG_OPERATORS = {
     "BitShift": "OpenVINO shifts by the type's width and beyond, and the sign, otherwise than ONNX",
     "DFT": "OpenVINO gives DFT another axis or shape than ONNX",
     "GatherND": "OpenVINO reads beyond the tensor where an index of GatherND is out of it",
+    "Scatter": "OpenVINO writes beyond the tensor where an index of Scatter is out of it",
+    "ScatterElements": "OpenVINO writes beyond the tensor where an index of ScatterElements is out of it",
     "Col2Im": "OpenVINO divides by sizes of Col2Im that may be zero",
 }
 

@@ -200,13 +200,20 @@ def test_pads_of_more_axes_at_one_side_are_refused() -> None:
     assert unsafe_pads([1], [1, 1]) == "1 pads before axes and 2 behind"
 
 
-def test_pads_that_are_no_constants_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ends", "is_refused"), [(packed(1, 0), True), (packed(0, 0), False)])
+def test_pads_that_a_call_tells_pass_where_there_are_none_at_the_other_end(
+    ends: bytes, is_refused: bool, tmp_path: Path
+) -> None:
     graph, weights = written(PADS, tmp_path)
     begins = re.search(r'<edge from-layer="(\d+)" from-port="0" to-layer="(\d+)" to-port="1" />', graph)
     assert begins
     other = f'<edge from-layer="0" from-port="0" to-layer="{begins[2]}" to-port="1" />'
-    with pytest.raises(BundleError, match="a layer Pad with pads that are no constants"):
-        check_ir(graph.replace(begins[0], other).encode(), weights)
+    changed = graph.replace(begins[0], other).encode(), weights.replace(packed(1, 0), ends)
+    if is_refused:
+        with pytest.raises(BundleError, match="a layer Pad with pads that only a call tells"):
+            check_ir(*changed)
+    else:
+        check_ir(*changed)
 
 
 @pytest.mark.parametrize(
