@@ -79,7 +79,9 @@ _SLICES = {("0", "-1", "1", "1"), ("-1", "0", "-1", "1")}
 """(start, end, stride, part_size) of what a body takes or gives piece by piece: forwards and backwards."""
 _SIGNED = ("i32", "i64")
 _STEP = 2
-"""A Range of these divides by its step, and a zero there ends the process; of a constant the library knows that."""
+"""A Range of these divides by its step, and a zero there ends the process; a constant the library looks at."""
+_REPEATS = 1
+"""A Tile by less than none ends the process; a constant the library looks at."""
 _LENGTHS = 2
 _BEGINS, _ENDS = 1, 2
 """The inputs of a Pad with the pads before and behind each axis."""
@@ -184,7 +186,8 @@ class _Reader:
         elements = None if "?" in sizes or "." in sizes else prod(_sizes(sizes))
         elements = inputs if kind == "Concat" else elements
         integers = self._integers(attributes, elements) if kind == "Const" else None
-        layer = _Layer(kind, inputs, outputs, _STEP if divides else None, elements, integers)
+        constant = _STEP if divides else _REPEATS if kind == "Tile" else None
+        layer = _Layer(kind, inputs, outputs, constant, elements, integers)
         for name in reversed(maps):
             self._body(name, layer, maps[name], depth + 1)
         self._take(_LAYER_END, "the end of a layer")
@@ -296,7 +299,7 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
         if layer.constant_input is not None and not _is_constant(
             layers, sources, sources[number, layer.constant_input]
         ):
-            raise _refusal(f"a layer {layer.kind} with a step that is no constant")
+            raise _refusal(f"a layer {layer.kind} with an input {layer.constant_input} that is no constant")
         if layer.kind == "VariadicSplit" and layers[sources[number, _LENGTHS]].elements != layer.outputs:
             raise _refusal(
                 f"a split with {layer.outputs} outputs and other lengths"
@@ -316,7 +319,7 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
 
 
 def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
-    """Whether a layer is a constant, or one whose axes of size 1 are taken away."""
-    if layers[number].kind == "Squeeze":
-        number = sources[number, 0]
+    """Whether a layer is a constant, or one in another type or without axes of size 1, which the library computes."""
+    if layers[number].kind in ("Squeeze", "Convert"):
+        return all(layers[sources[number, port]].kind == "Const" for port in range(layers[number].inputs))
     return layers[number].kind == "Const"

@@ -31,6 +31,7 @@ STEPS = """g (int64 a, int64 b, float c) => (int64[K] y, float[L] z) <int64[1] d
 SPLIT = """g (float[6] x) => (float[4] y, float[2] z, float[3] a, float[3] b) <int64[2] l = {4, 2}>
     { y, z = Split<axis=0>(x, l) a, b = Split<axis=0, num_outputs=2>(x) }"""
 PADS = "g (float[N,4] x) => (float[K,4] y) <int64[4] p = {2, 0, 1, 0}> { y = Pad(x, p) }"
+TILE = "g (float[2] x) => (float[6] y) <int64[1] r = {3}> { y = Tile(x, r) }"
 OPEN = "g (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 
@@ -42,7 +43,7 @@ def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) 
     return (folder / "m.xml").read_text(), (folder / "m.bin").read_bytes()
 
 
-@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, PADS, OPEN])
+@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, PADS, TILE, OPEN])
 def test_what_is_made_here_passes(text: str, tmp_path: Path) -> None:
     graph, weights = written(text, tmp_path)
     check_ir(graph.encode(), weights)
@@ -159,9 +160,30 @@ def test_a_split_into_more_than_its_outputs_is_refused(old: str, new: str, messa
         check_ir(damaged(graph, old, new).encode(), weights)
 
 
-def test_a_step_of_integers_that_may_be_zero_is_refused(tmp_path: Path) -> None:
-    graph, weights = written("g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }", tmp_path)
-    with pytest.raises(BundleError, match="a layer Range with a step that is no constant"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }", "a layer Range with an input 2"),
+        ("g (float[2] x, int64[1] r) => (float[K] y) { y = Tile(x, r) }", "a layer Tile with an input 1"),
+    ],
+)
+def test_numbers_of_a_call_that_would_end_the_process_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    graph, weights = written(text, tmp_path)
+    with pytest.raises(BundleError, match=f"{message} that is no constant"):
+        check_ir(graph.encode(), weights)
+
+
+def test_a_constant_whose_axes_a_call_takes_away_is_none(tmp_path: Path) -> None:
+    text = """g (int64[1] a, int64 b) => (int64[K] y) <int64[1] d = {2}, int64[1] e = {0}>
+        { s = Squeeze(d, e) y = Range(b, b, s) }"""
+    graph, weights = written(text, tmp_path)
+    check_ir(graph.encode(), weights)
+    squeeze = re.search(r'<layer id="(\d+)" name="[^"]*" type="Squeeze"', graph)
+    assert squeeze
+    port = f'to-layer="{squeeze[1]}" to-port="1"'
+    graph, count = re.subn(rf'from-layer="\d+" from-port="0" {port}', f'from-layer="0" from-port="0" {port}', graph)
+    assert count == 1
+    with pytest.raises(BundleError, match="a layer Range with an input 2 that is no constant"):
         check_ir(graph.encode(), weights)
 
 

@@ -250,7 +250,7 @@ REFUSED = {
     ),
     "computed tiles": (
         "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
-        "tiles wrongly",
+        "a repeat of Tile that only a call tells",
     ),
     "loop that may not run": (
         """g (int64 n, float[2] x) => (float[2] y, float[K,2] all) {
