@@ -116,7 +116,6 @@ def compile_cached(
         return anew("nothing is to be built")
     if not caching.cache or (caching.cache_dir is None and os.environ.get(VARIABLE) == ""):
         return anew("not asked for")
-    check_can_create(Path(out))
     try:
         cache = opened_cache(caching, warn)
         parts = _parts(source, given, limits)
@@ -132,6 +131,7 @@ def compile_cached(
         taken = _taken(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
+        check_can_create(Path(out))
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
 
         keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)
