@@ -138,7 +138,6 @@ def compile_cached(
         if caching.cache and caching.cache_remote:
             warn(f"the shared cache is used through a folder, and {VARIABLE} names none")
         return anew("not asked for")
-    check_can_create(Path(out))
     try:
         cache = opened_cache(caching, warn)
         shared = remote or opened_remote(caching, warn)
@@ -160,6 +159,7 @@ def compile_cached(
             _account(cache, brought, caching.cache_size, warn)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
+        check_can_create(Path(out))
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
 
         keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)

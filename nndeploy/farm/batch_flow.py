@@ -142,10 +142,9 @@ class OpenedBatch:
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
-        path = Path(outcome.output)
-        if path.is_relative_to(self.fleet.folder):
-            return replace(outcome, output=str(path.relative_to(self.fleet.folder)))
-        return outcome
+        inside = f"{self.fleet.folder}{os.sep}"
+        output = outcome.output
+        return replace(outcome, output=output[len(inside) :]) if output.startswith(inside) else outcome
 
 
 @contextmanager
@@ -168,7 +167,8 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
         warn(f"no cache is used: {err}")
         cache, remote, caching = None, None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
-    every = expand(fleet).digest  # parts of one batch know of each other's work
+    is_whole = not (filters or shard)
+    every = jobs.digest if is_whole else expand(fleet).digest  # parts of one batch know of each other's work
     yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, root / every[:16])
 
 

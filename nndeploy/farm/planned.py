@@ -76,7 +76,7 @@ class Planner:
         key = key_of(parts)
         known = self._journal.known(job.id, key) if self._journal is not None else None
         if known is not None and known.is_good and self._journal is not None:
-            if self._journal.is_untouched(job.id, Path(job.output)):
+            if self._journal.is_untouched(job.id, job.output):
                 return Planned(job, key, BUILT, known=known)
         elif known is not None and not retries_failed:
             return Planned(job, key, FAILED, known=known)

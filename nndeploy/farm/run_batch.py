@@ -10,7 +10,6 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from nndeploy.errors import InputOutputError, UnavailableError
 from nndeploy.farm.engine import Engine
@@ -179,7 +178,7 @@ class BatchRun:
         key, miss = outcome.key or planned.key, outcome.miss or planned.differs or ()
         told = replace(outcome, key=key, miss=miss, tries=number, final=is_final)
         told = replace(told, repeat=self._repeat(job, told))
-        self._journal.finished(told, Path(job.output))
+        self._journal.finished(told, job.output)
         return told
 
     def _tell(self, job: Job, outcome: Outcome) -> None:
