@@ -8,7 +8,7 @@ is in the journal whatever ends it; reports tell of every job, those that were n
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -19,16 +19,19 @@ from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
+from nndeploy.farm.cluster_half import check_cluster_half
+from nndeploy.farm.cluster_place import place_of
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.expand import Plan, expand
 from nndeploy.farm.fleet import Fleet
 from nndeploy.farm.fleet_file import fleet_from_toml
+from nndeploy.farm.hits_here import HitsHere
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.planned import Planned, Planner
+from nndeploy.farm.planned import HIT, Planned, Planner
 from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
@@ -80,11 +83,11 @@ class OpenedBatch:
     caching: CacheOptions
     cache: LocalCache | None
     journal_folder: Path
+    warn: Warn
 
     def planned(self, journal: Journal) -> list[Planned]:
         """Returns the jobs in the order in which they are to be begun."""
-        kept = self.cache.folder / DIGESTS if self.cache is not None else None
-        planner = Planner(self.cache, journal, FileDigests(kept))
+        planner = Planner(self.cache, journal, self._digests())
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -103,13 +106,14 @@ class OpenedBatch:
         began, slots = time.monotonic(), self.slots
         before = read_batch(Path(self.options.against)) if self.options.against is not None else None
         with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
-            engine = self._engine(slots, events)
+            planned = self.planned(journal)
+            engine = self._engine(planned, slots, events)
             held.callback(engine.close)
             journal.write("plan", digest=self.jobs.digest, jobs=len(self.jobs.jobs))
             most = 1 if self.options.fail_fast else self.options.max_failures
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
-                run.run(self.planned(journal))
+                run.run(planned)
             except (KeyboardInterrupt, SystemExit):
                 signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
@@ -124,8 +128,19 @@ class OpenedBatch:
         write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
         return Ended(batch, slots)
 
-    def _engine(self, slots: Slots, events: Events) -> Engine:
-        return LocalEngine(slots, host_target(), self.caching, events.stage)
+    def _engine(self, planned: Sequence[Planned], slots: Slots, events: Events) -> Engine:
+        options, here = self.options, LocalEngine(slots, host_target(), self.caching, events.stage)
+        if not options.cluster:
+            return here
+        place = place_of(options.cluster, options.certificates, self.fleet.cluster, insecure=options.insecure)
+        check_cluster_half()
+        from nndeploy.farm.cluster_engine import cluster_engine
+
+        cluster = cluster_engine(place, slots, events.stage, self.warn, self._digests(), options.worker_wait)
+        return HitsHere({one.job.id for one in planned if one.state == HIT}, here, cluster)
+
+    def _digests(self) -> FileDigests:
+        return FileDigests(self.cache.folder / DIGESTS if self.cache is not None else None)
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
@@ -157,7 +172,7 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
         cache, caching = None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
     every = expand(fleet).digest  # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / every[:16])
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / every[:16], warn)
 
 
 def planned_batch(opened: OpenedBatch) -> list[Planned]:
