@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call of `nndeploy batch` on one page: fleet file -> jobs -> plan -> run -> gates -> reports.
+"""A call of `nndeploy batch` on one page: fleet file -> jobs -> plan -> run -> publish -> gates -> reports.
 
 Comes in: a fleet file and options. Goes out: a batch, and its reports where they were asked for. Laws: what a call did
 is in the journal whatever ends it; reports tell of every job, those that were not run too.
@@ -16,7 +16,8 @@ from pathlib import Path
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.local_cache import LocalCache
-from nndeploy.compiler.cached_compile import CacheOptions, opened_cache
+from nndeploy.build_cache.remote_cache import RemoteCache
+from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
 from nndeploy.farm.cluster_half import check_cluster_half
@@ -32,6 +33,7 @@ from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import HIT, Planned, Planner
+from nndeploy.farm.publish import Publisher
 from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
@@ -39,6 +41,7 @@ from nndeploy.jobs.memory import machine_memory_bytes
 from nndeploy.target.target import host_target, num_cores
 
 DIGESTS = "digests.json"
+"""Beside the journals, which are the fleet's own: a cache may be one that others write to."""
 Warn = Callable[[str], None]
 
 
@@ -59,7 +62,9 @@ class Ended:
         counts, gates = self.batch.counts, len(self.batch.failed_gates)
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
-            raise BusyError(f"{counts['infra']} jobs could not be built for want of a machine", hint="run it again")
+            raise BusyError(
+                f"{counts['infra']} jobs could not be built or published for want of a machine", hint="run it again"
+            )
         parts = [
             f"{number} {what}"
             for number, what in (
@@ -82,6 +87,7 @@ class OpenedBatch:
     jobs: Plan
     caching: CacheOptions
     cache: LocalCache | None
+    remote: RemoteCache | None
     journal_folder: Path
     warn: Warn
 
@@ -100,10 +106,11 @@ class OpenedBatch:
 
         Raises:
             KeyboardInterrupt, SystemExit: a signal came; what had ended is in the journal, and no child is left.
-            NndeployError: nothing could be begun, or a report not be written.
+            NndeployError: nothing could be begun, or the journal or a report not be written; no child is left.
         """
         check_compile_half()
         began, slots = time.monotonic(), self.slots
+        publisher = self._publisher()
         before = read_batch(Path(self.options.against)) if self.options.against is not None else None
         with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
             planned = self.planned(journal)
@@ -114,11 +121,13 @@ class OpenedBatch:
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
                 run.run(planned)
-            except (KeyboardInterrupt, SystemExit):
-                signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
+            except BaseException as err:  # also what a full disk makes of the journal
+                if isinstance(err, KeyboardInterrupt | SystemExit):
+                    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
                 raise
-        outcomes = [self._told(one) for one in (*run.outcomes, *left_out(self.jobs.filtered))]
+        ended = run.outcomes if publisher is None else publisher.published(self.jobs.jobs, run.outcomes)
+        outcomes = [self._told(one) for one in (*ended, *left_out(self.jobs.filtered))]
         batch = Batch(
             plan=self.jobs.digest, started=now.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - began, 3), outcomes=tuple(outcomes),
@@ -126,10 +135,13 @@ class OpenedBatch:
         is_part = bool(self.options.filters or self.options.shard)
         batch = judged(batch, before, self.gates, is_part=is_part)
         write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
+        if publisher is not None and not is_part:  # a page about a part would hide the others
+            publisher.write_index(self.jobs.jobs, batch)
         return Ended(batch, slots)
 
     def _engine(self, planned: Sequence[Planned], slots: Slots, events: Events) -> Engine:
-        options, here = self.options, LocalEngine(slots, host_target(), self.caching, events.stage)
+        options = self.options
+        here = LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
         if not options.cluster:
             return here
         place = place_of(options.cluster, options.certificates, self.fleet.cluster, insecure=options.insecure)
@@ -140,14 +152,16 @@ class OpenedBatch:
         return HitsHere({one.job.id for one in planned if one.state == HIT}, here, cluster)
 
     def _digests(self) -> FileDigests:
-        return FileDigests(self.cache.folder / DIGESTS if self.cache is not None else None)
+        return FileDigests(self.journal_folder.parent / DIGESTS)
+
+    def _publisher(self) -> Publisher | None:
+        return None if self.fleet.publish is None else Publisher(self.fleet.publish, self.fleet.where)
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
-        path = Path(outcome.output)
-        if path.is_relative_to(self.fleet.folder):
-            return replace(outcome, output=str(path.relative_to(self.fleet.folder)))
-        return outcome
+        inside = f"{self.fleet.folder}{os.sep}"
+        output = outcome.output
+        return replace(outcome, output=output[len(inside) :]) if output.startswith(inside) else outcome
 
 
 @contextmanager
@@ -163,16 +177,22 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     jobs = expand(fleet, filters, shard)
     for note in jobs.notes:
         warn(note)
-    folders = [text for text in fleet.cache if text.startswith("/")]
-    caching = CacheOptions(cache_dir=folders[0] if folders else None)
+    caching = _caching(fleet)
     try:
-        cache = opened_cache(caching, warn)
+        cache, remote = opened_cache(caching, warn), opened_remote(caching, warn)
     except NndeployError as err:
         warn(f"no cache is used: {err}")
-        cache, caching = None, replace(caching, cache=False)
+        cache, remote, caching = None, None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
-    every = expand(fleet).digest  # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / every[:16], warn)
+    is_whole = not (filters or shard)
+    every = jobs.digest if is_whole else expand(fleet).digest  # parts of one batch know of each other's work
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, root / every[:16], warn)
+
+
+def _caching(fleet: Fleet) -> CacheOptions:
+    folder = next((text for text in fleet.cache if text.startswith("/")), None)
+    address = next((text for text in fleet.cache if "://" in text), "")
+    return CacheOptions(cache_dir=folder, cache_remote=address, cache_push=fleet.push, cache_ca=fleet.cache_ca)
 
 
 def planned_batch(opened: OpenedBatch) -> list[Planned]:

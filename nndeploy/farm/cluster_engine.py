@@ -142,11 +142,12 @@ class ClusterEngine:
                     self._note_free(worker)
                     if outcome.status == "infra":
                         self._failed_on.setdefault(job.id, set()).add(worker.name)
-        if not found:
+        if not found and not self._is_left:
             self._raise_if_lost()
         return found
 
     def cancel(self) -> None:
+        self._is_left = True
         if self._lost is None and self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._cancelled(), self._loop)
 
@@ -374,7 +375,6 @@ class ClusterEngine:
         return await delivered(outcome, job, row["outputs"], lambda blob, file: read_pieces(blob, file, ask))
 
     async def _cancelled(self) -> None:
-        self._is_left = True
         with contextlib.suppress(OSError):
             await self._client.scheduler.broadcast(msg={"op": END, "batch": self._client.id}, on_error="ignore")
 

@@ -76,12 +76,12 @@ class Planner:
         key = key_of(parts)
         known = self._journal.known(job.id, key) if self._journal is not None else None
         if known is not None and known.is_good and self._journal is not None:
-            if self._journal.is_untouched(job.id, Path(job.output)):
+            if self._journal.is_untouched(job.id, job.output):
                 return Planned(job, key, BUILT, known=known)
         elif known is not None and not retries_failed:
             return Planned(job, key, FAILED, known=known)
         entry = self._cache.entry(key) if self._cache is not None else None
-        if entry is not None and self._cache is not None and BUNDLE in entry.outputs:
+        if entry is not None and self._cache is not None and _is_whole(self._cache, entry):
             return Planned(job, key, HIT)
         entries = self._builds_near(job.source)
         differs = least_differing(parts, (entry.parts for entry in entries))
@@ -98,6 +98,10 @@ class Planner:
     def _builds_near(self, source: str) -> list[Entry]:
         cache = self._cache
         return [] if cache is None else _once(self._near, source, lambda: cache.near(source))
+
+
+def _is_whole(cache: LocalCache, entry: Entry) -> bool:
+    return BUNDLE in entry.outputs and all(map(cache.has, entry.outputs.values()))
 
 
 def _once(known: dict[str, Any], key: str, make: Callable[[], Any]) -> Any:

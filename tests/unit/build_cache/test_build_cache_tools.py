@@ -1,12 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A package counts by the files of its wheel: the same on every machine that it is installed on."""
+"""A package counts by its wheel's files, the same on every machine; of a checkout those that are imported."""
 
+import os
+import sys
 from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 
 from nndeploy.build_cache import tools
+
+
+def text() -> str:
+    tools._of_sources.cache_clear()
+    return tools._of_sources()
+
+
+def test_a_checkout_that_another_hides_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        (folder / "nndeploy" / "inner").mkdir(parents=True)
+        (folder / "nndeploy" / "inner" / "a.py").write_text("1")
+    (second / "nndeploy_more").mkdir()
+    (second / "nndeploy_more" / "b.py").write_text("1")
+    monkeypatch.setattr(sys, "path", [str(first), str(second)])
+    before = text()
+    os.utime(second / "nndeploy" / "inner" / "a.py", ns=(0, 0))
+    assert text() == before
+    os.utime(second / "nndeploy_more" / "b.py", ns=(0, 0))
+    changed = text()
+    assert changed != before
+    (first / "nndeploy" / "inner" / "a.py").write_text("12")
+    assert text() not in (before, changed)
+    tools._of_sources.cache_clear()
+
 
 WHEEL = "a/__init__.py,sha256=AAAA,10\na-1.0.dist-info/METADATA,sha256=BBBB,20"
 
