@@ -35,7 +35,7 @@ class Machine:
         for need, wanted in sorted(job.needs.items()):
             have = self.has.get(need, {})
             if wanted not in have:
-                return f"needs {need} {wanted!r:.60}; a machine has {', '.join(sorted(have)) or 'none'}"
+                return f"needs {need} {wanted!r:.60}; there is {', '.join(sorted(have)) or 'none'}"
         return ""
 
     def admits(self, job: Job, running: Sequence[Job]) -> bool:
