@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The installed packages that a compile depends on, each by version and by the digest of its files.
 
-A wheel's RECORD lists the digest of every file that it installed, so its own digest stands for all of them. What is
-installed to be edited has no such list: there the sizes and times of the packages' files count, so each checkout has
-keys of its own.
+A wheel's RECORD lists the digest of every file that it installed, so the digest of these lines stands for all of them;
+what the installer wrote itself, such as scripts that name the folder of this Python, does not count, so the same wheel
+has the same text on every machine. What is installed to be edited has no such list: there the sizes and times of the
+packages' files count, so each checkout has keys of its own.
 
 Comes in: nothing. Goes out: name -> version and digest. Law: another version, or another build of the same version,
 gives another text; packages that nothing of ours asks for give none.
@@ -23,8 +24,9 @@ from typing import NamedTuple
 from nndeploy.plugin.entry_points import DISTRIBUTION
 
 GROUPS = ("nndeploy.backends", "nndeploy.processors")
-_NOT_OURS = frozenset({"dev"})
-"""Extras that the work on the project needs, not a compile."""
+_NOT_OURS = frozenset({"dev", "farm"})
+"""Extras that the work on the project and a cluster need, not a compile."""
+_BY_INSTALLER = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)[^;]*(?:;.*?extra\s*==\s*['\"]([^'\"]+)['\"])?")
 _SOURCES = (".py", ".so", ".json", ".toml", ".c", ".h")
 
@@ -83,7 +85,14 @@ def _text(one: _Package) -> str:
     if _is_editable(one.distribution):
         return f"{one.version} {_of_sources()}"
     record = one.distribution.read_text("RECORD") or one.distribution.read_text("installed-files.txt") or ""
-    return f"{one.version} {hashlib.sha256(record.encode()).hexdigest()}"
+    lines = "\n".join(sorted(filter(_is_of_wheel, record.splitlines())))
+    return f"{one.version} {hashlib.sha256(lines.encode()).hexdigest()}"
+
+
+def _is_of_wheel(line: str) -> bool:
+    """Returns whether a line of RECORD is of a file that came in the wheel, unchanged."""
+    name = line.rpartition(",")[0].rpartition(",")[0]
+    return not name.startswith("../") and not name.endswith(".pyc") and name.rpartition("/")[2] not in _BY_INSTALLER
 
 
 def _is_editable(one: Distribution) -> bool:

@@ -22,6 +22,7 @@ Examples:
   nndeploy batch fleet.toml --shard 3/8 --fail-fast
   nndeploy batch fleet.toml --against last-night/batch.json --max-slowdown 5%
   nndeploy batch fleet.toml --retry-failed
+  nndeploy batch fleet.toml --cluster tls://farm.example:8786 --certificates certs
 """
 SECTIONS = sections_of({"Plan": ("plan", "explain")}, BatchOptions, Gates, {"Output": ("as_json",)})
 

@@ -22,7 +22,7 @@ from nndeploy.errors import DataError
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import read_regular
 from nndeploy.options.described import default_of, described_fields
-from nndeploy.target.known_targets import target_of
+from nndeploy.target.known_targets import parted, target_of
 from nndeploy.target.target import host_target
 
 _MAX_TOML_BYTES = 64 << 20
@@ -57,6 +57,23 @@ def parts_of_model(source: Path, digests: FileDigests) -> dict[str, str]:
     return {"model": found.sha256, "name": source.stem, **external}
 
 
+def files_of(source: Path, given: Mapping[str, Any], digests: FileDigests) -> Iterator[Path]:
+    """Yields every file that a compile reads; boxes that are known by name have theirs in the package.
+
+    Raises:
+        NndeployError: the model is not there, or is none.
+    """
+    yield source
+    yield from (_beside(source, name) for name in digests.model(source).names)
+    for name, (_, one) in described_fields(CompileOptions).items():
+        if name == "targets":
+            boxes = (Path(parted(text)[0]) for text in given.get(name, ()))
+            yield from (box for box in boxes if box.is_absolute())
+        elif one.is_path:
+            for path in _paths(given.get(name)):
+                yield from (file for _, file in _files_of_path(name, path))
+
+
 def _beside(source: Path, name: str) -> Path:
     """Returns a file that the model or pipeline names, without opening it."""
     if name.startswith("/") or ".." in name.split("/") or "\\" in name or "\0" in name:
@@ -75,28 +92,43 @@ def _of_options(given: Mapping[str, Any], digests: FileDigests) -> Iterator[tupl
             boxes = [dataclasses.asdict(target_of(text)) for text in value]
             yield f"option:{name}", _text(boxes)
         elif one.is_path:
-            for number, path in enumerate([value] if isinstance(value, str) else value):
-                for inner, digest in _of_path(name, Path(path), digests):
+            for number, path in enumerate(_paths(value)):
+                for inner, digest in _of_path(name, path, digests):
                     yield f"option:{name}:{number}{inner}", digest
         else:
             yield f"option:{name}", _text(value)
 
 
+def _paths(value: Any) -> list[Path]:
+    return [Path(path) for path in ([value] if isinstance(value, str) else value or ())]
+
+
 def _of_path(name: str, path: Path, digests: FileDigests) -> Iterator[tuple[str, str]]:
-    if path.is_dir():  # of samples
-        for file in sorted(path.glob("*.npz")):
-            yield f":{file.name}", digests.file(file)
-        return
-    if name == "decisions" and not path.exists():
+    if is_to_be_written(name, path):
         yield "", "to be written"
-        return
-    yield "", digests.file(path)
+    for inner, file in _files_of_path(name, path):
+        yield inner, digests.file(file)
     if name == "custom_op_libraries":
         yield ":name", path.name
+
+
+def is_to_be_written(name: str, path: Path) -> bool:
+    """Returns whether a path that an option names is one that the compile makes."""
+    return name == "decisions" and not path.exists()
+
+
+def _files_of_path(name: str, path: Path) -> Iterator[tuple[str, Path]]:
+    """Yields the files that a path of an option stands for, each with what tells it apart."""
+    if path.is_dir():  # of samples
+        yield from ((f":{file.name}", file) for file in sorted(path.glob("*.npz")))
+        return
+    if is_to_be_written(name, path):
+        return
+    yield "", path
     if name == "pipeline":
         for text in sorted(set(_texts(tomllib.loads(read_regular(path, _MAX_TOML_BYTES).decode("utf-8"))))):
             if 0 < len(text) < 256 and text.isprintable() and (path.parent / text).is_file():
-                yield f":{text}", digests.file(path.parent / text)
+                yield f":{text}", path.parent / text
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -9,7 +9,10 @@ unique_names.py             files -> names by which a person tells them apart
 expand.py                   models x targets x variants -> jobs
 job_filter.py               which of them, by globs or by shard
 job.py                      one job, as plain data too
-resources.py                how many of them at once
+resources.py, machine.py    how many of them at once, and what a machine has
 outcome.py                  what came of one
 reports/                    what came of all
+packed_job.py               a job that travels, with its files by digest
+cluster_engine.py           jobs built by workers elsewhere; cluster_place.py, certificates.py: where, and who may
+cluster_scheduler.py        the scheduler; cluster_worker.py, worker_builds.py, blob_folder.py: a worker
 """

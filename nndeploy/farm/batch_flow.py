@@ -8,7 +8,7 @@ is in the journal whatever ends it; reports tell of every job, those that were n
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -20,16 +20,19 @@ from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
+from nndeploy.farm.cluster_half import check_cluster_half
+from nndeploy.farm.cluster_place import place_of
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.expand import Plan, expand
 from nndeploy.farm.fleet import Fleet
 from nndeploy.farm.fleet_file import fleet_from_toml
+from nndeploy.farm.hits_here import HitsHere
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.planned import Planned, Planner
+from nndeploy.farm.planned import HIT, Planned, Planner
 from nndeploy.farm.publish import Publisher
 from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
@@ -86,10 +89,11 @@ class OpenedBatch:
     cache: LocalCache | None
     remote: RemoteCache | None
     journal_folder: Path
+    warn: Warn
 
     def planned(self, journal: Journal) -> list[Planned]:
         """Returns the jobs in the order in which they are to be begun."""
-        planner = Planner(self.cache, journal, FileDigests(self.journal_folder.parent / DIGESTS))
+        planner = Planner(self.cache, journal, self._digests())
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -109,13 +113,14 @@ class OpenedBatch:
         publisher = self._publisher()
         before = read_batch(Path(self.options.against)) if self.options.against is not None else None
         with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
-            engine = self._engine(slots, events)
+            planned = self.planned(journal)
+            engine = self._engine(planned, slots, events)
             held.callback(engine.close)
             journal.write("plan", digest=self.jobs.digest, jobs=len(self.jobs.jobs))
             most = 1 if self.options.fail_fast else self.options.max_failures
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
-                run.run(self.planned(journal))
+                run.run(planned)
             except BaseException as err:  # also what a full disk makes of the journal
                 if isinstance(err, KeyboardInterrupt | SystemExit):
                     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
@@ -134,8 +139,20 @@ class OpenedBatch:
             publisher.write_index(self.jobs.jobs, batch)
         return Ended(batch, slots)
 
-    def _engine(self, slots: Slots, events: Events) -> Engine:
-        return LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
+    def _engine(self, planned: Sequence[Planned], slots: Slots, events: Events) -> Engine:
+        options = self.options
+        here = LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
+        if not options.cluster:
+            return here
+        place = place_of(options.cluster, options.certificates, self.fleet.cluster, insecure=options.insecure)
+        check_cluster_half()
+        from nndeploy.farm.cluster_engine import cluster_engine
+
+        cluster = cluster_engine(place, slots, events.stage, self.warn, self._digests(), options.worker_wait)
+        return HitsHere({one.job.id for one in planned if one.state == HIT}, here, cluster)
+
+    def _digests(self) -> FileDigests:
+        return FileDigests(self.journal_folder.parent / DIGESTS)
 
     def _publisher(self) -> Publisher | None:
         return None if self.fleet.publish is None else Publisher(self.fleet.publish, self.fleet.where)
@@ -169,7 +186,7 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
     is_whole = not (filters or shard)
     every = jobs.digest if is_whole else expand(fleet).digest  # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, root / every[:16])
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, root / every[:16], warn)
 
 
 def _caching(fleet: Fleet) -> CacheOptions:

@@ -15,6 +15,7 @@ from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.errors import BusyError
 from nndeploy.farm.build_job import Build, Tell
 from nndeploy.farm.job import Job
+from nndeploy.farm.machine import machine_of
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.resources import Slots
 from nndeploy.target.target import Target
@@ -26,8 +27,7 @@ class LocalEngine:
     def __init__(
         self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell, remote: RemoteCache | None = None
     ) -> None:
-        self._slots = slots
-        self._here = here
+        self._machine = machine_of(slots, here)
         self._caching = caching
         self._remote = remote
         self._tell = tell
@@ -35,21 +35,13 @@ class LocalEngine:
         self._done: queue.SimpleQueue[tuple[Build, Outcome]] = queue.SimpleQueue()
 
     def why_never(self, job: Job) -> str:
-        wanted = job.needs.get("gpu", "")
-        have = [f"sm{gpu.compute_capability.replace('.', '')}" for gpu in self._here.gpus]
-        if wanted and wanted not in have:
-            return f"needs a GPU {wanted}; this machine has {', '.join(have) or 'none'}"
-        unknown = sorted(set(job.needs) - {"gpu"})
-        return f"needs {unknown[0]} {job.needs[unknown[0]]!r}, which this machine does not state" if unknown else ""
+        return self._machine.why_never(job)
 
     def has_room(self, job: Job) -> bool:
-        running = [one for one, _ in self._running.values()]
-        if job.needs.get("gpu") and sum(bool(one.needs.get("gpu")) for one in running) >= len(self._here.gpus):
-            return False  # builds that time kernels on a GPU disturb each other
-        return self._slots.admits(job, running)
+        return self._machine.admits(job, [one for one, _ in self._running.values()])
 
     def start(self, job: Job, number: int) -> None:
-        build = Build(self._with_builds(job), self._tell, self._slots.memory_of(job))
+        build = self._machine.build_of(job, self._tell)
         self._running[job.id] = (job, build)
         thread = threading.Thread(target=self._run, args=(build, number), name=f"nndeploy-{job.id}", daemon=True)
         try:
@@ -81,6 +73,3 @@ class LocalEngine:
 
     def _run(self, build: Build, number: int) -> None:
         self._done.put((build, replace(build.run(self._caching, self._remote), tries=number)))
-
-    def _with_builds(self, job: Job) -> Job:
-        return replace(job, limits={"jobs": self._slots.builds_each, **job.limits})

@@ -4,8 +4,10 @@
 from dataclasses import dataclass
 
 from nndeploy.options.described import described
+from nndeploy.options.texts import seconds_in
 
-_JOBS, _RUN, _REPORT = "Which jobs", "Running", "Reports"
+_JOBS, _RUN, _REPORT, _CLUSTER = "Which jobs", "Running", "Reports", "On a cluster"
+WORKER_WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,22 @@ class BatchOptions:
     journal: str | None = described(
         None, "The folder of journals. Default: .nndeploy/batch beside the fleet file.",
         section=_RUN, metavar="FOLDER", is_path=True,
+    )  # fmt: skip
+    cluster: str = described(
+        "", "Build on the workers of a scheduler: tls://HOST:PORT, file:scheduler.json, fleet (as [cluster] of the "
+        "fleet file says), or local (a worker of this machine, to try it).",
+        section=_CLUSTER, metavar="ADDRESS",
+    )  # fmt: skip
+    certificates: str | None = described(
+        None, "The folder of ca.pem, client.pem and client-key.pem, as `farm ca` makes them.",
+        section=_CLUSTER, metavar="FOLDER", is_path=True,
+    )  # fmt: skip
+    insecure: bool = described(
+        False, "Allow tcp:// on a network: whoever reaches it runs code on every worker.", section=_CLUSTER
+    )
+    worker_wait: float = described(
+        WORKER_WAIT_SECONDS, "How long to wait for a worker where there is none, e.g. 10m. Default: 1m.",
+        section=_CLUSTER, metavar="TIME", from_text=seconds_in("--worker-wait"),
     )  # fmt: skip
     events: str | None = described(
         None, "Write what happens to a file, a JSON object a line, while it happens.",

@@ -44,7 +44,7 @@ def target_of(text: str) -> Target:
         UsageError: no box of that name is known.
         MissingInputError, DataError: its file is missing or malformed.
     """
-    box, libraries = _parted(text)
+    box, libraries = parted(text)
     target = target_from_toml(target_file(box))
     there = {**dict.fromkeys(libraries, ANY_VERSION), **dict(target.libraries)}
     return replace(target, libraries=tuple(sorted(there.items())))
@@ -56,11 +56,11 @@ def absolute(text: str) -> str:
     Raises:
         UsageError: no box of that name is known.
     """
-    box, libraries = _parted(text)
+    box, libraries = parted(text)
     return "+".join((str(target_file(box).absolute()), *libraries))
 
 
-def _parted(text: str) -> tuple[str, list[str]]:
+def parted(text: str) -> tuple[str, list[str]]:
     """Returns the name or path of a box, and the libraries named behind it; a path may hold "+" itself."""
     box, libraries = text, list[str]()
     while "+" in box and not box.endswith(".toml") and not Path(box).is_file():

@@ -135,6 +135,16 @@ def new_key(path: Path) -> FileSigner:
     text = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+    write_private(path, text)
+    return _signer(private)
+
+
+def write_private(path: Path, text: bytes) -> None:
+    """Makes a new file that its owner alone may read.
+
+    Raises:
+        CannotCreateError: the file is there, or cannot be made.
+    """
     temporary = path.with_name(f"{TEMPORARY}{os.urandom(8).hex()}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -151,7 +161,6 @@ def new_key(path: Path) -> FileSigner:
         raise CannotCreateError("is there already; a key is never overwritten", where=str(path)) from err
     except OSError as err:
         raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
-    return _signer(private)
 
 
 def read_key(path: Path) -> FileSigner:

@@ -87,6 +87,7 @@ ALL = (
             "nndeploy/stream/sinks",
         ),
     ),
+    Figure("farm-results.md", ("make bench-farm-cluster",), ("nndeploy/farm",)),
     Figure(
         "mutant-results.md",
         ("make fuzz-bundle-members",),

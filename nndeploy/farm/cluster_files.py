@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that travel between this machine and a worker, in pieces, and what was built there in its place here.
+
+Laws: a file that is sent is read once, piece by piece, and no more of it is in memory; one that comes has its place
+when all of it is there, its digest is the one that was said, and a bundle is whole. A bundle that holds code is signed
+here, with this machine's key: who gives work to a farm trusts its workers, and its boxes need not know them.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from nndeploy.build_cache.entry import Blob
+from nndeploy.build_cache.file_digests import digest_of
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.errors import BusyError, InputOutputError
+from nndeploy.farm.blob_folder import MAX_BYTES, PIECE_BYTES
+from nndeploy.farm.job import Job
+from nndeploy.farm.outcome import Outcome
+from nndeploy.farm.packed_job import BUNDLE, outputs_of
+from nndeploy.files.handed_file import HandedFile
+from nndeploy.files.whole_files import make_folders, open_regular, reading, wrapped_io
+from nndeploy.trust.signing import sign_as_this_machine
+
+Fetch = Callable[[Blob, BinaryIO], Awaitable[None]]
+
+
+async def send_pieces(path: Path, blob: Blob, ask: Callable[[int, bytes], Awaitable[str]]) -> None:
+    """Sends a file through `ask`, which takes an offset and a piece and returns what went wrong.
+
+    Raises:
+        BusyError: it changed since its digest was taken, or the worker cannot take it.
+        NndeployError: it cannot be read.
+    """
+    with open_regular(path, MAX_BYTES) as file:
+        offset, piece = 0, await _read(path, file)
+        while True:
+            if wrong := await ask(offset, piece):
+                raise BusyError(wrong, where=str(path))
+            offset += len(piece)
+            if offset >= blob.size:
+                return
+            piece = await _read(path, file)
+            if not piece:
+                raise BusyError("it changed while it was sent", where=str(path), hint="run it again")
+
+
+async def _read(path: Path, file: BinaryIO) -> bytes:
+    with reading(path):
+        return await asyncio.to_thread(file.read, PIECE_BYTES)
+
+
+async def read_pieces(blob: Blob, file: BinaryIO, ask: Callable[[str, int, int], Awaitable[bytes]]) -> None:
+    """Writes a file of a worker, of which `ask` returns the piece at an offset, "" where there is none.
+
+    Raises:
+        BusyError: the worker has it no more, or it is another one.
+    """
+    digest, offset = hashlib.sha256(), 0
+    while offset < blob.size:
+        piece = await ask(blob.sha256, blob.size, offset)
+        if not piece or offset + len(piece) > blob.size:
+            raise BusyError("the worker does not have any more what it built", hint="run it again")
+        digest.update(piece)
+        await asyncio.to_thread(file.write, piece)
+        offset += len(piece)
+    if digest.hexdigest() != blob.sha256:
+        raise BusyError("what came from the worker is not what it said", hint="run it again")
+
+
+async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str, int]], fetch: Fetch) -> Outcome:
+    """Puts what a worker built in its place; returns the outcome with the digest and size of the bundle here.
+
+    Raises:
+        InputOutputError: it cannot be written here.
+        NndeployError: it did not come whole.
+    """
+    if not outcome.is_good:
+        return outcome
+    if BUNDLE not in outputs:
+        raise BusyError("the worker built a bundle and does not have it")
+    with ExitStack() as held:
+        files = {name: _place(held, path) for name, path in outputs_of(job).items() if name in outputs}
+        for name, handed in files.items():
+            with handed.path.open("xb") as file, wrapped_io(handed.path):
+                await fetch(Blob(*outputs[name]), file)
+        return await asyncio.to_thread(_in_place, outcome, files)
+
+
+def _in_place(outcome: Outcome, files: Mapping[str, HandedFile]) -> Outcome:
+    path = files[BUNDLE].path
+    warning = _checked_and_signed(path)
+    sha256, size = digest_of(path), path.stat().st_size
+    for name in sorted(files, reverse=True):  # decisions, then the bundle that was made by them
+        files[name].deliver()
+    warnings = (*outcome.warnings, warning) if warning else outcome.warnings
+    return replace(outcome, sha256=sha256, size=size, warnings=warnings)
+
+
+def _place(held: ExitStack, path: Path) -> HandedFile:
+    try:
+        make_folders(path.parent)
+    except OSError as err:
+        raise InputOutputError(f"its folder cannot be made: {err.strerror}", where=str(path)) from err
+    return held.enter_context(HandedFile(path))
+
+
+def _checked_and_signed(path: Path) -> str:
+    """Checks every member of a bundle, and signs it where it holds code; returns what to warn of."""
+    with open_bundle(path) as bundle:
+        bundle.verify()
+    return sign_as_this_machine(path)

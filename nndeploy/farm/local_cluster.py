@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster on this machine alone, to try what a real one does: a scheduler and a worker, in processes of their own.
+
+They speak TLS on the loopback device with certificates that are made for this call. Law: both end with this process,
+whatever ends it.
+"""
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from nndeploy.errors import UnavailableError
+from nndeploy.farm.certificates import CLIENT, certificates_in, make_certificates
+from nndeploy.farm.cluster_place import Place
+from nndeploy.sandbox.child_process import kill_group
+
+_ENDS_WITH_PARENT = (
+    "import sys; from nndeploy.sandbox.child_process import die_with_parent; die_with_parent(); "
+    "from nndeploy.cli.main import main; main()"
+)
+
+
+class LocalCluster:
+    """A scheduler and a worker that builds `num_jobs` at once; `place` is where they are."""
+
+    def __init__(self, num_jobs: int) -> None:
+        """Starts both.
+
+        Raises:
+            UnavailableError: the scheduler cannot be started.
+        """
+        self._held = contextlib.ExitStack()
+        folder = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="nndeploy-farm-")))
+        shown = ("--certificates", str(folder / "certificates"))
+        make_certificates(folder / "certificates")
+        try:
+            scheduler = self._started("scheduler", "tls://127.0.0.1:0", *shown)
+            assert scheduler.stdout is not None
+            address = scheduler.stdout.readline().decode().rpartition(" ")[2].strip()
+            if not address:
+                raise UnavailableError("the scheduler of this machine cannot be started")
+            self._started("worker", address, *shown, "--jobs", str(num_jobs))
+        except BaseException:
+            self.close()
+            raise
+        self.place = Place(address, certificates_in(folder / "certificates", CLIENT))
+
+    def close(self) -> None:
+        """Ends both, with all that they started."""
+        self._held.close()
+
+    def _started(self, role: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-P", "-c", _ENDS_WITH_PARENT, "farm", role, *arguments]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        self._held.callback(kill_group, process)
+        return process

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker of a cluster does with a job that came: lays out its files, builds, and keeps what was built.
+
+    <folder>/blobs   files of jobs as they came, and what was built     builds   its cache of builds     jobs   trees
+
+Comes in: a packed job. Goes out: a row of plain data, whatever happened. Law: the process of a build is this one's
+child, so it ends with this one; what it writes is its own folder, and this process alone takes it from there.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nndeploy.build_cache.entry import Blob
+from nndeploy.compiler.cached_compile import CacheOptions
+from nndeploy.errors import CannotCreateError, NndeployError, UsageError, error_to_json
+from nndeploy.farm.blob_folder import BlobFolder
+from nndeploy.farm.build_job import Build
+from nndeploy.farm.job import Job
+from nndeploy.farm.machine import Machine
+from nndeploy.farm.outcome import outcome_to_json
+from nndeploy.farm.packed_job import TREE, outputs_of, packed_from_json, unpacked
+from nndeploy.jobs.temporary import temporary_folder
+from nndeploy.sandbox.child_process import writable_cache
+
+Told = Callable[[str, str, str], None]
+"""Hears (batch, id of a job, stage)."""
+
+
+class WorkerBuilds:
+    """The builds of one worker, several at once from threads of its own."""
+
+    def __init__(self, folder: Path, machine: Machine, most_bytes: int) -> None:
+        """Makes the folders where they are not there.
+
+        Raises:
+            CannotCreateError: they cannot be made.
+            UsageError: what parses models could write there.
+        """
+        if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
+            raise UsageError(
+                "processes that parse models may write there", where=str(folder), hint="name another folder"
+            )
+        self.machine = machine
+        self.blobs = BlobFolder(folder / "blobs", most_bytes)
+        self._jobs = folder / "jobs"
+        self._caching = CacheOptions(cache_dir=str(folder / "builds"), cache_size=most_bytes)
+        self._lock = threading.Lock()
+        self._running: dict[Build, str] = {}
+        self._ended: set[str] = set()
+        try:
+            self._jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as err:
+            raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(self._jobs)) from err
+
+    def build(self, request: Mapping[str, Any], told: Told) -> dict[str, Any]:
+        """Returns what came of a job: {"outcome", "outputs", "tree"}, or, before it began, {"lacking"} or {"error"}."""
+        try:
+            if lacking := self.missing(list(request["files"].values())):
+                return {"lacking": lacking}
+            with temporary_folder("job", str(self._jobs)) as folder:
+                job = unpacked(packed_from_json(request), self.blobs.copy, folder)
+                outputs = outputs_of(job)
+                outcome = self._run(job, request["batch"], told)
+                made = {}
+                for name, path in outputs.items():
+                    if outcome.is_good and path.exists():
+                        blob = self.blobs.add(path)
+                        made[name] = [blob.sha256, blob.size]
+                return {"outcome": outcome_to_json(outcome), "outputs": made, "tree": str(folder / TREE)}
+        except NndeployError as err:
+            return {"error": error_to_json(err)}
+
+    def missing(self, blobs: list[list[Any]]) -> list[list[Any]]:
+        """Returns those of some files that are not here."""
+        return [[sha256, size] for sha256, size in blobs if not self.blobs.has(Blob(sha256, size))]
+
+    def end(self, batch: str) -> None:
+        """Ends the builds of a batch, and those of it that still come."""
+        with self._lock:
+            self._ended.add(batch)
+            builds = [build for build, of in self._running.items() if of == batch]
+        for build in builds:
+            build.cancel()
+
+    def end_all(self) -> None:
+        """Ends all builds."""
+        for batch in {*self._running.values()}:
+            self.end(batch)
+
+    def _run(self, job: Job, batch: str, told: Told) -> Any:
+        def tell(job_id: str, stage: str, detail: str) -> None:
+            if not detail:  # what else happens is for who sits beside it
+                told(batch, job_id, stage)
+
+        build = self.machine.build_of(job, tell)
+        with self._lock:
+            self._running[build] = batch
+            is_ended = batch in self._ended
+        try:
+            if is_ended:
+                build.cancel()
+            return build.run(self._caching)
+        finally:
+            with self._lock:
+                del self._running[build]
