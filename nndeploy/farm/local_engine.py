@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions
-from nndeploy.errors import BusyError
+from nndeploy.errors import BusyError, NndeployError
 from nndeploy.farm.build_job import Build, Tell
 from nndeploy.farm.job import Job
 from nndeploy.farm.machine import machine_of
@@ -72,4 +72,8 @@ class LocalEngine:
         return self._running.pop(build.job.id)[0]
 
     def _run(self, build: Build, number: int) -> None:
-        self._done.put((build, replace(build.run(self._caching, self._remote), tries=number)))
+        try:
+            outcome = build.run(self._caching, self._remote)
+        except BaseException as err:  # nobody would hear of a thread that ended by it, and the batch wait for ever
+            outcome = build.failed(NndeployError(f"{type(err).__name__}: {err}"))
+        self._done.put((build, replace(outcome, tries=number)))
