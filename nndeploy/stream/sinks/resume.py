@@ -108,6 +108,9 @@ class Journal:
             lines = self._lines()
             self.is_new = not lines
             if self.is_new:
+                if path.name == FOLDER_JOURNAL:  # the folder may be new too
+                    with wrapped_io(path):
+                        sync_folder(path.parent.parent)
                 self._append(self._header)
                 with wrapped_io(path):
                     sync_folder(path.parent)

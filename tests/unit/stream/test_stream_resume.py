@@ -213,6 +213,14 @@ def test_what_gets_its_name_or_counts_as_done_is_on_the_disk(runs, monkeypatch, 
     assert contents(runs.folder) == want
 
 
+def test_the_name_of_a_new_folder_is_on_the_disk_before_anything_is_counted(tmp_path, monkeypatch) -> None:
+    forced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: forced.append(os.fstat(descriptor).st_ino))
+    journal = Journal(tmp_path / "y" / resume.FOLDER_JOURNAL, {"inputs": "x"})
+    assert forced[0] == tmp_path.stat().st_ino
+    journal.close()
+
+
 def test_a_journal_stays_short_and_locked(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(resume, "LONG_JOURNAL_BYTES", 5000)
     path = tmp_path / "y.resume"
