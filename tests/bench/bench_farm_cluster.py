@@ -38,13 +38,17 @@ SIMULATED = Path(__file__).with_name("simulated_workers.py")
 A_PROCESS, JOBS_A_WORKER, SPREAD, IDLE_SECONDS = 32, 8, 0.6, 5.0
 SECTION = """{heading}
 
-`make bench-farm-cluster ARGS=--write` ([tests/bench/bench_farm_cluster.py](../../tests/bench/bench_farm_cluster.py)).
+`make bench-farm-cluster ARGS="{arguments}"`
+([tests/bench/bench_farm_cluster.py](../../tests/bench/bench_farm_cluster.py)).
 The scheduler is the real one in a process of its own; workers do all that real ones do but for the build, which is a
 sleep of {mean:g} s on average (log-normal, sigma {spread}), {a_process} workers a process. Each has one slot; there
 are {jobs_a_worker} jobs for each. The coordinator is the real one with its journal: it sends the model where it is not
 yet, fetches a bundle of {bundle_bytes:,} bytes for each job and checks it whole. All of it shares {num_cores} cores,
 {load}. Efficiency is sleep over workers times wall clock; "ideal" is that of the same order of jobs without any
 overhead, which the last jobs keep below 1.
+
+Workers over the mean of a build is how many jobs a second pass through one coordinator; where that is more than the
+rate below, the rate is what limits.
 
 | workers | jobs | wall s | efficiency | ideal | of the ideal | lost |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -79,8 +83,9 @@ def main() -> None:
             idle = [idle_of(what, process) for what, process in processes]
             wall = run(folder, address, [0.0] * rate_jobs)
     text = SECTION.format(
-        heading=HEADING, mean=options.mean, spread=SPREAD, a_process=A_PROCESS, jobs_a_worker=JOBS_A_WORKER,
-        bundle_bytes=bundle_bytes, num_cores=psutil.cpu_count(), rows="\n".join(rows),
+        arguments=" ".join(sys.argv[1:]), heading=HEADING, mean=options.mean, spread=SPREAD,
+        a_process=A_PROCESS, jobs_a_worker=JOBS_A_WORKER, bundle_bytes=bundle_bytes,
+        num_cores=psutil.cpu_count(), rows="\n".join(rows),
         load=f"which had a load of {before:.0f} from others" if before > 1 else "which had nothing else to do",
         rate_workers=rate_workers, rate=rate_jobs / wall, each=1e3 * wall / rate_jobs, idle="\n".join(idle),
     )  # fmt: skip
