@@ -4,11 +4,13 @@
 Progress is on standard error, tables of the plan and of failures on standard output.
 """
 
+import shlex
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from nndeploy.cli.console import err, may_escape, print_json, print_line, print_table
@@ -17,6 +19,7 @@ from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, BUILT, FAILED, HIT, Planned
 from nndeploy.farm.run_batch import Events
+from nndeploy.files.whole_files import write_file
 from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
@@ -147,6 +150,22 @@ def print_why(one: Planned, *, as_json: bool) -> None:
     if one.known is not None and one.known.is_failure:
         print_line(f"{one.known.status}: {one.known.reason}")
     print_line(f"writes {one.job.output}")
+
+
+def write_commands(opened: "OpenedBatch", form: str, output: Path | None) -> None:
+    """Writes the commands of the jobs that are to be built, and tells how they are run."""
+    from nndeploy.farm.batch_flow import emitted
+    from nndeploy.farm.emit.forms import FORMS
+
+    text, number = emitted(opened, form)
+    if output is None:
+        print(text, end="")
+    else:
+        write_file(output, lambda file: file.write(text.encode()))
+    told = f"{number} of {len(opened.jobs.jobs)} jobs are to be built"
+    if output is not None and number and (run_with := FORMS[form].run_with):
+        told += f": {run_with.format(file=shlex.quote(str(output)))}"
+    print(one_line(told), file=sys.stderr)
 
 
 def print_summary(ended: "Ended") -> None:

@@ -129,7 +129,7 @@ def compile_cached(
         return anew(err.what)
     key = key_of(parts)
     with cache.held(key):
-        taken = _taken(cache, key, out, given)
+        taken = bundle_from_cache(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
@@ -154,8 +154,12 @@ def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
     return LocalCache(folder, trust_store(), machine_key(), warn)
 
 
-def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
-    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole."""
+def bundle_from_cache(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
+    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole.
+
+    Raises:
+        CannotCreateError, InputOutputError: a file cannot be written.
+    """
     entry = cache.entry(key)
     if entry is None:
         return None

@@ -8,7 +8,7 @@ is in the journal whatever ends it; reports tell of every job, those that were n
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -16,12 +16,16 @@ from pathlib import Path
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.local_cache import LocalCache
+from nndeploy.compiler.cache_key import parts_of_machine
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache
 from nndeploy.compiler.compile_half import check_compile_half
-from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
+from nndeploy.errors import BusyError, CheckError, NndeployError
+from nndeploy.farm.collect import collected
+from nndeploy.farm.emit.commands import commands_of
+from nndeploy.farm.emit.forms import FORMS
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.expand import Batch as Jobs
-from nndeploy.farm.expand import expand
+from nndeploy.farm.expand import expand, job_called
 from nndeploy.farm.fleet import Fleet
 from nndeploy.farm.fleet_file import fleet_from_toml
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
@@ -29,7 +33,7 @@ from nndeploy.farm.journal import Journal
 from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.planned import Planned, Planner
+from nndeploy.farm.planned import AFTER, BUILD, Planned, Planner
 from nndeploy.farm.reports import Batch, Gates, ReportFiles, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
@@ -42,10 +46,10 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ended:
-    """A batch that ended; `slots` is what the machine gave to it."""
+    """A batch that ended, or what was collected of it: then `num_missing` jobs are still to be built."""
 
     batch: Batch
-    slots: Slots
+    num_missing: int = 0
 
     def raise_if_failed(self) -> None:
         """Ends the command as its outcomes say.
@@ -58,11 +62,14 @@ class Ended:
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
             raise BusyError(f"{counts['infra']} jobs could not be built for want of a machine", hint="run it again")
+        if self.num_missing and not (failed or gates):
+            hint = "run the commands of --emit, or build them here without --collect"
+            raise BusyError(f"{self.num_missing} jobs are not built yet", hint=hint)
         parts = [
             f"{number} {what}"
             for number, what in (
                 (failed + counts["infra"], "jobs failed"), (counts["cancelled"], "were cancelled"),
-                (gates, "gates failed"),
+                (self.num_missing, "are not built yet"), (gates, "gates failed"),
             )
             if number
         ]  # fmt: skip
@@ -82,10 +89,10 @@ class OpenedBatch:
     cache: LocalCache | None
     journal_folder: Path
 
-    def planned(self, journal: Journal) -> list[Planned]:
-        """Returns the jobs in the order in which they are to be begun."""
+    def planned(self, journal: Journal, *, on_any_machine: bool = False) -> list[Planned]:
+        """Returns the jobs in the order in which they are to be begun; `on_any_machine` as for `Planner`."""
         kept = self.cache.folder / DIGESTS if self.cache is not None else None
-        planner = Planner(self.cache, journal, FileDigests(kept))
+        planner = Planner(self.cache, journal, FileDigests(kept), on_any_machine=on_any_machine)
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -101,12 +108,14 @@ class OpenedBatch:
             NndeployError: nothing could be begun, or a report not be written.
         """
         check_compile_half()
-        began, slots = time.monotonic(), self.slots
-        before = read_batch(Path(self.options.against)) if self.options.against is not None else None
-        with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
-            engine = self._engine(slots, events)
+        began, before = time.monotonic(), self._batch_before()
+        with (
+            Journal(self.journal_folder, job=self.options.only, is_fresh=self.options.fresh) as journal,
+            ExitStack() as held,
+        ):
+            engine = self._engine(self.slots, events)
             held.callback(engine.close)
-            journal.write("plan", digest=self.jobs.digest, jobs=len(self.jobs.jobs))
+            journal.plan(self.jobs.digest, len(self.jobs.jobs), parts_of_machine())
             most = 1 if self.options.fail_fast else self.options.max_failures
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
@@ -115,15 +124,41 @@ class OpenedBatch:
                 signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
                 raise
-        outcomes = [self._told(one) for one in (*run.outcomes, *left_out(self.jobs.filtered))]
+        return Ended(self._reported(run.outcomes, before, environment, now, time.monotonic() - began))
+
+    def collect(self, environment: Mapping[str, str], now: datetime) -> Ended:
+        """Takes what was built elsewhere and writes the reports; builds nothing.
+
+        Raises:
+            NndeployError: the journal cannot be read, or a report not be written.
+        """
+        began, before = time.monotonic(), self._batch_before()
+        outcomes = collected(planned_batch(self, on_any_machine=True), self.cache)
+        batch = self._reported(outcomes, before, environment, now, time.monotonic() - began)
+        return Ended(batch, sum(one.status == "skipped" for one in outcomes))
+
+    def _batch_before(self) -> Batch | None:
+        return read_batch(Path(self.options.against)) if self.options.against is not None else None
+
+    def _reported(
+        self,
+        outcomes: Sequence[Outcome],
+        before: Batch | None,
+        environment: Mapping[str, str],
+        now: datetime,
+        seconds: float,
+    ) -> Batch:
+        """Returns the batch of these outcomes, held against the gates; of a job alone there are no reports."""
+        told = [self._told(one) for one in (*outcomes, *left_out(self.jobs.filtered))]
         batch = Batch(
-            plan=self.jobs.digest, started=now.isoformat(timespec="seconds"),
-            seconds=round(time.monotonic() - began, 3), outcomes=tuple(outcomes),
+            plan=self.jobs.digest, started=now.isoformat(timespec="seconds"), seconds=round(seconds, 3),
+            outcomes=tuple(told),
         )  # fmt: skip
-        is_part = bool(self.options.filters or self.options.shard)
+        is_part = bool(self.options.filters or self.options.shard or self.options.only)
         batch = judged(batch, before, self.gates, is_part=is_part)
-        write_reports(batch, self._report_files, self.fleet.folder, environment)
-        return Ended(batch, slots)
+        if not self.options.only:
+            write_reports(batch, self._report_files, self.fleet.folder, environment)
+        return batch
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
         return LocalEngine(slots, host_target(), self.caching, events.stage)
@@ -151,7 +186,7 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     fleet = fleet_from_toml(path)
     filters = [filter_from_text(text, fleet.keys) for text in options.filters]
     shard = shard_from_text(options.shard) if options.shard else None
-    jobs = expand(fleet, filters, shard)
+    jobs = expand(fleet, filters, shard, options.only)
     for note in jobs.notes:
         warn(note)
     folders = [text for text in fleet.cache if text.startswith("/")]
@@ -162,14 +197,24 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
         warn(f"no cache is used: {err}")
         cache, caching = None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
-    every = expand(fleet).digest  # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / every[:16])
+    # parts of one batch know of each other's work
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / jobs.whole_digest[:16])
 
 
-def planned_batch(opened: OpenedBatch) -> list[Planned]:
+def planned_batch(opened: OpenedBatch, *, on_any_machine: bool = False) -> list[Planned]:
     """Returns what a batch would do; nothing is written."""
     with Journal(opened.journal_folder, is_read=True) as journal:
-        return opened.planned(journal)
+        return opened.planned(journal, on_any_machine=on_any_machine)
+
+
+def emitted(opened: OpenedBatch, form: str) -> tuple[str, int]:
+    """Returns the commands of the jobs that are to be built, in a form of `nndeploy.farm.emit`, and how many they are.
+
+    Raises:
+        UsageError: the path of the fleet file holds what no form can.
+    """
+    to_build = [one for one in planned_batch(opened, on_any_machine=True) if one.state in (BUILD, AFTER)]
+    return FORMS[form].text(commands_of(to_build, opened.fleet, opened.options)), len(to_build)
 
 
 def why_of(opened: OpenedBatch, job: str) -> Planned:
@@ -178,10 +223,8 @@ def why_of(opened: OpenedBatch, job: str) -> Planned:
     Raises:
         UsageError: there is none of that name.
     """
-    planned = {one.job.id: one for one in planned_batch(opened)}
-    if job not in planned:
-        raise UsageError(f"there is no job {job!r:.80}", hint=did_you_mean(job, sorted(planned)))
-    return planned[job]
+    found = job_called(job, opened.jobs.jobs)
+    return next(one for one in planned_batch(opened) if one.job.id == found.id)
 
 
 def _joined(fleet: Fleet, gates: Gates) -> Gates:

@@ -14,7 +14,6 @@ from pathlib import Path
 from nndeploy.errors import UnavailableError
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.job import Job
-from nndeploy.farm.job_filter import filter_of_job
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import BUILT, FAILED, Planned
@@ -89,9 +88,7 @@ class BatchRun:
         first_of: dict[str, str] = {}
         for one in jobs:
             if one.state in (BUILT, FAILED):
-                assert one.known is not None
-                status = "hit" if one.state == BUILT else one.known.status
-                self._tell(one.job, replace(one.known, status=status, seconds=0.0, output=one.job.output))
+                self._tell(one.job, one.outcome)
             elif one.key and one.key in first_of:  # the same build: it is in the cache when that is done
                 state.followers.setdefault(first_of[one.key], []).append(one.job)
             else:
@@ -154,7 +151,7 @@ class BatchRun:
     def _repeat(self, job: Job, outcome: Outcome) -> str:
         if not outcome.is_failure:
             return ""
-        return shlex.join(["nndeploy", "batch", self._fleet_file, "--filter", filter_of_job(job), "--retry-failed"])
+        return shlex.join(["nndeploy", "batch", self._fleet_file, f"--only={job.id}", "--retry-failed"])
 
     def _is_enough(self) -> bool:
         most = self._max_failures
