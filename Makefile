@@ -23,11 +23,16 @@ help: ## print this list
 
 setup: .venv/ready ## make .venv and install the project into it
 
-.venv/ready: requirements.lock pyproject.toml
+# The kernel library is compiled while the larger packages are installed: its compiler is among those of the demo.
+# Byte code is written here because neither the children of a compile nor who has PYTHONDONTWRITEBYTECODE set writes any.
+.venv/ready: requirements-demo.lock requirements.lock pyproject.toml
 	$(FOUND_PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock
+	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
+	PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build & building=$$!; \
+		$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock; \
+		installed=$$?; wait $$building && exit $$installed
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
-	$(BIN)/python -m nndeploy_kernels.build
+	$(BIN)/python -m compileall -q nndeploy backends
 	@touch $@
 
 demo: $(if $(wildcard .venv/ready),,build/demo-env/ready) ## compile the digit reader, run it on PNG images; print what it read, the partition, the speed
@@ -74,7 +79,7 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
-fuzz-%: setup ## native-networks: random networks against float64; native-plans, kernel-plans: mutants; ARGS="..."
+fuzz-%: setup ## native-networks: random networks against float64; native-plans, kernel-plans, openvino-members: mutants; ARGS="..."
 	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."

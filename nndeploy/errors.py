@@ -10,6 +10,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 """
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -163,6 +164,34 @@ ERRORS_BY_CODE: dict[str, type[NndeployError]] = {
         MemoryLimitError,
     )
 }  # fmt: skip
+
+
+def shortage(error: BaseException | None) -> InputOutputError | None:
+    """Returns what to say where an error is, or comes of, memory, a thread or an open file that the system refused.
+
+    None of these is a bug of whoever asked, and the same call may work with a higher limit.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")
+        if isinstance(error, MemoryError) or _is_refused_memory(error):
+            return InputOutputError("the system gives no more memory", hint="fewer --threads, or a higher limit")
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _is_refused_memory(error: BaseException) -> bool:
+    """Returns whether Python, or the loader of a library, says in other words that there is no memory."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return any(text in str(error) for text in _NO_MEMORY.get(type(error), ()))
+
+
+_NO_MEMORY: dict[type[BaseException], tuple[str, ...]] = {
+    RuntimeError: ("can't start new thread", "can't allocate"),
+    ImportError: ("failed to map segment", "cannot allocate memory", "Cannot allocate memory"),
+    OSError: ("failed to map segment", "cannot allocate memory"),
+}
 
 
 def error_to_json(error: NndeployError) -> dict[str, str]:

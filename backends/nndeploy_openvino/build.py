@@ -19,11 +19,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.errors import BuildRefusedError
+from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Target
 from nndeploy_openvino.conversion import Converted, convert
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, REASON_FILE, WEIGHTS_FILE
+from nndeploy_openvino.ir_gate import check_ir
 from nndeploy_openvino.library import DEVICE, configuration, core, openvino
 from nndeploy_openvino.reason import reason_of
 
@@ -37,11 +38,13 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions, workdir: Pa
     """Returns the artifact of a submodel, which the CPU computes in `options.precision` where it can.
 
     Raises:
-        BuildRefusedError: OpenVINO does not convert or compile the submodel, or it is larger than 2 GiB.
+        BuildRefusedError: OpenVINO does not convert or compile the submodel, makes a layer of it that is not opened
+            here, or it is larger than 2 GiB.
     """
     precision = options.precision
     converted = convert(submodel, options.ranges)
     openvino().serialize(converted.model, str(workdir / GRAPH_FILE), str(workdir / WEIGHTS_FILE))
+    _check_that_it_opens(workdir)
     if target.is_host and _is_worth_a_blob(converted.model, workdir):
         _export_blob(workdir, precision)
     else:
@@ -59,6 +62,14 @@ def _metadata(converted: Converted, precision: str) -> dict[str, Any]:
         "openvino": str(openvino().__version__),
         **({} if precision == "fp32" else {"precision": precision}),
     }
+
+
+def _check_that_it_opens(workdir: Path) -> None:
+    """Refuses what the run half would refuse: a layer that the gate does not know."""
+    try:
+        check_ir((workdir / GRAPH_FILE).read_bytes(), (workdir / WEIGHTS_FILE).stat().st_size)
+    except NndeployError as err:
+        raise BuildRefusedError(err.what) from err
 
 
 def _is_worth_a_blob(model: Any, workdir: Path) -> bool:

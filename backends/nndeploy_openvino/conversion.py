@@ -4,7 +4,7 @@
 Sizes of inputs that have a declared range are bounded by it, so that OpenVINO plans for no others and refuses them.
 
 The names of inner values and of the graph are forgotten: OpenVINO numbers some of them with a counter of the
-process, and without them the same submodel gives the same bytes.
+process, and without them the same submodel gives the same bytes. So are the notes that a model carries.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,8 +107,12 @@ def _check_shape(value: ir.Value, port: Any) -> None:
 
 def _forget_names(model: Any) -> None:
     model.set_friendly_name("submodel")
+    for note in list(model.rt_info.keys()):
+        del model.rt_info[note]
     for i, operation in enumerate(model.get_ordered_ops()):
         operation.set_friendly_name(f"n{i}")
+        for note in [key for key in operation.rt_info if key.startswith("fused_names")]:
+            del operation.rt_info[note]
         for output in operation.outputs():
             output.get_tensor().set_names(set())
         for body in _bodies(operation):

@@ -13,7 +13,7 @@ value beyond 32 bits is an error there), so a node is refused only where it make
     only used as an index or a size: what does not fit is none that is legal
 
 Arithmetic on 8-bit integers saturates in OpenVINO and wraps around in ONNX; moving them about is the same in both.
-Each rule was seen to give wrong numbers with OpenVINO 2026.4.1.
+Each rule was seen to give wrong numbers, or to end the process, with OpenVINO 2026.4.1.
 """
 
 from collections.abc import Iterator
@@ -65,6 +65,8 @@ WRAPPING_8_BIT = frozenset({
 WRONG_OPERATORS = {
     "BitShift": "OpenVINO shifts by the type's width and beyond, and the sign, otherwise than ONNX",
     "DFT": "OpenVINO gives DFT another axis or shape than ONNX",
+    "GatherND": "OpenVINO reads beyond the tensor where an index of GatherND is out of it",
+    "Col2Im": "OpenVINO divides by sizes of Col2Im that may be zero",
 }
 
 RIGHT_ONLY_WITH: dict[str, dict[str, object]] = {
@@ -246,6 +248,12 @@ def _wrong_by_itself(node: ir.Node) -> str:
         return f"OpenVINO gives the largest float for {node.op_type} of infinities"
     if node.op_type == "Tile" and constant_of(_input(node, 1)) is None and _rank(_input(node, 0)) > MAX_RANK_TILED:
         return f"OpenVINO tiles wrongly by computed repeats above rank {MAX_RANK_TILED}"
+    if (
+        node.op_type == "Range"
+        and _dtype(_input(node, 2)) in ("int32", "int64")
+        and constant_of(_input(node, 2)) is None
+    ):
+        return "OpenVINO divides by a step of Range that may be zero"
     if node.op_type == "Loop" and _has_scan_outputs(node) and not (_is_true(node, 0) and _is_true(node, 1)):
         return "OpenVINO gives the scan outputs of a Loop that does not run one element"
     for at, what in IGNORED_INPUTS.get(node.op_type, {}).items():

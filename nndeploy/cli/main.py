@@ -23,7 +23,7 @@ import click
 
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
-from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line
+from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line, shortage
 from nndeploy.sandbox import idle_threads
 from nndeploy.version import __version__
 
@@ -175,6 +175,8 @@ def run_command(arguments: Sequence[str]) -> int:
         _failed_quietly(given, err.code if isinstance(err.code, int) else TERMINATED)
         raise
     except Exception as err:
+        if (short := shortage(err)) is not None:
+            return _failed(short, given)
         traceback.print_exc()
         _say("nndeploy: error[internal]: this is a bug of nndeploy; please report the lines above")
         return _failed_quietly(given, NndeployError.exit_code, NndeployError(one_line(str(err)) or type(err).__name__))

@@ -9,7 +9,9 @@ Source: man-pages(7) for the sections and their order, groff_char(7) for what is
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -26,15 +28,20 @@ def write_man_pages(root: click.Context, folder: Path) -> None:
 
     Raises:
         CannotCreateError: there is no place for it.
+        InputOutputError: the disk is full or failed.
     """
-    from nndeploy.errors import CannotCreateError
+    from nndeploy.files.whole_files import OutputFolder
 
+    output = OutputFolder(folder)
     try:
-        folder.mkdir(exist_ok=True)
         for name, text in man_pages(root).items():
-            (folder / name).write_text(text, encoding="ascii")
-    except OSError as err:
-        raise CannotCreateError(f"no man pages can be written: {err.strerror}", where=str(folder)) from err
+            output.write(name, partial(_write_ascii, text))
+    finally:
+        output.close()
+
+
+def _write_ascii(text: str, file: BinaryIO) -> None:
+    file.write(text.encode("ascii"))
 
 
 def man_pages(root: click.Context) -> dict[str, str]:

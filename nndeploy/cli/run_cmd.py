@@ -87,6 +87,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView
+    from nndeploy.cli.service_manager import ServiceManager
     from nndeploy.stream.run.loaded import following
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
@@ -99,7 +100,8 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         )
         if how.follow:
             loaded = following(stack, loaded, how, load, warn)
-        signals = stack.enter_context(StopSignals())
+        manager = ServiceManager()
+        signals = stack.enter_context(StopSignals(manager.stopping))
         ends = Ends(binary_stdin, sys.stdout, signals.stop)
         run = open_run(loaded, inputs, output, how, ends, _trace(stack, options["trace"]))
         _serve_metrics(stack, run.stream, options)
@@ -107,7 +109,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         with RunView(loaded, run.stream, run.source, shows_items=shows_items, verbose=options["verbose"]) as view:
             if run.before.num_records:
                 warn(f"goes on after {run.before.num_records:,} items of an earlier run")
-            with view.heartbeat:
+            with view.heartbeat, manager.watching(run.stream.standstill_ns):
                 summary = run.run(view.outcome)
     if run.source.is_one and view.first_error is not None:
         raise view.first_error

@@ -7,6 +7,7 @@ written stays.
 
 import os
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -20,10 +21,11 @@ class SecondSignalError(BaseException):
 
 
 class StopSignals:
-    """Handles the signals inside a `with` block; only of use in the main thread."""
+    """Handles the signals inside a `with` block; only of use in the main thread. The first one calls `on_first`."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], None]) -> None:
         self.stop = Stop()
+        self._on_first = on_first
         self.number = 0
         self._before: dict[int, Any] = {}
 
@@ -58,3 +60,4 @@ class StopSignals:
             raise SecondSignalError
         self.number = number
         self.stop.request()
+        self._on_first()

@@ -24,8 +24,7 @@ from nndeploy.farm.collect import collected
 from nndeploy.farm.emit.commands import commands_of
 from nndeploy.farm.emit.forms import FORMS
 from nndeploy.farm.engine import Engine
-from nndeploy.farm.expand import Batch as Jobs
-from nndeploy.farm.expand import expand, job_called
+from nndeploy.farm.expand import Plan, expand, job_called
 from nndeploy.farm.fleet import Fleet
 from nndeploy.farm.fleet_file import fleet_from_toml
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
@@ -34,7 +33,7 @@ from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, Planned, Planner
-from nndeploy.farm.reports import Batch, Gates, ReportFiles, judged, read_batch, write_reports
+from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
 from nndeploy.jobs.memory import machine_memory_bytes
@@ -84,7 +83,7 @@ class OpenedBatch:
     fleet: Fleet
     options: BatchOptions
     gates: Gates
-    jobs: Jobs
+    jobs: Plan
     caching: CacheOptions
     cache: LocalCache | None
     journal_folder: Path
@@ -157,16 +156,11 @@ class OpenedBatch:
         is_part = bool(self.options.filters or self.options.shard or self.options.only)
         batch = judged(batch, before, self.gates, is_part=is_part)
         if not self.options.only:
-            write_reports(batch, self._report_files, self.fleet.folder, environment)
+            write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
         return batch
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
         return LocalEngine(slots, host_target(), self.caching, events.stage)
-
-    @property
-    def _report_files(self) -> ReportFiles:
-        known = {field.name for field in fields(ReportFiles)}
-        return ReportFiles(**{kind: Path(path) for kind, path in self.fleet.reports.items() if kind in known})
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
@@ -230,7 +224,4 @@ def why_of(opened: OpenedBatch, job: str) -> Planned:
 def _joined(fleet: Fleet, gates: Gates) -> Gates:
     """Returns the gates of a fleet file, with those of the command line in their place."""
     given = {field.name: value for field in fields(Gates) if (value := getattr(gates, field.name))}
-    known = {
-        field.name: getattr(fleet.gates, field.name) for field in fields(Gates) if hasattr(fleet.gates, field.name)
-    }
-    return Gates(**{**known, **given})
+    return replace(fleet.gates, **given)

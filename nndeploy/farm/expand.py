@@ -33,7 +33,7 @@ MAX_JOBS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Plan:
     """The jobs of a call, sorted by id; those that a filter left out; what a user should know.
 
     `digest` is that of the jobs, `whole_digest` that of the whole batch, of which they may be a part.
@@ -54,7 +54,7 @@ class _Named:
     job: Job
 
 
-def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = None, only: str = "") -> Batch:
+def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = None, only: str = "") -> Plan:
     """Returns the jobs of a fleet that match one of the filters, and of these those of a shard, which may be none.
 
     `only` is the id of the one that is meant.
@@ -78,7 +78,7 @@ def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = No
         chosen, filtered = [job_called(only, chosen)], []
     every = digest_of((one.job for one in named), fleet.folder)
     digest = every if len(chosen) == len(named) else digest_of(chosen, fleet.folder)
-    return Batch(tuple(chosen), tuple(filtered), tuple(notes), digest, every)
+    return Plan(tuple(chosen), tuple(filtered), tuple(notes), digest, every)
 
 
 def job_called(job_id: str, jobs: Sequence[Job]) -> Job:

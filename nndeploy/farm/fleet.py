@@ -11,6 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from nndeploy.farm.reports.gates import Gates
+from nndeploy.farm.reports.write_reports import ReportFiles
 from nndeploy.farm.template import PLACEHOLDERS
 
 PUSH = ("never", "trusted", "always")
@@ -87,25 +89,11 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
-    """What may not get worse from one batch to the next, None where anything may.
-
-    A slowdown and a growth of size are shares: 0.05 is 5% more than before. An error may grow by a factor: 2.0 is twice
-    what it was. `min_share` is backend -> the least share of compute, 0..1.
-    """
-
-    max_slowdown: float | None = None
-    max_size_growth: float | None = None
-    max_error_growth: float | None = None
-    min_share: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Fleet:
     """A fleet file. `where` names it in messages; paths in it are relative to `folder`, which is absolute.
 
     `jobs` is how many run at once, None where cores and memory say. `cache` holds absolute paths and web addresses, ()
-    for the account's own. `reports` is kind ("junit", ..) -> absolute path.
+    for the account's own. The paths of reports are absolute.
     """
 
     where: str
@@ -123,8 +111,8 @@ class Fleet:
     push: str = PUSH[0]
     cluster: Cluster | None = None
     publish: Publish | None = None
-    reports: Mapping[str, str] = field(default_factory=dict)
-    gates: Gates = Gates()
+    reports: ReportFiles = field(default_factory=ReportFiles)
+    gates: Gates = field(default_factory=Gates)
 
     @property
     def keys(self) -> tuple[str, ...]:

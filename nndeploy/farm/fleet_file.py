@@ -5,9 +5,9 @@ All that can be wrong in the file itself is found here, before anything is looke
 the file and the place in it. What the file names - models, boxes, samples - is looked for by `expand`.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ from nndeploy.farm.fleet import (
     Axis,
     Cluster,
     Fleet,
-    Gates,
     Match,
     ModelFiles,
     Override,
@@ -28,18 +27,21 @@ from nndeploy.farm.fleet import (
 )
 from nndeploy.farm.job import HOST, why_no_name
 from nndeploy.farm.job_options import given_by, is_option
+from nndeploy.farm.reports.gates import Gates
+from nndeploy.farm.reports.write_reports import ReportFiles
 from nndeploy.farm.rooted_path import rooted_path
 from nndeploy.farm.template import PLACEHOLDERS, check_template
 from nndeploy.files.toml_file import toml_from_file
 from nndeploy.files.toml_table import TomlTable
-from nndeploy.options.texts import bytes_in, seconds_in, share_in
+from nndeploy.options.described import options_from
+from nndeploy.options.plain_value import plain_values
+from nndeploy.options.texts import bytes_in, seconds_in
 
 MAX_AT_ONCE = 4096
 LEAST_MEMORY_BYTES = 512 << 20
 _OUTPUT = "dist/{model}/{target}.nnd"
 _OUTPUT_OF_VARIANTS = "dist/{model}/{target}/{variant}.nnd"
 _SETTINGS = ("options", "timeout", "time_limit", "memory", "sandbox", "needs")
-_REPORTS = ("junit", "markdown", "json", "metrics", "page")
 _SCHEMES = ("tls", "tcp")
 
 
@@ -96,17 +98,17 @@ class _Reader:
             reports=self._reports(_table(top, "report")),
             gates=_gates(_table(top, "gates")),
         )
-        for table in (farm, targets, top):
+        for table in (farm, top):
             table.done()
         if not made.models:
             raise DataError("names no models", where=self._where, hint='[[models]] with files = ["models/**/*.onnx"]')
         return made
 
     def _models(self, table: TomlTable) -> ModelFiles:
-        if not any(not glob.startswith("!") for glob in self._globs(table, "files")):
-            raise DataError("files finds nothing", where=table.where, hint='files = ["models/**/*.onnx"]')
         made = ModelFiles(table.where, self._globs(table, "files"), self._settings(table))
         table.done()
+        if all(glob.startswith("!") for glob in made.globs):
+            raise DataError("files finds nothing", where=table.where, hint='files = ["models/**/*.onnx"]')
         return made
 
     def _globs(self, table: TomlTable, key: str) -> tuple[str, ...]:
@@ -117,12 +119,13 @@ class _Reader:
         return globs
 
     def _target_names(self, table: TomlTable) -> tuple[str, ...]:
-        names = table.texts("names")
+        names, globs = table.texts("names"), self._globs(table, "files")
+        table.done()
         for name in names:
             if name.endswith(".toml") or (reason := why_no_name(name)):
                 hint = "files = [...] names files of boxes" if name.endswith(".toml") or "/" in name else ""
                 raise DataError(f"names: {name!r:.80} is no name of a box", where=table.where, hint=hint or reason)
-        if table.values and not names and not self._globs(table, "files"):
+        if table.values and not names and not globs:
             raise DataError("names no box", where=table.where, hint=f'names = ["{HOST}"] is the machine that runs it')
         return names
 
@@ -251,13 +254,14 @@ class _Reader:
             raise DataError(f"oci must begin with oci://, is {made.oci!r:.80}", where=table.where)
         return made
 
-    def _reports(self, table: TomlTable) -> dict[str, str]:
-        reports = {kind: path for kind in _REPORTS if (path := self._file(table, kind))}
+    def _reports(self, table: TomlTable) -> ReportFiles:
+        kinds = [field.name for field in fields(ReportFiles)]
+        paths = {kind: Path(text) for kind in kinds if (text := self._file(table, kind))}
         table.done()
-        for kind, path in reports.items():
-            if other := next((one for one, at in reports.items() if one != kind and at == path), ""):
-                raise DataError(f"{kind} and {other} are one file, {path!r:.200}", where=table.where)
-        return reports
+        for kind, at in paths.items():
+            if other := next((one for one, path in paths.items() if one != kind and path == at), ""):
+                raise DataError(f"{kind} and {other} are one file, {str(at)!r:.200}", where=table.where)
+        return ReportFiles(**paths)
 
 
 def _table(top: TomlTable, key: str) -> TomlTable:
@@ -311,30 +315,6 @@ def _check_web_address(text: str, schemes: tuple[str, ...], *, needs_port: bool 
         raise UsageError(f"{text!r:.100} is no address of {' or '.join(schemes)}", hint=example)
 
 
-_PERCENT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?%")
-_FACTOR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?x")
-
-
-def _growth(
-    table: TomlTable, key: str, form: "re.Pattern[str]", example: str, unit: float, least: float
-) -> float | None:
-    text = table.text(key)
-    if key not in table:
-        return None
-    found = form.fullmatch(text)
-    if not found or float(found[1]) * unit < least:
-        raise DataError(f"{key}: {text!r:.60} is no growth", where=table.where, hint=f"for example {key} = {example!r}")
-    return float(found[1]) * unit
-
-
 def _gates(table: TomlTable) -> Gates:
     with _as_data(table.where):
-        shares = {backend: share_in("min_share")(text) for backend, text in table.names("min_share").items()}
-    made = Gates(
-        _growth(table, "max_slowdown", _PERCENT, "5%", 0.01, 0),
-        _growth(table, "max_size_growth", _PERCENT, "10%", 0.01, 0),
-        _growth(table, "max_error_growth", _FACTOR, "2x", 1, 1),
-        shares,
-    )
-    table.done()
-    return made
+        return options_from(Gates, plain_values(Gates, table.rest()))

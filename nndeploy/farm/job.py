@@ -7,7 +7,7 @@ refused.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,16 @@ def limits_of(job: Job) -> CompileLimits:
     return CompileLimits(**job.limits)
 
 
-def job_to_json(job: Job) -> dict[str, Any]:
-    """Returns a job as plain data."""
-    return asdict(job)
-
-
+_FIELDS = tuple(field.name for field in fields(Job))
 _OPTIONS = frozenset(described_fields(CompileOptions))
 _LIMITS = frozenset(field.name for field in fields(CompileLimits))
 _TEXTS = ("id", "model", "target", "variant", "source", "output")
 _TABLES = ("given", "limits", "needs")
+
+
+def job_to_json(job: Job) -> dict[str, Any]:
+    """Returns a job as plain data; its tables are the job's own."""
+    return {name: getattr(job, name) for name in _FIELDS}
 
 
 def job_from_json(data: object) -> Job:
@@ -77,13 +78,12 @@ def job_from_json(data: object) -> Job:
     Raises:
         DataError: a field is missing, unknown or of another type; a name is none, or a path not absolute.
     """
-    known = [field.name for field in fields(Job)]
     if not isinstance(data, dict):
         raise DataError(f"a job must be a table, is {data!r:.60}", where="job")
     for key in data:
-        if key not in known:
-            raise DataError(f"unknown field {key!r:.60}", where="job", hint=did_you_mean(str(key), known))
-    for key in known:
+        if key not in _FIELDS:
+            raise DataError(f"unknown field {key!r:.60}", where="job", hint=did_you_mean(str(key), _FIELDS))
+    for key in _FIELDS:
         if key not in data:
             raise DataError(f"the field {key!r} is missing", where="job")
     for key in (*_TEXTS, *_TABLES):

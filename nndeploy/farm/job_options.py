@@ -15,11 +15,11 @@ from nndeploy.farm.job import HOST
 from nndeploy.farm.rooted_path import rooted_path
 from nndeploy.farm.template import check_template
 from nndeploy.options.described import described_fields, option_name, options_from
-from nndeploy.options.plain_value import plain_value
+from nndeploy.options.plain_value import plain_values
 from nndeploy.target.known_targets import known_targets
 
 _FIELDS = described_fields(CompileOptions)
-_BY_OPTION = {option_name(name, one): name for name, (_, one) in _FIELDS.items()}
+_NAMES = frozenset(option_name(name, one) for name, (_, one) in _FIELDS.items())
 _SAID_ELSEWHERE = {
     "target": "[targets] names the boxes",
     "output": "output of [farm] says where bundles go",
@@ -35,33 +35,22 @@ _OF_TARGETS = "targets"
 
 def is_option(key: str) -> bool:
     """Returns whether a key is an option of a compile."""
-    return key.replace("-", "_") in _BY_OPTION
+    return key.replace("-", "_") in _NAMES
 
 
 def given_by(options: Mapping[str, object]) -> dict[str, Any]:
     """Returns what a table of options gives, by field; paths are as they are written.
 
     Raises:
-        DataError: an option is unknown, there twice, or not for a job; or its value is none.
+        DataError: an option is unknown, there twice, or said elsewhere; or its value is none.
     """
-    given: dict[str, Any] = {}
-    for key, value in options.items():
-        name = key.replace("-", "_")
-        if name in _SAID_ELSEWHERE:
-            raise DataError(f"{key!r:.60} is no option of a job", hint=_SAID_ELSEWHERE[name])
-        if name not in _BY_OPTION:
-            known = [one.replace("_", "-") for one in _BY_OPTION if one not in _SAID_ELSEWHERE]
-            raise DataError(f"compile has no option {key!r:.60}", hint=did_you_mean(key, known))
-        field = _BY_OPTION[name]
-        if field in given:
-            raise DataError(f"the option {key!r:.60} is there twice")
-        given[field] = plain_value(*_FIELDS[field], value)
-        if field == "shapes" and not all("=" in text for text in given[field]):
-            raise DataError(f"{key}: {given[field]!r:.80} names no input", hint="for example x=1..8,3,224,224")
-        if field in _PATHS:
-            for text in _texts(given[field]):
-                check_template(text)
-                rooted_path(Path("/"), text)
+    given = plain_values(CompileOptions, options, _SAID_ELSEWHERE)
+    for text in given.get("shapes", ()):
+        if "=" not in text:
+            raise DataError(f"shape: {text!r:.80} names no input", hint="for example x=1..8,3,224,224")
+    for path in (path for field in _PATHS.intersection(given) for path in _texts(given[field])):
+        check_template(path)
+        rooted_path(Path("/"), path)
     return given
 
 

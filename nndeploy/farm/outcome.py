@@ -117,7 +117,7 @@ def _from_report(report: Report) -> dict[str, Any]:
     ]
     return {
         "size": report.bundle_bytes,
-        "backends": {name: share for name in report.backends if (share := report.share_of(name))},
+        "backends": {name: min(1.0, share) for name in report.backends if (share := report.share_of(name))},
         "latency_ms": chosen.median_ms if chosen is not None else None,
         "max_error": max(errors, default=None),
         "warnings": report.warnings,

@@ -243,6 +243,20 @@ def new_file(path: Path) -> NewFile:
         folder.close()
 
 
+def open_growing(path: Path) -> int:
+    """Returns a descriptor of a file that grows under its own name, made where it is not there.
+
+    Raises:
+        OSError: it cannot be, or the name is a link, that of something else than a file, or not the file's only one.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
+        return descriptor
+    let_go(descriptor)
+    raise FileExistsError(errno.EEXIST, "it is there, and no file of its own")
+
+
 def write_file(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
     """Writes a file whole, in place of the one that is there, in a folder that is there.
 

@@ -1,18 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of options as a TOML file gives them: checked as a command line would, and put as `options_from` takes them.
 
-Comes in: a described field and a value of any type. Goes out: plain data for that field. Law: what a command line
+Comes in: described fields and values of any type. Goes out: plain data by field. Law: what a command line
 refuses for its form is refused here; what a text means is for `options_from` to say.
 """
 
 import dataclasses
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from nndeploy.errors import DataError, did_you_mean
-from nndeploy.options.described import Described, is_turned_off, option_name, plain_kind
+from nndeploy.options.described import Described, described_fields, is_turned_off, option_name, plain_kind
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def plain_values(
+    options: type[Any], table: Mapping[str, object], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Returns what a table gives of options, by field, as `options_from` takes it; "-" and "_" are the same in names.
+
+    `elsewhere` is option -> where a file says that, of those that are not said here.
+
+    Raises:
+        DataError: an option is unknown, there twice or said elsewhere, or its value is none.
+    """
+    fields = {option_name(name, one): (field, one) for name, (field, one) in described_fields(options).items()}
+    given: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name in elsewhere:
+            raise DataError(f"{key!r:.60} does not stand here", hint=elsewhere[name])
+        if name not in fields:
+            known = [one.replace("_", "-") for one in fields if one not in elsewhere]
+            raise DataError(f"there is no option {key!r:.60}", hint=did_you_mean(key.replace("_", "-"), known))
+        field, one = fields[name]
+        if field.name in given:
+            raise DataError(f"the option {key!r:.60} is there twice")
+        given[field.name] = plain_value(field, one, value)
+    return given
 
 
 def plain_value(field: "dataclasses.Field[Any]", one: Described, value: object) -> Any:

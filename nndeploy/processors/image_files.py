@@ -60,6 +60,8 @@ def decoded(data: bytes) -> "Image":
         raise
     except PIL.UnidentifiedImageError as err:
         raise InputError("is no PNG or JPEG image") from err
+    except MemoryError as err:
+        raise InputError("is an image that needs more memory than there is") from err
     except Exception as err:  # a decoder fails in many ways on damaged files
         raise InputError(f"is a damaged image: {type(err).__name__}: {err}") from err
 

@@ -8,16 +8,20 @@ PERCENTILES = (50, 90, 99)
 
 
 class Latencies:
-    """Durations in nanoseconds, 8 bytes each; beyond `most` of them only every second one is kept, and so on."""
+    """Durations in nanoseconds, 8 bytes each; beyond `most` of them only every second one is kept, and so on.
+
+    Once there were so many, no memory is taken or given back any more.
+    """
 
     def __init__(self, durations_ns: Iterable[int] = (), most: int | None = None) -> None:
-        self._durations_ns = array("q", durations_ns)
+        self._places = array("q", durations_ns)
+        self._num = len(self._places)
         self._most = most
         self._stride = 1
         self._num_skipped = 0
 
     def __len__(self) -> int:
-        return len(self._durations_ns)
+        return self._num
 
     def add(self, duration_ns: int) -> None:
         """Adds the duration of one call."""
@@ -25,9 +29,15 @@ class Latencies:
             self._num_skipped = (self._num_skipped + 1) % self._stride
             if self._num_skipped:
                 return
-        self._durations_ns.append(duration_ns)
-        if self._most is not None and len(self._durations_ns) > self._most:
-            self._durations_ns = self._durations_ns[::2]
+        if self._num < len(self._places):
+            self._places[self._num] = duration_ns
+        else:
+            self._places.append(duration_ns)
+        self._num += 1
+        if self._most is not None and self._num > self._most:
+            kept = self._places[: self._num : 2]
+            self._places[: len(kept)] = kept
+            self._num = len(kept)
             self._stride *= 2
 
     def percentiles_ms(self) -> dict[str, float]:
@@ -35,9 +45,9 @@ class Latencies:
 
         The p-th percentile is the smallest duration that p of 100 calls did not exceed (nearest rank).
         """
-        ordered = sorted(self._durations_ns)
+        ordered = sorted(self._places[: self._num])
         return {f"p{p}": ordered[-(-p * len(ordered) // 100) - 1] / 1e6 for p in PERCENTILES if ordered}
 
     def to_json(self) -> list[int]:
         """Returns the durations in nanoseconds, in order."""
-        return self._durations_ns.tolist()
+        return self._places[: self._num].tolist()

@@ -5,7 +5,7 @@ import ctypes
 import os
 
 PR_SET_NO_NEW_PRIVS = 38
-"""Of prctl(2): no program that is started gains what this process lacks."""
+"""An option of prctl(2): no program that is started gains what this process lacks."""
 _VERSION_3 = 0x20080522
 _KEPT = 0b1111  # CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER
 

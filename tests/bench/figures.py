@@ -75,7 +75,10 @@ ALL = (
         ("make bench-stream", "make bench-stream-kills"),
         ("nndeploy/stream", "nndeploy/processors"),
     ),
+    Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
     Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
+    Figure("fleet-results.md", ("make bench-fleet",), ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler")),
+    Figure("openvino-results.md", ("make fuzz-openvino-members",), ("backends/nndeploy_openvino",)),
     Figure(
         "crash-results.md",
         ("make bench-crash-points",),

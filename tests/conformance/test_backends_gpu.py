@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 import pytest
+from nndeploy_cudnn import build as cudnn_build
 from nndeploy_cudnn import support as cudnn_support
 from nndeploy_cudnn.planner import Planner
 from nndeploy_cudnn.plugin import Plugin as Cudnn
@@ -40,32 +41,45 @@ else:
         backend = Triton()
 
 
+USES = ("asked", "first", "second")
 LEAST_TAKEN = {"tensorrt": 1 / 3, "cudnn": 1 / 5, "triton": 1 / 3}
 """The share of the suite's small models that a backend takes whole; many are of integers, strings, sequences."""
 
 
+class Planners:
+    """The children of cuDNN that answer for all cases: each takes half a second to start.
+
+    There is one for each GPU and each of `USES`: what two of them made is compared.
+    """
+
+    def __init__(self) -> None:
+        self.use = USES[0]
+        self._planners: dict[tuple[Gpu, str], Planner] = {}
+
+    @contextmanager
+    def shared(self, gpu: Gpu) -> Iterator[Planner]:
+        if (gpu, self.use) not in self._planners:
+            self._planners[gpu, self.use] = Planner(gpu)
+        yield self._planners[gpu, self.use]
+
+    def close(self) -> None:
+        for planner in self._planners.values():
+            planner.close()
+
+
 @pytest.fixture(scope="module")
-def asked_planners() -> Iterator[dict[Gpu, Planner]]:
-    """The children of cuDNN that answer `supports` for all cases: each takes half a second to start."""
-    planners: dict[Gpu, Planner] = {}
-    yield planners
-    for planner in planners.values():
-        planner.close()
+def planners() -> Iterator[Planners]:
+    found = Planners()
+    yield found
+    found.close()
 
 
 @pytest.fixture(params=[TensorRt, Cudnn, Triton], ids=lambda plugin: plugin.name)
-def plugin(
-    request: pytest.FixtureRequest, asked_planners: dict[Gpu, Planner], monkeypatch: pytest.MonkeyPatch
-) -> Backend:
-    """A backend; each build of cuDNN's starts a child of its own, for what they make is compared."""
-
-    @contextmanager
-    def shared(gpu: Gpu) -> Iterator[Planner]:
-        if gpu not in asked_planners:
-            asked_planners[gpu] = Planner(gpu)
-        yield asked_planners[gpu]
-
-    monkeypatch.setattr(cudnn_support, "planner_for", shared)
+def plugin(request: pytest.FixtureRequest, planners: Planners, monkeypatch: pytest.MonkeyPatch) -> Backend:
+    """A backend."""
+    planners.use = USES[0]
+    for module in (cudnn_support, cudnn_build):
+        monkeypatch.setattr(module, "planner_for", planners.shared)
     found: Backend = request.param()
     probe = found.probe(BOX)
     if not probe.can_build:
@@ -86,12 +100,13 @@ def test_answers_for_each_node_without_a_gpu_and_changes_nothing(case: Case, plu
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_is_taken_builds_without_a_gpu_and_again_to_the_same_bytes(
-    case: Case, plugin: Backend, tmp_path: Path
+    case: Case, plugin: Backend, planners: Planners, tmp_path: Path
 ) -> None:
     if not all(answer.ok for answer in plugin.supports(case.model(), BOX, BuildOptions())):
         return
     artifacts = []
-    for attempt in ("first", "second"):
+    for attempt in USES[1:]:
+        planners.use = attempt
         (tmp_path / attempt).mkdir()
         artifacts.append(plugin.build(case.model(), BOX, BuildOptions(), tmp_path / attempt))
     check_artifact(artifacts[0])

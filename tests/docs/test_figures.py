@@ -33,8 +33,8 @@ def test_commands_and_code_of_a_figure_exist(one: figures.Figure) -> None:
     makefile = (ROOT / "Makefile").read_text()
     for command in one.commands:
         target = command.removeprefix("make ")
-        bench = ROOT / "tests" / "bench" / f"{target.replace('-', '_')}.py"
-        assert bench.is_file() or re.search(rf"^{target}:", makefile, re.MULTILINE), command
+        scripts = [ROOT / "tests" / place / f"{target.replace('-', '_')}.py" for place in ("bench", "fuzz")]
+        assert any(script.is_file() for script in scripts) or re.search(rf"^{target}:", makefile, re.MULTILINE), command
     assert [path for path in one.paths if not (ROOT / path).exists()] == []
 
 

@@ -3,7 +3,7 @@
 
 All versions: the tests of the run half, and the digit reader compiled, run and verified by the command. Versions up to
 the newest that the compile half is tested on: its tests too. With `--quick` the newest version alone, and of the tests
-those that read and write files; that is what CI does.
+those that read and write files and are quick; that is what CI does.
 """
 
 import argparse
@@ -46,7 +46,8 @@ def check(version: str, python: str, *, quick: bool) -> None:
     _run(*pip, "--require-hashes", "--only-binary=:all:", "-r", REPOSITORY / "requirements-pythons.lock")
     _run(*pip, "--no-deps", "--no-build-isolation", "-e", REPOSITORY)
     rooms = QUICK_TESTS if quick else RUN_TESTS + (COMPILE_TESTS if version in COMPILE_HALF else ())
-    _run(own, "-m", "pytest", "-q", "-n", "2", *(f"tests/unit/{room}" for room in rooms))
+    chosen = ("-m", "not slow") if quick else ()
+    _run(own, "-m", "pytest", "-q", "-n", "2", *chosen, *(f"tests/unit/{room}" for room in rooms))
     for command in COMMANDS:
         _run(own, "-m", "nndeploy", *command.format(folder=folder).split())
 

@@ -26,13 +26,13 @@ def make(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
     """A tree without .venv."""
-    for name in ("requirements.lock", "pyproject.toml"):
+    for name in ("requirements-demo.lock", "requirements.lock", "pyproject.toml"):
         (tmp_path / name).touch()
     return tmp_path
 
 
 def program(folder: Path, name: str, line: str) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     file = folder / name
     file.write_text(f"#!/bin/sh\n{line}\n")
     file.chmod(0o755)
@@ -70,10 +70,17 @@ def test_setup_installs_nothing_twice(fresh: Path) -> None:
 def test_setup_checks_hashes_and_asks_no_index_for_the_project_s_own_needs(fresh: Path) -> None:
     lines = make(fresh, "-n", "setup", "PYTHON=python3").stdout.splitlines()
     installs = [line.partition(" install ")[2].split() for line in lines if " install " in line]
-    assert ["--require-hashes" in i or {"--no-deps", "--no-build-isolation"} <= set(i) for i in installs] == [
-        True,
-        True,
-    ]
+    assert len(installs) == 3
+    assert all("--require-hashes" in i or {"--no-deps", "--no-build-isolation"} <= set(i) for i in installs)
+
+
+@pytest.mark.parametrize("fails", ["nndeploy_kernels.build", "requirements.lock", "nothing"])
+def test_setup_ends_well_only_where_the_library_and_the_packages_are_there(fresh: Path, fails: str) -> None:
+    program(fresh / ".venv" / "bin", "python", f'sleep 0.1; case "$*" in *{fails}*) exit 1;; esac')
+    program(fresh / ".venv" / "bin", "pip", f'case "$*" in *{fails}*) exit 1;; esac')
+    done = make(fresh, "setup", "PYTHON=true")
+    assert (done.returncode == 0) == (fails == "nothing"), done.stderr
+    assert (fresh / ".venv" / "ready").exists() == (fails == "nothing")
 
 
 def test_help_is_the_default_and_lists_every_target(fresh: Path) -> None:

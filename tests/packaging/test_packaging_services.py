@@ -2,9 +2,11 @@
 """The units of systemd and the container file: understood, locked up as they say, and a run works under such locks."""
 
 import ctypes
+import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +26,7 @@ LOCKS = {
     "DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "PrivateNetwork": "yes",
     "PrivateDevices": "yes", "PrivateTmp": "yes", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
     "MemoryDenyWriteExecute": "yes", "RestrictAddressFamilies": "AF_UNIX", "RestrictNamespaces": "yes",
-    "SystemCallArchitectures": "native",
+    "SystemCallArchitectures": "native", "NotifyAccess": "main", "LimitCORE": "0",
 }  # fmt: skip
 MAY_BE_OVER_NEXT_TIME = {70, 74, 75, 124}
 MAX_EXPOSURE = 1.0
@@ -102,6 +104,12 @@ def test_the_service_starts_again_where_that_may_help_alone() -> None:
     assert set(map(int, codes.split())) == every - MAY_BE_OVER_NEXT_TIME
 
 
+def test_the_service_waits_for_what_a_run_says() -> None:
+    """What a run says to the service manager is in tests/flow/test_run_service.py."""
+    assert settings("Type") == ["notify"]
+    assert settings("WatchdogSec") == ["2min"]
+
+
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
@@ -136,14 +144,19 @@ def test_a_run_makes_no_code_of_memory_that_it_wrote(options: tuple[str, ...], w
 @needs_systemd
 @pytest.mark.parametrize("options", [(), ("--pace", "--max-latency", "5ms")], ids=["plain", "paced"])
 def test_a_run_asks_the_system_for_what_the_service_allows_alone(options: tuple[str, ...], work: Path) -> None:
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind("")  # a name that is free
+    name = manager.getsockname().decode().replace("\0", "@", 1)
     done = subprocess.run(
-        [str(STRACE), "-f", "-qq", "-o", "calls", *run_line(*options)], cwd=work, capture_output=True, text=True
-    )
+        [str(STRACE), "-f", "-qq", "-o", "calls", *run_line(*options)], cwd=work, capture_output=True, text=True,
+        env={**os.environ, "NOTIFY_SOCKET": name, "WATCHDOG_USEC": "100000"},
+    )  # fmt: skip
+    manager.close()
     if "ptrace" in done.stderr:
         pytest.skip(f"strace cannot trace here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     called = set(re.findall(r"^\d+ +(\w+)\(", (work / "calls").read_text(), re.MULTILINE))
-    assert {"openat", "mmap"} <= called
+    assert {"openat", "mmap", "sendto"} <= called
     allowed, refused = settings("SystemCallFilter")
     assert refused[0] == "~"
     assert called - calls_of(allowed.split()) == set()

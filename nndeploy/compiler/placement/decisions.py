@@ -17,6 +17,7 @@ from typing import Any
 from nndeploy.bundle.report import Candidate, candidate_from_json
 from nndeploy.compiler.placement.candidates import EXPORTED, OPTIMISED, Recipe
 from nndeploy.errors import DataError, InputOutputError
+from nndeploy.files.whole_files import write_file
 
 FORMAT = 1
 MAX_BYTES = 64 << 20
@@ -60,7 +61,7 @@ def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options
     """Writes the decisions: the whole file or nothing.
 
     Raises:
-        InputOutputError: it cannot be written.
+        CannotCreateError, InputOutputError: it cannot be written.
     """
     data = {
         "format": FORMAT,
@@ -71,13 +72,7 @@ def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options
         "measured_shapes": decisions.measured_shapes,
         "dropped": decisions.dropped,
     }
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as err:
-        partial.unlink(missing_ok=True)
-        raise InputOutputError(f"the decisions cannot be written: {err.strerror}", where=str(path)) from err
+    write_file(path, lambda file: file.write((json.dumps(data, indent=1) + "\n").encode("ascii")))
 
 
 def _read(path: Path) -> Any:

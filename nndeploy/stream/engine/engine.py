@@ -97,6 +97,7 @@ class Stream:
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
         self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))
+        self._entrance: Entrance | None = None
         self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None, pacing)
         self._schedule.add(self._exit)
         self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer, pacing)
@@ -113,6 +114,22 @@ class Stream:
         """Returns for how long the stream's threads kept cores busy; threads of libraries are not in it."""
         schedule = self._schedule
         return StageFigures("cores", schedule.num_cores, self.summary.num_items, schedule.busy_ns)
+
+    def standstill_ns(self) -> int:
+        """Returns for how long the stream has been waiting for the slowest of what it is at: a call, a read, a write.
+
+        0 where it waits for nothing of its own: the source is not given anything, or a batch or a pace is not due.
+        """
+        now, now_at = time.perf_counter_ns(), self._schedule.situation()
+        is_fed = not self._stop.is_waiting
+        begins = [
+            max(began_ns, self._stop.waited_ns) if station is self._entrance else began_ns
+            for station, began_ns in now_at.at_work
+            if is_fed or station is not self._entrance
+        ]
+        if not begins and not now_at.has_deadline and (is_fed or now_at.num_on_way > 1):
+            begins = [now_at.moved_ns]  # one of these is what the source waits to read
+        return max(0, now - min(begins, default=now))
 
     def run(self, items: Iterable[Item], sink: Sink, on_outcome: Callable[[Outcome], None] | None = None) -> Summary:
         """Returns what was done; `on_outcome` sees each outcome after the sink took it.
@@ -137,7 +154,8 @@ class Stream:
 
         self._exit.write = write
         reading = self._reading.clocks()[0]
-        schedule.add(Entrance(items, schedule, self._assembly.entry, self._stop, reading, self.pacing))
+        self._entrance = Entrance(items, schedule, self._assembly.entry, self._stop, reading, self.pacing)
+        schedule.add(self._entrance)
         try:
             schedule.run()
             self._end(sink)

@@ -74,14 +74,28 @@ class _Task:
     worker: Worker
     records: list[Record]
     share: float
+    began_ns: int
     busy_ns: int = 0
     wall_ns: int = 0
 
     def do(self) -> None:
-        began_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+        self.began_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
         self.worker(self.records)
         self.busy_ns = time.thread_time_ns() - cpu_ns
-        self.wall_ns = time.perf_counter_ns() - began_ns
+        self.wall_ns = time.perf_counter_ns() - self.began_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a schedule is at: the stations that work, each with when that began, and how many records are on their way.
+
+    `moved_ns` is when the last work was over; `has_deadline` says that what waits is going to be taken at a set time.
+    """
+
+    at_work: tuple[tuple[Station, int], ...]
+    num_on_way: int
+    moved_ns: int
+    has_deadline: bool
 
 
 class Schedule:
@@ -104,7 +118,9 @@ class Schedule:
         self._place: dict[int, int] = {}  # of each station before the sink
         self._num_tasks = 0
         self._threads: list[Thread] = []
-        self._most_threads = self._num_asleep = self._num_working = 0
+        self._most_threads = self._num_asleep = 0
+        self._working: dict[int, _Task] = {}  # by identity
+        self._moved_ns = time.perf_counter_ns()
         self._load = 0.0
         self._wakes_ns: int | None = None  # when a thread that sleeps wakes by itself
         self._held_until_ns = 0  # who sleeps leaves work alone
@@ -159,6 +175,12 @@ class Schedule:
         self._work.notify_all()
         self._over.notify_all()
 
+    def situation(self) -> "Situation":
+        """Returns who works and what waits; may be asked by any thread."""
+        with self.lock:
+            at_work = tuple((task.station, task.began_ns) for task in self._working.values())
+            return Situation(at_work, self._num_in - self._num_out, self._moved_ns, self._wakes_ns is not None)
+
     # Threads
 
     def run(self) -> None:
@@ -191,8 +213,14 @@ class Schedule:
     def _add_thread(self) -> None:
         name = f"nndeploy stream {len(self._threads) + 1}"
         thread = Thread(target=self._guarded, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more: those that there are do the work
+            if not self._threads:
+                raise
+            self._most_threads = len(self._threads)
+        else:
+            self._threads.append(thread)
 
     def _guarded(self) -> None:
         try:
@@ -222,13 +250,13 @@ class Schedule:
                     self._sleep(deadline_ns)
                     is_called = True
                     continue
-                self._num_working += 1
                 self._load += station.habits.share
                 worker = own.get(id(station))
                 if worker not in station.idle:
                     worker = own[id(station)] = station.idle[-1]
                 station.idle.remove(worker)
-                task = _Task(station, worker, station.take(), station.habits.share)
+                task = _Task(station, worker, station.take(), station.habits.share, time.perf_counter_ns())
+                self._working[id(task)] = task
                 self._call_another(is_held=station.habits.is_short)
                 return task
         return None
@@ -237,8 +265,9 @@ class Schedule:
         done.station.idle.append(done.worker)
         done.station.habits.learn(done.busy_ns, done.wall_ns)
         self.busy_ns += done.busy_ns
-        self._num_working -= 1
-        self._load = self._load - done.share if self._num_working else 0.0
+        self._moved_ns = done.began_ns + done.wall_ns
+        del self._working[id(done)]
+        self._load = self._load - done.share if self._working else 0.0
         self._num_tasks += 1
         if self._num_tasks % LOOK_EVERY == 0:
             self._put_limit_first()
@@ -259,7 +288,7 @@ class Schedule:
 
         Work that waits for more of its kind, for no set time, is done where there is nothing else to do.
         """
-        free = self.num_cores + ROOM - self._load if self._num_working else float("inf")
+        free = self.num_cores + ROOM - self._load if self._working else float("inf")
         stations = [station for station in self._stations if station.idle and station.habits.share <= free]
         for station in stations:
             if station.is_ready():
@@ -269,7 +298,7 @@ class Schedule:
             deadline_ns = station.deadline_ns()
             if deadline_ns is None:
                 continue
-            if deadline_ns <= time.perf_counter_ns() or (self._is_ended and not self._num_working):
+            if deadline_ns <= time.perf_counter_ns() or (self._is_ended and not self._working):
                 return station, None
             first_ns = deadline_ns if first_ns is None else min(first_ns, deadline_ns)
         return None, first_ns
@@ -291,7 +320,7 @@ class Schedule:
 
     def _sleep(self, deadline_ns: int | None) -> None:
         """Waits until there may be work."""
-        is_stuck = self._is_ended and not self._num_working and deadline_ns is None
+        is_stuck = self._is_ended and not self._working and deadline_ns is None
         assert not is_stuck, "records are missing"
         self._num_asleep += 1
         if deadline_ns is None:

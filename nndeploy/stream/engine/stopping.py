@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wish that a stream ends early: reading stops, what is on its way is finished.
 
+Whoever waits for input does it here, so this also knows whether a source works or is not given anything.
+
 A signal handler may ask for it at any moment, so asking takes no lock: it sets a flag and writes one byte, which wakes
 a reader that waits for its input (`StoppableInput`).
 """
@@ -8,14 +10,19 @@ a reader that waits for its input (`StoppableInput`).
 import io
 import os
 import select
+import time
 from typing import BinaryIO
 
 
 class Stop:
-    """Asked for at most once; `is_requested` stays true."""
+    """Asked for at most once; `is_requested` stays true.
+
+    `is_waiting` says that a reader waits for its input, `waited_ns` when one last ceased to.
+    """
 
     def __init__(self) -> None:
-        self.is_requested = False
+        self.is_requested = self.is_waiting = False
+        self.waited_ns = 0
         self._reading_end, self._writing_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def request(self) -> None:
@@ -29,7 +36,10 @@ class Stop:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
         poll.register(self._reading_end, select.POLLIN)
+        self.is_waiting = True
         poll.poll()
+        self.waited_ns = time.perf_counter_ns()
+        self.is_waiting = False
         return not self.is_requested
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from nndeploy.errors import CannotCreateError, DataError
-from nndeploy.files.whole_files import NewFile, new_file, sync_folder, wrapped_io
+from nndeploy.files.whole_files import NewFile, new_file, open_growing, sync_folder, wrapped_io
 
 
 class Resumable(Protocol):
@@ -58,8 +58,7 @@ class GrowingFile:
         if path.is_dir():
             raise CannotCreateError("cannot be created: is a folder", where=str(path))
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self.file: BinaryIO = os.fdopen(os.open(self._part, flags, 0o666), "r+b")
+            self.file: BinaryIO = os.fdopen(open_growing(self._part), "r+b")
         except OSError as err:
             raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(self._part)) from err
 

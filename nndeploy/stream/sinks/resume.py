@@ -34,12 +34,14 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
-from nndeploy.files.whole_files import let_go, no_folder, sync_folder, wrapped_io
+from nndeploy.files.whole_files import let_go, no_folder, open_growing, sync_folder, wrapped_io
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks.resumable import Resumable
 from nndeploy.stream.sinks.sinks import Sink
 
 VERSION = 1
+_HEAD = b'{"journal": '
+"""How a journal begins."""
 CHECKPOINT_SECONDS = 1.0
 FOLDER_JOURNAL = ".nndeploy-resume"
 FILE_SUFFIX = ".resume"
@@ -129,6 +131,8 @@ class Journal:
                     break
                 end += len(line)
                 found = [found[0] if found else parsed, parsed]
+            if not found and not _HEAD.startswith(data.strip(b"\0")[: len(_HEAD)]):  # zeros are a power that was lost
+                raise DataError("is no journal", where=str(self.path), hint="name another output, or remove it")
             os.ftruncate(self._descriptor, end)
         return found
 
@@ -218,8 +222,7 @@ def _locked(path: Path) -> int:
         try:
             if path.name == FOLDER_JOURNAL:
                 path.parent.mkdir(exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(path, flags, 0o666)
+            descriptor = open_growing(path)
         except FileNotFoundError as err:
             raise no_folder(path.parent if path.name == FOLDER_JOURNAL else path) from err
         except OSError as err:

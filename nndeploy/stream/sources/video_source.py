@@ -5,8 +5,9 @@ Needs PyAV, the extra `video`. Files may have been written by anybody: the suffi
 so none of those that open other files or addresses (playlists) can be reached, and the size of a frame is capped
 before one is decoded. A file is decoded in the thread that reads the source; pixels become RGB in the loaders.
 
-Law: every file gives at least one record or error; a packet that cannot be decoded is an error record in its place,
-and the frames after it go on.
+Law: every file gives at least one record or error; a packet that cannot be decoded, a frame that a decoder had to make
+up in part, and frames that are missing are error records in their place, and the frames after them go on. So a video of
+which no record is an error is complete, as far as its file tells.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from nndeploy.files.whole_files import open_regular, safe_stem
 from nndeploy.processors.arrays import Image
 from nndeploy.processors.image_files import MAX_PIXELS
 from nndeploy.stream.items import Item
+from nndeploy.stream.sources.video_timeline import Timeline
 from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
@@ -101,8 +103,11 @@ def _stream_of(container: "InputContainer", path: Path) -> "VideoStream":
 def _decoded(container: "InputContainer", stream: "VideoStream") -> Iterator["VideoFrame | NndeployError"]:
     import av
 
-    num_damaged = 0
+    timeline, damaged, num_damaged = Timeline(container, stream), set[int | None](), 0
     for packet in container.demux(stream):
+        timeline.expect(packet)
+        if packet.is_corrupt:
+            damaged.add(packet.pts)
         try:
             frames = packet.decode()
         except av.error.FFmpegError as err:
@@ -112,7 +117,16 @@ def _decoded(container: "InputContainer", stream: "VideoStream") -> Iterator["Vi
             yield InputError(f"cannot be decoded: {err}")
             continue
         num_damaged = 0
-        yield from (frame for frame in frames if isinstance(frame, av.VideoFrame))
+        for frame in frames:
+            if not isinstance(frame, av.VideoFrame):
+                continue
+            if gap := timeline.gap_before(frame):
+                yield gap
+            is_damaged = frame.is_corrupt or frame.pts in damaged
+            damaged.discard(frame.pts)
+            yield InputError("is damaged: a part of it is made up") if is_damaged else frame
+    if missing := timeline.missing_end():
+        yield missing
 
 
 def _fail(error: NndeployError) -> dict[str, Value]:

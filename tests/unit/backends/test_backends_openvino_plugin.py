@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend openvino: nothing goes home, wrong numbers are refused beforehand, blob and IR give the same."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +30,7 @@ from nndeploy_reference.session import EvaluatorSession
 from nndeploy.errors import BuildRefusedError, BundleError, DataError, UsageError
 from nndeploy.plugin.interface import Artifact, BuildOptions, OpenOptions
 from nndeploy.target.target import BF16_FEATURE, Target, has_bf16, host_target
-from nndeploy.values.types import DimRange
+from nndeploy.values.types import DimRange, TensorType
 
 PLUGIN = Plugin()
 SMALL = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { t = Add(x, w) y = Relu(t) }"
@@ -217,6 +219,18 @@ REFUSED = {
         "g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] s = {1.0, 1.0, 0.5, 0.5}> "
         '{ y = Resize<mode="linear", antialias=1>(x, , s) }',
         "passes over antialias",
+    ),
+    "step that may be zero": (
+        "g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }",
+        "divides by a step of Range that may be zero",
+    ),
+    "index that may be out": (
+        "g (float[7,2] x, int64[N,2] i) => (float[N] y) { y = GatherND(x, i) }",
+        "reads beyond the tensor",
+    ),
+    "sizes that may be zero": (
+        "g (float[1,5,5] x, int64[2] s, int64[2] k) => (float[1,A,B,C] y) { y = Col2Im(x, s, k) }",
+        "divides by sizes of Col2Im",
     ),
     "computed tiles": (
         "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
@@ -474,7 +488,8 @@ def test_inputs_and_outputs_keep_their_names_in_any_order(tmp_path: Path) -> Non
         (lambda files, metadata: ({}, metadata), "has no model.xml"),
         (lambda files, metadata: (files, {**metadata, "inputs": None}), "no list of inputs"),
         (lambda files, metadata: (files, {**metadata, "outputs": [1]}), "no list of outputs"),
-        (lambda files, metadata: (files, {**metadata, "inputs": ["x", "y"]}), "the metadata names 2 and 1"),
+        (lambda files, metadata: (files, {**metadata, "inputs": ["x", "y"]}), "has 1 inputs, the metadata names 2"),
+        (lambda files, metadata: (files, {**metadata, "outputs": []}), "has 1 outputs, the metadata names 0"),
     ],
 )
 def test_artifact_that_does_not_fit_is_a_damaged_bundle(change: Any, message: str, tmp_path: Path) -> None:
@@ -498,6 +513,56 @@ def test_session_goes_on_after_a_failed_call(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         session.run({"x": np.zeros(3, np.float32)})
     assert session.run({"x": np.array([-5, 1], np.float32)})["y"].tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("threads", [1, 2, None])
+def test_sizes_that_do_not_fit_are_an_error_and_never_the_call_before(threads: int | None, tmp_path: Path) -> None:
+    artifact = built(model_of("g (float[N] a, float[M] b) => (float[K] y) { y = Add(a, b) }"), tmp_path)
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    session = PLUGIN.open(files, artifact.metadata, OpenOptions(threads=threads))
+    for first in (1, 2):
+        fitting = {"a": np.full(3, first, np.float32), "b": np.ones(3, np.float32)}
+        assert session.run(fitting)["y"].tolist() == [first + 1] * 3
+        with pytest.raises(RuntimeError):
+            session.run({**fitting, "b": np.ones(4, np.float32)})
+
+
+FLOAT = TensorType("float32", ("n",))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "message"),
+    [
+        ({"x": FLOAT}, {"y": TensorType("float32", (2,))}, ""),
+        ({"x": FLOAT, "unused": FLOAT}, {"y": FLOAT}, ""),
+        ({"z": FLOAT}, {"y": FLOAT}, "names other inputs than the bundle: x"),
+        ({"x": FLOAT}, {"y": FLOAT, "z": FLOAT}, "names other outputs than the bundle: y"),
+        ({"x": TensorType("int32", ("n",))}, {"y": FLOAT}, "input 'x' is f32 in the model, the bundle says int32"),
+        ({"x": FLOAT}, {"y": TensorType("float32", (2, 1))}, "is f32[2] in the model, the bundle says float32[2,1]"),
+        ({"x": FLOAT}, {"y": TensorType("float32", (3,))}, "is f32[2] in the model, the bundle says float32[3]"),
+    ],
+)
+def test_model_that_is_not_what_the_bundle_says_is_not_opened(
+    inputs: dict[str, TensorType], outputs: dict[str, TensorType], message: str, tmp_path: Path
+) -> None:
+    artifact = built(model_of(SMALL), tmp_path)
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    with pytest.raises(BundleError, match=re.escape(message)) if message else contextlib.nullcontext():
+        PLUGIN.open(files, artifact.metadata, OpenOptions(inputs=inputs, outputs=outputs))
+
+
+def test_output_whose_size_only_a_call_tells_is_compared_in_each(tmp_path: Path) -> None:
+    artifact = built(model_of("g (float[N,2] x) => (float[M,2] y) { y = Concat<axis=0>(x, x) }"), tmp_path)
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    types = {"inputs": {"x": TensorType("float32", ("N", 2))}, "outputs": {"y": TensorType("float32", (4, 2))}}
+    session = PLUGIN.open(files, artifact.metadata, OpenOptions(**types))
+    for size in (2, 3, 2):
+        x = {"x": np.ones((size, 2), np.float32)}
+        if size == 2:
+            assert session.run(x)["y"].shape == (4, 2)
+        else:
+            with pytest.raises(BundleError, match=re.escape("has the shape (6, 2), the bundle says float32[4,2]")):
+                session.run(x)
 
 
 def test_bfloat16_crosses_with_its_bits(tmp_path: Path) -> None:

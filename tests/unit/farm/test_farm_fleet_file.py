@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.errors import DataError, MissingInputError, NndeployError
-from nndeploy.farm.fleet import Axis, Cluster, Fleet, Gates, Publish, Settings
+from nndeploy.farm.fleet import Axis, Cluster, Fleet, Publish, Settings
 from nndeploy.farm.fleet_file import fleet_from_toml
+from nndeploy.farm.reports.gates import Gates
+from nndeploy.farm.reports.write_reports import ReportFiles
 
 EXAMPLE = (Path(__file__).resolve().parents[3] / "configs" / "farm" / "fleet.toml").read_text(encoding="utf-8")
 MODELS = '[[models]]\nfiles = ["*.onnx"]\n'
@@ -39,7 +41,7 @@ def test_a_file_that_names_models_alone_has_the_defaults(read: Read, tmp_path: P
     assert fleet.folder == tmp_path
     assert fleet.output == "dist/{model}/{target}.nnd"
     assert (fleet.jobs, fleet.cache, fleet.push, fleet.cluster, fleet.publish) == (None, (), "never", None, None)
-    assert (fleet.settings, fleet.gates, fleet.reports, fleet.axes) == (Settings(), Gates(), {}, ())
+    assert (fleet.settings, fleet.gates, fleet.reports, fleet.axes) == (Settings(), Gates(), ReportFiles(), ())
     assert fleet.keys == ("model", "target", "variant")
 
 
@@ -103,12 +105,14 @@ def test_where_jobs_run_bundles_go_and_reports_are_written(read: Read, tmp_path:
         '[publish]\noci = "oci://r.example/{model}:{target}"\nsign = "farm.key"\n'
         '[report]\njunit = "r/j.xml"\npage = "r/index.html"\n'
         '[gates]\nmax_slowdown = "5%"\nmax_error_growth = "2x"\nmax_size_growth = "12.5 %"\n'
-        'min_share = { native = "90%" }\n'
+        'min-share = "native=90%"\n'
     )
     assert fleet.cluster == Cluster("tls://farm:8786", str(tmp_path / "ca.pem"), str(tmp_path / "c.pem"), "/k.pem")
     assert fleet.publish == Publish("", "oci://r.example/{model}:{target}", str(tmp_path / "farm.key"))
-    assert fleet.reports == {"junit": str(tmp_path / "r/j.xml"), "page": str(tmp_path / "r/index.html")}
-    assert fleet.gates == Gates(0.05, 0.125, 2.0, {"native": 0.9})
+    assert fleet.reports == ReportFiles(junit=tmp_path / "r/j.xml", page=tmp_path / "r/index.html")
+    assert fleet.gates == Gates(
+        max_slowdown=0.05, max_size_growth=0.125, max_error_growth=2.0, min_share={"native": 0.9}
+    )
 
 
 def test_the_example_is_read_as_it_is_and_with_all_that_is_commented_out(read: Read) -> None:
@@ -151,13 +155,13 @@ REFUSED = [
     ("[[models]]\nfiles = ['!a']\n", ": models: files finds nothing"),
     ("[[models]]\nfiles = 'a'\n", ": models: files must be a list of texts, is 'a'"),
     (MODELS + "[[models]]\nfile = ['a']\nfiles = ['a']\n", ": models 2: unknown key 'file' (hint: did you"),
-    (MODELS + "[models.options]\nprecison = 'bf16'\n", ": models: options: compile has no option 'precison'"),
+    (MODELS + "[models.options]\nprecison = 'bf16'\n", ": models: options: there is no option 'precison'"),
     (MODELS + "[options]\nprecision = 'fp16'\n", ": options: precision cannot be 'fp16' (hint: "),
-    (MODELS + "[options]\ntarget = 'x'\n", ": options: 'target' is no option of a job (hint: [targets] names the"),
-    (MODELS + "[options]\ndry-run = true\n", ": options: 'dry-run' is no option of a job"),
-    (MODELS + "[options]\ntotal-time-limit = 5\n", ": options: 'total-time-limit' is no option of a job"),
+    (MODELS + "[options]\ntarget = 'x'\n", ": options: 'target' does not stand here (hint: [targets] names the"),
+    (MODELS + "[options]\ndry-run = true\n", ": options: 'dry-run' does not stand here"),
+    (MODELS + "[options]\ntotal-time-limit = 5\n", ": options: 'total-time-limit' does not stand here"),
     (MODELS + "[options]\nthreads = 0\n", ": options: threads must be a number from 1, is 0"),
-    (MODELS + "[options]\nshape = 'small'\n", ": options: shape: ['small'] names no input"),
+    (MODELS + "[options]\nshape = 'small'\n", ": options: shape: 'small' names no input"),
     (MODELS + "[options]\nsamples = '{box}'\n", ": options: {box} means nothing in '{box}'"),
     (MODELS + "[options]\ncache_buffer = '1KiB'\ncache-buffer = '1KiB'\n", ": options: the option 'cache-buffer'"),
     (MODELS + "[targets]\nnames = []\n", ": targets: names no box"),
@@ -166,7 +170,7 @@ REFUSED = [
     (MODELS + "[matrix]\nprecision = 'bf16'\n", ": matrix: precision: must be a list of values, or a table of them by"),
     (MODELS + "[matrix]\nprecision = []\n", ": matrix: precision: has no values"),
     (MODELS + "[matrix]\nprecision = ['bf16', 'bf16']\n", ": matrix: precision: the value 'bf16' is there twice"),
-    (MODELS + "[matrix]\nprecison = ['bf16']\n", ": matrix: precison: compile has no option 'precison' (hint: did you"),
+    (MODELS + "[matrix]\nprecison = ['bf16']\n", ": matrix: precison: there is no option 'precison' (hint: did you"),
     (MODELS + "[matrix]\nmodel = ['a']\n", ": matrix: model: an axis cannot be called 'model'"),
     (MODELS + "[matrix]\ntimeout = ['a']\n", ": matrix: timeout: an axis cannot be called 'timeout'"),
     (MODELS + "[matrix]\nshape = [['x=1']]\n", ": matrix: shape: a list cannot hold ['x=1'] (hint: a table gives"),
@@ -195,11 +199,11 @@ REFUSED = [
     (MODELS + "[publish]\noci = 'r/x'\n", ": publish: oci must begin with oci://, is 'r/x'"),
     (MODELS + "[publish]\noci = 'oci://{x}'\n", ": publish: {x} means nothing"),
     (MODELS + "[report]\njson = 'a'\npage = './a'\n", ": report: json and page are one file"),
-    (MODELS + "[report]\nhtml = 'a'\n", ": report: unknown key 'html' (hint: known: 'junit'"),
-    (MODELS + "[gates]\nmax_slowdown = '2x'\n", ": gates: max_slowdown: '2x' is no growth"),
-    (MODELS + "[gates]\nmax_error_growth = '0.5x'\n", ": gates: max_error_growth: '0.5x' is no growth"),
-    (MODELS + "[gates]\nmax_slowdwon = '5%'\n", ": gates: unknown key 'max_slowdwon'"),
-    (MODELS + "[gates]\nmin_share = { native = '101%' }\n", ": gates: min_share: '101%' is not a share"),
+    (MODELS + "[report]\nhtml = 'a'\n", ": report: unknown key 'html' (hint: known: 'json'"),
+    (MODELS + "[gates]\nmax_slowdown = '2x'\n", ": gates: --max-slowdown: '2x' is no growth"),
+    (MODELS + "[gates]\nmax_error_growth = '0.5x'\n", ": gates: --max-error-growth: '0.5x' is no growth"),
+    (MODELS + "[gates]\nmax_slowdwon = '5%'\n", ": gates: there is no option 'max_slowdwon'"),
+    (MODELS + "[gates]\nmin_share = 'native=101%'\n", ": gates: --min-share: '101%' is not a share"),
 ]  # fmt: skip
 
 

@@ -87,6 +87,8 @@ def test_a_command_cannot_leave_its_block() -> None:
     command = "nndeploy compile '```\n</code>````' -o x"
     html = PARSER.render(text_of(batch(outcome(status="crash", repeat=command))))
     assert "<pre><code class=\"language-sh\">nndeploy compile '```\\n&lt;/code&gt;````' -o x\n</code></pre>" in html
+    html = PARSER.render(text_of(batch(outcome(status="crash", repeat="```"))))
+    assert '<pre><code class="language-sh">```\n</code></pre>' in html
 
 
 def test_too_much_is_cut_by_whole_rows_and_said() -> None:

@@ -41,6 +41,7 @@ def found(tree: Path, *globs: str) -> list[str]:
         ([".*.onnx"], [".g.onnx"]),
         (["b/.hidden/*"], ["b/.hidden/f.onnx"]),
         (["b/d/round/a.onnx"], ["b/d/round/a.onnx"]),
+        (["a.onnx", "!" + "**/" * 60 + "z"], ["a.onnx"]),
         (["b/../a.onnx", "./a.onnx", "a.onnx"], ["a.onnx"]),
     ],
 )

@@ -97,3 +97,11 @@ def test_a_reason_names_the_place_or_tells_the_status() -> None:
     assert outcome(status="failed").reason == "models/a.onnx: node 'Conv_3' has no weights"
     assert outcome(status="crash", error=None).reason == "a signal ended it"
     assert outcome().reason == ""
+
+
+def test_a_share_that_rounding_made_more_than_all_is_all() -> None:
+    submodels = (SubmodelReport("s0", "native", 1, 0.5000003, {}), SubmodelReport("s1", "native", 1, 0.5000003, {}))
+    report = Report(backends=("native",), nodes=(), submodels=submodels, model="m", objective="latency", shapes=())
+    found = outcome_of({"job": "m/host", "model": "m", "target": "host", "variant": "", "status": "ok"}, report)
+    assert found.backends == {"native": 1.0}
+    assert outcome_from_json(outcome_to_json(found)) == found

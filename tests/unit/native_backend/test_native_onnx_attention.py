@@ -3,9 +3,6 @@
 
 import json
 import re
-import warnings
-from functools import cache
-from typing import Any
 
 import numpy as np
 import onnx
@@ -16,12 +13,12 @@ import pytest
 from native_models import FLOAT_LEVELS, Array, built, each_float_level, reals, run
 from nndeploy_native.lowering.table import refusal_of
 from nndeploy_native.plan import DOCUMENT_FILE
-from onnx.backend.test.loader import load_model_tests
+from onnx_node_cases import node_cases
 
 from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
 
-OPERATORS = re.compile("test_(attention|rotary_embedding)(?!.*_expanded$)")
+OPERATORS = "test_(attention|rotary_embedding)(?!.*_expanded$)"
 REFUSED = re.compile("qk_matmul|bf16|mask4d_padded_kv|gqa_rank4_mask")
 """Scores that are an output, bfloat16, and a mask of fewer keys than there are."""
 HEADS, SHARED, SIZE, COLUMNS = 4, 2, 8, 6
@@ -29,17 +26,12 @@ RANGES = {"b": DimRange(1, 4, 1), "s": DimRange(1, 32, 1), "p": DimRange(0, 64, 
 CALLS = ({"b": 2, "s": 3, "p": 5, "n": 7}, {"b": 1, "s": 1, "p": 4, "n": 1}, {"b": 1, "s": 4, "p": 0, "n": 4})
 
 
-@cache
-def cases() -> dict[str, Any]:
-    """Returns the cases by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the suite overflows on purpose while it makes its data
-        return {case.name: case for case in load_model_tests(kind="node") if OPERATORS.match(case.name)}
+CASES = node_cases(OPERATORS, "attention", "rotaryembedding")
 
 
-@pytest.mark.parametrize("name", sorted(cases()))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_case_of_onnx(name: str) -> None:
-    case = cases()[name]
+    case = CASES[name]
     for inputs, outputs in case.data_sets:
         feed = {info.name: np.asarray(array) for info, array in zip(case.model.graph.input, inputs, strict=True)}
         model = ir.from_proto(onnx.shape_inference.infer_shapes(case.model, data_prop=True))

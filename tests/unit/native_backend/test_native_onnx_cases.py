@@ -5,9 +5,6 @@ The first input of a case is one of the model, or those that are named here; the
 models.
 """
 
-import re
-import warnings
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,29 +12,29 @@ import onnx
 import onnx_ir as ir
 import pytest
 from native_models import FLOAT_LEVELS, built, run
-from onnx.backend.test.loader import load_model_tests
+from onnx_node_cases import node_cases
 
 from nndeploy.passes import optimise
 
-OPERATORS = re.compile(
-    "test_(affine_grid|averagepool|basic_conv|conv|convtranspose|globalaveragepool|globalmaxpool|gridsample|lppool|"
-    "maxpool|maxunpool|resize|roialign|upsample)(_|$)"
-)
+NAMES = {"affinegrid": "affine_grid", "conv": "(basic_)?conv"}
+"""What the names of the cases of a module begin with, where that is not its name."""
+MODULES = (
+    "affinegrid", "averagepool", "conv", "convtranspose", "globalaveragepool", "globalmaxpool", "gridsample", "lppool",
+    "maxpool", "maxunpool", "resize", "roialign", "upsample",
+)  # fmt: skip
 GIVEN = {"gridsample": ("Grid",), "maxunpool": ("xI",), "roialign": ("rois", "batch_indices")}
 """Inputs beside the first one that come with a call, by the name of the case."""
 
 
-@cache
-def cases() -> dict[str, Any]:
-    """Returns the cases by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the suite overflows on purpose while it makes its data
-        return {case.name: case for case in load_model_tests(kind="node") if OPERATORS.match(case.name)}
+@pytest.mark.parametrize("module", MODULES)
+def test_cases_of_onnx(module: str) -> None:
+    cases = node_cases(f"test_{NAMES.get(module, module)}(_|$)", module)
+    assert cases
+    for name, case in cases.items():
+        assert_case(name, case)
 
 
-@pytest.mark.parametrize("name", sorted(cases()))
-def test_case_of_onnx(name: str) -> None:
-    case = cases()[name]
+def assert_case(name: str, case: Any) -> None:
     given = next((inputs for start, inputs in GIVEN.items() if name.startswith(f"test_{start}")), ())
     for inputs, outputs in case.data_sets:
         proto, feed = onnx.ModelProto(), {}
@@ -54,5 +51,5 @@ def test_case_of_onnx(name: str) -> None:
             value.shape = ir.Shape(wanted.shape)
         found = run(built(model), feed, FLOAT_LEVELS[-1])
         for info, wanted in zip(case.model.graph.output, outputs, strict=True):
-            assert found[info.name].dtype == wanted.dtype
-            np.testing.assert_allclose(found[info.name], wanted, rtol=1e-3, atol=1e-5)
+            assert found[info.name].dtype == wanted.dtype, name
+            np.testing.assert_allclose(found[info.name], wanted, rtol=1e-3, atol=1e-5, err_msg=name)

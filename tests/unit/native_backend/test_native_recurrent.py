@@ -17,16 +17,11 @@ import pytest
 from kernel_library import every_level
 from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
 from nndeploy_native.lowering.table import refusal_of
-from onnx.backend.test.case import node as node_cases
-from onnx.backend.test.case.node import gru as _gru  # noqa: F401 - puts its cases on the list
-from onnx.backend.test.case.node import lstm as _lstm  # noqa: F401
-from onnx.backend.test.case.node import rnn as _rnn  # noqa: F401
+from onnx_node_cases import node_cases
 
 from nndeploy.values.types import DimRange
 
-CASES = {
-    case.name: case for case in node_cases._NodeTestCases if case.name.split("_")[1] in ("lstm", "gru", "rnn", "simple")
-}
+CASES = node_cases("test_(lstm|gru|rnn|simple)_", "gru", "lstm", "rnn")
 GATES, ACTIVATIONS = {"LSTM": 4, "GRU": 3, "RNN": 1}, {"LSTM": 3, "GRU": 2, "RNN": 1}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nndeploy.errors import DataError, NndeployError
 from nndeploy.options.described import described, described_fields, options_from
-from nndeploy.options.plain_value import plain_value
+from nndeploy.options.plain_value import plain_value, plain_values
 from nndeploy.options.texts import bytes_in, names_in
 
 
@@ -87,6 +87,26 @@ def test_a_value_means_what_the_option_would(name: str, value: object, meaning: 
 def test_what_an_option_does_not_take_is_one_line(name: str, value: object, message: str) -> None:
     with pytest.raises(DataError) as caught:
         plain_value(*FIELDS[name], value)
+    assert str(caught.value) == message
+
+
+def test_a_table_gives_options_by_their_names() -> None:
+    table = {"no-checks": True, "name": "a", "size": 5}
+    assert plain_values(Several, table) == {"checks": False, "names": ["a"], "size": "5"}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"cuont": 1}, "there is no option 'cuont' (hint: did you mean 'count'?)"),
+        ({"checks": True}, "there is no option 'checks' (hint: did you mean 'no-checks'?)"),
+        ({"no-checks": True, "no_checks": True}, "the option 'no_checks' is there twice"),
+        ({"title": "x"}, "'title' does not stand here (hint: in the first line)"),
+    ],
+)
+def test_a_table_with_what_is_no_option_of_it_is_one_line(table: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        plain_values(Several, table, {"title": "in the first line"})
     assert str(caught.value) == message
 
 

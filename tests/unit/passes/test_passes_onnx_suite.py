@@ -31,7 +31,7 @@ Run = Callable[[onnx.ModelProto, dict[str, Any]], list[Any]]
 
 
 def _cases(kind: str) -> Iterator[tuple[str, onnx.ModelProto, list[Any]]]:
-    for number, case in enumerate(load_model_tests(kind=kind)):
+    for number, case in enumerate(sorted(load_model_tests(kind=kind), key=lambda case: case.name)):
         if number % EVERY == 0:
             model = onnx.ModelProto()
             model.CopyFrom(case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx"))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Percentiles by nearest rank."""
 
+import itertools
+import sys
+
 import pytest
 
 from nndeploy.runtime.latency import Latencies
@@ -30,3 +33,17 @@ def test_of_very_many_an_even_sample_is_kept() -> None:
     assert 50 <= len(latencies) <= 101
     for name, value in latencies.percentiles_ms().items():
         assert value == pytest.approx(int(name[1:]) * 1000, rel=0.05)
+
+
+def test_once_full_no_more_memory_is_taken() -> None:
+    latencies = Latencies(most=1000)
+    for i in range(1001):
+        latencies.add(i)
+    size = sys.getsizeof(latencies._places)
+    for i in range(1001, 50_000):
+        latencies.add(i)
+        assert sys.getsizeof(latencies._places) == size
+    kept = latencies.to_json()
+    steps = {later - one for one, later in itertools.pairwise(kept)}
+    assert (kept[0], len(steps)) == (0, 1)
+    assert 500 <= len(kept) <= 1000

@@ -2,10 +2,12 @@
 """A stream that ends early or fails: what is on its way, how much is ever held, and that nobody waits for ever."""
 
 import os
+import random
 import threading
 import time
 
 import pytest
+from start_stop import ENDINGS, cycle
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, stream, x_to_y
 
 from nndeploy.errors import BundleError, InputOutputError
@@ -154,3 +156,39 @@ def test_unordered_outcomes_come_as_they_are_done() -> None:
     stream(loaded_by(load), {"p": IDENTITY}, list(range(4)), sink, lambda one: first.set(), is_ordered=False)
     assert sink.outcomes[0].index != 0
     assert sorted(one.index for one in sink.outcomes) == [0, 1, 2, 3]
+
+
+def test_streams_that_start_and_end_in_every_way_leave_nothing_and_never_stick() -> None:
+    """`make bench-soak` does it ten thousand times."""
+    dice = random.Random(20261126)  # noqa: S311 - no secret
+    assert {cycle(dice) for _ in range(150)} == set(ENDINGS)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_a_stream_goes_on_with_the_threads_that_the_system_gives(num_threads, monkeypatch) -> None:
+    started, start = [], threading.Thread.start
+
+    def start_some(thread):
+        if thread.name.startswith("nndeploy stream"):
+            if len(started) == num_threads:
+                raise RuntimeError("can't start new thread")
+            started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    sink, _ = stream(loaded_by(lambda x: time.sleep(0.001) or x), {"p": IDENTITY}, items_of(range(50)))
+    assert [one.index for one in sink.outcomes] == list(range(50))
+    assert len(started) == num_threads
+
+
+def test_a_stream_that_gets_no_thread_at_all_says_so_and_is_discarded(monkeypatch) -> None:
+    def refuse(thread):
+        if thread.name.startswith("nndeploy stream"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    sink, start = Sink(), threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        stream(loaded_by(lambda x: x), {"p": IDENTITY}, items_of(range(5)), sink)
+    assert sink.ending == "discarded"

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-SLOW = ("check_real_models", "check_onnx_suite")
-CHECKS = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
-    for path in sorted((Path(__file__).parent / "interpreted").glob("check_*.py"))
-]
+CHECKS = sorted((Path(__file__).parent / "interpreted").glob("check_*.py"))
+NUM_PROCESSES = 2
+"""Each takes more than a second to begin, and two share the cores."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
-@pytest.mark.parametrize("check", CHECKS)
-def test_kernels_in_the_interpreter(check: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-x", str(check)]
+@pytest.mark.parametrize("number", range(NUM_PROCESSES))
+def test_kernels_in_the_interpreter(number: int) -> None:
+    checks = map(str, CHECKS[number::NUM_PROCESSES])
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-x", *checks]
     environment = {**os.environ, "TRITON_INTERPRET": "1", "ORT_DISABLE_TELEMETRY": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the library would believe of an IR is refused before it reads it, each in one line; what is made here passes."""
+
+import re
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import pytest
+from nndeploy_openvino.conversion import convert
+from nndeploy_openvino.ir_gate import MAX_DEPTH, check_ir
+from nndeploy_openvino.ir_layers import KINDS
+from nndeploy_openvino.library import openvino
+
+from nndeploy.errors import BundleError, PolicyError
+from nndeploy.values.types import DimRange
+
+SUM = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { t = Add(x, w) y = Softmax(t) }"
+LOOP = """g (float[2] x) => (float[2] y, float[3,2] all) <int64 n = {3}> { y, all = Loop (n, , x) <body = b
+    (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f) { d = Identity(c) e = Neg(a) f = Exp(a) }> }"""
+CHOICE = """g (bool c, float[2] x) => (float[2] y) { y = If (c) <then_branch = t () => (float[2] p) { p = Neg(x) },
+    else_branch = e () => (float[2] q) { q = Tanh(x) }> }"""
+SCAN = """g (float[3] h, float[4,3] x) => (float[3] y, float[4,3] z) { y, z = Scan<num_scan_inputs=1,
+    scan_input_directions=[1], body = b (float[3] a, float[3] c) => (float[3] d, float[3] e)
+    { d = Add(a, c) e = Mul(d, c) }>(h, x) }"""
+EINSUM = 'g (float[2,3] x, float[3,2] z) => (float[2,2] y) { y = Einsum<equation="ij,jk->ik">(x, z) }'
+STEPS = """g (int64 a, int64 b, float c) => (int64[K] y, float[L] z) <int64[1] d = {2}, float e = {1.0}>
+    { s = Squeeze(d) y = Range(a, b, s) z = Range(e, c, c) }"""
+OPEN = "g (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }"
+
+
+def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) -> tuple[str, int]:
+    """Returns the IR of a model, and the bytes of its weights."""
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
+    model = convert(ir.from_proto(onnx.shape_inference.infer_shapes(proto)), ranges or {}).model
+    openvino().serialize(model, str(folder / "m.xml"), str(folder / "m.bin"))
+    return (folder / "m.xml").read_text(), (folder / "m.bin").stat().st_size
+
+
+@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, OPEN])
+def test_what_is_made_here_passes(text: str, tmp_path: Path) -> None:
+    graph, size = written(text, tmp_path)
+    check_ir(graph.encode(), size)
+
+
+def test_sizes_in_ranges_pass_and_joined_names_are_forgotten(tmp_path: Path) -> None:
+    graph, size = written(OPEN, tmp_path, {"N": DimRange(1, 8, 1)})
+    assert 'shape="1..8,4"' in graph
+    assert "fused_names" not in graph
+    check_ir(graph.encode(), size)
+
+
+def test_notes_that_are_no_orders_pass(tmp_path: Path) -> None:
+    graph, size = written(SUM, tmp_path)
+    names = '<rt_info>\n\t<attribute name="fused_names" version="0" value="a, b" />\n</rt_info>\n\t\t</layer>'
+    graph = graph.replace("</layer>", names).replace(
+        "<rt_info />", '<rt_info><framework><task value="ä &amp; &#10;" /></framework></rt_info>'
+    )
+    check_ir(graph.encode(), size)
+
+
+def damaged(graph: str, old: str, new: str) -> str:
+    assert old in graph
+    return graph.replace(old, new, 1)
+
+
+CONSTANT = 'element_type="f32" shape="2" offset="0" size="8"'
+DAMAGES = [
+    (CONSTANT, 'element_type="f32" shape="2" offset="18446744073709551608" size="8"', "whose offset is"),
+    (CONSTANT, 'element_type="f32" shape="2" offset="8" size="8"', "a constant of 8 bytes at 8, the weights are 8"),
+    (CONSTANT, 'element_type="f32" shape="3" offset="0" size="8"', "of shape [3] with 8 bytes"),
+    (CONSTANT, 'element_type="f64" shape="2" offset="0" size="8"', "of shape [2] with 8 bytes"),
+    (CONSTANT, 'element_type="f32" shape="4294967296, 4294967296" offset="0" size="8"', "of shape [4294967296"),
+    (CONSTANT, 'element_type="string" shape="2" offset="0" size="8"', "whose element_type is 'string'"),
+    (CONSTANT, CONSTANT + ' value="x"', "more or fewer attributes: value"),
+    (CONSTANT, 'element_type="f32" shape="2" offset="0"', "more or fewer attributes: size"),
+    (CONSTANT, CONSTANT + ' size="8"', "more or fewer attributes"),
+    ('shape="2" element_type', 'shape="..." element_type', "whose shape is '...'"),
+    ('axis="-1"', 'axis="999"', "whose axis is '999'"),
+    ('axis="-1"', 'axis="-1" PrimitivesPriority="ref"', "attributes: PrimitivesPriority"),
+    ('type="Add" version="opset1"', 'type="ReadValue" version="opset6"', "no layer ReadValue of opset6"),
+    ('type="Add" version="opset1"', 'type="Add" version="extension"', "no layer Add of extension"),
+    ('type="Add"', 'type="Select"', "a layer Select with 2 inputs"),
+    ('<layer id="1"', '<layer id="0"', "two layers have the id 0"),
+    ('<port id="1" precision', '<port id="2" precision', "ports with the ids 0, 2"),
+    ("<dim>2</dim>", "<dim>x</dim>", "was expected at '<output>"),
+    ('to-layer="2" to-port="1"', 'to-layer="2" to-port="0"', "an input port has no edge, or two"),
+    ('from-layer="1" from-port="0"', 'from-layer="1" from-port="1"', "an edge from port 1 of layer 1"),
+    ('from-layer="1" from-port="0"', 'from-layer="9" from-port="0"', "an edge from layer 9"),
+    ('from-layer="1" from-port="0"', 'from-layer="2" from-port="2"', "in a circle"),
+    ("</layers>", "<!-- --></layers>", "a layer was expected at '<!-- -->"),
+    ("</layers>", "&a;</layers>", "a layer was expected at '&a;"),
+    ("<rt_info />", '<rt_info><runtime_options /></rt_info>', "rt_info without orders"),
+    ("</net>", "</net><net/>", "the end of the net"),
+    ("</net>", "", "the end of the net"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), DAMAGES)
+def test_what_the_library_would_believe_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    graph, size = written(SUM, tmp_path)
+    with pytest.raises(BundleError, match=re.escape(message)) as refusal:
+        check_ir(damaged(graph, old, new).encode(), size)
+    assert "\n" not in str(refusal.value)
+
+
+BODIES = [
+    (LOOP, 'external_port_id="-1" internal', 'external_port_id="7" internal', "for 'current_iteration'"),
+    (LOOP, 'purpose="current_iteration"', 'purpose="execution_condition"', "for 'execution_condition'"),
+    (LOOP, ' purpose="current_iteration"', "", "the port -1 of a body for ''"),
+    (LOOP, '<input external_port_id="2"', '<input external_port_id="5"', "inputs of the layer that there are not"),
+    (LOOP, 'stride="1"', 'stride="0"', "a slice from 0 to -1 by 0"),
+    (LOOP, 'to-layer="', 'to-layer="77', "back edges of body that lead nowhere"),
+    (LOOP, '<back_edges>\n\t\t\t\t<edge from-layer="', '<back_edges><edge from-layer="77', "that come from nowhere"),
+    (CHOICE, 'internal_layer_id="0"', 'internal_layer_id="1"', "has other inputs than its port map"),
+    (CHOICE, '<output external_port_id="3" internal_layer_id="', '<output external_port_id="3" internal_layer_id="7',
+     "has other outputs than its port map"),
+    (CHOICE, '<output external_port_id="3"', '<output external_port_id="4"', "outputs of the layer that there are not"),
+    (CHOICE, "<then_body>", "<else_body>", "then_body was expected"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "old", "new", "message"), BODIES)
+def test_bodies_that_are_connected_to_nothing_are_refused(
+    text: str, old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    graph, size = written(text, tmp_path)
+    with pytest.raises(BundleError, match=re.escape(message)):
+        check_ir(damaged(graph, old, new).encode(), size)
+
+
+def test_bodies_in_bodies_without_end_are_refused(tmp_path: Path) -> None:
+    graph, size = written(SUM, tmp_path)
+    begin = graph[: graph.index("<layers>")] + "<layers>"
+    choice = (
+        '<layer id="0" name="n" type="If" version="opset8"><else_port_map /><then_port_map />'
+        '<input><port id="0" precision="BOOL" /></input><then_body><layers>'
+    )
+    with pytest.raises(BundleError, match=f"bodies in bodies, {MAX_DEPTH + 1} deep"):
+        check_ir((begin + choice * 5000).encode(), size)
+
+
+def test_a_step_of_integers_that_may_be_zero_is_refused(tmp_path: Path) -> None:
+    graph, size = written("g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }", tmp_path)
+    with pytest.raises(BundleError, match="a layer Range with a step that is no constant"):
+        check_ir(graph.encode(), size)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b"", b"<net>", b'<?xml version="1.0"?><!DOCTYPE net><net name="m" version="11">', b"\x08\x07", b"\xff\xfe<"],
+)
+def test_what_is_no_ir_is_refused_by_policy(begin: bytes, tmp_path: Path) -> None:
+    graph, size = written(SUM, tmp_path)
+    with pytest.raises(PolicyError, match="is not OpenVINO's IR"):
+        check_ir(begin + graph[graph.index("<layers>") :].encode(), size)
+
+
+def test_no_layer_that_reads_files_keeps_state_or_brings_code_is_known() -> None:
+    known = {kind for kind, _ in KINDS}
+    assert not known & {"ReadValue", "Assign", "FrameworkNode", "StringTensorPack", "StringTensorUnpack", "Proposal"}
+    assert all(re.fullmatch(r"opset\d+", version) for _, version in KINDS)
