@@ -34,6 +34,7 @@ from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, Planned, Planner
 from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
+from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
 from nndeploy.jobs.memory import machine_memory_bytes
@@ -60,18 +61,21 @@ class Ended:
         counts, gates = self.batch.counts, len(self.batch.failed_gates)
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
-            raise BusyError(f"{counts['infra']} jobs could not be built for want of a machine", hint="run it again")
+            told = f"{counted(counts['infra'], 'job')} could not be built for want of a machine"
+            raise BusyError(told, hint="run it again")
         if self.num_missing and not (failed or gates):
             hint = "run the commands of --emit, or build them here without --collect"
-            raise BusyError(f"{self.num_missing} jobs are not built yet", hint=hint)
+            raise BusyError(f"{counted(self.num_missing, 'job')} {_are(self.num_missing)} not built yet", hint=hint)
         parts = [
-            f"{number} {what}"
-            for number, what in (
-                (failed + counts["infra"], "jobs failed"), (counts["cancelled"], "were cancelled"),
-                (self.num_missing, "are not built yet"), (gates, "gates failed"),
+            text
+            for number, text in (
+                (failed, f"{counted(failed + counts['infra'], 'job')} failed"),
+                (counts["cancelled"], f"{counts['cancelled']} cancelled"),
+                (self.num_missing, f"{self.num_missing} {_are(self.num_missing)} not built yet"),
+                (gates, f"{counted(gates, 'gate')} failed"),
             )
             if number
-        ]  # fmt: skip
+        ]
         if parts:
             raise CheckError(", ".join(parts))
 
@@ -219,6 +223,10 @@ def why_of(opened: OpenedBatch, job: str) -> Planned:
     """
     found = job_called(job, opened.jobs.jobs)
     return next(one for one in planned_batch(opened) if one.job.id == found.id)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _joined(fleet: Fleet, gates: Gates) -> Gates:
