@@ -41,9 +41,15 @@ SECTIONS = sections_of(
 @click.option(
     "--plan", is_flag=True, help="Show every job with its key, whether it is known, and why not; build nothing."
 )
-@click.option("--explain", metavar="JOB", help="Show all that a job's key is made of, and what differs; build nothing.")
 @click.option(
-    "--emit", type=click.Choice(FORMS), help="Write the commands of the jobs that are to be built, for another engine."
+    "--explain",
+    metavar="JOB",
+    help="Show what is known of one job, and what differs from builds that are known; build nothing.",
+)
+@click.option(
+    "--emit",
+    type=click.Choice(FORMS),
+    help="Write the commands of the jobs that are to be built, for another engine; jsonl is for any.",
 )
 @click.option("-o", "--output", type=OUTPUT_FILE, help="The file of --emit. Default: standard output.")
 @click.option(

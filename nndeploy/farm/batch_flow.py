@@ -33,7 +33,7 @@ from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, Planned, Planner
-from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
+from nndeploy.farm.reports import Batch, Gates, check_reports, judged, read_batch, write_reports
 from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
@@ -111,7 +111,7 @@ class OpenedBatch:
             NndeployError: nothing could be begun, or a report not be written.
         """
         check_compile_half()
-        began, before = time.monotonic(), self._batch_before()
+        began, before = time.monotonic(), self._begun()
         with (
             Journal(self.journal_folder, job=self.options.only, is_fresh=self.options.fresh) as journal,
             ExitStack() as held,
@@ -135,12 +135,15 @@ class OpenedBatch:
         Raises:
             NndeployError: the journal cannot be read, or a report not be written.
         """
-        began, before = time.monotonic(), self._batch_before()
+        began, before = time.monotonic(), self._begun()
         outcomes = collected(planned_batch(self, on_any_machine=True), self.cache)
         batch = self._reported(outcomes, before, environment, now, time.monotonic() - began)
         return Ended(batch, sum(one.status == "skipped" for one in outcomes))
 
-    def _batch_before(self) -> Batch | None:
+    def _begun(self) -> Batch | None:
+        """Returns the batch before; what keeps the reports from being made ends the call before anything is done."""
+        if not self.options.only:
+            check_reports(self.fleet.reports)
         return read_batch(Path(self.options.against)) if self.options.against is not None else None
 
     def _reported(
