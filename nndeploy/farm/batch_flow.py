@@ -204,7 +204,7 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
 
 def planned_batch(opened: OpenedBatch, *, on_any_machine: bool = False) -> list[Planned]:
     """Returns what a batch would do; nothing is written."""
-    with Journal(opened.journal_folder, is_read=True) as journal:
+    with Journal(opened.journal_folder, is_fresh=opened.options.fresh, is_read=True) as journal:
         return opened.planned(journal, on_any_machine=on_any_machine)
 
 

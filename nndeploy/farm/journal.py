@@ -56,15 +56,15 @@ class Journal:
         self._rows: dict[str, dict[str, _Row]] = {}
         self._machine: Mapping[str, str] = {}
         self._file = -1
-        if is_read:
-            self._read_file(self.path)
-        else:
+        if not is_read:
             self._open(is_fresh)
+        elif not is_fresh:
+            self._read_file(self.path)
         for path in () if job else sorted((folder / OF_JOBS).glob("*.jsonl")):
-            if is_fresh:
-                path.unlink(missing_ok=True)
-            else:
+            if not is_fresh:
                 self._read_file(path)
+            elif not is_read:
+                path.unlink(missing_ok=True)
 
     def _open(self, is_fresh: bool) -> None:
         try:

@@ -24,7 +24,10 @@ def commands_of(jobs: Iterable[Planned], fleet: Fleet, options: BatchOptions) ->
         UsageError: a path holds what cannot be printed, such as the end of a line, which not every form can write.
     """
     path = str(fleet.folder / Path(fleet.where).name)
-    more = [*([f"--journal={options.journal}"] if options.journal else []), *["--retry-failed"] * options.retry_failed]
+    more = [f"--journal={options.journal}"] if options.journal else []
+    more += [
+        flag for flag, is_asked in (("--fresh", options.fresh), ("--retry-failed", options.retry_failed)) if is_asked
+    ]
     for text in (path, *more):
         if not text.isprintable():
             raise UsageError(f"{text!r:.200} holds a character that cannot be printed", hint="rename it")

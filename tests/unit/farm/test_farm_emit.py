@@ -199,9 +199,11 @@ def fleet(folder: str) -> Fleet:
 
 
 def test_a_command_names_the_fleet_file_and_its_job() -> None:
-    options = BatchOptions(journal="/j", retry_failed=True)
+    options = BatchOptions(journal="/j", fresh=True, retry_failed=True)
     (one,) = commands_of([planned()], fleet("/tree"), options)
-    assert one.words == ("nndeploy", "batch", "/tree/fleet.toml", "--only=a/host", "--journal=/j", "--retry-failed")
+    assert one.words == (
+        "nndeploy", "batch", "/tree/fleet.toml", "--only=a/host", "--journal=/j", "--fresh", "--retry-failed",
+    )  # fmt: skip
     assert (one.time_limit, one.memory_limit, one.needs_gpu, one.estimate) == (90.0, 1 << 30, True, 5.0)
 
 

@@ -80,8 +80,10 @@ def test_a_fresh_journal_has_forgotten_the_calls_for_single_jobs(tmp_path: Path,
     one = outcome("a", key=KEY)
     wrote(tmp_path, one, output=output)
     wrote(tmp_path, one, output=output, job=one.job)
-    with Journal(tmp_path, is_fresh=True) as journal:
-        assert journal.known(one.job, KEY) is None
+    for is_read in (True, False):
+        assert known(tmp_path, one.job) == "ok"
+        with Journal(tmp_path, is_fresh=True, is_read=is_read) as journal:
+            assert journal.known(one.job, KEY) is None
     assert known(tmp_path, one.job) == ""
 
 
