@@ -3,10 +3,11 @@
 
 `Core.read_model` asks each of its front ends (ONNX, TensorFlow, Paddle, IR and others) whose model the bytes are, and
 only the one for IR cannot name a file: its weights come along in memory. That one takes a text whose root is `net`.
-But it believes what it reads: where an offset and a size add up to more than 64 bits hold, or a shape has more elements
-than the bytes that were given, it reads memory that is not the model's; a port that has no edge, a body's port that is
-not there and an attribute that is missing end the process. So all of it is read here before, in one strict form that
-leaves two readers nothing to differ about: no comment, entity, document type or instruction.
+But not all of what it reads is checked there: a constant whose text stands in an attribute `value` has as few bytes
+as that text, whatever its shape says, and the library reads on behind them; and some layers are orders, or do what a
+number of a call makes end the process. So all of it is read here before, in one strict form that leaves two readers
+nothing to differ about, without a comment, entity, document type or instruction, and nothing depends on what a
+version of the library checks by itself.
 
     <net name=".." version="11"> <layers> layer* </layers> <edges> edge* </edges> <rt_info /> </net>
     layer = <layer id=".." name=".." type=".." version=".."> port maps? <data .. />? <input> port* </input>?
@@ -76,6 +77,7 @@ _SLICES = {("0", "-1", "1", "1"), ("-1", "0", "-1", "1")}
 """(start, end, stride, part_size) of what a body takes or gives piece by piece: forwards and backwards."""
 _DIVIDED, _STEP = ("i32", "i64"), 2
 """A Range of these divides by its step, and a zero there ends the process; of a constant the library knows that."""
+_LENGTHS = 2
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What a port of a body may be for that is no port of the layer."""
 
@@ -89,6 +91,8 @@ class _Layer:
     outputs: int
     constant_input: int | None = None
     """An input that must be a constant."""
+    elements: int | None = None
+    """The number of elements of a constant or a parameter, where it is known; of what is joined, as if each had one."""
 
 
 @dataclass(slots=True)
@@ -167,7 +171,12 @@ class _Reader:
         if not known.least <= inputs <= known.most:
             raise _refusal(f"a layer {kind} with {inputs} inputs")
         divides = kind == "Range" and attributes["output_type"] in _DIVIDED
-        layer = _Layer(kind, inputs, outputs, _STEP if divides else None)
+        if kind == "Split" and int(attributes["num_splits"]) != outputs:
+            raise _refusal(f"a split into {attributes['num_splits']} with {outputs} outputs")
+        sizes = attributes.get("shape", "?") if kind in ("Const", "Parameter") else "?"
+        elements = None if "?" in sizes or "." in sizes else prod(_sizes(sizes))
+        elements = inputs if kind == "Concat" else elements
+        layer = _Layer(kind, inputs, outputs, _STEP if divides else None, elements)
         for name in reversed(maps):
             self._body(name, layer, maps[name], depth + 1)
         self._take(_LAYER_END, "the end of a layer")
@@ -271,6 +280,10 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
             layers, sources, sources[number, layer.constant_input]
         ):
             raise _refusal(f"a layer {layer.kind} with a step that is no constant")
+        if layer.kind == "VariadicSplit" and layers[sources[number, _LENGTHS]].elements != layer.outputs:
+            raise _refusal(
+                f"a split with {layer.outputs} outputs and other lengths"
+            )  # it makes as many outputs as those
     ready = [number for number, waiting in waits.items() if not waiting]
     for number in ready:
         for target in uses[number]:

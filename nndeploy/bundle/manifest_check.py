@@ -13,7 +13,7 @@ from nndeploy.bundle.manifest import PORTABLE, ImageInput, Manifest, NamedType, 
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.errors import BundleError, did_you_mean
 from nndeploy.target.place_limits import PlaceLimit, is_gpu, why_no_places
-from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType, ValueType
+from nndeploy.values.types import Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
 
 REPORT_NAME = "report.json"
 SIGNATURE_NAME = "signature"
@@ -115,7 +115,7 @@ def _check_types(manifest: Manifest, submodels: tuple[Submodel, ...], types: Map
         if name not in types:
             raise BundleError(f"the value {name!r:.80} has no type", hint=did_you_mean(name, types))
     for value in (*manifest.inputs, *manifest.outputs):
-        if not _same_elements(value.type, types[value.name]):
+        if not _may_be_same(value.type, types[value.name]):
             raise BundleError(f"the value {value.name!r:.80} has two types", where="values")
 
 
@@ -127,18 +127,25 @@ def _names_in_chain(manifest: Manifest, submodels: tuple[Submodel, ...]) -> Iter
         yield from submodel.outputs
 
 
-def _same_elements(a: ValueType, b: ValueType) -> bool:
-    """Returns whether two types agree in all but shapes, of which one may be known better than the other."""
+def _may_be_same(a: ValueType, b: ValueType) -> bool:
+    """Returns whether two types may be one, of which one may know more of the shape than the other."""
     match a, b:
         case TensorType(), TensorType():
-            return a.dtype == b.dtype
+            return a.dtype == b.dtype and _may_be_same_shape(a.shape, b.shape)
         case SequenceType(), SequenceType():
-            return _same_elements(a.element, b.element)
+            return _may_be_same(a.element, b.element)
         case OptionalType(), OptionalType():
-            return _same_elements(a.element, b.element)
+            return _may_be_same(a.element, b.element)
         case MapType(), MapType():
-            return a.key == b.key and _same_elements(a.value, b.value)
+            return a.key == b.key and _may_be_same(a.value, b.value)
     return False
+
+
+def _may_be_same_shape(a: tuple[Dim, ...] | None, b: tuple[Dim, ...] | None) -> bool:
+    if a is None or b is None:
+        return True
+    pairs = zip(a, b, strict=False)
+    return len(a) == len(b) and all(x == y or not (isinstance(x, int) and isinstance(y, int)) for x, y in pairs)
 
 
 def _check_variants(submodel: Submodel) -> None:

@@ -103,8 +103,9 @@ class BatchView(Events):
 
         with self._lock:
             running = sorted(self._running.items(), key=lambda one: one[1][0])
-            counts, left = dict(self._counts), sum(self._left_seconds.values())
-        now = time.monotonic()
+            counts, now = dict(self._counts), time.monotonic()
+            began_at = {job: began for job, (began, _) in running}
+            left = sum(max(0.0, rest - (now - began_at.get(job, now))) for job, rest in self._left_seconds.items())
         lines = [
             f"  {one_line(job)}  {now - began:5.0f} s  {one_line(doing)}" for job, (began, doing) in running[:MAX_SHOWN]
         ]
@@ -112,7 +113,7 @@ class BatchView(Events):
             lines.append(f"  and {len(running) - MAX_SHOWN} more")
         done = sum(counts.values())
         shown = ", ".join(f"{number} {status}" for status, number in counts.items())
-        ahead = f", about {_duration(left / max(1, len(running)))} left" if running else ""
+        ahead = f", about {_duration(left / len(running))} left" if running and left else ""
         head = f"{done} of {self._total} jobs in {_duration(now - self._began)}{ahead}: {shown or 'none ended yet'}"
         return Text("\n".join([head, *lines]))
 

@@ -68,14 +68,17 @@ def key() -> None:
 @click.argument("name", type=ANY_FILE)
 def new(name: str) -> None:
     """Make a key: NAME.key signs, NAME.pub is trusted."""
-    from nndeploy.files.whole_files import write_file
-    from nndeploy.trust.signers import new_key
+    from nndeploy.files.whole_files import replace_durably
+    from nndeploy.trust.signers import new_key, read_key
 
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
-    made = new_key(private).public
-    write_file(public, lambda file: file.write(made.pem.encode("ascii")))
+    is_left = private.exists()  # of a call that was cut off in between
+    made = (read_key(private) if is_left else new_key(private)).public
+    replace_durably(public, made.pem.encode("ascii"))
+    if is_left:
+        print_line(f"{private} was there already, and stays as it is")
     print_line(f"{private} signs: keep it secret; {public} is what others trust")
     print_line(f"id {made.id}")
 

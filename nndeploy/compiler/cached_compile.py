@@ -29,7 +29,7 @@ from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import new_file
-from nndeploy.jobs.kept_calls import FILES
+from nndeploy.jobs.kept_calls import answers_in
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
@@ -208,10 +208,9 @@ class _Keeper:
     def keep_calls(self, made: Path) -> None:
         """Takes answers under the model's own name: a model that broke into its process may have forged them."""
         try:
-            for folder in sorted(made.iterdir()) if made.is_dir() else ():
-                files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if not file.is_dir()}
-                if is_key(folder.name) and all(map(FILES.fullmatch, files)):
-                    self._add(Entry({"call": folder.name, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
+            for key, files in answers_in(made):
+                if is_key(key):
+                    self._add(Entry({"call": key, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
         except (NndeployError, OSError) as err:
             self.warn(f"what libraries answered is not kept in the cache: {one_line(str(err))}")
 

@@ -126,10 +126,11 @@ def compile_in_child(
             for file in handed.values():
                 err.where = file.own_names(err.where)
             raise
+        made = {"bundle" if name == "out" else name: file.path for name, file in handed.items() if file.check()}
         if report.bundle_bytes:  # signed before it is where others see it, by who may read keys
             report = signed_by_this_machine(report)
         if keeper is not None:
-            keeper.keep_bundle(report, {"bundle" if name == "out" else name: f.path for name, f in handed.items()})
+            keeper.keep_bundle(report, made)
         for file in handed.values():
             file.deliver()
         return report

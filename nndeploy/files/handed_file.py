@@ -45,6 +45,20 @@ class HandedFile:
         """Returns a text of the other process with the places that it knows as the user knows them."""
         return text.replace(self.folder, str(self._place.parent))
 
+    def check(self) -> bool:
+        """Returns whether a file is there; the process that writes it has ended.
+
+        Raises:
+            PolicyError: what is there is no file of its own.
+        """
+        try:
+            found = self.path.lstat()
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or stat.S_IMODE(found.st_mode) > 0o777:
+            raise PolicyError("the process that was to write it left something else", where=str(self._place))
+        return True
+
     def deliver(self) -> None:
         """Moves the file that is there to its place, in place of an older one; nothing where none is.
 
@@ -52,12 +66,8 @@ class HandedFile:
             PolicyError: what is there is no file of its own.
             InputOutputError: it cannot be moved.
         """
-        try:
-            found = self.path.lstat()
-        except FileNotFoundError:
+        if not self.check():
             return
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or stat.S_IMODE(found.st_mode) > 0o777:
-            raise PolicyError("the process that was to write it left something else", where=str(self._place))
         try:
             self.path.replace(self._place)
             sync_folder(self._place.parent)

@@ -329,7 +329,12 @@ def no_folder(path: Path) -> CannotCreateError:
 
 def sync_folder(path: Path) -> None:
     """Forces the names in a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    sync(path, os.O_DIRECTORY)
+
+
+def sync(path: Path, flags: int = 0) -> None:
+    """Forces what a file or a folder holds to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers of backends' libraries that an earlier compile of the model got: asked again, they are read, not computed.
 
-    <made>/<key>/response.json  files/<i>  output-<i>.values        as the child wrote them
+    <made>/<key>/response.json  files/<i>  output-<i>.values        as the child wrote them; whole, or not by that name
 
 Comes in: where known answers lie, and a folder for new ones. Goes out: a response, or none. Laws: an answer is used
 only for the same question, to the last byte of model and samples, asked of the same packages, and only if its own bytes
@@ -11,9 +11,11 @@ are what they were; what was measured, refused, crashed or took too long is aske
 import contextlib
 import dataclasses
 import hashlib
+import os
 import re
 import shutil
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ TASKS = frozenset({"supports", "build", "evaluate", "calibrate", "quantise"})
 """Those whose answer follows from the question alone."""
 FILES = re.compile(r"response\.json|files/[0-9]{1,6}|output-[0-9]{1,6}\.values")
 """Names of the files of an answer."""
+PARTIAL = ".partial"
 MAX_BYTES = 256 << 20
 """Larger answers are not kept: they are read as slowly as they are made."""
 
@@ -82,13 +85,44 @@ class KeptCalls:
         files = [answer, *(folder / "files").glob("*"), *folder.glob("output-*.values")]
         if sum(file.stat().st_size for file in files) > MAX_BYTES:
             return
-        place = self._made / key
-        with contextlib.suppress(OSError, NndeployError):  # no space: it is asked again
-            place.mkdir()
+        partial = self._made / f"{key}{PARTIAL}"
+        with contextlib.suppress(OSError, NndeployError):  # no space, or kept already
+            partial.mkdir()
             for file in files:
-                target = place / file.relative_to(folder)
+                target = partial / file.relative_to(folder)
                 target.parent.mkdir(exist_ok=True)
                 shutil.copyfile(file, target)
+            partial.rename(self._made / key)  # who is killed before leaves nothing that is called an answer
+
+
+def answers_in(made: Path) -> Iterator[tuple[str, dict[str, Path]]]:
+    """Yields the answers in a folder that another process, which has ended, wrote: the name, and the files by name.
+
+    What is no plain file, or is called as none of an answer, is a reason to take nothing of it: a link may lead to what
+    that process could not read.
+    """
+    for answer in _entries(made):
+        files, others = {}, False
+        for entry in _entries(Path(answer)) if answer.is_dir(follow_symlinks=False) else ():
+            inner = _entries(Path(entry)) if entry.name == "files" and entry.is_dir(follow_symlinks=False) else [entry]
+            for file in inner:
+                name = str(Path(file).relative_to(answer.path))
+                others |= not _is_plain(file) or FILES.fullmatch(name) is None
+                files[name] = Path(file)
+        if files and not others:
+            yield answer.name, files
+
+
+def _entries(folder: Path) -> "list[os.DirEntry[str]]":
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _is_plain(entry: "os.DirEntry[str]") -> bool:
+    found = entry.stat(follow_symlinks=False)
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
 
 
 def kept_calls(data: Mapping[str, Any], made: Path) -> KeptCalls:

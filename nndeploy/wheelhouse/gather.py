@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 from nndeploy.errors import CannotCreateError, UnavailableError, UsageError, did_you_mean
-from nndeploy.files.whole_files import TEMPORARY, no_folder, wrapped_io
+from nndeploy.files.whole_files import TEMPORARY, no_folder, sync, wrapped_io
 from nndeploy.runtime.select import EXTRAS
 from nndeploy.version import __version__
 from nndeploy.wheelhouse.box import Box
@@ -62,7 +62,10 @@ def gather(box: Box, extras: frozenset[str], find_links: Sequence[Path], out: Pa
             for wheel in wheels:
                 shutil.move(wheel.path, new)
             write_install_files(new, list(wheels_in(new).values()), box)
+            for path in (*new.iterdir(), new):  # before they have their name: a loss of power must not leave a part
+                sync(path)
             new.rename(out)
+            sync(out.parent)
     except OSError as err:
         raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(out)) from err
     return [replace(wheel, path=out / wheel.path.name) for wheel in wheels]

@@ -1,31 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every call that touches a file, killed or failed, while bundles are written, signed, installed, trusted and run."""
+"""Every call that touches a file, killed or failed, in a compile, an update, a stream and all that looks after bundles.
+
+With --power, power is lost alone, which takes minutes. With --write, what is done stands in build/crash-points.jsonl,
+and a call that was ended goes on after it: on the same commit of the code, so that nothing is taken for checked that
+has changed.
+"""
 
 import argparse
 import contextlib
 import gc
 import itertools
+import json
 import multiprocessing
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+import crash_case
 import crash_cases
+import crash_updates
 import figures
 import file_faults
 import power_loss
-from crash_cases import Case, Content, content
-from file_faults import FAULTS, Fault, imported_by, in_child, recorded
+from crash_case import Case, Content, content
+from file_faults import FAULTS, Fault, in_child, recorded
+from imported_modules import imported_by
 from native_engines import machine_name
 
 POWER = "power"
 KINDS = ("kill", "kill in a write", "failed", POWER)
-STRIPES = 8
-"""Into so many parts the calls of a stream are divided, for processes that work at once."""
+MOST_CALLS = 1 << 20
+PROGRESS = figures.ROOT / "build" / "crash-points.jsonl"
+MOST_CALLED_AGAIN = 250
+"""Of more states of a disk than that some are only looked at, and the command is not called again."""
 
 PAGE = """{header}# Crashes: figures
 
@@ -41,10 +55,11 @@ more than seven such operations a sample.
 After each, this holds: the name, the store or the bundle is byte for byte what it was or what a whole run makes it,
 every bundle that a name stands for is whole to its last byte, nothing but temporary files is left, no error is an
 internal one, and who ended with 0 has done the work, so that a loss of power does not take it back. Then the same
-command is called again, and must leave what a run that nothing happened to leaves; a stream that is resumed loses no
-record and doubles none.
+command is called again (of a compile and of many states of a disk after one in several), and must leave what a run that
+nothing happened to leaves; a stream that is resumed loses no record and doubles none.
 
-**{points} crash points and {states} states of a disk, {wrong} wrong.**
+**{points} crash points and {states} states of a disk, {wrong} wrong.** Of the states {cuts} are of a box
+whose bundle is updated (pulled, installed, followed, rolled back): {lost} boxes without a whole bundle.
 
 {table}
 
@@ -70,18 +85,19 @@ def workshop(case: Case) -> Iterator[tuple[Path, Path, Content, Content]]:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112, S108
         top, here = Path(name), Path.cwd()
         before, work = top / "before", top / "work"
-        os.environ["NNDEPLOY_STORE"] = str(crash_cases.STORE)
+        os.environ["NNDEPLOY_STORE"] = str(crash_case.STORE)
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_CACHE_HOME"] = os.environ["HOME"] = str(work / "config")
         work.mkdir()
         os.chdir(work)
         try:
-            imported_by(lambda: case.before() or 0, work)
-            shutil.copytree(work, before)
-            imported_by(case.act, work)
-            anew(before, work)
-            ended = in_child(case.act, work)
-            assert ended.code == case.code, f"{case.name}: {ended}"
-            yield before, work, content(before), content(work)
+            with case.beside():
+                imported_by(lambda: case.before() or 0)
+                shutil.copytree(work, before)
+                imported_by(case.act)
+                anew(before, work)
+                ended = in_child(case.act, work)
+                assert ended.code == case.code, f"{case.name}: {ended}"
+                yield before, work, content(before), content(work)
         finally:
             os.chdir(here)
 
@@ -93,25 +109,28 @@ def anew(before: Path, work: Path) -> None:
     shutil.copytree(before, work, dirs_exist_ok=True)
 
 
-def points(case: Case, fault: Fault, first: int, step: int) -> Row:
-    """Returns what came of a case where the fault meets its calls one by one."""
-    row = Row(case.name, fault.name)
+def points(case: Case, first: int, step: int) -> list[Row]:
+    """Returns what came of a case where each fault meets its calls one by one, or some of them."""
     with workshop(case) as (before, work, old, new):
-        at = first
-        while True:
-            anew(before, work)
-            ended = in_child(case.act, work, fault, at)
-            if not ended.was_reached:
-                return row
-            at += step
-            if not ended.was_met:
-                continue
-            row.num_points += 1
-            row.codes[ended.code] = row.codes.get(ended.code, 0) + 1
-            try:
-                hold(case, ended.code, work, old, new)
-            except Exception as err:
-                row.wrong.append(f"call {at - step}, exit {ended.code}: {type(err).__name__}: {err}")
+        return [_points(case, fault, range(first, MOST_CALLS, step), before, work, old, new) for fault in FAULTS]
+
+
+def _points(case: Case, fault: Fault, calls: range, before: Path, work: Path, old: Content, new: Content) -> Row:
+    row = Row(case.name, fault.name)
+    for at in calls:
+        anew(before, work)
+        ended = in_child(case.act, work, fault, at)
+        if not ended.was_reached:
+            break
+        if not ended.was_met:
+            continue
+        row.num_points += 1
+        row.codes[ended.code] = row.codes.get(ended.code, 0) + 1
+        try:
+            hold(case, ended.code, work, old, new, again=row.num_points % case.then_every == 0)
+        except Exception as err:
+            row.wrong.append(f"call {at}, exit {ended.code}: {type(err).__name__}: {err}")
+    return row
 
 
 def losses(case: Case, step: int) -> Row:
@@ -121,11 +140,13 @@ def losses(case: Case, step: int) -> Row:
         anew(before, work)
         ended, operations = recorded(case.act, work)
         assert ended.code == case.code
-        for is_done, found in itertools.islice(power_loss.states(old, operations, work), 0, None, step):
+        found = list(itertools.islice(power_loss.states(old, operations, work), 0, None, step))
+        often = case.then_every * -(-len(found) // MOST_CALLED_AGAIN)
+        for number, (is_done, disk) in enumerate(found):
             row.num_points += 1
-            put(found, work, before)
+            put(disk, work, before)
             try:
-                hold(case, case.code if is_done else None, work, old, new, again=not case.switch)
+                hold(case, case.code if is_done else None, work, old, new, again=number % often == 0)
             except Exception as err:
                 row.wrong.append(f"{'after the end' if is_done else 'before the end'}: {type(err).__name__}: {err}")
     return row
@@ -150,17 +171,20 @@ def hold(case: Case, code: int | None, work: Path, old: Content, new: Content, *
     now = content(work)
     check(case, old, new, now)
     assert code not in (70, 99), "no typed error"
-    if case.switch and code == case.code:
-        assert now[case.switch] == new[case.switch], "it ended well, and the work is not done"
+    if code == case.code:
+        assert new.keys() <= now.keys(), "it ended well, and not all is there"
+        if case.switch:
+            assert now[case.switch] == new[case.switch], "it ended well, and the work is not done"
     if not again:
         return
-    ended = in_child(case.act, work)
+    ended = in_child(case.then or case.act, work)
+    now = content(work)
+    assert ended.code in case.then_codes, f"again: exit {ended.code}"
     if case.repeats:
-        assert ended.code == case.code, f"again: exit {ended.code}"
-        same(new, content(work))
+        same(new, now)
     else:
-        assert ended.code == case.code, f"again: exit {ended.code}"
-        case.holds(old, new, content(work))
+        case.holds(old, new, now)
+        assert case.then or new.keys() <= now.keys(), "again: not all is there"
 
 
 def check(case: Case, old: Content, new: Content, now: Content) -> None:
@@ -173,16 +197,15 @@ def check(case: Case, old: Content, new: Content, now: Content) -> None:
 
 def same(new: Content, now: Content) -> None:
     """Checks that the files are those of a whole run; young temporary files of a killed one may stay."""
-    kept = {name: data for name, data in now.items() if not Path(name).name.startswith(crash_cases.TEMPORARY)}
+    kept = {name: data for name, data in now.items() if not crash_case.is_temporary(name)}
     assert kept == new, f"after the second call these differ: {sorted(dict(kept.items() ^ new.items()))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the work: a case, and a fault at every `step`-th call from `first` on; None is a loss of power."""
+    """A part of the work: every fault at each `step`-th call of a case from `first` on; 0 is a loss of power."""
 
     case: int
-    fault: Fault | None
     first: int = 1
     step: int = 1
 
@@ -192,26 +215,55 @@ def tasks(only: str, every: int) -> list[Task]:
     found = []
     for number, case in enumerate(crash_cases.ALL):
         if only in case.name:
-            found.append(Task(number, None, step=every))
-            parts = 1 if case.switch else STRIPES
-            found += [Task(number, f, 1 + at * every, parts * every) for f in FAULTS for at in range(parts)]
-    return sorted(found, key=lambda one: bool(crash_cases.ALL[one.case].switch))
+            found.append(Task(number, 0, every))
+            parts = max(1, case.parts // every) if case.is_failed else 0  # each has to be set up
+            found += [Task(number, 1 + at * every, parts * every) for at in range(parts)]
+    return sorted(found, key=lambda one: -crash_cases.ALL[one.case].parts)
 
 
-def done(task: Task) -> tuple[int, Row]:
-    """Returns what came of a task, behind the number of its case."""
+def done(task: Task) -> tuple[Task, list[Row]]:
+    """Returns what came of a task."""
     case = crash_cases.ALL[task.case]
-    if task.fault is None:
-        return task.case, losses(case, task.step)
-    return task.case, points(case, task.fault, task.first, task.step)
+    return task, points(case, task.first, task.step) if task.first else [losses(case, task.step)]
 
 
-def joined(rows: list[tuple[int, Row]]) -> list[Row]:
+class Progress:
+    """What came of tasks, on the disk, for a call that goes on after one that was ended."""
+
+    def __init__(self, path: Path) -> None:
+        parts = ["HEAD:nndeploy", "HEAD:backends", "HEAD:tests/bench"]
+        command = ["git", "-C", str(figures.ROOT), "rev-parse", *parts]
+        self._tree = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        self._path = path
+        path.parent.mkdir(exist_ok=True)
+        self._done: dict[str, list[Row]] = {}
+        for line in path.read_text().splitlines() if path.exists() else ():
+            data = json.loads(line)
+            if data["tree"] == self._tree:
+                self._done[data["task"]] = [_row(one) for one in data["rows"]]
+
+    def rows(self, task: Task) -> list[Row] | None:
+        """Returns what came of a task, None where that is not known."""
+        return self._done.get(repr(task))
+
+    def add(self, task: Task, rows: list[Row]) -> None:
+        """Notes what came of a task."""
+        line = {"tree": self._tree, "task": repr(task), "rows": [asdict(row) for row in rows]}
+        with self._path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _row(data: dict[str, Any]) -> Row:
+    codes = {None if code == "null" else int(code): count for code, count in data.pop("codes").items()}
+    return Row(codes=codes, **data)
+
+
+def joined(rows: list[tuple[Task, Row]]) -> list[Row]:
     """Returns one row for each case and fault, in their order."""
     found: dict[tuple[int, int], Row] = {}
     order = [POWER, *(fault.name for fault in FAULTS)]
-    for number, row in rows:
-        key = (number, order.index(row.fault))
+    for task, row in rows:
+        key = (task.case, order.index(row.fault))
         into = found.setdefault(key, Row(row.case, row.fault))
         into.num_points += row.num_points
         into.wrong += row.wrong
@@ -252,9 +304,12 @@ def page(rows: list[Row], every: int) -> str:
     num = sum(row.num_points for row in rows if row.fault != POWER)
     num_states = sum(row.num_points for row in rows if row.fault == POWER)
     wrong = sum(len(row.wrong) for row in rows)
+    updates = {case.name for case in crash_updates.ALL}
+    cuts = [row for row in rows if row.fault == POWER and row.case in updates]
     return PAGE.format(
         header=figures.header(figures.figure("crash-results.md"), machine_name()),
         points=f"{num:,}", states=f"{num_states:,}", wrong=wrong, table=table(rows),
+        cuts=f"{sum(row.num_points for row in cuts):,}", lost=sum(len(row.wrong) for row in cuts),
         calls="each call" if every == 1 else f"one call in {every}",
     )  # fmt: skip
 
@@ -263,18 +318,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="the cases with this in their name")
     parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
+    parser.add_argument("--power", action="store_true", help="losses of power alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
     parser.add_argument("--write", action="store_true", help="write docs/figures/crash-results.md")
     options = parser.parse_args()
+    if options.power and options.write:
+        parser.error("the page is about all faults")
     file_faults.preloaded()
-    for case in crash_cases.ALL:
-        if options.only in case.name:
-            with workshop(case):  # imports here what the children of all tasks will need
-                pass
+    progress = Progress(PROGRESS) if options.write else None
+    found: list[tuple[Task, Row]] = []
+    left: list[Task] = []
+    for task in [one for one in tasks(options.only, options.every) if not (options.power and one.first)]:
+        rows = progress.rows(task) if progress else None
+        if rows is None:
+            left.append(task)
+        else:
+            found += [(task, row) for row in rows]
+    for number in {task.case for task in left}:
+        with workshop(crash_cases.ALL[number]):  # imports here what the children of all tasks will need
+            pass
     gc.freeze()  # a collection in a child would copy every page of this process
     gc.disable()
-    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
-        rows = joined(list(pool.imap_unordered(done, tasks(options.only, options.every), chunksize=1)))
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # who ends this ends its workers too
+    as_ever = {"initializer": signal.signal, "initargs": (signal.SIGTERM, signal.SIG_DFL)}
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1, **as_ever) as pool:
+        for task, rows in pool.imap_unordered(done, left, chunksize=1):
+            if progress:
+                progress.add(task, rows)
+            found += [(task, row) for row in rows]
+    rows = joined(found)
     print(table(rows))
     for row in rows:
         for line in row.wrong:

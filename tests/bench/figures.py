@@ -88,6 +88,14 @@ ALL = (
         ),
     ),
     Figure(
+        "mutant-results.md",
+        ("make fuzz-bundle-members",),
+        (
+            "nndeploy/bundle", "nndeploy/trust", "nndeploy/runtime", "nndeploy/stream/pipeline",
+            "backends/nndeploy_native",
+        ),
+    ),
+    Figure(
         "pacing-results.md",
         ("make bench-pacing", "make bench-pacing-stream", "make bench-pace-points", "make bench-pace-solver"),
         (*_PACING, "nndeploy/stream"),

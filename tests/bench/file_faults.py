@@ -5,10 +5,8 @@
 what the work costs, and not the start of Python; `recorded` also gives the list of what was written, synced and named.
 """
 
-import contextlib
 import ctypes
 import errno
-import importlib
 import mmap
 import os
 import signal
@@ -115,24 +113,6 @@ def in_child(act: Callable[[], int], folder: Path, fault: Fault = NOTHING, at: i
         assert os.WTERMSIG(status) == signal.SIGKILL, f"ended by signal {os.WTERMSIG(status)}"
         return Ended(None, True, True)
     return Ended(os.WEXITSTATUS(status), bool(at) and num_calls >= at, num_met > 0)
-
-
-def imported_by(act: Callable[[], int], folder: Path) -> None:
-    """Imports here what `act` imports in a child, so that children to come import nothing."""
-
-    def names() -> int:
-        act()
-        with os.fdopen(end, "w") as file:
-            file.write("\n".join(sys.modules))
-        return 0
-
-    start, end = os.pipe()
-    in_child(names, folder)
-    os.close(end)
-    with os.fdopen(start) as file:
-        for name in file.read().splitlines():
-            with contextlib.suppress(Exception):  # an alias, or one that is made by another
-                importlib.import_module(name)
 
 
 def recorded(act: Callable[[], int], folder: Path) -> tuple[Ended, list[Operation]]:

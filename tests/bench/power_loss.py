@@ -2,8 +2,9 @@
 """What may be on a disk after a loss of power: the states that a list of writes, names and syncs allows.
 
 The method is that of ALICE (Pillai et al., OSDI 2014) under the weakest promises: bytes are on the disk once their file
-was synced, names once their folder was, a rename is one step, and all else may be there or not, in any order, of bytes
-also half. So a file that was renamed and never synced may be empty, and a folder that was never synced may lack names.
+was synced, names once their folder was, a rename is one step and counts as the new name, and all else may be there or
+not, in any order, of bytes also half. So a file that was renamed and never synced may be empty, and a folder that was
+never synced may lack names.
 """
 
 import itertools
@@ -19,6 +20,8 @@ MOST_IN_FULL = 7
 SAMPLES = 64
 
 Disk = dict[str, bytes]
+_Entry = tuple[int, str]
+"""A name in the folder of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class _Event:
     kind: str
     file: int
     folders: tuple[int, ...] = ()
-    name: str = ""
-    other: str = ""
+    name: "_Entry" = (0, "")
+    other: "_Entry" = (0, "")
     at: int = 0
     data: bytes = b""
 
@@ -56,23 +59,29 @@ def _events(before: Disk, operations: Sequence[Operation], folder: Path) -> list
     names = _numbered(before)
     file_of: dict[int, int] = {}
     last, found = len(names), []
+
+    def entry(path: str) -> _Entry:
+        return names[str(Path(path).parent)], Path(path).name
+
     for one in operations:
         name = _local(one.path, folder)
-        other = _local(one.more.decode(), folder) if one.kind in "rl" else ""
-        folders = tuple({names[str(Path(path).parent)] for path in (name, other) if path and path != "."})
         if one.kind in "cd":
             last += 1
             file_of[one.inode] = names[name] = last
-            found.append(_Event(one.kind, last, folders, name))
+            found.append(_Event(one.kind, last, (entry(name)[0],), entry(name)))
         elif one.kind == "o":
             file_of[one.inode] = names[name]
         elif one.kind in "rl":
-            number = names[other] = names[name]
+            old, new = entry(name), entry(other := _local(one.more.decode(), folder))
+            found.append(_Event(one.kind, names[name], (new[0],), old, new))
             if one.kind == "r":
-                del names[name]
-            found.append(_Event(one.kind, number, folders, name, other))
+                for path in [path for path in names if path == name or path.startswith(f"{name}/")]:
+                    names[other + path.removeprefix(name)] = names.pop(path)
+            else:
+                names[other] = names[name]
         elif one.kind == "u":
-            found.append(_Event("u", names.pop(name), folders, name))
+            found.append(_Event("u", names[name], (entry(name)[0],), entry(name)))
+            del names[name]
         else:
             found.append(_Event(one.kind, file_of[one.inode], at=one.number, data=one.more))
     return found
@@ -117,7 +126,9 @@ def _choices(pending: Sequence[int], seed: int) -> Iterator[dict[int, bool]]:
 
 def _disk(before: Disk, events: Sequence[_Event], dropped: set[int], kept: Mapping[int, bool]) -> Disk:
     names = _numbered(before)
+    entries = {(names[str(Path(path).parent)], Path(path).name): file for path, file in names.items() if file}
     is_folder = {0} | {names[name.rstrip("/")] for name in before if name.endswith("/")}
+    is_folder |= {one.file for one in events if one.kind == "d"}
     bytes_of = {names[name.rstrip("/")]: data for name, data in before.items()}
     for number, one in enumerate(events):
         if number in dropped:
@@ -128,16 +139,25 @@ def _disk(before: Disk, events: Sequence[_Event], dropped: set[int], kept: Mappi
             bytes_of[one.file] = data[: one.at].ljust(one.at, b"\0") + new + data[one.at + len(new) :]
         elif one.kind == "t":
             bytes_of[one.file] = data[: one.at].ljust(one.at, b"\0")
-        if one.kind in "ru" and names.get(one.name) == one.file:
-            del names[one.name]
+        if one.kind in "ru" and entries.get(one.name) == one.file:
+            del entries[one.name]
         if one.kind in "cd":
-            names[one.name] = one.file
-        if one.kind == "d":
-            is_folder.add(one.file)
+            entries[one.name] = one.file
         if one.kind in "rl":
-            names[one.other] = one.file
-    return {
-        f"{name}{'/' if file in is_folder else ''}": bytes_of.get(file, b"")
-        for name, file in names.items()
-        if file and all(names.get(str(parent), -1) in is_folder for parent in Path(name).parents)
-    }
+            entries[one.other] = one.file
+    inside: dict[int, list[tuple[str, int]]] = {}
+    for (folder, name), file in entries.items():
+        inside.setdefault(folder, []).append((name, file))
+    return dict(_tree(inside, is_folder, bytes_of, 0, ""))
+
+
+def _tree(
+    inside: Mapping[int, list[tuple[str, int]]], is_folder: set[int], bytes_of: Mapping[int, bytes], at: int, path: str
+) -> Iterator[tuple[str, bytes]]:
+    """Yields what lies below a folder, whose path ends with a /, or is empty."""
+    for name, file in inside.get(at, ()):
+        if file in is_folder:
+            yield f"{path}{name}/", b""
+            yield from _tree(inside, is_folder, bytes_of, file, f"{path}{name}/")
+        else:
+            yield f"{path}{name}", bytes_of.get(file, b"")

@@ -97,6 +97,16 @@ def test_a_trusted_key_is_enough(coded: Path) -> None:
         say(*command)
 
 
+def test_a_pair_of_keys_that_was_cut_off_is_finished(coded: Path, capsys) -> None:
+    say("key", "new", "farm")
+    private, public = (Path(f"farm.{end}").read_bytes() for end in ("key", "pub"))
+    Path("farm.pub").unlink()
+    say("key", "new", "farm")
+    assert "farm.key was there already" in capsys.readouterr().out
+    assert (Path("farm.key").read_bytes(), Path("farm.pub").read_bytes()) == (private, public)
+    assert run_command(["key", "new", "farm"]) == 73
+
+
 @pytest.mark.parametrize(
     ("trust", "problem"),
     [

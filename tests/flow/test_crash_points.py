@@ -15,8 +15,15 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(
-    ("cases", "every"), [("a bundle written over", 2), ("install, a third", 9), ("key revoke", 4), ("run", 157)]
-)  # fmt: skip
+    ("cases", "every"),
+    [
+        ("a bundle written over", 2),
+        ("install, a third", 9),
+        ("key revoke", 4),
+        ("wheelhouse", 41),
+        ("JSON lines", 97),
+    ],
+)
 def test_whatever_call_fails_there_is_the_old_or_the_new(cases: str, every: int) -> None:
     command = [sys.executable, str(BENCH), "--only", cases, "--every", str(every), "--jobs", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -403,7 +403,7 @@ def _text(seed: Seed, dice: random.Random) -> tuple[Seed, str]:
 def _metadata(seed: Seed, dice: random.Random) -> tuple[Seed, str]:
     metadata = dict(seed.metadata)
     side = dice.choice(("inputs", "outputs"))
-    names = list(metadata[side])
+    names = list(metadata[side] or ())
     metadata[side] = dice.choice((names[::-1], names[:-1], names + names[:1], [], ["nobody"] * len(names), None, [1]))
     return replace(seed, metadata=metadata), f"metadata {side}: {metadata[side]}"
 

@@ -95,6 +95,8 @@ LEAVES: tuple[Any, ...] = (
 def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
     mutant = bytearray(data)
     for _ in range(rng.randint(1, 4)):
+        if not mutant:
+            break
         at = rng.randrange(len(mutant))
         match rng.randrange(4):
             case 0:
@@ -117,8 +119,14 @@ def nodes_of(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def damaged_tree(data: Any, rng: random.Random) -> Any:
-    """Plain data with one to three items replaced by others of the same data or of `LEAVES`, removed or renamed."""
+    """A copy of plain data, damaged."""
     data = copy.deepcopy(data)
+    damage(data, rng)
+    return data
+
+
+def damage(data: Any, rng: random.Random) -> None:
+    """Replaces one to three items of plain data by others of it or of `LEAVES`, removes or renames them."""
     for _ in range(rng.randint(1, 3)):
         places = list(nodes_of(data))
         if not places:
@@ -134,7 +142,6 @@ def damaged_tree(data: Any, rng: random.Random) -> Any:
                 parent[rng.choice(("x", "y", "h", "o", "", "zz"))] = parent.pop(key)
             case _:
                 parent[key] = copy.deepcopy(rng.choice(LEAVES))
-    return data
 
 
 BASE = bytes(range(256))

@@ -27,6 +27,8 @@ SCAN = """g (float[3] h, float[4,3] x) => (float[3] y, float[4,3] z) { y, z = Sc
 EINSUM = 'g (float[2,3] x, float[3,2] z) => (float[2,2] y) { y = Einsum<equation="ij,jk->ik">(x, z) }'
 STEPS = """g (int64 a, int64 b, float c) => (int64[K] y, float[L] z) <int64[1] d = {2}, float e = {1.0}>
     { s = Squeeze(d) y = Range(a, b, s) z = Range(e, c, c) }"""
+SPLIT = """g (float[6] x) => (float[4] y, float[2] z, float[3] a, float[3] b) <int64[2] l = {4, 2}>
+    { y, z = Split<axis=0>(x, l) a, b = Split<axis=0, num_outputs=2>(x) }"""
 OPEN = "g (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 
@@ -38,7 +40,7 @@ def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) 
     return (folder / "m.xml").read_text(), (folder / "m.bin").stat().st_size
 
 
-@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, OPEN])
+@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, OPEN])
 def test_what_is_made_here_passes(text: str, tmp_path: Path) -> None:
     graph, size = written(text, tmp_path)
     check_ir(graph.encode(), size)
@@ -139,6 +141,20 @@ def test_bodies_in_bodies_without_end_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(BundleError, match=f"bodies in bodies, {MAX_DEPTH + 1} deep"):
         check_ir((begin + choice * 5000).encode(), size)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('num_splits="2"', 'num_splits="99999999"', "a split into 99999999 with 2 outputs"),
+        ('shape="2"', 'shape="1"', "2 outputs and other lengths"),
+    ],
+)
+def test_a_split_into_more_than_its_outputs_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    graph, size = written(SPLIT, tmp_path)
+    graph = graph.replace('size="16"', 'size="8"') if "shape" in new else graph
+    with pytest.raises(BundleError, match=message):
+        check_ir(damaged(graph, old, new).encode(), size)
 
 
 def test_a_step_of_integers_that_may_be_zero_is_refused(tmp_path: Path) -> None:

@@ -171,6 +171,9 @@ def test_refuses(manifest: Manifest, message: str) -> None:
         (OptionalType(FLOAT), OptionalType(TensorType("bool", (2,)))),
         (MapType("string", FLOAT), MapType("int64", FLOAT)),
         (MapType("string", FLOAT), MapType("string", SequenceType(FLOAT))),
+        (TensorType("float32", ("N", 3)), TensorType("float32", ("N", 4))),
+        (TensorType("float32", (1,)), TensorType("float32", (1, 1))),
+        (SequenceType(TensorType("float32", (1,))), SequenceType(TensorType("float32", (2,)))),
     ],
     ids=str,
 )

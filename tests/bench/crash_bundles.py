@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of crashes: bundles are compiled, written and signed, keys made and trusted, wheels gathered."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from crash_case import Case, Content, command, only_temporary, say, write_bundle
+
+TRUST = "config/nndeploy/trust.json"
+MODEL = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2,3] x) => (float[2,3] y) { two = Constant<value = float {2}>() y = Mul(x, two) }"""
+
+
+def _rewrite() -> int:
+    from nndeploy.errors import NndeployError
+
+    try:
+        write_bundle("m.nnd", b"new")
+    except NndeployError as err:
+        return err.exit_code
+    return 0
+
+
+def _before_sign() -> None:
+    write_bundle("m.nnd", b"old")
+    say("key", "new", "farm")
+
+
+# ---- the compile, whole, with temporary folders below the place that is watched
+
+
+def _before_compile() -> None:
+    import onnx
+    import onnx.parser
+
+    onnx.save(onnx.parser.parse_model(MODEL), "m.onnx")
+    Path("tmp").mkdir()
+    write_bundle("m.nnd", b"old")
+
+
+def _compile() -> int:
+    """Compiles as the command does, with what its children do done here: they would not be watched."""
+    from nndeploy.compiler import job
+    from nndeploy.jobs import workers
+
+    class Here(workers.InProcessWorkers):
+        def __init__(self, *_: object, **__: object) -> None: ...
+        def close(self) -> None: ...
+
+    def run(folder: Path, *_: object) -> str:
+        answer = json.dumps(job._compile(folder, lambda *_: None))
+        (folder / "response.json").write_text(answer, encoding="utf-8")
+        return "done"
+
+    tempfile.tempdir = str(Path("tmp").absolute())
+    patched: Any = workers
+    patched.ChildWorkers = Here
+    patched = job
+    patched._run = run
+    return command("compile", "m.onnx", "-o", "m.nnd", "--backends", "onnxruntime", "--objective", "priority")()
+
+
+# ---- keys
+
+
+def _pairs(old: Content, new: Content, now: Content) -> None:
+    """Checks that a public key is whole, and not without its private one."""
+    from nndeploy.trust.public_key import read_public_key
+    from nndeploy.trust.signers import read_key
+
+    only_temporary(old, new, now)
+    if "farm.key" in now:
+        private = read_key(Path("farm.key")).public
+    if "farm.pub" in now:
+        assert read_public_key(Path("farm.pub")) == private, "farm.pub is of another key"
+
+
+def _trusting(*more: tuple[str, ...]) -> Callable[[], None]:
+    def before() -> None:
+        for name in ("farm", "other"):
+            say("key", "new", name)
+        for words in more:
+            say(*words)
+
+    return before
+
+
+_OTHER, _FLOOR = ("key", "trust", "other.pub"), ("key", "floor", "faces", "1.0")
+
+
+def _trust_case(name: str, *words: str, before: tuple[tuple[str, ...], ...] = (_OTHER, _FLOOR)) -> Case:
+    return Case(name, _trusting(*before), command("key", *words), TRUST, only_temporary)
+
+
+# ---- wheels
+
+
+def _before_wheelhouse() -> None:
+    from test_wheelhouse_gather import X86, put
+
+    from nndeploy.version import __version__
+
+    put(Path("shelf"), "nndeploy-toolchain", __version__, needs=["numpy>=2", "nndeploy-kernels>=0.1"])
+    put(Path("shelf"), "nndeploy-kernels", __version__, X86)
+    put(Path("shelf"), "numpy", "2.1", "cp311-cp311-manylinux_2_28_x86_64")
+
+
+def _gather() -> int:
+    """Gathers wheels, with pip's part done here: copies of those that a folder has."""
+    from nndeploy.wheelhouse import gather
+
+    def download(_: object, folder: Path, *__: object) -> None:
+        folder.mkdir()
+        for path in sorted(Path("shelf").iterdir()):
+            (folder / path.name).write_bytes(path.read_bytes())
+
+    patched: Any = gather
+    patched.download = download
+    os.umask(0o022)
+    return command("wheelhouse", "--for", "x86_64", "--python", "3.11", "--find-links", "shelf", "-o", "box")()
+
+
+def _a_whole_folder(old: Content, new: Content, now: Content) -> None:
+    """Checks that the folder of wheels is there with all that belongs into it, or not at all."""
+    only_temporary(old, new, now)
+    if "box/" in now:
+        assert {name: data for name, data in now.items() if name.startswith("box/")} == {
+            name: data for name, data in new.items() if name.startswith("box/")
+        }, "the folder has its name and is not whole"
+
+
+ALL = (
+    Case("compile over another", _before_compile, _compile, "m.nnd", only_temporary, then_every=8, parts=8),
+    Case("a bundle written", lambda: None, _rewrite, "m.nnd", only_temporary),
+    Case("a bundle written over another", lambda: write_bundle("m.nnd", b"old"), _rewrite, "m.nnd", only_temporary),
+    Case(
+        "sign", _before_sign, command("sign", "m.nnd", "--key", "farm.key", "--release", "1.4.0"), "m.nnd",
+        only_temporary,
+    ),
+    Case("key new", lambda: None, command("key", "new", "farm"), "", _pairs, repeats=False, then_codes=(0, 73)),
+    _trust_case("key trust, no store yet", "trust", "farm.pub", before=()),
+    _trust_case("key trust", "trust", "farm.pub"),
+    _trust_case("key revoke", "revoke", "other"),
+    _trust_case("key floor", "floor", "faces", "1.4"),
+    Case("wheelhouse", _before_wheelhouse, _gather, "", _a_whole_folder, repeats=False, then_codes=(0, 73)),
+)  # fmt: skip

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case of bench_crash_points.py: the folder as it is before, a command, and what must hold whatever happened."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path += [str(TESTS / "flow"), str(TESTS / "unit" / "registry"), str(TESTS / "unit" / "wheelhouse")]
+
+STORE = Path("store")
+TEMPORARY = (".nndeploy-", "nndeploy-")
+Content = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`before` makes the folder, `act` is the command, both in the current folder; checks raise AssertionError.
+
+    `switch` is the file that the whole work ends with, "" where there is none; `holds(old, new, now)` gets the files as
+    they were, as a whole run leaves them, and as they are. `code` is the exit code of a whole run. Afterwards `then` is
+    called, None for `act` again, after one point of `then_every`, and ends with one of `then_codes`; `repeats` says
+    that all is then as a whole run leaves it. `beside` is there all the time; `is_failed` says that calls are killed
+    and failed, and power is not lost alone. `parts` says into how many parts its calls are divided, for processes that
+    work at once.
+    """
+
+    name: str
+    before: Callable[[], None]
+    act: Callable[[], int]
+    switch: str
+    holds: Callable[[Content, Content, Content], None]
+    code: int = 0
+    repeats: bool = True
+    then: Callable[[], int] | None = None
+    then_codes: tuple[int, ...] = (0,)
+    then_every: int = 1
+    beside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    is_failed: bool = True
+    parts: int = 1
+
+
+def content(folder: Path) -> Content:
+    """Returns every file below a folder; a folder is named with a / at the end."""
+    return {
+        f"{path.relative_to(folder)}{'/' if path.is_dir() else ''}": b"" if path.is_dir() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Sends what is printed nowhere."""
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
+
+
+def command(*arguments: str) -> Callable[[], int]:
+    """Returns a function that runs a command here and returns its exit code."""
+
+    def act() -> int:
+        from nndeploy.cli.main import run_command
+
+        with quiet():
+            return run_command(list(arguments))
+
+    return act
+
+
+def say(*arguments: str) -> None:
+    """Runs a command that does not fail."""
+    assert command(*arguments)() == 0, arguments
+
+
+def is_temporary(name: str) -> bool:
+    """Returns whether a file is called as temporary ones are, or lies in such a folder."""
+    return any(part.startswith(TEMPORARY) for part in Path(name).parts)
+
+
+def only_temporary(old: Content, new: Content, now: Content) -> None:
+    """Checks that whatever is there besides is called as temporary files are."""
+    more = {name for name in now.keys() - old.keys() - new.keys() if not is_temporary(name)}
+    assert not more, f"left behind: {sorted(more)}"
+
+
+def write_bundle(path: str, note: bytes) -> None:
+    """Writes a small bundle that holds a note."""
+    from tests_flow_bundles import write_double
+
+    write_double(Path(path), members={"note": note * 3000})
