@@ -67,7 +67,7 @@ def _metadata(converted: Converted, precision: str) -> dict[str, Any]:
 def _check_that_it_opens(workdir: Path) -> None:
     """Refuses what the run half would refuse: a layer that the gate does not know."""
     try:
-        check_ir((workdir / GRAPH_FILE).read_bytes(), (workdir / WEIGHTS_FILE).stat().st_size)
+        check_ir((workdir / GRAPH_FILE).read_bytes(), (workdir / WEIGHTS_FILE).read_bytes())
     except NndeployError as err:
         raise BuildRefusedError(err.what) from err
 

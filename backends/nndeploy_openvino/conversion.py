@@ -18,6 +18,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
 from nndeploy_openvino.library import core, openvino
+from nndeploy_openvino.pads import unsafe_pads
 from nndeploy_openvino.reason import reason_of
 
 
@@ -52,6 +53,7 @@ def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
     for value, port in zip(model.graph.outputs, converted.outputs, strict=True):
         _check_type(value, port)
         _check_shape(value, port)
+    _check_pads(converted)
     _forget_names(converted)
     return Converted(converted, inputs, outputs)
 
@@ -117,6 +119,23 @@ def _forget_names(model: Any) -> None:
             output.get_tensor().set_names(set())
         for body in _bodies(operation):
             _forget_names(body)
+
+
+def _check_pads(model: Any) -> None:
+    """Refuses pads with which the library would read beyond a tensor, and those that only a call tells."""
+    for operation in model.get_ordered_ops():
+        if operation.get_type_name() == "Pad":
+            pads = (_integers(operation.input_value(side).get_node()) for side in (1, 2))
+            if reason := unsafe_pads(*pads):
+                raise BuildRefusedError(f"OpenVINO reads beyond a tensor for {reason}")
+        for body in _bodies(operation):
+            _check_pads(body)
+
+
+def _integers(operation: Any) -> list[int] | None:
+    if operation.get_type_name() != "Constant":
+        return None
+    return [int(number) for number in operation.get_vector()]
 
 
 def _bodies(operation: Any) -> Iterator[Any]:

@@ -14,7 +14,8 @@ version of the library checks by itself.
             <output> port* </output>? bodies? </layer>
 
 Laws: every layer is of a kind in `ir_layers`; ids stand once; every input port has one edge, from an output port that
-there is; there is no circle; a constant lies within the weights and has as many bytes as its shape says.
+there is; there is no circle; a constant lies within the weights and has as many bytes as its shape says; what must
+be a constant is one, with numbers that the library takes.
 
 Source: OpenVINO 2026.4, src/frontends/ir/src/frontend.cpp, src/core/xml_util/src/xml_deserialize_util.cpp.
 """
@@ -25,7 +26,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from nndeploy.errors import BundleError, PolicyError
-from nndeploy_openvino.ir_layers import ELEMENT_BITS, KINDS
+from nndeploy_openvino.ir_layers import ELEMENT_BITS, KINDS, MAX_RANK
+from nndeploy_openvino.pads import unsafe_pads
 
 MAX_DEPTH = 8
 """How many bodies may stand in each other."""
@@ -75,9 +77,14 @@ _BODY_ENDS = {
 }
 _SLICES = {("0", "-1", "1", "1"), ("-1", "0", "-1", "1")}
 """(start, end, stride, part_size) of what a body takes or gives piece by piece: forwards and backwards."""
-_DIVIDED, _STEP = ("i32", "i64"), 2
-"""A Range of these divides by its step, and a zero there ends the process; of a constant the library knows that."""
+_SIGNED = ("i32", "i64")
+_STEP = 2
+"""A Range of these divides by its step, and a zero there ends the process; a constant the library looks at."""
+_REPEATS = 1
+"""A Tile by less than none ends the process; a constant the library looks at."""
 _LENGTHS = 2
+_BEGINS, _ENDS = 1, 2
+"""The inputs of a Pad with the pads before and behind each axis."""
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What a port of a body may be for that is no port of the layer."""
 
@@ -93,6 +100,8 @@ class _Layer:
     """An input that must be a constant."""
     elements: int | None = None
     """The number of elements of a constant or a parameter, where it is known; of what is joined, as if each had one."""
+    integers: tuple[int, ...] | None = None
+    """The numbers of a constant of integers that is no longer than a shape."""
 
 
 @dataclass(slots=True)
@@ -104,8 +113,8 @@ class _PortMap:
     back_edges: list[tuple[int, int]] = field(default_factory=list)
 
 
-def check_ir(graph: bytes, weights_bytes: int) -> None:
-    """Passes a graph in IR whose constants lie within weights of so many bytes.
+def check_ir(graph: bytes, weights: bytes | memoryview) -> None:
+    """Passes a graph in IR whose constants lie within the weights.
 
     Raises:
         PolicyError: it is something else, which might name files.
@@ -114,16 +123,16 @@ def check_ir(graph: bytes, weights_bytes: int) -> None:
     text = graph.decode("latin-1")  # every byte is a character; those beyond ASCII stand in values that nobody reads
     if not _BEGIN.match(text):
         raise PolicyError(f"the graph is not OpenVINO's IR: it begins with {graph[:24]!r}", hint="compile it again")
-    _Reader(text, weights_bytes).read()
+    _Reader(text, memoryview(weights)).read()
 
 
 class _Reader:
     """A text, and how far it was read."""
 
-    def __init__(self, text: str, weights_bytes: int) -> None:
+    def __init__(self, text: str, weights: memoryview) -> None:
         self._text = text
         self._at = 0
-        self._weights_bytes = weights_bytes
+        self._weights = weights
 
     def read(self) -> None:
         """Reads the whole text."""
@@ -170,13 +179,15 @@ class _Reader:
         self._maybe(_FUSED_NAMES)
         if not known.least <= inputs <= known.most:
             raise _refusal(f"a layer {kind} with {inputs} inputs")
-        divides = kind == "Range" and attributes["output_type"] in _DIVIDED
+        divides = kind == "Range" and attributes["output_type"] in _SIGNED
         if kind == "Split" and int(attributes["num_splits"]) != outputs:
             raise _refusal(f"a split into {attributes['num_splits']} with {outputs} outputs")
         sizes = attributes.get("shape", "?") if kind in ("Const", "Parameter") else "?"
         elements = None if "?" in sizes or "." in sizes else prod(_sizes(sizes))
         elements = inputs if kind == "Concat" else elements
-        layer = _Layer(kind, inputs, outputs, _STEP if divides else None, elements)
+        integers = self._integers(attributes, elements) if kind == "Const" else None
+        constant = _STEP if divides else _REPEATS if kind == "Tile" else None
+        layer = _Layer(kind, inputs, outputs, constant, elements, integers)
         for name in reversed(maps):
             self._body(name, layer, maps[name], depth + 1)
         self._take(_LAYER_END, "the end of a layer")
@@ -196,8 +207,17 @@ class _Reader:
         offset, size = int(attributes["offset"]), int(attributes["size"])
         if size != ((bits + 7) // 8 or 1):  # nothing is written as one byte
             raise _refusal(f"a constant of shape [{attributes['shape']:.60}] with {size} bytes")
-        if offset + size > self._weights_bytes:
-            raise _refusal(f"a constant of {size} bytes at {offset}, the weights are {self._weights_bytes}")
+        if offset + size > len(self._weights):
+            raise _refusal(f"a constant of {size} bytes at {offset}, the weights are {len(self._weights)}")
+
+    def _integers(self, attributes: Mapping[str, str], elements: int | None) -> tuple[int, ...] | None:
+        if attributes["element_type"] not in _SIGNED or elements is None or elements > MAX_RANK:
+            return None
+        width, offset = ELEMENT_BITS[attributes["element_type"]] // 8, int(attributes["offset"])
+        return tuple(
+            int.from_bytes(self._weights[at : at + width], "little", signed=True)
+            for at in range(offset, offset + width * elements, width)
+        )
 
     def _port_map(self, name: str) -> _PortMap:
         port_map = _PortMap()
@@ -279,11 +299,15 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
         if layer.constant_input is not None and not _is_constant(
             layers, sources, sources[number, layer.constant_input]
         ):
-            raise _refusal(f"a layer {layer.kind} with a step that is no constant")
+            raise _refusal(f"a layer {layer.kind} with an input {layer.constant_input} that is no constant")
         if layer.kind == "VariadicSplit" and layers[sources[number, _LENGTHS]].elements != layer.outputs:
             raise _refusal(
                 f"a split with {layer.outputs} outputs and other lengths"
             )  # it makes as many outputs as those
+        if layer.kind == "Pad":
+            pads = (layers[sources[number, side]].integers for side in (_BEGINS, _ENDS))
+            if reason := unsafe_pads(*pads):
+                raise _refusal(f"a layer Pad with {reason}")
     ready = [number for number, waiting in waits.items() if not waiting]
     for number in ready:
         for target in uses[number]:
@@ -295,7 +319,7 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
 
 
 def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
-    """Whether a layer is a constant, or one whose axes of size 1 are taken away."""
-    if layers[number].kind == "Squeeze":
-        number = sources[number, 0]
+    """Whether a layer is a constant, or one in another type or without axes of size 1, which the library computes."""
+    if layers[number].kind in ("Squeeze", "Convert"):
+        return all(layers[sources[number, port]].kind == "Const" for port in range(layers[number].inputs))
     return layers[number].kind == "Const"

@@ -3,9 +3,9 @@
 
 They are those that OpenVINO's converter makes of ONNX. All that reads files, keeps state between calls, holds text or
 comes from extensions is not among them, nor is what numbers of a call make it end the process with (2026.4.1):
-GatherND reads wherever an index points, Col2Im divides by sizes that may be zero. Each attribute has a form, and none
-may be missing or be there besides: the library leaves what is not said as it finds it, and takes further names as
-orders.
+GatherND reads and ScatterElementsUpdate writes wherever an index points, Col2Im divides by sizes that may be zero.
+Each attribute has a form, and none may be missing or be there besides: the library leaves what is not said as it finds
+it, and takes further names as orders.
 
 Source: the IRs of 1,640 models, ONNX's own node tests among them, as OpenVINO 2026.4 writes them.
 """
@@ -110,8 +110,6 @@ def _kinds() -> dict[tuple[str, str], LayerKind]:
     add("opset6 GatherElements", 2, axis=_AXIS)
     add("opset1 Gather", 3)
     add("opset8 Gather", 3, batch_dims=_AXIS)
-    add("opset3 ScatterElementsUpdate", 4)
-    add("opset12 ScatterElementsUpdate", 4, reduction=_WORD, use_init_val=_FLAG)
     add("opset15 ScatterNDUpdate", 3, reduction=_WORD)
     add("opset3 NonZero", 1, output_type=_TYPE)
     add("opset4 Range opset9 Eye", 3, output_type=_TYPE)

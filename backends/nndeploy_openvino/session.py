@@ -148,7 +148,7 @@ def _compiled(files: Mapping[str, memoryview], metadata: Mapping[str, Json], thr
         except RuntimeError:  # made for another kind of CPU: OpenVINO checks that itself
             pass
     weights, graph = files[WEIGHTS_FILE], bytes(files[GRAPH_FILE])
-    check_ir(graph, len(weights))
+    check_ir(graph, weights)
     model = core().read_model(graph, _tensor(weights))
     return core().compile_model(model, DEVICE, settings)
 

@@ -22,9 +22,14 @@ SCHEMA = "1"
 
 def key_of(parts: Parts) -> str:
     """Returns the key, 64 hexadecimal digits; packages, which are many and seldom change, are hashed once."""
-    packages = tuple(sorted(item for item in parts.items() if item[0].startswith(PACKAGE)))
-    others = {name: text for name, text in parts.items() if not name.startswith(PACKAGE)}
-    return hashlib.sha256(canonical_json({"schema": SCHEMA, "packages": _digest(packages), **others})).hexdigest()
+    packages, others = [], {}
+    for name, text in parts.items():
+        if name.startswith(PACKAGE):
+            packages.append((name, text))
+        else:
+            others[name] = text
+    made_of = {"schema": SCHEMA, "packages": _digest(tuple(packages)), **others}
+    return hashlib.sha256(canonical_json(made_of)).hexdigest()
 
 
 @lru_cache(maxsize=8)

@@ -76,12 +76,19 @@ class LocalCache:
 
     def entry(self, key: str, *, is_use: bool = True) -> Entry | None:
         """Returns the entry of a key, None where there is none that is to be used; `is_use`: so it stays longer."""
+        found = self.signed(key)
+        if found is None:
+            return None
+        if is_use:
+            _used(self._entry_path(key))
+        return found[0]
+
+    def signed(self, key: str) -> tuple[Entry, bytes] | None:
+        """Returns the entry of a key and its text, with the signature; None where there is none that is to be used."""
         path = self._entry_path(key)
         try:
-            entry = decode(read_regular(path, MAX_ENTRY_BYTES), key, self._store, dt.datetime.now(dt.UTC).date())
-            if is_use:
-                _used(path)
-            return entry
+            text = read_regular(path, MAX_ENTRY_BYTES)
+            return decode(text, key, self._store, dt.datetime.now(dt.UTC).date()), text
         except MissingInputError:
             return None
         except _UNUSABLE as err:
@@ -107,7 +114,8 @@ class LocalCache:
             return False
         if (digest.hexdigest(), size) != (blob.sha256, blob.size):
             self._complain(f"a file of the cache is not what it was ({path})")
-            path.unlink(missing_ok=True)  # so that the next build brings it again
+            with contextlib.suppress(OSError):  # so that the next build brings it again, where it may be removed
+                path.unlink()
             return False
         return True
 
@@ -130,19 +138,36 @@ class LocalCache:
             MissingInputError, InputError, InputOutputError: it cannot be read, or the cache not be written.
             CannotCreateError: the cache cannot be written.
         """
+        with open_regular(source, MAX_BYTES) as file:
+            return self._added(iter(lambda: _read(file, source), b""))
+
+    def add_pieces(self, blob: Blob, pieces: Iterator[bytes]) -> None:
+        """Takes in a file that comes from elsewhere, piece by piece.
+
+        Raises:
+            BundleError: it is another file.
+            CannotCreateError, InputOutputError: the cache cannot be written.
+            NndeployError: what the pieces raise.
+        """
+        self._added(pieces, blob)
+
+    def _added(self, pieces: Iterator[bytes], expected: Blob | None = None) -> Blob:
         new = new_file(self.folder / TEMPORARY / os.urandom(8).hex())
         digest, size = hashlib.sha256(), 0
         try:
-            with open_regular(source, MAX_BYTES) as file, wrapped_io(new.path):
-                while chunk := file.read(CHUNK_BYTES):
-                    digest.update(chunk)
-                    size += len(chunk)
-                    new.file.write(chunk)
+            for piece in pieces:
+                digest.update(piece)
+                size += len(piece)
+                with wrapped_io(new.path):
+                    new.file.write(piece)
+            blob = Blob(digest.hexdigest(), size)
+            if expected not in (None, blob):
+                raise BundleError("a file is not what its digest says")
+            with wrapped_io(new.path):
                 os.fchmod(new.file.fileno(), 0o444)
             new.finish(sync=False)
         finally:
             new.discard()
-        blob = Blob(digest.hexdigest(), size)
         path = self.place(blob)
         with wrapped_io(path):
             _make(path.parent)
@@ -157,11 +182,19 @@ class LocalCache:
         Raises:
             CannotCreateError, InputOutputError: the cache cannot be written.
         """
-        path = self._entry_path(entry.key)
         known = self.entry(entry.key)
-        if known is None or not all(map(self.has, known.outputs.values())):
+        is_there = known is not None and all(map(self.has, known.outputs.values()))
+        self._keep(entry, None if is_there else encode(entry, self._signer), near, most)
+
+    def adopt(self, entry: Entry, text: bytes, near: str) -> None:
+        """Takes in an entry as somebody else signed it, of which the files are there already; else as `add`."""
+        self._keep(entry, text, near, MAX_NEAR)
+
+    def _keep(self, entry: Entry, text: bytes | None, near: str, most: int) -> None:
+        if text is not None:
+            path = self._entry_path(entry.key)
             _make(path.parent)
-            write_file(path, lambda file: file.write(encode(entry, self._signer)))
+            write_file(path, lambda file: file.write(text))
         keys = [key for key in self._keys_near(near) if key != entry.key]
         near_path = self._near_path(near)
         _make(near_path.parent)

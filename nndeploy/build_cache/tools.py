@@ -101,10 +101,18 @@ def _of_sources() -> str:
 
 
 def _sources() -> Iterator[tuple[str, int, int]]:
+    """Yields what is imported: of a package that lies in several folders, the first one's files."""
+    seen = set[str]()
     for folder in dict.fromkeys(Path(path) for path in sys.path if path):
-        for entry in os.scandir(folder) if folder.is_dir() else ():
-            if entry.name == "nndeploy" or (entry.name.startswith("nndeploy_") and not entry.name.endswith("-info")):
+        entries = [entry for entry in os.scandir(folder) if _is_ours(entry.name)] if folder.is_dir() else []
+        for entry in entries:
+            if entry.name not in seen:
                 yield from _files(entry)
+        seen.update(entry.name for entry in entries)
+
+
+def _is_ours(name: str) -> bool:
+    return name == "nndeploy" or (name.startswith("nndeploy_") and not name.endswith("-info"))
 
 
 def _files(entry: "os.DirEntry[str]") -> Iterator[tuple[str, int, int]]:

@@ -58,7 +58,8 @@ class EventFile(Events):
             self._tell("stage", job=job, stage=stage)
 
     def finished(self, outcome: Outcome) -> None:
-        self._tell("finished", outcome=outcome_to_json(outcome))
+        if self._file is not None:
+            self._tell("finished", outcome=outcome_to_json(outcome))
 
     def _tell(self, event: str, **fields: Any) -> None:
         if self._file is None:

@@ -2,6 +2,7 @@
 """`nndeploy compile`: options -> a compile in a child process -> progress by stage -> the table at the end."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,11 @@ from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.compiler.options import READ_BY_CHILD, CompileLimits, CompileOptions
 from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, UsageError, did_you_mean
 from nndeploy.files.toml_file import toml_from_file
-from nndeploy.options.described import options_from
+from nndeploy.options.described import described_fields, option_name, options_from
 
 if TYPE_CHECKING:
     from nndeploy.bundle.report import Report
+    from nndeploy.compiler.recipe import Recipe
 
 EXAMPLES = """\b
 Examples:
@@ -29,9 +31,14 @@ Examples:
   nndeploy compile model.onnx -o model.nnd --target rtx4090 --target t4 --target x86-64-v3
   nndeploy compile model.onnx -o model.nnd --target box.toml --cache-buffer 256KiB
   nndeploy compile model.onnx --dry-run
+  nndeploy compile model.onnx --goldens 3 --dump-config > recipe.toml
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
   nndeploy compile model.onnx -o model.nnd --quantise int8 --samples inputs/     weights and activations as bytes
 """
+
+
+RECIPE = "recipe"
+"""The table of a configuration file that says what the model and other files must be."""
 
 
 def _load_config(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -39,6 +46,12 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
     if path is None:
         return None
     data = toml_from_file(path, "configuration file")
+    if RECIPE in data:
+        from nndeploy.compiler.recipe import recipe_from_table
+        from nndeploy.files.toml_table import TomlTable
+
+        table = TomlTable({RECIPE: data.pop(RECIPE)}, str(path)).table(RECIPE)
+        context.meta[RECIPE] = None if table is None else recipe_from_table(table)
     known = {parameter.name: parameter for parameter in context.command.params if parameter.name != "config"}
     defaults: dict[str, Any] = {}
     for key, value in data.items():
@@ -62,6 +75,9 @@ def _configured(parameter: click.Parameter, key: str, value: object, path: Path)
     return values
 
 
+_DESCRIBED = [
+    (name, one) for options in (CompileOptions, CompileLimits) for name, (_, one) in described_fields(options).items()
+]
 SECTIONS = sections_of(
     CompileOptions,
     {"Output": ("output", "as_json", "verbose")},
@@ -86,7 +102,9 @@ SECTIONS = sections_of(
     callback=_load_config,
     help="TOML file with options; the command line wins.",
 )
-@click.option("--dump-config", is_flag=True, help="Print the options as TOML and stop.")
+@click.option(
+    "--dump-config", is_flag=True, help="Print the options as TOML, with digests of all files that count, and stop."
+)
 @click.pass_context
 def compile_(context: click.Context, /, **options: Any) -> None:
     """Compile a trained ONNX MODEL into one offline bundle.
@@ -101,7 +119,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     from nndeploy.compiler.cached_compile import CacheNews, compile_cached
 
     if options["dump_config"]:
-        click.echo(_dumped(context), nl=False)
+        click.echo(_dumped(context, _recipe(options)), nl=False)
         return
     if options["output"] is None and not options["dry_run"]:
         raise UsageError("no output was named", hint="-o model.nnd, or --dry-run")
@@ -125,6 +143,10 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         limits, asked = options_given(CompileLimits, options), given(CompileOptions, options)
         caching = options_given(CacheOptions, options)
         options_from(CompileOptions, {name: text for name, text in asked.items() if name not in READ_BY_CHILD})
+        if (recipe := context.meta.get(RECIPE)) is not None:
+            others = recipe.check(_recipe(options), str(options["config"]))
+            if others:
+                warn(f"these packages are not the recipe's: {', '.join(others)}")
         with CompileProgress() as progress:
             compiled = compile_cached(source, out, asked, limits, caching, progress, warn)
     except NndeployError as err:
@@ -138,16 +160,29 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     show(report, compiled.cache)
 
 
-def _dumped(context: click.Context) -> str:
-    """Returns the options that differ from their defaults, as TOML that --config reads."""
+def _recipe(options: Mapping[str, Any]) -> "Recipe":
+    from nndeploy.compiler.recipe import recipe_of
+
+    return recipe_of(options["model"].absolute(), given(CompileOptions, options), options_given(CompileLimits, options))
+
+
+def _dumped(context: click.Context, recipe: "Recipe") -> str:
+    """Returns the options as TOML that --config reads, and the recipe.
+
+    Defaults of what a bundle depends on are written out, so that a release with others makes the same of it.
+    """
+    decide = {option_name(*one) for one in _DESCRIBED if one[0] != "dry_run"}
     lines = []
     for parameter in context.command.params:
         name = parameter.name or ""
         value = context.params.get(name)
         default = False if value is False and not parameter.secondary_opts else parameter.default  # click names none
-        if name in ("config", "dump_config", "model") or value in (None, ()) or value == default:
+        is_default = value == default and name not in decide
+        if name in ("config", "dump_config") or value in (None, ()) or is_default:
             continue
         lines.append(f"{name.replace('_', '-')} = {_toml(value)}")
+    for table, texts in (("files", recipe.files), ("packages", recipe.packages)):
+        lines += ["", f"[{RECIPE}.{table}]", *(f"{_toml(key)} = {_toml(texts[key])}" for key in sorted(texts))]
     return "".join(line + "\n" for line in lines)
 
 

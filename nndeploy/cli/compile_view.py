@@ -95,7 +95,8 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
 def cache_line(cache: "CacheNews") -> str:
     """Returns in a line how a bundle was come by, "" where no cache was asked."""
     if cache.status == "hit":
-        return f"taken from the cache, where the same compile had left it ({cache.key:.16})"
+        place = f"cache {cache.origin}" if cache.origin else "cache"
+        return f"taken from the {place}, where the same compile had left it ({cache.key:.16})"
     if cache.status == "off" or cache.differs is None:
         return ""
     shown = ", ".join(cache.differs[:MAX_DIFFERENCES]) + (", .." if len(cache.differs) > MAX_DIFFERENCES else "")

@@ -11,6 +11,7 @@ it; no path, time, name of a machine or number of jobs counts.
 import dataclasses
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def _texts(data: Any) -> Iterator[str]:
             yield from _texts(value)
 
 
+@cache
 def parts_of_machine() -> dict[str, str]:
     """Returns what of this machine a compile looks at: kernels are chosen for it, and placements measured on it."""
     facts = dataclasses.asdict(host_target())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compile that looks first whether the same was compiled before, on one page.
 
-    key -> look -> build -> look again -> keep
+    key -> look here -> look in the shared cache -> build -> look again -> keep here -> bring to the shared cache
 
 Comes in: what the command was given. Goes out: the report of the bundle, and how it was come by. Laws: a bundle from
 the cache is byte for byte the one that the build wrote; what changed while it was built is not kept, and not written; a
@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nndeploy.build_cache import upkeep
 from nndeploy.build_cache.entry import Entry
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.key import Parts, differing, key_of, least_differing
 from nndeploy.build_cache.local_cache import MAX_NEAR, VARIABLE, LocalCache, default_cache_folder, is_key
+from nndeploy.build_cache.remote_address import NEVER, PUSH, remote_address
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.bundle.writer import check_can_create
 from nndeploy.compiler.cache_key import parts_of
@@ -28,7 +29,7 @@ from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.files.whole_files import new_file
+from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.jobs.kept_calls import answers_in
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
@@ -36,6 +37,9 @@ from nndeploy.options.texts import bytes_in
 from nndeploy.sandbox.child_process import writable_cache
 from nndeploy.trust.signing import machine_key
 from nndeploy.trust.trust_store import trust_store
+
+if TYPE_CHECKING:
+    from nndeploy.build_cache.remote_cache import RemoteCache
 
 _CACHE = "Cache"
 DEFAULT_CACHE_BYTES = 10 << 30
@@ -65,6 +69,18 @@ class CacheOptions:
         DEFAULT_CACHE_BYTES, "What the cache may hold, e.g. 20GiB; what was not used for longest goes. Default: 10GiB.",
         section=_CACHE, metavar="SIZE", from_text=bytes_in("--cache-size"),
     )  # fmt: skip
+    cache_remote: str = described(
+        "", "A cache that machines share, by its address; where the folder has no bundle, it is asked. Default: none.",
+        section=_CACHE, metavar="URL", from_text=remote_address,
+    )  # fmt: skip
+    cache_push: str = described(
+        NEVER, "Who brings what it compiled to the shared cache: nobody, who has credentials for it, or everybody.",
+        section=_CACHE, choices=PUSH,
+    )  # fmt: skip
+    cache_ca: str = described(
+        "", "PEM file with the authorities that may have signed the shared cache's certificate.",
+        section=_CACHE, metavar="FILE.pem", is_path=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +88,14 @@ class CacheNews:
     """How a bundle was come by: `status` is "hit", "miss", or "off" with the reason in `why`.
 
     `differs` names the parts that differ from the nearest build of the model that is known; None where none is.
+    `origin` is the address of the shared cache from which a hit was brought, "" where it was here.
     """
 
     status: str
     key: str = ""
     differs: tuple[str, ...] | None = None
     why: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +116,12 @@ def compile_cached(
     onlooker: Onlooker,
     warn: Warn,
     memory_share: int | None = None,
+    remote: "RemoteCache | None" = None,
 ) -> Compiled:
     """Compiles as `compile_in_child` does, or takes what the same compile made before.
 
     `memory_share` is the limit of memory where `limits` say none: other than theirs it counts for nothing in the key.
+    `remote` is what `opened_remote` gives, for compiles that share it; else one is opened where `caching` names it.
 
     Raises:
         BusyError: the model, or a file that an option names, changed meanwhile.
@@ -115,10 +135,12 @@ def compile_cached(
     if out is None or given.get("dry_run"):
         return anew("nothing is to be built")
     if not caching.cache or (caching.cache_dir is None and os.environ.get(VARIABLE) == ""):
+        if caching.cache and caching.cache_remote:
+            warn(f"the shared cache is used through a folder, and {VARIABLE} names none")
         return anew("not asked for")
-    check_can_create(Path(out))
     try:
         cache = opened_cache(caching, warn)
+        shared = remote or opened_remote(caching, warn)
         parts = _parts(source, given, limits)
     except UsageError:
         raise
@@ -132,10 +154,18 @@ def compile_cached(
         taken = bundle_from_cache(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
+        if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
+            taken = bundle_from_cache(cache, key, out, given)
+            _account(cache, brought, caching.cache_size, warn)
+            if taken is not None:
+                return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
+        check_can_create(Path(out))
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
 
         keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)
         report = compile_in_child(source, out, given, taking, onlooker, keeper)
+    if shared is not None and keeper.sha256:
+        shared.send(key, cache)
     return Compiled(report, CacheNews("miss", key, differs), keeper.sha256)
 
 
@@ -151,7 +181,21 @@ def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
         raise CannotCreateError("this account has no cache folder", hint="--cache-dir names one")
     if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
         raise UsageError("processes that parse models may write there", where=str(folder), hint="name another folder")
-    return LocalCache(folder, trust_store(), machine_key(), warn)
+    signer = machine_key()  # first: where it is new, the store learns of it
+    return LocalCache(folder, trust_store(), signer, warn)
+
+
+def opened_remote(caching: CacheOptions, warn: Warn) -> "RemoteCache | None":
+    """Returns the shared cache that options name, None where they name none; nothing is sent.
+
+    Raises:
+        PolicyError: the trust store is not to be used.
+    """
+    if not (caching.cache and caching.cache_remote):
+        return None
+    from nndeploy.build_cache.remote_cache import RemoteCache
+
+    return RemoteCache(caching.cache_remote, trust_store(), warn, caching.cache_push, caching.cache_ca)
 
 
 def bundle_from_cache(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
@@ -175,12 +219,20 @@ def bundle_from_cache(cache: LocalCache, key: str, out: str, given: Mapping[str,
 def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
     new = new_file(place)
     try:
-        if not cache.copy(entry.outputs[name], new.file.write):
-            return False
+        with wrapped_io(place):
+            if not cache.copy(entry.outputs[name], new.file.write):
+                return False
         new.finish()
         return True
     finally:
         new.discard()
+
+
+def _account(cache: LocalCache, brought: Entry, most_bytes: int, warn: Warn) -> None:
+    try:
+        upkeep.account(cache, sum(blob.size for blob in brought.outputs.values()), most_bytes)
+    except (NndeployError, OSError) as err:
+        warn(f"the cache may grow beyond its size: {one_line(str(err))}")
 
 
 def _parts(source: str, given: Mapping[str, Any], limits: CompileLimits) -> dict[str, str]:
@@ -224,8 +276,8 @@ class _Keeper:
                 seconds = sum(report.seconds.values())
                 entry = self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
                 self.sha256 = entry.outputs[BUNDLE].sha256
-        except NndeployError as err:
-            self.warn(f"the bundle is not kept in the cache: {err}")
+        except (NndeployError, OSError) as err:
+            self.warn(f"the bundle is not kept in the cache: {one_line(str(err))}")
 
     @property
     def _calls(self) -> str:

@@ -38,7 +38,15 @@ from nndeploy.errors import (
 from nndeploy.files.handed_file import HandedFile
 from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import default_memory_limit, limit_memory, limit_processor_time
-from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space, temporary_folder
+from nndeploy.jobs.temporary import (
+    DISK_FAILS,
+    NO_SPACE,
+    disk_error,
+    disk_fails,
+    lacks_space,
+    no_space,
+    temporary_folder,
+)
 from nndeploy.jobs.watch import Limits, Watch
 from nndeploy.options.described import described_fields, options_from
 from nndeploy.sandbox import places
@@ -228,6 +236,8 @@ def _run(
         raise kind(f"the compile was ended in stage {stage!r}: {watch.verdict}", hint=hint)
     if returncode == NO_SPACE:
         raise no_space()
+    if returncode == DISK_FAILS:
+        raise disk_fails()
     if returncode > 0:
         sys.stderr.write(bytes(log).decode("utf-8", "replace"))  # a bug of ours: its traceback
         raise NndeployError(f"the compile {describe_exit(returncode)} in stage {stage!r}", hint="please report this")
@@ -255,9 +265,9 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
         found = err.report if isinstance(err, CheckError) else None
         return {"error": error_to_json(err), **({"report": report_to_json(found)} if found is not None else {})}
     except OSError as err:
-        if not lacks_space(err):
+        if (known := disk_error(err)) is None:
             raise
-        return {"error": error_to_json(no_space())}
+        return {"error": error_to_json(known)}
     except MemoryError:
         return {"error": error_to_json(DeadlineError("the machine has not enough memory for this model"))}
     return {"report": report_to_json(report)}
@@ -286,7 +296,7 @@ def main(folder: Path) -> None:
         partial.write_text(json.dumps(response), encoding="utf-8")
         partial.rename(folder / "response.json")
     except OSError as err:
-        sys.exit(NO_SPACE if lacks_space(err) else str(err))
+        sys.exit(NO_SPACE if lacks_space(err) else DISK_FAILS if disk_error(err) else str(err))
 
 
 if __name__ == "__main__":

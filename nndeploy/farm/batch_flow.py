@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call of `nndeploy batch` on one page: fleet file -> jobs -> plan -> run -> gates -> reports.
+"""A call of `nndeploy batch` on one page: fleet file -> jobs -> plan -> run -> publish -> gates -> reports.
 
 Comes in: a fleet file and options. Goes out: a batch, and its reports where they were asked for. Laws: what a call did
 is in the journal whatever ends it; reports tell of every job, those that were not run too.
@@ -16,8 +16,9 @@ from pathlib import Path
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.local_cache import LocalCache
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cache_key import parts_of_machine
-from nndeploy.compiler.cached_compile import CacheOptions, opened_cache
+from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError
 from nndeploy.farm.collect import collected
@@ -33,6 +34,7 @@ from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, Planned, Planner
+from nndeploy.farm.publish import Publisher
 from nndeploy.farm.reports import Batch, Gates, check_reports, judged, read_batch, write_reports
 from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.resources import Slots, slots_of
@@ -41,6 +43,7 @@ from nndeploy.jobs.memory import machine_memory_bytes
 from nndeploy.target.target import host_target, num_cores
 
 DIGESTS = "digests.json"
+"""Beside the journals, which are the fleet's own: a cache may be one that others write to."""
 Warn = Callable[[str], None]
 
 
@@ -61,7 +64,7 @@ class Ended:
         counts, gates = self.batch.counts, len(self.batch.failed_gates)
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
-            told = f"{counted(counts['infra'], 'job')} could not be built for want of a machine"
+            told = f"{counted(counts['infra'], 'job')} could not be built or published for want of a machine"
             raise BusyError(told, hint="run it again")
         if self.num_missing and not (failed or gates):
             hint = "run the commands of --emit, or build them here without --collect"
@@ -90,12 +93,13 @@ class OpenedBatch:
     jobs: Plan
     caching: CacheOptions
     cache: LocalCache | None
+    remote: RemoteCache | None
     journal_folder: Path
 
     def planned(self, journal: Journal, *, on_any_machine: bool = False) -> list[Planned]:
         """Returns the jobs in the order in which they are to be begun; `on_any_machine` as for `Planner`."""
-        kept = self.cache.folder / DIGESTS if self.cache is not None else None
-        planner = Planner(self.cache, journal, FileDigests(kept), on_any_machine=on_any_machine)
+        digests = FileDigests(self.journal_folder.parent / DIGESTS)
+        planner = Planner(self.cache, journal, digests, on_any_machine=on_any_machine)
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -108,10 +112,10 @@ class OpenedBatch:
 
         Raises:
             KeyboardInterrupt, SystemExit: a signal came; what had ended is in the journal, and no child is left.
-            NndeployError: nothing could be begun, or a report not be written.
+            NndeployError: nothing could be begun, or the journal or a report not be written; no child is left.
         """
         check_compile_half()
-        began, before = time.monotonic(), self._begun()
+        began, before, publisher = time.monotonic(), self._begun(), self._publisher()
         with (
             Journal(self.journal_folder, job=self.options.only, is_fresh=self.options.fresh) as journal,
             ExitStack() as held,
@@ -123,11 +127,12 @@ class OpenedBatch:
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
                 run.run(self.planned(journal))
-            except (KeyboardInterrupt, SystemExit):
-                signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
+            except BaseException as err:  # also what a full disk makes of the journal
+                if isinstance(err, KeyboardInterrupt | SystemExit):
+                    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
                 raise
-        return Ended(self._reported(run.outcomes, before, environment, now, time.monotonic() - began))
+        return Ended(self._reported(run.outcomes, before, publisher, environment, now, began))
 
     def collect(self, environment: Mapping[str, str], now: datetime) -> Ended:
         """Takes what was built elsewhere and writes the reports; builds nothing.
@@ -135,9 +140,9 @@ class OpenedBatch:
         Raises:
             NndeployError: the journal cannot be read, or a report not be written.
         """
-        began, before = time.monotonic(), self._begun()
+        began, before, publisher = time.monotonic(), self._begun(), self._publisher()
         outcomes = collected(planned_batch(self, on_any_machine=True), self.cache)
-        batch = self._reported(outcomes, before, environment, now, time.monotonic() - began)
+        batch = self._reported(outcomes, before, publisher, environment, now, began)
         return Ended(batch, sum(one.status == "skipped" for one in outcomes))
 
     def _begun(self) -> Batch | None:
@@ -150,31 +155,40 @@ class OpenedBatch:
         self,
         outcomes: Sequence[Outcome],
         before: Batch | None,
+        publisher: Publisher | None,
         environment: Mapping[str, str],
         now: datetime,
-        seconds: float,
+        began: float,
     ) -> Batch:
-        """Returns the batch of these outcomes, held against the gates; of a job alone there are no reports."""
-        told = [self._told(one) for one in (*outcomes, *left_out(self.jobs.filtered))]
+        """Returns the batch of these outcomes, published, held against the gates and reported."""
+        ended = outcomes if publisher is None else publisher.published(self.jobs.jobs, outcomes)
+        told = [self._told(one) for one in (*ended, *left_out(self.jobs.filtered))]
         batch = Batch(
-            plan=self.jobs.digest, started=now.isoformat(timespec="seconds"), seconds=round(seconds, 3),
-            outcomes=tuple(told),
+            plan=self.jobs.digest, started=now.isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - began, 3), outcomes=tuple(told),
         )  # fmt: skip
         is_part = bool(self.options.filters or self.options.shard or self.options.only)
         batch = judged(batch, before, self.gates, is_part=is_part)
         if not self.options.only:
             write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
+        if publisher is not None and not is_part:  # a page about a part would hide the others
+            publisher.write_index(self.jobs.jobs, batch)
         return batch
 
     def _engine(self, slots: Slots, events: Events) -> Engine:
-        return LocalEngine(slots, host_target(), self.caching, events.stage)
+        return LocalEngine(slots, host_target(), self.caching, events.stage, self.remote)
+
+    def _publisher(self) -> Publisher | None:
+        """Returns who publishes; one job alone does not, as the machine that builds it needs no key for that."""
+        if self.fleet.publish is None or self.options.only:
+            return None
+        return Publisher(self.fleet.publish, self.fleet.where)
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
-        path = Path(outcome.output)
-        if path.is_relative_to(self.fleet.folder):
-            return replace(outcome, output=str(path.relative_to(self.fleet.folder)))
-        return outcome
+        inside = f"{self.fleet.folder}{os.sep}"
+        output = outcome.output
+        return replace(outcome, output=output[len(inside) :]) if output.startswith(inside) else outcome
 
 
 @contextmanager
@@ -190,16 +204,22 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     jobs = expand(fleet, filters, shard, options.only)
     for note in jobs.notes:
         warn(note)
-    folders = [text for text in fleet.cache if text.startswith("/")]
-    caching = CacheOptions(cache_dir=folders[0] if folders else None)
+    caching = _caching(fleet)
     try:
-        cache = opened_cache(caching, warn)
+        cache, remote = opened_cache(caching, warn), opened_remote(caching, warn)
     except NndeployError as err:
         warn(f"no cache is used: {err}")
-        cache, caching = None, replace(caching, cache=False)
+        cache, remote, caching = None, None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
     # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, root / jobs.whole_digest[:16])
+    folder = root / jobs.whole_digest[:16]
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, folder)
+
+
+def _caching(fleet: Fleet) -> CacheOptions:
+    folder = next((text for text in fleet.cache if text.startswith("/")), None)
+    address = next((text for text in fleet.cache if "://" in text), "")
+    return CacheOptions(cache_dir=folder, cache_remote=address, cache_push=fleet.push, cache_ca=fleet.cache_ca)
 
 
 def planned_batch(opened: OpenedBatch, *, on_any_machine: bool = False) -> list[Planned]:

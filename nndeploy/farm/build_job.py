@@ -12,14 +12,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from nndeploy.build_cache.file_digests import digest_of
+from nndeploy.build_cache.remote_cache import RemoteCache
+from nndeploy.bundle.report import Report
 from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
 from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import (
     BusyError,
+    CannotCreateError,
     CheckError,
     CrashedError,
     DeadlineError,
@@ -32,6 +36,7 @@ from nndeploy.farm.job import Job, limits_of
 from nndeploy.farm.job_options import given_here
 from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, outcome_of
 from nndeploy.files.whole_files import make_folders
+from nndeploy.jobs.temporary import lacks_space
 from nndeploy.sandbox.child_process import kill_group
 
 Tell = Callable[[str, str, str], None]
@@ -55,36 +60,34 @@ class Build(Onlooker):
         self._most_bytes = 0
         self._warnings: list[str] = []
 
-    def run(self, caching: CacheOptions) -> Outcome:
-        """Returns what came of the job."""
-        began, job = time.monotonic(), self.job
-        fields = self._fields
+    def run(self, caching: CacheOptions, remote: RemoteCache | None = None) -> Outcome:
+        """Returns what came of the job; `remote` is the cache that `caching` names, where jobs share it."""
+        began = time.monotonic()
         try:
-            compiled = self._compiled(caching)
+            found = outcome_of(*self._compiled(caching, remote))
         except NndeployError as err:
-            fields |= {"status": "cancelled" if self._is_cancelled else status_of(err), "error": told_error(err)}
-            fields |= {"exit_code": _exit_code(err), "log_tail": self._tail(), "seconds": time.monotonic() - began}
-            return Outcome(**fields, peak_mb=self._most_bytes / 1e6, warnings=tuple(self._warnings))
+            found = self.failed(err)
         except Exception as err:  # a bug of ours costs this job, not the batch
-            what = NndeployError(f"{type(err).__name__}: {err}")
-            fields |= {"status": "crash", "error": told_error(what), "exit_code": what.exit_code}
-            return Outcome(**fields, seconds=time.monotonic() - began)
-        report, cache = compiled.report, compiled.cache
-        fields |= {"status": "hit" if cache.status == "hit" else "ok", "seconds": time.monotonic() - began}
-        fields |= {
-            "key": cache.key,
-            "miss": cache.differs or (),
-            "sha256": compiled.sha256 or digest_of(Path(job.output)),
-        }
-        found = outcome_of(fields, report)
-        return replace(found, peak_mb=self._most_bytes / 1e6, warnings=(*found.warnings, *self._warnings))
+            found = self.failed(NndeployError(f"{type(err).__name__}: {err}"))
+        return replace(
+            found, seconds=time.monotonic() - began, peak_mb=self._most_bytes / 1e6,
+            warnings=(*found.warnings, *self._warnings),
+        )  # fmt: skip
 
-    def cancel(self) -> None:
-        """Ends the try at once, with all processes that it started."""
+    def failed(self, err: NndeployError) -> Outcome:
+        """Returns the outcome of a try that ended with an error."""
+        status = "cancelled" if self._is_cancelled else status_of(err)
+        return Outcome(
+            **self._fields, status=status, error=told_error(err), exit_code=_exit_code(err), log_tail=self._tail()
+        )
+
+    def cancel(self) -> bool:
+        """Ends the try at once, with all processes that it started; returns whether there were any."""
         with self._lock:
             self._is_cancelled = True
             if self._process is not None:
                 kill_group(self._process)
+            return self._process is not None
 
     def started(self, process: "subprocess.Popen[bytes]") -> None:
         with self._lock:
@@ -111,13 +114,18 @@ class Build(Onlooker):
             "cpu": cpu_name(),
         }  # fmt: skip
 
-    def _compiled(self, caching: CacheOptions) -> Any:
+    def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> tuple[dict[str, Any], Report]:
         job = self.job
         make_folder_of(job.output)
-        return compile_cached(
+        compiled = compile_cached(
             job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
-            self._memory_share,
+            self._memory_share, remote,
         )  # fmt: skip
+        cache = compiled.cache
+        status = "hit" if cache.status == "hit" else "ok"
+        sha256 = compiled.sha256 or digest_of(Path(job.output))
+        fields = {"status": status, "key": cache.key, "miss": cache.differs or (), "sha256": sha256}
+        return {**self._fields, **fields}, compiled.report
 
     def _tail(self) -> tuple[str, ...]:
         return tuple(line[:500] for line in self.log.strip().splitlines()[-MAX_LOG_LINES:])
@@ -131,7 +139,7 @@ def status_of(err: NndeployError) -> str:
         return "memory"
     if isinstance(err, DeadlineError):
         return "timeout"
-    if isinstance(err, BusyError | InputOutputError):
+    if isinstance(err, BusyError | InputOutputError) or lacks_space(err):
         return "infra"
     if isinstance(err, CheckError):
         return "unsupported"
@@ -142,14 +150,15 @@ def make_folder_of(output: str) -> None:
     """Makes the folder that a bundle goes to.
 
     Raises:
-        InputOutputError: it cannot be made.
+        CannotCreateError: it cannot be made.
     """
     try:
         make_folders(Path(output).parent)
     except OSError as err:
-        raise InputOutputError(f"its folder cannot be made: {err.strerror}", where=output) from err
+        raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=output) from err
 
 
+@cache
 def cpu_name() -> str:
     """Returns what this machine's processor calls itself, "" where it does not say."""
     try:

@@ -14,7 +14,10 @@ class Engine(Protocol):
         """Returns why no worker will ever build a job, "" where one will."""
 
     def has_room(self, job: Job) -> bool:
-        """Returns whether a job would begin at once: nothing is given to a worker that is busy."""
+        """Returns whether a job would begin at once: nothing is given to a worker that is busy.
+
+        Jobs with the same needs and the same limit of memory have room alike.
+        """
 
     def start(self, job: Job, number: int) -> None:
         """Begins the `number`-th try of a job."""

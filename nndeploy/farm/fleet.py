@@ -11,12 +11,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from nndeploy.build_cache.remote_address import NEVER
 from nndeploy.farm.reports.gates import Gates
 from nndeploy.farm.reports.write_reports import ReportFiles
 from nndeploy.farm.template import PLACEHOLDERS
-
-PUSH = ("never", "trusted", "always")
-"""Who writes to a shared cache: nobody, who is trusted to, everybody. The first is the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +90,10 @@ class Publish:
 class Fleet:
     """A fleet file. `where` names it in messages; paths in it are relative to `folder`, which is absolute.
 
-    `jobs` is how many run at once, None where cores and memory say. `cache` holds absolute paths and web addresses, ()
-    for the account's own. The paths of reports are absolute.
+    `jobs` is how many run at once, None where cores and memory say. `cache` holds an absolute path, a web address or
+    both, () for the account's own; `push` is one of `nndeploy.build_cache.remote_address.PUSH`, and `cache_ca` the
+    absolute path of the authorities of that address, "" for those that everybody knows. The paths of reports are
+    absolute.
     """
 
     where: str
@@ -108,7 +108,8 @@ class Fleet:
     overrides: tuple[Override, ...] = ()
     jobs: int | None = None
     cache: tuple[str, ...] = ()
-    push: str = PUSH[0]
+    push: str = NEVER
+    cache_ca: str = ""
     cluster: Cluster | None = None
     publish: Publish | None = None
     reports: ReportFiles = field(default_factory=ReportFiles)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from nndeploy.build_cache.remote_address import PUSH, remote_address
 from nndeploy.errors import DataError, NndeployError, UsageError, did_you_mean
 from nndeploy.farm.fleet import (
-    PUSH,
     Axis,
     Cluster,
     Fleet,
@@ -91,8 +91,9 @@ class _Reader:
             excludes=tuple(self._match(table, keys) for table in top.tables("exclude", "exclude")),
             overrides=tuple(self._override(table, keys) for table in top.tables("override", "override")),
             jobs=_jobs(farm),
-            cache=tuple(self._cache(text, farm) for text in farm.texts("cache")),
+            cache=self._caches(farm),
             push=_choice(farm, "push", PUSH),
+            cache_ca=self._file(farm, "cache_ca"),
             cluster=self._cluster(top.table("cluster")),
             publish=self._publish(top.table("publish")),
             reports=self._reports(_table(top, "report")),
@@ -213,12 +214,12 @@ class _Reader:
             rooted_path(self._folder, text)
         return text
 
-    def _cache(self, text: str, table: TomlTable) -> str:
-        if "://" not in text:
-            return self._rooted(text, table)
+    def _caches(self, table: TomlTable) -> tuple[str, ...]:
+        texts = table.texts("cache")
+        if sum("://" in text for text in texts) > 1 or sum("://" not in text for text in texts) > 1:
+            raise DataError("cache names more than a folder and an address", where=table.where)
         with _as_data(table.where):
-            _check_web_address(text, ("http", "https"))
-        return text
+            return tuple(remote_address(text) if "://" in text else self._rooted(text, table) for text in texts)
 
     def _rooted(self, text: str, table: TomlTable) -> str:
         with _as_data(table.where):
@@ -236,7 +237,7 @@ class _Reader:
         if not made.address:
             raise DataError("address is missing", where=table.where, hint='for example address = "tls://farm:8786"')
         with _as_data(table.where):
-            _check_web_address(made.address, _SCHEMES, needs_port=True)
+            _check_scheduler(made.address)
         if bool(made.cert) != bool(made.key):
             raise DataError("cert and key go together", where=table.where)
         return made
@@ -300,19 +301,19 @@ def _own_name(value: object, where: str) -> str:
     raise DataError(f"a list cannot hold {value!r:.60}", where=where, hint="a table gives such a value a name")
 
 
-def _check_web_address(text: str, schemes: tuple[str, ...], *, needs_port: bool = False) -> None:
-    """Refuses what is no address; a text with a password in it is not repeated."""
-    example = f"for example {schemes[0]}://farm.example" + (":8786" if needs_port else "/cache")
+def _check_scheduler(text: str) -> None:
+    """Refuses what is no address of a scheduler; a text with a password in it is not repeated."""
+    example = f"for example {_SCHEMES[0]}://farm.example:8786"
     try:
         parts = urlsplit(text)
-        is_one = parts.scheme in schemes and bool(parts.hostname) and (parts.port is not None or not needs_port)
-        has_more = "@" in text or (is_one and needs_port and bool(parts.path or parts.query or parts.fragment))
+        is_one = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port is not None
+        has_more = "@" in text or (is_one and bool(parts.path or parts.query or parts.fragment))
     except ValueError:
         is_one, has_more = False, "@" in text
     if has_more:
         raise UsageError("an address holds a name, a password or more than host and port", hint=example)
     if not is_one or not text.isprintable() or " " in text:
-        raise UsageError(f"{text!r:.100} is no address of {' or '.join(schemes)}", hint=example)
+        raise UsageError(f"{text!r:.100} is no address of {' or '.join(_SCHEMES)}", hint=example)
 
 
 def _gates(table: TomlTable) -> Gates:

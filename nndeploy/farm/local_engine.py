@@ -5,11 +5,14 @@ The process that the user started is the parent of every compile: one that dies 
 along, and those take what they started.
 """
 
+import contextlib
 import queue
 import threading
 from dataclasses import replace
 
+from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cached_compile import CacheOptions
+from nndeploy.errors import BusyError
 from nndeploy.farm.build_job import Build, Tell
 from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
@@ -20,13 +23,16 @@ from nndeploy.target.target import Target
 class LocalEngine:
     """Builds as many jobs at once as `slots` admit."""
 
-    def __init__(self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell) -> None:
+    def __init__(
+        self, slots: Slots, here: Target, caching: CacheOptions, tell: Tell, remote: RemoteCache | None = None
+    ) -> None:
         self._slots = slots
         self._here = here
         self._caching = caching
+        self._remote = remote
         self._tell = tell
-        self._running: dict[str, Build] = {}
-        self._done: queue.SimpleQueue[tuple[Job, Outcome]] = queue.SimpleQueue()
+        self._running: dict[str, tuple[Job, Build]] = {}
+        self._done: queue.SimpleQueue[tuple[Build, Outcome]] = queue.SimpleQueue()
 
     def why_never(self, job: Job) -> str:
         wanted = job.needs.get("gpu", "")
@@ -37,38 +43,44 @@ class LocalEngine:
         return f"needs {unknown[0]} {job.needs[unknown[0]]!r}, which this machine does not state" if unknown else ""
 
     def has_room(self, job: Job) -> bool:
-        running = [build.job for build in self._running.values()]
+        running = [one for one, _ in self._running.values()]
         if job.needs.get("gpu") and sum(bool(one.needs.get("gpu")) for one in running) >= len(self._here.gpus):
             return False  # builds that time kernels on a GPU disturb each other
         return self._slots.admits(job, running)
 
     def start(self, job: Job, number: int) -> None:
         build = Build(self._with_builds(job), self._tell, self._slots.memory_of(job))
-        self._running[job.id] = build
-        thread = threading.Thread(target=self._run, args=(job, build, number), name=f"nndeploy-{job.id}", daemon=True)
-        thread.start()
+        self._running[job.id] = (job, build)
+        thread = threading.Thread(target=self._run, args=(build, number), name=f"nndeploy-{job.id}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as err:  # the machine has no thread left
+            self._done.put((build, build.failed(BusyError(str(err)))))
 
     def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
         found = []
-        try:
+        with contextlib.suppress(queue.Empty):
             found.append(self._done.get(timeout=seconds))
             while True:
                 found.append(self._done.get_nowait())
-        except queue.Empty:
-            pass
-        for job, _ in found:
-            self._running.pop(job.id, None)
-        return found
+        return [(self._ended(build), outcome) for build, outcome in found if self._is_running(build)]
 
     def cancel(self) -> None:
-        for build in list(self._running.values()):
-            build.cancel()
+        for _, build in list(self._running.values()):
+            if not build.cancel():  # it may wait for a build of another command for as long as that takes
+                self._done.put((build, build.failed(BusyError("waited for another build of the same"))))
 
     def close(self) -> None:
         """Does nothing: threads end with their jobs."""
 
-    def _run(self, job: Job, build: Build, number: int) -> None:
-        self._done.put((job, replace(build.run(self._caching), tries=number)))
+    def _is_running(self, build: Build) -> bool:
+        return self._running.get(build.job.id, (None, None))[1] is build
+
+    def _ended(self, build: Build) -> Job:
+        return self._running.pop(build.job.id)[0]
+
+    def _run(self, build: Build, number: int) -> None:
+        self._done.put((build, replace(build.run(self._caching, self._remote), tries=number)))
 
     def _with_builds(self, job: Job) -> Job:
         return replace(job, limits={"jobs": self._slots.builds_each, **job.limits})

@@ -132,7 +132,12 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     return {name: _plain(getattr(outcome, name)) for name in _NAMES}
 
 
+_NO_TEXTS = (int, float, bool, type(None))
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _NO_TEXTS:
+        return value
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, tuple):

@@ -59,7 +59,7 @@ class Planner:
     """
 
     def __init__(
-        self, cache: LocalCache | None, journal: Journal, digests: FileDigests, *, on_any_machine: bool = False
+        self, cache: LocalCache | None, journal: Journal | None, digests: FileDigests, *, on_any_machine: bool = False
     ) -> None:
         self._cache = cache
         self._journal = journal
@@ -89,19 +89,21 @@ class Planner:
             return Planned(replace(job, estimate=LEAST_SECONDS), "", BUILD)
         key = key_of(parts)
         known = self._known(job, parts, key)
-        if known is not None and known.is_good:
-            if self._journal.is_untouched(known, Path(job.output)):
+        if known is not None and known.is_good and self._journal is not None:
+            if self._journal.is_untouched(known, job.output):
                 return Planned(job, key, BUILT, known=known)
         elif known is not None and not retries_failed:
             return Planned(job, key, FAILED, known=known)
         entry = self._cache.entry(key) if self._cache is not None else None
-        if entry is not None and self._cache is not None and BUNDLE in entry.outputs:
+        if entry is not None and self._cache is not None and _is_whole(self._cache, entry):
             return Planned(job, key, HIT)
         entries = self._builds_near(job.source)
         differs = least_differing(parts, (entry.parts for entry in entries))
         return Planned(replace(job, estimate=_seconds(job, entries)), key, BUILD, differs)
 
     def _known(self, job: Job, parts: Parts, key: str) -> Outcome | None:
+        if self._journal is None:
+            return None
         known = self._journal.known(job.id, key)
         if known is not None or not self._on_any_machine:
             return known
@@ -124,6 +126,10 @@ class Planner:
     def _builds_near(self, source: str) -> list[Entry]:
         cache = self._cache
         return [] if cache is None else _once(self._near, source, lambda: cache.near(source))
+
+
+def _is_whole(cache: LocalCache, entry: Entry) -> bool:
+    return BUNDLE in entry.outputs and all(map(cache.has, entry.outputs.values()))
 
 
 def _once(known: dict[str, Any], key: str, make: Callable[[], Any]) -> Any:

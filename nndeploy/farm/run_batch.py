@@ -5,22 +5,25 @@ Comes in: planned jobs, an engine, a journal. Goes out: one outcome for each job
 before anybody hears of it; only what a machine is to blame for is tried again, and that not for ever.
 """
 
+import contextlib
 import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import InputOutputError, UnavailableError
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.job import Job
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import BUILT, FAILED, Planned
+from nndeploy.farm.waiting_jobs import WaitingJobs
 
 MAX_TRIES = 3
 BACK_OFF_SECONDS = (1.0, 10.0)
 """How long a job waits for its second and its third try."""
+SAME_FOR_EQUAL_KEYS = ("failed", "unsupported", "crash")
+"""What came of one build comes of every other of its key; limits of time may differ."""
 WAIT_SECONDS = 0.5
 CANCEL_SECONDS = 5.0
 
@@ -43,15 +46,16 @@ class Events:
 
 @dataclass
 class _State:
-    """Jobs that wait, the first one first, and those that run; `followers` wait for one that builds the same."""
+    """Jobs that wait, and those that run; `followers` wait for one that builds the same, `resting` for a time."""
 
-    waiting: list[Job] = field(default_factory=list)
+    waiting: WaitingJobs = field(default_factory=WaitingJobs)
     followers: dict[str, list[Job]] = field(default_factory=dict)
+    resting: list[tuple[float, Job]] = field(default_factory=list)
     planned: dict[str, Planned] = field(default_factory=dict)
     tries: dict[str, int] = field(default_factory=dict)
-    not_before: dict[str, float] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    num_failures: int = 0
 
 
 class BatchRun:
@@ -92,12 +96,12 @@ class BatchRun:
             elif one.key and one.key in first_of:  # the same build: it is in the cache when that is done
                 state.followers.setdefault(first_of[one.key], []).append(one.job)
             else:
-                state.waiting.append(one.job)
+                state.waiting.add(one.job)
                 if one.key:
                     first_of[one.key] = one.job.id
-        while state.waiting or state.running:
+        while state.waiting or state.resting or state.running:
             if self._is_enough():
-                self._cancel_all()
+                self.interrupt()
                 return
             self._feed()
             for job, outcome in self._engine.wait(self._seconds_to_wait()):
@@ -105,71 +109,92 @@ class BatchRun:
 
     def interrupt(self) -> None:
         """Ends what is running; what had not ended is "cancelled"."""
-        self._cancel_all()
-
-    def _feed(self) -> None:
-        state, now = self._state, time.monotonic()
-        for job in list(state.waiting):
-            if state.not_before.get(job.id, 0.0) > now or not self._engine.has_room(job):
-                continue
-            state.waiting.remove(job)
-            state.running.add(job.id)
-            number = state.tries[job.id] = state.tries.get(job.id, 0) + 1
-            self._journal.write("started", job=job.id, number=number)
-            self._events.started(job, number)
-            self._engine.start(job, number)
-
-    def _seconds_to_wait(self) -> float:
         state = self._state
-        due = [
-            at - time.monotonic() for job, at in state.not_before.items() if any(one.id == job for one in state.waiting)
-        ]
-        return max(0.01, min([WAIT_SECONDS, *due]))
-
-    def _ended(self, job: Job, outcome: Outcome) -> None:
-        state = self._state
-        state.running.discard(job.id)
-        number = state.tries.get(job.id, 1)
-        is_again = outcome.status == "infra" and number < MAX_TRIES
-        planned = state.planned[job.id]
-        key, miss = outcome.key or planned.key, outcome.miss or planned.differs or ()
-        told = replace(outcome, key=key, miss=miss, tries=number, final=not is_again)
-        outcome = replace(told, repeat=self._repeat(job, outcome))
-        self._journal.finished(outcome, Path(job.output))
-        if is_again:
-            state.not_before[job.id] = time.monotonic() + BACK_OFF_SECONDS[number - 1]
-            state.waiting.insert(0, job)
-            self._events.finished(outcome)
-            return
-        self._tell(job, outcome)
-        state.waiting[:0] = state.followers.pop(job.id, [])
-
-    def _tell(self, job: Job, outcome: Outcome) -> None:
-        self._state.outcomes[job.id] = outcome
-        self._events.finished(outcome)
-
-    def _repeat(self, job: Job, outcome: Outcome) -> str:
-        if not outcome.is_failure:
-            return ""
-        return shlex.join(["nndeploy", "batch", self._fleet_file, f"--only={job.id}", "--retry-failed"])
-
-    def _is_enough(self) -> bool:
-        most = self._max_failures
-        return most is not None and sum(one.is_failure for one in self._state.outcomes.values()) >= most
-
-    def _cancel_all(self) -> None:
-        state = self._state
-        waiting, state.waiting = [*state.waiting, *(one for some in state.followers.values() for one in some)], []
-        state.followers = {}
         self._engine.cancel()
         deadline = time.monotonic() + CANCEL_SECONDS
         while state.running and time.monotonic() < deadline:
             for job, outcome in self._engine.wait(0.05):
                 state.running.discard(job.id)
-                self._journal.finished(replace(outcome, final=outcome.is_good), Path(job.output))
-                self._tell(job, outcome)
-        for job in waiting:
-            self._tell(job, _not_run(job))
+                with contextlib.suppress(InputOutputError):  # a journal that cannot be written may be why all ends
+                    self._tell(job, replace(self._noted(job, outcome, is_final=outcome.is_good), final=True))
+        for name, one in state.planned.items():
+            if name not in state.outcomes:
+                self._tell(one.job, _not_run(one.job))
+
+    def _feed(self) -> None:
+        state, now = self._state, time.monotonic()
+        for rested in [one for one in state.resting if one[0] <= now]:
+            state.resting.remove(rested)
+            state.waiting.add_first(rested[1])
+        while (job := state.waiting.take(self._engine.has_room)) is not None:
+            number = state.tries[job.id] = state.tries.get(job.id, 0) + 1
+            self._journal.write("started", job=job.id, number=number)
+            self._events.started(job, number)
+            self._engine.start(job, number)
+            state.running.add(job.id)
+
+    def _seconds_to_wait(self) -> float:
+        due = [at - time.monotonic() for at, _ in self._state.resting]
+        return max(0.01, min([WAIT_SECONDS, *due]))
+
+    def _ended(self, job: Job, outcome: Outcome) -> None:
+        state = self._state
+        state.running.discard(job.id)
+        number = state.tries[job.id]
+        is_again = outcome.status == "infra" and number < MAX_TRIES
+        outcome = self._noted(job, outcome, is_final=not is_again)
+        if is_again:
+            state.resting.append((time.monotonic() + BACK_OFF_SECONDS[number - 1], job))
+            self._events.finished(outcome)
+            return
+        self._tell(job, outcome)
+        self._follow(job, outcome)
+
+    def _follow(self, job: Job, outcome: Outcome) -> None:
+        """Gives those that build the same what came of it, lets them take it from the cache, or has the next build."""
+        state = self._state
+        followers = state.followers.pop(job.id, [])
+        if outcome.status in SAME_FOR_EQUAL_KEYS:
+            for one in followers:
+                own = _not_run(one)
+                same = replace(
+                    outcome, job=own.job, model=own.model, target=own.target, variant=own.variant, output=own.output,
+                    seconds=0.0,
+                )  # fmt: skip
+                self._tell(one, self._noted(one, same, is_final=True))
+            return
+        if followers and not outcome.is_good:
+            state.followers[followers[0].id] = followers[1:]
+            followers = followers[:1]
+        for one in reversed(followers):
+            state.waiting.add_first(one)
+
+    def _noted(self, job: Job, outcome: Outcome, *, is_final: bool) -> Outcome:
+        """Returns an outcome with what the batch knows of its job; it is in the journal then."""
+        planned, number = self._state.planned[job.id], self._state.tries.get(job.id, 1)
+        key, miss = outcome.key or planned.key, outcome.miss or planned.differs or ()
+        told = replace(outcome, key=key, miss=miss, tries=number, final=is_final)
+        told = replace(told, repeat=self._repeat(job, told))
+        self._journal.finished(told, job.output)
+        return told
+
+    def _tell(self, job: Job, outcome: Outcome) -> None:
+        self._state.outcomes[job.id] = outcome
+        self._state.num_failures += outcome.is_failure
+        self._events.finished(outcome)
+
+    def _repeat(self, job: Job, outcome: Outcome) -> str:
+        if not outcome.is_failure:
+            return ""
+        return repeating(self._fleet_file, job)
+
+    def _is_enough(self) -> bool:
+        return self._max_failures is not None and self._state.num_failures >= self._max_failures
+
+
+def repeating(fleet_file: str, job: Job) -> str:
+    """Returns the command that does a job of a fleet file again."""
+    return shlex.join(["nndeploy", "batch", fleet_file, f"--only={job.id}", "--retry-failed"])
 
 
 def _not_run(job: Job) -> Outcome:

@@ -15,6 +15,8 @@ import weakref
 from pathlib import Path
 from types import TracebackType
 
+from nndeploy.files.whole_files import let_go
+
 PREFIX, SUFFIX = "nndeploy-", ".held"
 """Beginning and end of the names of all folders that are locked."""
 
@@ -67,7 +69,7 @@ def _locked_folder(prefix: str, inside: str) -> tuple[str, int]:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             if _lock(descriptor) and os.path.isdir(path):  # noqa: PTH112 - it must not raise
                 return path, descriptor
-            os.close(descriptor)
+            let_go(descriptor)
 
 
 def _lock(descriptor: int) -> bool:
@@ -84,8 +86,14 @@ def _lock(descriptor: int) -> bool:
 def _let_go(path: str, descriptor: int, pid: int) -> None:
     """Removes a folder, unless this is a process that was forked off the one it belongs to."""
     if os.getpid() == pid:
+        remove_folder(path)
+    let_go(descriptor)
+
+
+def remove_folder(path: str | Path) -> None:
+    """Removes a folder and what is in it, as far as that can be done."""
+    with contextlib.suppress(OSError):  # a folder whose closing fails is raised whatever rmtree is told
         shutil.rmtree(path, ignore_errors=True)
-    os.close(descriptor)
 
 
 def _remove_if_left(path: str) -> None:
@@ -96,6 +104,6 @@ def _remove_if_left(path: str) -> None:
             if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
                 return
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
+            remove_folder(path)
         finally:
-            os.close(descriptor)
+            let_go(descriptor)

@@ -41,10 +41,10 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
         raise MissingInputError(f"cannot be read: {err.strerror}", where=str(path)) from err
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
+        let_go(descriptor)
         raise InputError("is no regular file", where=str(path))
     if status.st_size > max_bytes:
-        os.close(descriptor)
+        let_go(descriptor)
         raise InputError(f"has {status.st_size} bytes, more than {max_bytes}", where=str(path))
     return os.fdopen(descriptor, "rb")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders, and what to say where the disk below them is full: it would hit every backend alike."""
+"""Temporary folders, and what to say where the disk below them is full or fails: it would hit every backend alike."""
 
 import errno
 from collections.abc import Iterator
@@ -12,6 +12,9 @@ from nndeploy.files.held_folder import HeldFolder
 NO_SPACE = InputOutputError.exit_code
 """The exit status of a child that could not write its answer."""
 
+DISK_FAILS = 5
+"""The exit status of a child that could not either, though there is space."""
+
 
 @contextmanager
 def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
@@ -19,7 +22,7 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
 
     Raises:
         CannotCreateError: none can be made.
-        InputOutputError: the disk ran full, here or while it was in use.
+        InputOutputError: the disk ran full or failed, here or while it was in use.
     """
     try:
         folder = HeldFolder(what, inside)
@@ -33,8 +36,8 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
         try:
             yield path
         except OSError as err:
-            if lacks_space(err):
-                raise no_space() from err
+            if (known := disk_error(err)) is not None:
+                raise known from err
             raise
 
 
@@ -47,6 +50,18 @@ def lacks_space(error: BaseException | None) -> bool:
     return False
 
 
+def disk_error(error: OSError) -> InputOutputError | None:
+    """Returns what to say of a disk that is full or fails; None where an error comes of something else."""
+    if lacks_space(error):
+        return no_space()
+    return disk_fails() if error.errno in (errno.EIO, errno.EINTR) else None  # closing a file may be interrupted
+
+
 def no_space() -> InputOutputError:
     """Returns the error that says so."""
     return InputOutputError("no space is left for temporary files", hint="make room, or name another folder in TMPDIR")
+
+
+def disk_fails() -> InputOutputError:
+    """Returns the error that says so."""
+    return InputOutputError("the disk of the temporary files fails", hint="name another folder in TMPDIR")

@@ -52,6 +52,9 @@ class Watch:
             if time.monotonic() >= deadline:
                 self._end(f"it took more than {self._limits.seconds:g} s")
                 return
+            if self._process.poll() is not None:
+                kill_group(self._process)  # what it left may hold its pipes open, and whoever reads them
+                return
             used = used_bytes(self._process.pid)
             self.most_bytes = max(self.most_bytes, used)
             if used > self._limits.memory_bytes:

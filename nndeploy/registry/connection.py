@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to one registry, through `requests`: TLS, redirects, credentials, limits, second attempts.
+"""Requests to one server, through `requests`: TLS, redirects, credentials, limits, second attempts.
 
-Above the flows stand methods and addresses, below the library. Laws: credentials go to the registry itself, and to the
-token server that it names, never along a redirect; who was spoken to with TLS leads nobody to where there is none; of
+Above the flows stand methods and addresses, below the library; a registry is spoken to so, and a cache of builds
+(`nndeploy.build_cache.remote_cache`). Laws: credentials go to the server itself, and to the token server that a
+registry names, never along a redirect; who was spoken to with TLS leads nobody to where there is none; of
 an answer no more is read than its reader allows; nothing waits for ever.
 
 The client of the project ORAS for Python (0.2.43) is not used. Where a registry asks for `Basic`, it sends the password
@@ -17,6 +18,7 @@ import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
+from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,10 +33,10 @@ from nndeploy.errors import (
     UnavailableError,
 )
 from nndeploy.registry.challenge import authorization_from_answer, challenge_from_header, token_request
-from nndeploy.registry.credentials import credentials_for
+from nndeploy.registry.credentials import Credentials, credentials_for
 from nndeploy.registry.failures import LOG_IN, MAX_TOLD_BYTES, PASSING, failure, told_by
 from nndeploy.registry.options import RegistryOptions
-from nndeploy.registry.reference import Reference, is_loopback
+from nndeploy.registry.reference import is_loopback
 from nndeploy.registry.web_address import origin_of, web_address
 from nndeploy.version import __version__
 
@@ -63,25 +65,42 @@ class CutError(InputOutputError):
     """An answer ended before all of it was there."""
 
 
-class Connection:
-    """A registry; use it in a `with`. What is asked is one request at a time."""
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who is spoken to.
 
-    def __init__(self, reference: Reference, options: RegistryOptions) -> None:
-        """Makes ready to speak to the registry of a reference; nothing is sent.
+    Messages call it `kind` ("registry") and say `where`. Docker keeps its credentials under `name`, a host with a port
+    where one is given. All that is asked lies below the address `root`, which ends with a slash; whether that begins
+    with https:// says whether there is TLS. `repository` is what tokens are asked for.
+    """
+
+    kind: str
+    where: str
+    name: str
+    root: str
+    repository: str = ""
+
+
+class Connection:
+    """A server; use it in a `with`. What is asked is one request at a time."""
+
+    def __init__(self, server: Server, options: RegistryOptions, connect_seconds: float | None = None) -> None:
+        """Makes ready to speak to a server; nothing is sent.
+
+        `connect_seconds` is how long it may take to be reached, None for as long as the next bytes may.
 
         Raises:
             UnavailableError: the library is not installed.
             MissingInputError, DataError: the file of authorities is none.
         """
-        self._requests = _library()
-        is_plain = options.plain_http or (is_loopback(reference.registry) and not options.ca)
-        self._reference, self._options, self._is_plain = reference, options, is_plain
-        self.where = str(reference)
-        self.root = f"{'http' if is_plain else 'https'}://{reference.address}/v2/{reference.repository}/"
+        self._requests = _library(server.kind)
+        self._server, self._options, self._is_plain = server, options, server.root.startswith("http:")
+        self._kind, self.where, self.root = f"the {server.kind}", server.where, server.root
+        self._connect_seconds = options.timeout if connect_seconds is None else connect_seconds
         self._authorization = ""
         self._verify: bool | str = _authorities(options.ca) if options.ca else True
         self._session = self._requests.Session()
-        self._session.trust_env = not is_loopback(reference.registry)  # proxies lead elsewhere
+        self._session.trust_env = not is_loopback(server.name)  # proxies lead elsewhere
         self._session.auth = _as_it_is  # else a password for the host is looked for in ~/.netrc
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers.update({"User-Agent": f"nndeploy/{__version__}", "Accept-Encoding": "identity"})
@@ -106,8 +125,8 @@ class Connection:
         """Returns the answer to a request, whatever it is, its body not yet read; use it in a `with`.
 
         Raises:
-            UnavailableError: nobody answers, or nobody who can prove to be the registry.
-            PolicyError: the registry refuses the credentials, or leads to where there is no TLS.
+            UnavailableError: nobody answers, or nobody who can prove to be the server.
+            PolicyError: the server refuses the credentials, or leads to where there is no TLS.
             DataError: it answers what has no meaning.
         """
         for attempt in range(1, attempts + 1):
@@ -124,6 +143,10 @@ class Connection:
                 pause(attempt, answer.headers.get("Retry-After", ""))
         raise AssertionError("the last attempt returns or raises")
 
+    def log_in(self, credentials: Credentials) -> None:
+        """Shows a password with every request, before it is asked for: some refuse without asking, others half-way."""
+        self._authorization = credentials.basic
+
     def content(self, answer: "requests.Response", most: int) -> bytes:
         """Returns the body of an answer that is small, read within the time limit.
 
@@ -135,9 +158,9 @@ class Connection:
         for piece in self.pieces(answer):
             read += piece
             if len(read) > most:
-                raise DataError(f"the registry answers more than {most} bytes", where=self.where)
+                raise DataError(f"{self._kind} answers more than {most} bytes", where=self.where)
             if time.monotonic() > end:
-                raise CutError(f"the registry takes more than {self._options.timeout:g} s to answer", where=self.where)
+                raise CutError(f"{self._kind} takes more than {self._options.timeout:g} s to answer", where=self.where)
         return bytes(read)
 
     def pieces(self, answer: "requests.Response") -> Iterator[bytes]:
@@ -148,7 +171,7 @@ class Connection:
             CutError: it ended early.
         """
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise DataError("the registry compresses its answer, which nobody asked for", where=self.where)
+            raise DataError(f"{self._kind} compresses its answer, which nobody asked for", where=self.where)
         from urllib3.exceptions import HTTPError
 
         try:
@@ -159,7 +182,7 @@ class Connection:
 
     def refused(self, answer: "requests.Response", what: str) -> NndeployError:
         """Returns the error for an answer that is no success; `what` is what was asked for."""
-        error = failure(answer.status_code, self._told(answer), what, self.where)
+        error = failure(answer.status_code, self._told(answer), what, self.where, self._kind)
         if answer.status_code == 400 and self._is_plain:  # how many servers answer who forgets TLS
             error.hint = "where it speaks TLS, --ca names who signed its certificate"
         return error
@@ -170,7 +193,7 @@ class Connection:
         return ""
 
     def _authorised(self, method: str, url: str, headers: dict[str, str], body: bytes | Body) -> "requests.Response":
-        """Returns the answer, after what the registry asks for was given to it."""
+        """Returns the answer, after what the server asks for was given to it."""
         answer = self._followed(method, url, headers, body)
         if answer.status_code != 401 or origin_of(answer.url) != origin_of(self.root):
             return answer
@@ -180,13 +203,11 @@ class Connection:
 
     def _authorise(self, answer: "requests.Response") -> None:
         challenge = challenge_from_header(answer.headers.get("WWW-Authenticate", ""))
-        credentials = credentials_for(self._reference.registry, self._options)
+        credentials = credentials_for(self._server.name, self._options)
         if challenge is None:
-            raise PolicyError("the registry asks for what nobody here can give", where=self.where)
+            raise PolicyError(f"{self._kind} asks for what nobody here can give", where=self.where)
         if challenge.scheme == "bearer":
-            scope = (
-                f"repository:{self._reference.repository}:{'pull' if answer.request.method == 'GET' else 'pull,push'}"
-            )
+            scope = f"repository:{self._server.repository}:{'pull' if answer.request.method == 'GET' else 'pull,push'}"
             try:
                 asked = token_request(challenge, credentials, scope, may_be_plain=self._is_plain)
             except (DataError, PolicyError) as err:
@@ -194,16 +215,16 @@ class Connection:
             self._authorization = self._token(asked.url, asked.headers, asked.form, is_known=credentials is not None)
             return
         if credentials is None or not credentials.password:
-            raise PolicyError("the registry asks for a password", where=self.where, hint=LOG_IN)
+            raise PolicyError(f"{self._kind} asks for a password", where=self.where, hint=LOG_IN)
         self._authorization = credentials.basic
 
     def _token(self, url: str, headers: Mapping[str, str], form: str | None, *, is_known: bool) -> str:
         """Returns the authorization that a token server gives."""
         with self._sent("GET" if form is None else "POST", url, dict(headers), (form or "").encode()) as answer:
             if answer.status_code in (401, 403) and not is_known:
-                raise PolicyError("the registry asks for a password", where=self.where, hint=LOG_IN)
+                raise PolicyError(f"{self._kind} asks for a password", where=self.where, hint=LOG_IN)
             if answer.status_code != 200:
-                raise failure(answer.status_code, self._told(answer), "a token", self.where)
+                raise failure(answer.status_code, self._told(answer), "a token", self.where, self._kind)
             body = self.content(answer, MAX_TOKEN_BYTES)
         try:
             return authorization_from_answer(body)
@@ -211,7 +232,7 @@ class Connection:
             raise err.within(self.where) from None
 
     def _followed(self, method: str, url: str, headers: Mapping[str, str], body: bytes | Body) -> "requests.Response":
-        """Returns the answer behind redirects; only the registry itself is shown what it gave."""
+        """Returns the answer behind redirects; only the server itself is shown what it was given."""
         for _ in range(MAX_REDIRECTS + 1):
             is_registry = origin_of(url) == origin_of(self.root)
             shown = {"Authorization": self._authorization} if is_registry and self._authorization else {}
@@ -220,9 +241,9 @@ class Connection:
                 return answer
             answer.close()
             if method not in ("GET", "HEAD"):
-                raise UnavailableError("the registry sends elsewhere what is brought to it", where=self.where)
+                raise UnavailableError(f"{self._kind} sends elsewhere what is brought to it", where=self.where)
             url = self.address(answer.headers.get("Location", ""), url)
-        raise UnavailableError(f"the registry redirects more than {MAX_REDIRECTS} times", where=self.where)
+        raise UnavailableError(f"{self._kind} redirects more than {MAX_REDIRECTS} times", where=self.where)
 
     def address(self, location: str, base: str) -> str:
         """Returns the address that an answer of `base` names.
@@ -237,15 +258,15 @@ class Connection:
             url = ""
         named = web_address(url)
         if named is None:
-            raise DataError(f"the registry names no address: {location!r:.60}", where=self.where)
+            raise DataError(f"{self._kind} names no address: {location!r:.60}", where=self.where)
         if named.scheme == "http" and not self._is_plain:
-            raise PolicyError(f"the registry leads to {named.hostname!r:.100}, without TLS", where=self.where)
+            raise PolicyError(f"{self._kind} leads to {named.hostname!r:.100}, without TLS", where=self.where)
         return url
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: bytes | Body) -> "requests.Response":
         from urllib3.exceptions import HTTPError
 
-        errors, seconds = self._requests.exceptions, self._options.timeout
+        errors, seconds = self._requests.exceptions, (self._connect_seconds, self._options.timeout)
         try:
             answer: requests.Response = self._session.request(
                 method, url, data=body or None, headers=headers, allow_redirects=False, stream=True,
@@ -256,14 +277,15 @@ class Connection:
             hint = (
                 "it speaks without TLS: --plain-http" if "version" in why else "--ca names who signed its certificate"
             )
-            raise UnavailableError(f"the registry cannot prove who it is: {why}", where=self.where, hint=hint) from err
+            raise UnavailableError(f"{self._kind} cannot prove who it is: {why}", where=self.where, hint=hint) from err
         except errors.Timeout as err:
-            raise NoAnswerError(f"the registry does not answer within {seconds:g} s", where=self.where) from err
+            waited = seconds[0] if isinstance(err, errors.ConnectTimeout) else seconds[1]
+            raise NoAnswerError(f"{self._kind} does not answer within {waited:g} s", where=self.where) from err
         except errors.ConnectionError as err:
             why = _reason(err) or "the connection ended"
-            raise NoAnswerError(f"the registry cannot be reached: {why}", where=self.where) from err
+            raise NoAnswerError(f"{self._kind} cannot be reached: {why}", where=self.where) from err
         except (errors.RequestException, HTTPError, http.client.HTTPException, ValueError) as err:
-            raise DataError("the registry answers what has no meaning", where=self.where) from err
+            raise DataError(f"{self._kind} answers what has no meaning", where=self.where) from err
         return answer
 
 
@@ -273,12 +295,12 @@ def pause(attempt: int, retry_after: str = "") -> None:
     time.sleep(min(max(wished, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)), MAX_WAIT_SECONDS))
 
 
-def _library() -> ModuleType:
+def _library(kind: str) -> ModuleType:
     try:
         import requests
     except ImportError as err:
         raise UnavailableError(
-            f"registries need the package requests: {err}", hint="pip install 'nndeploy-toolchain[registry]'"
+            f"a {kind} needs the package requests: {err}", hint="pip install 'nndeploy-toolchain[registry]'"
         ) from err
     library: ModuleType = requests
     return library

@@ -23,20 +23,20 @@ PASSING = frozenset((408, 429, 500, 502, 503, 504))
 """Statuses after which the same request may succeed."""
 
 
-def failure(status: int, told: str, what: str, where: str) -> NndeployError:
-    """Returns the error for a status; `what` is what was asked for, `told` what the registry says of it."""
+def failure(status: int, told: str, what: str, where: str, who: str = "the registry") -> NndeployError:
+    """Returns the error for a status; `what` is what was asked of `who`, `told` what that says of it."""
     says = f": {told}" if told else ""
     match status:
         case 401:
-            return PolicyError(f"the registry refuses the credentials for {what}{says}", where=where, hint=LOG_IN)
+            return PolicyError(f"{who} refuses the credentials for {what}{says}", where=where, hint=LOG_IN)
         case 403:
-            return PolicyError(f"the registry does not allow {what}{says}", where=where)
+            return PolicyError(f"{who} does not allow {what}{says}", where=where)
         case 404:
-            return MissingInputError(f"the registry has no {what}{says}", where=where)
+            return MissingInputError(f"{who} has no {what}{says}", where=where)
         case 429:
-            return BusyError(f"the registry had too many requests{says}", where=where, hint="try again later")
+            return BusyError(f"{who} had too many requests{says}", where=where, hint="try again later")
         case _:
-            return UnavailableError(f"the registry answers {status} to {what}{says}", where=where)
+            return UnavailableError(f"{who} answers {status} to {what}{says}", where=where)
 
 
 def told_by(body: bytes) -> str:

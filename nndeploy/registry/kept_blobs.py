@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import BinaryIO
 
 from nndeploy.errors import BusyError, CannotCreateError
-from nndeploy.files.whole_files import wrapped_io
+from nndeploy.files.held_folder import remove_folder
+from nndeploy.files.whole_files import let_go, wrapped_io
 
 PIECE_BYTES = 1 << 20
 _FOLDER = ".nndeploy-pull-"
@@ -57,12 +58,12 @@ class KeptBlobs:
         """Removes the folder where all went well, or where nothing is kept in it."""
         try:
             if error is None:
-                shutil.rmtree(self.path, ignore_errors=True)
+                remove_folder(self.path)
             else:
                 with contextlib.suppress(OSError):
                     self.path.rmdir()
         finally:
-            os.close(self._descriptor)
+            let_go(self._descriptor)
 
     def keep_only(self, names: Collection[str]) -> None:
         """Removes what is there under another name, and what is no file, which nobody of us makes."""
@@ -139,7 +140,7 @@ class KeptBlobs:
                 pass
             except BaseException:
                 if descriptor >= 0:
-                    os.close(descriptor)
+                    let_go(descriptor)
                 raise
             if descriptor >= 0:
-                os.close(descriptor)
+                let_go(descriptor)

@@ -25,7 +25,7 @@ from nndeploy.registry.kept_blobs import KeptBlobs
 from nndeploy.registry.member_parts import LocalBundle, Part, container_pieces, container_size, joined
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import Reference, reference_from_text
-from nndeploy.registry.remote import Remote, digest_of
+from nndeploy.registry.remote import Remote, digest_of, registry_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def pull(
         with suppress(NndeployError):  # nothing is there, or something else than a bundle
             local.add(stack.enter_context(LocalBundle(out)))
         kept = stack.enter_context(KeptBlobs(out))
-        remote = Remote(stack.enter_context(Connection(named, options)), named)
+        remote = Remote(stack.enter_context(Connection(registry_of(named, options), options)), named)
         manifest = remote.manifest()
         artifact = _artifact(manifest, remote.where)
         kept.keep_only({blob.sha256 for member in artifact.members for blob in member.blobs})

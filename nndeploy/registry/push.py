@@ -21,7 +21,7 @@ from nndeploy.registry.connection import Connection
 from nndeploy.registry.member_parts import BlockBody, LocalBundle
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import Reference, reference_from_text
-from nndeploy.registry.remote import Remote, digest_of
+from nndeploy.registry.remote import Remote, digest_of, registry_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def push(
     named = reference_from_text(reference) if isinstance(reference, str) else reference
     if named.digest or not named.tag:
         raise UsageError(f"{named}: a bundle is pushed under a tag; its digest follows from what it holds")
-    with LocalBundle(Path(bundle)) as local, Connection(named, options) as connection:
+    with LocalBundle(Path(bundle)) as local, Connection(registry_of(named, options), options) as connection:
         artifact = _artifact(local)
         remote = Remote(connection, named)
         sent, present = _bring_members(remote, artifact, local)

@@ -13,14 +13,22 @@ from urllib.parse import quote, urlsplit
 
 from nndeploy.errors import BundleError, MissingInputError, UnavailableError
 from nndeploy.registry.artifact import MANIFEST_TYPE, MAX_ARTIFACT_BYTES
-from nndeploy.registry.connection import ATTEMPTS, Body, Connection, CutError, NoAnswerError, pause
+from nndeploy.registry.connection import ATTEMPTS, Body, Connection, CutError, NoAnswerError, Server, pause
 from nndeploy.registry.failures import PASSING
-from nndeploy.registry.reference import Reference
+from nndeploy.registry.options import RegistryOptions
+from nndeploy.registry.reference import Reference, is_loopback
 
 if TYPE_CHECKING:
     import requests
 
 _RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
+
+
+def registry_of(reference: Reference, options: RegistryOptions) -> Server:
+    """Returns the registry of a reference, spoken to without TLS where that was asked for, or on this machine."""
+    is_plain = options.plain_http or (is_loopback(reference.registry) and not options.ca)
+    root = f"{'http' if is_plain else 'https'}://{reference.address}/v2/{reference.repository}/"
+    return Server("registry", str(reference), reference.registry, root, reference.repository)
 
 
 class Remote:

@@ -12,10 +12,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
+from weakref import WeakKeyDictionary
 
 from nndeploy.errors import UnavailableError
 from nndeploy.files.account_folders import cache_folder, own_cache_folder
@@ -30,6 +31,10 @@ _BOOT = (
     "sys.path += sys.argv[4 : 4 + count]; sys.argv[1:] = sys.argv[4 + count :]; "
     "from nndeploy.sandbox.enter import enter_said; enter_said(allowed); runpy.run_module(module, run_name='__main__')"
 )
+
+_HOMES: WeakKeyDictionary["subprocess.Popen[bytes]", Path] = WeakKeyDictionary()
+_MAX_SWEEPS = 10
+"""What forks without end while it is killed is left to the next limit."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -85,7 +90,7 @@ def start_child(
         raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
     allowed = "" if sandbox is None else replace(sandbox, hidden=tuple(map(str, key_folders()))).to_text()
     command = ["-c", _BOOT, module, allowed, str(len(import_paths)), *import_paths, *arguments]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-I", "-P", "-B", *command],
         stdin=stdin,
         stdout=subprocess.PIPE,
@@ -94,6 +99,8 @@ def start_child(
         start_new_session=True,
         pass_fds=tuple(descriptors),
     )
+    _HOMES[process] = folder
+    return process
 
 
 def writable_cache() -> tuple[str, ...]:
@@ -103,7 +110,10 @@ def writable_cache() -> tuple[str, ...]:
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kills a child with its group, and whatever it or those that it started have started in other groups."""
+    """Kills a child with its group, and whatever it or those that it started have started in other groups.
+
+    A child that is gone has no descendants any more: what it left is known by its home.
+    """
     below = descendants(process.pid) if process.poll() is None else []
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -111,6 +121,26 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     process.wait()
+    if (home := _HOMES.get(process)) is not None:
+        _kill_at_home(home)
+
+
+def _kill_at_home(home: Path) -> None:
+    for _ in range(_MAX_SWEEPS):
+        found = list(_at_home(os.fsencode(f"HOME={home}")))
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def _at_home(mark: bytes) -> Iterator[int]:
+    """Yields the processes that were started with a home, or one inside it; zombies have none."""
+    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):  # noqa: PTH112, PTH208
+        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+            if any(one == mark or one.startswith(mark + b"/") for one in file.read().split(b"\0")):
+                yield int(name)
 
 
 def drained(stream: IO[bytes]) -> tuple[threading.Thread, bytearray]:

@@ -92,12 +92,14 @@ def is_a_write(line: str) -> bool:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_nothing_is_sent_and_nothing_is_written_outside(tmp_path: Path) -> None:
-    """Compiles and runs under strace without `CI` set: no internet socket, no file written outside."""
-    home, temporary, cache, out = (tmp_path / name for name in ("home", "tmp", "cache", "out"))
-    for folder in (home, temporary, cache, out):
+    """Compiles and runs under strace without `CI` set, with a cache of builds: no internet socket, no file outside."""
+    home, temporary, cache, config, out = (tmp_path / name for name in ("home", "tmp", "cache", "config", "out"))
+    for folder in (home, temporary, cache, config, out):
         folder.mkdir()
-    environment = {k: v for k, v in os.environ.items() if k not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    left_out = ("CI", "ORT_DISABLE_TELEMETRY", "NNDEPLOY_CACHE_DIR")
+    environment = {k: v for k, v in os.environ.items() if k not in left_out}
     environment |= {"HOME": str(home), "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(cache)}
+    environment["XDG_CONFIG_HOME"] = str(config)
     digits = REPOSITORY / "examples" / "digits"
     commands = [
         ["compile", digits / "digits.onnx", "--image", digits / "image.toml", "-o", out / "d.nnd"],
@@ -111,8 +113,9 @@ def test_nothing_is_sent_and_nothing_is_written_outside(tmp_path: Path) -> None:
         subprocess.run([*strace, *python], env=environment, cwd=out, check=True, capture_output=True)
         lines = trace.read_text(errors="replace").splitlines()
         assert [line for line in lines if "AF_INET" in line] == []
-        places = (str(out), str(temporary), str(cache), "/dev/", "/proc/self", "/sys/")
+        places = (str(out), str(temporary), str(cache), str(config), "/dev/", "/proc/self", "/sys/")
         assert [line for line in lines if is_a_write(line) and not any(place in line for place in places)] == []
+    assert (cache / "nndeploy-builds" / "ac").is_dir(), "the cache took part"
     assert list(home.iterdir()) == []
     assert list(temporary.iterdir()) == []
 

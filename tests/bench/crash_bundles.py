@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of crashes: bundles are compiled, written and signed, keys made and trusted, wheels gathered."""
 
+import contextlib
 import json
 import os
 import tempfile
@@ -12,7 +13,8 @@ from crash_case import Case, Content, command, only_temporary, say, write_bundle
 
 TRUST = "config/nndeploy/trust.json"
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
-g (float[2,3] x) => (float[2,3] y) { two = Constant<value = float {2}>() y = Mul(x, two) }"""
+g (float[2,3] x) => (float[2,3] y) {{ c = Constant<value = float {{{factor}}}>() y = Mul(x, c) }}"""
+CACHE = "cache"
 
 
 def _rewrite() -> int:
@@ -34,34 +36,98 @@ def _before_sign() -> None:
 
 
 def _before_compile() -> None:
-    import onnx
-    import onnx.parser
-
-    onnx.save(onnx.parser.parse_model(MODEL), "m.onnx")
+    _write_model(2)
     Path("tmp").mkdir()
     write_bundle("m.nnd", b"old")
 
 
-def _compile() -> int:
+def _before_cached(*factors: int) -> Callable[[], None]:
+    """Returns what leaves a cache that knows models, and the model of the factor 2."""
+
+    def before() -> None:
+        _before_compile()
+        for factor in factors:
+            _write_model(factor)
+            assert _compile("--cache-dir", CACHE) == 0
+        _write_model(2)
+        write_bundle("m.nnd", b"old")
+
+    return before
+
+
+def _write_model(factor: int) -> None:
+    import onnx
+    import onnx.parser
+
+    onnx.save(onnx.parser.parse_model(MODEL.format(factor=factor)), "m.onnx")
+
+
+def _compile(*more: str) -> int:
     """Compiles as the command does, with what its children do done here: they would not be watched."""
     from nndeploy.compiler import job
+    from nndeploy.errors import CrashedError
     from nndeploy.jobs import workers
 
     class Here(workers.InProcessWorkers):
         def __init__(self, *_: object, **__: object) -> None: ...
         def close(self) -> None: ...
 
-    def run(folder: Path, *_: object) -> str:
+    def run(folder: Path, *_: object) -> CrashedError:
         answer = json.dumps(job._compile(folder, lambda *_: None))
         (folder / "response.json").write_text(answer, encoding="utf-8")
-        return "done"
+        return CrashedError("it left no answer")
 
     tempfile.tempdir = str(Path("tmp").absolute())
     patched: Any = workers
     patched.ChildWorkers = Here
     patched = job
     patched._run = run
-    return command("compile", "m.onnx", "-o", "m.nnd", "--backends", "onnxruntime", "--objective", "priority")()
+    return command("compile", "m.onnx", "-o", "m.nnd", "--backends", "onnxruntime", "--objective", "priority", *more)()
+
+
+def _compile_again() -> int:
+    """Compiles with the cache that a fault left, twice, then without; returns 0 where all bundles are the same.
+
+    What is damaged in the cache goes before, which is said with exit code 1; nothing then is damaged any more.
+    """
+    codes = [command("cache", "verify", "--cache-dir", CACHE)() for _ in range(2)]
+    if codes not in ([0, 0], [1, 0]):
+        return 90
+    made = []
+    for more in (("--cache-dir", CACHE), ("--cache-dir", CACHE), ("--no-cache",)):
+        Path("m.nnd").unlink(missing_ok=True)
+        code = _compile(*more)
+        if code:
+            return code
+        made.append(Path("m.nnd").read_bytes())
+    return 0 if len(set(made)) == 1 else 91
+
+
+def _a_right_bundle(old: Content, new: Content, now: Content) -> None:
+    """Checks that the bundle is the old one, or whole and right: it may be another where a backend met the fault."""
+    import numpy as np
+
+    from nndeploy.bundle.reader import open_bundle
+    from nndeploy.runtime.program import load_bundle
+
+    others = (CACHE, "tmp/", "config/")
+    only_temporary(old, new, {name: data for name, data in now.items() if not name.startswith(others)})
+    if now["m.nnd"] in (old["m.nnd"], new["m.nnd"]):
+        return
+    with open_bundle(Path("m.nnd")) as bundle:
+        bundle.verify()
+    with contextlib.closing(load_bundle("m.nnd")) as program:
+        assert program.run({"x": np.ones((2, 3), np.float32)})["y"].tolist() == [[2, 2, 2]] * 2, "it computes else"
+
+
+def _cached_case(name: str, *factors: int) -> Case:
+    def act() -> int:
+        return _compile("--cache-dir", CACHE)
+
+    return Case(
+        name, _before_cached(*factors), act, "", _a_right_bundle, repeats=False, then=_compile_again, then_every=8,
+        parts=8, leaves=("m.nnd",),
+    )  # fmt: skip
 
 
 # ---- keys
@@ -134,7 +200,12 @@ def _a_whole_folder(old: Content, new: Content, now: Content) -> None:
 
 
 ALL = (
-    Case("compile over another", _before_compile, _compile, "m.nnd", only_temporary, then_every=8, parts=8),
+    Case(
+        "compile over another", _before_compile, lambda: _compile("--no-cache"), "", _a_right_bundle, then_every=8,
+        parts=8, leaves=("m.nnd",),
+    ),
+    _cached_case("compile into a cache", 3),
+    _cached_case("compile from a cache", 3, 2),
     Case("a bundle written", lambda: None, _rewrite, "m.nnd", only_temporary),
     Case("a bundle written over another", lambda: write_bundle("m.nnd", b"old"), _rewrite, "m.nnd", only_temporary),
     Case(

@@ -21,7 +21,9 @@ class Case:
     """`before` makes the folder, `act` is the command, both in the current folder; checks raise AssertionError.
 
     `switch` is the file that the whole work ends with, "" where there is none; `holds(old, new, now)` gets the files as
-    they were, as a whole run leaves them, and as they are. `code` is the exit code of a whole run. Afterwards `then` is
+    they were, as a whole run leaves them, and as they are; after a loss of power, where less is promised,
+    `holds_without_power` does. `leaves` are files that whoever ends well leaves otherwise than they were, where all
+    that a whole run leaves is more than it promises. `code` is the exit code of a whole run. Afterwards `then` is
     called, None for `act` again, after one point of `then_every`, and ends with one of `then_codes`; `repeats` says
     that all is then as a whole run leaves it. `beside` is there all the time; `is_failed` says that calls are killed
     and failed, and power is not lost alone. `parts` says into how many parts its calls are divided, for processes that
@@ -33,6 +35,8 @@ class Case:
     act: Callable[[], int]
     switch: str
     holds: Callable[[Content, Content, Content], None]
+    holds_without_power: Callable[[Content, Content, Content], None] | None = None
+    leaves: tuple[str, ...] = ()
     code: int = 0
     repeats: bool = True
     then: Callable[[], int] | None = None

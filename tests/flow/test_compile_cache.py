@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx.parser
 import pytest
+from bazel_remote_server import BazelRemoteServer
 
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.jobs.child import Child
@@ -40,6 +41,22 @@ def test_a_second_compile_takes_what_the_first_made_and_a_third_what_is_the_same
     assert new == {third["cache"]["key"]}, "libraries were asked again what they had answered"
     done = nndeploy_command("cache", "verify", "--cache-dir", tmp_path / "cache")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(
+    nndeploy_command: Any, model: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("requests", reason="the extra `registry` is not installed")
+    options = ("--backends", "native,reference", "--objective", "priority", "--cache-push", "always")
+    with BazelRemoteServer() as server:
+        for machine in ("1", "2"):
+            folder = ("--cache-dir", tmp_path / machine, "--cache-remote", server.address)
+            done = nndeploy_command("compile", model, "-o", tmp_path / f"{machine}.nnd", *folder, *options)
+            assert done.returncode == 0, done.stderr
+            assert "warning" not in done.stderr
+            assert (f"taken from the cache {server.address}, " in done.stdout) == (machine == "2")
+        assert server.asked.count(("PUT", "ac")) == 1
+    assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
 
 
 def test_answers_of_libraries_that_are_known_are_not_asked_for(

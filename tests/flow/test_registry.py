@@ -17,9 +17,15 @@ from tests_flow_bundles import write_double
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.cli.main import run_command
+from nndeploy.farm.fleet import Publish
+from nndeploy.farm.job import Job
+from nndeploy.farm.outcome import Outcome
+from nndeploy.farm.publish import Publisher
 from nndeploy.registry.kept_blobs import KeptBlobs
 from nndeploy.registry.pull import pull
 from nndeploy.registry.push import push
+from nndeploy.trust.signatures import signed_statement
+from nndeploy.trust.signers import new_key
 
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "registry"))
 
@@ -61,6 +67,24 @@ def test_a_bundle_goes_there_and_back(plain: DebianRegistry, tmp_path: Path, nnd
     done = nndeploy_command("pull", f"{plain.reference('back')}@{pushed['digest']}", "-o", tmp_path / "again.nnd")
     assert done.stdout.splitlines()[0] == pushed["reference"]
     assert (tmp_path / "again.nnd").read_bytes() == whole
+
+
+def test_a_batch_publishes_signed_copies(plain: DebianRegistry, tmp_path: Path) -> None:
+    built = write_weights(tmp_path / "m.nnd", (1, 2))
+    key = new_key(tmp_path / "farm.key")
+    job = Job("m/host", "m", "host", "", "/m.onnx", {}, {}, str(tmp_path / "m.nnd"))
+    outcome = Outcome(
+        job=job.id, model="m", target="host", variant="", status="ok", sha256=hashlib.sha256(built).hexdigest()
+    )
+    there = f"oci://127.0.0.1:{plain.port}/fleet/"
+    where = Publish(oci=there + "{model}:{target}", sign=str(tmp_path / "farm.key"))
+    assert Publisher(where, "fleet.toml").published([job], [outcome]) == [outcome]
+    pull(f"{there}m:host", tmp_path / "out.nnd")
+    with open_bundle(tmp_path / "out.nnd") as bundle:
+        envelope, _ = signed_statement(bundle)
+    assert envelope is not None
+    assert [one.key_id for one in envelope.signatures] == [key.public.id]
+    assert (tmp_path / "m.nnd").read_bytes() == built
 
 
 def test_tls_and_a_password(guarded: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:

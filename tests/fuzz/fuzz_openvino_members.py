@@ -8,11 +8,14 @@ apart: as much as a legal model asks for is no fault.
 """
 
 import argparse
+import multiprocessing
+import os
 import resource
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import forked_trials
@@ -79,8 +82,9 @@ PAGE = """{header}# OpenVINO's members: figures
 `make fuzz-openvino-members ARGS=--write` ([fuzz_openvino_members.py](../../tests/fuzz/fuzz_openvino_members.py)). The
 graphs and weights of {seeds:,} small models, ONNX's own node tests most of them, are changed in one to three places:
 attributes, shapes, types and places of constants, tables of integers, edges, kinds of layers, bodies, elements of the
-text, bytes. Each is opened and run on one thread as the run half does, with hashes that are right, in a forked child;
-mutant {first} and those after it.
+text, bytes. Of three in ten the call has numbers that nobody expects: not a number, infinite, the largest, below zero.
+Each is opened and run on one thread as the run half does, with hashes that are right, in a forked child; mutant
+{first} and those after it.
 
 **{count:,} mutants, {findings:,} findings.** A finding is a signal, silence for {seconds:g} s and again for four
 times as long, an error that is no typed line, or an output of another type or shape than the manifest says.
@@ -144,12 +148,56 @@ def page(counts: Counter[str], num_seeds: int, first: int) -> str:
     )  # fmt: skip
 
 
+PART = forked_trials.CHILD_TRIALS
+_FORK = multiprocessing.get_context("fork")
+
+
+def tried(trial: Trial, numbers: range, until: float) -> Counter[str]:
+    """Returns how often which outcome came of the mutants of numbers, as far as time allows; findings are printed."""
+    counts = Counter[str]()
+    for number, said in forked_trials.outcomes(trial, numbers, SECONDS, MEMORY_BYTES):
+        if said.startswith("hang"):  # on a busy machine an answer may be late
+            said = next(forked_trials.outcomes(trial, range(number, number + 1), 4 * SECONDS, MEMORY_BYTES))[1]
+        changed, what = trial.mutant(number) if is_finding(said) else (None, "")
+        kind = kind_of(said, changed.graph if changed else b"")
+        counts[kind] += 1
+        if is_finding(kind):
+            print(f"FINDING {number}: {said} | {what}", flush=True)
+        if time.monotonic() > until:
+            break
+    return counts
+
+
+def tally(trial: Trial, numbers: range, jobs: int, until: float) -> Counter[str]:
+    """Returns what `tried` does, of several processes; a part of the numbers after another, whoever is free."""
+    parts = _FORK.SimpleQueue()
+
+    def watch(answer: Connection) -> None:
+        counts = Counter[str]()
+        while part := parts.get():
+            counts += tried(trial, part, until) if time.monotonic() < until else Counter[str]()
+        answer.send(counts)
+
+    answers = []
+    for _ in range(jobs):
+        answer, theirs = _FORK.Pipe(duplex=False)
+        _FORK.Process(target=watch, args=(theirs,)).start()
+        theirs.close()  # so that one that died is an end of file
+        answers.append(answer)
+    for at in range(0, len(numbers), PART):
+        parts.put(numbers[at : at + PART])
+    for _ in answers:
+        parts.put(None)
+    return sum((answer.recv() for answer in answers), Counter[str]())
+
+
 def main() -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, help="how many mutants")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end after these, with fewer")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many are tried at once")
     parser.add_argument(
         "--small", action="store_true", help="only the seeds that are written here, not ONNX's node tests"
     )
@@ -159,19 +207,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/figures/openvino-results.md")
     asked = parser.parse_args()
     make_seeds(asked.seeds, is_small=asked.small)
-    trial = Trial(read_seeds(asked.seeds))
-    counts, begin = Counter[str](), time.monotonic()
-    numbers = range(asked.first, asked.first + asked.count)
-    for number, said in forked_trials.outcomes(trial, numbers, SECONDS, MEMORY_BYTES):
-        if said.startswith("hang"):  # on a busy machine an answer may be late
-            said = next(forked_trials.outcomes(trial, range(number, number + 1), 4 * SECONDS, MEMORY_BYTES))[1]
-        changed, what = trial.mutant(number) if is_finding(said) else (None, "")
-        kind = kind_of(said, changed.graph if changed else b"")
-        counts[kind] += 1
-        if is_finding(kind):
-            print(f"FINDING {number}: {said} | {what}", flush=True)
-        if time.monotonic() - begin > 60 * asked.minutes:
-            break
+    trial, begin = Trial(read_seeds(asked.seeds)), time.monotonic()
+    counts = tally(trial, range(asked.first, asked.first + asked.count), asked.jobs, begin + 60 * asked.minutes)
     seconds = time.monotonic() - begin
     print(f"{counts.total()} mutants of {len(trial.seeds)} seeds in {seconds:.0f} s: {dict(counts.most_common())}")
     if asked.write:

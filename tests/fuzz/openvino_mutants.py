@@ -3,7 +3,8 @@
 
 Many keep the form of what the backend's gate lets through, so that the library meets them: other sizes with as many
 bytes, attributes of the same form, layers of the same kind, edges from elsewhere, other numbers in tables of integers.
-The others break that form, as somebody would who knows what the library believes.
+The others break that form, as somebody would who knows what the library believes. In some the numbers of the call are
+such as nobody expects.
 """
 
 import random
@@ -103,6 +104,10 @@ TEXTS = (
     "&#0;", "\0",
 )  # fmt: skip
 
+UNUSUAL_CALLS = 0.3
+UNUSUAL_ALONE = 0.3
+"""The share of mutants with unusual numbers of their call, and of those among them with no other change."""
+
 Change = Callable[[ET.Element, Seed, random.Random], tuple[Seed, str]]
 
 
@@ -110,6 +115,11 @@ def mutant(seed: Seed, number: int) -> tuple[Seed, str]:
     """Returns the mutant of a number and what is changed in it."""
     dice = random.Random(number)  # noqa: S311 - no secret
     said = []
+    if dice.random() < UNUSUAL_CALLS:
+        seed = replace(seed, call=number + 1)
+        said.append("unusual numbers of the call")
+        if dice.random() < UNUSUAL_ALONE:
+            return seed, said[0]
     for _ in range(dice.choice((1, 1, 1, 2, 3))):
         if dice.random() < 0.06:
             seed, what = dice.choice((_text, _metadata, _types))(seed, dice)

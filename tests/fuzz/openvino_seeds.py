@@ -29,6 +29,10 @@ MAX_BYTES = 2**18
 OPEN_SIZE = 3
 """What stands for a size that is open."""
 
+WHOLE_NUMBERS = (-1, -2, -3, -100, 100, 7, 2**16, 2**31 - 1, -(2**31))
+NUMBERS = (float("nan"), float("inf"), -float("inf"), 3e9, -3e9, 1e38, 1e-40, -100.0, 0.5)
+"""What numbers of a call may be that is not usual."""
+
 TEXTS = {
     "convolutions": (
         """g (float[1,4,9,9] x) => (float[1,8,4,4] y, float[1,8,9,9] z)  { a = Conv<pads=[1,1,1,1]>(x, w) b =
@@ -129,7 +133,10 @@ TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """The members of one submodel for OpenVINO, what its manifest says of it, and the sizes of its inputs."""
+    """The members of one submodel for OpenVINO, what its manifest says of it, and the sizes of its inputs.
+
+    A `call` other than 0 has numbers that are not usual, drawn by it.
+    """
 
     name: str
     graph: bytes
@@ -137,16 +144,21 @@ class Seed:
     metadata: dict[str, Any]
     inputs: dict[str, TensorType]
     outputs: dict[str, TensorType]
+    call: int = 0
 
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
         """Returns the inputs of a call."""
-        numbers = np.random.default_rng(0)
-        return {
-            name: (
-                2 * numbers.random([size if isinstance(size, int) else OPEN_SIZE for size in kind.shape or ()])
-            ).astype(numpy_dtype(kind.dtype))
-            for name, kind in self.inputs.items()
-        }
+        numbers = np.random.default_rng(self.call)
+        share = numbers.choice((0.1, 0.5, 1.0)) if self.call else 0.0
+        values = {}
+        for name, kind in self.inputs.items():
+            dtype = numpy_dtype(kind.dtype)
+            shape = [size if isinstance(size, int) else OPEN_SIZE for size in kind.shape or ()]
+            odd = numbers.choice(WHOLE_NUMBERS if dtype.kind in "iu" else NUMBERS, shape)
+            mixed = np.where(numbers.random(shape) < share, odd, 2 * numbers.random(shape))
+            with np.errstate(all="ignore"):
+                values[name] = mixed.astype(np.int64 if dtype.kind in "iu" else np.float64).astype(dtype)
+        return values
 
 
 def from_onnx(name: str, proto: onnx.ModelProto, target: Target) -> Seed | None:

@@ -12,6 +12,7 @@ from nndeploy_openvino.conversion import convert
 from nndeploy_openvino.ir_gate import MAX_DEPTH, check_ir
 from nndeploy_openvino.ir_layers import KINDS
 from nndeploy_openvino.library import openvino
+from nndeploy_openvino.pads import unsafe_pads
 
 from nndeploy.errors import BundleError, PolicyError
 from nndeploy.values.types import DimRange
@@ -29,37 +30,39 @@ STEPS = """g (int64 a, int64 b, float c) => (int64[K] y, float[L] z) <int64[1] d
     { s = Squeeze(d) y = Range(a, b, s) z = Range(e, c, c) }"""
 SPLIT = """g (float[6] x) => (float[4] y, float[2] z, float[3] a, float[3] b) <int64[2] l = {4, 2}>
     { y, z = Split<axis=0>(x, l) a, b = Split<axis=0, num_outputs=2>(x) }"""
+PADS = "g (float[N,4] x) => (float[K,4] y) <int64[4] p = {2, 0, 1, 0}> { y = Pad(x, p) }"
+TILE = "g (float[2] x) => (float[6] y) <int64[1] r = {3}> { y = Tile(x, r) }"
 OPEN = "g (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 
-def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) -> tuple[str, int]:
-    """Returns the IR of a model, and the bytes of its weights."""
+def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) -> tuple[str, bytes]:
+    """Returns the IR of a model, and its weights."""
     proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
     model = convert(ir.from_proto(onnx.shape_inference.infer_shapes(proto)), ranges or {}).model
     openvino().serialize(model, str(folder / "m.xml"), str(folder / "m.bin"))
-    return (folder / "m.xml").read_text(), (folder / "m.bin").stat().st_size
+    return (folder / "m.xml").read_text(), (folder / "m.bin").read_bytes()
 
 
-@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, OPEN])
+@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, PADS, TILE, OPEN])
 def test_what_is_made_here_passes(text: str, tmp_path: Path) -> None:
-    graph, size = written(text, tmp_path)
-    check_ir(graph.encode(), size)
+    graph, weights = written(text, tmp_path)
+    check_ir(graph.encode(), weights)
 
 
 def test_sizes_in_ranges_pass_and_joined_names_are_forgotten(tmp_path: Path) -> None:
-    graph, size = written(OPEN, tmp_path, {"N": DimRange(1, 8, 1)})
+    graph, weights = written(OPEN, tmp_path, {"N": DimRange(1, 8, 1)})
     assert 'shape="1..8,4"' in graph
     assert "fused_names" not in graph
-    check_ir(graph.encode(), size)
+    check_ir(graph.encode(), weights)
 
 
 def test_notes_that_are_no_orders_pass(tmp_path: Path) -> None:
-    graph, size = written(SUM, tmp_path)
+    graph, weights = written(SUM, tmp_path)
     names = '<rt_info>\n\t<attribute name="fused_names" version="0" value="a, b" />\n</rt_info>\n\t\t</layer>'
     graph = graph.replace("</layer>", names).replace(
         "<rt_info />", '<rt_info><framework><task value="ä &amp; &#10;" /></framework></rt_info>'
     )
-    check_ir(graph.encode(), size)
+    check_ir(graph.encode(), weights)
 
 
 def damaged(graph: str, old: str, new: str) -> str:
@@ -101,9 +104,9 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("old", "new", "message"), DAMAGES)
 def test_what_the_library_would_believe_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
-    graph, size = written(SUM, tmp_path)
+    graph, weights = written(SUM, tmp_path)
     with pytest.raises(BundleError, match=re.escape(message)) as refusal:
-        check_ir(damaged(graph, old, new).encode(), size)
+        check_ir(damaged(graph, old, new).encode(), weights)
     assert "\n" not in str(refusal.value)
 
 
@@ -127,20 +130,20 @@ BODIES = [
 def test_bodies_that_are_connected_to_nothing_are_refused(
     text: str, old: str, new: str, message: str, tmp_path: Path
 ) -> None:
-    graph, size = written(text, tmp_path)
+    graph, weights = written(text, tmp_path)
     with pytest.raises(BundleError, match=re.escape(message)):
-        check_ir(damaged(graph, old, new).encode(), size)
+        check_ir(damaged(graph, old, new).encode(), weights)
 
 
 def test_bodies_in_bodies_without_end_are_refused(tmp_path: Path) -> None:
-    graph, size = written(SUM, tmp_path)
+    graph, weights = written(SUM, tmp_path)
     begin = graph[: graph.index("<layers>")] + "<layers>"
     choice = (
         '<layer id="0" name="n" type="If" version="opset8"><else_port_map /><then_port_map />'
         '<input><port id="0" precision="BOOL" /></input><then_body><layers>'
     )
     with pytest.raises(BundleError, match=f"bodies in bodies, {MAX_DEPTH + 1} deep"):
-        check_ir((begin + choice * 5000).encode(), size)
+        check_ir((begin + choice * 5000).encode(), weights)
 
 
 @pytest.mark.parametrize(
@@ -151,16 +154,88 @@ def test_bodies_in_bodies_without_end_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_split_into_more_than_its_outputs_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
-    graph, size = written(SPLIT, tmp_path)
+    graph, weights = written(SPLIT, tmp_path)
     graph = graph.replace('size="16"', 'size="8"') if "shape" in new else graph
     with pytest.raises(BundleError, match=message):
-        check_ir(damaged(graph, old, new).encode(), size)
+        check_ir(damaged(graph, old, new).encode(), weights)
 
 
-def test_a_step_of_integers_that_may_be_zero_is_refused(tmp_path: Path) -> None:
-    graph, size = written("g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }", tmp_path)
-    with pytest.raises(BundleError, match="a layer Range with a step that is no constant"):
-        check_ir(graph.encode(), size)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }", "a layer Range with an input 2"),
+        ("g (float[2] x, int64[1] r) => (float[K] y) { y = Tile(x, r) }", "a layer Tile with an input 1"),
+    ],
+)
+def test_numbers_of_a_call_that_would_end_the_process_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    graph, weights = written(text, tmp_path)
+    with pytest.raises(BundleError, match=f"{message} that is no constant"):
+        check_ir(graph.encode(), weights)
+
+
+def test_a_constant_whose_axes_a_call_takes_away_is_none(tmp_path: Path) -> None:
+    text = """g (int64[1] a, int64 b) => (int64[K] y) <int64[1] d = {2}, int64[1] e = {0}>
+        { s = Squeeze(d, e) y = Range(b, b, s) }"""
+    graph, weights = written(text, tmp_path)
+    check_ir(graph.encode(), weights)
+    squeeze = re.search(r'<layer id="(\d+)" name="[^"]*" type="Squeeze"', graph)
+    assert squeeze
+    port = f'to-layer="{squeeze[1]}" to-port="1"'
+    graph, count = re.subn(rf'from-layer="\d+" from-port="0" {port}', f'from-layer="0" from-port="0" {port}', graph)
+    assert count == 1
+    with pytest.raises(BundleError, match="a layer Range with an input 2 that is no constant"):
+        check_ir(graph.encode(), weights)
+
+
+def packed(*pads: int) -> bytes:
+    return b"".join(pad.to_bytes(8, "little", signed=True) for pad in pads)
+
+
+@pytest.mark.parametrize(
+    ("pads", "reason"),
+    [
+        ((-4, 0, 2, 0), "an axis cut at one end and padded at the other, by -4 and 2"),
+        ((0, 100, 0, -98), "an axis cut at one end and padded at the other, by 100 and -98"),
+        ((2, 0, -1, 0), "an axis cut at one end and padded at the other, by 2 and -1"),
+        ((2**31 - 1, 0, 2**31 - 1, 0), "a pad of 2147483647"),
+        ((0, 0, 0, -(2**32)), "a pad of -4294967296"),
+    ],
+)
+def test_pads_that_make_the_library_read_beyond_a_tensor_are_refused(
+    pads: tuple[int, ...], reason: str, tmp_path: Path
+) -> None:
+    graph, weights = written(PADS, tmp_path)
+    assert packed(2, 0) in weights
+    assert packed(1, 0) in weights
+    weights = weights.replace(packed(2, 0), packed(*pads[:2])).replace(packed(1, 0), packed(*pads[2:]))
+    with pytest.raises(BundleError, match=f"a layer Pad with {re.escape(reason)}"):
+        check_ir(graph.encode(), weights)
+
+
+@pytest.mark.parametrize("pads", [(-1, 0, 1, 0), (1, 1, -1, -1), (-3, 0, -4, 0), (2**28, 0, 0, 0)])
+def test_pads_that_keep_within_a_tensor_pass(pads: tuple[int, ...], tmp_path: Path) -> None:
+    graph, weights = written(PADS, tmp_path)
+    check_ir(graph.encode(), weights.replace(packed(2, 0), packed(*pads[:2])).replace(packed(1, 0), packed(*pads[2:])))
+
+
+def test_pads_of_more_axes_at_one_side_are_refused() -> None:
+    assert unsafe_pads([1], [1, 1]) == "1 pads before axes and 2 behind"
+
+
+@pytest.mark.parametrize(("ends", "is_refused"), [(packed(1, 0), True), (packed(0, 0), False)])
+def test_pads_that_a_call_tells_pass_where_there_are_none_at_the_other_end(
+    ends: bytes, is_refused: bool, tmp_path: Path
+) -> None:
+    graph, weights = written(PADS, tmp_path)
+    begins = re.search(r'<edge from-layer="(\d+)" from-port="0" to-layer="(\d+)" to-port="1" />', graph)
+    assert begins
+    other = f'<edge from-layer="0" from-port="0" to-layer="{begins[2]}" to-port="1" />'
+    changed = graph.replace(begins[0], other).encode(), weights.replace(packed(1, 0), ends)
+    if is_refused:
+        with pytest.raises(BundleError, match="a layer Pad with pads that only a call tells"):
+            check_ir(*changed)
+    else:
+        check_ir(*changed)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +243,9 @@ def test_a_step_of_integers_that_may_be_zero_is_refused(tmp_path: Path) -> None:
     [b"", b"<net>", b'<?xml version="1.0"?><!DOCTYPE net><net name="m" version="11">', b"\x08\x07", b"\xff\xfe<"],
 )
 def test_what_is_no_ir_is_refused_by_policy(begin: bytes, tmp_path: Path) -> None:
-    graph, size = written(SUM, tmp_path)
+    graph, weights = written(SUM, tmp_path)
     with pytest.raises(PolicyError, match="is not OpenVINO's IR"):
-        check_ir(begin + graph[graph.index("<layers>") :].encode(), size)
+        check_ir(begin + graph[graph.index("<layers>") :].encode(), weights)
 
 
 def test_no_layer_that_reads_files_keeps_state_or_brings_code_is_known() -> None:

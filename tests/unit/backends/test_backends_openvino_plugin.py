@@ -228,13 +228,29 @@ REFUSED = {
         "g (float[7,2] x, int64[N,2] i) => (float[N] y) { y = GatherND(x, i) }",
         "reads beyond the tensor",
     ),
+    "index that may be out and is written to": (
+        "g (float[7,2] x, int64[3,2] i, float[3,2] u) => (float[7,2] y) { y = ScatterElements(x, i, u) }",
+        "writes beyond the tensor",
+    ),
     "sizes that may be zero": (
         "g (float[1,5,5] x, int64[2] s, int64[2] k) => (float[1,A,B,C] y) { y = Col2Im(x, s, k) }",
         "divides by sizes of Col2Im",
     ),
+    "pads that a call tells": (
+        "g (float[5] x, int64[2] p) => (float[K] y) { y = Pad(x, p) }",
+        "beyond a tensor for pads that only a call tells",
+    ),
+    "cut by more than there is, and padded": (
+        "g (float[5] x) => (float[5] y) <int64[2] p = {-100, 100}> { y = Pad(x, p) }",
+        "an axis cut at one end and padded at the other, by -100 and 100",
+    ),
+    "pads that the library makes of sizes": (
+        "g (float[5,6] x, int64[2] s) => (float[A,B] y) { y = CenterCropPad(x, s) }",
+        "beyond a tensor for pads that only a call tells",
+    ),
     "computed tiles": (
         "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
-        "tiles wrongly",
+        "a repeat of Tile that only a call tells",
     ),
     "loop that may not run": (
         """g (int64 n, float[2] x) => (float[2] y, float[K,2] all) {

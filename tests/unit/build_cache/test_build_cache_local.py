@@ -187,3 +187,19 @@ def test_no_file_of_a_size_it_has_not_is_there(cache: LocalCache, build: Build) 
     assert cache.has(blob)
     assert not cache.has(Blob(blob.sha256, blob.size + 1))
     assert not cache.has(Blob("0" * 64, 0))
+
+
+def test_a_damaged_file_that_may_not_be_removed_is_not_served_either(
+    cache: LocalCache, build: Build, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = build(b"content", model="m").outputs["bundle"]
+    place = cache.place(blob)
+    place.chmod(0o644)
+    place.write_bytes(b"planted")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("another account's folder")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert cache.content(blob) is None
+    assert len(said) == 1

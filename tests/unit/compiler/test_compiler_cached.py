@@ -2,25 +2,29 @@
 """A compile takes what the same compile made before, and nothing else."""
 
 import dataclasses
+import errno
 import json
+import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from bazel_remote_server import BazelRemoteServer
 from onnx import TensorProto, helper
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.key import key_of
-from nndeploy.bundle.report import Report
+from nndeploy.build_cache.local_cache import LocalCache
+from nndeploy.bundle.report import Report, report_to_json
 from nndeploy.compiler import cache_key, cached_compile
 from nndeploy.compiler.cache_key import parts_of
 from nndeploy.compiler.cached_compile import CacheOptions, Compiled, compile_cached
 from nndeploy.compiler.job import Keeper, Onlooker
 from nndeploy.compiler.options import CompileLimits, CompileOptions
-from nndeploy.errors import BusyError, ModelError
+from nndeploy.errors import BusyError, InputOutputError, ModelError
 from nndeploy.options.described import described_fields
 
 REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
@@ -46,6 +50,7 @@ class Compiler:
     def __init__(self) -> None:
         self.count = 0
         self.meanwhile: Callable[[], object] = lambda: None
+        self.kept: Callable[[Keeper], object] = lambda _keeper: None
 
     def __call__(
         self, source: str, out: str, given: Mapping[str, Any], limits: Any, onlooker: Any, keeper: Keeper | None = None
@@ -56,6 +61,7 @@ class Compiler:
         self.meanwhile()
         report = dataclasses.replace(REPORT, bundle=out, bundle_bytes=1, seconds={"build": 1.5})
         if keeper is not None:
+            self.kept(keeper)
             files = {"bundle": built}
             if decisions := given.get("decisions"):
                 files["decisions"] = Path(decisions).with_suffix(".made")
@@ -153,6 +159,103 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(compiled: Any, tmp_path:
     assert found.cache.status == "off"
     assert "compiled without a cache" in said[0]
     assert (tmp_path / "o.nnd").exists()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BazelRemoteServer]:
+    pytest.importorskip("requests", reason="the extra `registry` is not installed")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    with BazelRemoteServer() as made:
+        yield made
+
+
+def test_another_machine_takes_what_this_one_brought_to_the_shared_cache(
+    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path, said: list[str]
+) -> None:
+    here, there = (
+        CacheOptions(cache_dir=str(tmp_path / name), cache_remote=server.address, cache_push="always")
+        for name in ("here", "there")
+    )
+    first = compiled("1.nnd", here)
+    second, third = compiled("2.nnd", there), compiled("3.nnd", there)
+    assert [one.cache.status for one in (first, second, third)] == ["miss", "hit", "hit"]
+    assert [one.cache.origin for one in (first, second, third)] == ["", server.address, ""]
+    assert compiler.count == 1
+    assert len({(tmp_path / f"{number}.nnd").read_bytes() for number in (1, 2, 3)}) == 1
+    assert second.report == dataclasses.replace(first.report, bundle=str(tmp_path / "2.nnd"))
+    assert said == []
+    assert compiled("4.nnd", there, threads=2).cache.differs == ("option:threads",), "what was brought is near"
+
+
+def test_nothing_is_brought_to_a_shared_cache_unless_that_is_said(
+    compiled: Any, server: BazelRemoteServer, tmp_path: Path
+) -> None:
+    compiled(cache=CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address))
+    assert server.methods == "GET ac"
+
+
+def test_a_shared_cache_that_fails_costs_a_warning(
+    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path, said: list[str]
+) -> None:
+    server.fault = lambda handler: handler.answer(500) is None
+    caching = CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address, cache_push="always")
+    assert compiled(cache=caching).cache.status == "miss"
+    assert compiler.count == 1
+    assert len(said) == 1
+    assert "500" in said[0]
+
+
+def test_what_libraries_answered_is_not_shared(
+    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path
+) -> None:
+    """Those answers are as trustworthy as the process that parsed the model."""
+    made = tmp_path / "made" / ("0" * 64)
+    made.mkdir(parents=True)
+    (made / "response.json").write_bytes(b"an answer")
+    compiler.kept = lambda keeper: keeper.keep_calls(made.parent)
+    compiled(cache=CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address, cache_push="always"))
+    assert len([path for path in (tmp_path / "here" / "ac").rglob("*") if path.is_file()]) == 2
+    assert len(server.results) == 1, "the bundle"
+    assert b"an answer" not in server.files.values()
+
+
+def test_a_shared_cache_without_a_folder_is_said(
+    compiled: Any, server: BazelRemoteServer, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setenv("NNDEPLOY_CACHE_DIR", "")
+    assert compiled(cache=CacheOptions(cache_remote=server.address)).cache.status == "off"
+    assert server.asked == []
+    assert len(said) == 1
+
+
+def test_a_full_disk_below_the_output_of_a_hit_is_told_and_leaves_nothing(
+    compiled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled()
+
+    def full(_cache: LocalCache, _blob: Any, write: Callable[[bytes], object]) -> bool:
+        write(b"a part")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalCache, "content", lambda *_: json.dumps(report_to_json(REPORT)).encode())
+        patched.setattr(LocalCache, "copy", full)
+        with pytest.raises(InputOutputError, match="No space left"):
+            compiled("2.nnd")
+    assert [path.name for path in tmp_path.iterdir() if "2" in path.name or path.suffix == ".tmp"] == []
+    assert compiled("2.nnd").cache.status == "hit"
+
+
+def test_a_cache_that_cannot_keep_accounts_costs_a_warning(
+    compiled: Any, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def account(*_: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(cached_compile.upkeep, "account", account)
+    assert compiled().cache.status == "miss"
+    assert (tmp_path / "o.nnd").exists()
+    assert "Read-only" in said[0]
 
 
 def test_without_a_cache_nothing_is_kept(compiled: Any, tmp_path: Path, compiler: Compiler) -> None:

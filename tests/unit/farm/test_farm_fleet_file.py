@@ -48,12 +48,14 @@ def test_a_file_that_names_models_alone_has_the_defaults(read: Read, tmp_path: P
 def test_the_farm_s_table(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/of")
     fleet = read(
-        '[farm]\noutput = "out/{model}-{target}.nnd"\ncache = ["c", "~/d", "https://h.example:9/n"]\npush = "always"\n'
+        '[farm]\noutput = "out/{model}-{target}.nnd"\ncache = ["~/d", "https://h.example:9/n/"]\n'
+        'push = "always"\ncache_ca = "ca.pem"\n'
         'jobs = 3\ntimeout = "30m"\nmemory = "8GiB"\ntime_limit = "90s"\nsandbox = false\nneeds = { gpu = "sm89" }\n'
         f"{MODELS}[options]\nprecision = 'bf16'\n"
     )
     assert (fleet.output, fleet.jobs, fleet.push) == ("out/{model}-{target}.nnd", 3, "always")
-    assert fleet.cache == (str(tmp_path / "c"), "/home/of/d", "https://h.example:9/n")
+    assert fleet.cache == ("/home/of/d", "https://h.example:9/n")
+    assert fleet.cache_ca == str(tmp_path / "ca.pem")
     limits = {"total_time_limit": 1800.0, "memory_limit": 8 << 30, "time_limit": 90.0, "sandbox": False}
     assert fleet.settings == Settings({"precision": "bf16"}, limits, {"gpu": "sm89"})
 
@@ -149,7 +151,9 @@ REFUSED = [
     ('[farm]\nneeds = { gpu = "\\u001b" }\n' + MODELS, ": farm: needs holds a character that cannot be printed"),
     ("[farm]\ncache = ['ftp://x']\n" + MODELS, ": farm: 'ftp://x' is no address of http or https"),
     ("[farm]\ncache = ['http://[x']\n" + MODELS, ": farm: 'http://[x' is no address of http or https"),
-    ("[farm]\ncache = ['https://me:word@x/']\n" + MODELS, ": farm: an address holds a name, a password or more than"),
+    ("[farm]\ncache = ['https://me:word@x/']\n" + MODELS, ": farm: an address holds a name or a password"),
+    ("[farm]\ncache = ['https://x/?a=b']\n" + MODELS, ": farm: 'https://x/?a=b' is no address of http or https"),
+    ("[farm]\ncache = ['a', 'b']\n" + MODELS, ": farm: cache names more than a folder and an address"),
     ("[farm]\noptions = {}\n" + MODELS, ": farm: unknown key 'options'"),
     ("[[models]]\n", ": models: files names no models"),
     ("[[models]]\nfiles = ['!a']\n", ": models: files names no models"),

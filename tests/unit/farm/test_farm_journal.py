@@ -1,110 +1,187 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a batch: what is known of jobs, whoever wrote it, and what a call that died left."""
+"""A journal tells what was written to it, however the call that wrote it ended."""
 
+import errno
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from batch_examples import outcome
 
-from nndeploy.errors import BusyError, DataError
-from nndeploy.farm.journal import Journal
-from nndeploy.farm.outcome import Outcome
+from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError
+from nndeploy.farm import journal as journal_module
+from nndeploy.farm.journal import NAME, Journal
+from nndeploy.farm.outcome import STATUSES, Outcome
 
-KEY, OTHER = "ab" * 32, "cd" * 32
-
-
-@pytest.fixture
-def output(tmp_path: Path) -> Path:
-    (tmp_path / "a.nnd").write_bytes(b"bundle")
-    return tmp_path / "a.nnd"
+KEY = "ab" * 32
 
 
-def wrote(folder: Path, *outcomes: Outcome, output: Path, job: str = "", machine: str = "here") -> Path:
-    with Journal(folder, job=job) as journal:
-        journal.plan("ef" * 32, 1, {"machine:cpu": machine})
+def finish(folder: Path, *outcomes: Outcome) -> None:
+    with Journal(folder) as journal:
         for one in outcomes:
-            journal.finished(one, output)
-        return journal.path
+            journal.write("started", job=one.job, number=one.tries)
+            journal.finished(one, folder / f"{one.model}.nnd")
 
 
-def known(folder: Path, job: str, key: str = KEY) -> str:
-    with Journal(folder, is_read=True) as journal:
-        found = journal.known(job, key)
-        return found.status if found is not None else ""
+def known(folder: Path, *names: str) -> list[str]:
+    """Returns what the next call knows of some jobs, "" where it knows nothing."""
+    with Journal(folder) as journal:
+        return [getattr(journal.known(f"{name}/host/", KEY), "status", "") for name in names]
 
 
-def test_what_calls_for_one_job_did_is_known_to_the_batch(tmp_path: Path, output: Path) -> None:
-    first, second = outcome("a", key=KEY), outcome("b", status="failed", key=KEY)
-    wrote(tmp_path / "j", first, output=output)
-    wrote(tmp_path / "j", second, output=output, job=second.job, machine="there")
-    with Journal(tmp_path / "j") as journal:
-        assert journal.known(first.job, KEY) == first
-        assert journal.known(first.job, OTHER) is None
-        assert journal.is_untouched(first, output)
-        assert list(journal.all_known(second.job)) == [(second, {"machine:cpu": "there"})]
-        output.write_bytes(b"another")
-        assert not journal.is_untouched(first, output)
+def test_what_was_written_is_known_to_the_next_call(tmp_path: Path) -> None:
+    one, other = outcome("a", key=KEY), outcome("b", status="failed", key=KEY)
+    finish(tmp_path, one, other)
+    with Journal(tmp_path) as journal:
+        assert (journal.known(one.job, KEY), journal.known(other.job, KEY)) == (one, other)
+        assert journal.known(one.job, "cd" * 32) is None
+        assert journal.known("c/host/", KEY) is None
 
 
-@pytest.mark.parametrize("batch_is", ["failed", "ok"])
-def test_of_two_files_the_one_is_believed_that_says_that_a_build_worked(
-    tmp_path: Path, output: Path, batch_is: str
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_try_that_is_not_final_says_nothing(tmp_path: Path, status: str) -> None:
+    finish(tmp_path, outcome("a", status=status, key=KEY, final=False))
+    assert known(tmp_path, "a") == [""]
+
+
+def test_the_last_word_counts(tmp_path: Path) -> None:
+    finish(tmp_path, outcome("a", status="crash", key=KEY), outcome("a", key=KEY))
+    finish(tmp_path, outcome("a", status="infra", key=KEY, final=False))
+    assert known(tmp_path, "a") == ["ok"]
+
+
+def test_an_output_that_was_touched_or_is_gone_is_told(tmp_path: Path) -> None:
+    output = tmp_path / "a.nnd"
+    output.write_bytes(b"bundle")
+    finish(tmp_path, outcome("a", key=KEY))
+    journal = Journal(tmp_path, is_read=True)
+    assert journal.is_untouched(outcome("a", key=KEY), output)
+    os.utime(output, ns=(0, 0))
+    assert not journal.is_untouched(outcome("a", key=KEY), output)
+    output.unlink()
+    assert not journal.is_untouched(outcome("a", key=KEY), output)
+    assert not journal.is_untouched(outcome("b", key=KEY), output)
+
+
+def test_an_output_that_was_not_there_is_never_untouched(tmp_path: Path) -> None:
+    finish(tmp_path, outcome("a", key=KEY))
+    assert not Journal(tmp_path, is_read=True).is_untouched(outcome("a", key=KEY), tmp_path / "a.nnd")
+
+
+def test_cut_at_any_byte_no_row_that_was_whole_is_lost_and_none_is_made_up(tmp_path: Path) -> None:
+    names = ("a", "b")
+    finish(tmp_path, *(outcome(name, status="failed", key=KEY) for name in names))
+    path = tmp_path / NAME
+    data = path.read_bytes()
+    ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
+    for size in range(len(data) + 1):
+        path.write_bytes(data[:size])
+        whole = max((end for end in ends if end <= size), default=0)
+        rows = [json.loads(line) for line in data[:whole].splitlines()]
+        finished = {row["outcome"]["model"] for row in rows if row["row"] == "finished"}
+        assert known(tmp_path, *names) == ["failed" if name in finished else "" for name in names], size
+        assert path.read_bytes() == data[:whole], "what was cut off would run into the next row"
+
+
+def test_a_call_goes_on_behind_a_row_that_was_cut_off(tmp_path: Path) -> None:
+    finish(tmp_path, outcome("a", key=KEY))
+    path = tmp_path / NAME
+    path.write_bytes(path.read_bytes() + b'{"row": "finished", "outcome": {"job": "b/host/"')
+    finish(tmp_path, outcome("c", key=KEY))
+    assert known(tmp_path, "a", "b", "c") == ["ok", "", "ok"]
+
+
+def test_a_disk_that_fills_up_half_way_through_a_row_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_batch = outcome("a", status=batch_is, key=KEY)
-    of_job = outcome("a", status="ok" if batch_is == "failed" else "failed", key=KEY)
-    wrote(tmp_path, of_batch, output=output)
-    wrote(tmp_path, of_job, output=output, job=of_job.job)
-    assert known(tmp_path, of_job.job) == "ok"
+    finish(tmp_path, outcome("a", key=KEY))
+    real, left = os.write, [1]
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data[: 10 * left.pop()])
+
+    with Journal(tmp_path) as journal:
+        monkeypatch.setattr(journal_module.os, "write", write)
+        with pytest.raises(InputOutputError, match="No space left") as caught:
+            journal.finished(outcome("b", key=KEY), tmp_path / "b.nnd")
+        monkeypatch.undo()
+        assert caught.value.where == str(tmp_path / NAME)
+        assert journal.known("b/host/", KEY) is None
+        journal.finished(outcome("c", key=KEY), tmp_path / "c.nnd")
+    assert known(tmp_path, "a", "b", "c") == ["ok", "", "ok"]
 
 
-def test_what_came_later_in_a_file_is_believed(tmp_path: Path, output: Path) -> None:
-    wrote(tmp_path, outcome("a", key=KEY), outcome("a", status="failed", key=KEY), output=output)
-    wrote(tmp_path, outcome("a", status="infra", key=KEY, final=False), output=output)
-    assert known(tmp_path, outcome("a").job) == "failed"
+def test_a_row_that_goes_out_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+    monkeypatch.setattr(journal_module.os, "write", lambda descriptor, data: real(descriptor, data[:7]))
+    finish(tmp_path, outcome("a", key=KEY))
+    monkeypatch.undo()
+    assert known(tmp_path, "a") == ["ok"]
 
 
-def test_what_is_known_of_one_key_stays_when_another_is_built(tmp_path: Path, output: Path) -> None:
-    wrote(tmp_path, outcome("a", key=KEY), outcome("a", status="failed", key=OTHER), output=output)
-    job = outcome("a").job
-    assert (known(tmp_path, job), known(tmp_path, job, OTHER)) == ("ok", "failed")
+def test_a_disk_that_fails_is_told(tmp_path: Path) -> None:
+    (tmp_path / NAME).symlink_to("/dev/full")
+    with pytest.raises(CannotCreateError):
+        Journal(tmp_path)
 
 
-def test_calls_for_different_jobs_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    with Journal(tmp_path), Journal(tmp_path, job="a/host"), Journal(tmp_path, job="b/host"):
-        for job in ("", "a/host"):
-            with pytest.raises(BusyError, match="another call of this batch is at work"):
-                Journal(tmp_path, job=job)
+def test_a_second_call_at_the_same_time_is_refused_and_may_read(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.finished(outcome("a", key=KEY), tmp_path / "a.nnd")
+        with pytest.raises(BusyError) as caught:
+            Journal(tmp_path)
+        assert caught.value.exit_code == 75
+        assert Journal(tmp_path, is_read=True).known("a/host/", KEY) is not None
+    assert known(tmp_path, "a") == ["ok"]
 
 
-def test_a_fresh_journal_has_forgotten_the_calls_for_single_jobs(tmp_path: Path, output: Path) -> None:
-    one = outcome("a", key=KEY)
-    wrote(tmp_path, one, output=output)
-    wrote(tmp_path, one, output=output, job=one.job)
-    for is_read in (True, False):
-        assert known(tmp_path, one.job) == "ok"
-        with Journal(tmp_path, is_fresh=True, is_read=is_read) as journal:
-            assert journal.known(one.job, KEY) is None
-    assert known(tmp_path, one.job) == ""
+def test_a_fresh_one_knows_nothing(tmp_path: Path) -> None:
+    finish(tmp_path, outcome("a", key=KEY))
+    with Journal(tmp_path, is_fresh=True) as journal:
+        assert journal.known("a/host/", KEY) is None
+    assert known(tmp_path, "a") == [""]
 
 
-@pytest.mark.parametrize("job", ["", "a/host/"])
-def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path: Path, output: Path, job: str) -> None:
-    one, other = outcome("a", key=KEY), outcome("a", key=OTHER)
-    path = wrote(tmp_path, one, output=output, job=job)
-    whole = path.read_bytes()
-    wrote(tmp_path, other, output=output, job=job)
-    path.write_bytes(path.read_bytes()[:-9])
-    assert (known(tmp_path, one.job), known(tmp_path, one.job, OTHER)) == ("ok", "")
-    with Journal(tmp_path, job=job):
-        assert path.read_bytes().startswith(whole)
-        assert path.read_bytes().endswith(b"\n")
+def test_reading_makes_nothing(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journals", is_read=True) as journal:
+        assert journal.known("a/host/", KEY) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_a_kind_that_is_not_known_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text('{"row": "worker-lost", "worker": "w1"}\n')
+    finish(tmp_path, outcome("a", key=KEY))
+    assert known(tmp_path, "a") == ["ok"]
 
 
 @pytest.mark.parametrize(
-    "line", [b"nothing\n", b"[]\n", b'{"row": "finished"}\n', b'{"row": "finished", "outcome": 1}\n']
+    "line", ["no JSON", "[1]", "{}", '{"row": "finished"}', '{"row": "finished", "outcome": {"job": "a"}}', "\0" * 80]
 )
-def test_what_is_no_journal_is_named_with_the_line(tmp_path: Path, output: Path, line: bytes) -> None:
-    path = wrote(tmp_path, outcome("a", key=KEY), output=output, job="a/host")
-    path.write_bytes(path.read_bytes() + line)
-    with pytest.raises(DataError, match=rf"jobs/{path.name}:3"):
-        Journal(tmp_path)
+@pytest.mark.parametrize("is_read", [False, True])
+def test_what_is_no_journal_is_refused_by_the_line_and_left_as_it_is(tmp_path: Path, line: str, is_read: bool) -> None:
+    finish(tmp_path, outcome("a", key=KEY))
+    path = tmp_path / NAME
+    data = path.read_bytes() + line.encode() + b"\n"
+    path.write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        Journal(tmp_path, is_read=is_read)
+    assert f"{path}:3" in caught.value.where
+    assert path.read_bytes() == data
+    finish_fresh = Journal(tmp_path, is_fresh=True)
+    finish_fresh.__exit__()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotCreateError):
+        Journal(tmp_path / "file" / "journals")
+
+
+def test_rows_are_plain_lines(tmp_path: Path) -> None:
+    finish(tmp_path, outcome("ü\n\u2028\udcff", key=KEY))
+    rows: list[dict[str, Any]] = [json.loads(line) for line in (tmp_path / NAME).read_text("ascii").split("\n")[:-1]]
+    assert [row["row"] for row in rows] == ["started", "finished"]

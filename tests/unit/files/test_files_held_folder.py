@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders that killed processes left are removed by the next one; those of the living and of others are not."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -109,6 +110,19 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
         assert folder == Path(made[1])
         assert folder.is_dir()
     assert list(temporary.iterdir()) == []
+
+
+def test_a_disk_that_fails_while_a_folder_goes_raises_nothing(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, real = HeldFolder("x"), os.close
+
+    def failing(descriptor: int) -> None:
+        real(descriptor)
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", failing)
+        held.close()
+    assert list(temporary.iterdir()) in ([], [held.path])
 
 
 def test_a_process_that_was_forked_off_removes_nothing(temporary: Path) -> None:

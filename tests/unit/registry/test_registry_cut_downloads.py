@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half a download is no loss: what came is kept beside the output, checked, and not sent again."""
 
+import errno
 import os
 import re
 import signal
@@ -173,6 +174,20 @@ def test_blobs_with_wrong_bytes_are_not_kept(pushed: RegistryServer, box: Path) 
     with pytest.raises(BundleError, match="damaged"):
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
     assert kept_bytes(box) < 100_000
+
+
+def test_a_disk_that_fails_when_all_is_there_costs_nothing(
+    pushed: RegistryServer, bundle: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.close
+
+    def failing(descriptor: int) -> None:
+        real(descriptor)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "close", failing)
+    pull(pushed.reference(), box / "m.nnd", options=QUICK)
+    assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
 
 
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
