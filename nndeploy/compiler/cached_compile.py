@@ -151,11 +151,11 @@ def compile_cached(
         return anew(err.what)
     key = key_of(parts)
     with cache.held(key):
-        taken = _taken(cache, key, out, given)
+        taken = bundle_from_cache(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
         if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
-            taken = _taken(cache, key, out, given)
+            taken = bundle_from_cache(cache, key, out, given)
             _account(cache, brought, caching.cache_size, warn)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
@@ -198,8 +198,12 @@ def opened_remote(caching: CacheOptions, warn: Warn) -> "RemoteCache | None":
     return RemoteCache(caching.cache_remote, trust_store(), warn, caching.cache_push, caching.cache_ca)
 
 
-def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
-    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole."""
+def bundle_from_cache(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
+    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole.
+
+    Raises:
+        CannotCreateError, InputOutputError: a file cannot be written.
+    """
     entry = cache.entry(key)
     if entry is None:
         return None
