@@ -47,8 +47,8 @@ REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objecti
 PAGE = """{header}# The farm: figures
 
 `make bench-farm ARGS=--write` ([tests/bench/bench_farm.py](../../tests/bench/bench_farm.py)). The load average of the
-machine, {cores} cores, was {loads} when the parts of this table began: times are those of a machine that others used
-too, and processor time says what a quiet one needs at most.
+machine, {cores} cores, was {loads} when the parts of this table began: times are those of a
+machine that others used too, and processor time says what a quiet one needs at most.
 
 | what | result |
 | --- | --- |
@@ -143,7 +143,7 @@ def torture(num_jobs: int) -> Iterator[tuple[str, str]]:
         tries = [job for job in jobs if job["tries"] != (MAX_TRIES if job["status"] == "infra" else 1)]
         lost, doubled = (
             sum(counts.values()) - len(found),
-            sum(one > 1 for one in (finals(folder) + found - found).values()),
+            sum(one > 1 for one in (finals(folder) | found).values()),
         )
         for job in wrong:
             print("wrong:", job["job"], job["status"], job["error"], file=sys.stderr)

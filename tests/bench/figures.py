@@ -76,6 +76,11 @@ ALL = (
         ("nndeploy/stream", "nndeploy/processors"),
     ),
     Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
+    Figure(
+        "farm-results.md",
+        ("make bench-farm",),
+        ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler", "nndeploy/sandbox"),
+    ),
     Figure("openvino-results.md", ("make fuzz-openvino-members",), ("backends/nndeploy_openvino",)),
     Figure(
         "crash-results.md",
