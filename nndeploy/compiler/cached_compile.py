@@ -30,7 +30,6 @@ from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import new_file, wrapped_io
-from nndeploy.jobs.kept_calls import answers_in
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
@@ -259,6 +258,8 @@ class _Keeper:
 
     def keep_calls(self, made: Path) -> None:
         """Takes answers under the model's own name: a model that broke into its process may have forged them."""
+        from nndeploy.jobs.kept_calls import answers_in  # who hits needs nothing of how libraries are asked
+
         try:
             for key, files in answers_in(made):
                 if is_key(key):
