@@ -83,6 +83,8 @@ _STEP = 2
 _REPEATS = 1
 """A Tile by less than none ends the process; a constant the library looks at."""
 _LENGTHS = 2
+_AXES, _INDICES = 1, 1
+"""An axis of MVN that is the largest integer, an index of a Gather far behind the sizes of a shape end the process."""
 _BEGINS, _ENDS = 1, 2
 """The inputs of a Pad with the pads before and behind each axis."""
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
@@ -316,6 +318,12 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
                 ready.append(target)
     if len(ready) != len(layers):
         raise _refusal("the layers need each other in a circle")
+    for number, layer in layers.items():
+        if layer.kind == "MVN" and not _are_axes(layers, sources, sources[number, _AXES]):
+            raise _refusal("a layer MVN with axes that are no small constants")
+        of_shape = layer.kind == "Gather" and _is_shape(layers, sources, sources[number, 0])
+        if of_shape and not _are_small(layers[sources[number, _INDICES]]):
+            raise _refusal("a layer Gather with places in a shape that are no small constants")
 
 
 def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
@@ -323,3 +331,23 @@ def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int],
     if layers[number].kind in ("Squeeze", "Convert"):
         return all(layers[sources[number, port]].kind == "Const" for port in range(layers[number].inputs))
     return layers[number].kind == "Const"
+
+
+def _are_axes(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
+    """Whether a layer is a constant of integers that may be axes, or a row of such, which may end with a rank."""
+    if layers[number].kind != "Range":
+        return _are_small(layers[number])
+    begin, end, step = (sources[number, port] for port in range(3))
+    ends = _are_small(layers[end]) or _is_shape(layers, sources, end)
+    return ends and _are_small(layers[begin]) and _are_small(layers[step])
+
+
+def _are_small(layer: _Layer) -> bool:
+    return layer.integers is not None and all(-MAX_RANK <= one <= MAX_RANK for one in layer.integers)
+
+
+def _is_shape(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
+    """Whether a layer gives the sizes of another, or its rank, as they are."""
+    while layers[number].kind in ("Convert", "Squeeze", "Unsqueeze"):
+        number = sources[number, 0]
+    return layers[number].kind == "ShapeOf"
