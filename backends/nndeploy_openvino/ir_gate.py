@@ -85,6 +85,8 @@ _REPEATS = 1
 _LENGTHS = 2
 _AXES, _INDICES = 1, 1
 """An axis of MVN that is the largest integer, an index of a Gather far behind the sizes of a shape end the process."""
+_ROUNDS, _ENDLESS = 0, -1
+"""The input of a Loop with the number of its rounds, and that of one that its body ends; less end the process."""
 _BEGINS, _ENDS = 1, 2
 """The inputs of a Pad with the pads before and behind each axis."""
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
@@ -102,6 +104,8 @@ class _Layer:
     """An input that must be a constant."""
     elements: int | None = None
     """The number of elements of a constant or a parameter, where it is known; of what is joined, as if each had one."""
+    joins: bool = False
+    """Whether it is a Loop with an output that is joined from pieces, whose number is that of the rounds."""
     integers: tuple[int, ...] | None = None
     """The numbers of a constant of integers that is no longer than a shape."""
 
@@ -113,6 +117,8 @@ class _PortMap:
     inputs: list[tuple[int, int]] = field(default_factory=list)
     outputs: list[tuple[int, int]] = field(default_factory=list)
     back_edges: list[tuple[int, int]] = field(default_factory=list)
+    joins: bool = False
+    """Whether an output is joined from pieces of all rounds."""
 
 
 def check_ir(graph: bytes, weights: bytes | memoryview) -> None:
@@ -189,7 +195,8 @@ class _Reader:
         elements = inputs if kind == "Concat" else elements
         integers = self._integers(attributes, elements) if kind == "Const" else None
         constant = _STEP if divides else _REPEATS if kind == "Tile" else None
-        layer = _Layer(kind, inputs, outputs, constant, elements, integers)
+        joins = kind == "Loop" and maps["body"].joins
+        layer = _Layer(kind, inputs, outputs, constant, elements, joins, integers)
         for name in reversed(maps):
             self._body(name, layer, maps[name], depth + 1)
         self._take(_LAYER_END, "the end of a layer")
@@ -229,6 +236,7 @@ class _Reader:
                 raise _refusal(f"a slice from {start} to {end} by {stride}")
             if bool(purpose) != (outer == "-1") or purpose != _PURPOSES[side] * bool(purpose):
                 raise _refusal(f"the port {outer} of a body for {purpose!r}")
+            port_map.joins |= bool(axis) and side == "output"
             (port_map.inputs if side == "input" else port_map.outputs).append((int(outer), int(inner)))
         return port_map
 
@@ -306,6 +314,12 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
             raise _refusal(
                 f"a split with {layer.outputs} outputs and other lengths"
             )  # it makes as many outputs as those
+        if layer.joins:
+            rounds = layers[sources[number, _ROUNDS]].integers
+            if rounds is None or min(rounds, default=0) < _ENDLESS:
+                raise _refusal(
+                    "a layer Loop that joins the pieces of rounds whose number is no constant, or below none"
+                )
         if layer.kind == "Pad":
             pads = (layers[sources[number, side]].integers for side in (_BEGINS, _ENDS))
             if reason := unsafe_pads(*pads):

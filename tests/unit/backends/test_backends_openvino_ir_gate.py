@@ -206,6 +206,14 @@ def test_a_place_far_behind_a_shape_is_refused(tmp_path: Path) -> None:
         check_ir(graph.encode(), weights.replace(packed(1), packed(10**6)))
 
 
+def test_rounds_below_none_whose_pieces_are_joined_are_refused(tmp_path: Path) -> None:
+    graph, weights = written(LOOP, tmp_path)
+    check_ir(graph.encode(), weights)
+    assert packed(3) in weights
+    with pytest.raises(BundleError, match="a layer Loop that joins the pieces of rounds"):
+        check_ir(graph.encode(), weights.replace(packed(3), packed(-2)))
+
+
 def test_a_constant_whose_axes_a_call_takes_away_is_none(tmp_path: Path) -> None:
     text = """g (int64[1] a, int64 b) => (int64[K] y) <int64[1] d = {2}, int64[1] e = {0}>
         { s = Squeeze(d, e) y = Range(b, b, s) }"""
