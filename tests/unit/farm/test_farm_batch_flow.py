@@ -78,7 +78,7 @@ def test_a_bad_job_costs_no_other_and_is_known_to_the_next_call(fleet: Any, buil
     path = fleet("a", "b", "c")
     ended = run(path)
     assert statuses(ended) == {"a": "ok", "b": "failed", "c": "ok"}
-    with pytest.raises(CheckError, match="1 jobs failed"):
+    with pytest.raises(CheckError, match="1 job failed"):
         ended.raise_if_failed()
     assert sorted(built) == ["a", "b", "c"]
     assert statuses(run(path)) == {"a": "hit", "b": "failed", "c": "hit"}
