@@ -83,6 +83,10 @@ _STEP = 2
 _REPEATS = 1
 """A Tile by less than none ends the process; a constant the library looks at."""
 _LENGTHS = 2
+_AXES, _INDICES = 1, 1
+"""An axis of MVN that is the largest integer, an index of a Gather far behind the sizes of a shape end the process."""
+_ROUNDS, _ENDLESS = 0, -1
+"""The input of a Loop with the number of its rounds, and that of one that its body ends; less end the process."""
 _BEGINS, _ENDS = 1, 2
 """The inputs of a Pad with the pads before and behind each axis."""
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
@@ -100,6 +104,8 @@ class _Layer:
     """An input that must be a constant."""
     elements: int | None = None
     """The number of elements of a constant or a parameter, where it is known; of what is joined, as if each had one."""
+    joins: bool = False
+    """Whether it is a Loop with an output that is joined from pieces, whose number is that of the rounds."""
     integers: tuple[int, ...] | None = None
     """The numbers of a constant of integers that is no longer than a shape."""
 
@@ -111,6 +117,8 @@ class _PortMap:
     inputs: list[tuple[int, int]] = field(default_factory=list)
     outputs: list[tuple[int, int]] = field(default_factory=list)
     back_edges: list[tuple[int, int]] = field(default_factory=list)
+    joins: bool = False
+    """Whether an output is joined from pieces of all rounds."""
 
 
 def check_ir(graph: bytes, weights: bytes | memoryview) -> None:
@@ -187,7 +195,8 @@ class _Reader:
         elements = inputs if kind == "Concat" else elements
         integers = self._integers(attributes, elements) if kind == "Const" else None
         constant = _STEP if divides else _REPEATS if kind == "Tile" else None
-        layer = _Layer(kind, inputs, outputs, constant, elements, integers)
+        joins = kind == "Loop" and maps["body"].joins
+        layer = _Layer(kind, inputs, outputs, constant, elements, joins, integers)
         for name in reversed(maps):
             self._body(name, layer, maps[name], depth + 1)
         self._take(_LAYER_END, "the end of a layer")
@@ -227,6 +236,7 @@ class _Reader:
                 raise _refusal(f"a slice from {start} to {end} by {stride}")
             if bool(purpose) != (outer == "-1") or purpose != _PURPOSES[side] * bool(purpose):
                 raise _refusal(f"the port {outer} of a body for {purpose!r}")
+            port_map.joins |= bool(axis) and side == "output"
             (port_map.inputs if side == "input" else port_map.outputs).append((int(outer), int(inner)))
         return port_map
 
@@ -304,6 +314,12 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
             raise _refusal(
                 f"a split with {layer.outputs} outputs and other lengths"
             )  # it makes as many outputs as those
+        if layer.joins:
+            rounds = layers[sources[number, _ROUNDS]].integers
+            if rounds is None or min(rounds, default=0) < _ENDLESS:
+                raise _refusal(
+                    "a layer Loop that joins the pieces of rounds whose number is no constant, or below none"
+                )
         if layer.kind == "Pad":
             pads = (layers[sources[number, side]].integers for side in (_BEGINS, _ENDS))
             if reason := unsafe_pads(*pads):
@@ -316,6 +332,12 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
                 ready.append(target)
     if len(ready) != len(layers):
         raise _refusal("the layers need each other in a circle")
+    for number, layer in layers.items():
+        if layer.kind == "MVN" and not _are_axes(layers, sources, sources[number, _AXES]):
+            raise _refusal("a layer MVN with axes that are no small constants")
+        of_shape = layer.kind == "Gather" and _is_shape(layers, sources, sources[number, 0])
+        if of_shape and not _are_small(layers[sources[number, _INDICES]]):
+            raise _refusal("a layer Gather with places in a shape that are no small constants")
 
 
 def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
@@ -323,3 +345,23 @@ def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int],
     if layers[number].kind in ("Squeeze", "Convert"):
         return all(layers[sources[number, port]].kind == "Const" for port in range(layers[number].inputs))
     return layers[number].kind == "Const"
+
+
+def _are_axes(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
+    """Whether a layer is a constant of integers that may be axes, or a row of such, which may end with a rank."""
+    if layers[number].kind != "Range":
+        return _are_small(layers[number])
+    begin, end, step = (sources[number, port] for port in range(3))
+    ends = _are_small(layers[end]) or _is_shape(layers, sources, end)
+    return ends and _are_small(layers[begin]) and _are_small(layers[step])
+
+
+def _are_small(layer: _Layer) -> bool:
+    return layer.integers is not None and all(-MAX_RANK <= one <= MAX_RANK for one in layer.integers)
+
+
+def _is_shape(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
+    """Whether a layer gives the sizes of another, or its rank, as they are."""
+    while layers[number].kind in ("Convert", "Squeeze", "Unsqueeze"):
+        number = sources[number, 0]
+    return layers[number].kind == "ShapeOf"

@@ -10,7 +10,10 @@ import click
 
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.value_types import TOML_FILE
+from nndeploy.errors import UsageError
+from nndeploy.farm.emit.forms import FORMS
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.reports.gates import Gates
 
@@ -23,8 +26,15 @@ Examples:
   nndeploy batch fleet.toml --against last-night/batch.json --max-slowdown 5%
   nndeploy batch fleet.toml --retry-failed
   nndeploy batch fleet.toml --cluster tls://farm.example:8786 --certificates certs
+  nndeploy batch fleet.toml --emit slurm -o jobs.sh      for the engine that a site has
+  nndeploy batch fleet.toml --collect                    what came of it; builds nothing
 """
-SECTIONS = sections_of({"Plan": ("plan", "explain")}, BatchOptions, Gates, {"Output": ("as_json",)})
+SECTIONS = sections_of(
+    {"Plan": ("plan", "explain"), "Elsewhere": ("emit", "output", "collect")},
+    BatchOptions,
+    Gates,
+    {"Output": ("as_json",)},
+)
 
 
 @click.command("batch", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -32,22 +42,51 @@ SECTIONS = sections_of({"Plan": ("plan", "explain")}, BatchOptions, Gates, {"Out
 @click.option(
     "--plan", is_flag=True, help="Show every job with its key, whether it is known, and why not; build nothing."
 )
-@click.option("--explain", metavar="JOB", help="Show all that a job's key is made of, and what differs; build nothing.")
+@click.option(
+    "--explain",
+    metavar="JOB",
+    help="Show what is known of one job, and what differs from builds that are known; build nothing.",
+)
+@click.option(
+    "--emit",
+    type=click.Choice(FORMS),
+    help="Write the commands of the jobs that are to be built, for another engine; jsonl is for any.",
+)
+@click.option("-o", "--output", type=OUTPUT_FILE, help="The file of --emit. Default: standard output.")
+@click.option(
+    "--collect",
+    is_flag=True,
+    help="Write the reports of what was built elsewhere, and bring its bundles; build nothing.",
+)
 @options_of(BatchOptions)
 @options_of(Gates)
 @click.option("--json", "as_json", is_flag=True, help="Print the batch or the plan as JSON on standard output.")
-def batch(fleet: Path, plan: bool, explain: str | None, as_json: bool, **options: Any) -> None:
+def batch(
+    fleet: Path,
+    plan: bool,
+    explain: str | None,
+    emit: str | None,
+    output: Path | None,
+    collect: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Compile many models for many boxes, as a FLEET file says.
 
     What is known from an earlier call or another compile is not built again; a call that was interrupted goes on where
     it ended.
     """
     from nndeploy.cli.batch_events import EventFile, heard_by
-    from nndeploy.cli.batch_view import BatchView, print_plan, print_summary, print_why
+    from nndeploy.cli.batch_view import BatchView, print_plan, print_summary, print_why, write_commands
     from nndeploy.cli.console import print_json, warn
     from nndeploy.farm.batch_flow import opened_batch, planned_batch, why_of
     from nndeploy.farm.reports.batch_json import batch_to_data
 
+    _check_together(plan=plan, explain=explain is not None, emit=emit is not None, collect=collect)
+    if emit is None and output is not None:
+        raise UsageError("-o names the file of --emit, which is not given", hint="the fleet file says where bundles go")
+    if emit is not None and as_json:
+        raise UsageError("--emit and --json exclude each other", hint="--emit jsonl is for programs")
     asked = options_given(BatchOptions, options)
     gates = options_given(Gates, options)
     with opened_batch(fleet, asked, gates, warn) as opened:
@@ -57,10 +96,22 @@ def batch(fleet: Path, plan: bool, explain: str | None, as_json: bool, **options
         if plan:
             print_plan(opened, planned_batch(opened), as_json=as_json)
             return
-        with BatchView() as view, EventFile(asked.events) as events:
-            ended = opened.run(heard_by(view, events), os.environ, datetime.now(UTC))
+        if emit is not None:
+            write_commands(opened, emit, output)
+            return
+        if collect:
+            ended = opened.collect(os.environ, datetime.now(UTC))
+        else:
+            with BatchView() as view, EventFile(asked.events) as events:
+                ended = opened.run(heard_by(view, events), os.environ, datetime.now(UTC))
     if as_json:
         print_json(batch_to_data(ended.batch))
     else:
         print_summary(ended)
     ended.raise_if_failed()
+
+
+def _check_together(**asked: bool) -> None:
+    given = [f"--{name}" for name, is_given in asked.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other")

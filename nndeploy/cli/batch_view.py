@@ -4,11 +4,13 @@
 Progress is on standard error, tables of the plan and of failures on standard output.
 """
 
+import shlex
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from nndeploy.cli.console import err, may_escape, print_json, print_line, print_table
@@ -16,7 +18,9 @@ from nndeploy.errors import one_line
 from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, BUILT, FAILED, HIT, Planned
+from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.run_batch import Events
+from nndeploy.files.whole_files import write_file
 from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
@@ -61,7 +65,7 @@ class BatchView(Events):
         self._left_seconds = {one.job.id: one.job.estimate for one in jobs if one.state in (BUILD, HIT)}
         counts = Counter(one.state for one in jobs)
         shown = ", ".join(f"{counts[state]} {text}" for state, text in STATES.items() if counts[state])
-        self._print(f"{len(jobs)} jobs: {shown}")
+        self._print(f"{counted(len(jobs), 'job')}: {shown}")
 
     def started(self, job: Job, number: int) -> None:
         with self._lock:
@@ -129,7 +133,7 @@ def print_plan(opened: "OpenedBatch", jobs: Sequence[Planned], *, as_json: bool)
         )
         for one in jobs
     ]
-    print_table(f"{len(jobs)} jobs", ("job", "key", "", "why", "estimate"), rows, right=("estimate",))
+    print_table(counted(len(jobs), "job"), ("job", "key", "", "why", "estimate"), rows, right=("estimate",))
     to_build = sum(one.job.estimate for one in jobs if one.state == BUILD)
     print_line(f"{opened.slots.reason}; about {_duration(to_build / opened.slots.num_jobs)}")
 
@@ -150,6 +154,22 @@ def print_why(one: Planned, *, as_json: bool) -> None:
     print_line(f"writes {one.job.output}")
 
 
+def write_commands(opened: "OpenedBatch", form: str, output: Path | None) -> None:
+    """Writes the commands of the jobs that are to be built, and tells how they are run."""
+    from nndeploy.farm.batch_flow import emitted
+    from nndeploy.farm.emit.forms import FORMS
+
+    text, number = emitted(opened, form)
+    if output is None:
+        print(text, end="")
+    else:
+        write_file(output, lambda file: file.write(text.encode()))
+    told = f"{number} of {counted(len(opened.jobs.jobs), 'job')} to be built"
+    if output is not None and number and (run_with := FORMS[form].run_with):
+        told += f": {run_with.format(file=shlex.quote(str(output)))}"
+    print(one_line(told), file=sys.stderr)
+
+
 def print_summary(ended: "Ended") -> None:
     """Prints what failed, what gates found, and how many of each there are."""
     batch = ended.batch
@@ -163,7 +183,9 @@ def print_summary(ended: "Ended") -> None:
     counts = batch.counts
     shown = ", ".join(f"{number} {status}" for status, number in counts.items() if number and status != "total")
     size = sum(one.size for one in batch.outcomes if one.is_good)
-    print_line(f"{counts['total']} jobs in {_duration(batch.seconds)}: {shown}; bundles of {size_text(size)}")
+    print_line(
+        f"{counted(counts['total'], 'job')} in {_duration(batch.seconds)}: {shown}; bundles of {size_text(size)}"
+    )
 
 
 def _row(one: Planned) -> dict[str, Any]:

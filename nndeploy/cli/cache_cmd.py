@@ -20,18 +20,18 @@ Examples:
   nndeploy cache verify --cache-dir /srv/nndeploy-builds
 """
 EXAMPLES_OF = {
-    "stats": """\\b
+    "stats": """\b
 Examples:
   nndeploy cache stats
   nndeploy cache stats --json
 """,
-    "gc": """\\b
+    "gc": """\b
 Examples:
   nndeploy cache gc
   nndeploy cache gc --size 5GiB
   nndeploy cache gc --size 0           remove all
 """,
-    "verify": """\\b
+    "verify": """\b
 Examples:
   nndeploy cache verify
   nndeploy cache verify --cache-dir /srv/nndeploy-builds --json

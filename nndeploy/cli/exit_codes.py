@@ -11,7 +11,7 @@ EXIT_CODES = {
     70: "There is a bug in nndeploy; the lines on standard error show where.",
     73: "An output cannot be created.",
     74: "Reading or writing failed half way, for example because a disk is full.",
-    75: "Somebody else is at it; the same call may work later.",
+    75: "Somebody else is at it, or jobs of a batch are not built yet; the same call may work later.",
     77: "It was refused by policy: a bundle that hides code, a forbidden operator, credentials of a registry.",
     124: "A time limit passed.",
     129: "It was hung up (SIGHUP); nothing half written stays.",

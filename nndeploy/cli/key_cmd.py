@@ -21,33 +21,33 @@ Examples:
 """
 
 EXAMPLES_OF = {
-    "new": """\\b
+    "new": """\b
 Examples:
   nndeploy key new farm
   nndeploy key new keys/release
 """,
-    "list": """\\b
+    "list": """\b
 Examples:
   nndeploy key list
   nndeploy key list --json
 """,
-    "trust": """\\b
+    "trust": """\b
 Examples:
   nndeploy key trust farm.pub
   nndeploy key trust vendor.pub --scope data --not-after 2027-12-31
   nndeploy key trust farm.pub --machine           for all accounts of this machine
 """,
-    "revoke": """\\b
+    "revoke": """\b
 Examples:
   nndeploy key revoke farm
   nndeploy key revoke old.pub
 """,
-    "floor": """\\b
+    "floor": """\b
 Examples:
   nndeploy key floor faces 1.4.0
   nndeploy key floor faces 1.4.0 --machine
 """,
-    "need": """\\b
+    "need": """\b
 Examples:
   nndeploy key need code=2
   nndeploy key need code=1 data=1

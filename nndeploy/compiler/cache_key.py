@@ -27,6 +27,8 @@ from nndeploy.target.target import host_target
 
 _MAX_TOML_BYTES = 64 << 20
 _NO_PARTS_OF = frozenset({"dry_run"})
+MACHINE = "machine:"
+"""What the names of parts begin with that tell of the machine that compiles."""
 _LIMITS_THAT_DECIDE = ("time_limit", "memory_limit", "sandbox")
 """What is refused for want of time or memory is built by another backend."""
 
@@ -45,7 +47,7 @@ def parts_of_options(given: Mapping[str, Any], limits: CompileLimits, digests: F
     return {
         **dict(_of_options(given, digests)),
         **{f"limit:{name}": _text(getattr(limits, name)) for name in _LIMITS_THAT_DECIDE},
-        **_of_machine(),
+        **parts_of_machine(),
         **tools(),
     }
 
@@ -144,11 +146,11 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 @cache
-def _of_machine() -> dict[str, str]:
+def parts_of_machine() -> dict[str, str]:
     """Returns what of this machine a compile looks at: kernels are chosen for it, and placements measured on it."""
     facts = dataclasses.asdict(host_target())
     return {
-        f"machine:{name}": _text(value) for name, value in facts.items() if value and name not in ("name", "is_host")
+        f"{MACHINE}{name}": _text(value) for name, value in facts.items() if value and name not in ("name", "is_host")
     }
 
 

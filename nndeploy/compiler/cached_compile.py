@@ -30,7 +30,6 @@ from nndeploy.compiler.options import CompileLimits
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import new_file, wrapped_io
-from nndeploy.jobs.kept_calls import answers_in
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
@@ -151,11 +150,11 @@ def compile_cached(
         return anew(err.what)
     key = key_of(parts)
     with cache.held(key):
-        taken = _taken(cache, key, out, given)
+        taken = bundle_from_cache(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
         if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
-            taken = _taken(cache, key, out, given)
+            taken = bundle_from_cache(cache, key, out, given)
             _account(cache, brought, caching.cache_size, warn)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
@@ -198,8 +197,12 @@ def opened_remote(caching: CacheOptions, warn: Warn) -> "RemoteCache | None":
     return RemoteCache(caching.cache_remote, trust_store(), warn, caching.cache_push, caching.cache_ca)
 
 
-def _taken(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
-    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole."""
+def bundle_from_cache(cache: LocalCache, key: str, out: str, given: Mapping[str, Any]) -> tuple[Report, str] | None:
+    """Writes the files of a build that is known; returns its report and digest, None where it is not known or whole.
+
+    Raises:
+        CannotCreateError, InputOutputError: a file cannot be written.
+    """
     entry = cache.entry(key)
     if entry is None:
         return None
@@ -255,6 +258,8 @@ class _Keeper:
 
     def keep_calls(self, made: Path) -> None:
         """Takes answers under the model's own name: a model that broke into its process may have forged them."""
+        from nndeploy.jobs.kept_calls import answers_in  # who hits needs nothing of how libraries are asked
+
         try:
             for key, files in answers_in(made):
                 if is_key(key):

@@ -17,13 +17,17 @@ from pathlib import Path
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.build_cache.remote_cache import RemoteCache
+from nndeploy.compiler.cache_key import parts_of_machine
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
-from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, did_you_mean
+from nndeploy.errors import BusyError, CheckError, NndeployError
 from nndeploy.farm.cluster_half import check_cluster_half
 from nndeploy.farm.cluster_place import place_of
+from nndeploy.farm.collect import collected
+from nndeploy.farm.emit.commands import commands_of
+from nndeploy.farm.emit.forms import FORMS
 from nndeploy.farm.engine import Engine
-from nndeploy.farm.expand import Plan, expand
+from nndeploy.farm.expand import Plan, expand, job_called
 from nndeploy.farm.fleet import Fleet
 from nndeploy.farm.fleet_file import fleet_from_toml
 from nndeploy.farm.hits_here import HitsHere
@@ -32,9 +36,10 @@ from nndeploy.farm.journal import Journal
 from nndeploy.farm.local_engine import LocalEngine
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.planned import HIT, Planned, Planner
+from nndeploy.farm.planned import AFTER, BUILD, HIT, Planned, Planner
 from nndeploy.farm.publish import Publisher
-from nndeploy.farm.reports import Batch, Gates, judged, read_batch, write_reports
+from nndeploy.farm.reports import Batch, Gates, check_reports, judged, read_batch, write_reports
+from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
 from nndeploy.jobs.memory import machine_memory_bytes
@@ -47,10 +52,10 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ended:
-    """A batch that ended; `slots` is what the machine gave to it."""
+    """A batch that ended, or what was collected of it: then `num_missing` jobs are still to be built."""
 
     batch: Batch
-    slots: Slots
+    num_missing: int = 0
 
     def raise_if_failed(self) -> None:
         """Ends the command as its outcomes say.
@@ -62,17 +67,21 @@ class Ended:
         counts, gates = self.batch.counts, len(self.batch.failed_gates)
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
-            raise BusyError(
-                f"{counts['infra']} jobs could not be built or published for want of a machine", hint="run it again"
-            )
+            told = f"{counted(counts['infra'], 'job')} could not be built or published for want of a machine"
+            raise BusyError(told, hint="run it again")
+        if self.num_missing and not (failed or gates):
+            hint = "run the commands of --emit, or build them here without --collect"
+            raise BusyError(f"{counted(self.num_missing, 'job')} {_are(self.num_missing)} not built yet", hint=hint)
         parts = [
-            f"{number} {what}"
-            for number, what in (
-                (failed + counts["infra"], "jobs failed"), (counts["cancelled"], "were cancelled"),
-                (gates, "gates failed"),
+            text
+            for number, text in (
+                (failed, f"{counted(failed + counts['infra'], 'job')} failed"),
+                (counts["cancelled"], f"{counts['cancelled']} cancelled"),
+                (self.num_missing, f"{self.num_missing} {_are(self.num_missing)} not built yet"),
+                (gates, f"{counted(gates, 'gate')} failed"),
             )
             if number
-        ]  # fmt: skip
+        ]
         if parts:
             raise CheckError(", ".join(parts))
 
@@ -91,9 +100,9 @@ class OpenedBatch:
     journal_folder: Path
     warn: Warn
 
-    def planned(self, journal: Journal) -> list[Planned]:
-        """Returns the jobs in the order in which they are to be begun."""
-        planner = Planner(self.cache, journal, self._digests())
+    def planned(self, journal: Journal, *, on_any_machine: bool = False) -> list[Planned]:
+        """Returns the jobs in the order in which they are to be begun; `on_any_machine` as for `Planner`."""
+        planner = Planner(self.cache, journal, self._digests(), on_any_machine=on_any_machine)
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -109,14 +118,15 @@ class OpenedBatch:
             NndeployError: nothing could be begun, or the journal or a report not be written; no child is left.
         """
         check_compile_half()
-        began, slots = time.monotonic(), self.slots
-        publisher = self._publisher()
-        before = read_batch(Path(self.options.against)) if self.options.against is not None else None
-        with Journal(self.journal_folder, is_fresh=self.options.fresh) as journal, ExitStack() as held:
+        began, before, publisher = time.monotonic(), self._begun(), self._publisher()
+        with (
+            Journal(self.journal_folder, job=self.options.only, is_fresh=self.options.fresh) as journal,
+            ExitStack() as held,
+        ):
             planned = self.planned(journal)
-            engine = self._engine(planned, slots, events)
+            engine = self._engine(planned, self.slots, events)
             held.callback(engine.close)
-            journal.write("plan", digest=self.jobs.digest, jobs=len(self.jobs.jobs))
+            journal.plan(self.jobs.digest, len(self.jobs.jobs), parts_of_machine())
             most = 1 if self.options.fail_fast else self.options.max_failures
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
@@ -126,18 +136,48 @@ class OpenedBatch:
                     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
                 raise
-        ended = run.outcomes if publisher is None else publisher.published(self.jobs.jobs, run.outcomes)
-        outcomes = [self._told(one) for one in (*ended, *left_out(self.jobs.filtered))]
+        return Ended(self._reported(run.outcomes, before, publisher, environment, now, began))
+
+    def collect(self, environment: Mapping[str, str], now: datetime) -> Ended:
+        """Takes what was built elsewhere and writes the reports; builds nothing.
+
+        Raises:
+            NndeployError: the journal cannot be read, or a report not be written.
+        """
+        began, before, publisher = time.monotonic(), self._begun(), self._publisher()
+        outcomes = collected(planned_batch(self, on_any_machine=True), self.cache)
+        batch = self._reported(outcomes, before, publisher, environment, now, began)
+        return Ended(batch, sum(one.status == "skipped" for one in outcomes))
+
+    def _begun(self) -> Batch | None:
+        """Returns the batch before; what keeps the reports from being made ends the call before anything is done."""
+        if not self.options.only:
+            check_reports(self.fleet.reports)
+        return read_batch(Path(self.options.against)) if self.options.against is not None else None
+
+    def _reported(
+        self,
+        outcomes: Sequence[Outcome],
+        before: Batch | None,
+        publisher: Publisher | None,
+        environment: Mapping[str, str],
+        now: datetime,
+        began: float,
+    ) -> Batch:
+        """Returns the batch of these outcomes, published, held against the gates and reported."""
+        ended = outcomes if publisher is None else publisher.published(self.jobs.jobs, outcomes)
+        told = [self._told(one) for one in (*ended, *left_out(self.jobs.filtered))]
         batch = Batch(
             plan=self.jobs.digest, started=now.isoformat(timespec="seconds"),
-            seconds=round(time.monotonic() - began, 3), outcomes=tuple(outcomes),
+            seconds=round(time.monotonic() - began, 3), outcomes=tuple(told),
         )  # fmt: skip
-        is_part = bool(self.options.filters or self.options.shard)
+        is_part = bool(self.options.filters or self.options.shard or self.options.only)
         batch = judged(batch, before, self.gates, is_part=is_part)
-        write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
+        if not self.options.only:
+            write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
         if publisher is not None and not is_part:  # a page about a part would hide the others
             publisher.write_index(self.jobs.jobs, batch)
-        return Ended(batch, slots)
+        return batch
 
     def _engine(self, planned: Sequence[Planned], slots: Slots, events: Events) -> Engine:
         options = self.options
@@ -155,7 +195,10 @@ class OpenedBatch:
         return FileDigests(self.journal_folder.parent / DIGESTS)
 
     def _publisher(self) -> Publisher | None:
-        return None if self.fleet.publish is None else Publisher(self.fleet.publish, self.fleet.where)
+        """Returns who publishes; one job alone does not, as the machine that builds it needs no key for that."""
+        if self.fleet.publish is None or self.options.only:
+            return None
+        return Publisher(self.fleet.publish, self.fleet.where)
 
     def _told(self, outcome: Outcome) -> Outcome:
         """Returns an outcome with its output as the fleet file's folder sees it."""
@@ -174,7 +217,7 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     fleet = fleet_from_toml(path)
     filters = [filter_from_text(text, fleet.keys) for text in options.filters]
     shard = shard_from_text(options.shard) if options.shard else None
-    jobs = expand(fleet, filters, shard)
+    jobs = expand(fleet, filters, shard, options.only)
     for note in jobs.notes:
         warn(note)
     caching = _caching(fleet)
@@ -184,9 +227,9 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
         warn(f"no cache is used: {err}")
         cache, remote, caching = None, None, replace(caching, cache=False)
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
-    is_whole = not (filters or shard)
-    every = jobs.digest if is_whole else expand(fleet).digest  # parts of one batch know of each other's work
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, root / every[:16], warn)
+    # parts of one batch know of each other's work
+    folder = root / jobs.whole_digest[:16]
+    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, folder, warn)
 
 
 def _caching(fleet: Fleet) -> CacheOptions:
@@ -195,10 +238,20 @@ def _caching(fleet: Fleet) -> CacheOptions:
     return CacheOptions(cache_dir=folder, cache_remote=address, cache_push=fleet.push, cache_ca=fleet.cache_ca)
 
 
-def planned_batch(opened: OpenedBatch) -> list[Planned]:
+def planned_batch(opened: OpenedBatch, *, on_any_machine: bool = False) -> list[Planned]:
     """Returns what a batch would do; nothing is written."""
-    with Journal(opened.journal_folder, is_read=True) as journal:
-        return opened.planned(journal)
+    with Journal(opened.journal_folder, is_fresh=opened.options.fresh, is_read=True) as journal:
+        return opened.planned(journal, on_any_machine=on_any_machine)
+
+
+def emitted(opened: OpenedBatch, form: str) -> tuple[str, int]:
+    """Returns the commands of the jobs that are to be built, in a form of `nndeploy.farm.emit`, and how many they are.
+
+    Raises:
+        UsageError: the path of the fleet file holds what no form can.
+    """
+    to_build = [one for one in planned_batch(opened, on_any_machine=True) if one.state in (BUILD, AFTER)]
+    return FORMS[form].text(commands_of(to_build, opened.fleet, opened.options)), len(to_build)
 
 
 def why_of(opened: OpenedBatch, job: str) -> Planned:
@@ -207,10 +260,12 @@ def why_of(opened: OpenedBatch, job: str) -> Planned:
     Raises:
         UsageError: there is none of that name.
     """
-    planned = {one.job.id: one for one in planned_batch(opened)}
-    if job not in planned:
-        raise UsageError(f"there is no job {job!r:.80}", hint=did_you_mean(job, sorted(planned)))
-    return planned[job]
+    found = job_called(job, opened.jobs.jobs)
+    return next(one for one in planned_batch(opened) if one.job.id == found.id)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _joined(fleet: Fleet, gates: Gates) -> Gates:

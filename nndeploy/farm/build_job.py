@@ -116,10 +116,7 @@ class Build(Onlooker):
 
     def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> tuple[dict[str, Any], Report]:
         job = self.job
-        try:
-            make_folders(Path(job.output).parent)
-        except OSError as err:
-            raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=job.output) from err
+        make_folder_of(job.output)
         compiled = compile_cached(
             job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
             self._memory_share, remote,
@@ -147,6 +144,18 @@ def status_of(err: NndeployError) -> str:
     if isinstance(err, CheckError):
         return "unsupported"
     return "crash" if err.exit_code == NndeployError.exit_code else "failed"
+
+
+def make_folder_of(output: str) -> None:
+    """Makes the folder that a bundle goes to.
+
+    Raises:
+        CannotCreateError: it cannot be made.
+    """
+    try:
+        make_folders(Path(output).parent)
+    except OSError as err:
+        raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=output) from err
 
 
 @cache

@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from nndeploy.errors import DataError, NndeployError, UsageError
+from nndeploy.errors import DataError, NndeployError, UsageError, did_you_mean
 from nndeploy.farm.fleet import Fleet, Match, Publish, Settings
 from nndeploy.farm.job import HOST, Job, job_id, job_to_json
 from nndeploy.farm.job_filter import Shard
@@ -34,12 +34,16 @@ MAX_JOBS = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The jobs of a call, sorted by id; those that a filter left out; what a user should know; `digest_of` the jobs."""
+    """The jobs of a call, sorted by id; those that a filter left out; what a user should know.
+
+    `digest` is that of the jobs, `whole_digest` that of the whole batch, of which they may be a part.
+    """
 
     jobs: tuple[Job, ...]
     filtered: tuple[Job, ...]
     notes: tuple[str, ...]
     digest: str
+    whole_digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,15 @@ class _Named:
     job: Job
 
 
-def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = None) -> Plan:
+def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = None, only: str = "") -> Plan:
     """Returns the jobs of a fleet that match one of the filters, and of these those of a shard, which may be none.
+
+    `only` is the id of the one that is meant.
 
     Raises:
         MissingInputError: a glob finds nothing, or a file that options name is not there.
         DataError: two jobs would write one output, or options do not go together; or no job is left.
-        UsageError: no job matches a filter.
+        UsageError: no job matches a filter, or is called `only`.
     """
     try:
         named, notes = _expanded(fleet)
@@ -68,7 +74,26 @@ def expand(fleet: Fleet, filters: Sequence[Match] = (), shard: Shard | None = No
     filtered = [one.job for one in named if not _is_chosen(one, filters)]
     if shard is not None:
         chosen = shard.part_of(chosen)
-    return Plan(tuple(chosen), tuple(filtered), tuple(notes), digest_of(chosen, fleet.folder))
+    if only:
+        chosen, filtered = [job_called(only, chosen)], []
+    every = digest_of((one.job for one in named), fleet.folder)
+    digest = every if len(chosen) == len(named) else digest_of(chosen, fleet.folder)
+    return Plan(tuple(chosen), tuple(filtered), tuple(notes), digest, every)
+
+
+def job_called(job_id: str, jobs: Sequence[Job]) -> Job:
+    """Returns the job of an id.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for job in jobs:
+        if job.id == job_id:
+            return job
+    raise UsageError(
+        f"there is no job {job_id!r:.80}",
+        hint=did_you_mean(job_id, [job.id for job in jobs]),
+    )
 
 
 def digest_of(jobs: Iterable[Job], folder: Path) -> str:

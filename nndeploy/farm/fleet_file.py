@@ -109,7 +109,7 @@ class _Reader:
         made = ModelFiles(table.where, self._globs(table, "files"), self._settings(table))
         table.done()
         if all(glob.startswith("!") for glob in made.globs):
-            raise DataError("files finds nothing", where=table.where, hint='files = ["models/**/*.onnx"]')
+            raise DataError("files names no models", where=table.where, hint='files = ["models/**/*.onnx"]')
         return made
 
     def _globs(self, table: TomlTable, key: str) -> tuple[str, ...]:
@@ -132,12 +132,12 @@ class _Reader:
 
     def _settings(self, table: TomlTable, *, has_options: bool = True) -> Settings:
         limits: dict[str, Any] = {}
-        for key, field, read in (
-            ("timeout", "total_time_limit", seconds_in("timeout")),
-            ("time_limit", "time_limit", seconds_in("time_limit")),
-            ("memory", "memory_limit", _memory),
+        for key, field, read, example in (
+            ("timeout", "total_time_limit", seconds_in("timeout"), "30m"),
+            ("time_limit", "time_limit", seconds_in("time_limit"), "10m"),
+            ("memory", "memory_limit", _memory, "8GiB"),
         ):
-            text = table.text(key)
+            text = table.text(key, example=example)
             if key in table:
                 with _as_data(table.where):
                     limits[field] = read(text)

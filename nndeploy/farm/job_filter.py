@@ -5,12 +5,10 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from glob import escape
 from typing import TypeVar
 
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.farm.fleet import Match
-from nndeploy.farm.job import Job
 
 One = TypeVar("One")
 
@@ -50,12 +48,6 @@ def filter_from_text(text: str, keys: Sequence[str]) -> Match:
     if not globs:
         raise UsageError("--filter names nothing", hint="for example 'model=yolo* target=rtx*'")
     return Match("--filter", globs)
-
-
-def filter_of_job(job: Job) -> str:
-    """Returns the text of the filter that finds a job alone in its batch."""
-    names = {"model": job.model, "target": job.target, "variant": job.variant}
-    return " ".join(shlex.quote(f"{key}={escape(name)}") for key, name in names.items() if name)
 
 
 def shard_from_text(text: str) -> Shard:

@@ -21,6 +21,10 @@ class BatchOptions:
     shard: str = described(
         "", "Only the K-th of N parts, for machines that share a batch.", section=_JOBS, metavar="K/N"
     )
+    only: str = described(
+        "", "Only this job, by its id. Calls for several may run at once, on machines that share the folder.",
+        section=_JOBS, metavar="JOB",
+    )  # fmt: skip
     jobs: int | None = described(
         None, "How many jobs run at once. Default: the fleet file's, or as cores and memory allow.",
         section=_RUN, flags=("-j", "--jobs"), least=1,

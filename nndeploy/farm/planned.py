@@ -15,7 +15,7 @@ from nndeploy.build_cache.entry import Entry
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.key import Parts, key_of, least_differing
 from nndeploy.build_cache.local_cache import LocalCache
-from nndeploy.compiler.cache_key import parts_of_model, parts_of_options
+from nndeploy.compiler.cache_key import MACHINE, parts_of_model, parts_of_options
 from nndeploy.compiler.cached_compile import BUNDLE
 from nndeploy.errors import NndeployError
 from nndeploy.farm.job import Job, limits_of
@@ -43,14 +43,28 @@ class Planned:
     differs: tuple[str, ...] | None = None
     known: Outcome | None = None
 
+    @property
+    def outcome(self) -> Outcome:
+        """What came of a job that is built, or known to fail, as this call tells it."""
+        assert self.known is not None, "nothing is known of it"
+        status = "hit" if self.state == BUILT else self.known.status
+        return replace(self.known, status=status, seconds=0.0, output=self.job.output)
+
 
 class Planner:
-    """Plans jobs; what several of them share is looked at once."""
+    """Plans jobs; what several of them share is looked at once.
 
-    def __init__(self, cache: LocalCache | None, journal: Journal | None, digests: FileDigests) -> None:
+    With `on_any_machine` a job counts as built, or as known to fail, also where another machine built it, whose facts
+    are parts of its key.
+    """
+
+    def __init__(
+        self, cache: LocalCache | None, journal: Journal | None, digests: FileDigests, *, on_any_machine: bool = False
+    ) -> None:
         self._cache = cache
         self._journal = journal
         self._digests = digests
+        self._on_any_machine = on_any_machine
         self._of_models: dict[str, Parts] = {}
         self._of_options: dict[str, Parts] = {}
         self._near: dict[str, list[Entry]] = {}
@@ -74,9 +88,9 @@ class Planner:
         except NndeployError:  # the compile will say what is wrong
             return Planned(replace(job, estimate=LEAST_SECONDS), "", BUILD)
         key = key_of(parts)
-        known = self._journal.known(job.id, key) if self._journal is not None else None
+        known = self._known(job, parts, key)
         if known is not None and known.is_good and self._journal is not None:
-            if self._journal.is_untouched(job.id, job.output):
+            if self._journal.is_untouched(known, job.output):
                 return Planned(job, key, BUILT, known=known)
         elif known is not None and not retries_failed:
             return Planned(job, key, FAILED, known=known)
@@ -86,6 +100,20 @@ class Planner:
         entries = self._builds_near(job.source)
         differs = least_differing(parts, (entry.parts for entry in entries))
         return Planned(replace(job, estimate=_seconds(job, entries)), key, BUILD, differs)
+
+    def _known(self, job: Job, parts: Parts, key: str) -> Outcome | None:
+        if self._journal is None:
+            return None
+        known = self._journal.known(job.id, key)
+        if known is not None or not self._on_any_machine:
+            return known
+        inputs = {name: text for name, text in parts.items() if not name.startswith(MACHINE)}
+        elsewhere = [
+            outcome
+            for outcome, machine in self._journal.all_known(job.id)
+            if machine and outcome.key == key_of({**inputs, **machine})
+        ]
+        return max(elsewhere, key=lambda one: one.is_good, default=None)
 
     def _parts(self, job: Job) -> Parts:
         options = json.dumps([job.given, job.limits], sort_keys=True)

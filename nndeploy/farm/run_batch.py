@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from nndeploy.errors import InputOutputError, UnavailableError
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.job import Job
-from nndeploy.farm.job_filter import filter_of_job
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import BUILT, FAILED, Planned
@@ -93,9 +92,7 @@ class BatchRun:
         first_of: dict[str, str] = {}
         for one in jobs:
             if one.state in (BUILT, FAILED):
-                assert one.known is not None
-                status = "hit" if one.state == BUILT else one.known.status
-                self._tell(one.job, replace(one.known, status=status, seconds=0.0, output=one.job.output))
+                self._tell(one.job, one.outcome)
             elif one.key and one.key in first_of:  # the same build: it is in the cache when that is done
                 state.followers.setdefault(first_of[one.key], []).append(one.job)
             else:
@@ -197,7 +194,7 @@ class BatchRun:
 
 def repeating(fleet_file: str, job: Job) -> str:
     """Returns the command that does a job of a fleet file again."""
-    return shlex.join(["nndeploy", "batch", fleet_file, "--filter", filter_of_job(job), "--retry-failed"])
+    return shlex.join(["nndeploy", "batch", fleet_file, f"--only={job.id}", "--retry-failed"])
 
 
 def _not_run(job: Job) -> Outcome:

@@ -22,11 +22,11 @@ class TomlTable:
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
-    def text(self, key: str, default: str = "") -> str:
-        """Returns a text."""
+    def text(self, key: str, default: str = "", *, example: str = "") -> str:
+        """Returns a text; `example` is one, for messages."""
         value = self._value(key, default)
         if not isinstance(value, str):
-            raise self._odd(key, "a text", value)
+            raise self._odd(key, "a text", value, f'for example {key} = "{example}"' if example else "")
         return value
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -89,7 +89,7 @@ class TomlTable:
         """Yields the tables of a list; `what` names one of them in messages."""
         value = self._value(key, [])
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-            raise self._odd(key, "a list of tables", value)
+            raise self._odd(key, "a list of tables", value, f"each begins with [[{key}]]")
         for number, one in enumerate(value, 1):
             yield TomlTable(one, f"{self.where}: {what}" + (f" {number}" if len(value) > 1 else ""))
 
@@ -109,8 +109,8 @@ class TomlTable:
         self._asked[key] = None
         return self.values.get(key, default)
 
-    def _odd(self, key: str, want: str, value: object) -> DataError:
-        return DataError(f"{key} must be {want}, is {value!r:.60}", where=self.where)
+    def _odd(self, key: str, want: str, value: object, hint: str = "") -> DataError:
+        return DataError(f"{key} must be {want}, is {value!r:.60}", where=self.where, hint=hint)
 
     def _within(self, key: str, value: float, least: float, most: float) -> float:
         if not least <= value <= most:

@@ -59,7 +59,7 @@ def bytes_in(option: str) -> Callable[[str], int]:
     def size(text: str) -> int:
         found = re.fullmatch(rf"\s*([0-9]{{1,18}})\s*({'|'.join(UNITS)})\s*", text)
         if not found:
-            raise UsageError(f"{option}: {text!r:.80} is not a size", hint="for example 256KiB, 1MiB or 65536")
+            raise UsageError(f"{option}: {text!r:.80} is not a size", hint="for example 256KiB, 8GiB or 65536")
         return int(found[1]) * UNITS[found[2]]
 
     return size

@@ -5,7 +5,6 @@ import argparse
 import contextlib
 import heapq
 import random
-import re
 import statistics
 import subprocess
 import sys
@@ -30,21 +29,24 @@ from nndeploy.farm.journal import Journal
 from nndeploy.farm.planned import BUILD, Planned
 from nndeploy.farm.run_batch import BatchRun, Events
 
-PAGE = "farm-results.md"
-HEADING = "## Cluster"
+PAGE = "farm-cluster-results.md"
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 g (float[N,4] x) => (float[N,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { h = MatMul(x, w) y = Softmax(h) }"""
 SIMULATED = Path(__file__).with_name("simulated_workers.py")
 A_PROCESS, JOBS_A_WORKER, SPREAD, IDLE_SECONDS = 32, 8, 0.6, 5.0
-SECTION = """{heading}
+TEXT = """# A cluster: figures
 
-`make bench-farm-cluster ARGS=--write` ([tests/bench/bench_farm_cluster.py](../../tests/bench/bench_farm_cluster.py)).
+`make bench-farm-cluster ARGS="{arguments}"`
+([tests/bench/bench_farm_cluster.py](../../tests/bench/bench_farm_cluster.py)).
 The scheduler is the real one in a process of its own; workers do all that real ones do but for the build, which is a
 sleep of {mean:g} s on average (log-normal, sigma {spread}), {a_process} workers a process. Each has one slot; there
 are {jobs_a_worker} jobs for each. The coordinator is the real one with its journal: it sends the model where it is not
 yet, fetches a bundle of {bundle_bytes:,} bytes for each job and checks it whole. All of it shares {num_cores} cores,
 {load}. Efficiency is sleep over workers times wall clock; "ideal" is that of the same order of jobs without any
 overhead, which the last jobs keep below 1.
+
+Workers over the mean of a build is how many jobs a second pass through one coordinator; where that is more than the
+rate below, the rate is what limits.
 
 | workers | jobs | wall s | efficiency | ideal | of the ideal | lost |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -62,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, nargs="+", default=[8, 32, 128])
     parser.add_argument("--mean", type=float, default=4.0, help="seconds of a build")
-    parser.add_argument("--write", action="store_true", help=f"write the section of docs/figures/{PAGE}")
+    parser.add_argument("--write", action="store_true", help=f"write docs/figures/{PAGE}")
     options = parser.parse_args()
     before = psutil.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="nndeploy-bench-") as name:
@@ -78,15 +80,16 @@ def main() -> None:
         with cluster(folder, rate_workers) as (address, processes):
             idle = [idle_of(what, process) for what, process in processes]
             wall = run(folder, address, [0.0] * rate_jobs)
-    text = SECTION.format(
-        heading=HEADING, mean=options.mean, spread=SPREAD, a_process=A_PROCESS, jobs_a_worker=JOBS_A_WORKER,
-        bundle_bytes=bundle_bytes, num_cores=psutil.cpu_count(), rows="\n".join(rows),
+    text = TEXT.format(
+        arguments=" ".join(sys.argv[1:]), mean=options.mean, spread=SPREAD,
+        a_process=A_PROCESS, jobs_a_worker=JOBS_A_WORKER, bundle_bytes=bundle_bytes,
+        num_cores=psutil.cpu_count(), rows="\n".join(rows),
         load=f"which had a load of {before:.0f} from others" if before > 1 else "which had nothing else to do",
         rate_workers=rate_workers, rate=rate_jobs / wall, each=1e3 * wall / rate_jobs, idle="\n".join(idle),
     )  # fmt: skip
     print(text)
     if options.write:
-        write_section(text)
+        write_page(text)
 
 
 def row(folder: Path, workers: int, mean: float) -> str:
@@ -171,15 +174,9 @@ def idle_of(what: str, pid: int) -> str:
     return f"| {what} | {process.memory_info().rss / 1e6:.0f} | {process.cpu_percent():.1f} |"
 
 
-def write_section(text: str) -> None:
-    """Puts the section in its page, in place of the one that is there."""
-    path = figures.FIGURES / PAGE
-    old = path.read_text() if path.exists() else ""
-    body = figures.HEADER.sub("", old) or "# The farm: figures\n\n"
-    parts = re.split(r"(?m)^(?=## )", body)
-    kept = [part for part in parts if not part.startswith(f"{HEADING}\n")]
-    head = figures.header(figures.figure(PAGE), machine_name())
-    path.write_text(head + "\n".join(part.strip() + "\n" for part in (*kept, text)))
+def write_page(text: str) -> None:
+    """Writes the page."""
+    (figures.FIGURES / PAGE).write_text(figures.header(figures.figure(PAGE), machine_name()) + text)
 
 
 if __name__ == "__main__":

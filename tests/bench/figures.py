@@ -78,6 +78,11 @@ ALL = (
     Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
     Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
     Figure("fleet-results.md", ("make bench-fleet",), ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler")),
+    Figure(
+        "farm-results.md",
+        ("make bench-farm",),
+        ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler", "nndeploy/sandbox"),
+    ),
     Figure("openvino-results.md", ("make fuzz-openvino-members",), ("backends/nndeploy_openvino",)),
     Figure(
         "crash-results.md",
@@ -87,7 +92,7 @@ ALL = (
             "nndeploy/stream/sinks",
         ),
     ),
-    Figure("farm-results.md", ("make bench-farm-cluster",), ("nndeploy/farm",)),
+    Figure("farm-cluster-results.md", ("make bench-farm-cluster",), ("nndeploy/farm",)),
     Figure(
         "mutant-results.md",
         ("make fuzz-bundle-members",),

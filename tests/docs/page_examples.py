@@ -84,6 +84,7 @@ def environment(home: Path) -> dict[str, str]:
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "NNDEPLOY_STORE": str(home / "installed"),
+        "NNDEPLOY_CACHE_DIR": str(home / "builds"),
         "LANG": "C.UTF-8",
         "ORT_DISABLE_TELEMETRY": "1",
     }

@@ -17,6 +17,9 @@ from nndeploy.trust.signers import new_key
 
 SCHEMA = json.loads(resources.files("nndeploy.cli").joinpath("answers.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+BATCH = jsonschema.Draft202012Validator(
+    json.loads(resources.files("nndeploy.farm.reports").joinpath("batch.schema.json").read_text(encoding="utf-8"))
+)
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
 
 
@@ -76,6 +79,9 @@ def test_a_command_that_works_answers(here: Path, capsys: Any, arguments: tuple[
     "arguments",
     [
         ("compile", "no.onnx", "-o", "m.nnd"),
+        ("batch", "no.toml"),
+        ("batch", "no.toml", "--plan"),
+        ("cache", "stats", "--no-such-option"),
         ("run", "no.nnd", "--input", "x.npz"),
         ("inspect", "no.nnd"),
         ("verify", "no.nnd"),
@@ -141,6 +147,27 @@ def test_a_compile_answers_and_a_failed_gate_shows_its_table_first(here: Path, c
     assert run_command([*line, "--max-fallback", "0"]) == 1
     assert "s0" in capsys.readouterr().out
     assert not (here / "m.nnd").exists()
+
+
+def test_a_batch_answers_what_it_would_do_what_it_did_and_what_it_holds(
+    here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNDEPLOY_CACHE_DIR", str(here / "cache"))
+    (here / "m.onnx").write_bytes(b"no model")
+    (here / "fleet.toml").write_text('[[models]]\nfiles = ["*.onnx"]\n')
+    code, document = answer(capsys, "batch", "fleet.toml", "--plan", "--json")
+    assert (code, document["jobs"][0]["id"], document["jobs"][0]["state"]) == (0, "m/host", "build")
+    code, document = answer(capsys, "batch", "fleet.toml", "--explain", "m/host", "--json")
+    assert (code, document["job"]["id"]) == (0, "m/host")
+    code, document = answer(capsys, "batch", "fleet.toml", "--collect", "--json")
+    assert (code, document["error"]["code"], document["summary"]["skipped"]) == (75, "busy", 1)
+    code, document = answer(capsys, "batch", "fleet.toml", "--json")
+    assert (code, document["error"]["code"]) == (1, "check-failed")
+    assert (document["jobs"][0]["status"], document["summary"]["failed"]) == ("failed", 1)
+    BATCH.validate({name: document[name] for name in BATCH.schema["required"]})
+    for subcommand in ("stats", "gc", "verify"):
+        code, document = answer(capsys, "cache", subcommand, "--json")
+        assert (code, document["folder"]) == (0, str(here / "cache"))
 
 
 def test_what_could_not_be_compared_is_not_written_unless_allowed(here: Path, capsys: Any) -> None:

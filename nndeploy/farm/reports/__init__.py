@@ -20,6 +20,6 @@ Comes in: a batch that ended. Goes out: the files that were asked for, and on Gi
 from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.batch_json import read_batch
 from nndeploy.farm.reports.gates import Gates, judged
-from nndeploy.farm.reports.write_reports import ReportFiles, write_reports
+from nndeploy.farm.reports.write_reports import ReportFiles, check_reports, write_reports
 
-__all__ = ["Batch", "Gates", "ReportFiles", "judged", "read_batch", "write_reports"]
+__all__ = ["Batch", "Gates", "ReportFiles", "check_reports", "judged", "read_batch", "write_reports"]

@@ -2,10 +2,11 @@
 """All reports of a batch, each to its file; what keeps one from being written does not keep the others."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
+from nndeploy.bundle.writer import check_can_create
 from nndeploy.errors import CannotCreateError, NndeployError
 from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.batch_json import batch_to_json
@@ -26,6 +27,19 @@ class ReportFiles:
     markdown: Path | None = None
     metrics: Path | None = None
     page: Path | None = None
+
+
+def check_reports(files: ReportFiles) -> None:
+    """Makes the folders of reports, and checks before a long batch that each can be written at its end.
+
+    Raises:
+        CannotCreateError: there is no place for one.
+    """
+    for field in fields(files):
+        path = getattr(files, field.name)
+        if path is not None:
+            _make_folder_of(path)
+            check_can_create(path)
 
 
 def write_reports(batch: Batch, files: ReportFiles, fleet_folder: Path, environment: Mapping[str, str]) -> None:
@@ -61,11 +75,15 @@ def _page(batch: Batch, page: Path | None, fleet_folder: Path) -> bytes:
 
 
 def _write(path: Path, text: Callable[[], bytes]) -> None:
+    _make_folder_of(path)
+    write_file(path, lambda file: file.write(text()))
+
+
+def _make_folder_of(path: Path) -> None:
     try:
         make_folders(path.absolute().parent)
     except OSError as err:
         raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=str(path)) from err
-    write_file(path, lambda file: file.write(text()))
 
 
 def _failure_of(write: Callable[[], None]) -> NndeployError | None:

@@ -173,6 +173,47 @@ def test_numbers_of_a_call_that_would_end_the_process_are_refused(text: str, mes
         check_ir(graph.encode(), weights)
 
 
+NORMALISATIONS = {
+    "instances": "g (float[1,2,4] x, float[2] s) => (float[1,2,4] y) { y = InstanceNormalization(x, s, s) }",
+    "layers": "g (float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s, s) }",
+    "from an axis": "g (float[2,3] x, float[2,3] s) => (float[2,3] y) { y = LayerNormalization<axis=0>(x, s, s) }",
+}
+
+
+@pytest.mark.parametrize("text", NORMALISATIONS.values(), ids=NORMALISATIONS)
+def test_an_axis_that_ends_the_process_is_refused(text: str, tmp_path: Path) -> None:
+    graph, weights = written(text, tmp_path)
+    check_ir(graph.encode(), weights)
+    norm = re.search(r'<layer id="(\d+)" name="[^"]*" type="MVN"', graph)
+    assert norm
+    axes = re.search(rf'from-layer="(\d+)" from-port="\d+" to-layer="{norm[1]}" to-port="1"', graph)
+    assert axes
+    begin = re.search(rf'from-layer="(\d+)" from-port="\d+" to-layer="{axes[1]}" to-port="0"', graph) or axes
+    at = re.search(rf'<layer id="{begin[1]}" [^>]*>\s*<data element_type="i64" [^>]* offset="(\d+)"', graph)
+    assert at
+    changed = bytearray(weights)
+    changed[int(at[1]) : int(at[1]) + 8] = packed(2**63 - 1)
+    with pytest.raises(BundleError, match="a layer MVN with axes that are no small constants"):
+        check_ir(graph.encode(), bytes(changed))
+
+
+def test_a_place_far_behind_a_shape_is_refused(tmp_path: Path) -> None:
+    text = """g (float[N,4] x) => (int64[1] y) <int64[1] i = {1}> { s = Shape(x) y = Gather<axis=0>(s, i) }"""
+    graph, weights = written(text, tmp_path)
+    check_ir(graph.encode(), weights)
+    assert packed(1) in weights
+    with pytest.raises(BundleError, match="a layer Gather with places in a shape that are no small constants"):
+        check_ir(graph.encode(), weights.replace(packed(1), packed(10**6)))
+
+
+def test_rounds_below_none_whose_pieces_are_joined_are_refused(tmp_path: Path) -> None:
+    graph, weights = written(LOOP, tmp_path)
+    check_ir(graph.encode(), weights)
+    assert packed(3) in weights
+    with pytest.raises(BundleError, match="a layer Loop that joins the pieces of rounds"):
+        check_ir(graph.encode(), weights.replace(packed(3), packed(-2)))
+
+
 def test_a_constant_whose_axes_a_call_takes_away_is_none(tmp_path: Path) -> None:
     text = """g (int64[1] a, int64 b) => (int64[K] y) <int64[1] d = {2}, int64[1] e = {0}>
         { s = Squeeze(d, e) y = Range(b, b, s) }"""

@@ -73,6 +73,13 @@ def test_every_command_has_examples_of_itself_that_parse(path: str, tmp_path: Pa
     assert any(name.startswith(path) for name in called)
 
 
+@pytest.mark.parametrize("path", CONTEXTS)
+def test_examples_are_shown_a_line_each(path: str) -> None:
+    shown = CONTEXTS[path].get_help().splitlines()
+    for line in (CONTEXTS[path].command.epilog or "").partition("Examples:\n")[2].splitlines():
+        assert any(line.strip() == one.strip() for one in shown), line
+
+
 @pytest.mark.parametrize(("context", "option"), OPTIONS)
 def test_every_option_is_told_in_whole_sentences(context: click.Context, option: click.Option) -> None:
     text = option.help or ""

@@ -114,7 +114,7 @@ def test_what_could_not_be_published_fails_and_the_next_call_publishes_it(
     (tmp_path / "site" / "a").write_bytes(b"in the way")
     ended = ran(path)
     assert {one.job: one.status for one in ended.batch.outcomes} == {"a/host": "failed", "bb/host": "ok"}
-    with pytest.raises(CheckError, match="1 jobs failed"):
+    with pytest.raises(CheckError, match="1 job failed"):
         ended.raise_if_failed()
     (tmp_path / "site" / "a").unlink()
     ran(path).raise_if_failed()

@@ -14,7 +14,7 @@ from nndeploy.farm.expand import MAX_JOBS, Plan, digest_of, expand, reference_of
 from nndeploy.farm.fleet import Publish
 from nndeploy.farm.fleet_file import fleet_from_toml
 from nndeploy.farm.job import Job, job_from_json, job_to_json
-from nndeploy.farm.job_filter import Shard, filter_from_text, filter_of_job, shard_from_text
+from nndeploy.farm.job_filter import Shard, filter_from_text, shard_from_text
 from nndeploy.farm.job_options import given_here
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
@@ -30,11 +30,11 @@ def plan_of(tmp_path: Path) -> PlanOf:
         (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "m" / name).touch()
 
-    def expanded(text: str, *filters: str, shard: str | None = None) -> Plan:
+    def expanded(text: str, *filters: str, shard: str | None = None, only: str = "") -> Plan:
         (tmp_path / "fleet.toml").write_text(text, encoding="utf-8")
         fleet = fleet_from_toml(tmp_path / "fleet.toml")
         parts = [filter_from_text(one, fleet.keys) for one in filters]
-        return expand(fleet, parts, shard_from_text(shard) if shard else None)
+        return expand(fleet, parts, shard_from_text(shard) if shard else None, only)
 
     return expanded
 
@@ -126,15 +126,16 @@ def test_filters_and_shards_choose(plan_of: PlanOf) -> None:
     assert {len(shard.jobs) for shard in shards} == {2, 3}
     assert len({shard.digest for shard in shards}) == 3
     assert plan_of(text, "model=a variant=fp32-small", shard="2/2").jobs == ()
-    for job in plan_of(text).jobs:
-        assert ids(plan_of(text, filter_of_job(job))) == [job.id]
+    assert {shard.whole_digest for shard in shards} == {plan_of(text).digest}
 
 
-def test_the_filter_of_a_job_takes_its_names_as_they_are() -> None:
-    job = Job("it's [a*]/b c", "it's [a*]", "b c", "", "/m", {}, {}, "/o")
-    match = filter_from_text(filter_of_job(job), ("model", "target", "variant"))
-    assert match.matches({"model": "it's [a*]", "target": "b c", "variant": ""})
-    assert not match.matches({"model": "it's a", "target": "b c", "variant": ""})
+def test_one_job_is_chosen_by_its_id(plan_of: PlanOf) -> None:
+    whole = plan_of(f"{MODELS}{TWO_AXES}")
+    for job in whole.jobs:
+        chosen = plan_of(f"{MODELS}{TWO_AXES}", only=job.id)
+        assert (chosen.jobs, chosen.filtered, chosen.whole_digest) == ((job,), (), whole.digest)
+    with pytest.raises(UsageError, match=r"there is no job 'yolo/hots' \(hint: did you mean 'yolo/host'"):
+        plan_of(MODELS, only="yolo/hots")
 
 
 @pytest.mark.parametrize(

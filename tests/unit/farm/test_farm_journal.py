@@ -57,17 +57,17 @@ def test_an_output_that_was_touched_or_is_gone_is_told(tmp_path: Path) -> None:
     output.write_bytes(b"bundle")
     finish(tmp_path, outcome("a", key=KEY))
     journal = Journal(tmp_path, is_read=True)
-    assert journal.is_untouched("a/host/", output)
+    assert journal.is_untouched(outcome("a", key=KEY), output)
     os.utime(output, ns=(0, 0))
-    assert not journal.is_untouched("a/host/", output)
+    assert not journal.is_untouched(outcome("a", key=KEY), output)
     output.unlink()
-    assert not journal.is_untouched("a/host/", output)
-    assert not journal.is_untouched("b/host/", output)
+    assert not journal.is_untouched(outcome("a", key=KEY), output)
+    assert not journal.is_untouched(outcome("b", key=KEY), output)
 
 
 def test_an_output_that_was_not_there_is_never_untouched(tmp_path: Path) -> None:
     finish(tmp_path, outcome("a", key=KEY))
-    assert not Journal(tmp_path, is_read=True).is_untouched("a/host/", tmp_path / "a.nnd")
+    assert not Journal(tmp_path, is_read=True).is_untouched(outcome("a", key=KEY), tmp_path / "a.nnd")
 
 
 def test_cut_at_any_byte_no_row_that_was_whole_is_lost_and_none_is_made_up(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_bundle_that_changed_since_is_not_published(built: Built, tmp_path: Pa
     assert (first.status, first.exit_code) == ("failed", 65)
     assert first.error is not None
     assert first.error["message"] == "not published: is not the bundle that the batch built"
-    assert first.repeat.startswith("nndeploy batch fleet.toml --filter ")
+    assert first.repeat.startswith("nndeploy batch fleet.toml --only=")
     assert second == built.outcomes[1]
     assert [path.parent.name for path in (tmp_path / "site").rglob("*.nnd")] == ["b"]
 

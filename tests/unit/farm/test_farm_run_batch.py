@@ -118,7 +118,7 @@ def test_jobs_of_one_key_fail_together_and_each_is_in_the_journal(begin: Any, jo
     assert [(one.job, one.output, one.status) for one in run.outcomes] == [
         (f"{name}/host", f"/nowhere/{name}.nnd", status) for name in "abc"
     ]
-    assert all("--retry-failed" in one.repeat and f"model={one.model}" in one.repeat for one in run.outcomes)
+    assert all("--retry-failed" in one.repeat and f"--only={one.job}" in one.repeat for one in run.outcomes)
     assert all(again(journal).known(f"{name}/host", SAME) for name in "abc")
 
 

@@ -10,7 +10,7 @@ import pytest
 from batch_examples import batch, every_status, outcome
 
 from nndeploy.errors import CannotCreateError, InputOutputError
-from nndeploy.farm.reports import ReportFiles, write_reports
+from nndeploy.farm.reports import ReportFiles, check_reports, write_reports
 from nndeploy.farm.reports.batch_json import read_batch
 
 NAMES = {"json": "batch.json", "junit": "junit.xml", "markdown": "s.md", "metrics": "m.txt", "page": "index.html"}
@@ -47,6 +47,17 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_report(tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotCreateError, match=r"m\.txt"):
         write_reports(batch(), ReportFiles(metrics=tmp_path / "file" / "m.txt"), tmp_path, {})
+
+
+@pytest.mark.parametrize("name", ["folder", "file/batch.json", "link"])
+def test_a_report_that_could_not_be_written_is_found_before_the_batch(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("elsewhere")
+    with pytest.raises(CannotCreateError, match=str(tmp_path / name)):
+        check_reports(ReportFiles(json=tmp_path / name))
+    check_reports(files_in(tmp_path / "new" / "folder"))
+    assert list((tmp_path / "new/folder").iterdir()) == []
 
 
 def test_the_summary_of_a_step_is_appended_to(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ ONE = '[[level]]\n[[level.pipeline]]\n[[level.pipeline.loader]]\nsteps = [{ use 
         ("in-fligth = 3\n" + ONE, "p.toml: unknown key 'in-fligth' (hint: did you mean 'in-flight'?)"),
         ("in-flight = 0\n" + ONE, "in-flight must be 1 to 65536, is 0"),
         ("in-flight = true\n" + ONE, "in-flight must be a whole number, is True"),
-        ("level = 3", "level must be a list of tables, is 3"),
+        ("level = 3", "level must be a list of tables, is 3 (hint: each begins with [[level]])"),
         ("[[level]]", "p.toml: level: has no pipeline"),
         ("[[level]]\n[[level.pipeline]]\nrunners = 0", "level: pipeline: does nothing"),
         ("[[level]]\n[[level.pipeline]]\nrunners = 0\nbatch = 2", "batch needs a runner, and runners is 0"),

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The farm under torture: hostile models, kills, planted entries of the cache; and how long what is known takes.
+
+    python tests/bench/bench_farm.py [--write] [--jobs 200] [--kills 20] [--mutants 1000000] [--known 10000]
+
+Everything but the mutants runs as commands, with child processes that really crash, hang, fork and are killed.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import figures
+from hostile_fleet import EXPECTED, write_fleet, write_hostile_fleet, write_hostile_plugin, write_model
+from native_engines import machine_name
+
+from nndeploy.build_cache.entry import Blob, Entry, encode
+from nndeploy.build_cache.local_cache import LocalCache
+from nndeploy.bundle.report import Report
+from nndeploy.compiler import cached_compile
+from nndeploy.farm.batch_flow import opened_batch
+from nndeploy.farm.options import BatchOptions
+from nndeploy.farm.reports import Gates
+from nndeploy.farm.run_batch import MAX_TRIES, Events
+from nndeploy.trust.signers import new_key
+from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
+
+COMMAND = [sys.executable, "-m", "nndeploy"]
+SHARES = {"garbage": 24, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4}
+"""Of a hundred jobs."""
+ORPHAN_SECONDS, PATIENCE_SECONDS = 1.0, 15.0
+REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
+PAGE = """{header}# The farm: figures
+
+`make bench-farm ARGS=--write` ([tests/bench/bench_farm.py](../../tests/bench/bench_farm.py)). The load average of the
+machine, {cores} cores, was {loads} when the parts of this table began: times are those of a
+machine that others used too, and processor time says what a quiet one needs at most.
+
+| what | result |
+| --- | --- |
+{rows}
+
+Hostile models crash the process of their compile, kill it, fork a process that ignores every signal that may be
+ignored and leaves the session, hang, take memory, or are no models
+([hostile_fleet.py](../../tests/bench/hostile_fleet.py)). Lost are jobs without an outcome, doubled those with two,
+wrong those with another one than the model's. Orphans are processes of the batch that outlive it: one whose
+interpreter had not started yet when its parent was killed sees so once it has, which takes longer on a machine that is
+busy. Mutants of entries are flipped, cut, swapped and lengthened; planted ones are right in all but that the key which
+signed them is not trusted; a mutant counts as served where another content came out than was put in.
+"""
+
+
+@contextlib.contextmanager
+def workshop() -> Iterator[Path]:
+    """Yields a folder in which everything happens, temporary files of commands too."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def environment(folder: Path, *import_paths: Path) -> dict[str, str]:
+    own = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), "TMPDIR": str(folder / "tmp")}
+    (folder / "tmp").mkdir(exist_ok=True)
+    paths = os.pathsep.join([*map(str, import_paths), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, **own, "PYTHONPATH": paths, "ORT_DISABLE_TELEMETRY": "1"}
+
+
+def started(fleet: Path, env: Mapping[str, str], *more: str) -> "subprocess.Popen[bytes]":
+    log = (fleet.parent / "log.txt").open("ab")
+    with log:
+        return subprocess.Popen(
+            [*COMMAND, "batch", str(fleet), *more], env=env, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def left(folder: Path) -> list[int]:
+    """Returns the processes that work for a folder: what they were started with, or their environment, names it."""
+    mark, found = os.fsencode(folder), []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (path / "cmdline").read_bytes() + (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+@dataclass
+class Orphans:
+    """How many processes of batches that ended were there after `ORPHAN_SECONDS`, and after `PATIENCE_SECONDS`."""
+
+    soon: int = 0
+    late: int = 0
+
+    def count(self, folder: Path) -> None:
+        """Counts those of a batch that has ended now."""
+        began = time.monotonic()
+        time.sleep(ORPHAN_SECONDS)
+        found = left(folder)
+        self.soon += len(found)
+        while (found := left(folder)) and time.monotonic() - began < PATIENCE_SECONDS:
+            time.sleep(0.2)
+        self.late += len(found)
+
+    def __str__(self) -> str:
+        return f"{self.soon} orphans after {ORPHAN_SECONDS:g} s, {self.late} after {PATIENCE_SECONDS:g} s"
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    (path,) = (folder / ".nndeploy" / "batch").glob("*/journal.jsonl")
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def finals(folder: Path) -> Counter[str]:
+    rows = rows_of(folder)
+    return Counter(row["outcome"]["job"] for row in rows if row["row"] == "finished" and row["outcome"]["final"])
+
+
+def torture(num_jobs: int) -> Iterator[tuple[str, str]]:
+    counts = {kind: max(1, share * num_jobs // 100) for kind, share in SHARES.items()}
+    with workshop() as folder:
+        fleet = write_hostile_fleet(folder, counts)
+        began = time.monotonic()
+        process = started(fleet, environment(folder, write_hostile_plugin(folder / "plugin")))
+        code = process.wait()
+        seconds = time.monotonic() - began
+        orphans = Orphans()
+        orphans.count(folder)
+        jobs = json.loads((folder / "report" / "batch.json").read_text())["jobs"]
+        found = Counter(job["job"] for job in jobs)
+        wrong = [job for job in jobs if job["status"] != EXPECTED[job["model"].partition("-")[0]]]
+        tries = [job for job in jobs if job["tries"] != (MAX_TRIES if job["status"] == "infra" else 1)]
+        lost, doubled = (
+            sum(counts.values()) - len(found),
+            sum(one > 1 for one in (finals(folder) | found).values()),
+        )
+        for job in wrong:
+            print("wrong:", job["job"], job["status"], job["error"], file=sys.stderr)
+        yield (
+            f"{sum(counts.values())} jobs, of them {', '.join(f'{count} {kind}' for kind, count in counts.items())}",
+            f"{lost} lost, {doubled} doubled, {len(wrong)} wrong, {len(tries)} tried too often or too seldom, "
+            f"{orphans}, exit code {code}, {seconds:.0f} s",
+        )
+
+
+def kills(count: int) -> Iterator[tuple[str, str]]:
+    """Kills the coordinator, or one of its children, at random moments; it is called again until all is built."""
+    dice = random.Random(20261126)  # noqa: S311 - no secret
+    with workshop() as folder:
+        fleet, env = write_fleet(folder, 10, 2), environment(folder)
+        num_killed, num_children, repeated, before, orphans = 0, 0, 0, 0, Orphans()
+        while True:
+            process = started(fleet, env, "-j", "2")
+            try:
+                process.wait(dice.uniform(2.0, 9.0) if num_killed + num_children < count else 600)
+                break
+            except subprocess.TimeoutExpired:
+                children = _children(process.pid)
+                if children and dice.random() < 0.3:
+                    num_children += 1
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(dice.choice(children), signal.SIGKILL)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(dice.uniform(1.0, 4.0))
+                        break
+                num_killed += 1
+                process.kill()
+                process.wait()
+                orphans.count(folder)
+                again = _unfinished(folder)
+                repeated, before = repeated + again - before, again
+        done, rows = finals(folder), rows_of(folder)
+        good = {
+            row["outcome"]["job"]
+            for row in rows
+            if row["row"] == "finished" and row["outcome"]["status"] in ("ok", "hit")
+        }
+        yield (
+            f"{num_killed} kill -9 of the command, {num_children} of compiles, resumed until {len(done)} jobs are done",
+            f"{20 - len(good)} lost, {sum(one > 1 for one in done.values())} doubled, {repeated} builds begun again "
+            f"({repeated / max(1, num_killed):.1f} a kill, 2 run at once), {orphans}, "
+            f"exit code {process.returncode}",
+        )
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [
+            int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+        ]
+    return []
+
+
+def _unfinished(folder: Path) -> int:
+    """Returns how many tries began of which the journal has no end."""
+    kinds = (
+        Counter(row["row"] for row in rows_of(folder)) if list(folder.glob(".nndeploy/batch/*/*")) else Counter[str]()
+    )
+    return kinds["started"] - kinds["finished"]
+
+
+def interrupts(count: int) -> Iterator[tuple[str, str]]:
+    seconds, orphans = list[float](), Orphans()
+    for _ in range(count):
+        with workshop() as folder:
+            fleet = write_fleet(folder, 4)
+            process = started(fleet, environment(folder), "-j", "2", "--events", str(folder / "events.jsonl"))
+            _heard(folder / "events.jsonl", lambda events: sum(one["event"] == "stage" for one in events) >= 2, process)
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130, process.returncode
+            seconds.append(time.monotonic() - began)
+            orphans.count(folder)
+    yield (
+        f"Ctrl-C to the end of the command, 2 builds running, {count} times",
+        f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s; {orphans}",
+    )
+
+
+def _heard(path: Path, is_enough: Callable[[list[dict[str, Any]]], bool], process: "subprocess.Popen[bytes]") -> None:
+    while process.poll() is None:
+        text = path.read_text() if path.exists() else ""
+        if is_enough([json.loads(line) for line in text.split("\n")[:-1]]):
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"ended with {process.returncode} before")
+
+
+def mutants(count: int) -> Iterator[tuple[str, str]]:
+    dice, num_served = random.Random(20261126), 0  # noqa: S311 - no secret
+    with workshop() as folder:
+        signer, stranger = new_key(folder / "a.key"), new_key(folder / "b.key")
+        store = TrustStore({signer.public.id: TrustedKey(signer.public, "farm", frozenset((CODE,)))})
+        cache = LocalCache(folder / "cache", store, signer)
+        (folder / "bundle").write_bytes(dice.randbytes(300))
+        blob = cache.add_file(folder / "bundle")
+        entry, other = (Entry({"model": name, "tool:a": "1.0"}, {"bundle": blob}, 1.5) for name in "mn")
+        planted = replace(entry, outputs={"bundle": Blob("ab" * 32, 300)})
+        texts = {"planted": encode(planted, stranger), "of another key": encode(other, signer)}
+        for one in (entry, other):
+            cache.add(one, "near")
+        place, whole = cache.folder / "ac" / entry.key[:2] / entry.key, encode(entry, signer)
+        content = (folder / "bundle").read_bytes()
+        began = time.monotonic()
+        for number in range(count):
+            if number % 2:
+                text = (
+                    texts["planted"]
+                    if number % 10 == 1
+                    else texts["of another key"]
+                    if number % 10 == 3
+                    else _mutant(whole, dice)
+                )
+                place.write_bytes(text)
+                found = cache.entry(entry.key)
+                num_served += found is not None and found != entry
+            else:
+                data = _mutant(content, dice)
+                path = cache.place(blob)
+                if path.exists():
+                    path.unlink()
+                path.write_bytes(data)
+                taken = cache.content(blob)
+                num_served += taken is not None and taken != content
+        place.write_bytes(whole)
+        assert cache.entry(entry.key) == entry, "the cache would serve nothing at all"
+        yield (
+            f"{count:,} entries and files of a cache, flipped, cut, longer, swapped or planted",
+            f"{num_served} served, {time.monotonic() - began:.0f} s",
+        )
+
+
+def _mutant(text: bytes, dice: random.Random) -> bytes:
+    data, at = bytearray(text), dice.randrange(len(text))
+    match dice.randrange(4):
+        case 0:
+            data[at] ^= 1 << dice.randrange(8)
+        case 1:
+            del data[at : at + dice.randint(1, 40)]
+        case 2:
+            data[at:at] = dice.randbytes(dice.randint(1, 40))
+        case _:
+            del data[at:]
+    return bytes(data)
+
+
+def _stand_in(
+    source: str, out: str, given: Mapping[str, Any], _limits: Any, _onlooker: Any, keeper: Any = None
+) -> Report:
+    """Builds nothing, so that ten thousand jobs can be there already."""
+    Path(out).write_text(f"bundle of {source} {given}")
+    report = replace(REPORT, bundle=out, bundle_bytes=Path(out).stat().st_size, seconds={"build": 1.5})
+    keeper.keep_bundle(report, {"bundle": Path(out)})
+    return report
+
+
+def _filled(fleet: Path) -> None:
+    """Builds all jobs of a fleet with the stand-in, in a process of its own."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import bench_farm; from pathlib import Path; "
+        "bench_farm.fill(Path(sys.argv[2]))"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent), str(fleet)],
+        check=True,
+        cwd=fleet.parent,
+        env=environment(fleet.parent),
+    )
+
+
+def fill(fleet: Path) -> None:
+    cached_compile.compile_in_child = _stand_in  # type: ignore[assignment]
+    with opened_batch(fleet, BatchOptions(), Gates(), print) as opened:
+        opened.run(Events(), {}, datetime.now(UTC))
+
+
+def timed(command: list[str], folder: Path, times: int = 1) -> str:
+    """Returns the least time that a command took, and its processor time."""
+    best = (float("inf"), 0.0)
+    for _ in range(times):
+        began, before = time.monotonic(), os.times()
+        subprocess.run(command, check=True, cwd=folder, env=environment(folder), capture_output=True, timeout=600)
+        wall, after = time.monotonic() - began, os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        best = min(best, (wall, used))
+    return f"{best[0]:.2f} s, of processor time {best[1]:.2f} s"
+
+
+def known(count: int) -> Iterator[tuple[str, str]]:
+    with workshop() as folder:
+        fleet = write_fleet(folder, max(1, count // 10), 10)
+        _filled(fleet)
+        batch = [*COMMAND, "batch", str(fleet)]
+        yield (
+            f"{count:,} jobs that are there already, by the journal: the whole command with its reports",
+            timed(batch, folder, 3),
+        )
+        journal = ["--journal", str(folder / "another")]
+        yield (
+            f"{count:,} jobs in the cache, no journal: `--plan`",
+            timed([*batch, "--plan", "--json", *journal], folder, 2),
+        )
+        yield (
+            f"{count:,} jobs in the cache, no journal: every bundle copied and synced",
+            timed([*batch, *journal], folder),
+        )
+
+
+def first_build(_count: int) -> Iterator[tuple[str, str]]:
+    seconds = []
+    with workshop() as folder:
+        fleet, env = write_fleet(folder, 100, 10), environment(folder)
+        for _ in range(4):
+            events = folder / "events.jsonl"
+            events.unlink(missing_ok=True)
+            began = time.monotonic()
+            process = started(fleet, env, "--events", str(events))
+            _heard(events, lambda found: any(one["event"] == "started" for one in found), process)
+            seconds.append(time.monotonic() - began)
+            process.kill()
+            process.wait()
+            time.sleep(2)  # digests of younger files are not remembered
+    yield (
+        "start of the command to its first build, 100 models with 10 variants, digests kept",
+        f"{min(seconds[1:]):.2f} s",
+    )
+
+
+def second_compile(times: int) -> Iterator[tuple[str, str]]:
+    with workshop() as folder:
+        write_model(folder / "m.onnx", 1)
+        command = [*COMMAND, "compile", "m.onnx", "-o", "m.nnd", "--cache-dir", "cache"]
+        yield "the first compile of a small model", timed(command, folder)
+        yield "the second one, a hit: the whole command", timed(command, folder, times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, number in (
+        ("jobs", 200),
+        ("kills", 20),
+        ("mutants", 1_000_000),
+        ("known", 10_000),
+        ("interrupts", 5),
+        ("hits", 10),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=number, help="default: %(default)s; 0 leaves it out")
+    parser.add_argument("--write", action="store_true", help="write docs/figures/farm-results.md")
+    options = parser.parse_args()
+    parts = (
+        (second_compile, options.hits), (first_build, options.known), (interrupts, options.interrupts),
+        (known, options.known), (kills, options.kills), (torture, options.jobs), (mutants, options.mutants),
+    )  # fmt: skip
+    rows, loads = [], []
+    for part, count in parts:
+        if count:
+            loads.append(f"{os.getloadavg()[0]:.0f}")
+            for row in part(count):
+                rows.append("| {} | {} |".format(*row))
+                print(rows[-1], flush=True)
+    if options.write:
+        header = figures.header(figures.figure("farm-results.md"), machine_name())
+        text = PAGE.format(
+            header=header,
+            cores=os.cpu_count(),
+            loads=", ".join(loads),
+            rows="\n".join(rows),
+        )
+        (figures.FIGURES / "farm-results.md").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
