@@ -40,13 +40,15 @@ files = ["models/*.onnx"]
 names = [{targets}]
 [options]
 goldens = {goldens}
+objective = "{objective}"
 [report]
 json = "batch.json"
 """
 PAGE = """{header}# A fleet: figures
 
-`make bench-fleet ARGS=--write` ([tests/bench/bench_fleet.py](../../tests/bench/bench_fleet.py)): {models} models
-({names}) for {boxes}, {jobs} jobs with the default options, as `nndeploy batch` runs them.
+`make bench-fleet ARGS="{arguments}"` ([tests/bench/bench_fleet.py](../../tests/bench/bench_fleet.py)): {models} models
+({names}) for {boxes}, {jobs} jobs, as `nndeploy batch` runs them, two at once. The load
+of the machine was {load:.0f} when the first one began, with which times grow.
 
 | call | seconds | what came of the jobs |
 | --- | ---: | --- |
@@ -62,8 +64,10 @@ which node is to blame.
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=26)
+    parser.add_argument("--objective", default="latency", help="what placements are raced for; priority: no race")
     parser.add_argument("--write", action="store_true", help="write docs/figures/fleet-results.md")
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         models = _models(folder / "models", options.models)
@@ -79,7 +83,9 @@ def main() -> int:
                 for path in (folder / "dist", folder / ".nndeploy"):
                     shutil.rmtree(path)
             targets = ", ".join(json.dumps(one) for one in TARGETS)
-            (folder / "fleet.toml").write_text(FLEET.format(cache=folder / "cache", targets=targets, goldens=goldens))
+            (folder / "fleet.toml").write_text(
+                FLEET.format(cache=folder / "cache", targets=targets, goldens=goldens, objective=options.objective)
+            )
             seconds, batch = _called(folder)
             rows.append(f"| {what} | {seconds:.1f} | {_shown(batch)} |")
             print(rows[-1], flush=True)
@@ -91,8 +97,9 @@ def main() -> int:
             if what.startswith("cold"):
                 _verify(folder)
     page = PAGE.format(
-        header=figures.header(figures.figure("fleet-results.md"), machine_name()), models=len(models),
-        names=", ".join(models), boxes=", ".join(TARGETS), jobs=len(models) * len(TARGETS), rows="\n".join(rows),
+        header=figures.header(figures.figure("fleet-results.md"), machine_name()), arguments=" ".join(sys.argv[1:]),
+        models=len(models), names=", ".join(models), boxes=", ".join(TARGETS), jobs=len(models) * len(TARGETS),
+        load=load, rows="\n".join(rows),
     )  # fmt: skip
     if options.write:
         (figures.FIGURES / "fleet-results.md").write_text(page)
