@@ -12,7 +12,6 @@ of which the entry is not signed by a key that is trusted with code; whatever el
 
 import contextlib
 import datetime as dt
-import fcntl
 import hashlib
 import os
 import time
@@ -23,7 +22,8 @@ from typing import BinaryIO
 from nndeploy.build_cache.entry import MAX_ENTRY_BYTES, Blob, Entry, decode, encode
 from nndeploy.errors import BundleError, CannotCreateError, InputError, InputOutputError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import NOBODYS_HOME, cache_folder
-from nndeploy.files.whole_files import let_go, new_file, open_regular, read_regular, reading, wrapped_io, write_file
+from nndeploy.files.locked_file import locked_file
+from nndeploy.files.whole_files import new_file, open_regular, read_regular, reading, wrapped_io, write_file
 from nndeploy.trust.signers import Signer
 from nndeploy.trust.trust_store import TrustStore
 
@@ -212,19 +212,10 @@ class LocalCache:
     @contextlib.contextmanager
     def held(self, key: str) -> Iterator[None]:
         """Keeps other processes of this machine from building the same at the same time."""
-        try:
-            descriptor = os.open(
-                self.folder / LOCKS / key, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
-        except OSError:
-            yield  # two builds of the same are no mistake
-            return
-        try:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with contextlib.ExitStack() as lock:
+            with contextlib.suppress(OSError):  # two builds of the same are no mistake
+                lock.enter_context(locked_file(self.folder / LOCKS / key))
             yield
-        finally:
-            let_go(descriptor)
 
     def _keys_near(self, near: str) -> Sequence[str]:
         try:

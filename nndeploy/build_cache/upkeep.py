@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nndeploy.build_cache.entry import Blob, Entry
 from nndeploy.build_cache.local_cache import BLOBS, ENTRIES, LOCKS, NEAR, TEMPORARY, LocalCache, is_key
+from nndeploy.files.locked_file import locked_file
 from nndeploy.files.whole_files import let_go
 
 TOTAL = "total"
@@ -127,15 +128,10 @@ def verify(cache: LocalCache) -> Verified:
 
 def account(cache: LocalCache, num_bytes: int, most_bytes: int) -> None:
     """Adds to what the cache is known to hold, and collects where that is more than `most_bytes`."""
-    descriptor = os.open(cache.folder / TOTAL, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked_file(cache.folder / TOTAL) as descriptor:
         text = os.pread(descriptor, 32, 0).strip()
         total = (int(text) if text.isdigit() else stats(cache).size - num_bytes) + num_bytes
         os.pwrite(descriptor, b"%20d" % max(0, total), 0)
-    finally:
-        let_go(descriptor)
     if total > most_bytes:
         collect(cache, most_bytes * 9 // 10)  # not again with the next build
 

@@ -9,7 +9,6 @@ error, never an empty one; it is replaced whole.
 import base64
 import contextlib
 import datetime as dt
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +19,9 @@ from typing import Any
 from nndeploy.bundle.json_fields import Fields, minor_version
 from nndeploy.errors import BundleError, CannotCreateError, DataError, InputOutputError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import config_folder
+from nndeploy.files.locked_file import locked_file
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import (
-    let_go,
     make_folders,
     read_regular,
     replace_durably,
@@ -157,16 +156,12 @@ def make_private_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as err:
-        raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as lock:
+        try:
+            lock.enter_context(locked_file(path))
+        except OSError as err:
+            raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
         yield
-    finally:
-        let_go(descriptor)
 
 
 def _to_json(store: TrustStore) -> dict[str, Any]:
