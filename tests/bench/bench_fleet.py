@@ -30,6 +30,7 @@ FROM_ZOO = (
     "mobilenet_v2", "resnet18", "squeezenet", "shufflenet_v2", "mnasnet", "mlp", "word_spotter", "minilm",
     "distilbert", "mobilenet_v3_small", "yolov8n", "efficientnet_lite0", "ghostnet", "vit", "bert", "lstm_tagger",
 )  # fmt: skip
+NEEDS_A_LIBRARY = "superres_ortext"
 TARGETS = ("host", "x86-64-v3", "x86-64-v4", "raspberry-pi-5", "x86-64-v3+openvino")
 FLEET = """[farm]
 output = "dist/{{model}}/{{target}}.nnd"
@@ -110,7 +111,9 @@ def _models(folder: Path, number: int) -> list[str]:
     """Copies models, with what lies beside them, and returns their names."""
     folder.mkdir()
     zoo = [ZOO / f"{name}.onnx" for name in FROM_ZOO]
-    found = [path for path in (*sorted(SHARED.glob("*.onnx")), *zoo) if path.exists()][:number]
+    found = [path for path in (*sorted(SHARED.glob("*.onnx")), *zoo) if path.exists() and path.stem != NEEDS_A_LIBRARY][
+        :number
+    ]
     for path in found:
         shutil.copyfile(path, folder / path.name)
         for beside in path.parent.glob(f"{path.stem}.onnx*"):
