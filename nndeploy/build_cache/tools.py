@@ -28,6 +28,8 @@ _NOT_OURS = frozenset({"dev", "farm"})
 """Extras that the work on the project and a cluster need, not a compile."""
 _BY_INSTALLER = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)[^;]*(?:;.*?extra\s*==\s*['\"]([^'\"]+)['\"])?")
+KERNELS = "nndeploy_kernels"
+"""A distribution of its own where it is installed, part of the checkout where it is not."""
 _SOURCES = (".py", ".so", ".json", ".toml", ".c", ".h")
 
 
@@ -83,7 +85,7 @@ def _required(one: _Package, *, with_extras: bool) -> Iterator[str]:
 
 def _text(one: _Package) -> str:
     if _is_editable(one.distribution):
-        return f"{one.version} {_of_sources()}"
+        return f"{one.version} {_of_sources(_packages_of(one.distribution))}"
     record = one.distribution.read_text("RECORD") or one.distribution.read_text("installed-files.txt") or ""
     lines = "\n".join(sorted(filter(_is_of_wheel, record.splitlines())))
     return f"{one.version} {hashlib.sha256(lines.encode()).hexdigest()}"
@@ -100,28 +102,34 @@ def _is_editable(one: Distribution) -> bool:
     return text is not None and '"editable": true' in text
 
 
+def _packages_of(one: Distribution) -> frozenset[str]:
+    """Returns the packages that a distribution's entry points lead to, and what those of ours import."""
+    return frozenset({point.value.partition(":")[0].partition(".")[0] for point in one.entry_points} | {KERNELS})
+
+
 @cache
-def _of_sources() -> str:
-    """Returns the digest of the packages of this project that are imported from a checkout."""
+def _of_sources(packages: frozenset[str]) -> str:
+    """Returns the digest of packages that are imported from a checkout."""
     digest = hashlib.sha256()
-    for name, size, changed in sorted(_sources()):
+    for name, size, changed in sorted(_sources(packages)):
         digest.update(f"{name}\0{size}\0{changed}\0".encode())
     return digest.hexdigest()
 
 
-def _sources() -> Iterator[tuple[str, int, int]]:
+def _sources(packages: frozenset[str]) -> Iterator[tuple[str, int, int]]:
     """Yields what is imported: of a package that lies in several folders, the first one's files."""
     seen = set[str]()
     for folder in dict.fromkeys(Path(path) for path in sys.path if path):
-        entries = [entry for entry in os.scandir(folder) if _is_ours(entry.name)] if folder.is_dir() else []
+        entries = [entry for entry in os.scandir(folder) if _is_one(entry, packages)] if folder.is_dir() else []
         for entry in entries:
             if entry.name not in seen:
                 yield from _files(entry)
         seen.update(entry.name for entry in entries)
 
 
-def _is_ours(name: str) -> bool:
-    return name == "nndeploy" or (name.startswith("nndeploy_") and not name.endswith("-info"))
+def _is_one(entry: "os.DirEntry[str]", packages: frozenset[str]) -> bool:
+    """Returns whether a folder is one of the packages; data files of an installed one lie in a folder of its name."""
+    return entry.name in packages and Path(entry, "__init__.py").is_file()
 
 
 def _files(entry: "os.DirEntry[str]") -> Iterator[tuple[str, int, int]]:

@@ -17,18 +17,18 @@ Examples:
   nndeploy batch fleet.toml --cluster tls://farm.example:8786 --certificates certs
 """
 EXAMPLES_OF = {
-    "ca": """\\b
+    "ca": """\b
 Examples:
   nndeploy farm ca certs
   nndeploy farm ca certs --days 90
 """,
-    "scheduler": """\\b
+    "scheduler": """\b
 Examples:
   nndeploy farm scheduler tls://0.0.0.0:8786 --certificates certs
   nndeploy farm scheduler tls://10.0.0.5:0 --certificates certs --file scheduler.json
   nndeploy farm scheduler tcp://127.0.0.1:8786
 """,
-    "worker": """\\b
+    "worker": """\b
 Examples:
   nndeploy farm worker tls://farm.example:8786 --certificates certs
   nndeploy farm worker file:scheduler.json --certificates certs -j 2
@@ -47,7 +47,7 @@ INSECURE = click.option(
 
 @click.group("farm", epilog=EXAMPLES)
 def farm() -> None:
-    """Share a batch among machines: a scheduler, workers, and their certificates."""
+    """Share a batch: a scheduler, workers, certificates."""
 
 
 @farm.command("ca", epilog=EXAMPLES_OF["ca"])
@@ -91,8 +91,15 @@ def scheduler(address: str, certificates: Path | None, insecure: bool, file: Pat
     "--folder", type=click.Path(path_type=Path), help="What it keeps. Default: nndeploy-worker in the cache folder."
 )
 @click.option("--size", default=DEFAULT_SIZE, metavar="SIZE", help="What its files and its cache may each hold.")
-@click.option("--name", default="", help="What it is called in reports. Default: the machine's name and a number.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where the scheduler reaches it. Default: any.")
+@click.option(
+    "--name",
+    help="What it is called in reports. Default: the machine's name and a number.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Where the scheduler reaches it. Default: any.",
+)
 @click.option("--has", multiple=True, metavar="NEED=VALUE", help="What else it has, for `needs` of a fleet file.")
 def worker(
     address: str,
@@ -101,8 +108,8 @@ def worker(
     jobs: int | None,
     folder: Path | None,
     size: str,
-    name: str,
-    port: int,
+    name: str | None,
+    port: int | None,
     has: tuple[str, ...],
 ) -> None:
     """Build for the scheduler at ADDRESS, until a signal comes or it is gone."""
@@ -122,7 +129,7 @@ def worker(
     builds = WorkerBuilds(folder, this_machine(jobs, has), bytes_in("--size")(size))
     from nndeploy.farm.cluster_worker import run_worker
 
-    run_worker(address, shown, builds, folder, name, port, lambda own: _say(f"{own} builds for {address}"))
+    run_worker(address, shown, builds, folder, name or "", port or 0, lambda own: _say(f"{own} builds for {address}"))
 
 
 def _say(text: str) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy key`: keys that sign bundles, and what this machine trusts them with."""
 
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,13 +75,28 @@ def new(name: str) -> None:
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
-    is_left = private.exists()  # of a call that was cut off in between
+    is_left = _is_left(private)
     made = (read_key(private) if is_left else new_key(private)).public
     replace_durably(public, made.pem.encode("ascii"))
     if is_left:
         print_line(f"{private} was there already, and stays as it is")
     print_line(f"{private} signs: keep it secret; {public} is what others trust")
     print_line(f"id {made.id}")
+
+
+def _is_left(private: Path) -> bool:
+    """Returns whether a key is there that a call left which was cut off before it wrote the other half.
+
+    Raises:
+        CannotCreateError: what is there is none of such a call.
+    """
+    try:
+        found = private.lstat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CannotCreateError("is there already; a key is never overwritten", where=str(private))
+    return True
 
 
 @key.command("list", epilog=EXAMPLES_OF["list"])

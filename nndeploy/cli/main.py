@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
     "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many boxes, as a FLEET file says."),
-    "farm": ("nndeploy.cli.farm_cmd:farm", "Share a batch among machines: a scheduler, workers, certificates."),
+    "farm": ("nndeploy.cli.farm_cmd:farm", "Share a batch: a scheduler, workers, certificates."),
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),

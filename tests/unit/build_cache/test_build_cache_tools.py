@@ -13,19 +13,25 @@ from nndeploy.build_cache import tools
 
 def text() -> str:
     tools._of_sources.cache_clear()
-    return tools._of_sources()
+    return tools._of_sources(frozenset(("nndeploy", "nndeploy_more")))
 
 
 def test_a_checkout_that_another_hides_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
+    first, second, data = tmp_path / "first", tmp_path / "second", tmp_path / "data"
+    (data / "nndeploy" / "configs").mkdir(parents=True)
+    (data / "nndeploy" / "configs" / "a.toml").write_text("1")
     for folder in (first, second):
         (folder / "nndeploy" / "inner").mkdir(parents=True)
+        (folder / "nndeploy" / "__init__.py").write_text("")
         (folder / "nndeploy" / "inner" / "a.py").write_text("1")
     (second / "nndeploy_more").mkdir()
+    (second / "nndeploy_more" / "__init__.py").write_text("")
     (second / "nndeploy_more" / "b.py").write_text("1")
-    monkeypatch.setattr(sys, "path", [str(first), str(second)])
+    (second / "nndeploy_stranger.py").write_text("1")
+    monkeypatch.setattr(sys, "path", [str(data), str(first), str(second)])
     before = text()
     os.utime(second / "nndeploy" / "inner" / "a.py", ns=(0, 0))
+    os.utime(second / "nndeploy_stranger.py", ns=(0, 0))
     assert text() == before
     os.utime(second / "nndeploy_more" / "b.py", ns=(0, 0))
     changed = text()

@@ -13,7 +13,11 @@ from nndeploy.cli.main import COMMANDS, cli, run_command
 from nndeploy.cli.man_pages import man_pages
 from nndeploy.errors import ERRORS_BY_CODE
 
-GROUPS = {"key": ("new", "list", "trust", "revoke", "floor", "need"), "cache": ("stats", "gc", "verify")}
+GROUPS = {
+    "key": ("new", "list", "trust", "revoke", "floor", "need"),
+    "cache": ("stats", "gc", "verify"),
+    "farm": ("ca", "scheduler", "worker"),
+}
 PAGES = [
     "nndeploy",
     *(f"nndeploy-{name}" for name in COMMANDS),

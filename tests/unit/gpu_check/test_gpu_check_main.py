@@ -61,7 +61,7 @@ def test_make_calls_the_script_with_the_environment_that_is_there(tmp_path: Path
         alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # not make's child
         return subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=True).stdout
 
-    for name in ("requirements.lock", "pyproject.toml"):
+    for name in ("requirements-demo.lock", "requirements.lock", "pyproject.toml"):
         (tmp_path / name).touch()
     assert planned("ARGS=--only probe").endswith("\n.venv/bin/python tests/gpu/gpu_check.py --only probe\n")
     environment = tmp_path / "build" / "gpu-check" / "bin" / "python"
