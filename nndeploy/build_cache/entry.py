@@ -17,8 +17,10 @@ from typing import Any
 from nndeploy.build_cache.key import Parts, key_of
 from nndeploy.bundle.json_fields import Fields
 from nndeploy.errors import BundleError, PolicyError
+from nndeploy.files.pieces import ANY_SIZE
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.trust.envelope import Envelope, Signature, decode_envelopes, encode_envelopes, signed_bytes
+from nndeploy.trust.signatures import signed_by
 from nndeploy.trust.signers import Signer
 from nndeploy.trust.trust_store import CODE, TrustStore
 
@@ -73,7 +75,7 @@ def decode(text: bytes, key: str, store: TrustStore, today: dt.date) -> Entry:
     envelope, *others = decode_envelopes(text, PAYLOAD_TYPE)
     if others:
         raise BundleError("expected one line")
-    if not any(_is_trusted(one, envelope, store, today) for one in envelope.signatures):
+    if all(one.problem for one in signed_by(envelope, store, CODE, today)):
         raise PolicyError("no key that is trusted with code signed it")
     fields = Fields(parse_json(envelope.payload, MAX_ENTRY_BYTES), "", ignore_unknown=False)
     outputs = {name: _blob(one) for name, one in fields.named_fields("outputs")}
@@ -86,13 +88,6 @@ def decode(text: bytes, key: str, store: TrustStore, today: dt.date) -> Entry:
 
 
 def _blob(fields: Fields) -> Blob:
-    blob = Blob(fields.sha256("sha256"), fields.integer("size", most=1 << 62))
+    blob = Blob(fields.sha256("sha256"), fields.integer("size", most=ANY_SIZE))
     fields.end()
     return blob
-
-
-def _is_trusted(one: Signature, envelope: Envelope, store: TrustStore, today: dt.date) -> bool:
-    trusted = store.keys.get(one.key_id)
-    if trusted is None or one.key_id in store.revoked or trusted.why_not(CODE, today):
-        return False
-    return trusted.public.is_signature(one.value, envelope.signed)

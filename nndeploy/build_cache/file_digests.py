@@ -14,20 +14,11 @@ from pathlib import Path
 
 from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import MissingInputError, NndeployError
-from nndeploy.files.whole_files import open_regular, read_regular, reading, write_file
+from nndeploy.files.pieces import sha256_of
+from nndeploy.files.whole_files import read_regular, write_file
 
 _SETTLED_NS = 2_000_000_000
 """A file younger than this may change again without another time of change: it is not remembered."""
-_MAX_BYTES, _CHUNK_BYTES = 1 << 62, 1 << 20
-
-
-def digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal digits; raises as `open_regular` does."""
-    with reading(path), open_regular(path, _MAX_BYTES) as file:
-        digest = hashlib.sha256()
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-        return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +47,7 @@ class FileDigests:
 
     def file(self, path: Path) -> str:
         """Returns the SHA-256 of a file; raises as `open_regular` does."""
-        return self._found(path, lambda: Digested(digest_of(path))).sha256
+        return self._found(path, lambda: Digested(sha256_of(path))).sha256
 
     def model(self, path: Path) -> Digested:
         """Returns the SHA-256 of an ONNX model and the files that it names.

@@ -17,13 +17,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from nndeploy.build_cache.entry import MAX_ENTRY_BYTES, Blob, Entry, decode, encode
 from nndeploy.errors import BundleError, CannotCreateError, InputError, InputOutputError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import NOBODYS_HOME, cache_folder
 from nndeploy.files.locked_file import locked_file
-from nndeploy.files.whole_files import new_file, open_regular, read_regular, reading, wrapped_io, write_file
+from nndeploy.files.pieces import pieces_of, written
+from nndeploy.files.whole_files import new_file, read_regular, wrapped_io, write_file
 from nndeploy.trust.signers import Signer
 from nndeploy.trust.trust_store import TrustStore
 
@@ -31,8 +31,6 @@ VARIABLE = "NNDEPLOY_CACHE_DIR"
 ENTRIES, BLOBS, NEAR, LOCKS, TEMPORARY = "ac", "cas", "near", "locks", "tmp"
 FOLDERS = (ENTRIES, BLOBS, NEAR, LOCKS, TEMPORARY)
 MAX_NEAR, MAX_NEAR_BYTES = 32, 1 << 20
-CHUNK_BYTES = 1 << 20
-MAX_BYTES = 1 << 62
 _DAY_SECONDS = 86_400
 _UNUSABLE = (BundleError, PolicyError, MissingInputError, InputError, InputOutputError)
 
@@ -102,17 +100,12 @@ class LocalCache:
             OSError: `write` did.
         """
         path = self.place(blob)
-        digest, size = hashlib.sha256(), 0
         try:
-            with open_regular(path, MAX_BYTES) as file:
-                while chunk := _read(file, path):
-                    digest.update(chunk)
-                    size += len(chunk)
-                    write(chunk)
+            found = written(pieces_of(path), write)
         except _UNUSABLE as err:
             self._complain(f"a file of the cache is not used: {err.what} ({path})")
             return False
-        if (digest.hexdigest(), size) != (blob.sha256, blob.size):
+        if found != (blob.sha256, blob.size):
             self._complain(f"a file of the cache is not what it was ({path})")
             with contextlib.suppress(OSError):  # so that the next build brings it again, where it may be removed
                 path.unlink()
@@ -138,8 +131,7 @@ class LocalCache:
             MissingInputError, InputError, InputOutputError: it cannot be read, or the cache not be written.
             CannotCreateError: the cache cannot be written.
         """
-        with open_regular(source, MAX_BYTES) as file:
-            return self._added(iter(lambda: _read(file, source), b""))
+        return self._added(pieces_of(source))
 
     def add_pieces(self, blob: Blob, pieces: Iterator[bytes]) -> None:
         """Takes in a file that comes from elsewhere, piece by piece.
@@ -153,14 +145,13 @@ class LocalCache:
 
     def _added(self, pieces: Iterator[bytes], expected: Blob | None = None) -> Blob:
         new = new_file(self.folder / TEMPORARY / os.urandom(8).hex())
-        digest, size = hashlib.sha256(), 0
+
+        def write(piece: bytes) -> None:
+            with wrapped_io(new.path):
+                new.file.write(piece)
+
         try:
-            for piece in pieces:
-                digest.update(piece)
-                size += len(piece)
-                with wrapped_io(new.path):
-                    new.file.write(piece)
-            blob = Blob(digest.hexdigest(), size)
+            blob = Blob(*written(pieces, write))
             if expected not in (None, blob):
                 raise BundleError("a file is not what its digest says")
             with wrapped_io(new.path):
@@ -235,11 +226,6 @@ class LocalCache:
 def is_key(text: str) -> bool:
     """Returns whether a text is a key, or a digest."""
     return len(text) == 64 and not set(text) - set("0123456789abcdef")
-
-
-def _read(file: BinaryIO, path: Path) -> bytes:
-    with reading(path):
-        return file.read(CHUNK_BYTES)
 
 
 def _make(folder: Path) -> None:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from nndeploy.build_cache.entry import MAX_ENTRY_BYTES, Blob, Entry, decode
-from nndeploy.build_cache.local_cache import CHUNK_BYTES, MAX_BYTES, LocalCache, is_key
+from nndeploy.build_cache.local_cache import LocalCache, is_key
 from nndeploy.build_cache.remote_address import NEVER, TRUSTED
 from nndeploy.errors import (
     BundleError,
@@ -39,8 +39,8 @@ from nndeploy.errors import (
     PolicyError,
     UnavailableError,
 )
+from nndeploy.files.pieces import pieces_of
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.files.whole_files import open_regular, reading
 from nndeploy.registry.connection import Connection, CutError, Server
 from nndeploy.registry.credentials import Credentials, credentials_for
 from nndeploy.registry.options import RegistryOptions
@@ -222,9 +222,7 @@ class FileBody:
         return self._size
 
     def __iter__(self) -> Iterator[bytes]:
-        with reading(self._path), open_regular(self._path, MAX_BYTES) as file:
-            while chunk := file.read(CHUNK_BYTES):
-                yield chunk
+        return pieces_of(self._path)
 
 
 def _action_result(files: Mapping[str, Blob]) -> bytes:

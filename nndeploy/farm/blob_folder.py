@@ -12,13 +12,11 @@ import time
 from pathlib import Path
 
 from nndeploy.build_cache.entry import Blob
-from nndeploy.build_cache.file_digests import digest_of
 from nndeploy.build_cache.local_cache import is_key
 from nndeploy.errors import BusyError, CannotCreateError, DataError, MissingInputError
+from nndeploy.files.pieces import ANY_SIZE, PIECE_BYTES, pieces_of, sha256_of, written
 from nndeploy.files.whole_files import open_regular, wrapped_io
 
-PIECE_BYTES = 1 << 20
-MAX_BYTES = 1 << 62
 _KEPT_SECONDS = 3600.0
 
 
@@ -70,7 +68,7 @@ class BlobFolder:
 
     def add(self, path: Path) -> Blob:
         """Takes a file of the same file system away from its place."""
-        blob = Blob(digest_of(path), path.stat().st_size)
+        blob = Blob(sha256_of(path), path.stat().st_size)
         with wrapped_io(path):
             path.replace(self._place(blob))
         return blob
@@ -82,7 +80,7 @@ class BlobFolder:
             MissingInputError, InputOutputError: it is not there any more, or the disk failed.
         """
         path = self._place(blob)
-        with open_regular(path, MAX_BYTES) as file, wrapped_io(path):
+        with open_regular(path, ANY_SIZE) as file, wrapped_io(path):
             file.seek(offset)
             return file.read(PIECE_BYTES)
 
@@ -93,15 +91,12 @@ class BlobFolder:
             BusyError: it is not there any more, or is not what it was.
             InputOutputError: the disk is full or failed.
         """
-        path, digest = self._place(blob), hashlib.sha256()
         try:
-            with open_regular(path, MAX_BYTES) as file, wrapped_io(place), place.open("xb") as new:
-                while chunk := file.read(PIECE_BYTES):
-                    digest.update(chunk)
-                    new.write(chunk)
+            with wrapped_io(place), place.open("xb") as new:
+                sha256, _ = written(pieces_of(self._place(blob)), new.write)
         except MissingInputError as err:
             raise BusyError("a file of the job is not there any more", hint="run it again") from err
-        if digest.hexdigest() != blob.sha256:
+        if sha256 != blob.sha256:
             self.forget(blob)
             raise BusyError("a file of the job is not what it was", hint="run it again")
 
@@ -110,7 +105,7 @@ class BlobFolder:
         self._place(blob).unlink(missing_ok=True)
 
     def _finish(self, partial: Path, blob: Blob) -> None:
-        if digest_of(partial) != blob.sha256:
+        if sha256_of(partial) != blob.sha256:
             partial.unlink(missing_ok=True)
             raise BusyError("a file changed while it was sent", hint="run it again")
         with wrapped_io(partial):

@@ -16,14 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nndeploy.build_cache.file_digests import digest_of
 from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.bundle.report import Report
 from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
 from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import (
     BusyError,
-    CannotCreateError,
     CheckError,
     CrashedError,
     DeadlineError,
@@ -35,7 +33,8 @@ from nndeploy.errors import (
 from nndeploy.farm.job import Job, limits_of
 from nndeploy.farm.job_options import given_here
 from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, outcome_of
-from nndeploy.files.whole_files import make_folders
+from nndeploy.files.pieces import sha256_of
+from nndeploy.files.whole_files import make_folder_of
 from nndeploy.jobs.temporary import lacks_space
 from nndeploy.sandbox.child_process import kill_group
 
@@ -116,14 +115,14 @@ class Build(Onlooker):
 
     def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> tuple[dict[str, Any], Report]:
         job = self.job
-        make_folder_of(job.output)
+        make_folder_of(Path(job.output))
         compiled = compile_cached(
             job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
             self._memory_share, remote,
         )  # fmt: skip
         cache = compiled.cache
         status = "hit" if cache.status == "hit" else "ok"
-        sha256 = compiled.sha256 or digest_of(Path(job.output))
+        sha256 = compiled.sha256 or sha256_of(Path(job.output))
         fields = {"status": status, "key": cache.key, "miss": cache.differs or (), "sha256": sha256}
         return {**self._fields, **fields}, compiled.report
 
@@ -144,18 +143,6 @@ def status_of(err: NndeployError) -> str:
     if isinstance(err, CheckError):
         return "unsupported"
     return "crash" if err.exit_code == NndeployError.exit_code else "failed"
-
-
-def make_folder_of(output: str) -> None:
-    """Makes the folder that a bundle goes to.
-
-    Raises:
-        CannotCreateError: it cannot be made.
-    """
-    try:
-        make_folders(Path(output).parent)
-    except OSError as err:
-        raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=output) from err
 
 
 @cache

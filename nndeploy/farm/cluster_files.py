@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nndeploy.build_cache.entry import Blob
-from nndeploy.build_cache.file_digests import digest_of
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import BusyError, InputOutputError
-from nndeploy.farm.blob_folder import MAX_BYTES, PIECE_BYTES
 from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.packed_job import BUNDLE, outputs_of
 from nndeploy.files.handed_file import HandedFile
+from nndeploy.files.pieces import ANY_SIZE, PIECE_BYTES, sha256_of
 from nndeploy.files.whole_files import make_folders, open_regular, reading, wrapped_io
 from nndeploy.trust.signing import sign_as_this_machine
 
@@ -36,7 +35,7 @@ async def send_pieces(path: Path, blob: Blob, ask: Callable[[int, bytes], Awaita
         BusyError: it changed since its digest was taken, or the worker cannot take it.
         NndeployError: it cannot be read.
     """
-    with open_regular(path, MAX_BYTES) as file:
+    with open_regular(path, ANY_SIZE) as file:
         offset, piece = 0, await _read(path, file)
         while True:
             if wrong := await ask(offset, piece):
@@ -94,7 +93,7 @@ async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str,
 def _in_place(outcome: Outcome, files: Mapping[str, HandedFile]) -> Outcome:
     path = files[BUNDLE].path
     warning = _checked_and_signed(path)
-    sha256, size = digest_of(path), path.stat().st_size
+    sha256, size = sha256_of(path), path.stat().st_size
     for name in sorted(files, reverse=True):  # decisions, then the bundle that was made by them
         files[name].deliver()
     warnings = (*outcome.warnings, warning) if warning else outcome.warnings

@@ -6,15 +6,17 @@ built.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.compiler.cached_compile import bundle_from_cache
 from nndeploy.errors import BusyError, NndeployError, told_error
-from nndeploy.farm.build_job import make_folder_of, status_of
+from nndeploy.farm.build_job import status_of
 from nndeploy.farm.job import Job
 from nndeploy.farm.job_options import given_here
 from nndeploy.farm.outcome import Outcome, outcome_of
 from nndeploy.farm.planned import HIT, Planned
+from nndeploy.files.whole_files import make_folder_of
 
 NOT_BUILT = BusyError("is not built yet")
 
@@ -35,7 +37,7 @@ def _collected(one: Planned, cache: LocalCache | None) -> Outcome:
 def _taken(one: Planned, cache: LocalCache) -> Outcome:
     job = one.job
     try:
-        make_folder_of(job.output)
+        make_folder_of(Path(job.output))
         found = bundle_from_cache(cache, one.key, job.output, given_here(job.given))
     except NndeployError as err:
         return _missing(job, status_of(err), err)

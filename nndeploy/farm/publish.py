@@ -6,18 +6,15 @@ jobs are published in their order, and one that fails stops no other; what is pu
 changes a copy alone; a file that is there already with the same bytes is left as it is.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from nndeploy.build_cache.file_digests import digest_of
 from nndeploy.errors import (
     BundleError,
     BusyError,
-    CannotCreateError,
     InputOutputError,
     NndeployError,
     UnavailableError,
@@ -31,7 +28,8 @@ from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.page import batch_page
 from nndeploy.farm.run_batch import repeating
 from nndeploy.files.page import write_page
-from nndeploy.files.whole_files import make_folders, new_file, open_regular, reading, wrapped_io
+from nndeploy.files.pieces import pieces_of, sha256_of, written
+from nndeploy.files.whole_files import make_folder_of, new_file, wrapped_io
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.registry.connection import NoAnswerError
 from nndeploy.registry.options import RegistryOptions
@@ -40,7 +38,6 @@ from nndeploy.trust.signers import FileSigner, read_key
 from nndeploy.trust.signing import sign_bundle
 
 INDEX = "index.html"
-CHUNK_BYTES, MAX_BYTES = 1 << 20, 1 << 62
 _OF_THE_MACHINE = (BusyError, InputOutputError, UnavailableError)
 
 
@@ -78,7 +75,7 @@ class Publisher:
         places = {job.id: str(self._place(job)) for job in jobs}
         outcomes = tuple(replace(one, output=places.get(one.job, "")) for one in batch.outcomes)
         page = Path(self._where.folder) / INDEX
-        _make(page.parent)
+        make_folder_of(page)
         write_page(page, batch_page(replace(batch, outcomes=outcomes), page, page.parent))
 
     def _published(self, job: Job, outcome: Outcome) -> Outcome:
@@ -103,7 +100,7 @@ class Publisher:
     def _signed(self, built: Path, sha256: str) -> Iterator[Path]:
         """Yields the bundle as it is to be published: itself, or a signed copy."""
         if self._signer is None:
-            _check(digest_of(built), sha256, built)
+            _check(sha256_of(built), sha256, built)
             yield built
             return
         with temporary_folder("publish") as folder:
@@ -131,33 +128,22 @@ def _check(found: str, expected: str, path: Path) -> None:
 
 def _written(source: Path, file: BinaryIO, place: Path) -> str:
     """Writes what a file holds to another one, which is to stand at `place`; returns its SHA-256."""
-    digest = hashlib.sha256()
-    with open_regular(source, MAX_BYTES) as opened:
-        while True:
-            with reading(source):
-                chunk = opened.read(CHUNK_BYTES)
-            if not chunk:
-                return digest.hexdigest()
-            digest.update(chunk)
-            with wrapped_io(place):
-                file.write(chunk)
+
+    def write(piece: bytes) -> None:
+        with wrapped_io(place):
+            file.write(piece)
+
+    return written(pieces_of(source), write)[0]
 
 
 def _copy(bundle: Path, place: Path) -> None:
     """Copies a bundle to its place, whole, unless it is there."""
-    if place.is_file() and place.stat().st_size == bundle.stat().st_size and digest_of(place) == digest_of(bundle):
+    if place.is_file() and place.stat().st_size == bundle.stat().st_size and sha256_of(place) == sha256_of(bundle):
         return
-    _make(place.parent)
+    make_folder_of(place)
     new = new_file(place)
     try:
         _written(bundle, new.file, place)
         new.finish()
     finally:
         new.discard()
-
-
-def _make(folder: Path) -> None:
-    try:
-        make_folders(folder)
-    except OSError as err:
-        raise CannotCreateError(f"the folder cannot be made: {err.strerror}", where=str(folder)) from err

@@ -355,6 +355,18 @@ def make_folders(path: Path, mode: int = 0o777) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
+def make_folder_of(path: Path) -> None:
+    """Makes the folder that a file goes to, where it is not there.
+
+    Raises:
+        CannotCreateError: it cannot be made.
+    """
+    try:
+        make_folders(path.absolute().parent)
+    except OSError as err:
+        raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=str(path)) from err
+
+
 class wrapped_io:  # noqa: N801 - a context manager reads like a function
     """Turns an `OSError` inside its block into an `InputOutputError` that names `path`."""
 

@@ -5,12 +5,11 @@ Comes in: a file, a folder of members or a reference into a registry. Goes out: 
 fails, the bundle that was current before still is, and nothing is left behind.
 """
 
-import hashlib
 import os
 import resource
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import replace_file
 from nndeploy.errors import CheckError, MissingInputError, PolicyError
-from nndeploy.files.whole_files import open_regular, read_regular, reading
+from nndeploy.files.pieces import pieces_of, sha256_of
+from nndeploy.files.whole_files import read_regular
 from nndeploy.installed.bundle_store import BundleStore, Installed, State
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, nanoseconds_in
@@ -30,7 +30,6 @@ from nndeploy.trust.signatures import check_signatures
 from nndeploy.trust.statement import release_numbers
 from nndeploy.trust.trust_store import DATA, trust_store
 
-PIECE_BYTES = 1 << 20
 MAX_BUNDLE_BYTES = 1 << 44
 TRIAL_CALLS = 7
 
@@ -89,7 +88,7 @@ def install(
         release = _trusted_release(incoming)
         _check_floor(name, release)
         trial = _tried(incoming, source, options, load)
-        new = Installed(_sha256(incoming), release, source)
+        new = Installed(sha256_of(incoming, MAX_BUNDLE_BYTES), release, source)
         return store.take(name, incoming, new, options.max_latency_ns), trial
 
 
@@ -113,21 +112,8 @@ def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) ->
         }
         replace_file(incoming, encode_container(members))
     else:
-        replace_file(incoming, _pieces(path))
+        replace_file(incoming, pieces_of(path, MAX_BUNDLE_BYTES))
     return source
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with reading(path), open_regular(path, MAX_BUNDLE_BYTES) as file:
-        while piece := file.read(PIECE_BYTES):
-            yield piece
-
-
-def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
-    for piece in _pieces(path):
-        found.update(piece)
-    return found.hexdigest()
 
 
 def _trusted_release(path: Path) -> str:

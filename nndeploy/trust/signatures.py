@@ -102,7 +102,7 @@ def check_signatures(
     """
     day = today or dt.datetime.now(dt.UTC).date()
     envelope, release = signed_statement(bundle)
-    found = () if envelope is None else tuple(_signed_by(envelope, store, scope, day))
+    found = () if envelope is None else tuple(signed_by(envelope, store, scope, day))
     num_good, needed = sum(not one.problem for one in found), max(store.needed[scope], at_least)
     verdict = SignatureVerdict(scope, release, found, _too_few(found, num_good, needed) if num_good < needed else "")
     model = bundle.manifest.model_name
@@ -139,7 +139,8 @@ def statements(bundle: Bundle, release: str) -> tuple[bytes, bytes]:
     )
 
 
-def _signed_by(envelope: Envelope, store: TrustStore, scope: str, day: dt.date) -> Iterator[SignedBy]:
+def signed_by(envelope: Envelope, store: TrustStore, scope: str, day: dt.date) -> Iterator[SignedBy]:
+    """Yields whose signatures an envelope has, and what is wrong with each for a scope on a day."""
     for one in envelope.signatures:
         key = store.keys.get(one.key_id)
         if one.key_id in store.revoked:

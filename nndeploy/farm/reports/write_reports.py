@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from nndeploy.bundle.writer import check_can_create
-from nndeploy.errors import CannotCreateError, NndeployError
+from nndeploy.errors import NndeployError
 from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.batch_json import batch_to_json
 from nndeploy.farm.reports.junit import junit
@@ -15,7 +15,7 @@ from nndeploy.farm.reports.markdown import markdown
 from nndeploy.farm.reports.openmetrics import openmetrics
 from nndeploy.farm.reports.page import batch_page
 from nndeploy.farm.reports.step_summary import VARIABLE, append_summary
-from nndeploy.files.whole_files import make_folders, write_file
+from nndeploy.files.whole_files import make_folder_of, write_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def check_reports(files: ReportFiles) -> None:
     for field in fields(files):
         path = getattr(files, field.name)
         if path is not None:
-            _make_folder_of(path)
+            make_folder_of(path)
             check_can_create(path)
 
 
@@ -75,15 +75,8 @@ def _page(batch: Batch, page: Path | None, fleet_folder: Path) -> bytes:
 
 
 def _write(path: Path, text: Callable[[], bytes]) -> None:
-    _make_folder_of(path)
+    make_folder_of(path)
     write_file(path, lambda file: file.write(text()))
-
-
-def _make_folder_of(path: Path) -> None:
-    try:
-        make_folders(path.absolute().parent)
-    except OSError as err:
-        raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=str(path)) from err
 
 
 def _failure_of(write: Callable[[], None]) -> NndeployError | None:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from nndeploy.files.pieces import ANY_SIZE
 from nndeploy.files.whole_files import open_regular, reading, safe_stem
 from nndeploy.stream.formats.json_lines import read_lines
 from nndeploy.stream.items import Item
@@ -24,7 +25,7 @@ def items_of_lines(file: BinaryIO, origin: str, start: int, read: ReadLine) -> I
 
 def items_of_line_file(path: Path, start: int, read: ReadLine) -> Iterator[Item]:
     """Yields the items of a file of lines, from index `start` on."""
-    with reading(path), open_regular(path, max_bytes=1 << 62) as file:
+    with reading(path), open_regular(path, max_bytes=ANY_SIZE) as file:
         yield from items_of_lines(file, str(path), start, read)
 
 
