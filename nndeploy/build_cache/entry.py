@@ -50,6 +50,11 @@ class Entry:
         """The key that it is found by."""
         return key_of(self.parts)
 
+    @property
+    def size(self) -> int:
+        """How many bytes its files have together."""
+        return sum(blob.size for blob in self.outputs.values())
+
 
 def encode(entry: Entry, signer: Signer) -> bytes:
     """Returns the text of an entry, signed."""

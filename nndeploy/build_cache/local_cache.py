@@ -119,6 +119,10 @@ class LocalCache:
         except OSError:
             return False
 
+    def has_all(self, entry: Entry) -> bool:
+        """Returns whether all files of an entry are there, each with its size."""
+        return all(map(self.has, entry.outputs.values()))
+
     def content(self, blob: Blob) -> bytes | None:
         """Returns the content of a small file, None where it is not to be used."""
         chunks: list[bytes] = []
@@ -174,7 +178,7 @@ class LocalCache:
             CannotCreateError, InputOutputError: the cache cannot be written.
         """
         known = self.entry(entry.key)
-        is_there = known is not None and all(map(self.has, known.outputs.values()))
+        is_there = known is not None and self.has_all(known)
         self._keep(entry, None if is_there else encode(entry, self._signer), near, most)
 
     def adopt(self, entry: Entry, text: bytes, near: str) -> None:

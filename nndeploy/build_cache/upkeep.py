@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nndeploy.build_cache.entry import Blob, Entry
+from nndeploy.build_cache.entry import Blob
 from nndeploy.build_cache.local_cache import BLOBS, ENTRIES, LOCKS, NEAR, TEMPORARY, LocalCache, is_key
 from nndeploy.files.locked_file import locked_file
 from nndeploy.files.whole_files import let_go
@@ -118,7 +118,7 @@ def verify(cache: LocalCache) -> Verified:
             Path(found.path).unlink(missing_ok=True)
     for found in list(_files(cache.folder / ENTRIES)):
         entry = cache.entry(found.name, is_use=False)
-        if entry is not None and _is_whole(cache, entry):
+        if entry is not None and cache.has_all(entry):
             num_entries += 1
         else:
             damaged.append(f"entry {found.name}")
@@ -139,10 +139,6 @@ def account(cache: LocalCache, num_bytes: int, most_bytes: int) -> None:
 def _write_total(folder: Path, size: int) -> None:
     with contextlib.suppress(OSError):
         (folder / TOTAL).write_bytes(b"%20d" % size)
-
-
-def _is_whole(cache: LocalCache, entry: Entry) -> bool:
-    return all(cache.has(blob) for blob in entry.outputs.values())
 
 
 def _files(folder: Path) -> Iterator["os.DirEntry[str]"]:

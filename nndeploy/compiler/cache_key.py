@@ -18,6 +18,7 @@ from typing import Any
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.tools import tools
 from nndeploy.compiler.options import CompileLimits, CompileOptions
+from nndeploy.compiler.outputs import is_to_be_written
 from nndeploy.errors import DataError
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import read_regular
@@ -112,11 +113,6 @@ def _of_path(name: str, path: Path, digests: FileDigests) -> Iterator[tuple[str,
         yield inner, digests.file(file)
     if name == "custom_op_libraries":
         yield ":name", path.name
-
-
-def is_to_be_written(name: str, path: Path) -> bool:
-    """Returns whether a path that an option names is one that the compile makes."""
-    return name == "decisions" and not path.exists()
 
 
 def _files_of_path(name: str, path: Path) -> Iterator[tuple[str, Path]]:

@@ -10,7 +10,8 @@ cache that cannot be used costs a warning, never a compile.
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,21 +20,22 @@ from typing import TYPE_CHECKING, Any
 from nndeploy.build_cache import upkeep
 from nndeploy.build_cache.entry import Entry
 from nndeploy.build_cache.file_digests import FileDigests
-from nndeploy.build_cache.key import Parts, differing, key_of, least_differing
+from nndeploy.build_cache.key import PACKAGE, Parts, differing, key_of, least_differing
 from nndeploy.build_cache.local_cache import MAX_NEAR, VARIABLE, LocalCache, default_cache_folder, is_key
 from nndeploy.build_cache.remote_address import NEVER, PUSH, remote_address
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.bundle.writer import check_can_create
-from nndeploy.compiler.cache_key import parts_of
+from nndeploy.compiler.cache_key import MACHINE, parts_of
 from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
+from nndeploy.compiler.outputs import BUNDLE, DECISIONS
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
-from nndeploy.sandbox.child_process import writable_cache
+from nndeploy.sandbox.child_process import check_no_child_writes
 from nndeploy.trust.signing import machine_key
 from nndeploy.trust.trust_store import trust_store
 
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
 _CACHE = "Cache"
 DEFAULT_CACHE_BYTES = 10 << 30
 REPORT = "report"
-BUNDLE = "bundle"
-DECISIONS = "decisions"
 MAX_CALLS = 1_000
 """How many answers of libraries are kept of the compiles of one model."""
 Warn = Callable[[str], None]
@@ -155,7 +155,8 @@ def compile_cached(
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
         if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
             taken = bundle_from_cache(cache, key, out, given)
-            _account(cache, brought, caching.cache_size, warn)
+            with _warned(warn, "the cache may grow beyond its size"):
+                upkeep.account(cache, brought.size, caching.cache_size)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
         check_can_create(Path(out))
@@ -178,8 +179,7 @@ def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
     folder = Path(caching.cache_dir) if caching.cache_dir is not None else default_cache_folder()
     if folder is None:
         raise CannotCreateError("this account has no cache folder", hint="--cache-dir names one")
-    if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
-        raise UsageError("processes that parse models may write there", where=str(folder), hint="name another folder")
+    check_no_child_writes(folder)
     signer = machine_key()  # first: where it is new, the store learns of it
     return LocalCache(folder, trust_store(), signer, warn)
 
@@ -227,13 +227,6 @@ def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
         new.discard()
 
 
-def _account(cache: LocalCache, brought: Entry, most_bytes: int, warn: Warn) -> None:
-    try:
-        upkeep.account(cache, sum(blob.size for blob in brought.outputs.values()), most_bytes)
-    except (NndeployError, OSError) as err:
-        warn(f"the cache may grow beyond its size: {one_line(str(err))}")
-
-
 def _parts(source: str, given: Mapping[str, Any], limits: CompileLimits) -> dict[str, str]:
     return parts_of(Path(source), given, limits, FileDigests())
 
@@ -253,32 +246,31 @@ class _Keeper:
     def known_calls(self) -> dict[str, Any]:
         entries = self.cache.near(self._calls)
         calls = {entry.parts["call"]: self._places(entry) for entry in entries if set(entry.parts) == {"call", "of"}}
-        packages = {name: text for name, text in self.parts.items() if name.startswith(("tool:", "machine:"))}
+        packages = {name: text for name, text in self.parts.items() if name.startswith((PACKAGE, MACHINE))}
         return {"calls": calls, "packages": canonical_json(packages).decode("ascii")}
 
     def keep_calls(self, made: Path) -> None:
         """Takes answers under the model's own name: a model that broke into its process may have forged them."""
         from nndeploy.jobs.kept_calls import answers_in  # who hits needs nothing of how libraries are asked
 
-        try:
-            for key, files in answers_in(made):
-                if is_key(key):
-                    self._add(Entry({"call": key, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
-        except (NndeployError, OSError) as err:
-            self.warn(f"what libraries answered is not kept in the cache: {one_line(str(err))}")
+        with _warned(self.warn, "what libraries answered is not kept in the cache"):
+            answers = [(key, files) for key, files in answers_in(made) if is_key(key)]
+            new = [
+                self._added(Entry({"call": key, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
+                for key, files in answers
+            ]
+            upkeep.account(self.cache, sum(entry.size for entry in new), self.most_bytes)
 
     def keep_bundle(self, report: Report, files: Mapping[str, Path]) -> None:
         if changed := differing(self.parts, self.parts_now()):
             raise BusyError(f"{', '.join(changed)} changed during the compile", where=self.source, hint="run it again")
-        try:
-            with temporary_folder("report") as folder:
-                text = folder / "report.json"
-                text.write_text(json.dumps(report_to_json(report)), encoding="utf-8")
-                seconds = sum(report.seconds.values())
-                entry = self._add(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
-                self.sha256 = entry.outputs[BUNDLE].sha256
-        except (NndeployError, OSError) as err:
-            self.warn(f"the bundle is not kept in the cache: {one_line(str(err))}")
+        with _warned(self.warn, "the bundle is not kept in the cache"), temporary_folder("report") as folder:
+            text = folder / "report.json"
+            text.write_text(json.dumps(report_to_json(report)), encoding="utf-8")
+            seconds = sum(report.seconds.values())
+            entry = self._added(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
+            upkeep.account(self.cache, entry.size, self.most_bytes)
+            self.sha256 = entry.outputs[BUNDLE].sha256
 
     @property
     def _calls(self) -> str:
@@ -287,9 +279,17 @@ class _Keeper:
     def _places(self, entry: Entry) -> dict[str, tuple[str, str]]:
         return {name: (str(self.cache.place(blob)), blob.sha256) for name, blob in entry.outputs.items()}
 
-    def _add(self, entry: Entry, files: Mapping[str, Path], near: str, most: int = MAX_NEAR) -> Entry:
+    def _added(self, entry: Entry, files: Mapping[str, Path], near: str, most: int = MAX_NEAR) -> Entry:
         outputs = {name: self.cache.add_file(path) for name, path in files.items()}
         entry = replace(entry, outputs=outputs)
         self.cache.add(entry, near, most)
-        upkeep.account(self.cache, sum(blob.size for blob in outputs.values()), self.most_bytes)
         return entry
+
+
+@contextmanager
+def _warned(warn: Warn, what: str) -> Iterator[None]:
+    """Makes what the cache fails of inside its block a warning: the compile goes on without."""
+    try:
+        yield
+    except (NndeployError, OSError) as err:
+        warn(f"{what}: {one_line(str(err))}")

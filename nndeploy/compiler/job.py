@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.compiler.options import CompileLimits, CompileOptions
+from nndeploy.compiler.outputs import BUNDLE, outputs_of
 from nndeploy.compiler.signed_bundle import signed_by_this_machine
 from nndeploy.errors import (
     CheckError,
@@ -83,7 +84,7 @@ class Keeper(Protocol):
         """Takes the answers in a folder, which another process wrote; however the compile ended."""
 
     def keep_bundle(self, report: Report, files: Mapping[str, Path]) -> None:
-        """Takes the report and the files, "bundle" and "decisions", just before they get their places.
+        """Takes the report and the files, as `nndeploy.compiler.outputs` calls them, just before they get their places.
 
         Raises:
             NndeployError: they are not to get them.
@@ -110,11 +111,11 @@ def compile_in_child(
     limits = dataclasses.replace(limits, memory_limit=limits.memory_limit or default_memory_limit())
     with ExitStack() as held:
         folder = held.enter_context(temporary_folder("compile"))
-        handed = _files_to_make(held, out, given)
+        handed = {name: held.enter_context(HandedFile(path)) for name, path in outputs_of(out, given).items()}
         request: dict[str, Any] = {
             "source": source,
-            "out": handed["out"].path if "out" in handed else None,
-            "given": {**given, **{name: file.path for name, file in handed.items() if name != "out"}},
+            "out": handed[BUNDLE].path if BUNDLE in handed else None,
+            "given": {**given, **{name: file.path for name, file in handed.items() if name != BUNDLE}},
             "limits": dataclasses.asdict(limits),
             "import_paths": _import_paths(),
             "known_calls": None if keeper is None else keeper.known_calls(),
@@ -134,7 +135,7 @@ def compile_in_child(
             for file in handed.values():
                 err.where = file.own_names(err.where)
             raise
-        made = {"bundle" if name == "out" else name: file.path for name, file in handed.items() if file.check()}
+        made = {name: file.path for name, file in handed.items() if file.check()}
         if report.bundle_bytes:  # signed before it is where others see it, by who may read keys
             report = signed_by_this_machine(report)
         if keeper is not None:
@@ -147,16 +148,6 @@ def compile_in_child(
 def _calls_of(request: Mapping[str, Any]) -> dict[str, dict[str, tuple[str, str]]]:
     known = request["known_calls"]
     return {} if known is None else known["calls"]
-
-
-def _files_to_make(held: ExitStack, out: str | None, given: Mapping[str, Any]) -> dict[str, HandedFile]:
-    """Returns the places of the files that the compile makes: "out", and "decisions" where these are not there yet."""
-    places_ = {"out": "" if given.get("dry_run") else out, "decisions": given.get("decisions")}
-    return {
-        name: held.enter_context(HandedFile(Path(place)))
-        for name, place in places_.items()
-        if place and not (name == "decisions" and Path(place).exists())
-    }
 
 
 def _reads(source: str, given: Mapping[str, Any]) -> Iterator[str]:

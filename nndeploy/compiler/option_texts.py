@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the texts of a compile's options mean; what reads models or arrays is imported when it is needed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,9 +76,13 @@ def rooted_target(text: str) -> str:
     return absolute(text)
 
 
-def memory_limit(text: str) -> int:
-    """Returns the bytes that a whole compile may take; raises a UsageError."""
-    limit = bytes_in("--memory-limit")(text)
-    if limit < LEAST_MEMORY_BYTES:
-        raise UsageError(f"--memory-limit: {text} is too little to compile anything", hint="at least 512MiB")
+def memory_in(option: str) -> Callable[[str], int]:
+    """Returns a function that reads the bytes that a whole compile may take; it raises a UsageError."""
+    size = bytes_in(option)
+
+    def limit(text: str) -> int:
+        if (found := size(text)) < LEAST_MEMORY_BYTES:
+            raise UsageError(f"{option}: {text!r} is too little to compile anything", hint="at least 512MiB")
+        return found
+
     return limit

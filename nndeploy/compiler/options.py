@@ -236,7 +236,7 @@ class CompileLimits:
     )
     memory_limit: int | None = described(
         None, "Memory for the whole compile, e.g. 8GiB. Default: three quarters of this machine's.",
-        section=_LIMITS, metavar="SIZE", from_text=option_texts.memory_limit,
+        section=_LIMITS, metavar="SIZE", from_text=option_texts.memory_in("--memory-limit"),
     )  # fmt: skip
     sandbox: bool = described(
         True,

@@ -32,7 +32,7 @@ from nndeploy.errors import (
 )
 from nndeploy.farm.job import Job, limits_of
 from nndeploy.farm.job_options import given_here
-from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, outcome_of
+from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, fields_of, outcome_of
 from nndeploy.files.pieces import sha256_of
 from nndeploy.files.whole_files import make_folder_of
 from nndeploy.jobs.temporary import lacks_space
@@ -75,10 +75,8 @@ class Build(Onlooker):
 
     def failed(self, err: NndeployError) -> Outcome:
         """Returns the outcome of a try that ended with an error."""
-        status = "cancelled" if self._is_cancelled else status_of(err)
-        return Outcome(
-            **self._fields, status=status, error=told_error(err), exit_code=_exit_code(err), log_tail=self._tail()
-        )
+        found = replace(failed_with(self.job, err), cpu=cpu_name(), log_tail=self._tail())
+        return replace(found, status="cancelled") if self._is_cancelled else found
 
     def cancel(self) -> bool:
         """Ends the try at once, with all processes that it started; returns whether there were any."""
@@ -105,14 +103,6 @@ class Build(Onlooker):
         """What the libraries wrote, the last of it."""
         return self._log.decode("utf-8", "replace")
 
-    @property
-    def _fields(self) -> dict[str, Any]:
-        job = self.job
-        return {
-            "job": job.id, "model": job.model, "target": job.target, "variant": job.variant, "output": job.output,
-            "cpu": cpu_name(),
-        }  # fmt: skip
-
     def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> tuple[dict[str, Any], Report]:
         job = self.job
         make_folder_of(Path(job.output))
@@ -124,10 +114,16 @@ class Build(Onlooker):
         status = "hit" if cache.status == "hit" else "ok"
         sha256 = compiled.sha256 or sha256_of(Path(job.output))
         fields = {"status": status, "key": cache.key, "miss": cache.differs or (), "sha256": sha256}
-        return {**self._fields, **fields}, compiled.report
+        return {**fields_of(job), **fields, "cpu": cpu_name()}, compiled.report
 
     def _tail(self) -> tuple[str, ...]:
         return tuple(line[:500] for line in self.log.strip().splitlines()[-MAX_LOG_LINES:])
+
+
+def failed_with(job: Job, err: NndeployError) -> Outcome:
+    """Returns the outcome of a job that ended with an error."""
+    exit_code = -err.signal if isinstance(err, CrashedError) and err.signal else err.exit_code
+    return Outcome(**fields_of(job), status=status_of(err), exit_code=exit_code, error=told_error(err))
 
 
 def status_of(err: NndeployError) -> str:
@@ -153,7 +149,3 @@ def cpu_name() -> str:
     except OSError:
         return platform.machine()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _exit_code(err: NndeployError) -> int:
-    return -err.signal if isinstance(err, CrashedError) and err.signal else err.exit_code

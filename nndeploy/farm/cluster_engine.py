@@ -24,8 +24,8 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import FutureCancelledError
 
 from nndeploy.build_cache.file_digests import FileDigests
-from nndeploy.errors import BusyError, NndeployError, UnavailableError, error_from_json, told_error
-from nndeploy.farm.build_job import Tell, status_of
+from nndeploy.errors import BusyError, NndeployError, UnavailableError, error_from_json
+from nndeploy.farm.build_job import Tell, failed_with
 from nndeploy.farm.cluster_files import delivered, read_pieces, send_pieces
 from nndeploy.farm.cluster_place import Place
 from nndeploy.farm.cluster_scheduler import END
@@ -116,7 +116,7 @@ class ClusterEngine:
         with self._lock:
             worker = self._chosen(job)
             if worker is None:  # it left just now
-                self._done.put((job, _failed(job, BusyError(_LOST))))
+                self._done.put((job, failed_with(job, BusyError(_LOST))))
                 return
             worker.running[job.id] = job
             self._where[job.id] = worker
@@ -305,16 +305,16 @@ class ClusterEngine:
         try:
             outcome = await self._built(job, number, worker)
         except (asyncio.CancelledError, FutureCancelledError, KilledWorker):
-            outcome = _failed(job, BusyError(_LOST, where=worker.name))
+            outcome = failed_with(job, BusyError(_LOST, where=worker.name))
             outcome = replace(outcome, status="cancelled") if self._is_left else outcome
             self._gone(worker)
         except NndeployError as err:
-            outcome = _failed(job, err)
+            outcome = failed_with(job, err)
         except (OSError, RuntimeError) as err:  # of dask: what a lost worker or scheduler looks like
-            outcome = _failed(job, BusyError(f"{_LOST}: {err}", where=worker.name))
+            outcome = failed_with(job, BusyError(f"{_LOST}: {err}", where=worker.name))
             self._gone(worker)
         except Exception as err:  # a bug of ours costs this job, not the batch
-            outcome = _failed(job, NndeployError(f"{type(err).__name__}: {err}"))
+            outcome = failed_with(job, NndeployError(f"{type(err).__name__}: {err}"))
         finally:
             self._tasks.pop(job.id, None)
         seconds = outcome.seconds or time.monotonic() - began
@@ -415,13 +415,6 @@ def _why_not(machine: Machine, job: Job) -> str:
     if wanted > machine.slots.memory_bytes:
         return f"needs {wanted:,} bytes of memory; a worker gives {machine.slots.memory_bytes:,}"
     return machine.why_never(job)
-
-
-def _failed(job: Job, err: NndeployError) -> Outcome:
-    return Outcome(
-        job=job.id, model=job.model, target=job.target, variant=job.variant, status=status_of(err),
-        exit_code=err.exit_code, output=job.output, error=told_error(err),
-    )  # fmt: skip
 
 
 def _with_own_paths(value: Any, theirs: str, ours: str) -> Any:

@@ -16,10 +16,10 @@ from typing import BinaryIO
 
 from nndeploy.build_cache.entry import Blob
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.compiler.outputs import BUNDLE, outputs_of
 from nndeploy.errors import BusyError, InputOutputError
 from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.packed_job import BUNDLE, outputs_of
 from nndeploy.files.handed_file import HandedFile
 from nndeploy.files.pieces import ANY_SIZE, PIECE_BYTES, sha256_of
 from nndeploy.files.whole_files import make_folders, open_regular, reading, wrapped_io
@@ -83,7 +83,9 @@ async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str,
     if BUNDLE not in outputs:
         raise BusyError("the worker built a bundle and does not have it")
     with ExitStack() as held:
-        files = {name: _place(held, path) for name, path in outputs_of(job).items() if name in outputs}
+        files = {
+            name: _place(held, path) for name, path in outputs_of(job.output, job.given).items() if name in outputs
+        }
         for name, handed in files.items():
             with handed.path.open("xb") as file, wrapped_io(handed.path):
                 await fetch(Blob(*outputs[name]), file)

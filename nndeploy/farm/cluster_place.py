@@ -5,20 +5,18 @@ Law: whoever reaches a scheduler runs code on every worker, so there are certifi
 this machine alone or the user said that anybody may.
 """
 
-import ipaddress
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from nndeploy.errors import DataError, PolicyError, UsageError
 from nndeploy.farm.certificates import CLIENT, Certificates, certificates_in
 from nndeploy.farm.fleet import Cluster
+from nndeploy.farm.scheduler_address import DEFAULT_PORT, TCP, TLS, parted
 from nndeploy.files.whole_files import read_regular
+from nndeploy.registry.web_address import is_loopback_host
 
 LOCAL, OF_FLEET, FILE = "local", "fleet", "file:"
-TLS, TCP = "tls", "tcp"
-DEFAULT_PORT = 8786
 _MAX_FILE_BYTES = 1 << 20
 _EXAMPLES = (
     f"tls://farm.example:{DEFAULT_PORT}, tcp://127.0.0.1:{DEFAULT_PORT}, {FILE}scheduler.json, {LOCAL}, {OF_FLEET}"
@@ -76,37 +74,12 @@ def checked_address(text: str, certificates: Certificates | None, *, insecure: b
         UsageError: it is none, or lacks certificates.
         PolicyError: it is on a network, without certificates, and nobody said that this is meant.
     """
-    scheme, host, _ = parted(text)
+    scheme, host, _ = parted(text, _EXAMPLES)
     if scheme == TLS and certificates is None:
         raise UsageError(
             f"{text} needs certificates", hint="--certificates FOLDER; `nndeploy farm ca FOLDER` makes them"
         )
-    if scheme == TCP and not insecure and not is_loopback(host):
+    if scheme == TCP and not insecure and not is_loopback_host(host):
         hint = "use tls://, or --insecure where nobody else is on the network"
         raise PolicyError(f"whoever reaches {text} could run code on every worker", hint=hint)
     return text
-
-
-def parted(text: str) -> tuple[str, str, int]:
-    """Returns scheme, host and port of an address.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    has_more = bool(parts.path or parts.query or parts.fragment or parts.username)
-    if parts.scheme not in (TLS, TCP) or not parts.hostname or port is None or has_more or not text.isprintable():
-        raise UsageError(f"{text!r:.100} is no address of a scheduler", hint=f"for example {_EXAMPLES}")
-    return parts.scheme, parts.hostname, port
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether only this machine can be meant."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -14,8 +14,8 @@ from distributed import Scheduler
 
 from nndeploy.errors import UnavailableError
 from nndeploy.farm.certificates import Certificates
-from nndeploy.farm.cluster_place import parted
 from nndeploy.farm.dask_setup import release, security_of
+from nndeploy.farm.scheduler_address import parted
 from nndeploy.farm.until_signal import until_signal
 
 END = "nndeploy_end"

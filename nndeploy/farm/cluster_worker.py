@@ -19,12 +19,13 @@ from distributed.utils import get_ip
 from nndeploy.build_cache.entry import Blob
 from nndeploy.errors import BusyError, NndeployError, UnavailableError
 from nndeploy.farm.certificates import Certificates
-from nndeploy.farm.cluster_place import is_loopback, parted
 from nndeploy.farm.cluster_scheduler import END
 from nndeploy.farm.dask_setup import release, security_of, why_another
 from nndeploy.farm.machine import Machine, machine_to_json
+from nndeploy.farm.scheduler_address import parted
 from nndeploy.farm.until_signal import until_signal
 from nndeploy.farm.worker_builds import WorkerBuilds
+from nndeploy.registry.web_address import is_loopback_host
 
 SLOT = "SLOT"
 CONNECT_SECONDS = 60
@@ -132,7 +133,7 @@ async def new_worker(
     if why := why_another(theirs):
         raise UnavailableError(f"the scheduler has another release: {why}", where=address)
     _, host, _ = parted(address)
-    options = {"host": "127.0.0.1" if is_loopback(host) else get_ip(host), "port": port}
+    options = {"host": "127.0.0.1" if is_loopback_host(host) else get_ip(host), "port": port}
     worker = FarmWorker(
         address, builds, release=own_release or release(), name=name or f"{socket.gethostname()}-{os.getpid()}",
         security=security, local_directory=str(folder / "dask"), **options,

@@ -14,7 +14,7 @@ from nndeploy.errors import BusyError, NndeployError, told_error
 from nndeploy.farm.build_job import status_of
 from nndeploy.farm.job import Job
 from nndeploy.farm.job_options import given_here
-from nndeploy.farm.outcome import Outcome, outcome_of
+from nndeploy.farm.outcome import Outcome, fields_of, outcome_of
 from nndeploy.farm.planned import HIT, Planned
 from nndeploy.files.whole_files import make_folder_of
 
@@ -44,12 +44,8 @@ def _taken(one: Planned, cache: LocalCache) -> Outcome:
     if found is None:
         return _missing(job, "skipped", NOT_BUILT)
     report, sha256 = found
-    fields = {"job": job.id, "model": job.model, "target": job.target, "variant": job.variant, "status": "hit"}
-    return outcome_of({**fields, "key": one.key, "output": job.output, "sha256": sha256}, report)
+    return outcome_of({**fields_of(job), "status": "hit", "key": one.key, "sha256": sha256}, report)
 
 
 def _missing(job: Job, status: str, why: NndeployError) -> Outcome:
-    return Outcome(
-        job=job.id, model=job.model, target=job.target, variant=job.variant, status=status, error=told_error(why),
-        output=job.output,
-    )  # fmt: skip
+    return Outcome(**fields_of(job), status=status, error=told_error(why))

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from nndeploy.build_cache.remote_address import PUSH, remote_address
+from nndeploy.compiler.option_texts import memory_in
 from nndeploy.errors import DataError, NndeployError, UsageError, did_you_mean
 from nndeploy.farm.fleet import (
     Axis,
@@ -30,19 +30,18 @@ from nndeploy.farm.job_options import given_by, is_option
 from nndeploy.farm.reports.gates import Gates
 from nndeploy.farm.reports.write_reports import ReportFiles
 from nndeploy.farm.rooted_path import rooted_path
+from nndeploy.farm.scheduler_address import parted
 from nndeploy.farm.template import PLACEHOLDERS, check_template
 from nndeploy.files.toml_file import toml_from_file
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.options.described import options_from
 from nndeploy.options.plain_value import plain_values
-from nndeploy.options.texts import bytes_in, seconds_in
+from nndeploy.options.texts import seconds_in
 
 MAX_AT_ONCE = 4096
-LEAST_MEMORY_BYTES = 512 << 20
 _OUTPUT = "dist/{model}/{target}.nnd"
 _OUTPUT_OF_VARIANTS = "dist/{model}/{target}/{variant}.nnd"
 _SETTINGS = ("options", "timeout", "time_limit", "memory", "sandbox", "needs")
-_SCHEMES = ("tls", "tcp")
 
 
 def fleet_from_toml(path: Path) -> Fleet:
@@ -135,7 +134,7 @@ class _Reader:
         for key, field, read, example in (
             ("timeout", "total_time_limit", seconds_in("timeout"), "30m"),
             ("time_limit", "time_limit", seconds_in("time_limit"), "10m"),
-            ("memory", "memory_limit", _memory, "8GiB"),
+            ("memory", "memory_limit", memory_in("memory"), "8GiB"),
         ):
             text = table.text(key, example=example)
             if key in table:
@@ -237,7 +236,7 @@ class _Reader:
         if not made.address:
             raise DataError("address is missing", where=table.where, hint='for example address = "tls://farm:8786"')
         with _as_data(table.where):
-            _check_scheduler(made.address)
+            parted(made.address)
         if bool(made.cert) != bool(made.key):
             raise DataError("cert and key go together", where=table.where)
         return made
@@ -285,13 +284,6 @@ def _jobs(farm: TomlTable) -> int | None:
     return farm.whole("jobs", 1, 1, MAX_AT_ONCE)
 
 
-def _memory(text: str) -> int:
-    size = bytes_in("memory")(text)
-    if size < LEAST_MEMORY_BYTES:
-        raise UsageError(f"memory: {text!r} is too little to compile anything", hint="at least 512MiB")
-    return size
-
-
 def _own_name(value: object, where: str) -> str:
     """Returns what a value of a list is called: itself."""
     if isinstance(value, bool):
@@ -299,21 +291,6 @@ def _own_name(value: object, where: str) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise DataError(f"a list cannot hold {value!r:.60}", where=where, hint="a table gives such a value a name")
-
-
-def _check_scheduler(text: str) -> None:
-    """Refuses what is no address of a scheduler; a text with a password in it is not repeated."""
-    example = f"for example {_SCHEMES[0]}://farm.example:8786"
-    try:
-        parts = urlsplit(text)
-        is_one = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port is not None
-        has_more = "@" in text or (is_one and bool(parts.path or parts.query or parts.fragment))
-    except ValueError:
-        is_one, has_more = False, "@" in text
-    if has_more:
-        raise UsageError("an address holds a name, a password or more than host and port", hint=example)
-    if not is_one or not text.isprintable() or " " in text:
-        raise UsageError(f"{text!r:.100} is no address of {' or '.join(_SCHEMES)}", hint=example)
 
 
 def _gates(table: TomlTable) -> Gates:

@@ -46,6 +46,11 @@ def job_id(model: str, target: str, variant: str) -> str:
     return "/".join(filter(None, (model, target, variant)))
 
 
+def command_of(fleet_file: str, job: str, *more: str) -> tuple[str, ...]:
+    """Returns the words of the command that does one job of a fleet file, by its id."""
+    return ("nndeploy", "batch", fleet_file, f"--only={job}", *more)
+
+
 def why_no_name(name: str) -> str:
     """Returns why a model, target or variant cannot be called so, or "": a name is a part of a path and of a line."""
     if name in ("", ".", ".."):

@@ -14,6 +14,7 @@ from typing import Any
 from nndeploy.bundle.json_fields import Fields
 from nndeploy.bundle.report import Report
 from nndeploy.errors import BundleError, DataError
+from nndeploy.farm.job import Job
 
 GOOD = ("ok", "hit")
 """There is a bundle: it was built, or it was in the cache."""
@@ -101,6 +102,11 @@ class Outcome:
             return _REASONS.get(self.status, "")
         message, where = self.error["message"], self.error["where"]
         return f"{where}: {message}" if where else str(message)
+
+
+def fields_of(job: Job) -> dict[str, Any]:
+    """Returns what an outcome says of its job, whatever came of it."""
+    return {"job": job.id, "model": job.model, "target": job.target, "variant": job.variant, "output": job.output}
 
 
 def outcome_of(fields: Mapping[str, Any], report: Report) -> Outcome:

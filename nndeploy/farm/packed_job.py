@@ -16,13 +16,12 @@ from typing import Any
 
 from nndeploy.build_cache.entry import Blob
 from nndeploy.build_cache.file_digests import FileDigests
-from nndeploy.compiler.cache_key import files_of, is_to_be_written
+from nndeploy.compiler.cache_key import files_of
+from nndeploy.compiler.outputs import DECISIONS
 from nndeploy.errors import DataError, MissingInputError
 from nndeploy.farm.job import Job, job_from_json, job_to_json
 from nndeploy.farm.job_options import with_paths
 
-BUNDLE = "bundle"
-DECISIONS = "decisions"
 OUTPUT = "output.nnd"
 TREE = "tree"
 
@@ -103,13 +102,6 @@ def unpacked(one: PackedJob, copy: Callable[[Blob, Path], None], folder: Path) -
         Path(given[DECISIONS]).parent.mkdir(parents=True, exist_ok=True)
     places = {"source": place(one.data["source"]), "output": str(folder / OUTPUT), "given": given}
     return job_from_json({**one.data, **places})
-
-
-def outputs_of(job: Job) -> dict[str, Path]:
-    """Returns the files that a job is to write."""
-    decisions = Path(job.given.get(DECISIONS, ""))
-    is_new = DECISIONS in job.given and is_to_be_written(DECISIONS, decisions)
-    return {BUNDLE: Path(job.output)} | ({DECISIONS: decisions} if is_new else {})
 
 
 def _checked(path: str) -> str:

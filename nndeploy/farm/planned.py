@@ -16,7 +16,7 @@ from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.key import Parts, key_of, least_differing
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.compiler.cache_key import MACHINE, parts_of_model, parts_of_options
-from nndeploy.compiler.cached_compile import BUNDLE
+from nndeploy.compiler.outputs import BUNDLE
 from nndeploy.errors import NndeployError
 from nndeploy.farm.job import Job, limits_of
 from nndeploy.farm.job_options import given_here
@@ -95,7 +95,7 @@ class Planner:
         elif known is not None and not retries_failed:
             return Planned(job, key, FAILED, known=known)
         entry = self._cache.entry(key) if self._cache is not None else None
-        if entry is not None and self._cache is not None and _is_whole(self._cache, entry):
+        if entry is not None and self._cache is not None and BUNDLE in entry.outputs and self._cache.has_all(entry):
             return Planned(job, key, HIT)
         entries = self._builds_near(job.source)
         differs = least_differing(parts, (entry.parts for entry in entries))
@@ -126,10 +126,6 @@ class Planner:
     def _builds_near(self, source: str) -> list[Entry]:
         cache = self._cache
         return [] if cache is None else _once(self._near, source, lambda: cache.near(source))
-
-
-def _is_whole(cache: LocalCache, entry: Entry) -> bool:
-    return BUNDLE in entry.outputs and all(map(cache.has, entry.outputs.values()))
 
 
 def _once(known: dict[str, Any], key: str, make: Callable[[], Any]) -> Any:

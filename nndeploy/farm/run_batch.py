@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from nndeploy.errors import InputOutputError, UnavailableError
 from nndeploy.farm.engine import Engine
-from nndeploy.farm.job import Job
+from nndeploy.farm.job import Job, command_of
 from nndeploy.farm.journal import Journal
-from nndeploy.farm.outcome import Outcome
+from nndeploy.farm.outcome import Outcome, fields_of
 from nndeploy.farm.planned import BUILT, FAILED, Planned
 from nndeploy.farm.waiting_jobs import WaitingJobs
 
@@ -156,11 +156,7 @@ class BatchRun:
         followers = state.followers.pop(job.id, [])
         if outcome.status in SAME_FOR_EQUAL_KEYS:
             for one in followers:
-                own = _not_run(one)
-                same = replace(
-                    outcome, job=own.job, model=own.model, target=own.target, variant=own.variant, output=own.output,
-                    seconds=0.0,
-                )  # fmt: skip
+                same = replace(outcome, **fields_of(one), seconds=0.0)
                 self._tell(one, self._noted(one, same, is_final=True))
             return
         if followers and not outcome.is_good:
@@ -194,13 +190,11 @@ class BatchRun:
 
 def repeating(fleet_file: str, job: Job) -> str:
     """Returns the command that does a job of a fleet file again."""
-    return shlex.join(["nndeploy", "batch", fleet_file, f"--only={job.id}", "--retry-failed"])
+    return shlex.join(command_of(fleet_file, job.id, "--retry-failed"))
 
 
 def _not_run(job: Job) -> Outcome:
-    return Outcome(
-        job=job.id, model=job.model, target=job.target, variant=job.variant, status="cancelled", output=job.output
-    )
+    return Outcome(**fields_of(job), status="cancelled")
 
 
 def left_out(jobs: Sequence[Job]) -> list[Outcome]:

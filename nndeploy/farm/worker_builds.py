@@ -14,15 +14,16 @@ from typing import Any
 
 from nndeploy.build_cache.entry import Blob
 from nndeploy.compiler.cached_compile import CacheOptions
-from nndeploy.errors import CannotCreateError, NndeployError, UsageError, error_to_json
+from nndeploy.compiler.outputs import outputs_of
+from nndeploy.errors import CannotCreateError, NndeployError, error_to_json
 from nndeploy.farm.blob_folder import BlobFolder
 from nndeploy.farm.build_job import Build
 from nndeploy.farm.job import Job
 from nndeploy.farm.machine import Machine
 from nndeploy.farm.outcome import outcome_to_json
-from nndeploy.farm.packed_job import TREE, outputs_of, packed_from_json, unpacked
+from nndeploy.farm.packed_job import TREE, packed_from_json, unpacked
 from nndeploy.jobs.temporary import temporary_folder
-from nndeploy.sandbox.child_process import writable_cache
+from nndeploy.sandbox.child_process import check_no_child_writes
 
 Told = Callable[[str, str, str], None]
 """Hears (batch, id of a job, stage)."""
@@ -38,10 +39,7 @@ class WorkerBuilds:
             CannotCreateError: they cannot be made.
             UsageError: what parses models could write there.
         """
-        if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
-            raise UsageError(
-                "processes that parse models may write there", where=str(folder), hint="name another folder"
-            )
+        check_no_child_writes(folder)
         self.machine = machine
         self.blobs = BlobFolder(folder / "blobs", most_bytes)
         self._jobs = folder / "jobs"
@@ -61,7 +59,7 @@ class WorkerBuilds:
                 return {"lacking": lacking}
             with temporary_folder("job", str(self._jobs)) as folder:
                 job = unpacked(packed_from_json(request), self.blobs.copy, folder)
-                outputs = outputs_of(job)
+                outputs = outputs_of(job.output, job.given)
                 outcome = self._run(job, request["batch"], told)
                 made = {}
                 for name, path in outputs.items():

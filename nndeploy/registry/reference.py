@@ -6,11 +6,11 @@ Law: `reference_from_text(str(reference)) == reference`. A tag may name another 
 Source: OCI Distribution Specification 1.1, "Pulling manifests", for the grammar of names and tags.
 """
 
-import ipaddress
 import re
 from dataclasses import dataclass
 
 from nndeploy.errors import UsageError
+from nndeploy.registry.web_address import is_loopback_host
 
 SCHEME = "oci://"
 MAX_REFERENCE_BYTES = 1024
@@ -79,13 +79,7 @@ def reference_from_text(text: str) -> Reference:
 def is_loopback(registry: str) -> bool:
     """Returns whether a registry is on this machine, by its name or address alone."""
     found = _HOST.fullmatch(registry)
-    host = found["host"].strip("[]").lower() if found else ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return found is not None and is_loopback_host(found["host"].strip("[]").lower())
 
 
 def _is_host(text: str) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses that a registry names, which are untrusted: whether they are any, and whose."""
 
+import ipaddress
 from typing import TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
@@ -20,6 +21,14 @@ def web_address(text: str) -> SplitResult | None:
     except ValueError:
         return None
     return found if is_right and found.username is None else None
+
+
+def is_loopback_host(host: str) -> bool:
+    """Returns whether only this machine can be meant, by a name or an address alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def origin_of(text: str) -> Origin | None:

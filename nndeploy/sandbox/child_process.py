@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 from weakref import WeakKeyDictionary
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.files.account_folders import cache_folder, own_cache_folder
 from nndeploy.sandbox import idle_threads
 from nndeploy.sandbox.allowed import Sandbox
@@ -107,6 +107,16 @@ def writable_cache() -> tuple[str, ...]:
     """Returns the folder of ours in the account's cache, where there is or can be one: what is built there stays."""
     folder = own_cache_folder("")
     return () if folder is None else (str(folder),)
+
+
+def check_no_child_writes(folder: Path) -> None:
+    """Passes a folder that is in none which processes in a sandbox may write to.
+
+    Raises:
+        UsageError: it is in one.
+    """
+    if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
+        raise UsageError("processes that parse models may write there", where=str(folder), hint="name another folder")
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:

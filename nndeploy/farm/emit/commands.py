@@ -12,7 +12,7 @@ from pathlib import Path
 from nndeploy.errors import UsageError
 from nndeploy.farm.emit.job_command import JobCommand
 from nndeploy.farm.fleet import Fleet
-from nndeploy.farm.job import limits_of
+from nndeploy.farm.job import command_of, limits_of
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.planned import Planned
 
@@ -31,11 +31,11 @@ def commands_of(jobs: Iterable[Planned], fleet: Fleet, options: BatchOptions) ->
     for text in (path, *more):
         if not text.isprintable():
             raise UsageError(f"{text!r:.200} holds a character that cannot be printed", hint="rename it")
-    return [_command(one, ["nndeploy", "batch", path, f"--only={one.job.id}", *more]) for one in jobs]
+    return [_command(one, command_of(path, one.job.id, *more)) for one in jobs]
 
 
-def _command(one: Planned, words: Iterable[str]) -> JobCommand:
+def _command(one: Planned, words: tuple[str, ...]) -> JobCommand:
     job, limits = one.job, limits_of(one.job)
     return JobCommand(
-        job.id, tuple(words), one.key, job.output, job.estimate, limits.total_time_limit, limits.memory_limit, job.needs
+        job.id, words, one.key, job.output, job.estimate, limits.total_time_limit, limits.memory_limit, job.needs
     )

@@ -14,11 +14,12 @@ from onnx import helper, numpy_helper
 from nndeploy.build_cache.entry import Blob
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.compiler.cache_key import parts_of
+from nndeploy.compiler.outputs import outputs_of
 from nndeploy.errors import BusyError, DataError
 from nndeploy.farm.blob_folder import PIECE_BYTES, BlobFolder
 from nndeploy.farm.job import Job, limits_of
 from nndeploy.farm.job_options import given_here
-from nndeploy.farm.packed_job import OUTPUT, PackedJob, outputs_of, packed, packed_from_json, unpacked
+from nndeploy.farm.packed_job import OUTPUT, PackedJob, packed, packed_from_json, unpacked
 
 SENDER = "client-1"
 
@@ -81,7 +82,7 @@ def test_only_what_the_job_names_travels(job: Job) -> None:
 
 def test_what_the_job_makes_is_known_on_both_sides(job: Job, tmp_path: Path) -> None:
     there = travelled(job, tmp_path / "worker")
-    assert outputs_of(there).keys() == outputs_of(job).keys() == {"bundle", "decisions"}
+    assert outputs_of(there.output, there.given).keys() == outputs_of(job).keys() == {"bundle", "decisions"}
     assert there.output == str(tmp_path / "worker" / OUTPUT)
     assert (there.id, there.limits, there.given["targets"][0]) == (job.id, job.limits, "raspberry-pi-5")
 
