@@ -10,12 +10,11 @@ import base64
 import hashlib
 import json
 import re
-import socket
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from loopback_server import LoopbackHandler, LoopbackServer
 
 PATH = re.compile(r"/builds/(?P<kind>ac|cas)/(?P<name>[0-9a-f]{64})")
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -24,7 +23,7 @@ FILE_FIELDS = {"path", "digest", "isExecutable", "contents"}
 
 
 @dataclass
-class BazelRemoteServer:
+class BazelRemoteServer(LoopbackServer):
     """`password` is what writing needs as user:password, reading too with `is_closed`.
 
     `fault` may answer a request itself, and says by its result that it did.
@@ -38,25 +37,9 @@ class BazelRemoteServer:
     num_connections: int = 0
     fault: "Callable[[Handler], bool]" = lambda handler: False
 
-    def __enter__(self) -> Self:
-        outer = self
-
-        class Here(Handler):
-            cache = outer
-
-        self.server = _Server(("127.0.0.1", 0), Here)
-        self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self._thread.join()
-
     @property
     def host(self) -> str:
-        return f"127.0.0.1:{self.server.server_address[1]}"
+        return f"127.0.0.1:{self.port}"
 
     @property
     def address(self) -> str:
@@ -68,57 +51,30 @@ class BazelRemoteServer:
         return " ".join(f"{method} {kind}" for method, kind in self.asked)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no matter."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    cache: BazelRemoteServer
-    protocol_version = "HTTP/1.1"
+class Handler(LoopbackHandler):
+    owner: BazelRemoteServer
     disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client's acknowledgement
 
     def setup(self) -> None:
-        self.cache.num_connections += 1
+        self.owner.num_connections += 1
         super().setup()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the interface of the library
-        return
-
-    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """Answers; `headers` have _ for -, and may state another length than the body has."""
-        self.send_response(status)
-        for name, value in {"Content_Length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def cut(self) -> None:
-        """Ends the connection."""
-        self.wfile.flush()
-        self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
-
     def _do(self) -> None:
-        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.body = self.body_of_request()
         found = PATH.fullmatch(self.path)
         if found is None:
             self.answer(400, b"resource name must be a SHA256 hash in hex")
             return
         self.kind, self.name = found["kind"], found["name"]
-        self.cache.asked.append((self.command, self.kind))
-        if not self.cache.fault(self):
+        self.owner.asked.append((self.command, self.kind))
+        if not self.owner.fault(self):
             self.serve()
 
     do_GET = do_HEAD = do_PUT = _do  # noqa: N815 - the names of the library
 
     def serve(self) -> None:
         """Answers as bazel-remote does."""
-        cache = self.cache
+        cache = self.owner
         if cache.password and (self.command == "PUT" or cache.is_closed) and not self._knows_the_password():
             challenge = {"WWW_Authenticate": 'Basic realm="cache"'} if cache.is_closed else {}
             self.answer(401, b"Authorization required", **challenge)
@@ -132,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
             self._give_result()
 
     def _knows_the_password(self) -> bool:
-        wanted = base64.b64encode(self.cache.password.encode()).decode()
+        wanted = base64.b64encode(self.owner.password.encode()).decode()
         return self.headers.get("Authorization") == f"Basic {wanted}"
 
     def _why_not(self) -> str:
@@ -140,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.kind == "cas":
             if hashlib.sha256(self.body).hexdigest() != self.name:
                 return "hash does not match"
-            self.cache.files[self.name] = self.body
+            self.owner.files[self.name] = self.body
             return ""
         if self.headers.get("Content-Type") != "application/json":
             return "it is no protobuf"
@@ -152,12 +108,12 @@ class Handler(BaseHTTPRequestHandler):
                 return "invalid output file"
             if why := _why_no_digest(file["digest"]):
                 return why
-        self.cache.results[self.name] = {**result, "executionMetadata": {"worker": self.client_address[0]}}
+        self.owner.results[self.name] = {**result, "executionMetadata": {"worker": self.client_address[0]}}
         return ""
 
     def _give_result(self) -> None:
-        result = self.cache.results.get(self.name)
-        if result is None or any(one["digest"]["hash"] not in self.cache.files for one in result["outputFiles"]):
+        result = self.owner.results.get(self.name)
+        if result is None or any(one["digest"]["hash"] not in self.owner.files for one in result["outputFiles"]):
             self.answer(404, b"Not found")
         elif self.command == "HEAD":
             self.answer(200, b"\n" * 7)
@@ -172,3 +128,6 @@ def _why_no_digest(digest: Mapping[str, Any]) -> str:
         set(digest) == {"hash", "sizeBytes"} and DIGEST.fullmatch(digest["hash"]) and int(digest["sizeBytes"]) >= 0
     )
     return "" if is_right else "invalid Digest"
+
+
+BazelRemoteServer.handler = Handler

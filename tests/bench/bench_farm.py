@@ -39,9 +39,10 @@ from nndeploy.farm.run_batch import MAX_TRIES, Events
 from nndeploy.trust.signers import new_key
 from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 COMMAND = [sys.executable, "-m", "nndeploy"]
 SHARES = {"garbage": 24, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4}
-"""Of a hundred jobs."""
+"""How many of a hundred jobs are of which kind."""
 ORPHAN_SECONDS, PATIENCE_SECONDS = 1.0, 15.0
 REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
 PAGE = """{header}# The farm: figures
@@ -238,6 +239,8 @@ def _heard(path: Path, is_enough: Callable[[list[dict[str, Any]]], bool], proces
 
 
 def mutants(count: int) -> Iterator[tuple[str, str]]:
+    from byte_mutants import KINDS, mutant
+
     dice, num_served = random.Random(20261126), 0  # noqa: S311 - no secret
     with workshop() as folder:
         signer, stranger = new_key(folder / "a.key"), new_key(folder / "b.key")
@@ -260,13 +263,13 @@ def mutants(count: int) -> Iterator[tuple[str, str]]:
                     if number % 10 == 1
                     else texts["of another key"]
                     if number % 10 == 3
-                    else _mutant(whole, dice)
+                    else mutant(whole, dice, dice.randrange(KINDS))
                 )
                 place.write_bytes(text)
                 found = cache.entry(entry.key)
                 num_served += found is not None and found != entry
             else:
-                data = _mutant(content, dice)
+                data = mutant(content, dice, dice.randrange(KINDS))
                 path = cache.place(blob)
                 if path.exists():
                     path.unlink()
@@ -281,24 +284,11 @@ def mutants(count: int) -> Iterator[tuple[str, str]]:
         )
 
 
-def _mutant(text: bytes, dice: random.Random) -> bytes:
-    data, at = bytearray(text), dice.randrange(len(text))
-    match dice.randrange(4):
-        case 0:
-            data[at] ^= 1 << dice.randrange(8)
-        case 1:
-            del data[at : at + dice.randint(1, 40)]
-        case 2:
-            data[at:at] = dice.randbytes(dice.randint(1, 40))
-        case _:
-            del data[at:]
-    return bytes(data)
-
-
 def _stand_in(
     source: str, out: str, given: Mapping[str, Any], _limits: Any, _onlooker: Any, keeper: Any = None
 ) -> Report:
     """Builds nothing, so that ten thousand jobs can be there already."""
+
     Path(out).write_text(f"bundle of {source} {given}")
     report = replace(REPORT, bundle=out, bundle_bytes=Path(out).stat().st_size, seconds={"build": 1.5})
     keeper.keep_bundle(report, {"bundle": Path(out)})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path += [str(TESTS / "flow"), str(TESTS / "unit" / "registry"), str(TESTS / "unit" / "wheelhouse")]
+sys.path += [str(TESTS), str(TESTS / "flow"), str(TESTS / "unit" / "registry"), str(TESTS / "unit" / "wheelhouse")]
 
 STORE = Path("store")
 TEMPORARY = (".nndeploy-", "nndeploy-")

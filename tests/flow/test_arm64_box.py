@@ -106,7 +106,7 @@ def cut_once(digest: str) -> "Callable[[Handler, Asked], bool]":
         if asked.method != "GET" or found is None or found["name"] not in waiting:
             return False
         waiting.clear()
-        data = handler.registry.blobs[digest]
+        data = handler.owner.blobs[digest]
         handler.answer(200, data[: len(data) // 2], Content_Length=str(len(data)))
         handler.cut()
         return True

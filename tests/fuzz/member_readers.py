@@ -228,4 +228,4 @@ READERS: Mapping[str, Callable[[Bundle, Mutant, Surroundings], None]] = {
     "weights": _read_plan,
     "ONNX model": _read_onnx,
 }
-"""By what says something else in a mutant, what reads it."""
+"""What reads a mutant, by the member that says something else in it."""

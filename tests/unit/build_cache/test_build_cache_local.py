@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from byte_mutants import KINDS, mutant
 
 from nndeploy.build_cache.entry import Blob, Entry
 from nndeploy.build_cache.local_cache import LocalCache
@@ -60,18 +61,7 @@ def test_no_mutant_of_an_entry_is_served(cache: LocalCache, build: Build, said: 
     path = entry_file(cache, entry)
     text, dice = path.read_bytes(), random.Random(20261126)  # noqa: S311 - no secret
     for number in range(1, 501):
-        mutant = bytearray(text)
-        at = dice.randrange(len(mutant))
-        match number % 4:
-            case 0:
-                mutant[at] ^= 1 << dice.randrange(8)
-            case 1:
-                del mutant[at : at + dice.randint(1, 40)]
-            case 2:
-                mutant[at:at] = dice.randbytes(dice.randint(1, 40))
-            case _:
-                mutant = mutant[:at]
-        path.write_bytes(mutant)
+        path.write_bytes(mutant(text, dice, number % KINDS))
         assert cache.entry(entry.key) is None
         assert len(said) == number
 

@@ -193,7 +193,7 @@ def status(code: int) -> Callable[[Handler], bool]:
 def cut_in_a_file(handler: Handler) -> bool:
     if handler.kind != "cas":
         return False
-    data = handler.cache.files[handler.name]
+    data = handler.owner.files[handler.name]
     handler.answer(200, data[: len(data) // 2], Content_Length=str(len(data)))
     handler.cut()
     return True
@@ -265,7 +265,7 @@ def test_an_endless_file_is_read_no_further_than_its_size(
     sent = []
 
     def endless(handler: Handler) -> bool:
-        if handler.kind != "cas" or handler.cache.files[handler.name] != CONTENT:
+        if handler.kind != "cas" or handler.owner.files[handler.name] != CONTENT:
             return False
         handler.send_response(200)
         handler.end_headers()
@@ -335,7 +335,7 @@ def test_a_file_that_went_is_a_miss_without_a_word(
     server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str]
 ) -> None:
     def gone(handler: Handler) -> bool:
-        is_file = handler.kind == "cas" and handler.cache.files[handler.name] == CONTENT
+        is_file = handler.kind == "cas" and handler.owner.files[handler.name] == CONTENT
         return is_file and handler.answer(404) is None
 
     server.fault = gone
@@ -347,7 +347,7 @@ def test_a_slow_file_is_given_up(
     server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """As if a minute went by between two pieces."""
+    """A minute seems to go by between two pieces."""
     clock = iter(range(0, 1 << 20, 60))
     monkeypatch.setattr(remote_cache.time, "monotonic", lambda: float(next(clock)))
     assert opened().bring(shared.key, other, "near") is None

@@ -142,16 +142,22 @@ def test_no_worker_gets_more_than_it_has_slots_for_and_all_get_some(
     assert most == {"a": 1, "b": 2}
 
 
-def test_the_job_of_a_lost_worker_is_built_by_another(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
-) -> None:
+def hanging() -> tuple[Callable[[Job], Outcome], threading.Event, threading.Event]:
+    """Returns a build that waits, an event that says that it began, and one that lets it go on."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def hangs(job: Job) -> Outcome:
+    def build(job: Job) -> Outcome:
         begun.set()
         go_on.wait(SECONDS)
         return copied(job)
 
+    return build, begun, go_on
+
+
+def test_the_job_of_a_lost_worker_is_built_by_another(
+    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
+) -> None:
+    hangs, begun, go_on = hanging()
     lost = farm.worker("a", hangs)
     engine = joined(farm.place)
     found: dict[str, Outcome] = {}
@@ -316,13 +322,7 @@ def test_who_shows_a_certificate_of_another_authority_or_none_is_refused(
 def test_cancel_reaches_the_workers_and_so_does_the_end_of_a_coordinator(
     farm: Farm, jobs: Callable[[int], list[Job]], joined: Any
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    def hangs(job: Job) -> Outcome:
-        begun.set()
-        go_on.wait(SECONDS)
-        return copied(job)
-
+    hangs, begun, go_on = hanging()
     worker = farm.worker("a", hangs)
     engine, (job,) = joined(farm.place), jobs(1)
     engine.start(job, 1)

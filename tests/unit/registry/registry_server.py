@@ -3,12 +3,10 @@
 
 import hashlib
 import re
-import socket
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+
+from loopback_server import LoopbackHandler, LoopbackServer
 
 MANIFEST = re.compile(r"/v2/(?P<repository>[a-z/]+)/manifests/(?P<name>[^/?]+)")
 BLOB = re.compile(r"/v2/(?P<repository>[a-z/]+)/blobs/(?P<name>sha256:[0-9a-f]+)")
@@ -31,30 +29,13 @@ class Asked:
 
 
 @dataclass
-class RegistryServer:
+class RegistryServer(LoopbackServer):
     """`fault` may answer a request itself, and says by its result that it did."""
 
     manifests: dict[str, bytes] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     fault: "Callable[[Handler, Asked], bool]" = lambda handler, asked: False
-
-    def __enter__(self) -> Self:
-        outer = self
-
-        class Here(Handler):
-            registry = outer
-
-        self._server = _Server(("127.0.0.1", 0), Here)
-        self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def reference(self, tag: str = "1", digest: str = "") -> str:
         return f"oci://127.0.0.1:{self.port}/farm/faces" + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
@@ -68,50 +49,20 @@ class RegistryServer:
         return [found["name"] for path in self.paths("GET") if (found := BLOB.fullmatch(path))]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no matter."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    registry: RegistryServer
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the interface of the library
-        return
-
-    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """Answers; `headers` have _ for -, and may state another length than the body has."""
-        self.send_response(status)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        for name, value in {"Content-Length": str(len(body)), **named}.items():
-            if value:
-                self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def cut(self) -> None:
-        """Ends the connection."""
-        self.wfile.flush()
-        self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
+class Handler(LoopbackHandler):
+    owner: RegistryServer
 
     def _do(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        asked = Asked(self.command, self.path, dict(self.headers), body)
-        self.registry.asked.append(asked)
-        if not self.registry.fault(self, asked):
+        asked = Asked(self.command, self.path, dict(self.headers), self.body_of_request())
+        self.owner.asked.append(asked)
+        if not self.owner.fault(self, asked):
             self.serve(asked)
 
     do_GET = do_HEAD = do_POST = do_PUT = _do  # noqa: N815 - the names of the library
 
     def serve(self, asked: Asked) -> None:
         """Answers as a registry should."""
-        registry = self.registry
+        registry = self.owner
         if found := MANIFEST.fullmatch(asked.path):
             if asked.method == "PUT":
                 registry.manifests[found["name"]] = registry.manifests[digest_of(asked.body)] = asked.body
@@ -144,3 +95,6 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(206, data[begin:], Content_Range=part)
         else:
             self.answer(200, data)
+
+
+RegistryServer.handler = Handler

@@ -28,7 +28,7 @@ def cut_after(num_bytes: int, times: int = 10**9) -> Fault:
 
     def fault(handler: Handler, asked: Asked) -> bool:
         found = BLOB.fullmatch(asked.path)
-        data = handler.registry.blobs.get(found["name"], b"") if found and asked.method == "GET" else b""
+        data = handler.owner.blobs.get(found["name"], b"") if found and asked.method == "GET" else b""
         if len(data) < 100_000 or not left[0]:
             return False
         left[0] -= 1

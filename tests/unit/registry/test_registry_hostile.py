@@ -63,7 +63,7 @@ def only_manifests(answer: Callable[[Handler], object]) -> Callable[[Handler, As
 def only_blobs(answer: Callable[[Handler, bytes], object]) -> Callable[[Handler, Asked], bool]:
     def fault(handler: Handler, asked: Asked) -> bool:
         found = BLOB.fullmatch(asked.path)
-        data = handler.registry.blobs.get(found["name"], b"") if found else b""
+        data = handler.owner.blobs.get(found["name"], b"") if found else b""
         if len(data) < 100_000:
             return False
         answer(handler, data)
