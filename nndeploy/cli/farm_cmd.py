@@ -55,7 +55,7 @@ def farm() -> None:
 @click.option("--days", type=click.IntRange(1, 36_500), default=365, help="How long the certificates are valid.")
 def authority(folder: Path, days: int) -> None:
     """Make an authority in FOLDER, and certificates of a scheduler, of workers and of who sends jobs."""
-    from nndeploy.farm.certificates import make_certificates
+    from nndeploy.farm.cluster.certificates import make_certificates
 
     for path in make_certificates(folder, days):
         print_line(str(path))
@@ -70,14 +70,14 @@ def authority(folder: Path, days: int) -> None:
 )
 def scheduler(address: str, certificates: Path | None, insecure: bool, file: Path | None) -> None:
     """Listen at ADDRESS for workers and batches, until a signal comes."""
-    from nndeploy.farm.certificates import SCHEDULER, certificates_in
-    from nndeploy.farm.cluster_half import check_cluster_half
-    from nndeploy.farm.cluster_place import checked_address
+    from nndeploy.farm.cluster.certificates import SCHEDULER, certificates_in
+    from nndeploy.farm.cluster.half import check_cluster_half
+    from nndeploy.farm.cluster.place import checked_address
 
     shown = None if certificates is None else certificates_in(certificates, SCHEDULER)
     checked_address(address, shown, insecure=insecure)
     check_cluster_half()
-    from nndeploy.farm.cluster_scheduler import run_scheduler
+    from nndeploy.farm.cluster.scheduler import run_scheduler
 
     run_scheduler(address, shown, file, lambda where: _say(f"listening at {where}"))
 
@@ -114,11 +114,11 @@ def worker(
 ) -> None:
     """Build for the scheduler at ADDRESS, until a signal comes or it is gone."""
     from nndeploy.compiler.compile_half import check_compile_half
-    from nndeploy.farm.certificates import WORKER, certificates_in
-    from nndeploy.farm.cluster_half import check_cluster_half
-    from nndeploy.farm.cluster_place import address_of, checked_address
+    from nndeploy.farm.cluster.certificates import WORKER, certificates_in
+    from nndeploy.farm.cluster.half import check_cluster_half
+    from nndeploy.farm.cluster.place import address_of, checked_address
+    from nndeploy.farm.cluster.worker_builds import WorkerBuilds
     from nndeploy.farm.machine import this_machine
-    from nndeploy.farm.worker_builds import WorkerBuilds
     from nndeploy.files.account_folders import cache_folder
 
     check_compile_half()
@@ -127,7 +127,7 @@ def worker(
     folder = (folder or cache_folder() / "nndeploy-worker").absolute()
     check_cluster_half()
     builds = WorkerBuilds(folder, this_machine(jobs, has), bytes_in("--size")(size))
-    from nndeploy.farm.cluster_worker import run_worker
+    from nndeploy.farm.cluster.worker import run_worker
 
     run_worker(address, shown, builds, folder, name or "", port or 0, lambda own: _say(f"{own} builds for {address}"))
 

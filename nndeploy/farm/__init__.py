@@ -12,7 +12,5 @@ job.py                      one job, as plain data too
 resources.py, machine.py    how many of them at once, and what a machine has
 outcome.py                  what came of one
 reports/                    what came of all
-packed_job.py               a job that travels, with its files by digest
-cluster_engine.py           jobs built by workers elsewhere; cluster_place.py, certificates.py: where, and who may
-cluster_scheduler.py        the scheduler; cluster_worker.py, worker_builds.py, blob_folder.py: a worker
+build_job.py, run_batch.py  one build, and all of a batch; engine.py, local_engine.py: who builds; cluster/: elsewhere
 """

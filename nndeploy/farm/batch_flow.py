@@ -21,8 +21,8 @@ from nndeploy.compiler.cache_key import parts_of_machine
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
 from nndeploy.errors import BusyError, CheckError, NndeployError
-from nndeploy.farm.cluster_half import check_cluster_half
-from nndeploy.farm.cluster_place import place_of
+from nndeploy.farm.cluster.half import check_cluster_half
+from nndeploy.farm.cluster.place import place_of
 from nndeploy.farm.collect import collected
 from nndeploy.farm.emit.commands import commands_of
 from nndeploy.farm.emit.forms import FORMS
@@ -186,7 +186,7 @@ class OpenedBatch:
             return here
         place = place_of(options.cluster, options.certificates, self.fleet.cluster, insecure=options.insecure)
         check_cluster_half()
-        from nndeploy.farm.cluster_engine import cluster_engine
+        from nndeploy.farm.cluster.engine import cluster_engine
 
         cluster = cluster_engine(place, slots, events.stage, self.warn, self._digests(), options.worker_wait)
         return HitsHere({one.job.id for one in planned if one.state == HIT}, here, cluster)

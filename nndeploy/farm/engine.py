@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who builds jobs: this machine (`local_engine.py`) or workers elsewhere (`cluster_engine.py`)."""
+"""Who builds jobs: this machine (`local_engine.py`) or workers elsewhere (`cluster/engine.py`)."""
 
 from typing import Protocol
 

@@ -14,6 +14,7 @@ from typing import Any
 from nndeploy.build_cache.remote_address import PUSH, remote_address
 from nndeploy.compiler.option_texts import memory_in
 from nndeploy.errors import DataError, NndeployError, UsageError, did_you_mean
+from nndeploy.farm.cluster.scheduler_address import parted
 from nndeploy.farm.fleet import (
     Axis,
     Cluster,
@@ -30,7 +31,6 @@ from nndeploy.farm.job_options import given_by, is_option
 from nndeploy.farm.reports.gates import Gates
 from nndeploy.farm.reports.write_reports import ReportFiles
 from nndeploy.farm.rooted_path import rooted_path
-from nndeploy.farm.scheduler_address import parted
 from nndeploy.farm.template import PLACEHOLDERS, check_template
 from nndeploy.files.toml_file import toml_from_file
 from nndeploy.files.toml_table import TomlTable

@@ -22,8 +22,8 @@ from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
 from nndeploy.compiler.job import Onlooker
 from nndeploy.compiler.options import CompileLimits
-from nndeploy.farm.cluster_engine import ClusterEngine
-from nndeploy.farm.cluster_place import Place
+from nndeploy.farm.cluster.engine import ClusterEngine
+from nndeploy.farm.cluster.place import Place
 from nndeploy.farm.job import Job
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.planned import BUILD, Planned

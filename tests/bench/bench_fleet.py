@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections import Counter
 from pathlib import Path
@@ -45,11 +46,14 @@ objective = "{objective}"
 [report]
 json = "batch.json"
 """
+TOLD = (
+    '`make bench-fleet ARGS="{arguments}"` ([tests/bench/bench_fleet.py](../../tests/bench/bench_fleet.py)): {models} '
+    "models ({names}) for {boxes}, {jobs} jobs, as `nndeploy batch` runs them, two at once. The load of the machine was "
+    "{load:.0f} when the first one began, with which times grow."
+)
 PAGE = """{header}# A fleet: figures
 
-`make bench-fleet ARGS="{arguments}"` ([tests/bench/bench_fleet.py](../../tests/bench/bench_fleet.py)): {models} models
-({names}) for {boxes}, {jobs} jobs, as `nndeploy batch` runs them, two at once. The load
-of the machine was {load:.0f} when the first one began, with which times grow.
+{told}
 
 | call | seconds | what came of the jobs |
 | --- | ---: | --- |
@@ -97,10 +101,13 @@ def main() -> int:
             assert (found == first) == (goldens == 1)
             if what.startswith("cold"):
                 _verify(folder)
+    told = TOLD.format(
+        arguments=" ".join(sys.argv[1:]), models=len(models), names=", ".join(models), boxes=", ".join(TARGETS),
+        jobs=len(models) * len(TARGETS), load=load,
+    )  # fmt: skip
     page = PAGE.format(
-        header=figures.header(figures.figure("fleet-results.md"), machine_name()), arguments=" ".join(sys.argv[1:]),
-        models=len(models), names=", ".join(models), boxes=", ".join(TARGETS), jobs=len(models) * len(TARGETS),
-        load=load, rows="\n".join(rows),
+        header=figures.header(figures.figure("fleet-results.md"), machine_name()),
+        told=textwrap.fill(told, 120, break_long_words=False, break_on_hyphens=False), rows="\n".join(rows),
     )  # fmt: skip
     if options.write:
         (figures.FIGURES / "fleet-results.md").write_text(page)

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nndeploy.farm.cluster_worker import new_worker
+from nndeploy.farm.cluster.worker import new_worker
+from nndeploy.farm.cluster.worker_builds import WorkerBuilds
 from nndeploy.farm.job import Job
 from nndeploy.farm.machine import this_machine
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.worker_builds import WorkerBuilds
 
 
 class Sleeping(WorkerBuilds):

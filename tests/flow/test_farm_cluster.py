@@ -18,7 +18,7 @@ pytest.importorskip("distributed", reason="the extra farm is not installed")
 
 import nndeploy
 from nndeploy.farm.batch_flow import opened_batch
-from nndeploy.farm.certificates import make_certificates
+from nndeploy.farm.cluster.certificates import make_certificates
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.reports.gates import Gates

@@ -8,15 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nndeploy.farm.certificates import CLIENT, SCHEDULER, WORKER, certificates_in, make_certificates
-from nndeploy.farm.cluster_place import Place
-from nndeploy.farm.cluster_scheduler import new_scheduler
-from nndeploy.farm.cluster_worker import FarmWorker, new_worker
+from nndeploy.farm.cluster.certificates import CLIENT, SCHEDULER, WORKER, certificates_in, make_certificates
+from nndeploy.farm.cluster.place import Place
+from nndeploy.farm.cluster.scheduler import new_scheduler
+from nndeploy.farm.cluster.worker import FarmWorker, new_worker
+from nndeploy.farm.cluster.worker_builds import WorkerBuilds
 from nndeploy.farm.job import Job
 from nndeploy.farm.machine import Machine
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.resources import Slots
-from nndeploy.farm.worker_builds import WorkerBuilds
 
 MEMORY = 8 << 30
 SECONDS = 120.0

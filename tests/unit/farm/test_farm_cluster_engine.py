@@ -15,9 +15,9 @@ from farm_cluster import SECONDS, Farm, copied, good, job_of, machine
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.errors import BusyError, UnavailableError
-from nndeploy.farm import cluster_files
-from nndeploy.farm.cluster_engine import ClusterEngine
-from nndeploy.farm.cluster_place import Place
+from nndeploy.farm.cluster import files as cluster_files
+from nndeploy.farm.cluster.engine import ClusterEngine
+from nndeploy.farm.cluster.place import Place
 from nndeploy.farm.job import Job
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import Outcome
@@ -287,7 +287,7 @@ def test_a_worker_of_another_release_is_not_used(farm: Farm, joined: Any) -> Non
 def test_neither_comes_to_a_scheduler_of_another_release(
     farm: Farm, joined: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nndeploy.farm.cluster_scheduler.release", lambda: "nndeploy 0.0.1")
+    monkeypatch.setattr("nndeploy.farm.cluster.scheduler.release", lambda: "nndeploy 0.0.1")
     with pytest.raises(UnavailableError, match="another release"):
         joined(farm.place)
     with pytest.raises(UnavailableError, match="another release"):
@@ -297,8 +297,8 @@ def test_neither_comes_to_a_scheduler_of_another_release(
 def test_who_shows_a_certificate_of_another_authority_or_none_is_refused(
     farm: Farm, joined: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nndeploy.farm import cluster_engine
-    from nndeploy.farm.certificates import CLIENT, certificates_in, make_certificates
+    from nndeploy.farm.cluster import engine as cluster_engine
+    from nndeploy.farm.cluster.certificates import CLIENT, certificates_in, make_certificates
 
     made: list[Any] = []
 

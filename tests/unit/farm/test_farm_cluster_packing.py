@@ -16,10 +16,10 @@ from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.compiler.cache_key import parts_of
 from nndeploy.compiler.outputs import outputs_of
 from nndeploy.errors import BusyError, DataError
-from nndeploy.farm.blob_folder import PIECE_BYTES, BlobFolder
+from nndeploy.farm.cluster.blob_folder import PIECE_BYTES, BlobFolder
+from nndeploy.farm.cluster.packed_job import OUTPUT, PackedJob, packed, packed_from_json, unpacked
 from nndeploy.farm.job import Job, limits_of
 from nndeploy.farm.job_options import given_here
-from nndeploy.farm.packed_job import OUTPUT, PackedJob, packed, packed_from_json, unpacked
 
 SENDER = "client-1"
 
@@ -155,7 +155,7 @@ class TestBlobs:
     def test_the_oldest_go_where_there_are_too_many_and_what_is_in_use_stays(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from nndeploy.farm import blob_folder
+        from nndeploy.farm.cluster import blob_folder
 
         blobs, found = BlobFolder(tmp_path / "blobs", 250), []
         for number in range(4):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nndeploy.errors import CannotCreateError, DataError, MissingInputError, NndeployError, PolicyError, UsageError
-from nndeploy.farm.certificates import CLIENT, ROLES, SCHEDULER, certificates_in, make_certificates
-from nndeploy.farm.cluster_place import Place, place_of
+from nndeploy.farm.cluster.certificates import CLIENT, ROLES, SCHEDULER, certificates_in, make_certificates
+from nndeploy.farm.cluster.place import Place, place_of
 from nndeploy.farm.fleet import Cluster
 from nndeploy.farm.hits_here import HitsHere
 from nndeploy.farm.job import Job

@@ -16,12 +16,12 @@ from nndeploy.build_cache.entry import Blob
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.compiler.outputs import outputs_of
 from nndeploy.errors import CannotCreateError, NndeployError, error_to_json
-from nndeploy.farm.blob_folder import BlobFolder
 from nndeploy.farm.build_job import Build
+from nndeploy.farm.cluster.blob_folder import BlobFolder
+from nndeploy.farm.cluster.packed_job import TREE, packed_from_json, unpacked
 from nndeploy.farm.job import Job
 from nndeploy.farm.machine import Machine
 from nndeploy.farm.outcome import outcome_to_json
-from nndeploy.farm.packed_job import TREE, packed_from_json, unpacked
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.sandbox.child_process import check_no_child_writes
 

@@ -18,13 +18,13 @@ from distributed.utils import get_ip
 
 from nndeploy.build_cache.entry import Blob
 from nndeploy.errors import BusyError, NndeployError, UnavailableError
-from nndeploy.farm.certificates import Certificates
-from nndeploy.farm.cluster_scheduler import END
-from nndeploy.farm.dask_setup import release, security_of, why_another
+from nndeploy.farm.cluster.certificates import Certificates
+from nndeploy.farm.cluster.dask_setup import release, security_of, why_another
+from nndeploy.farm.cluster.scheduler import END
+from nndeploy.farm.cluster.scheduler_address import parted
+from nndeploy.farm.cluster.until_signal import until_signal
+from nndeploy.farm.cluster.worker_builds import WorkerBuilds
 from nndeploy.farm.machine import Machine, machine_to_json
-from nndeploy.farm.scheduler_address import parted
-from nndeploy.farm.until_signal import until_signal
-from nndeploy.farm.worker_builds import WorkerBuilds
 from nndeploy.registry.web_address import is_loopback_host
 
 SLOT = "SLOT"

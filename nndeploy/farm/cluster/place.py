@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nndeploy.errors import DataError, PolicyError, UsageError
-from nndeploy.farm.certificates import CLIENT, Certificates, certificates_in
+from nndeploy.farm.cluster.certificates import CLIENT, Certificates, certificates_in
+from nndeploy.farm.cluster.scheduler_address import DEFAULT_PORT, TCP, TLS, parted
 from nndeploy.farm.fleet import Cluster
-from nndeploy.farm.scheduler_address import DEFAULT_PORT, TCP, TLS, parted
 from nndeploy.files.whole_files import read_regular
 from nndeploy.registry.web_address import is_loopback_host
 

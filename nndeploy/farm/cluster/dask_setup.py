@@ -12,7 +12,7 @@ import dask
 import distributed
 
 from nndeploy.build_cache.tools import tools
-from nndeploy.farm.certificates import Certificates
+from nndeploy.farm.cluster.certificates import Certificates
 from nndeploy.plugin.entry_points import DISTRIBUTION
 from nndeploy.version import __version__
 

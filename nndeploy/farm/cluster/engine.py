@@ -26,16 +26,16 @@ from distributed.client import FutureCancelledError
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.errors import BusyError, NndeployError, UnavailableError, error_from_json
 from nndeploy.farm.build_job import Tell, failed_with
-from nndeploy.farm.cluster_files import delivered, read_pieces, send_pieces
-from nndeploy.farm.cluster_place import Place
-from nndeploy.farm.cluster_scheduler import END
-from nndeploy.farm.cluster_worker import SLOT, build, resource_of, topic_of
-from nndeploy.farm.dask_setup import security_of, why_another
+from nndeploy.farm.cluster.dask_setup import security_of, why_another
+from nndeploy.farm.cluster.files import delivered, read_pieces, send_pieces
+from nndeploy.farm.cluster.local_cluster import LocalCluster
+from nndeploy.farm.cluster.packed_job import PackedJob, packed
+from nndeploy.farm.cluster.place import Place
+from nndeploy.farm.cluster.scheduler import END
+from nndeploy.farm.cluster.worker import SLOT, build, resource_of, topic_of
 from nndeploy.farm.job import Job
-from nndeploy.farm.local_cluster import LocalCluster
 from nndeploy.farm.machine import Machine, machine_from_json
 from nndeploy.farm.outcome import Outcome, outcome_from_json
-from nndeploy.farm.packed_job import PackedJob, packed
 from nndeploy.farm.resources import Slots
 
 LOOK_SECONDS = 1.0

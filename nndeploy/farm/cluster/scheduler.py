@@ -13,10 +13,10 @@ from typing import Any
 from distributed import Scheduler
 
 from nndeploy.errors import UnavailableError
-from nndeploy.farm.certificates import Certificates
-from nndeploy.farm.dask_setup import release, security_of
-from nndeploy.farm.scheduler_address import parted
-from nndeploy.farm.until_signal import until_signal
+from nndeploy.farm.cluster.certificates import Certificates
+from nndeploy.farm.cluster.dask_setup import release, security_of
+from nndeploy.farm.cluster.scheduler_address import parted
+from nndeploy.farm.cluster.until_signal import until_signal
 
 END = "nndeploy_end"
 

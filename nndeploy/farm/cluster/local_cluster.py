@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from nndeploy.errors import UnavailableError
-from nndeploy.farm.certificates import CLIENT, certificates_in, make_certificates
-from nndeploy.farm.cluster_place import Place
+from nndeploy.farm.cluster.certificates import CLIENT, certificates_in, make_certificates
+from nndeploy.farm.cluster.place import Place
 from nndeploy.sandbox.child_process import kill_group
 
 _ENDS_WITH_PARENT = (
