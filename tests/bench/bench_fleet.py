@@ -48,8 +48,8 @@ json = "batch.json"
 """
 TOLD = (
     '`make bench-fleet ARGS="{arguments}"` ([tests/bench/bench_fleet.py](../../tests/bench/bench_fleet.py)): {models} '
-    "models ({names}) for {boxes}, {jobs} jobs, as `nndeploy batch` runs them, two at once. The load of the machine was "
-    "{load:.0f} when the first one began, with which times grow."
+    "models ({names}) for {boxes}, {jobs} jobs, as `nndeploy batch` runs them, two at once. The load of the machine "
+    "was {load:.0f} when the first one began, with which times grow."
 )
 PAGE = """{header}# A fleet: figures
 
