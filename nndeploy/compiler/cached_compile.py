@@ -35,7 +35,7 @@ from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
-from nndeploy.sandbox.child_process import check_no_child_writes
+from nndeploy.sandbox.child_process import StartsChildren, check_no_child_writes, start_child
 from nndeploy.trust.signing import machine_key
 from nndeploy.trust.trust_store import trust_store
 
@@ -106,6 +106,23 @@ class Compiled:
     sha256: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a compile finds in a process that runs several.
+
+    `memory_share` is the limit of memory where its own limits say none: other than theirs it counts for nothing in the
+    key. `remote` is what `opened_remote` gives, for compiles that share it; else one is opened where it is named.
+    `start` starts its process.
+    """
+
+    memory_share: int | None = None
+    remote: "RemoteCache | None" = None
+    start: StartsChildren = start_child
+
+
+ALONE = Surroundings()
+
+
 def compile_cached(
     source: str,
     out: str | None,
@@ -114,22 +131,19 @@ def compile_cached(
     caching: CacheOptions,
     onlooker: Onlooker,
     warn: Warn,
-    memory_share: int | None = None,
-    remote: "RemoteCache | None" = None,
+    around: Surroundings = ALONE,
 ) -> Compiled:
     """Compiles as `compile_in_child` does, or takes what the same compile made before.
-
-    `memory_share` is the limit of memory where `limits` say none: other than theirs it counts for nothing in the key.
-    `remote` is what `opened_remote` gives, for compiles that share it; else one is opened where `caching` names it.
 
     Raises:
         BusyError: the model, or a file that an option names, changed meanwhile.
         NndeployError: what the compile raised.
     """
-    taking = replace(limits, memory_limit=limits.memory_limit or memory_share)
+    taking = replace(limits, memory_limit=limits.memory_limit or around.memory_share)
 
     def anew(why: str) -> Compiled:
-        return Compiled(compile_in_child(source, out, given, taking, onlooker), CacheNews("off", why=why))
+        report = compile_in_child(source, out, given, taking, onlooker, start=around.start)
+        return Compiled(report, CacheNews("off", why=why))
 
     if out is None or given.get("dry_run"):
         return anew("nothing is to be built")
@@ -139,7 +153,7 @@ def compile_cached(
         return anew("not asked for")
     try:
         cache = opened_cache(caching, warn)
-        shared = remote or opened_remote(caching, warn)
+        shared = around.remote or opened_remote(caching, warn)
         parts = _parts(source, given, limits)
     except UsageError:
         raise
@@ -163,7 +177,7 @@ def compile_cached(
         differs = least_differing(parts, (entry.parts for entry in cache.near(source)))
 
         keeper = _Keeper(cache, parts, source, partial(_parts, source, given, limits), caching.cache_size, warn)
-        report = compile_in_child(source, out, given, taking, onlooker, keeper)
+        report = compile_in_child(source, out, given, taking, onlooker, keeper, around.start)
     if shared is not None and keeper.sha256:
         shared.send(key, cache)
     return Compiled(report, CacheNews("miss", key, differs), keeper.sha256)

@@ -11,6 +11,7 @@ the account's cache of ours, and a folder beside each file that is to be made, w
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import math
 import os
@@ -52,7 +53,16 @@ from nndeploy.jobs.watch import Limits, Watch
 from nndeploy.options.described import described_fields, options_from
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
-from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child, writable_cache
+from nndeploy.sandbox.child_process import (
+    ChildProcess,
+    StartsChildren,
+    describe_exit,
+    drained,
+    kill_group,
+    start_child,
+    writable_cache,
+)
+from nndeploy.sandbox.forked import ForkServer, fork_server_off_this
 
 GRACE_SECONDS = 5.0
 MADE = "made"
@@ -64,7 +74,7 @@ MAX_SECONDS = 1 << 30
 class Onlooker:
     """What a compile tells while it runs; whoever wants to hear of it overrides what it is about."""
 
-    def started(self, process: "subprocess.Popen[bytes]") -> None:
+    def started(self, process: ChildProcess) -> None:
         """Hears of the process that compiles: `nndeploy.sandbox.child_process.kill_group` ends it with all its own."""
 
     def event(self, stage: str, detail: str) -> None:
@@ -98,11 +108,13 @@ def compile_in_child(
     limits: CompileLimits,
     onlooker: Onlooker,
     keeper: Keeper | None = None,
+    start: StartsChildren = start_child,
 ) -> Report:
     """Returns the report of a compile; paths are absolute.
 
     `given` is what the user gave of `CompileOptions`, as `nndeploy.options.described.options_from` takes it, in JSON.
-    `onlooker` hears what happens; `keeper` knows what earlier compiles did, and takes what this one does.
+    `onlooker` hears what happens; `keeper` knows what earlier compiles did, and takes what this one does; `start`
+    starts the child.
 
     Raises:
         NndeployError: what the compile raised, or `keeper`; a crash of the child is a ModelError that names the stage.
@@ -117,7 +129,7 @@ def compile_in_child(
             "out": handed[BUNDLE].path if BUNDLE in handed else None,
             "given": {**given, **{name: file.path for name, file in handed.items() if name != BUNDLE}},
             "limits": dataclasses.asdict(limits),
-            "import_paths": _import_paths(),
+            "import_paths": plugin_paths(),
             "known_calls": None if keeper is None else keeper.known_calls(),
         }
         (folder / "request.json").write_text(json.dumps(request, default=str), encoding="utf-8")
@@ -126,7 +138,7 @@ def compile_in_child(
             writes = (str(folder), *writable_cache(), *(file.folder for file in handed.values()))
             known = (path for files in _calls_of(request).values() for path, _ in files.values())
             sandbox = Sandbox((*_reads(source, given), *known), writes, starts_sessions=True)
-        crash = _run(folder, request["import_paths"], onlooker, limits, sandbox)
+        crash = _run(folder, request["import_paths"], onlooker, limits, sandbox, start)
         if keeper is not None:
             keeper.keep_calls(folder / MADE)
         try:
@@ -176,7 +188,7 @@ def _with_report(error: NndeployError, report: Mapping[str, Any] | None) -> Nnde
     return error
 
 
-def _import_paths() -> list[str]:
+def plugin_paths() -> list[str]:
     """Returns where the user says that plugins lie besides those that are installed."""
     paths = "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "")
     return [str(Path(path).absolute()) for path in paths.split(os.pathsep) if path]
@@ -188,13 +200,14 @@ def _run(
     onlooker: Onlooker,
     limits: CompileLimits,
     sandbox: Sandbox | None,
+    start: StartsChildren,
 ) -> CrashedError:
     """Runs the child to its end; returns what to raise where it left no response.
 
     Raises:
         DeadlineError: it took more time or memory than it may.
     """
-    process = start_child("nndeploy.compiler.job", [str(folder)], folder, import_paths=import_paths, sandbox=sandbox)
+    process = start("nndeploy.compiler.job", [str(folder)], folder, import_paths=import_paths, sandbox=sandbox)
     onlooker.started(process)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -237,18 +250,21 @@ def _run(
     return crash
 
 
-def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]:
+def _compile(
+    request: Mapping[str, Any], made: Path, events: Callable[[str, str], None], start: StartsChildren
+) -> dict[str, Any]:
     from nndeploy.compiler.flow import compile_model
     from nndeploy.jobs.kept_calls import kept_calls
     from nndeploy.jobs.workers import ChildWorkers
 
-    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
         options = options_from(CompileOptions, request["given"])
         limits = CompileLimits(**request["limits"])
         jobs, seconds, paths = limits.jobs or os.cpu_count() or 1, limits.time_limit, request["import_paths"]
-        kept = None if request["known_calls"] is None else kept_calls(request["known_calls"], folder / MADE)
-        with closing(ChildWorkers(jobs, seconds, None, paths, has_sandbox=limits.sandbox, kept=kept)) as workers:
+        kept = None if request["known_calls"] is None else kept_calls(request["known_calls"], made)
+        with closing(
+            ChildWorkers(jobs, seconds, None, paths, has_sandbox=limits.sandbox, kept=kept, start=start)
+        ) as workers:
             report = compile_model(
                 request["source"], request["out"], options, workers=workers, events=events, signs=False
             )
@@ -264,15 +280,23 @@ def _compile(folder: Path, events: Callable[[str, str], None]) -> dict[str, Any]
     return {"report": report_to_json(report)}
 
 
+def _task_server(import_paths: Sequence[str]) -> ForkServer:
+    """Returns what starts the children that ask libraries; it is forked off before this process reads the model."""
+    importlib.import_module("nndeploy.compiler.warm_imports")
+    return fork_server_off_this(import_paths)
+
+
 def main(folder: Path) -> None:
     """Runs the request in `folder`, events on standard output, and writes the response there."""
     from nndeploy.jobs.main import limit_this_process
 
     limit_this_process()
     defer_imports()
-    limits = json.loads((folder / "request.json").read_text(encoding="utf-8"))["limits"]
+    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    limits = request["limits"]
     limit_memory(limits["memory_limit"])
     limit_processor_time(math.ceil(min(limits["total_time_limit"], MAX_SECONDS) * (os.cpu_count() or 1)))
+    server = _task_server(request["import_paths"])
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:
         os.dup2(2, 1)  # native libraries print; the events have the pipe for themselves
@@ -281,7 +305,8 @@ def main(folder: Path) -> None:
             pipe.write(json.dumps([stage, detail]) + "\n")
             pipe.flush()
 
-        response = _compile(folder, event)
+        with closing(server):
+            response = _compile(request, folder / MADE, event, server.start_child)
     try:
         partial = folder / "response.partial"
         partial.write_text(json.dumps(response), encoding="utf-8")

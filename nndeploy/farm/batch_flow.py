@@ -100,9 +100,9 @@ class OpenedBatch:
     journal_folder: Path
     warn: Warn
 
-    def planned(self, journal: Journal, *, on_any_machine: bool = False) -> list[Planned]:
+    def planned(self, journal: Journal, digests: FileDigests, *, on_any_machine: bool = False) -> list[Planned]:
         """Returns the jobs in the order in which they are to be begun; `on_any_machine` as for `Planner`."""
-        planner = Planner(self.cache, journal, self._digests(), on_any_machine=on_any_machine)
+        planner = Planner(self.cache, journal, digests, on_any_machine=on_any_machine)
         return planner.planned(self.jobs.jobs, retries_failed=self.options.retry_failed)
 
     @property
@@ -123,7 +123,9 @@ class OpenedBatch:
             Journal(self.journal_folder, job=self.options.only, is_fresh=self.options.fresh) as journal,
             ExitStack() as held,
         ):
-            planned = self.planned(journal)
+            digests = self.digests()
+            planned = self.planned(journal, digests)
+            digests.keep()
             engine = self._engine(planned, self.slots, events)
             held.callback(engine.close)
             journal.plan(self.jobs.digest, len(self.jobs.jobs), parts_of_machine())
@@ -188,10 +190,11 @@ class OpenedBatch:
         check_cluster_half()
         from nndeploy.farm.cluster.engine import cluster_engine
 
-        cluster = cluster_engine(place, slots, events.stage, self.warn, self._digests(), options.worker_wait)
+        cluster = cluster_engine(place, slots, events.stage, self.warn, self.digests(), options.worker_wait)
         return HitsHere({one.job.id for one in planned if one.state == HIT}, here, cluster)
 
-    def _digests(self) -> FileDigests:
+    def digests(self) -> FileDigests:
+        """Returns the digests of files that earlier calls left."""
         return FileDigests(self.journal_folder.parent / DIGESTS)
 
     def _publisher(self) -> Publisher | None:
@@ -241,7 +244,7 @@ def _caching(fleet: Fleet) -> CacheOptions:
 def planned_batch(opened: OpenedBatch, *, on_any_machine: bool = False) -> list[Planned]:
     """Returns what a batch would do; nothing is written."""
     with Journal(opened.journal_folder, is_fresh=opened.options.fresh, is_read=True) as journal:
-        return opened.planned(journal, on_any_machine=on_any_machine)
+        return opened.planned(journal, opened.digests(), on_any_machine=on_any_machine)
 
 
 def emitted(opened: OpenedBatch, form: str) -> tuple[str, int]:

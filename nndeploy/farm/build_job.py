@@ -7,7 +7,6 @@ blame for is never tried again; what the machine is to blame for says so ("infra
 
 import platform
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -16,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.bundle.report import Report
-from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
+from nndeploy.compiler.cached_compile import ALONE, CacheOptions, Surroundings, compile_cached
 from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import (
     BusyError,
@@ -36,7 +34,7 @@ from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, fields_of, outcome_of
 from nndeploy.files.pieces import sha256_of
 from nndeploy.files.whole_files import make_folder_of
 from nndeploy.jobs.temporary import lacks_space
-from nndeploy.sandbox.child_process import kill_group
+from nndeploy.sandbox.child_process import ChildProcess, kill_group
 
 Tell = Callable[[str, str, str], None]
 """Hears (id of a job, stage, detail)."""
@@ -53,17 +51,17 @@ class Build(Onlooker):
         self._memory_share = memory_share
         self._tell = tell
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._is_cancelled = False
         self._log = b""
         self._most_bytes = 0
         self._warnings: list[str] = []
 
-    def run(self, caching: CacheOptions, remote: RemoteCache | None = None) -> Outcome:
-        """Returns what came of the job; `remote` is the cache that `caching` names, where jobs share it."""
+    def run(self, caching: CacheOptions, around: Surroundings = ALONE) -> Outcome:
+        """Returns what came of the job."""
         began = time.monotonic()
         try:
-            found = outcome_of(*self._compiled(caching, remote))
+            found = outcome_of(*self._compiled(caching, replace(around, memory_share=self._memory_share)))
         except NndeployError as err:
             found = self.failed(err)
         except Exception as err:  # a bug of ours costs this job, not the batch
@@ -86,7 +84,7 @@ class Build(Onlooker):
                 kill_group(self._process)
             return self._process is not None
 
-    def started(self, process: "subprocess.Popen[bytes]") -> None:
+    def started(self, process: ChildProcess) -> None:
         with self._lock:
             self._process = process
             if self._is_cancelled:
@@ -103,12 +101,12 @@ class Build(Onlooker):
         """What the libraries wrote, the last of it."""
         return self._log.decode("utf-8", "replace")
 
-    def _compiled(self, caching: CacheOptions, remote: RemoteCache | None) -> tuple[dict[str, Any], Report]:
+    def _compiled(self, caching: CacheOptions, around: Surroundings) -> tuple[dict[str, Any], Report]:
         job = self.job
         make_folder_of(Path(job.output))
         compiled = compile_cached(
             job.source, job.output, given_here(job.given), limits_of(job), caching, self, self._warnings.append,
-            self._memory_share, remote,
+            around,
         )  # fmt: skip
         cache = compiled.cache
         status = "hit" if cache.status == "hit" else "ok"

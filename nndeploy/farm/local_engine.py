@@ -11,7 +11,8 @@ import threading
 from dataclasses import replace
 
 from nndeploy.build_cache.remote_cache import RemoteCache
-from nndeploy.compiler.cached_compile import CacheOptions
+from nndeploy.compiler.cached_compile import CacheOptions, Surroundings
+from nndeploy.compiler.compile_server import compile_server
 from nndeploy.errors import BusyError, NndeployError
 from nndeploy.farm.build_job import Build, Tell
 from nndeploy.farm.job import Job
@@ -29,7 +30,8 @@ class LocalEngine:
     ) -> None:
         self._machine = machine_of(slots, here)
         self._caching = caching
-        self._remote = remote
+        self._server = compile_server()
+        self._around = Surroundings(remote=remote, start=self._server.start_child)
         self._tell = tell
         self._running: dict[str, tuple[Job, Build]] = {}
         self._done: queue.SimpleQueue[tuple[Build, Outcome]] = queue.SimpleQueue()
@@ -63,7 +65,8 @@ class LocalEngine:
                 self._done.put((build, build.failed(BusyError("waited for another build of the same"))))
 
     def close(self) -> None:
-        """Does nothing: threads end with their jobs."""
+        """Ends the server of compiles; threads end with their jobs."""
+        self._server.close()
 
     def _is_running(self, build: Build) -> bool:
         return self._running.get(build.job.id, (None, None))[1] is build
@@ -73,7 +76,7 @@ class LocalEngine:
 
     def _run(self, build: Build, number: int) -> None:
         try:
-            outcome = build.run(self._caching, self._remote)
+            outcome = build.run(self._caching, self._around)
         except BaseException as err:  # nobody would hear of a thread that ended by it, and the batch wait for ever
             outcome = build.failed(NndeployError(f"{type(err).__name__}: {err}"))
         self._done.put((build, replace(outcome, tries=number)))

@@ -79,7 +79,6 @@ class Planner:
                 leader = leaders.setdefault(one.key, job.id)
                 one = one if leader == job.id else replace(one, state=AFTER)
             found.append(one)
-        self._digests.keep()
         return sorted(found, key=lambda one: (one.state == AFTER, one.state == BUILD, -one.job.estimate, one.job.id))
 
     def _planned(self, job: Job, retries_failed: bool) -> Planned:

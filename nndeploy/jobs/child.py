@@ -24,18 +24,19 @@ from nndeploy.jobs.tasks import reason_of
 from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
-from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child, writable_cache
+from nndeploy.sandbox.child_process import (
+    ChildProcess,
+    StartsChildren,
+    describe_exit,
+    drained,
+    kill_group,
+    start_child,
+    writable_cache,
+)
 
 POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
 _NOT_THERE = ("No module named 'nndeploy", "No module named nndeploy")
-
-Starter = Callable[[Callable[[], "subprocess.Popen[bytes]"]], "subprocess.Popen[bytes]"]
-"""Runs a function that starts a process in a thread that outlives the process.
-
-A child dies with its parent, and for Linux the parent is the thread that started it: one of a pool that ends with a
-stage of the compile would take its children along, between two tasks.
-"""
 
 
 class Child:
@@ -43,24 +44,25 @@ class Child:
 
     def __init__(
         self,
-        starter: Starter = lambda start: start(),
+        start: StartsChildren = start_child,
         import_paths: Sequence[str] = (),
         shared_folder: str | None = None,
         *,
         has_sandbox: bool = True,
     ) -> None:
-        """Makes a child that is not running yet; it imports from `import_paths` what its own Python has not.
+        """Makes a child that is not running yet; `start` starts it, in a thread that outlives it: with that it dies.
 
+        It imports from `import_paths` what its own Python has not.
         It may read `shared_folder`, and where it has no sandbox everything.
         """
-        self._starter = starter
+        self._start_child = start
         self._import_paths = import_paths
         self._reads = () if shared_folder is None else (shared_folder,)
         self._has_sandbox = has_sandbox
         self._allowed: Sandbox | None = None
         self._held = HeldFolder("job")
         self._folder = str(self._held.path)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._log = bytearray()
         self._reader: threading.Thread | None = None
 
@@ -116,16 +118,16 @@ class Child:
             self._reads = tuple(dict.fromkeys((*self._reads, *paths)))
             self._allowed = Sandbox(self._reads, (self._folder, *writable_cache()))
 
-    def _running(self) -> "subprocess.Popen[bytes]":
+    def _running(self) -> ChildProcess:
         if self._process is None:
-            self._process = self._starter(self._start)
+            self._process = self._start()
             assert self._process.stderr is not None
             self._reader, self._log = drained(self._process.stderr)
         return self._process
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _start(self) -> ChildProcess:
         folder = Path(self._folder)
-        return start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE, self._import_paths, self._allowed)
+        return self._start_child("nndeploy.jobs.main", (), folder, subprocess.PIPE, self._import_paths, self._allowed)
 
     def _stop(self) -> int:
         """Ends the process with its group; returns its status."""
@@ -142,10 +144,10 @@ class Child:
         process.stdout.close()
         if not self._reader.is_alive():
             process.stderr.close()
-        return process.returncode
+        return int(process.returncode)
 
 
-def _answer_within(process: "subprocess.Popen[bytes]", folder: str, seconds: float) -> bytes | None:
+def _answer_within(process: ChildProcess, folder: str, seconds: float) -> bytes | None:
     """Asks for the job in `folder`; returns the child's next line, b"" where it ended, None where the time was over."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 from nndeploy.jobs.memory import used_bytes
-from nndeploy.sandbox.child_process import kill_group
+from nndeploy.sandbox.child_process import ChildProcess, kill_group
 
 LOOK_SECONDS = 0.5
 GRACE_SECONDS = 1.0
@@ -30,7 +30,7 @@ class Watch:
     The process has a moment to remove what it has half written. Those that it started die with it.
     """
 
-    def __init__(self, process: "subprocess.Popen[bytes]", limits: Limits) -> None:
+    def __init__(self, process: ChildProcess, limits: Limits) -> None:
         self.verdict = ""
         self.is_memory = False
         self.most_bytes = 0

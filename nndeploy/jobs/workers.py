@@ -6,7 +6,6 @@ that all Python calls of a process share (`shared_workers.py`). `InProcessWorker
 """
 
 import dataclasses
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.files.held_folder import HeldFolder
@@ -24,6 +23,7 @@ from nndeploy.jobs.kept_calls import KeptCalls
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import BuildOptions, QuantiseRecipe, Ranges, Support
+from nndeploy.sandbox.child_process import ChildProcess, StartsChildren, start_child
 from nndeploy.sandbox.enter import missing
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
@@ -105,7 +105,8 @@ class ChildWorkers:
     Children are kept for further tasks, as many as were ever busy at once (one compile asks `num_parallel` things at
     once), until nobody wanted them for `idle_seconds` (None: until `close`). One that crashed is started again by the
     next task. Children import from `import_paths` what their own Python has not. What they may do is what a sandbox
-    leaves them, unless `has_sandbox` is False. What `kept` knows is not asked again.
+    leaves them, unless `has_sandbox` is False. What `kept` knows is not asked again. `start` starts
+    them.
     """
 
     def __init__(
@@ -117,9 +118,11 @@ class ChildWorkers:
         *,
         has_sandbox: bool = True,
         kept: KeptCalls | None = None,
+        start: StartsChildren = start_child,
     ) -> None:
         self.num_parallel = num_parallel
         self._kept = kept
+        self._start_child = start
         self.unprotected = missing() if has_sandbox else ""
         self._has_sandbox = has_sandbox
         self._shared: HeldFolder | None = None
@@ -196,8 +199,12 @@ class ChildWorkers:
             self._shared.close()
         self._starter.shutdown()
 
-    def _start(self, start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
-        return self._starter.submit(start).result()
+    def _start(self, *arguments: Any, **more: Any) -> ChildProcess:
+        """Starts a child in a thread that outlives it: for Linux the parent with which it dies is that thread.
+
+        One of a pool that ends with a stage of the compile would take its children along, between two tasks.
+        """
+        return self._starter.submit(self._start_child, *arguments, **more).result()
 
     def _new_child(self) -> Child:
         return Child(self._start, self._import_paths, self._shared_path(), has_sandbox=self._has_sandbox)

@@ -35,7 +35,7 @@ from nndeploy.runtime.isolated_worker import WorkerRequest
 from nndeploy.runtime.shared_values import SharedValues
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
-from nndeploy.sandbox.child_process import describe_exit, drained, kill_group, start_child
+from nndeploy.sandbox.child_process import ChildProcess, describe_exit, drained, kill_group, start_child
 from nndeploy.values.types import Value
 
 MAX_ANSWER_BYTES = 1 << 20
@@ -144,7 +144,7 @@ class IsolatedSession:
 class _Worker:
     """One process: asked by a line, and answering by one."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: ChildProcess) -> None:
         assert process.stderr is not None
         self._process = process
         self._reader, self._log = drained(process.stderr)

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from nndeploy.errors import UnavailableError, UsageError
@@ -32,12 +32,46 @@ _BOOT = (
     "from nndeploy.sandbox.enter import enter_said; enter_said(allowed); runpy.run_module(module, run_name='__main__')"
 )
 
-_HOMES: WeakKeyDictionary["subprocess.Popen[bytes]", Path] = WeakKeyDictionary()
+_HOMES: WeakKeyDictionary["ChildProcess", Path] = WeakKeyDictionary()
+_ChildProcess = TypeVar("_ChildProcess", bound="ChildProcess")
 _MAX_SWEEPS = 10
 """What forks without end while it is killed is left to the next limit."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+class ChildProcess(Protocol):
+    """What `subprocess.Popen` and `nndeploy.sandbox.forked.ForkedProcess` have in common."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | Any: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+
+
+class StartsChildren(Protocol):
+    """What `start_child` does, by whatever means."""
+
+    def __call__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        folder: Path,
+        stdin: int = subprocess.DEVNULL,
+        import_paths: Sequence[str] = (),
+        sandbox: Sandbox | None = None,
+    ) -> ChildProcess: ...
 
 
 def die_with_parent() -> None:
@@ -76,7 +110,7 @@ def start_child(
     import_paths: Sequence[str] = (),
     sandbox: Sandbox | None = None,
     descriptors: Sequence[int] = (),
-) -> "subprocess.Popen[bytes]":
+) -> ChildProcess:
     """Starts `python -m module` in a session of its own, with pipes for its standard output and error.
 
     `import_paths` are searched after all that its own Python has, so that nothing is shadowed. The module is run inside
@@ -88,8 +122,7 @@ def start_child(
     if not sys.executable:
         hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
         raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
-    allowed = "" if sandbox is None else replace(sandbox, hidden=tuple(map(str, key_folders()))).to_text()
-    command = ["-c", _BOOT, module, allowed, str(len(import_paths)), *import_paths, *arguments]
+    command = ["-c", _BOOT, module, sandbox_text(sandbox), str(len(import_paths)), *import_paths, *arguments]
     process = subprocess.Popen(
         [sys.executable, "-I", "-P", "-B", *command],
         stdin=stdin,
@@ -99,6 +132,16 @@ def start_child(
         start_new_session=True,
         pass_fds=tuple(descriptors),
     )
+    return at_home(process, folder)
+
+
+def sandbox_text(sandbox: Sandbox | None) -> str:
+    """Returns a sandbox as a child is told of it, with the account's keys hidden; "" is none."""
+    return "" if sandbox is None else replace(sandbox, hidden=tuple(map(str, key_folders()))).to_text()
+
+
+def at_home(process: _ChildProcess, folder: Path) -> _ChildProcess:
+    """Returns a process of which `kill_group` is to know that its home is a folder."""
     _HOMES[process] = folder
     return process
 
@@ -119,7 +162,7 @@ def check_no_child_writes(folder: Path) -> None:
         raise UsageError("processes that parse models may write there", where=str(folder), hint="name another folder")
 
 
-def kill_group(process: "subprocess.Popen[bytes]") -> None:
+def kill_group(process: ChildProcess) -> None:
     """Kills a child with its group, and whatever it or those that it started have started in other groups.
 
     A child that is gone has no descendants any more: what it left is known by its home.

@@ -2,7 +2,7 @@
 """Shuts this process into a sandbox: before it starts a thread, and before it sees anything of a stranger's.
 
 What Landlock and the filter of calls restrict is a thread and what it starts later, so `enter` comes before NumPy and
-every other library that has threads.
+every other library that has threads, or in a process that was just forked and has one.
 """
 
 import ctypes

@@ -285,7 +285,13 @@ def mutants(count: int) -> Iterator[tuple[str, str]]:
 
 
 def _stand_in(
-    source: str, out: str, given: Mapping[str, Any], _limits: Any, _onlooker: Any, keeper: Any = None
+    source: str,
+    out: str,
+    given: Mapping[str, Any],
+    _limits: Any,
+    _onlooker: Any,
+    keeper: Any = None,
+    start: Any = None,
 ) -> Report:
     """Builds nothing, so that ten thousand jobs can be there already."""
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.build_cache.entry import Blob
-from nndeploy.compiler.cached_compile import CacheOptions
+from nndeploy.compiler.cached_compile import CacheOptions, Surroundings
+from nndeploy.compiler.compile_server import compile_server
 from nndeploy.compiler.outputs import outputs_of
 from nndeploy.errors import CannotCreateError, NndeployError, error_to_json
 from nndeploy.farm.build_job import Build
@@ -44,6 +45,8 @@ class WorkerBuilds:
         self.blobs = BlobFolder(folder / "blobs", most_bytes)
         self._jobs = folder / "jobs"
         self._caching = CacheOptions(cache_dir=str(folder / "builds"), cache_size=most_bytes)
+        self._server = compile_server()
+        self._around = Surroundings(start=self._server.start_child)
         self._lock = threading.Lock()
         self._running: dict[Build, str] = {}
         self._ended: set[str] = set()
@@ -83,9 +86,10 @@ class WorkerBuilds:
             build.cancel()
 
     def end_all(self) -> None:
-        """Ends all builds."""
+        """Ends all builds, and what starts them."""
         for batch in {*self._running.values()}:
             self.end(batch)
+        self._server.close()
 
     def _run(self, job: Job, batch: str, told: Told) -> Any:
         def tell(job_id: str, stage: str, detail: str) -> None:
@@ -99,7 +103,7 @@ class WorkerBuilds:
         try:
             if is_ended:
                 build.cancel()
-            return build.run(self._caching)
+            return build.run(self._caching, self._around)
         finally:
             with self._lock:
                 del self._running[build]

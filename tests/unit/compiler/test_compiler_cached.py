@@ -53,7 +53,14 @@ class Compiler:
         self.kept: Callable[[Keeper], object] = lambda _keeper: None
 
     def __call__(
-        self, source: str, out: str, given: Mapping[str, Any], limits: Any, onlooker: Any, keeper: Keeper | None = None
+        self,
+        source: str,
+        out: str,
+        given: Mapping[str, Any],
+        limits: Any,
+        onlooker: Any,
+        keeper: Keeper | None = None,
+        start: Any = None,
     ) -> Report:
         self.count += 1
         built = Path(out).with_suffix(".built")

@@ -34,7 +34,13 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     def stand_in(
-        source: str, out: str, given: Mapping[str, Any], _limits: Any, _onlooker: Any, keeper: Any = None
+        source: str,
+        out: str,
+        given: Mapping[str, Any],
+        _limits: Any,
+        _onlooker: Any,
+        keeper: Any = None,
+        start: Any = None,
     ) -> Report:
         name = Path(source).stem
         found.append(name)

@@ -39,7 +39,7 @@ class Compiles:
 @pytest.fixture
 def compiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiles]:
     found = Compiles()
-    monkeypatch.setattr(build_job.Build, "run", lambda build, caching, _remote: found.run(build, caching))
+    monkeypatch.setattr(build_job.Build, "run", lambda build, caching, _around: found.run(build, caching))
     yield found
     found.go_on.set()
 
@@ -79,7 +79,9 @@ def test_all_jobs_ask_one_shared_cache_so_that_its_failure_is_said_once(
     shared = RemoteCache("http://127.0.0.1:1", TrustStore({}), lambda _line: None)
     given: list[object] = []
     monkeypatch.setattr(
-        build_job.Build, "run", lambda build, caching, remote: given.append(remote) or compiles.run(build, caching)
+        build_job.Build,
+        "run",
+        lambda build, caching, around: given.append(around.remote) or compiles.run(build, caching),
     )
     machine = LocalEngine(Slots(2, 3, 100, 50, ""), PLAIN, CacheOptions(), lambda *_: None, shared)
     for one in (job("a"), job("b")):
