@@ -32,10 +32,14 @@ from nndeploy.build_cache.entry import Blob, Entry, encode
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.bundle.report import Report
 from nndeploy.compiler import cached_compile
+from nndeploy.compiler.compile_server import compile_server
+from nndeploy.compiler.job import Onlooker, compile_in_child
+from nndeploy.compiler.options import CompileLimits
 from nndeploy.farm.batch_flow import opened_batch
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.reports import Gates
 from nndeploy.farm.run_batch import MAX_TRIES, Events
+from nndeploy.sandbox.child_process import start_child
 from nndeploy.trust.signers import new_key
 from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
 
@@ -381,6 +385,31 @@ def second_compile(times: int) -> Iterator[tuple[str, str]]:
         yield "the second one, a hit: the whole command", timed(command, folder, times)
 
 
+def small_compiles(count: int) -> Iterator[tuple[str, str]]:
+    """Compares processes of compiles that are forked with such that are started anew, in turns."""
+    used: dict[bool, list[float]] = {True: [], False: []}
+    with workshop() as folder:
+        for number in range(count):
+            write_model(folder / f"{number}.onnx", number)
+        for is_forked in (True, False) * 3:
+            before = os.times()
+            with contextlib.closing(compile_server()) as server:
+                start = server.start_child if is_forked else start_child
+                for model in folder.glob("*.onnx"):
+                    out = str(model.with_suffix(".nnd"))
+                    compile_in_child(
+                        str(model), out, {"objective": "priority"}, CompileLimits(), Onlooker(), start=start
+                    )
+            after = os.times()
+            both = after.children_user + after.children_system - before.children_user - before.children_system
+            used[is_forked].append(both / count)
+    forked, anew = (statistics.median(used[which]) for which in (True, False))
+    yield (
+        f"processor time of a small compile, the mean of {count} with `--objective priority`, medians of three rounds",
+        f"{forked:.2f} s where its process is forked, {anew:.2f} s where it is started anew",
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, number in (
@@ -390,13 +419,15 @@ def main() -> int:
         ("known", 10_000),
         ("interrupts", 5),
         ("hits", 10),
+        ("small", 16),
     ):
         parser.add_argument(f"--{name}", type=int, default=number, help="default: %(default)s; 0 leaves it out")
     parser.add_argument("--write", action="store_true", help="write docs/figures/farm-results.md")
     options = parser.parse_args()
     parts = (
-        (second_compile, options.hits), (first_build, options.known), (interrupts, options.interrupts),
-        (known, options.known), (kills, options.kills), (torture, options.jobs), (mutants, options.mutants),
+        (second_compile, options.hits), (small_compiles, options.small), (first_build, options.known),
+        (interrupts, options.interrupts), (known, options.known), (kills, options.kills), (torture, options.jobs),
+        (mutants, options.mutants),
     )  # fmt: skip
     rows, loads = [], []
     for part, count in parts:
