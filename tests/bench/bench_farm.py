@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ from nndeploy.compiler import cached_compile
 from nndeploy.compiler.compile_server import compile_server
 from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
+from nndeploy.errors import BusyError
 from nndeploy.farm.batch_flow import opened_batch
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.reports import Gates
@@ -48,6 +49,8 @@ COMMAND = [sys.executable, "-m", "nndeploy"]
 SHARES = {"garbage": 24, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4}
 """How many of a hundred jobs are of which kind."""
 ORPHAN_SECONDS, PATIENCE_SECONDS = 1.0, 15.0
+NUM_KILLED_JOBS, CHILD_SHARE = 10, 0.3
+DICE = random.Random(20261126)  # noqa: S311 - no secret
 REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
 PAGE = """{header}# The farm: figures
 
@@ -159,43 +162,72 @@ def torture(num_jobs: int) -> Iterator[tuple[str, str]]:
         )
 
 
-def kills(count: int) -> Iterator[tuple[str, str]]:
-    """Kills the coordinator, or one of its children, at random moments; it is called again until all is built."""
-    dice = random.Random(20261126)  # noqa: S311 - no secret
-    with workshop() as folder:
-        fleet, env = write_fleet(folder, 10, 2), environment(folder)
-        num_killed, num_children, repeated, before, orphans = 0, 0, 0, 0, Orphans()
+@dataclass
+class Killed:
+    """What came of batches that were killed, or a process of theirs, again and again."""
+
+    commands: int = 0
+    children: int = 0
+    jobs: int = 0
+    lost: int = 0
+    doubled: int = 0
+    repeated: int = 0
+    failed: int = 0
+
+    def run(self, fleet: Path, more: Sequence[str], seconds: tuple[float, float], orphans: Orphans) -> None:
+        """Runs a batch to its end, killed after a random time, and called again."""
+        folder, before = fleet.parent, 0
+        env = environment(folder)
         while True:
-            process = started(fleet, env, "-j", "2")
-            try:
-                process.wait(dice.uniform(2.0, 9.0) if num_killed + num_children < count else 600)
+            process = started(fleet, env, *more)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(DICE.uniform(*seconds))
+            children = _children(process.pid)
+            below = [*children, *(one for child in children for one in _children(child))]
+            if process.poll() is None and below and DICE.random() < CHILD_SHARE:
+                self.children += 1
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(DICE.choice(below), signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(DICE.uniform(*seconds))
+            if process.poll() == 0:
                 break
-            except subprocess.TimeoutExpired:
-                children = _children(process.pid)
-                if children and dice.random() < 0.3:
-                    num_children += 1
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(dice.choice(children), signal.SIGKILL)
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(dice.uniform(1.0, 4.0))
-                        break
-                num_killed += 1
+            if process.poll() is None:
+                self.commands += 1
                 process.kill()
                 process.wait()
-                orphans.count(folder)
                 again = _unfinished(folder)
-                repeated, before = repeated + again - before, again
-        done, rows = finals(folder), rows_of(folder)
-        good = {
-            row["outcome"]["job"]
-            for row in rows
+                self.repeated, before = self.repeated + again - before, again
+            elif process.returncode != BusyError.exit_code:  # a cluster that was killed is one that is busy
+                self.failed += 1
+                log = (folder / "log.txt").read_text(errors="replace").strip().splitlines()[-3:]
+                print(f"exit code {process.returncode}:", *log, sep="\n", file=sys.stderr)
+                break
+            orphans.count(folder)
+        done, good = finals(folder), {
+            row["outcome"]["job"] for row in rows_of(folder)
             if row["row"] == "finished" and row["outcome"]["status"] in ("ok", "hit")
-        }
+        }  # fmt: skip
+        self.jobs += NUM_KILLED_JOBS
+        self.lost += NUM_KILLED_JOBS - len(good)
+        self.doubled += sum(one > 1 for one in done.values())
+
+
+def kills(count: int) -> Iterator[tuple[str, str]]:
+    """Kills the command, or a process below it, at random moments; it is called again until all is built."""
+    for where, more, seconds in (
+        ("on this machine", ("-j", "2"), (0.2, 3.0)),
+        ("by `--cluster local`: schedulers and workers too", ("-j", "2", "--cluster", "local"), (0.5, 6.0)),
+    ):
+        killed, orphans = Killed(), Orphans()
+        while killed.commands + killed.children < count:
+            with workshop() as folder:
+                killed.run(write_fleet(folder, NUM_KILLED_JOBS, 1), more, seconds, orphans)
         yield (
-            f"{num_killed} kill -9 of the command, {num_children} of compiles, resumed until {len(done)} jobs are done",
-            f"{20 - len(good)} lost, {sum(one > 1 for one in done.values())} doubled, {repeated} builds begun again "
-            f"({repeated / max(1, num_killed):.1f} a kill, 2 run at once), {orphans}, "
-            f"exit code {process.returncode}",
+            f"{killed.commands:,} kill -9 of the command and {killed.children:,} of processes below it, {where}; "
+            f"resumed until {killed.jobs:,} jobs are built",
+            f"{killed.lost} lost, {killed.doubled} doubled, {killed.failed} batches ended otherwise, {killed.repeated} "
+            f"builds begun again ({killed.repeated / max(1, killed.commands):.1f} a kill, 2 run at once), {orphans}",
         )
 
 

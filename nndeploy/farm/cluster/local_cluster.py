@@ -8,12 +8,11 @@ whatever ends it.
 import contextlib
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import BusyError, UnavailableError
 from nndeploy.farm.cluster.certificates import CLIENT, certificates_in, make_certificates
 from nndeploy.farm.cluster.place import Place
+from nndeploy.files.held_folder import HeldFolder
 from nndeploy.sandbox.child_process import kill_group
 
 _ENDS_WITH_PARENT = (
@@ -29,16 +28,19 @@ class LocalCluster:
         """Starts both.
 
         Raises:
-            UnavailableError: the scheduler cannot be started.
+            BusyError: the scheduler was killed.
+            UnavailableError: it cannot be started.
         """
         self._held = contextlib.ExitStack()
-        folder = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="nndeploy-farm-")))
+        folder = self._held.enter_context(HeldFolder("farm"))
         shown = ("--certificates", str(folder / "certificates"))
         make_certificates(folder / "certificates")
         try:
             scheduler = self._started("scheduler", "tls://127.0.0.1:0", *shown)
             assert scheduler.stdout is not None
             address = scheduler.stdout.readline().decode().rpartition(" ")[2].strip()
+            if not address and scheduler.wait() < 0:
+                raise BusyError("the scheduler of this machine was killed while it started", hint="run it again")
             if not address:
                 raise UnavailableError("the scheduler of this machine cannot be started")
             self._started("worker", address, *shown, "--jobs", str(num_jobs))
