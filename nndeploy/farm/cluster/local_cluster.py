@@ -58,5 +58,7 @@ class LocalCluster:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
+        assert process.stdout is not None
+        self._held.enter_context(process.stdout)
         self._held.callback(kill_group, process)
         return process
