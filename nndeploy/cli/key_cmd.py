@@ -70,11 +70,13 @@ def key() -> None:
 def new(name: str) -> None:
     """Make a key: NAME.key signs, NAME.pub is trusted."""
     from nndeploy.files.whole_files import replace_durably
-    from nndeploy.trust.signers import new_key, read_key
+    from nndeploy.trust.signers import new_key, read_key, remove_temporary
 
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
+    if private.exists():
+        remove_temporary(private)
     is_left = _is_left(private)
     made = (read_key(private) if is_left else new_key(private)).public
     replace_durably(public, made.pem.encode("ascii"))

@@ -31,7 +31,7 @@ from nndeploy.compiler.options import CompileLimits
 from nndeploy.compiler.outputs import BUNDLE, DECISIONS
 from nndeploy.errors import BusyError, CannotCreateError, NndeployError, UsageError, one_line
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.files.whole_files import new_file, wrapped_io
+from nndeploy.files.whole_files import new_file, sync_folder, wrapped_io
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
@@ -236,6 +236,8 @@ def _written(cache: LocalCache, entry: Entry, name: str, place: Path) -> bool:
             if not cache.copy(entry.outputs[name], new.file.write):
                 return False
         new.finish()
+        with wrapped_io(place):
+            sync_folder(place.parent)
         return True
     finally:
         new.discard()

@@ -16,14 +16,10 @@ def pieces_of(path: Path, max_bytes: int = ANY_SIZE) -> Iterator[bytes]:
     """Yields what a file holds; raises as `open_regular` does.
 
     Raises:
-        InputOutputError: reading failed half way; what the caller raises between two pieces stays as it is.
+        InputOutputError: reading failed half way.
     """
-    with open_regular(path, max_bytes) as file:
-        while True:
-            with reading(path):
-                piece = file.read(PIECE_BYTES)
-            if not piece:
-                return
+    with reading(path), open_regular(path, max_bytes) as file:
+        while piece := file.read(PIECE_BYTES):
             yield piece
 
 

@@ -163,6 +163,20 @@ def write_private(path: Path, text: bytes) -> None:
         raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
 
 
+def remove_temporary(path: Path) -> None:
+    """Removes the other name of a file that `write_private` has made and not yet let go of.
+
+    Raises:
+        CannotCreateError: it cannot be removed.
+    """
+    try:
+        for other in path.parent.glob(f"{TEMPORARY}*.tmp"):
+            if other.samefile(path):
+                other.unlink()
+    except OSError as err:
+        raise CannotCreateError(f"the folder cannot be tidied: {err.strerror}", where=str(path.parent)) from err
+
+
 def read_key(path: Path) -> FileSigner:
     """Returns the key in a PEM file of PKCS#8, without a password.
 

@@ -67,13 +67,15 @@ def _compile(*more: str) -> int:
     from nndeploy.compiler import job
     from nndeploy.errors import CrashedError
     from nndeploy.jobs import workers
+    from nndeploy.sandbox.child_process import start_child
 
     class Here(workers.InProcessWorkers):
         def __init__(self, *_: object, **__: object) -> None: ...
         def close(self) -> None: ...
 
     def run(folder: Path, *_: object) -> CrashedError:
-        answer = json.dumps(job._compile(folder, lambda *_: None))
+        request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+        answer = json.dumps(job._compile(request, folder / job.MADE, lambda *_: None, start_child))
         (folder / "response.json").write_text(answer, encoding="utf-8")
         return CrashedError("it left no answer")
 
