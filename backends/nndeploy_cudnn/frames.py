@@ -54,6 +54,17 @@ class Frame:
         sizes = self._sizes(dims)
         return sizes, filled(sizes, steps, self.order)
 
+    def is_thin(self, dims: Dims) -> bool:
+        """Returns whether an operand of [batch, rows, columns] has one element for a row of every batch.
+
+        cuDNN's pointwise kernels read beyond it from the second batch on (9.19 and 9.28 on an H200); an operand that
+        broadcasts along the batch alone, or along rows or columns alone, is right.
+        """
+        if len(self.axes) != 3 or self.columns:
+            return False
+        sizes, full = self._sizes(aligned(dims, dims, len(self.full))[0]), self._sizes(self.full)
+        return sizes[0] == 1 < full[0] and sizes[1] > 1 and sizes[2] == 1 < full[2]
+
     def inside(self, dims: Dims) -> tuple[Dims, Dims]:
         """Returns cuDNN's dims and strides of a value that exists only inside a graph."""
         sizes = self._sizes(aligned(dims, dims, len(self.full))[0])

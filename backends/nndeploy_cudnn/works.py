@@ -14,9 +14,12 @@ leaves it to others to set it first. A maximum is pooling over the whole axis fo
 """
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from nndeploy_cudnn.frames import (
     Frame,
@@ -44,10 +47,22 @@ from nndeploy_cudnn.operations import (
     Value,
     ZeroPad,
 )
-from nndeploy_cudnn.views import Dims, View, filled, memory_order, row_major, same_strides, strides_in_order
+from nndeploy_cudnn.views import (
+    Dims,
+    View,
+    aligned,
+    filled,
+    memory_order,
+    row_major,
+    same_strides,
+    sliced,
+    strides_in_order,
+)
 
 Draft = tuple[Work, ...]
 FrameOf = Callable[[Dims], Frame]
+MAX_SPREAD = 16
+"""An operand is copied into so many places at most."""
 
 
 def drafts_of(group: Group, memory: Memory) -> Iterator[Draft]:
@@ -59,9 +74,9 @@ def drafts_of(group: Group, memory: Memory) -> Iterator[Draft]:
     head, rest = group[0], _pointwise_only(group[1:])
     match head:
         case Convolution():
-            yield (_convolution(head, rest, memory),)
+            yield _convolution(head, rest, memory)
         case TransposedConvolution():
-            yield (_transposed_convolution(head, memory),)
+            yield _transposed_convolution(head, memory)
         case ZeroPad():
             yield (_zero_pad(head, memory),)
         case Matmul():
@@ -127,10 +142,10 @@ def _zero_pad(pad: ZeroPad, memory: Memory) -> Work:
     return _by_ones(images[0], images[1], x, y, (_spatial(pad.before, 0), _spatial(pad.after, 0)), memory)
 
 
-def _convolution(conv: Convolution, rest: Sequence[Pointwise], memory: Memory) -> Work:
+def _convolution(conv: Convolution, rest: Sequence[Pointwise], memory: Memory) -> Draft:
     made = rest[-1].y if rest else conv.y
     y, x = memory.place(made), memory.view_of(conv.x)
-    w = _filters(conv.w, is_channels_last(y), memory)
+    w, copies = _filters(conv.w, is_channels_last(y), memory)
     frame = image_frame(y.dims, is_channels_last(y))
     writer = GraphWriter()
     ports = {
@@ -141,12 +156,12 @@ def _convolution(conv: Convolution, rest: Sequence[Pointwise], memory: Memory) -
     writer.operation("convolution", ports, **_windows(conv), alpha=conv.alpha)
     operations = _residual_first(conv.y, rest)
     writer.pointwise(operations, frame, {conv.y: ports["y"]}, _views(operations, frame, memory), (made, y))
-    return writer.work(y, exact=conv.x.dtype == "float32")
+    return (*copies, writer.work(y, exact=conv.x.dtype == "float32"))
 
 
-def _transposed_convolution(conv: TransposedConvolution, memory: Memory) -> Work:
+def _transposed_convolution(conv: TransposedConvolution, memory: Memory) -> Draft:
     y, x = memory.place(conv.y), memory.view_of(conv.x)
-    w = _filters(conv.w, is_channels_last(y), memory)
+    w, copies = _filters(conv.w, is_channels_last(y), memory)
     writer = GraphWriter()
     ports = {
         "x": writer.bound(*image_frame(x.dims, is_channels_last(x)).fit(x.dims, x.strides), x),
@@ -154,7 +169,7 @@ def _transposed_convolution(conv: TransposedConvolution, memory: Memory) -> Work
         "y": writer.bound(*image_frame(y.dims, is_channels_last(y)).fit(y.dims, y.strides), y),
     }
     writer.operation("transposed convolution", ports, **_windows(conv))
-    return writer.work(y, exact=conv.x.dtype == "float32")
+    return (*copies, writer.work(y, exact=conv.x.dtype == "float32"))
 
 
 def _matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Iterator[Draft]:
@@ -170,8 +185,8 @@ def _matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Iterat
 def _by_rows(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Draft:
     """Returns x @ w as a convolution of one image whose pixels are the rows of x."""
     made = rest[-1].y if rest else matmul.y
-    y, (x, copies) = memory.place(made, range(len(made.dims))), _mergeable(matmul.x, rows_frame, memory)
-    w = memory.view_of(matmul.w) if matmul.w.constant is None else memory.constant_in(matmul.w, _swapped(matmul.w))
+    y, (x, before) = memory.place(made, range(len(made.dims))), _mergeable(matmul.x, rows_frame, memory)
+    w, between = _packed(matmul.w, _swapped(matmul.w), memory)
     inner, outer = len(w.dims) - 2, len(w.dims) - 1
     frame, filters = rows_frame(y.dims), Frame(w.dims, ((outer,), (inner,), (), ()), (0, 2, 3, 1))
     writer = GraphWriter()
@@ -183,7 +198,7 @@ def _by_rows(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Draft
     _one_by_one(writer, ports)
     operations = _residual_first(matmul.y, rest)
     writer.pointwise(operations, frame, {matmul.y: ports["y"]}, _views(operations, frame, memory), (made, y))
-    return (*copies, writer.work(y, exact=matmul.x.dtype == "float32"))
+    return (*before, *between, writer.work(y, exact=matmul.x.dtype == "float32"))
 
 
 def _by_matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Draft:
@@ -205,7 +220,8 @@ def _by_matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Dra
 def _by_groups(matmul: Matmul, memory: Memory) -> Draft:
     """Returns x @ w as a convolution with a group for each product: w is the image, x holds the filters."""
     y = memory.place(matmul.y, range(len(matmul.y.dims)))
-    (x, before), (w, between) = (_mergeable(value, stacked_frame, memory) for value in (matmul.x, matmul.w))
+    x, before = _packed(matmul.x, range(len(matmul.x.dims)), memory)
+    w, between = _mergeable(matmul.w, stacked_frame, memory)
     last = len(x.dims) - 1
     filters = Frame(x.dims, (tuple(range(last)), (last,), (), ()), (0, 1, 2, 3))
     writer = GraphWriter()
@@ -235,10 +251,40 @@ def _pointwise(group: Sequence[Pointwise], memory: Memory, fits: Callable[[View,
             copies.append(work)
         views[value] = view
     frame = pointwise_frame(target, [(view.dims, view.strides) for view in views.values()])
+    if any(frame.is_thin(value.dims) for value in inside):
+        raise MisfitError("a value between two operations with one element for a row of every batch")
+    if thin := [value for value in operands if frame.is_thin(value.dims)]:
+        for value in thin:
+            views[value], works = _in_full(value, views[value], frame, memory)
+            copies += works
+        frame = pointwise_frame(target, [(view.dims, view.strides) for view in views.values()])
     writer = GraphWriter()
     writer.pointwise(group, frame, {}, views, (made, target))
     works = [*copies, writer.work(target, exact=False)]
     return tuple(works if target is y else [*works, copy_work(target, y, memory)])
+
+
+def _in_full(value: Value, view: View, frame: Frame, memory: Memory) -> tuple[View, list[Work]]:
+    """Returns an operand with its elements once for each batch of a frame: a constant, or copies.
+
+    Raises:
+        MisfitError: there would be too many copies.
+    """
+    dims, strides = aligned(view.dims, view.strides, len(frame.full))
+    full = tuple(frame.full[axis] if axis in frame.axes[0] else size for axis, size in enumerate(dims))
+    if value.constant is not None:
+        spread = np.broadcast_to(value.constant.reshape(dims), full)
+        return memory.constant_in(Value(value.name, full, value.dtype, spread), range(len(full))), []
+    batches = [range(full[axis]) if axis in frame.axes[0] else (0,) for axis in range(len(full))]
+    if math.prod(map(len, batches)) > MAX_SPREAD:
+        raise MisfitError(f"an operand with one element for a row of each of more than {MAX_SPREAD} batches")
+    target, works = memory.temporary(full, view.dtype, range(len(full))), list[Work]()
+    for index in itertools.product(*batches):
+        slot = target
+        for axis in frame.axes[0]:
+            slot = sliced(slot, axis, index[axis], 1)
+        works.append(copy_work(replace(view, dims=dims, strides=strides), slot, memory))
+    return target, works
 
 
 def _pool(pool: Pool, memory: Memory) -> Draft:
@@ -380,10 +426,23 @@ def _one_by_one(writer: GraphWriter, ports: Mapping[str, int], alpha: float = 1.
     writer.operation("convolution", ports, strides=one, before=none, after=none, dilations=one, alpha=alpha)
 
 
-def _filters(w: Value, channels_last: bool, memory: Memory) -> View:
+def _filters(w: Value, channels_last: bool, memory: Memory) -> tuple[View, list[Work]]:
     rank = len(w.dims)
-    order = (0, *range(2, rank), 1) if channels_last else tuple(range(rank))
-    return memory.view_of(w) if w.constant is None else memory.constant_in(w, order)
+    return _packed(w, (0, *range(2, rank), 1) if channels_last else tuple(range(rank)), memory)
+
+
+def _packed(filters: Value, order: Sequence[int], memory: Memory) -> tuple[View, list[Work]]:
+    """Returns filters that are dense in an order of axes, copied where they do not lie so.
+
+    cuDNN's float32 kernels read filters as if they were, whatever strides they were told (9.19 and 9.28 on an H200).
+    """
+    if filters.constant is not None:
+        return memory.constant_in(filters, order), []
+    view = memory.view_of(filters)
+    if _is_dense_in(view, order):
+        return view, []
+    copy, work = _copied(view, order, memory)
+    return copy, [work]
 
 
 def _swapped(w: Value) -> tuple[int, ...]:

@@ -92,6 +92,11 @@ ALL = (
             "nndeploy/stream/sinks",
         ),
     ),
+    Figure(
+        "gpu-results.md",
+        ("make gpu-check",),
+        ("backends/nndeploy_cudnn", "backends/nndeploy_triton", "backends/nndeploy_tensorrt", "nndeploy/cuda"),
+    ),
     Figure("farm-cluster-results.md", ("make bench-farm-cluster",), ("nndeploy/farm",)),
     Figure(
         "mutant-results.md",
@@ -124,7 +129,12 @@ def figure(name: str) -> Figure:
 
 def header(one: Figure, machine: str) -> str:
     """Returns the line that a figure begins with when its command writes it now."""
-    return header_line(one, time.strftime("%Y-%m-%d"), machine, tree())
+    return header_line(one, today(), machine, tree())
+
+
+def today() -> str:
+    """Returns the day as headers have it."""
+    return time.strftime("%Y-%m-%d")
 
 
 def header_line(one: Figure, date: str, machine: str, commit: str) -> str:

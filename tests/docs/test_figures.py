@@ -25,7 +25,7 @@ def test_a_figure_begins_with_its_command_date_machine_and_tree(name: str) -> No
     found = figures.HEADER.match((figures.FIGURES / name).read_text())
     assert found is not None
     assert found["command"].split(", ") == list(figures.figure(name).commands)
-    assert re.search(r"AMD|Intel|ARM", found["machine"])
+    assert re.search(r"AMD|Intel|ARM|NVIDIA", found["machine"])
 
 
 @pytest.mark.parametrize("one", figures.ALL, ids=lambda one: one.name)

@@ -24,7 +24,7 @@ shift $((OPTIND - 1))
 
 names_of() {
     case $1 in
-    base) echo cuda-bindings cuda-pathfinder onnx-ir safetensors ml-dtypes click pytest pluggy iniconfig ;;
+    base) echo cuda-bindings cuda-pathfinder onnx-ir safetensors ml-dtypes click cryptography cffi pycparser pytest pluggy iniconfig ;;
     tensorrt) echo tensorrt-rtx-cu13-bindings tensorrt-rtx-cu13-libs ;;
     cudnn) echo nvidia-cudnn-cu13 nvidia-cuda-nvrtc ;; # ziglang only where there is no driver
     ort) echo onnxruntime-gpu ;;                       # shadows onnxruntime; has the CUDA provider

@@ -69,6 +69,11 @@ MODELS: Mapping[str, str] = {
         { y = InstanceNormalization (x, w1, w2) }""",
     "group norm": """g ({t}[2,6,9,9] x, {t}[6] w1, {t}[6] w2) => ({t}[2,6,9,9] y)
         { y = GroupNormalization <num_groups = 3> (x, w1, w2) }""",
+    "product of two inputs": "g ({t}[8,32] x, {t}[32,24] z) => ({t}[8,24] y) { y = MatMul (x, z) }",
+    "product with a transposed input": """g ({t}[32,8] x, {t}[24,32] z) => ({t}[8,24] y)
+        { a = Transpose (x) b = Transpose (z) y = MatMul (a, b) }""",
+    "rows of batches scaled": """g ({t}[3,6,20] x, {t}[6,1] w, {t}[6,1] z) => ({t}[3,6,20] y)
+        { a = Mul (x, w) y = Add (a, z) }""",
     "local response": "g ({t}[1,12,7,7] x) => ({t}[1,12,7,7] y) { y = LRN <size = 5> (x) }",
     "reductions": """g ({t}[3,40,5] x, int64[1] axis1) => ({t}[3,1,5] a, {t}[3,1,5] b, {t}[3,1,5] c, {t}[3,1,5] d)
         { a = ReduceMean (x, axis1) b = ReduceMax (x, axis1) c = ReduceL2 (x, axis1) d = ReduceSum (x, axis1) }""",
