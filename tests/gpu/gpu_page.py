@@ -77,8 +77,7 @@ def page(rows: list[Row], options: Mapping[str, Any], commit: str) -> str:
         results=" | ".join(RESULTS),
         dashes=" ---: |" * len(RESULTS),
         counts="\n".join(_counts(rows)),
-        wrong="\n".join("- {stage}, {item}, {backend}".format(**row) for row in rows if row["status"] == "WRONG")
-        or "nothing",
+        wrong="\n".join("- {stage}, {item}, {backend}".format(**row) for row in wrong) or "nothing",
         speed="\n".join(_timed(row for row in rows if row["stage"] == "speed")),
         kernels="\n".join(_timed(row for row in rows if row["stage"] == "kernels")),
     )
