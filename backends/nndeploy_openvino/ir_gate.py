@@ -14,8 +14,8 @@ version of the library checks by itself.
             <output> port* </output>? bodies? </layer>
 
 Laws: every layer is of a kind in `ir_layers`; ids stand once; every input port has one edge, from an output port that
-there is; there is no circle; a constant lies within the weights and has as many bytes as its shape says; what must
-be a constant is one, with numbers that the library takes.
+there is; there is no circle; a constant lies within the weights and has as many bytes as its shape says; no constant or
+parameter is empty by its shape; what must be a constant is one, with numbers that the library takes.
 
 Source: OpenVINO 2026.4, src/frontends/ir/src/frontend.cpp, src/core/xml_util/src/xml_deserialize_util.cpp.
 """
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from nndeploy.errors import BundleError, PolicyError
-from nndeploy_openvino.ir_layers import ELEMENT_BITS, KINDS, MAX_RANK
+from nndeploy_openvino.ir_layers import ELEMENT_BITS, KINDS, MAX_RANK, WINDOW_LISTS
 from nndeploy_openvino.pads import unsafe_pads
 
 MAX_DEPTH = 8
@@ -191,6 +191,10 @@ class _Reader:
         if kind == "Split" and int(attributes["num_splits"]) != outputs:
             raise _refusal(f"a split into {attributes['num_splits']} with {outputs} outputs")
         sizes = attributes.get("shape", "?") if kind in ("Const", "Parameter") else "?"
+        if "0" in re.split(r", ?", sizes):
+            raise _refusal(f"a layer {kind} of nothing, shape [{sizes:.60}]")
+        if "strides" in attributes:
+            _check_window(kind, [attributes[name] for name in WINDOW_LISTS if name in attributes])
         elements = None if "?" in sizes or "." in sizes else prod(_sizes(sizes))
         elements = inputs if kind == "Concat" else elements
         integers = self._integers(attributes, elements) if kind == "Const" else None
@@ -280,6 +284,11 @@ def _attributes(kind: str, said: str, known: Mapping[str, re.Pattern[str]]) -> d
         if not known[name].fullmatch(value):
             raise _refusal(f"a layer {kind} whose {name} is {value!r:.60}")
     return attributes
+
+
+def _check_window(kind: str, lists: Sequence[str]) -> None:
+    if "" in lists or len({one.count(",") for one in lists}) > 1:
+        raise _refusal(f"a layer {kind} whose window is of {' and '.join(map(repr, lists)):.60} axes")
 
 
 def _sizes(shape: str) -> list[int]:

@@ -3,7 +3,8 @@
 
 They are those that OpenVINO's converter makes of ONNX. All that reads files, keeps state between calls, holds text or
 comes from extensions is not among them, nor is what numbers of a call make it end the process with (2026.4.1):
-GatherND reads and ScatterElementsUpdate writes wherever an index points, Col2Im divides by sizes that may be zero.
+GatherND reads and ScatterElementsUpdate writes wherever an index points, Col2Im divides by sizes that may be zero, and
+Unique with an axis does not look whether there is such an axis.
 Each attribute has a form, and none may be missing or be there besides: the library leaves what is not said as it finds
 it, and takes further names as orders.
 
@@ -52,6 +53,8 @@ OPEN_SHAPE = _list_of(r"(?:\?|\d{1,18}(?:\.\.(?:\d{1,18})?)?|\.\.\d{1,18})")
 
 _WINDOW = {"strides": _STEPS, "dilations": _STEPS, "pads_begin": _PADS, "pads_end": _PADS}
 _POOL = {"kernel": _STEPS, **_WINDOW, "auto_pad": _WORD, "rounding_type": _WORD}
+WINDOW_LISTS = ("kernel", "strides", "dilations", "pads_begin", "pads_end")
+"""What a window has of these has one number for each of its axes: the library counts those of one, and reads all."""
 _BROADCAST = {"auto_broadcast": _WORD}
 _RECURRENT = {
     "direction": _WORD,
@@ -130,7 +133,7 @@ def _kinds() -> dict[tuple[str, str], LayerKind]:
     add("opset1 OneHot", 4, axis=_AXIS)
     add("opset16 OneHot", 4, axis=_AXIS, negative_indices_mode=_WORD)
     add("opset11 TopK", 2, axis=_AXIS, mode=_WORD, sort=_WORD, index_element_type=_TYPE, stable=_FLAG)
-    add("opset10 Unique", 1, 2, sorted=_FLAG, index_element_type=_TYPE, count_element_type=_TYPE)
+    add("opset10 Unique", 1, sorted=_FLAG, index_element_type=_TYPE, count_element_type=_TYPE)
     add("opset3 CumSum", 2, exclusive=_FLAG, reverse=_FLAG)
     add("opset1 ReverseSequence", 2, batch_axis=_AXIS, seq_axis=_AXIS)
     add("opset7 Einsum", 1, 2, equation=_EQUATION)

@@ -32,6 +32,8 @@ SPLIT = """g (float[6] x) => (float[4] y, float[2] z, float[3] a, float[3] b) <i
     { y, z = Split<axis=0>(x, l) a, b = Split<axis=0, num_outputs=2>(x) }"""
 PADS = "g (float[N,4] x) => (float[K,4] y) <int64[4] p = {2, 0, 1, 0}> { y = Pad(x, p) }"
 TILE = "g (float[2] x) => (float[6] y) <int64[1] r = {3}> { y = Tile(x, r) }"
+WINDOW = """g (float[1,2,9,9] x) => (float[1,2,5,5] y)
+    { y = AveragePool<kernel_shape=[3,3], dilations=[2,2]>(x) }"""
 OPEN = "g (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 
@@ -81,6 +83,8 @@ DAMAGES = [
     (CONSTANT, CONSTANT + ' value="x"', "more or fewer attributes: value"),
     (CONSTANT, 'element_type="f32" shape="2" offset="0"', "more or fewer attributes: size"),
     (CONSTANT, CONSTANT + ' size="8"', "more or fewer attributes"),
+    (CONSTANT, 'element_type="f32" shape="0" offset="0" size="1"', "a layer Const of nothing, shape [0]"),
+    ('shape="2" element_type', 'shape="2,0" element_type', "a layer Parameter of nothing, shape [2,0]"),
     ('shape="2" element_type', 'shape="..." element_type', "whose shape is '...'"),
     ('axis="-1"', 'axis="999"', "whose axis is '999'"),
     ('axis="-1"', 'axis="-1" PrimitivesPriority="ref"', "attributes: PrimitivesPriority"),
@@ -108,6 +112,20 @@ def test_what_the_library_would_believe_is_refused(old: str, new: str, message: 
     with pytest.raises(BundleError, match=re.escape(message)) as refusal:
         check_ir(damaged(graph, old, new).encode(), weights)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("old", "new"), [('dilations="2, 2"', 'dilations=""'), ('kernel="3, 3"', 'kernel="3, 3, 3"')])
+def test_a_window_has_one_number_for_each_of_its_axes(old: str, new: str, tmp_path: Path) -> None:
+    graph, weights = written(WINDOW, tmp_path)
+    check_ir(graph.encode(), weights)
+    with pytest.raises(BundleError, match="a layer AvgPool whose window is of"):
+        check_ir(damaged(graph, old, new).encode(), weights)
+
+
+def test_elements_that_are_unique_along_an_axis_are_not_for_this_library(tmp_path: Path) -> None:
+    graph, weights = written("g (float[2,3] x) => (float[K,3] y) { y = Unique<axis=0>(x) }", tmp_path)
+    with pytest.raises(BundleError, match="a layer Unique with 2 inputs"):
+        check_ir(graph.encode(), weights)
 
 
 BODIES = [
