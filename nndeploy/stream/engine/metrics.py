@@ -32,6 +32,7 @@ def metrics_of(stream: Stream) -> dict[str, Any]:
     return {
         "records": summary.num_items,
         "failed": summary.num_failed,
+        "not_taken": summary.num_not_taken,
         "non_finite": summary.num_non_finite,
         "seconds": summary.seconds,
         "records_per_second": summary.rate_hz,
@@ -46,7 +47,12 @@ def prometheus_text(metrics: dict[str, Any]) -> str:
 
 
 def _lines(metrics: dict[str, Any]) -> Iterator[str]:
-    for name, kind in (("records", "counter"), ("failed", "counter"), ("non_finite", "counter")):
+    for name, kind in (
+        ("records", "counter"),
+        ("failed", "counter"),
+        ("not_taken", "counter"),
+        ("non_finite", "counter"),
+    ):
         yield f"# TYPE nndeploy_{name}_total {kind}"
         yield f"nndeploy_{name}_total {metrics[name]}"
     for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):

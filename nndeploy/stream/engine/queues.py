@@ -48,11 +48,19 @@ class BasicQueue:
     """Records that wait for equal workers, first in, first out; a station of the schedule.
 
     A worker gets up to `batch` records at once. Fewer only if `delay_ns` have passed since the first of them came, or
-    if no time is set and nobody has anything else to do.
+    if no time is set and nobody has anything else to do; one that `is_eager` takes what is there.
     """
 
     def __init__(
-        self, name: str, schedule: Schedule, workers: Sequence[Worker], capacity: int, batch: int = 1, delay_ns: int = 0
+        self,
+        name: str,
+        schedule: Schedule,
+        workers: Sequence[Worker],
+        capacity: int,
+        batch: int = 1,
+        delay_ns: int = 0,
+        *,
+        is_eager: bool = False,
     ) -> None:
         """Makes a queue that never gets more than `capacity` records; the schedule must be told of it."""
         assert 0 < batch <= capacity
@@ -64,6 +72,7 @@ class BasicQueue:
         self._lock = schedule.lock
         self._batch = batch
         self._delay_ns = delay_ns
+        self._least = 1 if is_eager else batch
         self._waiting: deque[tuple[Record, int]] = deque()  # and when each came
         self._num_passed = self._max_depth = 0
 
@@ -81,7 +90,7 @@ class BasicQueue:
     def is_ready(self) -> bool:
         """Returns whether a full batch is there, or one for which time is over."""
         waiting = self._waiting
-        if len(waiting) >= self._batch:
+        if len(waiting) >= self._least:
             return True
         return bool(waiting and self._delay_ns) and time.perf_counter_ns() >= waiting[0][1] + self._delay_ns
 

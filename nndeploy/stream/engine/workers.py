@@ -96,7 +96,7 @@ def do_steps(record: Record, steps: Iterable[StageStep], stage: str) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepsWorker:
-    """Does the steps of a stage on a record; `prepare` is the runner behind it, if it alone is."""
+    """Does the steps of a stage on records; `prepare` is the runner behind it, if it alone is."""
 
     steps: Sequence[StageStep]
     outlet: Outlet
@@ -104,8 +104,11 @@ class StepsWorker:
     prepare: Runner | None
 
     def __call__(self, records: list[Record]) -> None:
-        """Works on one record."""
-        (record,) = records
+        """Works on each of the records, and hands it on."""
+        for record in records:
+            self._work(record)
+
+    def _work(self, record: Record) -> None:
         began_ns = time.perf_counter_ns()
         record.load()
         do_steps(record, self.steps, self.clock.stage)

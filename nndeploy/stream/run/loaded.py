@@ -14,7 +14,7 @@ from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
 from nndeploy.runtime.program import Program
-from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.description import LevelPlan, RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.pipeline.checked_plan import checked_plan
@@ -35,8 +35,8 @@ class Loaded:
     plan: StreamPlan
     programs: Mapping[str, Sequence[Program]]
     file: PipelineFile | None
-    types: Mapping[str, ValueType]
-    """The types of the fields that the first models take, where the source's items are those fields."""
+    types: Mapping[str, Mapping[str, ValueType]]
+    """For each source, by name, the types of the fields that its first models take."""
     pacing: StreamPacing | None = None
     """The pacing of a pipeline; a bundle that runs alone is paced run by run."""
     followed: Mapping[str, Sequence[FollowedProgram]] = field(default_factory=dict)
@@ -85,6 +85,11 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
         if name not in with_runner:
             raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
     goal = _item_goal(with_runner, options)
+    if goal is not None and not (all(one.route.is_any for one in file.pipelines) and all(map(_copies, file.hows))):
+        raise UsageError(
+            "a pipeline is paced where every record goes the same way", where=file.where,
+            hint="leave out source, when and queue, or --max-latency and --cpu-limit",
+        )  # fmt: skip
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
     paths = {
         name: Path(options.models.get(name) or _path_of(file, name, runner, bundle))
@@ -145,6 +150,10 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
                 hint="leave out batch, or pace by --cpu-limit",
             )
     return replace(goal, is_of_item=True)
+
+
+def _copies(how: LevelPlan) -> bool:
+    return how.queue == "copy"
 
 
 def _threads_of_each(runners: Sequence[RunnerPlan]) -> int | None:

@@ -11,8 +11,8 @@ from start_stop import ENDINGS, cycle
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, stream, x_to_y
 
 from nndeploy.errors import BundleError, InputOutputError
-from nndeploy.stream.engine.stopping import Stop, stoppable
 from nndeploy.stream.items import Item
+from nndeploy.stream.stopping import Stop, stoppable
 
 IDENTITY = Program(lambda x: {"y": x})
 
