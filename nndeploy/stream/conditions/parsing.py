@@ -133,14 +133,14 @@ class _Parser:
         return several[0] if len(several) == 1 else AllOf(tuple(several))
 
     def _several(self, word: str, one_of: Callable[[], Expression]) -> list[Expression]:
-        columns, found = [self._now.column], [one_of()]
+        column, found = self._now.column, [one_of()]
         while self._is_at(word):
+            if len(found) == 1:
+                self._must_be(found[0], "truth", column)
             self._next()
-            columns.append(self._now.column)
+            column = self._now.column
             found.append(one_of())
-        if len(found) > 1:
-            for one, column in zip(found, columns, strict=True):
-                self._must_be(one, "truth", column)
+            self._must_be(found[-1], "truth", column)
         return found
 
     def _negation(self) -> Expression:
