@@ -294,6 +294,28 @@ def test_what_nobody_takes_in_time_is_dropped_and_counted() -> None:
     assert figures[0].num_dropped == 100 - len(taken) > 80
 
 
+def test_items_go_on_in_the_order_in_which_they_were_read() -> None:
+    turns, all_read = [threading.Semaphore(1), threading.Semaphore(0)], threading.Event()
+
+    def feed(place):
+        def items(stop, figures):
+            del figures, stop
+            for number in range(6):
+                assert turns[place].acquire(timeout=20)
+                yield item_of(NAMES[place], number, {})
+                turns[1 - place].release()
+            all_read.set()
+
+        return Feed(NAMES[place], items)
+
+    def work(number):
+        assert all_read.wait(20)
+        return number
+
+    outcomes, _, _ = run(one_by_one(work), [feed(1), feed(0)][::-1])
+    assert [outcome.origin for outcome in outcomes] == [f"{name}{number}" for number in range(6) for name in "ab"]
+
+
 def test_what_is_too_old_is_dropped_and_counted() -> None:
     is_old = threading.Event()
 
