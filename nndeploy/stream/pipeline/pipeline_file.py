@@ -17,6 +17,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.files.toml_file import toml_from_bytes
 from nndeploy.files.toml_table import TomlTable
+from nndeploy.processors.parameters import FilesBeside
 from nndeploy.stream.description import LevelPlan, PipelinePlan, RunnerPlan, StagePlan, StageStep, StreamPlan
 from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_of
@@ -77,10 +78,11 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
     """
     top, named = TomlTable(toml_from_bytes(data, where), where), dict[str, bytes]()
 
-    def read(name: str) -> bytes:
+    def noted(name: str) -> bytes:
         named[name] = read_file(name)
         return named[name]
 
+    read = replace(read_file, read=noted) if isinstance(read_file, FilesBeside) else noted
     reader = _Reader(read, make_step or _own_make_step())
     levels = tuple(reader.level(table) for table in top.tables("level", "level"))
     sources, join = sources_from_toml(top)
