@@ -34,18 +34,21 @@ class Listener:
         Raises:
             InputOutputError: it cannot, as another program listens there.
         """
-        self._path: Path | None = address.path if address.scheme == "unix-listen" else None
+        self._path = address.path if address.scheme == "unix-listen" else None
+        family = (
+            socket.AF_UNIX if self._path is not None else socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        )
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
         try:
-            if self._path is not None:
-                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                self._socket.bind(str(self._path))
-            else:
-                family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-                self._socket = socket.create_server((address.host, address.port), family=family)
+            if self._path is None:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((address.host, address.port) if self._path is None else str(self._path))
             self._socket.listen(1)
             self._socket.setblocking(False)
         except OSError as err:
-            raise InputOutputError(f"cannot listen: {err.strerror or err}", where=address.text) from err
+            self._socket.close()
+            hint = "remove it, if nobody listens there any more" if self._path is not None else ""
+            raise InputOutputError(f"cannot listen: {err.strerror or err}", where=address.text, hint=hint) from err
 
     @property
     def port(self) -> int:
