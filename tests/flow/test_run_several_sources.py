@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`run` over several sources: two models with data of their own, joins, routes, sockets, and files that records name."""
+"""`run` over several sources: two models with data of their own, joins, routes, and files that records name."""
 
 import io
 import json
@@ -125,7 +125,7 @@ def test_records_are_joined_by_their_key(here, capsys) -> None:
     assert "nndeploy: source 'right': 9 read, 3 without partner" in told
 
 
-def test_lines_come_over_a_socket_until_a_signal(here) -> None:
+def test_a_file_that_grows_is_followed_until_a_signal(here) -> None:
     (here / "p.toml").write_text(TWO_MODELS)
     lines("r.jsonl", [{"image": [[0, 1, 0]]}])
     command = [
