@@ -5,7 +5,8 @@ In comes an `Address`; out come frames, numbered on over all connections. Which 
 and never by what comes, so nothing that a camera sends opens a file or another address. Frames are decoded in the
 thread that reads the source; pixels become RGB in the loaders.
 
-Law: what cannot be decoded is an error record in its place; a connection that is lost loses only what was under way.
+Law: what cannot be decoded is an error record in its place; a connection that is lost loses only the picture that was
+under way: of MPEG-TS in RTP also the last whole one, of which only the next would have told that it was over.
 """
 
 import io
@@ -59,7 +60,8 @@ def _frames(address: Address, stop: Stop, listener: Listener | None, first: int)
                     return
                 yield frame_item(0, address.shown, stem, number, found)
     except (av.error.FFmpegError, OSError, ValueError) as err:
-        raise InputOutputError(f"the connection was lost: {err}", where=address.shown) from err
+        reason = getattr(err, "strerror", None) or type(err).__name__  # their text has the address with its password
+        raise InputOutputError(f"the connection was lost: {reason}", where=address.shown) from err
 
 
 @contextmanager
