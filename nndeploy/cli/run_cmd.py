@@ -54,7 +54,8 @@ SECTIONS = sections_of(
 @click.argument("bundle", type=BUNDLE_FILE, required=False)
 @click.option(
     "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
-    help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable).",
+    help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable); of "
+    "a pipeline SOURCE=WHAT, also tcp:HOST:PORT, unix:PATH, tail:FILE, rtsp://CAMERA.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=ANY_FILE, metavar="WHERE",

@@ -217,3 +217,71 @@ def test_a_bundle_names_no_folder_elsewhere(media, capsys) -> None:
     with pytest.raises(DataError, match="the folder '/etc' lies elsewhere"):
         carried_pipeline(Path("q.toml"))
     assert capsys.readouterr().err == ""
+
+
+CAMERA = """
+[source]
+kind = "video"
+[[level]]
+[[level.pipeline]]
+runners = 0
+[[level.pipeline.post]]
+steps = [{ use = "resize", width = 3, height = 1 }]
+[[sink]]
+kind = "json-lines"
+fields = ["image", "frame"]
+"""
+
+
+@pytest.fixture
+def camera(here):
+    """Returns a function: shades of pictures -> the name of a FIFO over which they come as MPEG-TS."""
+    av = pytest.importorskip("av", reason="the extra video is not installed")
+
+    def written(shades):
+        os.mkfifo("camera")
+        file = io.BytesIO()
+        with av.open(file, "w", format="mpegts") as container:
+            stream = container.add_stream("mpeg2video", rate=25)
+            stream.width, stream.height, stream.pix_fmt, stream.gop_size = 64, 48, "yuv420p", 1
+            for shade in shades:
+                frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), shade, np.uint8), format="rgb24")
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode(None))
+        threading.Thread(target=Path("camera").write_bytes, args=(file.getvalue(),), daemon=True).start()
+        return "camera"
+
+    (here / "c.toml").write_text(CAMERA)
+    return written
+
+
+def test_a_camera_is_read_and_what_was_dropped_is_told(camera, capsys) -> None:
+    place = camera([40, 120, 200])
+    arguments = ["--pipeline", "c.toml", "--input", place, "--output", "o.jsonl", "--metrics", "m.json", "--json"]
+    assert run(*arguments, "--drop", "oldest", "--max-age-ms", "60000") == 0
+    records, report = outputs("o.jsonl"), json.loads(capsys.readouterr().out)
+    (source,) = report["sources"]
+    assert (source["name"], source["num_read"]) == ("camera", 3)
+    assert len(records) + source["num_dropped"] == 3
+    for record in records:
+        shade = (40, 120, 200)[record["outputs"]["frame"]]
+        assert abs(record["outputs"]["image"][0][0][0] - shade) < 4
+        assert record["origin"] == f"camera frame {record['outputs']['frame']}"
+    assert json.loads(Path("m.json").read_text())["sources"] == report["sources"]
+
+
+def test_dropping_is_for_the_sources_of_a_pipeline(here, capsys) -> None:
+    assert run("m.nnd", "--input", "x.npz", "--drop", "oldest") == 2
+    assert "--drop and --max-age-ms are for the sources of a pipeline" in capsys.readouterr().err
+
+
+def test_nothing_stays_open_where_the_output_cannot_be(here, capsys) -> None:
+    (here / "p.toml").write_text(TWO_MODELS)
+    lines("l.jsonl", [{"image": [[1, 0, 0]]}])
+    arguments = ["--pipeline", "p.toml", "--input", "left=l.jsonl", "--input", "right=l.jsonl"]
+    num_open = []
+    for _ in range(3):
+        assert run(*arguments, "--output", "absent/o.jsonl") == 73
+        num_open.append(len(list(Path("/proc/self/fd").iterdir())))
+    assert num_open[0] == num_open[-1]
+    assert "absent" in capsys.readouterr().err

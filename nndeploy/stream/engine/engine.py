@@ -54,7 +54,7 @@ class Summary:
     is_stopped: bool = False
     stages: list[StageFigures] = field(default_factory=list)
     sources: list[SourceFigures] = field(default_factory=list)
-    """Of sources that are read by threads of their own."""
+    """What the sources did that are read by threads of their own."""
 
     @property
     def rate_hz(self) -> float:
@@ -98,6 +98,7 @@ class Stream:
         self._stop = stop or Stop()
         self._tracer = tracer
         self.pacing = pacing
+        self.sources: Callable[[], list[SourceFigures]] = list  # what each did so far that a thread of its own reads
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
         self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))
@@ -174,6 +175,7 @@ class Stream:
     def _end(self, sink: Sink) -> None:
         self.summary.is_stopped = self._stop.is_requested
         self.summary.stages = [*self.stages(), self.cores()]
+        self.summary.sources = self.sources()
         if self._stop.is_requested:
             sink.discard()
         else:

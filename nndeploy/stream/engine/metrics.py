@@ -38,6 +38,7 @@ def metrics_of(stream: Stream) -> dict[str, Any]:
         "records_per_second": summary.rate_hz,
         "stages": [asdict(stage) for stage in stream.stages()],
         "queues": [asdict(queue) for queue in stream.queues()],
+        "sources": [asdict(source) for source in stream.sources()],
     }
 
 
@@ -66,6 +67,15 @@ def _lines(metrics: dict[str, Any]) -> Iterator[str]:
         yield f"# TYPE nndeploy_queue_{name} {kind}"
         for queue in metrics["queues"]:
             yield f'nndeploy_queue_{name}{{queue="{_escaped(queue["name"])}"}} {queue[key]}'
+    yield from _source_lines(metrics["sources"])
+
+
+def _source_lines(sources: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields the counters of sources that are read by threads of their own."""
+    for key in ("read", "dropped", "unmatched", "reconnects") if sources else ():
+        yield f"# TYPE nndeploy_source_{key}_total counter"
+        for source in sources:
+            yield f'nndeploy_source_{key}_total{{source="{_escaped(source["name"])}"}} {source[f"num_{key}"]}'
 
 
 def _escaped(text: str) -> str:

@@ -48,11 +48,9 @@ class OpenRun:
     def run(self, on_outcome: Callable[[Outcome], None] | None = None) -> Summary:
         """Runs it; `on_outcome` sees each outcome after the sink took it. Raises as `Stream.run` does."""
         try:
-            summary = self.stream.run(after(self.source.items, self.before.num_records), self.sink, on_outcome)
+            return self.stream.run(after(self.source.items, self.before.num_records), self.sink, on_outcome)
         finally:
             self.source.close()
-        summary.sources = self.source.figures()
-        return summary
 
 
 def opened_models(
@@ -103,7 +101,11 @@ def open_run(
         CannotCreateError: the output cannot be created.
     """
     source = _source(loaded, inputs, options, ends)
-    sink, before = _sink(loaded, source, inputs, output, options, ends)
+    try:
+        sink, before = _sink(loaded, source, inputs, output, options, ends)
+    except BaseException:
+        source.close()
+        raise
     how = StreamOptions(
         options.nan,
         stop_on_error=options.on_error == "stop" or source.is_one,
@@ -111,6 +113,7 @@ def open_run(
         first_index=before.num_records,
     )
     stream = Stream(loaded.plan, loaded.runs, how, ends.stop, trace, loaded.pacing)
+    stream.sources = source.figures
     return OpenRun(loaded, source, sink, before, stream)
 
 
