@@ -28,7 +28,7 @@ from typing import (
     runtime_checkable,
 )
 
-from nndeploy.errors import DataError, MissingInputError, UsageError, did_you_mean
+from nndeploy.errors import DataError, NndeployError, UsageError, did_you_mean
 
 ReadFile: TypeAlias = Callable[[str], bytes]
 """Returns the content of a file that a parameter names; where such files lie is the pipeline's affair."""
@@ -118,7 +118,7 @@ def processor_from_parameters(kind: type, table: Mapping[str, object], where: st
             known[key].name: _converted(value, hints[known[key].name], key, read_file) for key, value in table.items()
         }
         return kind(**values)
-    except (DataError, MissingInputError, UsageError) as err:
+    except NndeployError as err:
         err.within(where)
         raise
 
@@ -180,7 +180,7 @@ def _tuple(value: object, hint: Any, key: str, read_file: ReadFile) -> tuple[obj
 def _from_parameter(value: object, kind: type[FromParameter], key: str, read_file: ReadFile) -> object:
     try:
         return kind.from_parameter(value, read_file)
-    except (DataError, MissingInputError) as err:
+    except NndeployError as err:
         err.within(key)
         raise
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Self
 
-from nndeploy.errors import DataError, MissingInputError, UsageError
+from nndeploy.errors import DataError, MissingInputError, PolicyError, UsageError
 from nndeploy.processors.parameters import FilesBeside, ReadFile
 
 
@@ -25,7 +25,8 @@ class ReadFolder:
         """Returns the folder of that name.
 
         Raises:
-            DataError: it is no name of a folder, or one that a bundle may not name.
+            DataError: it is no name of a folder.
+            PolicyError: a bundle carries the table, and the folder does not stand beside it.
             MissingInputError: there is no such folder.
             UsageError: the table comes without a folder.
         """
@@ -35,7 +36,7 @@ class ReadFolder:
             raise UsageError(f"the folder {value!r:.60} cannot be found here", hint="write a pipeline into a file")
         named = PurePosixPath(value)
         if read_file.is_carried and (named.is_absolute() or ".." in named.parts):
-            raise DataError(
+            raise PolicyError(
                 f"the folder {value!r:.60} lies elsewhere", hint="a bundle's pipeline names one that stands beside it"
             )
         path = read_file.folder / value

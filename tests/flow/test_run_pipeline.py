@@ -111,6 +111,7 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
     from nndeploy.stream.engine.engine import Stream
     from nndeploy.stream.engine.metrics import MetricsServer, metrics_of, prometheus_text
     from nndeploy.stream.pipeline.pipeline_file import PipelinePlan, RunnerPlan
+    from nndeploy.stream.sources.readers import SourceFigures
 
     run("m.nnd", "--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y.jsonl", "--metrics", "m.json")
     found = json.loads((two_levels / "m.json").read_text())
@@ -122,6 +123,7 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
 
     plan = StreamPlan(((PipelinePlan('a "b"', runner=RunnerPlan(None, {})),),), ())
     stream = Stream(plan, {'a "b"': [Program()]})
+    stream.sources = lambda: [SourceFigures("camera", num_read=5, num_dropped=2)]
     server = MetricsServer(0, lambda: prometheus_text(metrics_of(stream)))
     with server:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as page:
@@ -130,6 +132,8 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
             urllib.request.urlopen(f"http://127.0.0.1:{server.port}/other", timeout=10)
     assert 'nndeploy_stage_workers{stage="a \\"b\\": runner"} 1' in text
     assert "nndeploy_records_total 0\n" in text
+    assert "nndeploy_not_taken_total 0\n" in text
+    assert 'nndeploy_source_dropped_total{source="camera"} 2\n' in text
 
 
 BROKEN = [

@@ -12,6 +12,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from PIL import Image
 from tests_flow_bundles import write_double
@@ -208,15 +209,52 @@ def test_one_record_loads_an_image_a_text_and_a_sound(media) -> None:
 
 
 def test_a_bundle_names_no_folder_elsewhere(media, capsys) -> None:
-    from nndeploy.errors import DataError
+    from nndeploy.errors import PolicyError
     from nndeploy.stream.pipeline.bundled_pipeline import carried_pipeline, pipeline_of_path
 
     text = FILES.replace('"media"', '"/etc"').replace("runners = 0", "")
     Path("q.toml").write_text(text)
     assert pipeline_of_path(Path("q.toml")).named == {}
-    with pytest.raises(DataError, match="the folder '/etc' lies elsewhere"):
+    with pytest.raises(PolicyError, match="the folder '/etc' lies elsewhere"):
         carried_pipeline(Path("q.toml"))
     assert capsys.readouterr().err == ""
+
+
+def test_a_bundle_carries_a_pipeline_of_several_sources(here, capsys) -> None:
+    digits = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx"
+    graph = onnx.load(digits).graph
+    taken, given = graph.input[0].name, graph.output[0].name
+    (here / "p.toml").write_text(
+        f"""
+[[source]]
+name = "a"
+kind = "arrays"
+[[source]]
+name = "b"
+kind = "arrays"
+[[level]]
+queue = "switch"
+[[level.pipeline]]
+name = "first"
+source = "a"
+outputs = {{ {given} = "scores" }}
+[[level.pipeline]]
+name = "second"
+when = "max({taken}) > 0"
+outputs = {{ {given} = "scores" }}
+"""
+    )
+    compile_it = ["compile", str(digits), "--backends", "onnxruntime", "--pipeline", "p.toml", "-o", "d.nnd"]
+    assert run_command(compile_it) == 0, capsys.readouterr().err
+    (here / "p.toml").unlink()
+    shape = [dim.dim_value or 1 for dim in graph.input[0].type.tensor_type.shape.dim]
+    np.savez("zeros.npz", **{taken: np.zeros(shape, np.float32)})
+    np.savez("ones.npz", **{taken: np.ones(shape, np.float32)})
+    arguments = ["d.nnd", "--input", "a=zeros.npz", "--input", "b=zeros.npz", "--input", "b=ones.npz"]
+    assert run(*arguments, "--output", "y.jsonl") == 0, capsys.readouterr().err
+    told = {(one["source"], one["origin"]): one for one in outputs("y.jsonl")}
+    assert told["b", "zeros.npz"]["not_taken"] == "level 1"
+    assert set(told["a", "zeros.npz"]["outputs"]) == set(told["b", "ones.npz"]["outputs"]) == {"scores"}
 
 
 CAMERA = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nndeploy.errors import DataError, InputError, MissingInputError, NndeployError, UsageError
+from nndeploy.errors import DataError, InputError, MissingInputError, NndeployError, PolicyError, UsageError
 from nndeploy.files import confined_file
 from nndeploy.files.confined_file import read_confined
 from nndeploy.processors.parameters import FilesBeside, no_files
@@ -202,9 +202,9 @@ def test_no_descriptor_is_left_open(folder) -> None:
         ("absent", False, MissingInputError, "p.toml: step: read: folder"),
         ("absent", True, MissingInputError, "no such folder"),
         ("x.toml", False, MissingInputError, "no such folder"),
-        ("/", True, DataError, "the folder '/' lies elsewhere"),
-        ("../in", True, DataError, "the folder '../in' lies elsewhere"),
-        ("in/../..", True, DataError, "lies elsewhere"),
+        ("/", True, PolicyError, "the folder '/' lies elsewhere"),
+        ("../in", True, PolicyError, "the folder '../in' lies elsewhere"),
+        ("in/../..", True, PolicyError, "lies elsewhere"),
         ("", False, DataError, "folder: must be the name of a folder, is ''"),
         (3, False, DataError, "folder: must be the name of a folder, is 3"),
     ],
