@@ -138,8 +138,9 @@ def texts_of_sources(names: Sequence[str], texts: Sequence[str]) -> dict[str, li
         elif len(names) == 1:
             found[names[0]].append(text)
         else:
-            hint = did_you_mean(name, names) if equals else f"for example --input {names[0]}={text}"
-            raise UsageError(f"{text!r} does not say which source it is for", hint=hint)
+            shown = address.shown if (address := address_from_text(text)) is not None else text
+            hint = did_you_mean(name, names) if equals and shown == text else f"for example --input {names[0]}={shown}"
+            raise UsageError(f"{shown!r} does not say which source it is for", hint=hint)
     for name, own in found.items():
         if not own:
             raise UsageError(f"there is nothing to read for the source {name!r}", hint=f"--input {name}=...")

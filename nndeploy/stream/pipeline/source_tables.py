@@ -25,6 +25,7 @@ MAX_BUFFER = 65_536
 MAX_RECONNECT = 1_000_000
 MAX_MS = 86_400_000
 MAX_SOURCES = 64
+MAX_RATE_HZ = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def _rules(table: TomlTable) -> ReadRules:
         table.whole("reconnect", 0, 0, MAX_RECONNECT),
         round(backoff_ms * 1e6),
         round(table.number("backoff-most-ms", max(10_000, backoff_ms), backoff_ms, MAX_MS) * 1e6),
+        table.number("rate-hz", 0, 0, MAX_RATE_HZ),
     )
 
 

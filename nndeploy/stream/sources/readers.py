@@ -9,6 +9,7 @@ Laws: the items of one source keep their order; each is handed out or counted as
 error as its last item, and the others go on; anything that is no `NndeployError` ends the stream.
 """
 
+import contextlib
 import os
 import time
 from collections import deque
@@ -93,8 +94,8 @@ class Readers:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a stop was asked for."""
-        return self._stop.is_requested
+        """Whether a stop was asked for, or the readers were closed."""
+        return self._stop.is_requested or self._is_closed
 
     def figures(self) -> list[SourceFigures]:
         """Returns what the sources did so far."""
@@ -103,7 +104,8 @@ class Readers:
     def next_of(self, wanted: Collection[int], deadline_ns: int | None = None) -> Arrived | int | None:
         """Returns what came first from the wanted sources, or the number of one of them that has ended.
 
-        Each end is told once. None: a stop was asked for, the time is over, or all wanted sources' ends are told.
+        Each end is told once. None: a stop was asked for, the time is over, all wanted sources' ends are told, or the
+        readers were closed.
 
         Raises:
             BaseException: what a reader raised.
@@ -112,6 +114,8 @@ class Readers:
             with self._changed:
                 if self._failure is not None:
                     raise self._failure
+                if self._is_closed:
+                    return None
                 if (found := self._taken(wanted)) is not None:
                     self._changed.notify_all()
                     return found
@@ -123,10 +127,8 @@ class Readers:
             seconds = None if deadline_ns is None else (deadline_ns - now_ns) / 1e9
             if not self._stop.wait_readable(self._signal, seconds):
                 return None
-            try:
+            with contextlib.suppress(OSError):  # nothing there any more, or closed meanwhile
                 os.eventfd_read(self._signal)
-            except BlockingIOError:
-                continue
 
     def _taken(self, wanted: Collection[int]) -> Arrived | int | None:
         heads = []
@@ -155,7 +157,7 @@ class Readers:
         buffer = self._buffers[number]
         feed = buffer.feed
         try:
-            for item in feed.items(self._own_stop, buffer.figures):
+            for item in at_rate(feed.items(self._own_stop, buffer.figures), feed.rules.rate_hz, self._own_stop):
                 buffer.figures.num_read += 1
                 if not self._put(buffer, feed.rules, Arrived(number, item, time.monotonic_ns())):
                     return
@@ -193,6 +195,7 @@ class Readers:
         with self._changed:
             if self._is_closed:
                 return
+            os.eventfd_write(self._signal, 1)  # who takes may still wait, where the stream was aborted
             self._is_closed = True
             self._changed.notify_all()
         self._own_stop.request()
@@ -202,6 +205,17 @@ class Readers:
         let_go(self._signal)
         if not any(thread.is_alive() for thread in self._threads):
             self._own_stop.close()
+
+
+def at_rate(items: Iterator[Item], rate_hz: float, stop: Stop) -> Iterator[Item]:
+    """Yields at most `rate_hz` items a second, 0: all at once; what came late is not made up for."""
+    due = time.monotonic()
+    for item in items:
+        if rate_hz:
+            if not stop.wait(due - time.monotonic()):
+                return
+            due = max(due, time.monotonic()) + 1 / rate_hz
+        yield item
 
 
 def _fail(error: NndeployError) -> dict[str, Value]:

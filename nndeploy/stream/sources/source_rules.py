@@ -21,7 +21,7 @@ class ReadRules:
     At most `buffer` items that were read wait to be let in. With `drop` "oldest" the source never waits: the oldest of
     them goes, and so does one that waited for longer than `max_age_ns` (0: no limit). A connection that ends is
     opened again, up to `reconnect` times in a row without an item between them, after waits that double from
-    `backoff_ns` to `backoff_most_ns`.
+    `backoff_ns` to `backoff_most_ns`. At most `rate_hz` items a second are read (0: no limit).
     """
 
     buffer: int = DEFAULT_BUFFER
@@ -30,11 +30,12 @@ class ReadRules:
     reconnect: int = 0
     backoff_ns: int = 100_000_000
     backoff_most_ns: int = 10_000_000_000
+    rate_hz: float = 0.0
 
     @property
     def is_live(self) -> bool:
-        """Whether items may be dropped, so that the source needs a thread of its own."""
-        return self.drop != "none"
+        """Whether items may be dropped, or are waited for, so that the source needs a thread of its own."""
+        return self.drop != "none" or self.rate_hz > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,12 @@ JOIN = "[join]\nby = 'index'\n"
 def test_every_key_of_a_source_means_what_it_says() -> None:
     keys = (
         "fields = ['x']", "out = ['z']", "buffer = 3", "drop = 'oldest'", "max-age-ms = 1.5", "reconnect = 7",
-        "backoff-ms = 20", "backoff-most-ms = 300",
+        "backoff-ms = 20", "backoff-most-ms = 300", "rate-hz = 12.5",
     )  # fmt: skip
     file = read(source("a", "json-lines", *keys) + LEVEL + steps(["z"], "q"))
     (made,) = file.sources
     assert (made.name, made.kind, made.fields, made.out) == ("a", "json-lines", ("x",), ("z",))
-    assert made.rules == ReadRules(3, "oldest", 1_500_000, 7, 20_000_000, 300_000_000)
+    assert made.rules == ReadRules(3, "oldest", 1_500_000, 7, 20_000_000, 300_000_000, 12.5)
 
 
 def test_every_key_of_a_join_means_what_it_says() -> None:
@@ -195,6 +195,7 @@ IMAGES = "[source]\nkind = 'images'\n" + LEVEL + steps(["data"], "q")
         (BOTH, ["a=x", "c=y"], UsageError, "'c=y' does not say which source it is for"),
         (BOTH, ["a=-", "b=-"], UsageError, "only one source can read standard input"),
         (BOTH, ["a=/no/such", "b=/dev/null"], MissingInputError, "/no/such: no such file or folder"),
+        (BOTH, ["rtsp://u:secret@cam/1"], UsageError, "'rtsp://cam/1' does not say which source it is for (hint: for"),
         (ONE, ["tail:x", "y"], UsageError, "'tail:x' goes alone: it may never end"),
         (ONE, ["rtsp://camera/1"], UsageError, "a source of lines does not read 'rtsp://camera/1' (hint: [source]"),
         (IMAGES, ["tcp:box:1"], UsageError, "a source of images does not read 'tcp:box:1'"),

@@ -21,8 +21,9 @@ from nndeploy.stream.conditions.parsing import condition_from_text
 from nndeploy.stream.description import LevelPlan, PipelinePlan, RoutePlan, StagePlan
 from nndeploy.stream.engine.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item
+from nndeploy.stream.sources import readers as readers_module
 from nndeploy.stream.sources.merging import joined_items, merged_items
-from nndeploy.stream.sources.readers import Feed, Readers
+from nndeploy.stream.sources.readers import Feed, Readers, at_rate
 from nndeploy.stream.sources.source_rules import JoinRules, ReadRules
 from nndeploy.stream.stopping import Stop
 
@@ -99,6 +100,7 @@ ROUTES = {
 }  # fmt: skip
 RULES = {
     "as they arrive": None,
+    "by time of arrival": JoinRules("time", tolerance=1e-3, missing="drop", buffer=3),
     **{
         f"by {by}, {missing}": JoinRules(by, dict.fromkeys(NAMES, "k"), 0.5, missing, buffer)
         for by, missing, buffer in itertools.product(
@@ -337,6 +339,55 @@ def test_what_is_too_old_is_dropped_and_counted() -> None:
     assert numbers[0] == 0
     assert not {2, 3, 4} & set(numbers), "they had waited for longer than they may"
     assert len(numbers) + figures[0].num_dropped == 6
+
+
+def test_a_stream_that_is_aborted_leaves_no_thread_behind() -> None:
+    class Full(Sink):
+        def write(self, outcome):
+            raise InputOutputError("the disk is full")
+
+    def silent(own, figures):
+        del figures
+        yield item_of("a", 0, {})
+        own.wait(60)
+
+    stop = Stop()
+    before = set(threading.enumerate())
+    readers = Readers([Feed("a", silent), Feed("b", silent)], stop)
+    with pytest.raises(InputOutputError, match="the disk is full"):
+        Stream(ANY, {}, stop=stop).run(merged_items(readers, ["a", "b"]), Full())
+    readers.close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+        assert not thread.is_alive()
+    stop.close()
+
+
+class Watch:
+    """A clock that a wait moves on, in place of `time` and of a stop."""
+
+    def __init__(self):
+        self.now, self.waits = 100.0, []
+
+    def monotonic(self):
+        return self.now
+
+    def wait(self, seconds):
+        self.waits.append(round(seconds, 6))
+        self.now += max(0.0, seconds)
+        return len(self.waits) < 8
+
+
+def test_a_source_is_read_at_its_rate_and_makes_up_for_nothing(monkeypatch) -> None:
+    watch = Watch()
+    monkeypatch.setattr(readers_module, "time", watch)
+    times = []
+    for item in at_rate((item_of("a", number, {}) for number in range(20)), 10.0, watch):
+        times.append(round(watch.now - 100, 6))
+        if item.index == 3:
+            watch.now += 0.35  # a source that is late
+    assert times == [0, 0.1, 0.2, 0.3, 0.65, 0.75, 0.85], "and it ends where a stop is asked for"
+    assert len(list(at_rate(iter([1, 2, 3]), 0, watch))) == 3
 
 
 def test_a_stop_ends_sources_that_wait() -> None:
