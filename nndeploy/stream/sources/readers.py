@@ -14,7 +14,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Condition, Thread
 
@@ -51,11 +51,15 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """An item, which source it is of, and when it was read, on the clock of `time.monotonic_ns`."""
+    """An item, which source it is of, and when it was read, on the clock of `time.monotonic_ns`.
+
+    One that `is_last`, the error of a source, is never too old.
+    """
 
     source: int
     item: Item
     at_ns: int
+    is_last: bool = False
 
 
 @dataclass(slots=True)
@@ -148,7 +152,7 @@ class Readers:
     def _drop_old(self, buffer: _Buffer) -> None:
         if oldest_ns := buffer.feed.rules.max_age_ns:
             oldest_ns = time.monotonic_ns() - oldest_ns
-            while buffer.arrived and buffer.arrived[0].at_ns < oldest_ns:
+            while buffer.arrived and buffer.arrived[0].at_ns < oldest_ns and not buffer.arrived[0].is_last:
                 buffer.arrived.popleft()
                 buffer.figures.num_dropped += 1
 
@@ -164,7 +168,7 @@ class Readers:
         except NndeployError as err:
             if not self._own_stop.is_requested:
                 failed = Item(0, feed.name, feed.name, partial(_fail, err))
-                self._put(buffer, replace(feed.rules, drop="none"), Arrived(number, failed, time.monotonic_ns()))
+                self._put(buffer, feed.rules, Arrived(number, failed, time.monotonic_ns(), is_last=True))
         except BaseException as err:  # the thread that takes raises it
             with self._changed:
                 self._failure = self._failure or err

@@ -146,6 +146,26 @@ def test_records_are_bound_to_pipelines_by_their_source() -> None:
     assert [outcome.source for outcome in sink.outcomes] == names * 3
 
 
+def test_thousands_that_wait_are_handed_out_one_after_the_other_and_not_within_each_other() -> None:
+    gate, count = Gate(), 3000
+    stage = StagePlan((Make(("part",), ("y",), gate),))
+    plan = replace(
+        plan_of(PipelinePlan("a", (stage,), each="x", part="part", keep=("y",)), fields=("y",), in_flight=count + 5),
+        hows=(LevelPlan("basic"),), may_lack=frozenset({"y"}),
+    )  # fmt: skip
+    routed = replace(plan.levels[0][0], route=RoutePlan(when=condition_from_text("has(x)")))
+    plan = replace(plan, levels=((routed,),))
+
+    def values():
+        yield [1]
+        for _ in range(count):
+            yield []
+        gate.open.set()
+
+    sink, _ = stream(plan, {}, iter(items_of(values())))
+    assert [outcome.outputs["y"] for outcome in sink.outcomes] == [[1]] + [[]] * count
+
+
 def test_a_list_that_is_empty_does_not_hold_up_a_shared_queue() -> None:
     stage = StagePlan((Make(("part",), ("y",), lambda part: part),))
     plans = tuple(PipelinePlan(name, (stage,), each="x", part="part", keep=("y",)) for name in "ab")

@@ -265,6 +265,46 @@ def test_a_source_that_fails_gives_its_error_and_the_others_go_on() -> None:
     assert (summary.num_items, summary.num_failed) == (11, 1)
 
 
+def test_the_error_of_a_source_is_never_too_old() -> None:
+    is_read = threading.Event()
+
+    def camera(stop, figures):
+        del figures
+        yield item_of("a", 0, {})
+        is_read.set()
+        raise InputOutputError("the connection was lost")
+
+    def slow(number):
+        assert is_read.wait(20)
+        time.sleep(0.03)
+        return number
+
+    rules = ReadRules(buffer=1, drop="oldest", max_age_ns=1_000_000)
+    outcomes, summary, _ = run(one_by_one(slow), [Feed("a", camera, rules)])
+    assert str(outcomes[-1].error) == "a: the connection was lost"
+    assert summary.num_failed == 1
+
+
+def test_an_item_without_partner_is_told_while_the_other_source_is_silent() -> None:
+    told, sink = threading.Event(), Sink()
+
+    def silent(own, figures):
+        del own, figures
+        assert told.wait(20)
+        yield from ()
+
+    stop = Stop()
+    readers = Readers([feed_of("a", [{}]), Feed("b", silent)], stop)
+    items = joined_items(readers, ["a", "b"], JoinRules("index", wait_ns=5_000_000))
+    try:
+        within_limit(lambda: Stream(ANY, {}, stop=stop).run(items, sink, lambda _: told.set()))
+    finally:
+        readers.close()
+        stop.close()
+    (outcome,) = sink.outcomes
+    assert str(outcome.error) == "a0: nothing joined it within 5 ms (hint: see missing in [join])"
+
+
 def test_a_bug_in_a_source_ends_the_stream() -> None:
     with pytest.raises(ZeroDivisionError):
         run(ANY, [feed_of("a", [{}, ZeroDivisionError()]), feed_of("b", [{}] * 3)])
