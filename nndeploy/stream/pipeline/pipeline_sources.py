@@ -95,7 +95,7 @@ def check_join(file: PipelineFile, fields: Mapping[str, Sequence[str]]) -> None:
 class Reading:
     """What a run says of how sources are read: the standard input, the wish to end, whether NaN is taken in JSON.
 
-    `drop` and `max_age_ns` go for every source, in place of what the pipeline says.
+    `drop` and `max_age_ns` go for every source, in place of what the pipeline says; None and 0 leave that as it is.
     """
 
     stdin: Stdin
@@ -160,7 +160,8 @@ class _Opened:
         self._kind = table.kind or "files"
         self._rules = table.rules
         if reading.drop is not None:
-            self._rules = replace(table.rules, drop=reading.drop, max_age_ns=reading.max_age_ns)
+            max_age_ns = reading.max_age_ns or table.rules.max_age_ns if reading.drop == "oldest" else 0
+            self._rules = replace(table.rules, drop=reading.drop, max_age_ns=max_age_ns)
         own = table.fields or FIELDS[self._kind] or tuple(types)
         self._names = dict(zip(own, table.out or own, strict=True))
         self._address = self._address_of(texts)
@@ -194,9 +195,8 @@ class _Opened:
         """Returns it as one that a thread of its own reads."""
         name = self._table.name or (self._address.shown if self._address is not None else "source")
         if self._address is None:
-            source, own = None, self._reading.stop
-            if "-" not in self._texts:  # what is missing is found before anything runs
-                source = self._files(own)
+            # what is missing is found before anything runs
+            source = None if "-" in self._texts else self._files(self._reading.stop)
 
             def of_files(stop: Stop, _: SourceFigures) -> Iterator[Item]:
                 return iter(self._renamed(source or self._files(stop)).items)

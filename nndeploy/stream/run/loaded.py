@@ -88,7 +88,7 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     if goal is not None and not (all(one.route.is_any for one in file.pipelines) and all(map(_copies, file.hows))):
         raise UsageError(
             "a pipeline is paced where every record goes the same way", where=file.where,
-            hint="leave out source, when and queue, or --max-latency and --cpu-limit",
+            hint="leave out source, when and queue, or --pace",
         )  # fmt: skip
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
     paths = {

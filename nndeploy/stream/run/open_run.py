@@ -127,7 +127,9 @@ def _source(loaded: Loaded, inputs: Sequence[str], options: RunOptions, ends: En
     if loaded.file is not None:
         if not inputs:
             raise UsageError("no input was named", hint="for example --input photos/")
-        drop = "oldest" if options.max_age_ms and options.drop is None else options.drop
+        if options.max_age_ms and options.drop == "none":
+            raise UsageError("--max-age-ms drops what is too old, and --drop none nothing")
+        drop = "oldest" if options.max_age_ms else options.drop
         reading = Reading(stdin, ends.stop, allow_nan, drop, round(options.max_age_ms * 1e6))
         return pipeline_source(loaded.file, inputs, loaded.types, reading)
     if options.drop is not None or options.max_age_ms:
