@@ -9,9 +9,8 @@ Law: what cannot be decoded is an error record in its place; a connection that i
 under way: of MPEG-TS in RTP also the last whole one, of which only the next would have told that it was over.
 """
 
-import io
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 SILENT_SECONDS = 10.0
 """A camera that sends nothing for so long is lost."""
+AT_ONCE = {"fpsprobesize": "0"}
+"""FFmpeg looks at no frames to find out how many come a second: at 25 a second that took 5 s (libavformat 62)."""
 PROTOCOLS = {"rtsp": "rtsp,rtp,tcp", "http": "http,https,tcp,tls"}
 FORMATS = {"rtsp": "rtsp", "http": "mpjpeg"}
 
@@ -69,7 +70,7 @@ def _opened(address: Address, stop: Stop, listener: Listener | None) -> "Iterato
     import av
 
     if address.scheme in ("rtsp", "http"):
-        options = {"protocol_whitelist": PROTOCOLS[address.scheme], "rtsp_transport": "tcp"}
+        options = {**AT_ONCE, "protocol_whitelist": PROTOCOLS[address.scheme], "rtsp_transport": "tcp"}
         if address.scheme == "http":
             del options["rtsp_transport"]
         timeout = (SILENT_SECONDS, SILENT_SECONDS)
@@ -80,5 +81,6 @@ def _opened(address: Address, stop: Stop, listener: Listener | None) -> "Iterato
         if raw is None:
             yield None
             return
-        with closing(io.BufferedReader(raw)) as file, av.open(file, "r", format="mpegts") as container:
+        # the raw file: a buffered one would wait until as much has come as a demuxer asks for
+        with av.open(raw, "r", format="mpegts", options=AT_ONCE) as container:
             yield container

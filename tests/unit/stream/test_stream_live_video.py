@@ -136,6 +136,33 @@ def test_a_camera_that_falls_silent_is_lost(stop, monkeypatch) -> None:
     camera.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "made", "url"),
+    [
+        (RtspCamera, transport_stream, "rtsp://127.0.0.1:{}/"),
+        (HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/"),
+        (Camera, transport_stream, "tcp:127.0.0.1:{}"),
+    ],
+)
+def test_a_frame_comes_before_many_others_are_sent(stop, monkeypatch, kind, made, url) -> None:
+    monkeypatch.setattr(live_video, "SILENT_SECONDS", 60)
+    has_come = threading.Event()
+
+    class Pausing(kind):
+        def play(self, connection, data):
+            super().play(connection, data)
+            assert has_come.wait(40)
+
+    camera = Pausing([made(SHADES[:5])])
+    address = address_from_text(url.format(camera.port))
+    assert address is not None
+    frames = live_frames(address, RULES, stop, SourceFigures("camera"))
+    within_limit(lambda: [next(frames), next(frames)], 20)
+    has_come.set()
+    frames.close()
+    camera.close()
+
+
 @pytest.mark.parametrize("data", [b"", b"GET", b"\0" * 5000, b"RTSP/1.0 404 Not Found\r\nCSeq: 1\r\n\r\n"])
 def test_what_is_no_video_is_one_error(data, stop) -> None:
     for kind, url in (
