@@ -44,13 +44,13 @@ class Stop:
         self.is_waiting = False
         return not self.is_requested
 
-    def wait(self, seconds: float) -> bool:
-        """Returns True when the time is over, False when a stop was asked for."""
-        ends = time.monotonic() + seconds
-        while not self.is_requested and (left := ends - time.monotonic()) > 0:
+    def wait(self, seconds: float | None = None) -> bool:
+        """Returns True when the time is over, False when a stop was asked for; signal handlers run meanwhile."""
+        ends = None if seconds is None else time.monotonic() + seconds
+        while not self.is_requested and (ends is None or time.monotonic() < ends):
             poll = select.poll()
             poll.register(self._reading_end, select.POLLIN)
-            poll.poll(1e3 * left)
+            poll.poll(None if ends is None else max(0.0, 1e3 * (ends - time.monotonic())))
         return not self.is_requested
 
     def close(self) -> None:
