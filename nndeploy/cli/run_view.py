@@ -119,6 +119,8 @@ class RunView:
         for source in summary.sources:
             if text := source_text(source):
                 self._say(f"nndeploy: source {source.name!r}: {text}")
+        if summary.num_forgotten:
+            self._say(f"nndeploy: {summary.num_forgotten:,} sessions were forgotten to keep to the limit of a pipeline")
         if self._is_verbose:
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
@@ -138,6 +140,7 @@ class RunView:
             "records": self._records,
             **({"sources": [dataclasses.asdict(one) for one in summary.sources]} if summary.sources else {}),
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
+            **({"forgotten_sessions": summary.num_forgotten} if summary.num_forgotten else {}),
             **({"stopped": True} if summary.is_stopped else {}),
             **self._pacing_to_json(),
         }

@@ -63,6 +63,10 @@ QueueKind: TypeAlias = Literal["copy", "basic", "switch"]
 """Whether each pipeline of a level takes every record, they share them, or the first one whose condition holds."""
 
 
+MAX_SESSIONS = 100
+"""The state of so many sessions is kept where nobody says."""
+
+
 @dataclass(frozen=True, slots=True)
 class LevelPlan:
     """How a level shares its records out: the kind of queue before it, and whether one that none takes goes on."""
@@ -113,8 +117,9 @@ class RunnerPlan:
 
     `inputs` maps inputs of the model to fields, None hands over all fields under their own names; `outputs` maps
     outputs of the model to fields. Up to `batch` records are run at once, the first waits at most `batch_delay_ns`
-    for others. `carry` maps outputs to the inputs that get them in the next part of the same record. There is one
-    runner, with a program of its own, for each of `devices`.
+    for others. `carry` maps outputs to the inputs that get them in the next part of the same record, or, with
+    `session`, in the next record of which that field says the same; the state of `sessions` of them is kept. There is
+    one runner, with a program of its own, for each of `devices`.
     """
 
     inputs: Mapping[str, str] | None
@@ -124,6 +129,8 @@ class RunnerPlan:
     batch: int = 1
     batch_delay_ns: int = 0
     carry: Mapping[str, str] = field(default_factory=dict)
+    session: str = ""
+    sessions: int = MAX_SESSIONS
 
 
 @dataclass(frozen=True, slots=True)

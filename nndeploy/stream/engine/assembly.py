@@ -13,6 +13,7 @@ this file reads backwards, as the records do not flow; the schedule prefers what
 
 from collections.abc import Mapping, Sequence
 
+from nndeploy.bundle.manifest import Manifest
 from nndeploy.runtime.batching import Proof, Runs
 from nndeploy.stream.description import (
     LevelPlan,
@@ -32,6 +33,7 @@ from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Outlet, QueueFi
 from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, SharedQueue, SwitchRoutes, Way
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
+from nndeploy.stream.engine.sessions import Sessions
 from nndeploy.stream.engine.workers import RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 from nndeploy.stream.model_fit import check_fits
 
@@ -65,11 +67,17 @@ class Assembly:
         self._most = schedule.in_flight  # that can come into what is being built
         self._queues: list[BasicQueue | CopyQueue | SyncQueue | CopyRoutes | SwitchRoutes | SharedQueue] = []
         self._stages: list[Stage] = []
+        self._sessions: list[Sessions] = []
         for number, level in reversed(list(enumerate(plan.levels, 1))):
             outlet = self._level(level, plan.how(number), outlet, f"level {number}")
         self.entry = outlet
         self._queues.reverse()
         self._stages.reverse()
+
+    @property
+    def num_forgotten(self) -> int:
+        """How many sessions were forgotten to keep to a limit."""
+        return sum(one.num_forgotten for one in self._sessions)
 
     def _level(self, level: Sequence[PipelinePlan], how: LevelPlan, outlet: Outlet, name: str) -> Outlet:
         takes_all = all(pipeline.route.is_any for pipeline in level)
@@ -143,7 +151,7 @@ class Assembly:
         programs, name = self._programs[plan.name], runner_name(plan)
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
-        carry = Carry(how, programs[0].manifest) if how.carry else None
+        carry = self._carry(how, programs[0].manifest, name) if how.carry else None
         proof = Proof()
         due = self._pacing.due(plan) if self._pacing is not None else [None] * len(programs)
         runners = [
@@ -155,6 +163,12 @@ class Assembly:
             for runner, clock in zip(runners, clocks, strict=True)
         ]
         return self._basic(name, workers, min(how.batch, self._most), how.batch_delay_ns), runners
+
+    def _carry(self, how: RunnerPlan, manifest: Manifest, name: str) -> Carry | Sessions:
+        if not how.session:
+            return Carry(how, manifest)
+        self._sessions.append(Sessions(how, manifest, name))
+        return self._sessions[-1]
 
     def _basic(
         self, name: str, workers: Sequence[Worker], batch: int, delay_ns: int = 0, *, is_eager: bool = False

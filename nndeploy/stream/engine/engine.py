@@ -48,6 +48,8 @@ class Summary:
     num_failed: int = 0
     num_not_taken: int = 0
     num_non_finite: int = 0
+    num_forgotten: int = 0
+    """Sessions whose state was forgotten to keep to a limit."""
     seconds: float = 0.0
     first_ns: int | None = None
     latencies: Latencies = field(default_factory=lambda: Latencies(most=MAX_LATENCIES))
@@ -176,6 +178,7 @@ class Stream:
         self.summary.is_stopped = self._stop.is_requested
         self.summary.stages = [*self.stages(), self.cores()]
         self.summary.sources = self.sources()
+        self.summary.num_forgotten = self._assembly.num_forgotten
         if self._stop.is_requested:
             sink.discard()
         else:

@@ -15,6 +15,7 @@ from nndeploy.stream.description import StageStep
 from nndeploy.stream.engine.carry import Carry
 from nndeploy.stream.engine.queues import Outlet
 from nndeploy.stream.engine.runner import Runner
+from nndeploy.stream.engine.sessions import Sessions
 from nndeploy.stream.records import Record
 
 
@@ -128,7 +129,7 @@ class RunnerWorker:
     outlet: Outlet
     clock: Clock
     is_prepared: bool
-    carry: Carry | None
+    carry: Carry | Sessions | None
 
     def __call__(self, records: list[Record]) -> None:
         """Works on some records."""
@@ -146,7 +147,7 @@ class RunnerWorker:
         for record in records:
             self.outlet.put(record)
 
-    def _carried(self, part: Record, carry: Carry) -> None:
+    def _carried(self, part: Record, carry: Carry | Sessions) -> None:
         began_ns = time.perf_counter_ns()
         for done in carry.run(self.runner, part):
             self.clock.add(began_ns, (done.index,))

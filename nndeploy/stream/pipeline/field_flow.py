@@ -63,6 +63,8 @@ class FieldFlow:
         if plan.runner is not None:
             for name, source in (plan.runner.inputs or {}).items():
                 self._check(source, known, f"{where}, input {name!r}")
+            if plan.runner.session:
+                self._check(plan.runner.session, known, f"{where}, session")
             given |= set(plan.runner.outputs.values())
             known |= given
         return given | self._follow_stages(f"{where}, post", plan.posts, known)
@@ -176,7 +178,7 @@ def _takes(plan: PipelinePlan) -> set[str]:
     given = {plan.part}
     taken = {plan.each} - {""} | _taken_by(plan.loaders, given)
     if plan.runner is not None:
-        taken |= set((plan.runner.inputs or {}).values()) - given
+        taken |= {*(plan.runner.inputs or {}).values(), plan.runner.session} - given - {""}
         given |= set(plan.runner.outputs.values())
     asked = plan.route.when.mentions if plan.route.when is not None else frozenset[str]()
     return taken | _taken_by(plan.posts, given) | asked

@@ -18,7 +18,15 @@ from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.files.toml_file import toml_from_bytes
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.processors.parameters import FilesBeside
-from nndeploy.stream.description import LevelPlan, PipelinePlan, RunnerPlan, StagePlan, StageStep, StreamPlan
+from nndeploy.stream.description import (
+    MAX_SESSIONS,
+    LevelPlan,
+    PipelinePlan,
+    RunnerPlan,
+    StagePlan,
+    StageStep,
+    StreamPlan,
+)
 from nndeploy.stream.model_fit import check_fits
 from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_of
 from nndeploy.stream.pipeline.routes import check_routes, level_from_toml, route_from_toml
@@ -29,6 +37,7 @@ from nndeploy.values.types import OptionalType
 MAX_WORKERS = 256
 MAX_BATCH = 4096
 MAX_DELAY_MS = 60_000
+MOST_SESSIONS = 1_000_000
 MAX_IN_FLIGHT = 65_536
 
 ReadFile = Callable[[str], bytes]
@@ -183,10 +192,14 @@ def _runner(table: TomlTable, copies: int) -> RunnerPlan | None:
         table.whole("batch", 1, 1, MAX_BATCH),
         round(1e6 * table.number("batch-delay-ms", 0, 0, MAX_DELAY_MS)),
         table.names("carry"),
+        table.text("session"),
+        table.whole("sessions", MAX_SESSIONS, 1, MOST_SESSIONS),
     )
+    if "sessions" in table and not made.session:
+        raise DataError("sessions needs session: the field that names them", where=table.where)
     if num_runners:
         return made
-    for key in ("model", "devices", "batch", "batch-delay-ms", "inputs", "outputs", "carry"):
+    for key in ("model", "devices", "batch", "batch-delay-ms", "inputs", "outputs", "carry", "session", "sessions"):
         if key in table:
             raise DataError(f"{key} needs a runner, and runners is 0", where=table.where)
     return None
@@ -230,6 +243,9 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
     if plan.runner is None:
         return plan
     manifest, runner = manifests[plan.name], plan.runner
+    if runner.session and number > 1:
+        told = "a session needs records in their order, which levels behind the first do not keep"
+        raise DataError(told, where=f"{where}: {place_of(number, plan)}")
     carried = set(runner.carry.values())
     needed = [item.name for item in manifest.inputs if not isinstance(item.type, OptionalType)]
     inputs = {name: name for name in needed if name not in carried} | dict(runner.inputs or {})

@@ -53,6 +53,11 @@ class Loaded:
         return last_fields(self.plan.levels)
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether a runner keeps state from record to record."""
+        return any(one.runner is not None and one.runner.session for one in self.plan.pipelines)
+
+    @property
     def first(self) -> Program | None:
         """The first program, None where nothing is run."""
         return next((program for programs in self.programs.values() for program in programs), None)

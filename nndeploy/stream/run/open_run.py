@@ -158,6 +158,8 @@ def _sink(
 
     if not options.resume:
         return made(None), Progress()
+    if loaded.has_sessions:
+        raise UsageError("--resume and session exclude each other: the state of sessions is not kept on the disk")
     if not options.is_ordered:
         raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
     if source.paths is None:
