@@ -136,9 +136,9 @@ def _serve_metrics(stack: ExitStack, stream: "Stream", options: dict[str, Any]) 
     """Lets those who want to watch the stream do so until the stack ends."""
     if options["metrics"] is None and options["metrics_port"] is None:
         return
-    from nndeploy.stream.engine.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text
+    from nndeploy.stream.engine.metrics import MetricsFile, MetricsServer, metrics_of
 
     if options["metrics"] is not None:
         stack.enter_context(MetricsFile(options["metrics"], stream))
     if options["metrics_port"] is not None:
-        stack.enter_context(MetricsServer(options["metrics_port"], lambda: prometheus_text(metrics_of(stream))))
+        stack.enter_context(MetricsServer(options["metrics_port"], lambda: metrics_of(stream)))

@@ -55,6 +55,7 @@ class Summary:
     latencies: Latencies = field(default_factory=lambda: Latencies(most=MAX_LATENCIES))
     is_stopped: bool = False
     stages: list[StageFigures] = field(default_factory=list)
+    queues: list[QueueFigures] = field(default_factory=list)
     sources: list[SourceFigures] = field(default_factory=list)
     """What the sources did that are read by threads of their own."""
 
@@ -177,6 +178,7 @@ class Stream:
     def _end(self, sink: Sink) -> None:
         self.summary.is_stopped = self._stop.is_requested
         self.summary.stages = [*self.stages(), self.cores()]
+        self.summary.queues = self.queues()
         self.summary.sources = self.sources()
         self.summary.num_forgotten = self._assembly.num_forgotten
         if self._stop.is_requested:
