@@ -85,6 +85,12 @@ class InputError(DataError):
     code = "bad-input"
 
 
+class NotTakenError(DataError):
+    """No pipeline of a level takes a record: what became of it, and nobody's fault."""
+
+    code = "not-taken"
+
+
 class OtherSizesError(InputError):
     """A session was not built for these sizes; the next variant of its submodel may be."""
 

@@ -54,7 +54,8 @@ SECTIONS = sections_of(
 @click.argument("bundle", type=BUNDLE_FILE, required=False)
 @click.option(
     "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
-    help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable).",
+    help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable); of "
+    "a pipeline SOURCE=WHAT, also tcp:HOST:PORT, unix:PATH, tail:FILE, rtsp://CAMERA.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=ANY_FILE, metavar="WHERE",
@@ -135,9 +136,9 @@ def _serve_metrics(stack: ExitStack, stream: "Stream", options: dict[str, Any]) 
     """Lets those who want to watch the stream do so until the stack ends."""
     if options["metrics"] is None and options["metrics_port"] is None:
         return
-    from nndeploy.stream.engine.metrics import MetricsFile, MetricsServer, metrics_of, prometheus_text
+    from nndeploy.stream.engine.metrics import MetricsFile, MetricsServer, metrics_of
 
     if options["metrics"] is not None:
         stack.enter_context(MetricsFile(options["metrics"], stream))
     if options["metrics_port"] is not None:
-        stack.enter_context(MetricsServer(options["metrics_port"], lambda: prometheus_text(metrics_of(stream))))
+        stack.enter_context(MetricsServer(options["metrics_port"], lambda: metrics_of(stream)))

@@ -23,9 +23,10 @@ from nndeploy.runtime.select import Choice
 from nndeploy.stream.engine.engine import Stream, Summary
 from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.stream.formats.images import best_label
-from nndeploy.stream.formats.json_lines import error_record
+from nndeploy.stream.formats.json_lines import head_of
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.loaded import Loaded
+from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.sources import Source
 from nndeploy.values.amounts import ms_text
 from nndeploy.values.types import Value, dtype_name
@@ -84,11 +85,11 @@ class RunView:
         self._num_done += 1
         if self._bar is None and self._source.num_items is not None:
             self.heartbeat.more(f"running, {self._num_done:,} of {self._source.num_items:,} items are done")
-        if outcome.error is not None:
+        if outcome.is_failed:
             self.first_error = self.first_error or outcome.error
-            if not self._source.is_one:
+            if outcome.error is not None and not self._source.is_one:
                 self._say(f"nndeploy: item {outcome.index}: error[{outcome.error.code}]: {outcome.error}")
-        elif self._shows_items:
+        elif self._shows_items and outcome.is_taken:
             for line in self._lines(outcome):
                 print_line(line)
         if outcome.non_finite:
@@ -100,6 +101,7 @@ class RunView:
     def finish(self, summary: Summary) -> None:
         """Prints the figures of the whole run on standard error."""
         failed = f", {summary.num_failed} failed" if summary.num_failed else ""
+        failed += f", {summary.num_not_taken} not taken" if summary.num_not_taken else ""
         figures = "" if summary.first_ns is None else f", first {summary.first_ns / 1e6:.3f} ms"
         if len(summary.latencies):
             figures += ", then"
@@ -114,9 +116,18 @@ class RunView:
             self._say(pace_text(self._pacer))
         if summary.is_stopped:
             self._say("nndeploy: stopped before the end")
+        for source in summary.sources:
+            if text := source_text(source):
+                self._say(f"nndeploy: source {source.name!r}: {text}")
+        if summary.num_forgotten:
+            self._say(f"nndeploy: {summary.num_forgotten:,} sessions were forgotten to keep to the limit of a pipeline")
         if self._is_verbose:
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
+            for queue in summary.queues:
+                if queue.waited_ms:
+                    waited = ", ".join(f"{name} {ms:.3f} ms" for name, ms in queue.waited_ms.items())
+                    self._say(f"nndeploy: {queue.name}: waited {waited}; at most {queue.max_depth} at once")
 
     def to_json(self, summary: Summary) -> dict[str, Any]:
         """Returns the summary that `--json` prints."""
@@ -124,13 +135,17 @@ class RunView:
             **self._programs_to_json(),
             "items": summary.num_items,
             "failed": summary.num_failed,
+            "not_taken": summary.num_not_taken,
             "non_finite": summary.num_non_finite,
             "seconds": summary.seconds,
             "items_per_second": summary.rate_hz,
             "first_ms": None if summary.first_ns is None else summary.first_ns / 1e6,
             "latency_ms": summary.latencies.percentiles_ms(),
             "records": self._records,
+            **({"sources": [dataclasses.asdict(one) for one in summary.sources]} if summary.sources else {}),
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
+            "queues": [dataclasses.asdict(queue) for queue in summary.queues],
+            **({"forgotten_sessions": summary.num_forgotten} if summary.num_forgotten else {}),
             **({"stopped": True} if summary.is_stopped else {}),
             **self._pacing_to_json(),
         }
@@ -164,10 +179,8 @@ class RunView:
     def _record(self, outcome: Outcome) -> None:
         if len(self._records) >= MAX_RECORDS or (outcome.error is None and self._source.num_items is None):
             return
-        record: dict[str, Any] = {"index": outcome.index, "origin": outcome.origin}
-        if outcome.error is not None:
-            record["error"] = error_record(outcome)
-        else:
+        record = head_of(outcome)
+        if outcome.error is None:
             label = self._label(outcome)
             record["run_ms"] = outcome.run_ns / 1e6
             record |= {} if label is None else {"label": label[0], "probability": round(label[1], 6)}
@@ -276,6 +289,7 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
         "records": stage.num_done,
         "busy_seconds": stage.busy_ns / 1e9,
         "busy_share": round(busy_share(stage, seconds), 4),
+        "worked_ms": dict(stage.worked_ms),
     }
 
 
@@ -283,6 +297,13 @@ def _busy_text(stage: StageFigures, seconds: float) -> str:
     workers = "1 worker" if stage.num_workers == 1 else f"{stage.num_workers} workers"
     mean_us = stage.busy_ns / 1e3 / max(1, stage.num_done)
     return f"{workers}, {busy_share(stage, seconds):.0%} busy, {stage.num_done:,} records, {mean_us:,.0f} us each"
+
+
+def source_text(source: SourceFigures) -> str:
+    """Returns what a source lost and how often it was opened again, "" where there is nothing to tell."""
+    told = {"dropped": source.num_dropped, "without partner": source.num_unmatched, "reconnects": source.num_reconnects}
+    found = [f"{count:,} {what}" for what, count in told.items() if count]
+    return f"{source.num_read:,} read, {', '.join(found)}" if found else ""
 
 
 def _tell_chain(chain: ChainChoice) -> None:

@@ -13,6 +13,7 @@ import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import (
     Annotated,
     Any,
@@ -27,10 +28,28 @@ from typing import (
     runtime_checkable,
 )
 
-from nndeploy.errors import DataError, UsageError, did_you_mean
+from nndeploy.errors import DataError, NndeployError, UsageError, did_you_mean
 
 ReadFile: TypeAlias = Callable[[str], bytes]
 """Returns the content of a file that a parameter names; where such files lie is the pipeline's affair."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesBeside:
+    """A `ReadFile` that also says where folders are that parameters name: in `folder`.
+
+    `is_carried` says that a bundle carries the table, so it may have been written by anybody; `is_here` that it is for
+    this machine, and folders must be there.
+    """
+
+    read: ReadFile
+    folder: Path
+    is_carried: bool = False
+    is_here: bool = True
+
+    def __call__(self, name: str) -> bytes:
+        """Returns the content of a file."""
+        return self.read(name)
 
 
 def no_files(name: str) -> bytes:
@@ -99,7 +118,7 @@ def processor_from_parameters(kind: type, table: Mapping[str, object], where: st
             known[key].name: _converted(value, hints[known[key].name], key, read_file) for key, value in table.items()
         }
         return kind(**values)
-    except (DataError, UsageError) as err:
+    except NndeployError as err:
         err.within(where)
         raise
 
@@ -161,7 +180,7 @@ def _tuple(value: object, hint: Any, key: str, read_file: ReadFile) -> tuple[obj
 def _from_parameter(value: object, kind: type[FromParameter], key: str, read_file: ReadFile) -> object:
     try:
         return kind.from_parameter(value, read_file)
-    except DataError as err:
+    except NndeployError as err:
         err.within(key)
         raise
 

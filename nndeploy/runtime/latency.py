@@ -2,7 +2,7 @@
 """Latencies of many calls, and what people ask of them: rate and percentiles."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 PERCENTILES = (50, 90, 99)
 
@@ -45,9 +45,14 @@ class Latencies:
 
         The p-th percentile is the smallest duration that p of 100 calls did not exceed (nearest rank).
         """
-        ordered = sorted(self._places[: self._num])
-        return {f"p{p}": ordered[-(-p * len(ordered) // 100) - 1] / 1e6 for p in PERCENTILES if ordered}
+        return percentiles_ms([self])
 
     def to_json(self) -> list[int]:
         """Returns the durations in nanoseconds, in order."""
         return self._places[: self._num].tolist()
+
+
+def percentiles_ms(several: Sequence[Latencies]) -> dict[str, float]:
+    """Returns the percentiles of several together, to each of which may be added meanwhile."""
+    ordered = sorted(duration for one in several for duration in one.to_json())
+    return {f"p{p}": ordered[-(-p * len(ordered) // 100) - 1] / 1e6 for p in PERCENTILES if ordered}

@@ -3,6 +3,7 @@
 
 items.py, records.py, item_plan.py  what flows
 description.py, model_fit.py        what a stream is made of, and whether it fits its models
+conditions/ which records a pipeline takes
 formats/    values as JSON lines, .npy, .npz and images
 sources/    where items come from
 sinks/      where outcomes go, and how a run that was killed goes on

@@ -8,7 +8,7 @@ field that a step takes is there when it runs, and nothing here is checked again
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.values.types import Value
@@ -36,12 +36,74 @@ class StageStep(Protocol):
         """
 
 
+class Condition(Protocol):
+    """A condition on the fields of a record, as `nndeploy.stream.conditions` reads it."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The fields that it asks for without having asked whether they are there."""
+
+    @property
+    def mentions(self) -> frozenset[str]:
+        """All fields of which it speaks."""
+
+    @property
+    def implies(self) -> frozenset[str]:
+        """The fields that a record has for which it holds."""
+
+    def holds(self, fields: Mapping[str, Value]) -> bool:
+        """Returns whether it holds.
+
+        Raises:
+            InputError: a field is missing, or its value cannot be asked that.
+        """
+
+
+QueueKind: TypeAlias = Literal["copy", "basic", "switch"]
+"""Whether each pipeline of a level takes every record, they share them, or the first one whose condition holds."""
+
+
+MAX_SESSIONS = 100
+"""The state of so many sessions is kept where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """How a level shares its records out: the kind of queue before it, and whether one that none takes goes on."""
+
+    queue: QueueKind = "copy"
+    not_taken: Literal["end", "pass"] = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class RoutePlan:
+    """Which records a pipeline takes: of a source, those for which a condition holds.
+
+    Where a level's pipelines share one queue, each takes its `share` of the records (0: as many as it has time for),
+    and one with a higher `priority` comes first.
+    """
+
+    source: str = ""
+    when: Condition | None = None
+    share: int = 0
+    priority: int = 0
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every record may be taken."""
+        return not self.source and self.when is None
+
+
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Steps that one worker does one after the other, and how many equal workers do them."""
+    """Steps that one worker does one after the other, and how many equal workers do them.
+
+    A worker takes up to `take` records at once, as many as are there.
+    """
 
     steps: tuple[StageStep, ...] = ()
     workers: int = 1
+    take: int = 1
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -55,8 +117,9 @@ class RunnerPlan:
 
     `inputs` maps inputs of the model to fields, None hands over all fields under their own names; `outputs` maps
     outputs of the model to fields. Up to `batch` records are run at once, the first waits at most `batch_delay_ns`
-    for others. `carry` maps outputs to the inputs that get them in the next part of the same record. There is one
-    runner, with a program of its own, for each of `devices`.
+    for others. `carry` maps outputs to the inputs that get them in the next part of the same record, or, with
+    `session`, in the next record of which that field says the same; the state of `sessions` of them is kept. There is
+    one runner, with a program of its own, for each of `devices`.
     """
 
     inputs: Mapping[str, str] | None
@@ -66,6 +129,8 @@ class RunnerPlan:
     batch: int = 1
     batch_delay_ns: int = 0
     carry: Mapping[str, str] = field(default_factory=dict)
+    session: str = ""
+    sessions: int = MAX_SESSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +148,13 @@ class PipelinePlan:
     each: str = ""
     part: str = ""
     keep: tuple[str, ...] | None = None
+    route: RoutePlan = RoutePlan()
+
+    @property
+    def num_held(self) -> int:
+        """How many records its workers have in hand, each as many as it takes."""
+        workers = sum(stage.workers * stage.take for stage in (*self.loaders, *self.posts))
+        return workers + (len(self.runner.devices) * self.runner.batch if self.runner is not None else 0)
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -101,6 +173,14 @@ class StreamPlan:
     in_flight: int = 0
     is_named: bool = True
     """Whether stages have names that the user gave, and errors should tell them."""
+    may_lack: frozenset[str] = frozenset()
+    """Those of `fields` that not every record has, because it came another way."""
+    hows: tuple[LevelPlan, ...] = ()
+    """How each level shares its records out; empty: each pipeline takes every record."""
+
+    def how(self, number: int) -> LevelPlan:
+        """How the level of a number, counted from 1, shares its records out."""
+        return self.hows[number - 1] if self.hows else LevelPlan()
 
     @property
     def pipelines(self) -> tuple[PipelinePlan, ...]:
@@ -129,12 +209,4 @@ def only_the_model(manifest: Manifest, loaders: int = DEFAULT_LOADERS) -> Stream
 
 def default_in_flight(plan: StreamPlan) -> int:
     """Returns how many records may be on their way: enough that every worker has one and the next one waits."""
-    workers = sum(
-        sum(stage.workers for stage in (*pipeline.loaders, *pipeline.posts)) + (_num_held(pipeline.runner))
-        for pipeline in plan.pipelines
-    )
-    return 2 * workers + 2
-
-
-def _num_held(runner: RunnerPlan | None) -> int:
-    return len(runner.devices) * runner.batch if runner is not None else 0
+    return 2 * sum(pipeline.num_held for pipeline in plan.pipelines) + 2

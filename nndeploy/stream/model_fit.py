@@ -27,13 +27,27 @@ def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
     _check_names(plan, manifest, where)
     if plan.batch > 1:
         _check_batch(plan, manifest, where)
-    if plan.carry and not pipeline.each:
-        raise UsageError("carry needs each: it leads from one part of a record to the next", where=where)
+    if plan.session:
+        _check_session(pipeline, plan, where)
+    elif plan.carry and not pipeline.each:
+        told = "carry needs each or session: it leads from one part of a record, or record of a session, to the next"
+        raise UsageError(told, where=where)
     for name in plan.carry.values():
         try:
             first_state(plan, manifest, name)
         except UsageError as err:
             raise err.within(f"{where}, carry to {name!r}") from err
+
+
+def _check_session(pipeline: PipelinePlan, plan: RunnerPlan, where: str) -> None:
+    if not plan.carry:
+        raise UsageError("session needs carry: without it nothing is kept", where=where)
+    if pipeline.each:
+        raise UsageError("each and session exclude each other: state goes from part to part, or on", where=where)
+    in_order = len(pipeline.loaders) <= 1 and all(one.workers == 1 for one in pipeline.loaders)
+    if not in_order or len(plan.devices) != 1:
+        hint = "leave workers, copies and runners at 1"
+        raise UsageError("records of a session need their order: one loader and one runner", where=where, hint=hint)
 
 
 def _check_names(plan: RunnerPlan, manifest: Manifest, where: str) -> None:

@@ -6,7 +6,7 @@ part into parts; both know their `parent` and their `place` in it, and are joine
 passes every stage untouched. A record belongs to one thread at a time, so nothing here is locked.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nndeploy.errors import (
@@ -49,6 +49,7 @@ class Record:
     place: int = 0
     num_places: int = 1
     paced: PacedItem | None = None
+    source: str = ""
 
     def load(self) -> None:
         """Reads the fields from the item, the first time."""
@@ -80,7 +81,7 @@ class Record:
         """Returns a record of its own with the same fields, for one of several different workers."""
         return Record(
             self.index, self.origin, self.stem, None, dict(self.fields), {}, self.error, self.stage,
-            parent=self, place=place, num_places=num_places, paced=self.paced,
+            parent=self, place=place, num_places=num_places, paced=self.paced, source=self.source,
         )  # fmt: skip
 
     def join(self, branches: Iterable["Record"]) -> None:
@@ -99,15 +100,20 @@ class Record:
         self.run_ns += other.run_ns
         self.non_finite += tuple(name for name in other.non_finite if name not in self.non_finite)
 
-    def outcome(self, names: Sequence[str], *, with_stage: bool) -> Outcome:
-        """Returns what became of the record, with the fields of these names; an error with its stage if wanted."""
+    def outcome(self, names: Sequence[str], may_lack: Container[str] = (), *, with_stage: bool) -> Outcome:
+        """Returns what became of the record, with the fields of these names; an error with its stage if wanted.
+
+        Fields that it `may_lack` are left out where it has none.
+        """
         if self.error is not None:
             stage = self.stage if with_stage else ""
-            return Outcome(self.index, self.origin, self.stem, None, self.error, stage=stage)
-        outputs: Mapping[str, Value] = {name: self.fields[name] for name in names}
+            return Outcome(self.index, self.origin, self.stem, None, self.error, stage=stage, source=self.source)
+        fields = self.fields
+        outputs: Mapping[str, Value] = {name: fields[name] for name in names if name in fields or name not in may_lack}
         return Outcome(
-            self.index, self.origin, self.stem, outputs, None, self.non_finite, self.run_ns, item_ns=self.item_ns
-        )
+            self.index, self.origin, self.stem, outputs, None, self.non_finite, self.run_ns,
+            item_ns=self.item_ns, source=self.source,
+        )  # fmt: skip
 
 
 def is_of_one_record(error: NndeployError) -> bool:

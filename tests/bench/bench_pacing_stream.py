@@ -41,9 +41,10 @@ from nndeploy.stream.engine.pacing import BASELINE_ITEMS
 from nndeploy.stream.formats.json_lines import line_from_outcome
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_path
-from nndeploy.stream.pipeline.pipeline_sources import pipeline_source
+from nndeploy.stream.pipeline.pipeline_sources import Reading, pipeline_source
 from nndeploy.stream.run.loaded import load_pipeline
 from nndeploy.stream.run.options import RunOptions
+from nndeploy.stream.stopping import Stop
 
 WIDE_MS = 2000.0
 """A budget that no item comes near to, to learn the baseline."""
@@ -142,7 +143,8 @@ def _child(name: str, folder: str, budget_ms: str, count: str) -> None:
         models = {pipeline: Path(folder) / f"{model}.nnd" for pipeline, model in case.models.items()}
         options = RunOptions(models=models, threads=case.threads(), device="cpu", pace=goal)
         loaded = load_pipeline(stack, file, None, options, partial(nndeploy.load_bundle, cache_dir=""))
-        items = pipeline_source(file.source, paths, loaded.types, lambda: sys.stdin.buffer, allow_nan=False).items
+        reading = Reading(lambda _: sys.stdin.buffer, Stop())
+        items = pipeline_source(file, paths, loaded.types, reading).items
 
         def noted() -> Iterator[Item]:
             for item in islice(items, int(count)):

@@ -84,3 +84,70 @@ outputs = {{ y = "y" }}
     assert run_command([str(word) for word in command]) == 0
     record = json.loads(out.read_text())
     np.testing.assert_allclose(np.reshape(record["outputs"]["y"], (5, 8)), expected(tokens), rtol=1e-5, atol=1e-5)
+
+
+SESSIONS = """[source]
+kind = "json-lines"
+fields = ["talk", "token"]
+[[level]]
+[[level.pipeline]]
+name = "decode"
+model = "{decoder}"
+inputs = {{ x = "token" }}
+outputs = {{ y = "y" }}
+carry = {{ after = "before" }}
+session = "talk"
+{more}
+[[sink]]
+kind = "json-lines"
+fields = ["talk", "y"]
+"""
+
+
+def sessions_file(folder: Path, decoder: Path, more: str = "") -> Path:
+    path = folder / "p.toml"
+    path.write_text(SESSIONS.format(decoder=decoder, more=more))
+    return path
+
+
+def test_talks_that_come_mixed_each_go_on_from_their_own_cache(
+    decoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(2)
+    talks = {name: random.standard_normal((4, 8)).astype(np.float32) for name in "abc"}
+    order = [(name, number) for number in range(4) for name in "abc"]
+    lines = [{"talk": name, "token": talks[name][number][None, None].tolist()} for name, number in order]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for limit in (3, 2):
+        pipeline, out = sessions_file(tmp_path, decoder, f"sessions = {limit}"), tmp_path / f"{limit}.jsonl"
+        command = ["run", "--pipeline", pipeline, "--input", tmp_path / "in.jsonl", "--output", out]
+        assert run_command([str(word) for word in command]) == 0
+        records = [json.loads(line)["outputs"] for line in out.read_text().splitlines()]
+        found = {name: [np.ravel(one["y"]) for one in records if one["talk"] == name] for name in "abc"}
+        for name, tokens in talks.items():
+            # of three talks in turn, with room for two each was forgotten when it comes again
+            wanted = expected(tokens) if limit == 3 else tokens
+            np.testing.assert_allclose(found[name], wanted, rtol=1e-5, atol=1e-5)
+        assert ("10 sessions were forgotten" in capsys.readouterr().err) == (limit == 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "message"),
+    [
+        ("runners = 2", [], "one loader and one runner"),
+        ('each = "token"\npart = "x"', [], "each and session exclude each other"),
+        ("sessions = 0", [], "sessions"),
+        ("", ["--resume"], "--resume and session exclude each other"),
+    ],
+    ids=["two runners", "parts", "no state", "resume"],
+)
+def test_what_sessions_cannot_have_is_one_line(
+    more: str, options: list[str], message: str, decoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.jsonl").write_text("")
+    command = ["run", "--pipeline", sessions_file(tmp_path, decoder, more), "--input", tmp_path / "in.jsonl"]
+    code = run_command([str(word) for word in [*command, "--output", tmp_path / "out.jsonl", *options]])
+    told = capsys.readouterr().err
+    assert code in (64, 65, 2)
+    assert message in told
+    assert len(told.strip().splitlines()) == 1

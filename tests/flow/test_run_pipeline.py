@@ -104,25 +104,35 @@ def test_a_trace_has_a_row_for_each_worker(two_levels) -> None:
             assert event["dur"] >= 0
             done.setdefault(event["name"], []).extend(event["args"].get("records", [event["args"].get("record")]))
     assert sorted(done["one: runner"]) == sorted(done["sink"]) == list(range(21))
+    arrows = {}
+    for event in sorted((one for one in events if one["ph"] in "stf"), key=lambda one: one["ts"]):
+        arrows.setdefault(event["id"], []).append(event["ph"])
+    assert arrows.keys() == set(range(21))
+    assert all(ends[0] == "s" and ends[-1] == "f" and set(ends[1:-1]) == {"t"} for ends in arrows.values())
 
 
 def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> None:
     from nndeploy.stream.description import StreamPlan
     from nndeploy.stream.engine.engine import Stream
-    from nndeploy.stream.engine.metrics import MetricsServer, metrics_of, prometheus_text
+    from nndeploy.stream.engine.metrics import MetricsServer, metrics_of
     from nndeploy.stream.pipeline.pipeline_file import PipelinePlan, RunnerPlan
+    from nndeploy.stream.sources.readers import SourceFigures
 
     run("m.nnd", "--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y.jsonl", "--metrics", "m.json")
     found = json.loads((two_levels / "m.json").read_text())
     assert (found["records"], found["failed"]) == (21, 1)
     assert {queue["name"] for queue in found["queues"]} >= {"one: runner", "level 2, copy", "level 2, sync", "sink"}
+    for what, key in (("stages", "worked_ms"), ("queues", "waited_ms")):
+        (one,) = (one[key] for one in found[what] if one["name"] == "one: runner")
+        assert 0 < one["p50"] <= one["p90"] <= one["p99"]
 
     class Program:
         manifest = type("Manifest", (), {"inputs": (), "outputs": ()})
 
     plan = StreamPlan(((PipelinePlan('a "b"', runner=RunnerPlan(None, {})),),), ())
     stream = Stream(plan, {'a "b"': [Program()]})
-    server = MetricsServer(0, lambda: prometheus_text(metrics_of(stream)))
+    stream.sources = lambda: [SourceFigures("camera", num_read=5, num_dropped=2)]
+    server = MetricsServer(0, lambda: metrics_of(stream))
     with server:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as page:
             text = page.read().decode()
@@ -130,6 +140,8 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
             urllib.request.urlopen(f"http://127.0.0.1:{server.port}/other", timeout=10)
     assert 'nndeploy_stage_workers{stage="a \\"b\\": runner"} 1' in text
     assert "nndeploy_records_total 0\n" in text
+    assert "nndeploy_not_taken_total 0\n" in text
+    assert 'nndeploy_source_dropped_total{source="camera"} 2\n' in text
 
 
 BROKEN = [

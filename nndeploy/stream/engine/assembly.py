@@ -3,6 +3,7 @@
 
     source -> level -> level -> ... -> outlet
     level:    copy -> one pipeline each -> sync             (nothing is copied or joined where there is only one)
+              or routes -> the pipelines that take a record -> sync where these are several   (routing.py)
     pipeline: split -> stage -> runner -> stage -> gather   (parts only with `each`)
     stage:    copy -> basic queue and its workers, for each kind of worker -> sync
 
@@ -12,8 +13,10 @@ this file reads backwards, as the records do not flow; the schedule prefers what
 
 from collections.abc import Mapping, Sequence
 
+from nndeploy.bundle.manifest import Manifest
 from nndeploy.runtime.batching import Proof, Runs
 from nndeploy.stream.description import (
+    LevelPlan,
     PipelinePlan,
     RunnerPlan,
     StagePlan,
@@ -27,8 +30,10 @@ from nndeploy.stream.engine.non_finite import NanPolicy
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
+from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, SharedQueue, SwitchRoutes, Way
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
+from nndeploy.stream.engine.sessions import Sessions
 from nndeploy.stream.engine.workers import RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 from nndeploy.stream.model_fit import check_fits
 
@@ -60,19 +65,47 @@ class Assembly:
         self._tracer = tracer
         self._pacing = pacing
         self._most = schedule.in_flight  # that can come into what is being built
-        self._queues: list[BasicQueue | CopyQueue | SyncQueue] = []
+        self._queues: list[BasicQueue | CopyQueue | SyncQueue | CopyRoutes | SwitchRoutes | SharedQueue] = []
         self._stages: list[Stage] = []
+        self._sessions: list[Sessions] = []
         for number, level in reversed(list(enumerate(plan.levels, 1))):
-            outlet = self._level(level, outlet, f"level {number}")
+            outlet = self._level(level, plan.how(number), outlet, f"level {number}")
         self.entry = outlet
         self._queues.reverse()
         self._stages.reverse()
 
-    def _level(self, level: Sequence[PipelinePlan], outlet: Outlet, name: str) -> Outlet:
-        if len(level) == 1:
+    @property
+    def num_forgotten(self) -> int:
+        """How many sessions were forgotten to keep to a limit."""
+        return sum(one.num_forgotten for one in self._sessions)
+
+    def _level(self, level: Sequence[PipelinePlan], how: LevelPlan, outlet: Outlet, name: str) -> Outlet:
+        takes_all = all(pipeline.route.is_any for pipeline in level)
+        if takes_all and len(level) == 1:
             return self._pipeline(level[0], outlet)
+        if how.queue == "basic":
+            return self._shared(level, how, outlet, name)
+        if how.queue == "switch":
+            ways = [Way(pipeline.route, self._pipeline(pipeline, outlet)) for pipeline in level]
+            return self._routes(SwitchRoutes(f"{name}, switch", ways, outlet, how))
         joined = self._sync(name, outlet)
-        return self._copy(name, [self._pipeline(pipeline, joined) for pipeline in level])
+        if takes_all:
+            return self._copy(name, [self._pipeline(pipeline, joined) for pipeline in level])
+        rejoining = Rejoining(joined, outlet)
+        ways = [Way(pipeline.route, self._pipeline(pipeline, rejoining)) for pipeline in level]
+        return self._routes(CopyRoutes(f"{name}, copy", ways, outlet, how))
+
+    def _shared(self, level: Sequence[PipelinePlan], how: LevelPlan, outlet: Outlet, name: str) -> Outlet:
+        """Returns the queue that different pipelines share."""
+        ways = [Way(pipeline.route, outlet, pipeline.num_held) for pipeline in level]
+        queue = SharedQueue(f"{name}, basic", ways, outlet, how, self._most)
+        for way, pipeline in zip(ways, level, strict=True):
+            way.outlet = self._pipeline(pipeline, Leaving(way, queue))
+        return self._routes(queue)
+
+    def _routes(self, queue: CopyRoutes | SwitchRoutes | SharedQueue) -> Outlet:
+        self._queues.append(queue)
+        return queue
 
     def _pipeline(self, plan: PipelinePlan, outlet: Outlet) -> Outlet:
         if plan.keep is not None:
@@ -110,14 +143,15 @@ class Assembly:
     def _workers(self, kind: StagePlan, name: str, outlet: Outlet, prepare: Runner | None) -> BasicQueue:
         """Returns the queue of equal workers."""
         clocks = self._stage(name, kind.workers).clocks()
-        return self._basic(name, [StepsWorker(kind.steps, outlet, clock, prepare) for clock in clocks])
+        workers = [StepsWorker(kind.steps, outlet, clock, prepare) for clock in clocks]
+        return self._basic(name, workers, min(kind.take, self._most), is_eager=True)
 
     def _runners(self, plan: PipelinePlan, how: RunnerPlan, outlet: Outlet) -> tuple[Outlet, list[Runner]]:
         """Returns the queue of the runners of a pipeline, and the runners."""
         programs, name = self._programs[plan.name], runner_name(plan)
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
-        carry = Carry(how, programs[0].manifest) if how.carry else None
+        carry = self._carry(how, programs[0].manifest, name) if how.carry else None
         proof = Proof()
         due = self._pacing.due(plan) if self._pacing is not None else [None] * len(programs)
         runners = [
@@ -130,8 +164,16 @@ class Assembly:
         ]
         return self._basic(name, workers, min(how.batch, self._most), how.batch_delay_ns), runners
 
-    def _basic(self, name: str, workers: Sequence[Worker], batch: int = 1, delay_ns: int = 0) -> BasicQueue:
-        queue = BasicQueue(name, self._schedule, workers, self._most, batch, delay_ns)
+    def _carry(self, how: RunnerPlan, manifest: Manifest, name: str) -> Carry | Sessions:
+        if not how.session:
+            return Carry(how, manifest)
+        self._sessions.append(Sessions(how, manifest, name))
+        return self._sessions[-1]
+
+    def _basic(
+        self, name: str, workers: Sequence[Worker], batch: int, delay_ns: int = 0, *, is_eager: bool = False
+    ) -> BasicQueue:
+        queue = BasicQueue(name, self._schedule, workers, self._most, batch, delay_ns, is_eager=is_eager)
         self._schedule.add(queue)
         self._queues.append(queue)
         return queue

@@ -12,10 +12,10 @@ from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.queues import Outlet, QueueFigures
 from nndeploy.stream.engine.schedule import AbortedError, Schedule, Worker
-from nndeploy.stream.engine.stopping import Stop
 from nndeploy.stream.engine.workers import Clock
 from nndeploy.stream.items import Item
 from nndeploy.stream.records import Record
+from nndeploy.stream.stopping import Stop
 
 
 class Entrance:
@@ -81,7 +81,7 @@ class Entrance:
         if item is None:
             return None
         self._clock.add(began_ns, (item.index,))
-        return Record(item.index, item.origin, item.stem, item)
+        return Record(item.index, item.origin, item.stem, item, source=item.source)
 
 
 class Exit:

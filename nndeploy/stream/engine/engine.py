@@ -20,11 +20,12 @@ from nndeploy.stream.engine.non_finite import NanPolicy
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.queues import QueueFigures
 from nndeploy.stream.engine.schedule import Schedule
-from nndeploy.stream.engine.stopping import Stop
 from nndeploy.stream.engine.workers import Stage, StageFigures, Tracer
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.records import Record
 from nndeploy.stream.sinks.sinks import Sink
+from nndeploy.stream.sources.readers import SourceFigures
+from nndeploy.stream.stopping import Stop
 from nndeploy.target.target import num_cores
 
 END_SECONDS = 0.3
@@ -45,12 +46,18 @@ class Summary:
 
     num_items: int = 0
     num_failed: int = 0
+    num_not_taken: int = 0
     num_non_finite: int = 0
+    num_forgotten: int = 0
+    """Sessions whose state was forgotten to keep to a limit."""
     seconds: float = 0.0
     first_ns: int | None = None
     latencies: Latencies = field(default_factory=lambda: Latencies(most=MAX_LATENCIES))
     is_stopped: bool = False
     stages: list[StageFigures] = field(default_factory=list)
+    queues: list[QueueFigures] = field(default_factory=list)
+    sources: list[SourceFigures] = field(default_factory=list)
+    """What the sources did that are read by threads of their own."""
 
     @property
     def rate_hz(self) -> float:
@@ -94,6 +101,7 @@ class Stream:
         self._stop = stop or Stop()
         self._tracer = tracer
         self.pacing = pacing
+        self.sources: Callable[[], list[SourceFigures]] = list  # what each did so far that a thread of its own reads
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
         self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))
@@ -144,12 +152,12 @@ class Stream:
         schedule, began_ns = self._schedule, time.perf_counter_ns()
 
         def write(record: Record) -> None:
-            outcome = record.outcome(self._plan.fields, with_stage=self._plan.is_named)
+            outcome = record.outcome(self._plan.fields, self._plan.may_lack, with_stage=self._plan.is_named)
             self._write(outcome, sink)
             self.summary.seconds = (time.perf_counter_ns() - began_ns) / 1e9
             if on_outcome is not None:
                 on_outcome(outcome)
-            if outcome.error is not None and self._options.stop_on_error:
+            if outcome.is_failed and self._options.stop_on_error:
                 schedule.stop()
 
         self._exit.write = write
@@ -170,6 +178,9 @@ class Stream:
     def _end(self, sink: Sink) -> None:
         self.summary.is_stopped = self._stop.is_requested
         self.summary.stages = [*self.stages(), self.cores()]
+        self.summary.queues = self.queues()
+        self.summary.sources = self.sources()
+        self.summary.num_forgotten = self._assembly.num_forgotten
         if self._stop.is_requested:
             sink.discard()
         else:
@@ -185,7 +196,8 @@ class Stream:
         summary.num_items += 1
         summary.num_non_finite += bool(outcome.non_finite)
         if outcome.error is not None:
-            summary.num_failed += 1
+            summary.num_failed += outcome.is_failed
+            summary.num_not_taken += not outcome.is_taken
         elif summary.first_ns is None:
             summary.first_ns = self._took_ns(outcome)
         else:

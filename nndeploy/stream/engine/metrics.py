@@ -24,6 +24,7 @@ from nndeploy.stream.engine.engine import Stream
 SECONDS = 1.0
 HOST = "127.0.0.1"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+JSON_PATH = "/metrics.json"
 
 
 def metrics_of(stream: Stream) -> dict[str, Any]:
@@ -32,11 +33,15 @@ def metrics_of(stream: Stream) -> dict[str, Any]:
     return {
         "records": summary.num_items,
         "failed": summary.num_failed,
+        "not_taken": summary.num_not_taken,
         "non_finite": summary.num_non_finite,
         "seconds": summary.seconds,
         "records_per_second": summary.rate_hz,
+        "latency_ms": summary.latencies.percentiles_ms(),
         "stages": [asdict(stage) for stage in stream.stages()],
         "queues": [asdict(queue) for queue in stream.queues()],
+        "sources": [asdict(source) for source in stream.sources()],
+        "time": time.time(),
     }
 
 
@@ -46,7 +51,12 @@ def prometheus_text(metrics: dict[str, Any]) -> str:
 
 
 def _lines(metrics: dict[str, Any]) -> Iterator[str]:
-    for name, kind in (("records", "counter"), ("failed", "counter"), ("non_finite", "counter")):
+    for name, kind in (
+        ("records", "counter"),
+        ("failed", "counter"),
+        ("not_taken", "counter"),
+        ("non_finite", "counter"),
+    ):
         yield f"# TYPE nndeploy_{name}_total {kind}"
         yield f"nndeploy_{name}_total {metrics[name]}"
     for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):
@@ -60,6 +70,31 @@ def _lines(metrics: dict[str, Any]) -> Iterator[str]:
         yield f"# TYPE nndeploy_queue_{name} {kind}"
         for queue in metrics["queues"]:
             yield f'nndeploy_queue_{name}{{queue="{_escaped(queue["name"])}"}} {queue[key]}'
+    yield from _latency_lines("latency", [("", metrics["latency_ms"])])
+    yield from _latency_lines(
+        "stage_worked", [(f'stage="{_escaped(s["name"])}"', s["worked_ms"]) for s in metrics["stages"]]
+    )
+    yield from _latency_lines(
+        "queue_waited", [(f'queue="{_escaped(q["name"])}"', q["waited_ms"]) for q in metrics["queues"]]
+    )
+    yield from _source_lines(metrics["sources"])
+
+
+def _latency_lines(name: str, found: list[tuple[str, dict[str, float]]]) -> Iterator[str]:
+    """Yields percentiles in seconds, by a label of what they are of."""
+    yield f"# TYPE nndeploy_{name}_seconds gauge"
+    for label, percentiles in found:
+        for percentile, ms in percentiles.items():
+            labels = ",".join(filter(None, (label, f'quantile="0.{percentile.removeprefix("p")}"')))
+            yield f"nndeploy_{name}_seconds{{{labels}}} {ms / 1e3:.9g}"
+
+
+def _source_lines(sources: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields the counters of sources that are read by threads of their own."""
+    for key in ("read", "dropped", "unmatched", "reconnects") if sources else ():
+        yield f"# TYPE nndeploy_source_{key}_total counter"
+        for source in sources:
+            yield f'nndeploy_source_{key}_total{{source="{_escaped(source["name"])}"}} {source[f"num_{key}"]}'
 
 
 def _escaped(text: str) -> str:
@@ -96,7 +131,7 @@ class MetricsFile:
                 self._write()
 
     def _write(self) -> None:
-        metrics = metrics_of(self._stream) | {"time": time.time()}
+        metrics = metrics_of(self._stream)
         new = new_file(self._path)
         try:
             with wrapped_io(self._path):
@@ -107,16 +142,16 @@ class MetricsFile:
 
 
 class MetricsServer:
-    """Serves the figures at http://127.0.0.1:PORT/metrics while a `with` block runs."""
+    """Serves the figures at http://127.0.0.1:PORT/metrics, and as JSON at /metrics.json, while a `with` block runs."""
 
-    def __init__(self, port: int, text: Callable[[], str]) -> None:
+    def __init__(self, port: int, metrics: Callable[[], dict[str, Any]]) -> None:
         """Takes the port; 0 is any that is free.
 
         Raises:
             CannotCreateError: the port is taken.
         """
         try:
-            self._server = ThreadingHTTPServer((HOST, port), _handler(text))
+            self._server = ThreadingHTTPServer((HOST, port), _handler(metrics))
         except OSError as err:
             raise CannotCreateError(f"the port cannot be taken: {err.strerror}", where=f"{HOST}:{port}") from err
         self.port = int(self._server.server_address[1])
@@ -131,17 +166,19 @@ class MetricsServer:
         self._thread.join()
 
 
-def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+def _handler(metrics: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
     class Page(BaseHTTPRequestHandler):
         timeout = 10
 
         def do_GET(self) -> None:
-            if self.path.partition("?")[0] != "/metrics":
+            path = self.path.partition("?")[0]
+            if path not in ("/metrics", JSON_PATH):
                 self.send_error(404)
                 return
-            body = text().encode("utf-8")
+            is_json = path == JSON_PATH
+            body = (json.dumps(metrics()) if is_json else prometheus_text(metrics())).encode("utf-8")
             self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Type", "application/json" if is_json else CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -102,7 +102,7 @@ class Splitter:
         origin = f"{record.origin}, part {place}"
         return Record(
             record.index, origin, record.stem, None, fields, parent=record, place=place, num_places=count,
-            paced=record.paced,
+            paced=record.paced, source=record.source,
         )  # fmt: skip
 
 

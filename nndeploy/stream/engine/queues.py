@@ -12,25 +12,33 @@ its caller wait: how much a queue holds is limited by the records that the sched
 
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
+from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.engine.schedule import AbortedError, Schedule, Worker
 from nndeploy.stream.records import Record
 
+MAX_WAITS = 4096
+"""Of more records percentiles are taken of a sample."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """What a queue did so far; `max_depth` is the most records that it ever held."""
+    """What a queue did so far; `max_depth` is the most records that it ever held.
+
+    `waited_ms` are percentiles of the milliseconds that records waited for a worker.
+    """
 
     name: str
     depth: int
     max_depth: int
     capacity: int
     num_passed: int
+    waited_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 class Outlet(Protocol):
@@ -48,11 +56,19 @@ class BasicQueue:
     """Records that wait for equal workers, first in, first out; a station of the schedule.
 
     A worker gets up to `batch` records at once. Fewer only if `delay_ns` have passed since the first of them came, or
-    if no time is set and nobody has anything else to do.
+    if no time is set and nobody has anything else to do; one that `is_eager` takes what is there.
     """
 
     def __init__(
-        self, name: str, schedule: Schedule, workers: Sequence[Worker], capacity: int, batch: int = 1, delay_ns: int = 0
+        self,
+        name: str,
+        schedule: Schedule,
+        workers: Sequence[Worker],
+        capacity: int,
+        batch: int = 1,
+        delay_ns: int = 0,
+        *,
+        is_eager: bool = False,
     ) -> None:
         """Makes a queue that never gets more than `capacity` records; the schedule must be told of it."""
         assert 0 < batch <= capacity
@@ -64,7 +80,9 @@ class BasicQueue:
         self._lock = schedule.lock
         self._batch = batch
         self._delay_ns = delay_ns
+        self._least = 1 if is_eager else batch
         self._waiting: deque[tuple[Record, int]] = deque()  # and when each came
+        self._waits = Latencies(most=MAX_WAITS)
         self._num_passed = self._max_depth = 0
 
     def put(self, record: Record) -> None:
@@ -81,7 +99,7 @@ class BasicQueue:
     def is_ready(self) -> bool:
         """Returns whether a full batch is there, or one for which time is over."""
         waiting = self._waiting
-        if len(waiting) >= self._batch:
+        if len(waiting) >= self._least:
             return True
         return bool(waiting and self._delay_ns) and time.perf_counter_ns() >= waiting[0][1] + self._delay_ns
 
@@ -92,13 +110,18 @@ class BasicQueue:
     def take(self) -> list[Record]:
         """Returns the next records, at least one."""
         waiting = self._waiting
-        taken = [waiting.popleft()[0] for _ in range(min(self._batch, len(waiting)))]
+        taken, now_ns = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))], time.perf_counter_ns()
         self._num_passed += len(taken)
-        return taken
+        for _, came_ns in taken:
+            self._waits.add(now_ns - came_ns)
+        return [record for record, _ in taken]
 
     def figures(self) -> QueueFigures:
         """Returns what the queue did so far."""
-        return QueueFigures(self.name, len(self._waiting), self._max_depth, self.capacity, self._num_passed)
+        return QueueFigures(
+            self.name, len(self._waiting), self._max_depth, self.capacity, self._num_passed,
+            self._waits.percentiles_ms(),
+        )  # fmt: skip
 
 
 class CopyQueue:

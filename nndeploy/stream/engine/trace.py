@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`run --trace out.json`: who worked on which record when, for Chrome's or Perfetto's viewer.
 
-One row a worker; each piece of work is a complete event ("X") with the indices of its records. Events go to the file
-in groups as they come, so a long stream needs no memory; the file appears when the stream ends.
+One row a worker; each piece of work is a complete event ("X") with the indices of its records, and an arrow leads from
+one piece of work on a record to the next, from the source to the sink. Events go to the file in groups as they come, so
+a long stream needs no memory; the file appears when the stream ends.
 
-Source: the Trace Event Format of Chromium (JSON object format, `ph` X and M, times in microseconds).
+Source: the Trace Event Format of Chromium (JSON object format, `ph` X, M, and s, t, f for arrows, times in
+microseconds).
 """
 
 import json
@@ -18,6 +20,8 @@ from typing import Any
 from nndeploy.files.whole_files import new_file, wrapped_io
 
 GROUP = 512
+ARROWS = {"source": "s", "sink": "f"}
+"""Stages at which the arrows of a record begin and end; it goes through all others."""
 
 
 class Trace:
@@ -52,6 +56,9 @@ class Trace:
             event["ts"] = (began_ns - self._began_ns) / 1e3
             event["dur"] = (ended_ns - began_ns) / 1e3
             self._events.append(event)
+            for index in indices:
+                arrow = self._event(ARROWS.get(name, "t"), "record", row, {})
+                self._events.append({**arrow, "cat": "record", "id": index, "ts": event["ts"], "bp": "e"})
             if len(self._events) >= GROUP:
                 self._write()
 

@@ -6,16 +6,21 @@ stays with the record; anything else is a bug or the end of the stream, and abor
 """
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from nndeploy.errors import NndeployError
+from nndeploy.runtime.latency import Latencies, percentiles_ms
 from nndeploy.stream.description import StageStep
 from nndeploy.stream.engine.carry import Carry
 from nndeploy.stream.engine.queues import Outlet
 from nndeploy.stream.engine.runner import Runner
+from nndeploy.stream.engine.sessions import Sessions
 from nndeploy.stream.records import Record
+
+MAX_LATENCIES = 2048
+"""Of more calls of a worker percentiles are taken of a sample."""
 
 
 class Tracer(Protocol):
@@ -30,12 +35,16 @@ class Tracer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """What the equal workers of one stage did: `busy_ns` is of all of them together."""
+    """What the equal workers of one stage did: `busy_ns` is of all of them together.
+
+    `worked_ms` are percentiles of the milliseconds of a call, which may be of several records at once.
+    """
 
     name: str
     num_workers: int
     num_done: int
     busy_ns: int
+    worked_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 class Stage:
@@ -54,8 +63,9 @@ class Stage:
         """Returns what the workers did so far."""
         clocks = self._clocks
         return StageFigures(
-            self.name, len(clocks), sum(clock.num_done for clock in clocks), sum(clock.busy_ns for clock in clocks)
-        )
+            self.name, len(clocks), sum(clock.num_done for clock in clocks), sum(clock.busy_ns for clock in clocks),
+            percentiles_ms([clock.latencies for clock in clocks]),
+        )  # fmt: skip
 
 
 class Clock:
@@ -65,6 +75,7 @@ class Clock:
         self.worker = worker
         self.busy_ns = 0
         self.num_done = 0
+        self.latencies = Latencies(most=MAX_LATENCIES)
         self.stage = stage.name
         self._tracer = tracer
 
@@ -73,6 +84,7 @@ class Clock:
         ended_ns = time.perf_counter_ns()
         self.busy_ns += ended_ns - began_ns
         self.num_done += len(indices)
+        self.latencies.add(ended_ns - began_ns)
         if self._tracer is not None:
             self._tracer.span(self.worker, self.stage, began_ns, ended_ns, indices)
         return ended_ns - began_ns
@@ -96,7 +108,7 @@ def do_steps(record: Record, steps: Iterable[StageStep], stage: str) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepsWorker:
-    """Does the steps of a stage on a record; `prepare` is the runner behind it, if it alone is."""
+    """Does the steps of a stage on records; `prepare` is the runner behind it, if it alone is."""
 
     steps: Sequence[StageStep]
     outlet: Outlet
@@ -104,8 +116,11 @@ class StepsWorker:
     prepare: Runner | None
 
     def __call__(self, records: list[Record]) -> None:
-        """Works on one record."""
-        (record,) = records
+        """Works on each of the records, and hands it on."""
+        for record in records:
+            self._work(record)
+
+    def _work(self, record: Record) -> None:
         began_ns = time.perf_counter_ns()
         record.load()
         do_steps(record, self.steps, self.clock.stage)
@@ -125,7 +140,7 @@ class RunnerWorker:
     outlet: Outlet
     clock: Clock
     is_prepared: bool
-    carry: Carry | None
+    carry: Carry | Sessions | None
 
     def __call__(self, records: list[Record]) -> None:
         """Works on some records."""
@@ -143,7 +158,7 @@ class RunnerWorker:
         for record in records:
             self.outlet.put(record)
 
-    def _carried(self, part: Record, carry: Carry) -> None:
+    def _carried(self, part: Record, carry: Carry | Sessions) -> None:
         began_ns = time.perf_counter_ns()
         for done in carry.run(self.runner, part):
             self.clock.add(began_ns, (done.index,))

@@ -92,16 +92,26 @@ def _refuse_constant(token: str) -> float:
 
 def line_from_outcome(outcome: Outcome, label: tuple[str, float] | None = None) -> str:
     """Returns an outcome as one line of JSON, without its end of line."""
-    record: dict[str, Any] = {"index": outcome.index, "origin": outcome.origin}
+    record = head_of(outcome)
     if outcome.non_finite:
         record["non_finite"] = list(outcome.non_finite)
-    if outcome.error is not None:
-        record["error"] = error_record(outcome)
-    else:
+    if outcome.error is None:
         record["outputs"] = {name: plain_from_value(value) for name, value in (outcome.outputs or {}).items()}
     if label is not None:
         record["label"], record["probability"] = label[0], plain_from_value(label[1])
     return json.dumps(record, allow_nan=False)
+
+
+def head_of(outcome: Outcome) -> dict[str, Any]:
+    """Returns which item an outcome is of as plain data, and why there are no outputs, where there are none."""
+    head: dict[str, Any] = {"index": outcome.index, "origin": outcome.origin}
+    if outcome.source:
+        head["source"] = outcome.source
+    if not outcome.is_taken:
+        head["not_taken"] = outcome.stage
+    elif outcome.error is not None:
+        head["error"] = error_record(outcome)
+    return head
 
 
 def error_record(outcome: Outcome) -> dict[str, str]:

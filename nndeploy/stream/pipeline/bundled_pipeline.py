@@ -17,6 +17,7 @@ from nndeploy.errors import BundleError, DataError, MissingInputError, PolicyErr
 from nndeploy.files.shipped_configs import config_files
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import read_regular
+from nndeploy.processors.parameters import FilesBeside
 from nndeploy.stream.pipeline.checked_plan import check_carried
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_toml
 
@@ -27,8 +28,10 @@ MAX_NAMED_BYTES = 64 << 20
 MAX_FILES_JSON = 1 << 20
 
 
-def pipeline_of_path(path: Path, where: str = "") -> PipelineFile:
+def pipeline_of_path(path: Path, where: str = "", *, is_carried: bool = False) -> PipelineFile:
     """Returns the pipeline in a TOML file, which messages call `where`; the files that it names are relative to it.
+
+    One that `is_carried` is for a bundle, which will stand elsewhere: folders need not be here, but beside it.
 
     Raises:
         MissingInputError: there is no such file, or one that it names is missing.
@@ -42,7 +45,8 @@ def pipeline_of_path(path: Path, where: str = "") -> PipelineFile:
         data = read_regular(path, MAX_NAMED_BYTES)
     except MissingInputError as err:
         raise MissingInputError("no such pipeline", where=where or str(path), hint=_examples()) from err
-    return pipeline_from_toml(data, where or str(path), read)
+    beside = FilesBeside(read, path.parent, is_carried=is_carried, is_here=not is_carried)
+    return pipeline_from_toml(data, where or str(path), beside)
 
 
 def _examples() -> str:
@@ -74,7 +78,7 @@ def carried_pipeline(path: Path, where: str = "") -> CarriedPipeline:
         DataError: it is malformed.
         PolicyError: it names a model that cannot stand beside the bundle.
     """
-    file = pipeline_of_path(path, where)
+    file = pipeline_of_path(path, where, is_carried=True)
     _check_models_beside(file)
     if all(one.runner is None or one.runner.model for one in file.pipelines):
         raise DataError("no pipeline runs the bundle itself", where=file.where, hint="leave out its model")
@@ -114,7 +118,8 @@ def pipeline_of_bundle(path: Path) -> PipelineFile | None:
                 raise MissingInputError("the bundle does not carry this file", where=f"{path}: {name}")
             return bytes(bundle.member(names[name]))
 
-        file = pipeline_from_toml(bytes(bundle.member(TOML)), f"{path}: pipeline.toml", read)
+        beside = FilesBeside(read, path.parent, is_carried=True)
+        file = pipeline_from_toml(bytes(bundle.member(TOML)), f"{path}: pipeline.toml", beside)
     _check_models_beside(file)
     return file
 

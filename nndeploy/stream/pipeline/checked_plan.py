@@ -10,19 +10,28 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.stream.description import StreamPlan
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
 from nndeploy.stream.pipeline.pipeline_sinks import check_sinks
-from nndeploy.stream.pipeline.pipeline_sources import source_fields
+from nndeploy.stream.pipeline.pipeline_sources import check_join, source_fields
 from nndeploy.values.types import ValueType
 
 
-def checked_plan(file: PipelineFile, manifests: Mapping[str, Manifest]) -> tuple[StreamPlan, dict[str, ValueType]]:
-    """Returns the plan, and the types of the fields that the first models take; `manifests` are by pipeline.
+def checked_plan(
+    file: PipelineFile, manifests: Mapping[str, Manifest]
+) -> tuple[StreamPlan, dict[str, dict[str, ValueType]]]:
+    """Returns the plan, and for each source, by name, the types of the fields that its first models take.
+
+    `manifests` are by pipeline.
 
     Raises:
         DataError: the pipeline does not fit its models, or its source, fields or sinks do not fit each other.
     """
-    types = _first_types(file, manifests)
-    plan = plan_of_file(file, manifests, source_fields(file.source, types, file.where))
-    check_sinks(file.sinks, last_fields(plan.levels), file.where)
+    types = {source.name: _first_types(file, manifests, source.name) for source in file.sources}
+    fields = {
+        source.name: source_fields(source, types[source.name], file.where, is_joined=file.join is not None)
+        for source in file.sources
+    }
+    check_join(file, fields)
+    plan = plan_of_file(file, manifests, fields)
+    check_sinks(file.sinks, last_fields(plan.levels), file.where, plan.may_lack)
     return plan, types
 
 
@@ -40,11 +49,14 @@ def check_carried(file: PipelineFile, manifest: Manifest) -> None:
         levels_with_models(file, own)
 
 
-def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest]) -> dict[str, ValueType]:
-    """Returns the types of what the models of the first level take, by field."""
+def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest], source: str) -> dict[str, ValueType]:
+    """Returns the types of what the models of the first level take from a source, by field.
+
+    Where sources are joined, only models that are bound to one say what it gives.
+    """
     types: dict[str, ValueType] = {}
     for one in file.levels[0]:
-        if one.runner is None:
+        if one.runner is None or one.route.source not in ((source,) if file.join is not None else ("", source)):
             continue
         carried, renamed = set(one.runner.carry.values()), one.runner.inputs or {}
         for item in manifests[one.name].inputs:

@@ -17,28 +17,33 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
 from nndeploy.files.toml_file import toml_from_bytes
 from nndeploy.files.toml_table import TomlTable
-from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StageStep, StreamPlan
+from nndeploy.processors.parameters import FilesBeside
+from nndeploy.stream.description import (
+    MAX_SESSIONS,
+    LevelPlan,
+    PipelinePlan,
+    RunnerPlan,
+    StagePlan,
+    StageStep,
+    StreamPlan,
+)
 from nndeploy.stream.model_fit import check_fits
+from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_of
+from nndeploy.stream.pipeline.routes import check_routes, level_from_toml, route_from_toml
+from nndeploy.stream.pipeline.source_tables import SourceTable, sources_from_toml
+from nndeploy.stream.sources.source_rules import JoinRules
 from nndeploy.values.types import OptionalType
 
 MAX_WORKERS = 256
 MAX_BATCH = 4096
 MAX_DELAY_MS = 60_000
+MOST_SESSIONS = 1_000_000
 MAX_IN_FLIGHT = 65_536
 
 ReadFile = Callable[[str], bytes]
 """Returns the content of a file that the pipeline names, relative to it."""
 MakeStep = Callable[[Mapping[str, object], str, ReadFile], StageStep]
 """Returns the step of a table; the place in the file, for messages; reads files that it names."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTable:
-    """What a pipeline says of its source: the kind, the fields where the kind does not say, other settings."""
-
-    kind: str = ""
-    fields: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,15 @@ class PipelineFile:
     """A pipeline as its file says it; `runner.inputs` holds only what is renamed. `named` are the files it names."""
 
     where: str
-    source: SourceTable
+    sources: tuple[SourceTable, ...]
     levels: tuple[tuple[PipelinePlan, ...], ...]
     sinks: tuple[SinkTable, ...]
     in_flight: int
     data: bytes = b""
     named: Mapping[str, bytes] = field(default_factory=dict)
+    join: JoinRules | None = None
+    hows: tuple[LevelPlan, ...] = ()
+    """How each level shares its records out."""
 
     @property
     def pipelines(self) -> tuple[PipelinePlan, ...]:
@@ -79,22 +87,26 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
     """
     top, named = TomlTable(toml_from_bytes(data, where), where), dict[str, bytes]()
 
-    def read(name: str) -> bytes:
+    def noted(name: str) -> bytes:
         named[name] = read_file(name)
         return named[name]
 
+    read = replace(read_file, read=noted) if isinstance(read_file, FilesBeside) else noted
     reader = _Reader(read, make_step or _own_make_step())
     levels = tuple(reader.level(table) for table in top.tables("level", "level"))
+    sources, join = sources_from_toml(top)
     if not levels:
         raise DataError("has no level", where=where, hint="[[level]] with [[level.pipeline]] in it")
     made = PipelineFile(
         where,
-        _source(top.table("source")),
+        sources,
         levels,
         tuple(_sink(table) for table in top.tables("sink", "sink")),
         top.whole("in-flight", 0, 1, MAX_IN_FLIGHT),
         data,
         named,
+        join,
+        tuple(reader.hows),
     )
     top.done()
     _check_unique([one.name for one in made.pipelines], "pipelines", where)
@@ -112,14 +124,6 @@ def _check_unique(names: Sequence[str], what: str, where: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise DataError(f"two {what} are called {name!r}", where=where, hint='give each a name = "..."')
-
-
-def _source(table: TomlTable | None) -> SourceTable:
-    if table is None:
-        return SourceTable()
-    made = SourceTable(table.text("kind"), table.texts("fields"), table.rest())
-    table.done()
-    return made
 
 
 def _sink(table: TomlTable) -> SinkTable:
@@ -141,12 +145,15 @@ class _Reader:
         self._read_file = read_file
         self._make_step = make_step
         self._num_pipelines = 0
+        self.hows: list[LevelPlan] = []
 
     def level(self, table: TomlTable) -> tuple[PipelinePlan, ...]:
         pipelines = tuple(self._pipeline(one) for one in table.tables("pipeline", "pipeline"))
         if not pipelines:
             raise DataError("has no pipeline", where=table.where, hint="[[level.pipeline]] below it")
+        self.hows.append(level_from_toml(table))
         table.done()
+        check_routes(table.where, pipelines, self.hows[-1])
         return pipelines
 
     def _pipeline(self, table: TomlTable) -> PipelinePlan:
@@ -157,21 +164,21 @@ class _Reader:
         loaders = tuple(self._stage(one, copies) for one in table.tables("loader", "loader"))
         runner = _runner(table, copies)
         posts = tuple(self._stage(one, copies) for one in table.tables("post", "post"))
-        each, part = table.text("each"), table.text("part")
+        each, part, route = table.text("each"), table.text("part"), route_from_toml(table)
         if bool(each) != bool(part):
             raise DataError('each and part go together: each = "crops", part = "crop"', where=table.where)
         table.done()
         if not loaders and not posts and runner is None:
             raise DataError("does nothing: it has no loader, no model and no post-processor", where=table.where)
-        return PipelinePlan(name, loaders, runner, posts, each, part)
+        return PipelinePlan(name, loaders, runner, posts, each, part, route=route)
 
     def _stage(self, table: TomlTable, copies: int) -> StagePlan:
-        workers = table.whole("workers", 1, 1, MAX_WORKERS)
+        workers, take = table.whole("workers", 1, 1, MAX_WORKERS), table.whole("take", 1, 1, MAX_BATCH)
         steps = tuple(self._make_step(one.rest(), one.where, self._read_file) for one in table.tables("steps", "step"))
         table.done()
         if not steps:
             raise DataError("has no steps", where=table.where, hint='steps = [{ use = "decode" }]')
-        return StagePlan(steps, workers * copies)
+        return StagePlan(steps, workers * copies, take)
 
 
 def _runner(table: TomlTable, copies: int) -> RunnerPlan | None:
@@ -185,27 +192,38 @@ def _runner(table: TomlTable, copies: int) -> RunnerPlan | None:
         table.whole("batch", 1, 1, MAX_BATCH),
         round(1e6 * table.number("batch-delay-ms", 0, 0, MAX_DELAY_MS)),
         table.names("carry"),
+        table.text("session"),
+        table.whole("sessions", MAX_SESSIONS, 1, MOST_SESSIONS),
     )
+    if "sessions" in table and not made.session:
+        raise DataError("sessions needs session: the field that names them", where=table.where)
     if num_runners:
         return made
-    for key in ("model", "devices", "batch", "batch-delay-ms", "inputs", "outputs", "carry"):
+    for key in ("model", "devices", "batch", "batch-delay-ms", "inputs", "outputs", "carry", "session", "sessions"):
         if key in table:
             raise DataError(f"{key} needs a runner, and runners is 0", where=table.where)
     return None
 
 
-def plan_of_file(file: PipelineFile, manifests: Mapping[str, Manifest], source_fields: Iterable[str]) -> StreamPlan:
+def plan_of_file(
+    file: PipelineFile, manifests: Mapping[str, Manifest], source_fields: Mapping[str, Iterable[str]]
+) -> StreamPlan:
     """Returns the plan of a pipeline; `manifests` has one for each pipeline that has a runner, by its name.
+
+    `source_fields` are the fields that each source gives, by its name.
 
     Raises:
         DataError: a field is taken that nothing gives, or given twice; or a model does not fit.
     """
     levels = levels_with_models(file, manifests)
-    fields = _FieldsInOrder(file.where, source_fields)
-    for number, level in enumerate(levels, 1):
-        fields.follow_level(number, level)
-    wanted = _wanted(file, levels, fields)
-    return StreamPlan(_kept(file, levels, wanted), wanted, file.in_flight)
+    flow = FieldFlow(file.where, source_fields, is_joined=file.join is not None)
+    for number, (level, how) in enumerate(zip(levels, file.hows, strict=True), 1):
+        flow.follow_level(number, level, how)
+    wanted = _wanted(file, levels, flow)
+    made = kept(file.where, Levels(levels, file.hows), wanted)
+    if file.join is not None:  # whose records are of all sources
+        made = tuple(tuple(replace(plan, route=replace(plan.route, source="")) for plan in level) for level in made)
+    return StreamPlan(made, wanted, file.in_flight, may_lack=frozenset(wanted) - flow.certain, hows=file.hows)
 
 
 def levels_with_models(file: PipelineFile, manifests: Mapping[str, Manifest]) -> tuple[tuple[PipelinePlan, ...], ...]:
@@ -225,78 +243,22 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
     if plan.runner is None:
         return plan
     manifest, runner = manifests[plan.name], plan.runner
+    if runner.session and number > 1:
+        told = "a session needs records in their order, which levels behind the first do not keep"
+        raise DataError(told, where=f"{where}: {place_of(number, plan)}")
     carried = set(runner.carry.values())
     needed = [item.name for item in manifest.inputs if not isinstance(item.type, OptionalType)]
     inputs = {name: name for name in needed if name not in carried} | dict(runner.inputs or {})
     outputs = {item.name: item.name for item in manifest.outputs} | dict(runner.outputs)
     made = replace(plan, runner=replace(runner, inputs=inputs, outputs=outputs))
     try:
-        check_fits(made, manifest, f"{where}: {_place(number, plan)}")
+        check_fits(made, manifest, f"{where}: {place_of(number, plan)}")
     except NndeployError as err:  # the same words, but it is the file that is wrong
         raise DataError(err.what, where=err.where, hint=err.hint) from err
     return made
 
 
-def _place(number: int, plan: PipelinePlan) -> str:
-    return f"level {number}, pipeline {plan.name!r}"
-
-
-class _FieldsInOrder:
-    """Follows the fields of a record from stage to stage."""
-
-    def __init__(self, where: str, fields: Iterable[str]) -> None:
-        self.known = set(fields)
-        self._where = where
-
-    def follow_level(self, number: int, level: Sequence[PipelinePlan]) -> None:
-        """Checks the pipelines of a level; what they give is known behind it."""
-        given: set[str] = set()
-        for plan in level:
-            given |= self._follow(f"{self._where}: {_place(number, plan)}", plan)
-        self.known |= given
-
-    def _follow(self, where: str, plan: PipelinePlan) -> set[str]:
-        known = set(self.known)
-        if plan.each:
-            self._check(plan.each, known, f"{where}, each")
-            known.add(plan.part)
-        given = self._follow_stages(f"{where}, loader", plan.loaders, known)
-        if plan.runner is not None:
-            for name, source in (plan.runner.inputs or {}).items():
-                self._check(source, known, f"{where}, input {name!r}")
-            given |= set(plan.runner.outputs.values())
-            known |= given
-        return given | self._follow_stages(f"{where}, post", plan.posts, known)
-
-    def _follow_stages(self, where: str, stages: Sequence[StagePlan], known: set[str]) -> set[str]:
-        """Returns what different workers give together; it is known behind them."""
-        givers: dict[str, int] = {}
-        for number, stage in enumerate(stages, 1):
-            own, place = set(known), f"{where} {number}" if len(stages) > 1 else where
-            for step in stage.steps:
-                for name in step.takes:
-                    self._check(name, own, f"{place}, step {_name(step)!r}")
-                own |= set(step.gives)
-            for name in stage.gives:
-                if name in givers:
-                    raise DataError(
-                        f"the field {name!r} is given by {givers[name]} and by {number}, which work beside each other",
-                        where=where, hint=f'rename one: out = ["{name}-{number}"]',
-                    )  # fmt: skip
-                givers[name] = number
-        known.update(givers)
-        return set(givers)
-
-    def _check(self, name: str, known: set[str], where: str) -> None:
-        if name not in known:
-            raise DataError(f"nothing before it gives the field {name!r}", where=where, hint=did_you_mean(name, known))
-
-
-def _name(step: StageStep) -> str:
-    return str(getattr(getattr(step, "processor", step), "name", ""))
-
-
-def _wanted(file: PipelineFile, levels: Sequence[Sequence[PipelinePlan]], fields: _FieldsInOrder) -> tuple[str, ...]:
+def _wanted(file: PipelineFile, levels: Sequence[Sequence[PipelinePlan]], fields: FieldFlow) -> tuple[str, ...]:
     """Returns the fields that the sinks want; where they do not say, what the last stages give."""
     last = last_fields(levels)
     wanted: dict[str, None] = {}
@@ -322,51 +284,3 @@ def _gives_last(plan: PipelinePlan) -> list[str]:
     if plan.runner is not None:
         return list(plan.runner.outputs.values())
     return [name for stage in plan.loaders for name in stage.gives]
-
-
-def _kept(
-    file: PipelineFile, levels: Sequence[tuple[PipelinePlan, ...]], wanted: Iterable[str]
-) -> tuple[tuple[PipelinePlan, ...], ...]:
-    """Returns the levels with the fields that must go on from each pipeline; all others end there."""
-    needed, made = set(wanted), []
-    for number, level in reversed(list(enumerate(levels, 1))):
-        _check_beside(file.where, number, level, needed)
-        made.append(tuple(replace(plan, keep=tuple(sorted(needed))) for plan in level))
-        for plan in level:
-            needed |= _takes(plan)
-    return tuple(reversed(made))
-
-
-def _check_beside(where: str, number: int, level: Sequence[PipelinePlan], needed: set[str]) -> None:
-    """Refuses two pipelines beside each other that give the same field, where somebody needs it."""
-    giver: dict[str, str] = {}
-    for plan in level:
-        for name in sorted(needed.intersection(plan.gives)):
-            if name in giver:
-                raise DataError(
-                    f"the field {name!r} is given by {giver[name]!r} and {plan.name!r}, which work beside each other",
-                    where=f"{where}: level {number}", hint="rename one, with out = [...] or outputs = {...}",
-                )  # fmt: skip
-            giver[name] = plan.name
-
-
-def _takes(plan: PipelinePlan) -> set[str]:
-    """Returns the fields that a pipeline needs from before it."""
-    given = {plan.part}
-    taken = {plan.each} - {""} | _taken_by(plan.loaders, given)
-    if plan.runner is not None:
-        taken |= set((plan.runner.inputs or {}).values()) - given
-        given |= set(plan.runner.outputs.values())
-    return taken | _taken_by(plan.posts, given)
-
-
-def _taken_by(stages: Sequence[StagePlan], given: set[str]) -> set[str]:
-    """Returns what stages take that is not among `given`, to which what they give is added."""
-    taken: set[str] = set()
-    for stage in stages:
-        own = set(given)
-        for step in stage.steps:
-            taken |= set(step.takes) - own
-            own |= set(step.gives)
-    given |= {name for stage in stages for name in stage.gives}
-    return taken

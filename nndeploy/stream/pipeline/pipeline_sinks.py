@@ -95,8 +95,14 @@ def _maker(table: SinkTable, where: str, path: Path, last_fields: Sequence[str])
     return make
 
 
-def check_sinks(tables: Sequence[SinkTable], last_fields: Sequence[str], where: str) -> None:
-    """Checks the kinds of sinks and their settings; creates nothing.
+TAKES_WHAT_IS_THERE = ("json-lines", "npz")
+"""The kinds that write a record without a field that others have."""
+
+
+def check_sinks(
+    tables: Sequence[SinkTable], last_fields: Sequence[str], where: str, may_lack: frozenset[str] = frozenset()
+) -> None:
+    """Checks the kinds of sinks and their settings; creates nothing. Not every record has the fields of `may_lack`.
 
     Raises:
         DataError: a kind or a setting is unknown or has no meaning.
@@ -106,6 +112,12 @@ def check_sinks(tables: Sequence[SinkTable], last_fields: Sequence[str], where: 
             hint = did_you_mean(table.kind, KINDS)
             raise DataError(f"unknown kind {table.kind!r}", where=f"{where}: sink {table.name!r}", hint=hint)
         _maker(table, where, Path(), last_fields)
+        lacking = [name for name in sink_fields(table, last_fields) if name in may_lack]
+        if lacking and table.kind not in TAKES_WHAT_IS_THERE:
+            raise DataError(
+                f"not every record has the field {lacking[0]!r}, which a sink of {table.kind} needs",
+                where=f"{where}: sink {table.name!r}", hint=f"write it with {' or '.join(TAKES_WHAT_IS_THERE)}",
+            )  # fmt: skip
 
 
 def pipeline_sink(

@@ -14,7 +14,7 @@ from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
 from nndeploy.runtime.program import Program
-from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.description import LevelPlan, RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.pipeline.checked_plan import checked_plan
@@ -35,8 +35,8 @@ class Loaded:
     plan: StreamPlan
     programs: Mapping[str, Sequence[Program]]
     file: PipelineFile | None
-    types: Mapping[str, ValueType]
-    """The types of the fields that the first models take, where the source's items are those fields."""
+    types: Mapping[str, Mapping[str, ValueType]]
+    """For each source, by name, the types of the fields that its first models take."""
     pacing: StreamPacing | None = None
     """The pacing of a pipeline; a bundle that runs alone is paced run by run."""
     followed: Mapping[str, Sequence[FollowedProgram]] = field(default_factory=dict)
@@ -51,6 +51,11 @@ class Loaded:
     def last_fields(self) -> tuple[str, ...]:
         """The fields of a sink that does not say which."""
         return last_fields(self.plan.levels)
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether a runner keeps state from record to record."""
+        return any(one.runner is not None and one.runner.session for one in self.plan.pipelines)
 
     @property
     def first(self) -> Program | None:
@@ -85,6 +90,11 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
         if name not in with_runner:
             raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
     goal = _item_goal(with_runner, options)
+    if goal is not None and not (all(one.route.is_any for one in file.pipelines) and all(map(_copies, file.hows))):
+        raise UsageError(
+            "a pipeline is paced where every record goes the same way", where=file.where,
+            hint="leave out source, when and queue, or --pace",
+        )  # fmt: skip
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
     paths = {
         name: Path(options.models.get(name) or _path_of(file, name, runner, bundle))
@@ -145,6 +155,10 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
                 hint="leave out batch, or pace by --cpu-limit",
             )
     return replace(goal, is_of_item=True)
+
+
+def _copies(how: LevelPlan) -> bool:
+    return how.queue == "copy"
 
 
 def _threads_of_each(runners: Sequence[RunnerPlan]) -> int | None:

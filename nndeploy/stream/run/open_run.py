@@ -12,18 +12,18 @@ from typing import BinaryIO, TextIO
 
 from nndeploy.errors import UsageError
 from nndeploy.stream.engine.engine import Stream, StreamOptions, Summary, after
-from nndeploy.stream.engine.stopping import Stop, stoppable
 from nndeploy.stream.engine.trace import Trace
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_bundle, pipeline_of_path
 from nndeploy.stream.pipeline.pipeline_sinks import check_resumable, is_one_file, named_place, pipeline_sink
-from nndeploy.stream.pipeline.pipeline_sources import pipeline_source
+from nndeploy.stream.pipeline.pipeline_sources import Reading, pipeline_source
 from nndeploy.stream.run.loaded import Loaded, fingerprint, load_alone, load_pipeline
 from nndeploy.stream.run.options import Load, RunOptions
 from nndeploy.stream.sinks.resumable import Resumables
 from nndeploy.stream.sinks.resume import Journal, Progress, ResumedSink, journal_path
 from nndeploy.stream.sinks.sinks import Sink, sink_from_text
 from nndeploy.stream.sources.sources import Source, source_from_texts
+from nndeploy.stream.stopping import Stop, stoppable
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,10 @@ class OpenRun:
 
     def run(self, on_outcome: Callable[[Outcome], None] | None = None) -> Summary:
         """Runs it; `on_outcome` sees each outcome after the sink took it. Raises as `Stream.run` does."""
-        return self.stream.run(after(self.source.items, self.before.num_records), self.sink, on_outcome)
+        try:
+            return self.stream.run(after(self.source.items, self.before.num_records), self.sink, on_outcome)
+        finally:
+            self.source.close()
 
 
 def opened_models(
@@ -98,7 +101,11 @@ def open_run(
         CannotCreateError: the output cannot be created.
     """
     source = _source(loaded, inputs, options, ends)
-    sink, before = _sink(loaded, source, inputs, output, options, ends)
+    try:
+        sink, before = _sink(loaded, source, inputs, output, options, ends)
+    except BaseException:
+        source.close()
+        raise
     how = StreamOptions(
         options.nan,
         stop_on_error=options.on_error == "stop" or source.is_one,
@@ -106,26 +113,33 @@ def open_run(
         first_index=before.num_records,
     )
     stream = Stream(loaded.plan, loaded.runs, how, ends.stop, trace, loaded.pacing)
+    stream.sources = source.figures
     return OpenRun(loaded, source, sink, before, stream)
 
 
 def _source(loaded: Loaded, inputs: Sequence[str], options: RunOptions, ends: Ends) -> Source:
     """Returns where the items come from."""
 
-    def stdin() -> BinaryIO:
-        return stoppable(ends.stdin(), ends.stop)
+    def stdin(stop: Stop) -> BinaryIO:
+        return stoppable(ends.stdin(), stop)
 
     allow_nan = options.nan == "pass"
     if loaded.file is not None:
         if not inputs:
             raise UsageError("no input was named", hint="for example --input photos/")
-        return pipeline_source(loaded.file.source, inputs, loaded.types, stdin, allow_nan=allow_nan)
+        if options.max_age_ms and options.drop == "none":
+            raise UsageError("--max-age-ms drops what is too old, and --drop none nothing")
+        drop = "oldest" if options.max_age_ms else options.drop
+        reading = Reading(stdin, ends.stop, allow_nan, drop, round(options.max_age_ms * 1e6))
+        return pipeline_source(loaded.file, inputs, loaded.types, reading)
+    if options.drop is not None or options.max_age_ms:
+        raise UsageError("--drop and --max-age-ms are for the sources of a pipeline")
     assert loaded.first is not None
     manifest = loaded.first.manifest
     if not inputs:
         name = manifest.inputs[0].name if manifest.inputs else "x"
         raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
-    return source_from_texts(inputs, manifest, stdin, allow_nan=allow_nan)
+    return source_from_texts(inputs, manifest, lambda: stdin(ends.stop), allow_nan=allow_nan)
 
 
 def _sink(
@@ -144,10 +158,12 @@ def _sink(
 
     if not options.resume:
         return made(None), Progress()
+    if loaded.has_sessions:
+        raise UsageError("--resume and session exclude each other: the state of sessions is not kept on the disk")
     if not options.is_ordered:
         raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
     if source.paths is None:
-        raise UsageError("--resume needs inputs that can be read again, not standard input")
+        raise UsageError("--resume needs one source of files, which can be read again in the same order")
     tables, where = (loaded.file.sinks, loaded.file.where) if loaded.file is not None else ((), "")
     output = check_resumable(tables, where, output)
     path = journal_path(Path(output), is_file=is_one_file(tables, output))

@@ -54,6 +54,14 @@ class RunOptions(LoadOptions):
     nan: NanPolicy = described(
         "flag", "What to do with NaN and infinity in inputs.", section=_ENDS, choices=("pass", "flag", "reject")
     )
+    drop: Literal["none", "oldest"] | None = described(
+        None, "What a source does that is ahead of the models: wait, or drop its oldest item; of all sources.",
+        section=_ENDS, choices=("none", "oldest"),
+    )  # fmt: skip
+    max_age_ms: float = described(
+        0.0, "Drop an item that waited longer than this before a model has time for it (0: none).",
+        section=_ENDS, least=0, most=86_400_000,
+    )  # fmt: skip
     models: Mapping[str, str | os.PathLike[str]] = described(
         dict, "Bundle of one of the pipelines (repeatable).",
         section=_PIPELINES, flags=("--model",), metavar="NAME=BUNDLE", from_texts=_models,

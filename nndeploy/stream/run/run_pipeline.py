@@ -9,10 +9,10 @@ from pathlib import Path
 
 from nndeploy.runtime.program import load_bundle
 from nndeploy.stream.engine.engine import Summary
-from nndeploy.stream.engine.stopping import Stop
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 from nndeploy.stream.run.options import RunOptions
+from nndeploy.stream.stopping import Stop
 
 
 def run_pipeline(
@@ -41,7 +41,7 @@ def run_pipeline(
     errors: list[Exception] = []
 
     def seen(outcome: Outcome) -> None:
-        if outcome.error is not None and not errors:  # the first alone: a stream may be long
+        if outcome.is_failed and outcome.error is not None and not errors:  # the first alone: a stream may be long
             errors.append(outcome.error)
         if on_outcome is not None:
             on_outcome(outcome)

@@ -268,7 +268,7 @@ class ResumedSink:
         before = self._progress
         self._progress = Progress(
             outcome.index + 1,
-            before.num_failed + (outcome.error is not None),
+            before.num_failed + outcome.is_failed,
             before.num_non_finite + bool(outcome.non_finite),
         )
         if time.monotonic() >= self._next:

@@ -2,7 +2,8 @@
 """Where the outcomes of a stream go: the text of `run --output` becomes a sink.
 
 `-` is JSON lines on stdout, `x.jsonl` JSON lines in a file, `x.npz` the outputs of one item, anything else a folder
-with one file an item, `<index>_<stem>.npz`, or `<index>_<stem>.error.json` for an item that failed. Names are made of
+with one file an item, `<index>_<stem>.npz`, or `<index>_<stem>.error.json` for an item that failed or that no pipeline
+took. Names are made of
 the index and a cleaned stem, so no input can choose where its result is written; a file appears whole or not at all.
 """
 
@@ -17,7 +18,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError
 from nndeploy.files.whole_files import OutputFolder, new_file, safe_stem, wrapped_io
 from nndeploy.stream.formats.images import best_label
-from nndeploy.stream.formats.json_lines import error_record, line_from_outcome
+from nndeploy.stream.formats.json_lines import head_of, line_from_outcome
 from nndeploy.stream.formats.npz import write_npz
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks.resumable import Resumables, output_file
@@ -79,8 +80,9 @@ class SelectedSink:
 
     def write(self, outcome: Outcome) -> None:
         """Writes the outcome with its fields of these names alone."""
-        if outcome.outputs is not None:
-            outcome = replace(outcome, outputs={name: outcome.outputs[name] for name in self._fields})
+        outputs = outcome.outputs
+        if outputs is not None:
+            outcome = replace(outcome, outputs={name: outputs[name] for name in self._fields if name in outputs})
         self._sink.write(outcome)
 
 
@@ -217,8 +219,7 @@ class FolderSink:
                 self._folder.write(f"{name}{suffix}", write_to)
             self._folder.remove(f"{name}.error.json")
             return
-        record = {"index": outcome.index, "origin": outcome.origin, "error": error_record(outcome)}
-        self._folder.write(f"{name}.error.json", partial(_write_json, record))
+        self._folder.write(f"{name}.error.json", partial(_write_json, head_of(outcome)))
         for suffix in self.SUFFIXES:
             self._folder.remove(f"{name}{suffix}")
 

@@ -121,7 +121,7 @@ class StatisticsSink:
             CannotCreateError: it cannot be made.
         """
         self._fields = {name: _FieldStatistics() for name in fields}
-        self._num_records = 0
+        self._num_records = self._num_not_taken = 0
         self._errors: Counter[str] = Counter()
         self._output = new_file(path) if resumables is None else GrowingFile(path)
         if resumables is not None:
@@ -134,6 +134,9 @@ class StatisticsSink:
             DataError: a field is missing, or is neither texts nor numbers.
         """
         self._num_records += 1
+        if not outcome.is_taken:
+            self._num_not_taken += 1
+            return
         if outcome.outputs is None:
             self._errors[outcome.error.code if outcome.error is not None else "internal"] += 1
             return
@@ -148,6 +151,7 @@ class StatisticsSink:
             "records": self._num_records,
             "failed": self._errors.total(),
             "errors": dict(sorted(self._errors.items())),
+            **({"not_taken": self._num_not_taken} if self._num_not_taken else {}),
             "fields": {name: statistics.to_json() for name, statistics in self._fields.items()},
         }
         text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
@@ -163,6 +167,7 @@ class StatisticsSink:
     def resume(self, state: Mapping[str, Any]) -> None:
         """Goes on with the sums of a checkpoint."""
         self._num_records = state.get("records", 0)
+        self._num_not_taken = state.get("not_taken", 0)
         self._errors = Counter(state.get("errors", {}))
         for name, sums in state.get("fields", {}).items():
             self._fields[name].restore(sums)
@@ -171,6 +176,7 @@ class StatisticsSink:
         """Returns the sums."""
         return {
             "records": self._num_records,
+            "not_taken": self._num_not_taken,
             "errors": dict(self._errors),
             "fields": {name: statistics.state() for name, statistics in self._fields.items()},
         }

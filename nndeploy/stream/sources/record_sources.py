@@ -70,7 +70,7 @@ def record_source(kind: str, texts: Sequence[str], stdin: Callable[[], BinaryIO]
     if "-" in texts:
         if len(texts) > 1 or kind not in ("json-lines", "lines"):
             raise UsageError("--input - goes alone, with json-lines or lines")
-        return Source(items_of_lines(stdin(), "stdin", 0, _line_reader(kind)), None, is_one=False)
+        return Source(items_of_lines(stdin(), "stdin", 0, line_reader(kind)), None, is_one=False)
     if kind == "images":
         require_pillow()
     if kind == "video":
@@ -88,10 +88,11 @@ def _of_files(kind: str, paths: Sequence[Path]) -> list[Item]:
 
 def _of_many(kind: str, paths: Sequence[Path]) -> Iterator[Item]:
     """Yields the records of files that hold many each."""
-    return items_of_each(paths, frames_of if kind == "video" else partial(items_of_line_file, read=_line_reader(kind)))
+    return items_of_each(paths, frames_of if kind == "video" else partial(items_of_line_file, read=line_reader(kind)))
 
 
-def _line_reader(kind: str) -> ReadLine:
+def line_reader(kind: str) -> ReadLine:
+    """Returns how a line of a source of JSON lines or texts is read."""
     return partial(object_from_line, allow_nan=False) if kind == "json-lines" else _text
 
 

@@ -25,6 +25,7 @@ from nndeploy.stream.formats.npz import read_npy_file, read_npz_file
 from nndeploy.stream.items import Item
 from nndeploy.stream.sources.input_paths import paths_from_texts
 from nndeploy.stream.sources.line_items import items_of_each, items_of_line_file, items_of_lines
+from nndeploy.stream.sources.readers import Readers, SourceFigures
 from nndeploy.values.types import TensorType, Value, ValueType
 
 JSON_SUFFIXES = (".jsonl", ".ndjson")
@@ -44,6 +45,17 @@ class Source:
     num_items: int | None
     is_one: bool
     paths: tuple[Path, ...] | None = None
+    readers: Readers | None = None
+    """The threads that read, where these are not the stream's own."""
+
+    def figures(self) -> list[SourceFigures]:
+        """Returns what the sources did that have threads of their own."""
+        return self.readers.figures() if self.readers is not None else []
+
+    def close(self) -> None:
+        """Ends the threads that read."""
+        if self.readers is not None:
+            self.readers.close()
 
 
 def source_from_texts(

@@ -62,9 +62,9 @@ def frames_of(path: Path, start: int) -> Iterator[Item]:
     index = start
     try:
         with open_regular(path, MAX_FILE_BYTES) as file, _opened(path, file) as container:
-            for number, found in enumerate(_decoded(container, _stream_of(container, path))):
-                load = partial(_fail, found) if isinstance(found, NndeployError) else partial(_fields, found, number)
-                yield Item(index, f"{path} frame {number}", f"{stem}-{number:06d}", load)
+            video = video_stream_of(container, str(path))
+            for number, found in enumerate(decoded_frames(container, video, Timeline(container, video))):
+                yield frame_item(index, str(path), stem, number, found)
                 index += 1
             if index == start:
                 raise InputError("holds no frames", where=str(path))
@@ -87,25 +87,34 @@ def _opened(path: Path, file: BinaryIO) -> "InputContainer":
         raise InputError(f"is no {path.suffix} video, or damaged: {err}", where=str(path)) from err
 
 
-def _stream_of(container: "InputContainer", path: Path) -> "VideoStream":
+def video_stream_of(container: "InputContainer", where: str, *, is_live: bool = False) -> "VideoStream":
+    """Returns the first video of a container; a live one is decoded without a frame being held back for others.
+
+    Raises:
+        InputError: there is none, or it is of a kind that is not known, or its frames are too large.
+    """
     if not container.streams.video:
-        raise InputError("holds no video", where=str(path))
+        raise InputError("holds no video", where=where)
     stream = container.streams.video[0]
     if stream.codec_context is None:  # PyAV's types do not say so
-        raise InputError("holds video of a kind that is not known", where=str(path))
+        raise InputError("holds video of a kind that is not known", where=where)
     width, height = stream.codec_context.width, stream.codec_context.height
     if width * height > MAX_PIXELS:
-        raise InputError(f"has frames of {width} x {height} pixels, more than {MAX_PIXELS}", where=str(path))
-    stream.thread_type = "AUTO"
+        raise InputError(f"has frames of {width} x {height} pixels, more than {MAX_PIXELS}", where=where)
+    stream.thread_type = "SLICE" if is_live else "AUTO"
     return stream
 
 
-def _decoded(container: "InputContainer", stream: "VideoStream") -> Iterator["VideoFrame | NndeployError"]:
+def decoded_frames(
+    container: "InputContainer", stream: "VideoStream", timeline: Timeline | None = None
+) -> Iterator["VideoFrame | NndeployError"]:
+    """Yields the frames of a video, and an error for what cannot be decoded, or is missing by the times of a file."""
     import av
 
-    timeline, damaged, num_damaged = Timeline(container, stream), set[int | None](), 0
+    damaged, num_damaged = set[int | None](), 0
     for packet in container.demux(stream):
-        timeline.expect(packet)
+        if timeline is not None:
+            timeline.expect(packet)
         if packet.is_corrupt:
             damaged.add(packet.pts)
         try:
@@ -120,17 +129,26 @@ def _decoded(container: "InputContainer", stream: "VideoStream") -> Iterator["Vi
         for frame in frames:
             if not isinstance(frame, av.VideoFrame):
                 continue
-            if gap := timeline.gap_before(frame):
+            if timeline is not None and (gap := timeline.gap_before(frame)):
                 yield gap
             is_damaged = frame.is_corrupt or frame.pts in damaged
             damaged.discard(frame.pts)
             yield InputError("is damaged: a part of it is made up") if is_damaged else frame
-    if missing := timeline.missing_end():
+    if timeline is not None and (missing := timeline.missing_end()):
         yield missing
 
 
 def _fail(error: NndeployError) -> dict[str, Value]:
     raise error
+
+
+def frame_item(index: int, where: str, stem: str, number: int, found: "VideoFrame | NndeployError") -> Item:
+    """Returns the item of a frame, or of what is there in place of one; its number and time need no reading."""
+    origin, own_stem = f"{where} frame {number}", f"{stem}-{number:06d}"
+    if isinstance(found, NndeployError):
+        return Item(index, origin, own_stem, partial(_fail, found))
+    known = {"frame": number, "seconds": found.time or 0.0}
+    return Item(index, origin, own_stem, partial(_fields, found, number), known)
 
 
 def _fields(frame: "VideoFrame", number: int) -> dict[str, Value]:

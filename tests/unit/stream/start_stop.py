@@ -9,7 +9,7 @@ from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_l
 
 from nndeploy.errors import InputError, InputOutputError
 from nndeploy.stream.engine.engine import Stream, StreamOptions
-from nndeploy.stream.engine.stopping import Stop
+from nndeploy.stream.stopping import Stop
 
 ENDINGS = ("end", "stop", "error", "full", "bug")
 MOST = 40

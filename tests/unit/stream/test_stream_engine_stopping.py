@@ -8,11 +8,11 @@ import time
 
 import pytest
 from start_stop import ENDINGS, cycle
-from streaming import Make, Program, Sink, items_of, pipeline, plan_of, stream, x_to_y
+from streaming import Make, Program, Sink, items_of, pipeline, plan_of, stream, within_limit, x_to_y
 
 from nndeploy.errors import BundleError, InputOutputError
-from nndeploy.stream.engine.stopping import Stop, stoppable
 from nndeploy.stream.items import Item
+from nndeploy.stream.stopping import Stop, stoppable
 
 IDENTITY = Program(lambda x: {"y": x})
 
@@ -192,3 +192,15 @@ def test_a_stream_that_gets_no_thread_at_all_says_so_and_is_discarded(monkeypatc
     with pytest.raises(RuntimeError, match="can't start new thread"):
         stream(loaded_by(lambda x: x), {"p": IDENTITY}, items_of(range(5)), sink)
     assert sink.ending == "discarded"
+
+
+def test_a_wait_ends_with_its_time_or_with_the_wish_to_end() -> None:
+    stop = Stop()
+    assert stop.wait(0)
+    assert stop.wait(0.001)
+    asking = threading.Thread(target=stop.request)
+    asking.start()
+    assert not within_limit(stop.wait)
+    assert not stop.wait(60), "at once, as it was asked for before"
+    asking.join()
+    stop.close()

@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nndeploy.errors import CannotCreateError, DataError, InputError, UsageError
+from nndeploy.errors import CannotCreateError, DataError, InputError, NotTakenError, UsageError
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks.csv_sink import CsvSink
 from nndeploy.stream.sinks.image_sink import ImageSink
+from nndeploy.stream.sinks.sinks import FolderSink
 from nndeploy.stream.sinks.statistics_sink import MAX_TEXTS, StatisticsSink
 
 
 def done(index=0, **fields):
     return Outcome(index, f"in/{index}.png", f"{index}", fields)
+
+
+def untaken(index=0):
+    return Outcome(index, f"in/{index}.png", f"{index}", None, NotTakenError("none takes it"), stage="level 1")
 
 
 def failed(index=0):
@@ -182,3 +187,25 @@ def test_statistics_refuse_numbers_whose_sum_is_none(tmp_path) -> None:
     with pytest.raises(DataError, match="the sum of these numbers is too large"):
         sink.write(done(0, x=np.array([1.7e308, 1.7e308])))
     sink.discard()
+
+
+def test_what_no_pipeline_takes_is_counted_apart_also_over_a_resume(tmp_path) -> None:
+    found = statistics(tmp_path, ("n",), [done(0, n=1), untaken(1), failed(2), untaken(3)])
+    assert (found["records"], found["failed"], found["not_taken"]) == (4, 1, 2)
+    first = StatisticsSink(tmp_path / "a.json", ("n",))
+    first.write(untaken())
+    second = StatisticsSink(tmp_path / "b.json", ("n",))
+    second.resume(first.checkpoint())
+    second.write(untaken(1))
+    second.finish()
+    first.discard()
+    assert json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))["not_taken"] == 2
+
+
+def test_what_no_pipeline_takes_is_a_file_of_its_own(tmp_path) -> None:
+    sink = FolderSink(tmp_path / "out")
+    sink.write(untaken(3))
+    sink.finish()
+    assert json.loads((tmp_path / "out" / "000003_3.error.json").read_text(encoding="utf-8")) == {
+        "index": 3, "origin": "in/3.png", "not_taken": "level 1",
+    }  # fmt: skip

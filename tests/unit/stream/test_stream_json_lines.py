@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, NotTakenError
 from nndeploy.stream.formats import json_lines
 from nndeploy.stream.formats.json_lines import line_from_outcome, read_lines, values_from_line
 from nndeploy.stream.items import Outcome
@@ -90,6 +90,14 @@ def test_an_outcome_is_one_line() -> None:
         "label": "cat",
         "probability": 0.5,
     }
+
+
+def test_an_outcome_names_its_source_and_a_record_that_nobody_takes_its_level() -> None:
+    assert json.loads(line_from_outcome(Outcome(1, "o", "o", {"y": 2}, source="camera"))) == {
+        "index": 1, "origin": "o", "source": "camera", "outputs": {"y": 2},
+    }  # fmt: skip
+    untaken = Outcome(2, "o", "o", None, NotTakenError("none takes it"), stage="level 2")
+    assert json.loads(line_from_outcome(untaken)) == {"index": 2, "origin": "o", "not_taken": "level 2"}
 
 
 def test_an_error_is_one_line() -> None:

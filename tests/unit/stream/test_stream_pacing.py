@@ -11,8 +11,8 @@ from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.engine import pacing as paced
 from nndeploy.stream.engine.engine import Stream, StreamOptions
 from nndeploy.stream.engine.pacing import AT_ONCE, BASELINE_ITEMS, ITEMS_OF_A_PLAN, StreamPacing
-from nndeploy.stream.engine.stopping import Stop
 from nndeploy.stream.records import Record
+from nndeploy.stream.stopping import Stop
 
 MS = 1_000_000
 STEP = Make(("x",), ("x",), lambda x: x)

@@ -37,7 +37,7 @@ TWO_INPUTS = Program(dict, {"a": TensorType("float32", None), "b": TensorType("f
 def plan_from(text, source=("x",), **manifests):
     file = read(text)
     names = [one.name for one in file.pipelines if one.runner is not None]
-    return plan_of_file(file, {name: manifests.get(name, MANIFEST) for name in names}, source)
+    return plan_of_file(file, {name: manifests.get(name, MANIFEST) for name in names}, {"": source})
 
 
 WHOLE = """
@@ -83,7 +83,7 @@ kind = "json-lines"
 def test_every_key_means_what_it_says() -> None:
     file = read(WHOLE)
     (a, b), (c,) = file.levels
-    assert (file.in_flight, file.source.kind, file.source.fields) == (9, "json-lines", ("x",))
+    assert (file.in_flight, file.sources[0].kind, file.sources[0].fields) == (9, "json-lines", ("x",))
     assert a.runner.devices == ("cpu", "cuda:0") * 2
     assert (a.runner.model, a.runner.batch, a.runner.batch_delay_ns) == ("a.nnd", 4, 1_500_000)
     assert (a.loaders[0].workers, b.loaders[0].workers, b.loaders[1].workers) == (2, 6, 3)
@@ -197,7 +197,9 @@ def test_any_change_of_a_file_is_read_or_one_error() -> None:
         message = ""
         try:
             file = pipeline_from_toml(bytes(data), "p.toml", lambda name: b"", make_step)
-            plan_of_file(file, {one.name: MANIFEST for one in file.pipelines}, ("x",))
+            plan_of_file(
+                file, {one.name: MANIFEST for one in file.pipelines}, {one.name: ("x",) for one in file.sources}
+            )
         except NndeployError as err:
             message = str(err)
         assert "\n" not in message

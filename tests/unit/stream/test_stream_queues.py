@@ -85,6 +85,19 @@ def test_a_batch_without_a_time_waits_for_others_only_while_there_is_something_e
     assert queue.deadline_ns() <= time.perf_counter_ns()
 
 
+def test_one_that_is_eager_takes_what_is_there() -> None:
+    for is_eager in (True, False):
+        queue = BasicQueue("q", Schedule(1, 9), [lambda records: None], 9, 3, is_eager=is_eager)
+        assert not queue.is_ready()
+        queue.put(record(0))
+        assert queue.is_ready() is is_eager
+        for number in range(1, 5):
+            queue.put(record(number))
+        assert [one.index for one in queue.take()] == [0, 1, 2]
+        assert queue.is_ready() is is_eager
+        assert [one.index for one in queue.take()] == [3, 4]
+
+
 def test_nothing_is_put_after_an_abort() -> None:
     schedule = Schedule(1, 1)
     queue = BasicQueue("q", schedule, [lambda records: None], 1)

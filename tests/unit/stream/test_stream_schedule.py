@@ -12,9 +12,9 @@ from nndeploy.stream.engine.ends import Entrance, Exit
 from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.engine.queues import BasicQueue
 from nndeploy.stream.engine.schedule import Schedule
-from nndeploy.stream.engine.stopping import Stop
 from nndeploy.stream.engine.workers import Stage
 from nndeploy.stream.items import Item
+from nndeploy.stream.stopping import Stop
 
 
 class Line:

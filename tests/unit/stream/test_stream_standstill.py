@@ -9,8 +9,8 @@ import pytest
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_limit, x_to_y
 
 from nndeploy.stream.engine.engine import Stream, StreamOptions
-from nndeploy.stream.engine.stopping import Stop, stoppable
 from nndeploy.stream.items import Item
+from nndeploy.stream.stopping import Stop, stoppable
 
 MOMENT_NS = 50_000_000
 IDENTITY = Program(lambda x: {"y": x})

@@ -31,15 +31,26 @@ class Stop:
             self.is_requested = True
             os.write(self._writing_end, b"!")
 
-    def wait_readable(self, descriptor: int) -> bool:
-        """Returns True when there is something to read, False when a stop was asked for."""
+    def wait_readable(self, descriptor: int, seconds: float | None = None) -> bool:
+        """Returns True when there is something to read or the time is over, False when a stop was asked for."""
+        if self.is_requested:
+            return False
         poll = select.poll()
         poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
         poll.register(self._reading_end, select.POLLIN)
         self.is_waiting = True
-        poll.poll()
+        poll.poll(None if seconds is None else max(0.0, 1e3 * seconds))
         self.waited_ns = time.perf_counter_ns()
         self.is_waiting = False
+        return not self.is_requested
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Returns True when the time is over, False when a stop was asked for; signal handlers run meanwhile."""
+        ends = None if seconds is None else time.monotonic() + seconds
+        while not self.is_requested and (ends is None or time.monotonic() < ends):
+            poll = select.poll()
+            poll.register(self._reading_end, select.POLLIN)
+            poll.poll(None if ends is None else max(0.0, 1e3 * (ends - time.monotonic())))
         return not self.is_requested
 
     def close(self) -> None:

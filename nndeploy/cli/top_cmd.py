@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy top`: what a running stream does, by the figures that it keeps in a file or serves on this machine."""
+
+import http.client
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.console import console_for, may_escape, print_table
+from nndeploy.errors import DataError, UnavailableError
+from nndeploy.files.whole_files import read_regular
+from nndeploy.stream.engine.metrics import HOST, JSON_PATH
+from nndeploy.values.amounts import ms_text
+
+EXAMPLES = """\b
+Examples:
+  nndeploy run m.nnd --pipeline p.toml --input in.jsonl --output out.jsonl --metrics m.json &
+  nndeploy top m.json
+  nndeploy top 9100 --once         of a run with --metrics-port 9100
+"""
+MAX_BYTES = 16 << 20
+SILENT_SECONDS = 5.0
+"""A file that says nothing new for so long is of a stream that has ended."""
+TIMEOUT_SECONDS = 5.0
+
+
+@click.command("top", epilog=EXAMPLES)
+@click.argument("where", metavar="FILE.json|PORT")
+@click.option("--once", is_flag=True, help="Show the figures once and end.")
+@click.option(
+    "--interval", type=click.FloatRange(0.2, 60.0), default=1.0, show_default=True, help="Seconds from look to look."
+)
+def top(where: str, once: bool, interval: float) -> None:
+    """Show what a running stream does: rate, latencies, how busy each stage is, what waits where.
+
+    WHERE is the file of `run --metrics`, or the port of `run --metrics-port`. It goes on until the stream ends or
+    Ctrl-C.
+    """
+    import sys
+
+    found = figures_at(where)
+    if once or not may_escape(sys.stdout):
+        for title, columns, rows in tables(found, None):
+            print_table(title, columns, rows, right=columns[1:])
+        return
+    _watch(where, found, interval)
+
+
+def figures_at(where: str) -> dict[str, Any]:
+    """Returns the figures of a stream from a file, or a port of this machine.
+
+    Raises:
+        MissingInputError: there is no such file.
+        UnavailableError: nobody serves figures at that port.
+        DataError: what is there is something else.
+    """
+    text = _served(int(where)) if where.isdecimal() else read_regular(Path(where), MAX_BYTES)
+    try:
+        found = json.loads(text)
+        if not {"records", "stages", "queues", "time"} <= found.keys():
+            raise ValueError
+    except (ValueError, AttributeError) as err:
+        raise DataError("holds no figures of a stream", where=where, hint="run --metrics writes them") from err
+    return dict(found)
+
+
+def _served(port: int) -> bytes:
+    try:
+        connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT_SECONDS)
+        connection.request("GET", JSON_PATH)
+        answer = connection.getresponse()
+        body = answer.read(MAX_BYTES)
+        connection.close()
+    except (OSError, http.client.HTTPException, OverflowError) as err:
+        hint = "run --metrics-port serves them, while it runs"
+        raise UnavailableError("nobody serves figures there", where=f"{HOST}:{port}", hint=hint) from err
+    return body if answer.status == http.client.OK else b""
+
+
+def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Returns (title, columns, rows) of the tables that tell of figures, since those `before` where there are some."""
+    seconds = now["time"] - before["time"] if before else now["seconds"]
+    stages = {stage["name"]: stage for stage in before["stages"]} if before else {}
+    rows = [_stage_row(stage, stages.get(stage["name"]), max(seconds, 1e-9)) for stage in now["stages"]]
+    found = [
+        (_title(now, before, seconds), ["stage", "workers", "busy", "records/s", "p50", "p99"], rows),
+        ("records that wait", ["queue", "now", "most", "p50", "p99"], [_queue_row(one) for one in now["queues"]]),
+    ]
+    if sources := now.get("sources"):
+        columns = ["source", "read", "dropped", "without partner", "reconnects"]
+        keys = ("num_read", "num_dropped", "num_unmatched", "num_reconnects")
+        found.append(("sources", columns, [[one["name"], *(f"{one[key]:,}" for key in keys)] for one in sources]))
+    return found
+
+
+def _title(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> str:
+    rate = (now["records"] - before["records"]) / max(seconds, 1e-9) if before else now["records_per_second"]
+    latency = ", ".join(f"{name} {ms_text(ms)}" for name, ms in now.get("latency_ms", {}).items())
+    failed = f", {now['failed']:,} failed" if now["failed"] else ""
+    return f"{now['records']:,} records{failed}, {rate:,.1f} a second" + (f", {latency}" if latency else "")
+
+
+def _stage_row(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> list[str]:
+    busy = now["busy_ns"] - (before["busy_ns"] if before else 0)
+    done = now["num_done"] - (before["num_done"] if before else 0)
+    share = min(1.0, busy / (seconds * 1e9 * now["num_workers"]))
+    return [
+        now["name"], str(now["num_workers"]), f"{share:.0%}", f"{done / seconds:,.1f}", *_percentiles(now["worked_ms"])
+    ]  # fmt: skip
+
+
+def _queue_row(queue: Mapping[str, Any]) -> list[str]:
+    return [queue["name"], str(queue["depth"]), str(queue["max_depth"]), *_percentiles(queue["waited_ms"])]
+
+
+def _percentiles(found: Mapping[str, float]) -> Sequence[str]:
+    return [ms_text(found[name]) if name in found else "" for name in ("p50", "p99")]
+
+
+def _watch(where: str, found: Mapping[str, Any], interval: float) -> None:
+    """Draws the figures again and again, until there are no new ones."""
+    import sys
+
+    from rich.console import Group
+    from rich.live import Live
+
+    before, heard = None, time.monotonic()
+    with Live(console=console_for(sys.stdout), auto_refresh=False) as live:
+        while time.monotonic() - heard < max(SILENT_SECONDS, 2 * interval):
+            live.update(Group(*(_drawn(*table) for table in tables(found, before))), refresh=True)
+            time.sleep(interval)
+            try:
+                now = figures_at(where)
+            except UnavailableError:
+                return  # it served them as long as it ran
+            if now["time"] != found["time"]:
+                before, found, heard = found, now, time.monotonic()
+
+
+def _drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`top` tells of a stream by the figures in a file or at a port, and of nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nndeploy.cli.main import run_command
+from nndeploy.cli.top_cmd import tables
+from nndeploy.stream.engine.metrics import MetricsServer
+
+STAGE: dict[str, Any] = {
+    "name": "one: runner", "num_workers": 2, "num_done": 100, "busy_ns": 10_000_000_000,
+    "worked_ms": {"p50": 3.0, "p99": 4.0},
+}  # fmt: skip
+QUEUE: dict[str, Any] = {
+    "name": "one: runner", "depth": 3, "max_depth": 7, "capacity": 8, "num_passed": 97,
+    "waited_ms": {"p50": 0.25, "p99": 6.0},
+}  # fmt: skip
+FIGURES: dict[str, Any] = {
+    "records": 100, "failed": 2, "seconds": 10.0, "records_per_second": 10.0, "time": 50.0,
+    "latency_ms": {"p50": 1.5, "p90": 2.0, "p99": 9.0},
+    "stages": [STAGE],
+    "queues": [QUEUE],
+    "sources": [{"name": "camera", "num_read": 1200, "num_dropped": 5, "num_unmatched": 0, "num_reconnects": 1}],
+}  # fmt: skip
+
+
+def later() -> dict[str, Any]:
+    """Returns figures of two seconds later: 30 records more, one worker of two busy half of the time."""
+    stage = {**STAGE, "num_done": 130, "busy_ns": 11_000_000_000}
+    return {**FIGURES, "records": 130, "time": 52.0, "seconds": 12.0, "stages": [stage]}
+
+
+def test_what_was_done_is_told_since_the_begin_or_since_the_last_look() -> None:
+    (title, _, (row,)), (_, _, (queue,)), (_, _, (source,)) = tables(FIGURES, None)
+    assert title == "100 records, 2 failed, 10.0 a second, p50 1.5 ms, p90 2 ms, p99 9 ms"
+    assert row == ["one: runner", "2", "50%", "10.0", "3 ms", "4 ms"]
+    assert queue == ["one: runner", "3", "7", "250 us", "6 ms"]
+    assert source == ["camera", "1,200", "5", "0", "1"]
+    (title, _, (row,)), *_ = tables(later(), FIGURES)
+    assert title.startswith("130 records, 2 failed, 15.0 a second")
+    assert row[2:4] == ["25%", "15.0"]
+
+
+def test_a_stream_that_has_done_nothing_yet_has_figures_too() -> None:
+    stage = {"name": "a", "num_workers": 1, "num_done": 0, "busy_ns": 0, "worked_ms": {}}
+    nothing = {**FIGURES, "records": 0, "failed": 0, "seconds": 0.0, "records_per_second": 0.0, "latency_ms": {}}
+    (title, _, (row,)), *_ = tables({**nothing, "stages": [stage], "sources": []}, None)
+    assert title == "0 records, 0.0 a second"
+    assert row == ["a", "1", "0%", "0.0", "", ""]
+
+
+def test_a_file_and_a_port_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.json").write_text(json.dumps(FIGURES))
+    server = MetricsServer(0, lambda: FIGURES)
+    with server:
+        said = []
+        for where in (str(tmp_path / "m.json"), str(server.port)):
+            assert run_command(["top", where]) == 0
+            said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert "one: runner" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "message"),
+    [
+        ("none.json", 66, "no such file"),
+        ("other.json", 65, "holds no figures of a stream"),
+        ("list.json", 65, "holds no figures of a stream"),
+        ("1", 69, "nobody serves figures there"),
+        ("99999999999", 69, "nobody serves figures there"),
+    ],
+)
+def test_what_is_no_stream_is_one_line(
+    where: str, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("other.json").write_text('{"records": 1}')
+    Path("list.json").write_text("[1]")
+    assert run_command(["top", where]) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert message in told.err
+    assert len(told.err.splitlines()) == 1
