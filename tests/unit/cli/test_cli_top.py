@@ -38,7 +38,7 @@ def test_what_was_done_is_told_since_the_begin_or_since_the_last_look() -> None:
     (title, _, (row,)), (_, _, (queue,)), (_, _, (source,)) = tables(FIGURES, None)
     assert title == "100 records, 2 failed, 10.0 a second, p50 1.5 ms, p90 2 ms, p99 9 ms"
     assert row == ["one: runner", "2", "50%", "10.0", "3 ms", "4 ms"]
-    assert queue == ["one: runner", "3", "7", "250 us", "6 ms"]
+    assert queue == ["one: runner", "3", "7", "0.25 ms", "6 ms"]
     assert source == ["camera", "1,200", "5", "0", "1"]
     (title, _, (row,)), *_ = tables(later(), FIGURES)
     assert title.startswith("130 records, 2 failed, 15.0 a second")
