@@ -3,8 +3,6 @@
 
 The page is served on 127.0.0.1 alone, on a port that the user chose; nothing is ever sent anywhere. The last figures
 stay in the file after the stream.
-
-Source: Prometheus text exposition format 0.0.4.
 """
 
 import json
@@ -20,10 +18,10 @@ from typing import Any
 from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.stream.engine.engine import Stream
+from nndeploy.stream.engine.exposition import CONTENT_TYPE, family
 
 SECONDS = 1.0
 HOST = "127.0.0.1"
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_of(stream: Stream) -> dict[str, Any]:
@@ -46,24 +44,16 @@ def prometheus_text(metrics: dict[str, Any]) -> str:
 
 
 def _lines(metrics: dict[str, Any]) -> Iterator[str]:
-    for name, kind in (("records", "counter"), ("failed", "counter"), ("non_finite", "counter")):
-        yield f"# TYPE nndeploy_{name}_total {kind}"
-        yield f"nndeploy_{name}_total {metrics[name]}"
+    for name in ("records", "failed", "non_finite"):
+        yield from family(f"nndeploy_{name}_total", "counter", [({}, metrics[name])])
+    stages, queues = metrics["stages"], metrics["queues"]
     for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):
-        yield f"# TYPE nndeploy_stage_{name} counter"
-        for stage in metrics["stages"]:
-            yield f'nndeploy_stage_{name}{{stage="{_escaped(stage["name"])}"}} {stage[key] / scale:.9g}'
-    yield "# TYPE nndeploy_stage_workers gauge"
-    for stage in metrics["stages"]:
-        yield f'nndeploy_stage_workers{{stage="{_escaped(stage["name"])}"}} {stage["num_workers"]}'
+        samples = [({"stage": stage["name"]}, stage[key] / scale) for stage in stages]
+        yield from family(f"nndeploy_stage_{name}", "counter", samples)
+    workers = [({"stage": stage["name"]}, stage["num_workers"]) for stage in stages]
+    yield from family("nndeploy_stage_workers", "gauge", workers)
     for name, key, kind in (("depth", "depth", "gauge"), ("passed_total", "num_passed", "counter")):
-        yield f"# TYPE nndeploy_queue_{name} {kind}"
-        for queue in metrics["queues"]:
-            yield f'nndeploy_queue_{name}{{queue="{_escaped(queue["name"])}"}} {queue[key]}'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        yield from family(f"nndeploy_queue_{name}", kind, [({"queue": queue["name"]}, queue[key]) for queue in queues])
 
 
 class MetricsFile:

@@ -42,6 +42,12 @@ class Stop:
         self.is_waiting = False
         return not self.is_requested
 
+    def wait(self) -> None:
+        """Returns when a stop was asked for; signal handlers run meanwhile."""
+        poll = select.poll()
+        poll.register(self._reading_end, select.POLLIN)
+        poll.poll()
+
     def close(self) -> None:
         """Lets go of the pipe; nobody may wait any more."""
         for end in (self._reading_end, self._writing_end):
