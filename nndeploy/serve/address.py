@@ -80,9 +80,11 @@ def bound(address: Address) -> socket.socket:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((address.host, address.port))
         listening.listen(BACKLOG)
-    except OSError as err:
+    except BaseException as err:
         listening.close()
-        raise not_bound(address, err.strerror or str(err)) from err
+        if isinstance(err, OSError):
+            raise not_bound(address, err.strerror or str(err)) from err
+        raise
     listening.setblocking(False)
     return listening
 
