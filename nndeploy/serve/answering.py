@@ -8,9 +8,10 @@ import asyncio
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, UnavailableError, did_you_mean
 from nndeploy.serve.access import Access
@@ -23,6 +24,12 @@ from nndeploy.version import __version__
 NAME = "nndeploy"
 VERSION = __version__
 EXTENSIONS = ("binary_tensor_data",)
+INLINE_BYTES = 1 << 16
+"""More than so many bytes of elements are read or written one by one in another thread, so that others go on."""
+RAW_BYTES = 16
+"""So many bytes of raw tensors, which may be texts, count as one of those."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -90,3 +97,10 @@ class Answering:
         finally:
             if name in self.models:
                 self.figures.add(name, protocol, code, time.monotonic() - began)
+
+
+async def apart(num_bytes: int, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Returns what `work` gives, from another thread where it goes through so many bytes of elements."""
+    if num_bytes <= INLINE_BYTES:
+        return work(*arguments)
+    return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)

@@ -73,6 +73,8 @@ class CallQueue:
         with self._change:
             if self._is_closed:
                 raise UnavailableError("the server ends", where=self._name)
+            if len(self._waiting) >= self._most_waiting:  # some of which nobody may wait for any more
+                self._waiting = deque(one for one in self._waiting if not one.done.cancelled())
             if len(self._waiting) >= self._most_waiting:
                 raise BusyError(f"{self._most_waiting} requests wait already", where=self._name, hint="try again")
             self._waiting.append(call)

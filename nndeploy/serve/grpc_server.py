@@ -18,7 +18,7 @@ import grpc.aio
 from nndeploy.errors import NndeployError
 from nndeploy.serve.access import SCHEME
 from nndeploy.serve.address import Address, not_bound, own_path
-from nndeploy.serve.answering import EXTENSIONS, NAME, VERSION, Answering
+from nndeploy.serve.answering import EXTENSIONS, NAME, RAW_BYTES, VERSION, Answering, apart
 from nndeploy.serve.infer_request import status_of, told
 from nndeploy.serve.message_form import message_from_answer, request_from_message
 from nndeploy.serve.messages import MESSAGES, METHODS, SERVICE
@@ -139,10 +139,16 @@ class GrpcServer:
         began_ns = time.monotonic_ns()
         with self._answering.counted(message.model_name, PROTOCOL):
             model = self._answering.model(message.model_name, message.model_version)
-            request = request_from_message(message)
+            size = message.ByteSize()
+            request = await apart(
+                size // RAW_BYTES if message.raw_input_contents else size, request_from_message, message
+            )
             if seconds_left is not None:
                 request = request.within(round(seconds_left * 1e9))
-            return message_from_answer(model.name, await self._answering.infer(model, request, began_ns), message)
+            found = await self._answering.infer(model, request, began_ns)
+            size = sum(value.nbytes for value in found.outputs.values())
+            size = size // RAW_BYTES if message.raw_input_contents else size
+            return await apart(size, message_from_answer, model.name, found, message)
 
     async def _model_stream_infer(self, messages: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         await self._check_access(context)

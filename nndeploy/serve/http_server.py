@@ -21,17 +21,18 @@ from aiohttp import web
 
 from nndeploy.errors import InputError, NndeployError
 from nndeploy.serve.access import SCHEME
-from nndeploy.serve.answering import EXTENSIONS, NAME, VERSION, Answering
+from nndeploy.serve.answering import EXTENSIONS, NAME, RAW_BYTES, VERSION, Answering, apart
 from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
-from nndeploy.serve.json_form import HttpRequest, body_from_answer, request_from_body
+from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
 from nndeploy.serve.served_model import PLATFORM, ServedModel
 
 PROTOCOL = "http"
 JSON_BYTES = "Inference-Header-Content-Length"
-HEAD_SECONDS = 10.0
-"""A connection that has not sent the head of a request after so long is closed; so is one that asks nothing more."""
-INLINE_BYTES = 1 << 16
-"""A larger body is taken apart and put together in another thread, so that others are answered meanwhile."""
+IDLE_SECONDS = 60.0
+"""A connection that has not sent the head of a request after so long is closed; so is one that asks nothing more.
+
+Clients keep connections for later requests, and an answer is lost where both ends act at once, so it is no shorter.
+"""
 BODIES = 8
 """So many bodies of the largest size may be in memory at once."""
 
@@ -60,13 +61,13 @@ class HttpServer:
         app.router.add_get("/v2/health/ready", self._ready)
         app.router.add_get("/metrics", self._metrics)
         self._runner = web.AppRunner(
-            app, handle_signals=False, access_log=None, keepalive_timeout=HEAD_SECONDS, auto_decompress=False,
+            app, handle_signals=False, access_log=None, keepalive_timeout=IDLE_SECONDS, auto_decompress=False,
             handler_cancellation=True,
         )  # fmt: skip
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         context = self._answering.access.context
-        how: dict[str, Any] = {"ssl": context} | ({"ssl_handshake_timeout": HEAD_SECONDS} if context else {})
+        how: dict[str, Any] = {"ssl": context} | ({"ssl_handshake_timeout": IDLE_SECONDS} if context else {})
         if listening.family == socket.AF_UNIX:
             self._server = await loop.create_unix_server(self._connection, sock=listening, **how)
         else:
@@ -151,9 +152,9 @@ class HttpServer:
             taken = 0
             try:
                 async with asyncio.timeout(answering.options.request_timeout):
-                    body = bytearray()
+                    pieces = []
                     async for piece in self._pieces(request):
-                        body += piece
+                        pieces.append(piece)
                         taken += len(piece)
                         self._take(len(piece))
             except TimeoutError as err:
@@ -161,7 +162,10 @@ class HttpServer:
             finally:
                 self._body_bytes -= taken
             json_bytes = _json_bytes(request)
-            asked = await _apart(len(body), request_from_body, bytes(body), json_bytes)
+            body = b"".join(pieces)
+            del pieces
+            work = max(len(body) // RAW_BYTES, len(body) if json_bytes is None else json_bytes)
+            asked = await apart(work, request_from_body, body, json_bytes)
             del body
             found = await answering.infer(model, asked.request, began_ns)
             return await self._answer(request, model.name, asked, found)
@@ -188,8 +192,8 @@ class HttpServer:
 
     async def _answer(self, request: web.Request, model: str, asked: HttpRequest, found: Answer) -> web.StreamResponse:
         """Sends the answer, for so long at most as a request may take: who does not read it loses the connection."""
-        size = sum(getattr(value, "nbytes", 0) for value in found.outputs.values())
-        body, json_bytes = await _apart(size, body_from_answer, model, found, asked)
+        work = sum(value.nbytes for name, value in found.outputs.items() if is_listed(asked, name, value))
+        body, json_bytes = await apart(work, body_from_answer, model, found, asked)
         answer = web.Response(body=body, content_type="application/json")
         if json_bytes is not None:
             answer.content_type = "application/octet-stream"
@@ -210,13 +214,6 @@ class _Refusing(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Closes it."""
         transport.close()
-
-
-async def _apart(size_bytes: int, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns what `work` gives, from another thread where there is much to do."""
-    if size_bytes <= INLINE_BYTES:
-        return work(*arguments)
-    return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
 
 
 def _too_large(num_bytes: int | None, limit: int) -> RefusedError:

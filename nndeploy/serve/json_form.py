@@ -134,7 +134,7 @@ def body_from_answer(model: str, found: Answer, asked: HttpRequest) -> tuple[byt
     for name, value in found.outputs.items():
         array: Array = np.asarray(value)
         one: dict[str, Any] = {"name": name, "datatype": DATATYPES[dtype_name(array.dtype)], "shape": list(array.shape)}
-        if asked.binary.get(name, asked.is_binary):
+        if _is_binary(asked, name):
             raws.append(raw_from_array(array))
             told.append(one | {"parameters": {"binary_data_size": len(raws[-1])}})
         else:
@@ -144,3 +144,12 @@ def body_from_answer(model: str, found: Answer, asked: HttpRequest) -> tuple[byt
         answer["id"] = asked.request.id
     head = json.dumps(answer, allow_nan=False, separators=(",", ":")).encode("ascii")
     return (b"".join((head, *raws)), len(head)) if raws else (head, None)
+
+
+def is_listed(asked: HttpRequest, name: str, value: Value) -> bool:
+    """Returns whether an output is written element by element: as JSON, or as texts."""
+    return not _is_binary(asked, name) or np.asarray(value).dtype.kind in "OSUT"
+
+
+def _is_binary(asked: HttpRequest, name: str) -> bool:
+    return asked.binary.get(name, asked.is_binary)

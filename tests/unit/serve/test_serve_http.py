@@ -176,8 +176,13 @@ def test_a_client_that_goes_away_frees_its_place(serving, fake_program, gated, u
         gone.sendall(request)
         until(lambda: caller.service._models["m"].queue.num_waiting == 1)
     until(lambda: b'code="CANCELLED"} 1' in caller.ask("/metrics")[1])
+    answers: list[int] = []
+    client = threading.Thread(target=lambda: answers.append(caller.infer()[0]))
+    client.start()
+    until(lambda: caller.service._models["m"].queue.num_waiting == 1)
     gated.gate.set()
-    assert caller.infer()[0] == 200
+    client.join()
+    assert answers == [200]
     assert gated.num_began == 2  # the one that went away was not run
 
 
@@ -195,7 +200,7 @@ def test_slow_clients_hold_up_nobody_and_lose_their_connection(serving) -> None:
 
 
 def test_a_connection_that_asks_nothing_is_closed(serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(http_server, "IDLE_SECONDS", 0.1)
     caller = serving()
     for start in (b"", b"GET /v2 HT", b"GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /v2 HTTP"):
         with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as silent:
