@@ -21,6 +21,7 @@ Examples:
   nndeploy serve model.nnd                      HTTP on 127.0.0.1:8000, gRPC on 127.0.0.1:8001
   nndeploy serve model.nnd --http unix:/run/model.sock --grpc none
   nndeploy serve faces@ --follow                the installed bundle, and those that come after it
+  nndeploy serve --model faces=f.nnd pipeline.toml
   nndeploy serve a=one.nnd b=two.nnd --batch 8 --batch-delay-ms 2
   nndeploy serve model.nnd --http 0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem --token-file token --grpc none
 """
@@ -29,7 +30,7 @@ SECTIONS = sections_of(ServeOptions)
 
 
 @click.command("serve", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
-@click.argument("bundles", type=SERVED, nargs=-1, required=True, metavar="[NAME=]BUNDLE...")
+@click.argument("bundles", type=SERVED, nargs=-1, required=True, metavar="[NAME=]BUNDLE|PIPELINE.toml...")
 @options_of(ServeOptions)
 def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
     """Serve each BUNDLE by the Open Inference Protocol, over HTTP and gRPC.
@@ -50,7 +51,7 @@ def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
     manager = ServiceManager()
     with ExitStack() as stack:
         signals = stack.enter_context(StopSignals(manager.stopping))
-        service = stack.enter_context(Service(named, how, lambda path: load(path, how), warn))
+        service = stack.enter_context(Service(named, how, load, warn))
         for protocol, address in service.addresses.items():
             _tell(f"listening: {protocol} {address}")
         service.load()

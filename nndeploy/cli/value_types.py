@@ -205,7 +205,7 @@ def num_gpus() -> int:
 
 
 BUNDLE_FILE = BundlePath(".nnd")
-SERVED = ServedBundle(".nnd")
+SERVED = ServedBundle(".nnd", ".toml")
 TOML_FILE = PathEndingIn(".toml")
 MODEL_FILE = PathEndingIn(".onnx")
 SHARED_LIBRARY = PathEndingIn(".so")

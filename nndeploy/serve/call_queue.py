@@ -42,11 +42,10 @@ class CallQueue:
         name: str,
         *,
         most_waiting: int,
-        workers: int = 1,
         batch: int = 1,
         batch_delay_ns: int = 0,
     ) -> None:
-        """Starts the workers. `run` ends every call that it is given; it is called by `workers` threads."""
+        """Takes what runs calls, and ends every one that it is given; nothing runs before `start`."""
         self._run = run
         self._name = name
         self._most_waiting = most_waiting
@@ -56,12 +55,14 @@ class CallQueue:
         self._is_closed = False
         self._began_ns: dict[int, int] = {}  # of each worker that runs calls
         self.num_batches = 0
-        self._threads = [
-            threading.Thread(target=self._work, args=(i,), name=f"nndeploy {name} {i}", daemon=True)
-            for i in range(workers)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, workers: int) -> None:
+        """Starts so many threads that run calls."""
+        name = f"nndeploy {self._name}"
+        for i in range(workers):
+            self._threads.append(threading.Thread(target=self._work, args=(i,), name=f"{name} {i}", daemon=True))
+            self._threads[-1].start()
 
     def put(self, call: Call) -> None:
         """Lets a call wait for a worker.

@@ -22,7 +22,6 @@ from nndeploy.serve.answering import EXTENSIONS, NAME, RAW_BYTES, VERSION, Answe
 from nndeploy.serve.infer_request import status_of, told
 from nndeploy.serve.message_form import message_from_answer, request_from_message
 from nndeploy.serve.messages import MESSAGES, METHODS, SERVICE
-from nndeploy.serve.served_model import PLATFORM
 
 PROTOCOL = "grpc"
 _HEAD_BYTES = 1 << 16
@@ -126,8 +125,10 @@ class GrpcServer:
 
     async def _model_metadata(self, message: Any, context: Any) -> Any:
         model = self._answering.model(message.name, message.version)
-        answer = MESSAGES["ModelMetadataResponse"](name=model.name, versions=[model.version], platform=PLATFORM)
-        for tensors, told_tensors in ((model.inputs, answer.inputs), (model.outputs, answer.outputs)):
+        served = model.served
+        how = {"name": model.name, "versions": [model.version], "platform": served.platform}
+        answer = MESSAGES["ModelMetadataResponse"](**how)
+        for tensors, told_tensors in ((served.inputs, answer.inputs), (served.outputs, answer.outputs)):
             for one in tensors:
                 told_tensors.add(name=one.name, datatype=one.datatype, shape=one.shape)
         return answer

@@ -15,6 +15,7 @@ import json
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -24,7 +25,7 @@ from nndeploy.serve.access import SCHEME
 from nndeploy.serve.answering import EXTENSIONS, NAME, RAW_BYTES, VERSION, Answering, apart
 from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
 from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
-from nndeploy.serve.served_model import PLATFORM, ServedModel
+from nndeploy.serve.served_model import ServedModel
 
 PROTOCOL = "http"
 JSON_BYTES = "Inference-Header-Content-Length"
@@ -130,11 +131,9 @@ class HttpServer:
 
     async def _model_metadata(self, request: web.Request) -> web.Response:
         model = self._model(request)
-        tensors = {
-            "inputs": [{"name": one.name, "datatype": one.datatype, "shape": one.shape} for one in model.inputs],
-            "outputs": [{"name": one.name, "datatype": one.datatype, "shape": one.shape} for one in model.outputs],
-        }
-        return _json({"name": model.name, "versions": [model.version], "platform": PLATFORM, **tensors})
+        served = model.served
+        told = {"inputs": list(map(asdict, served.inputs)), "outputs": list(map(asdict, served.outputs))}
+        return _json({"name": model.name, "versions": [model.version], "platform": served.platform, **told})
 
     async def _metrics(self, request: web.Request) -> web.Response:
         answering = self._answering

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a service may be told, with the defaults of the command."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.serve.address import Address, address_in
+from nndeploy.stream.run.options import models_in
 
 _NETWORK, _REQUESTS, _MODELS = "Network", "Requests", "Models"
 
@@ -62,6 +65,13 @@ class ServeOptions(LoadOptions):
     checks_goldens: bool = described(
         True, "Serve bundles whose goldens were not run on this machine.", section=_MODELS, flags=("--no-check",)
     )
+    takes_bundled_pipeline: bool = described(
+        True, "Serve a bundle alone, even if it has a pipeline.", section=_MODELS, flags=("--no-pipeline",)
+    )
+    models: Mapping[str, str | os.PathLike[str]] = described(
+        dict, "Bundle of one of the pipelines (repeatable).",
+        section=_MODELS, flags=("--model",), metavar="NAME=BUNDLE", from_texts=models_in,
+    )  # fmt: skip
     follow: bool = described(
         False, "Load the bundle that becomes current under NAME@, and go over to it once its goldens are right.",
         section=_MODELS,

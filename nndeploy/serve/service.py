@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -21,8 +22,10 @@ from nndeploy.serve.address import Address, bound
 from nndeploy.serve.answering import Answering
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.installed_name import InstalledName, version_at
+from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
-from nndeploy.serve.served_model import Open, ServedModel
+from nndeploy.serve.served_model import ServedModel
+from nndeploy.stream.run.options import Load
 
 Result = TypeVar("Result")
 CLOSING_SECONDS = 2.0
@@ -32,8 +35,8 @@ CLOSING_SECONDS = 2.0
 class Service:
     """Serves bundles by name while its `with` block runs."""
 
-    def __init__(self, bundles: Mapping[str, Path], options: ServeOptions, load: Open, say: Say) -> None:
-        """Takes the bundles, what opens one, and what tells the operator a line; nothing listens yet.
+    def __init__(self, bundles: Mapping[str, Path], options: ServeOptions, load: Load, say: Say) -> None:
+        """Takes bundles and pipelines, what opens a bundle, and what tells the operator a line; nothing listens yet.
 
         Raises:
             NndeployError: as `access_of`; or a bundle that should be followed is none of an installed name.
@@ -42,7 +45,10 @@ class Service:
         self._options = options
         self._bundles = dict(bundles)
         access = access_of(options)
-        self._models = {name: ServedModel(name, options, load, say) for name in bundles}
+        self._models = {
+            name: ServedModel(name, options, partial(open_served, name, options=options, load=load, say=say))
+            for name in bundles
+        }
         self._followed = [
             InstalledName(self._models[name], path, say) for name, path in bundles.items() if options.follow
         ]

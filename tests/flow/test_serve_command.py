@@ -3,6 +3,7 @@
 
 import contextlib
 import http.client
+import io
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,12 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         one.process.communicate()
 
 
-def ask(address: str, path: str, body: Any = None) -> tuple[int, Any]:
+def ask(address: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> tuple[int, Any]:
     host, port = address.rsplit(":", 1)
     connection = http.client.HTTPConnection(host, int(port), timeout=60)
     with contextlib.closing(connection):
-        connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body))
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+        connection.request("GET" if body is None else "POST", path, data, dict(headers))
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
 
@@ -237,6 +239,53 @@ def test_an_installed_bundle_is_followed(served) -> None:
     assert second != first
     service.process.send_signal(signal.SIGTERM)
     assert service.ends()[0] == 143
+
+
+PICTURES = """
+[source]
+kind = "images"
+
+[[level]]
+[[level.pipeline]]
+name = "read"
+model = "p.nnd"
+inputs = { image = "tensor" }
+  [[level.pipeline.loader]]
+  steps = [
+    { use = "decode" },
+    { use = "resize", width = 3, height = 2, out = ["small", "transform"] },
+    { use = "normalise", in = ["small"], std = [255.0] },
+    { use = "layout", channels = "L" },
+  ]
+  [[level.pipeline.post]]
+  steps = [{ use = "top-k", in = ["y"], k = 1, labels = ["dark", "bright"] }]
+"""
+
+
+def test_a_pipeline_takes_a_picture_and_gives_what_a_run_writes(served) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    write_picture(Path("p.nnd"))
+    Path("p.toml").write_text(PICTURES)
+    with io.BytesIO() as file:
+        image.new("L", (3, 2), 255).save(file, "png")
+        picture = file.getvalue()
+    Path("a.png").write_bytes(picture)
+    assert run_command(["run", "--pipeline", "p.toml", "--input", "a.png", "--output", "out.jsonl"]) == 0
+    wanted = json.loads(Path("out.jsonl").read_text())["outputs"]
+    service = served("p.toml", "--no-check")
+    at = service.until("listening: http")
+    assert service.until("ready:") == "p"
+    about = ask(at, "/v2/models/p")[1]
+    assert about["platform"] == "nndeploy_pipeline"
+    assert about["inputs"] == [{"name": "data", "datatype": "BYTES", "shape": [1]}]
+    raw = len(picture).to_bytes(4, "little") + picture
+    size = {"binary_data_size": len(raw)}
+    one = {"name": "data", "datatype": "BYTES", "shape": [1], "parameters": size}
+    head = json.dumps({"inputs": [one]}).encode()
+    status, answer = ask(at, "/v2/models/p/infer", head + raw, {"Inference-Header-Content-Length": str(len(head))})
+    assert status == 200
+    assert {one["name"]: json.loads(one["data"][0]) for one in answer["outputs"]} == wanted
+    assert wanted["labels"] == ["bright"]
 
 
 def test_the_public_client_gets_what_a_run_gives(served) -> None:

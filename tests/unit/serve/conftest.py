@@ -25,6 +25,7 @@ from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.values.types import DimRange, TensorType, Value, ValueType
 
 X = TensorType("float32", ("N", 3))
+ALONE = {"takes_bundled_pipeline": False}  # nobody looks into the file, which is not there
 SAMPLE = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -144,9 +145,9 @@ def serving() -> Iterator[Callable[..., Caller]]:
     with contextlib.ExitStack() as stack:
 
         def serve(program: Any = None, *, loads: bool = True, **options: Any) -> Caller:
-            how = {"http": Address("127.0.0.1", 0), "grpc": None, "grace": 1.0} | options
+            how = {"http": Address("127.0.0.1", 0), "grpc": None, "grace": 1.0, **ALONE} | options
             opened = program or FakeProgram()
-            service = Service({"m": Path("m.nnd")}, ServeOptions(**how), lambda _: opened, lambda _: None)
+            service = Service({"m": Path("m.nnd")}, ServeOptions(**how), lambda *_, **__: opened, lambda _: None)
             stack.enter_context(service)
             if loads:
                 service.load()

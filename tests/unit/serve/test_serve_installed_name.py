@@ -11,6 +11,7 @@ from nndeploy.errors import UsageError
 from nndeploy.installed.bundle_store import BundleStore, Installed
 from nndeploy.serve.installed_name import InstalledName, version_at
 from nndeploy.serve.options import ServeOptions
+from nndeploy.serve.served_bundle import ServedBundle
 from nndeploy.serve.served_model import ServedModel
 
 ONE = {"x": np.ones((1, 3), np.float32)}
@@ -33,7 +34,10 @@ class Box:
         return self.store.bundle("faces")
 
     def model(self, path: Path) -> ServedModel:
-        model = ServedModel("faces", ServeOptions(), lambda found: self.programs[found.stem], self.said.append)
+        options = ServeOptions()
+        model = ServedModel(
+            "faces", options, lambda at: ServedBundle(self.programs[at.stem], "faces", options, self.said.append)
+        )
         model.open(path, version_at(path))
         return model
 
