@@ -35,7 +35,7 @@ COMMANDS = {
     "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many boxes, as a FLEET file says."),
     "farm": ("nndeploy.cli.farm_cmd:farm", "Share a batch: a scheduler, workers, certificates."),
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
-    "serve": ("nndeploy.cli.serve_cmd:serve", "Serve each BUNDLE by the Open Inference Protocol, over HTTP and gRPC."),
+    "serve": ("nndeploy.cli.serve_cmd:serve", "Serve each BUNDLE by the Open Inference Protocol."),
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
     "sign": ("nndeploy.cli.sign_cmd:sign", "Sign a BUNDLE: every member, its release, and how it was made."),
