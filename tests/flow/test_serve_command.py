@@ -216,6 +216,27 @@ def test_a_socket_in_the_file_system_is_gone_afterwards(served, tmp_path: Path) 
     assert not os.path.lexists("h.sock")
 
 
+def test_the_service_manager_is_told_when_it_is_ready_and_when_it_ends(
+    served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_double(Path("m.nnd"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(30)
+        manager.bind("notify")
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "400000")
+        service = served("m.nnd")
+        assert manager.recv(100) == b"READY=1"
+        assert service.until("ready:") == "m"
+        assert manager.recv(100) == b"WATCHDOG=1"
+        service.process.send_signal(signal.SIGTERM)
+        said = [manager.recv(100)]
+        while said[-1] == b"WATCHDOG=1":
+            said.append(manager.recv(100))
+        assert said[-1] == b"STOPPING=1"
+    assert service.ends()[0] == 143
+
+
 def test_an_installed_bundle_is_followed(served) -> None:
     write_double(Path("one.nnd"))
     write_double(Path("two.nnd"), members={"note": b"two"})
