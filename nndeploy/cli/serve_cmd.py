@@ -36,8 +36,9 @@ def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
     """Serve each BUNDLE by the Open Inference Protocol.
 
     That is the one of KServe, version 2, over HTTP and gRPC; a pipeline in a file, or one that a bundle carries, is
-    served likewise. A model is called as its file, or NAME. It is ready once it is loaded and its goldens are right on this machine. The
-    first SIGINT or SIGTERM takes no more requests and ends those that are there; the second one ends at once.
+    served likewise. A model is called as its file, or NAME. It is ready once it is loaded and its goldens are right on
+    this machine. The first SIGINT or SIGTERM takes no more requests and ends those that are there; the second one ends
+    at once.
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.service_manager import ServiceManager

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, UnavailableError, did_you_mean
 from nndeploy.serve.access import Access
+from nndeploy.serve.body_budget import BodyBudget
 from nndeploy.serve.figures import Figures
 from nndeploy.serve.infer_request import Answer, InferRequest, status_of, wanted
 from nndeploy.serve.options import ServeOptions
@@ -39,6 +40,7 @@ class Answering:
     models: Mapping[str, ServedModel]
     options: ServeOptions
     access: Access
+    budget: BodyBudget
     figures: Figures = field(default_factory=Figures)
     is_ending: bool = False
 

@@ -138,15 +138,17 @@ class GrpcServer:
 
     async def _inferred(self, message: Any, seconds_left: float | None) -> Any:
         began_ns = time.monotonic_ns()
-        with self._answering.counted(message.model_name, PROTOCOL):
-            model = self._answering.model(message.model_name, message.model_version)
+        answering = self._answering
+        with answering.counted(message.model_name, PROTOCOL), answering.budget.held() as take:
+            model = answering.model(message.model_name, message.model_version)
             size = message.ByteSize()
+            take(size)
             request = await apart(
                 size // RAW_BYTES if message.raw_input_contents else size, request_from_message, message
             )
             if seconds_left is not None:
                 request = request.within(round(seconds_left * 1e9))
-            found = await self._answering.infer(model, request, began_ns)
+            found = await answering.infer(model, request, began_ns)
             size = sum(value.nbytes for value in found.outputs.values())
             size = size // RAW_BYTES if message.raw_input_contents else size
             return await apart(size, message_from_answer, model.name, found, message)

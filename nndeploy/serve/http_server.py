@@ -34,8 +34,6 @@ IDLE_SECONDS = 60.0
 
 Clients keep connections for later requests, and an answer is lost where both ends act at once, so it is no shorter.
 """
-BODIES = 8
-"""So many bodies of the largest size may be in memory at once."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,7 +43,6 @@ class HttpServer:
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
-        self._body_bytes = 0
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
 
@@ -146,34 +143,26 @@ class HttpServer:
     async def _infer(self, request: web.Request) -> web.StreamResponse:
         began_ns = time.monotonic_ns()
         answering = self._answering
-        with answering.counted(request.match_info["name"], PROTOCOL):
+        with answering.counted(request.match_info["name"], PROTOCOL), answering.budget.held() as take:
             model = self._model(request)
-            taken = 0
-            try:
-                async with asyncio.timeout(answering.options.request_timeout):
-                    pieces = []
-                    async for piece in self._pieces(request):
-                        pieces.append(piece)
-                        taken += len(piece)
-                        self._take(len(piece))
-            except TimeoutError as err:
-                raise RefusedError(408, "DEADLINE_EXCEEDED", "the body did not come in time") from err
-            finally:
-                self._body_bytes -= taken
+            body = await self._body(request, take)
             json_bytes = _json_bytes(request)
-            body = b"".join(pieces)
-            del pieces
             work = max(len(body) // RAW_BYTES, len(body) if json_bytes is None else json_bytes)
             asked = await apart(work, request_from_body, body, json_bytes)
             del body
             found = await answering.infer(model, asked.request, began_ns)
             return await self._answer(request, model.name, asked, found)
 
-    def _take(self, num_bytes: int) -> None:
-        limit = BODIES * self._answering.options.max_body
-        self._body_bytes += num_bytes
-        if self._body_bytes > limit:
-            raise RefusedError(429, "RESOURCE_EXHAUSTED", f"more than {limit} bytes are on their way", hint="try again")
+    async def _body(self, request: web.Request, take: Callable[[int], None]) -> bytes:
+        pieces = []
+        try:
+            async with asyncio.timeout(self._answering.options.request_timeout):
+                async for piece in self._pieces(request):
+                    take(len(piece))
+                    pieces.append(piece)
+        except TimeoutError as err:
+            raise RefusedError(408, "DEADLINE_EXCEEDED", "the body did not come in time") from err
+        return b"".join(pieces)
 
     async def _pieces(self, request: web.Request) -> Any:
         """Yields the body piece by piece."""

@@ -9,7 +9,7 @@ main thread is free for signals and for loading. Law: what listens is closed on 
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.serve.access import access_of
 from nndeploy.serve.address import Address, bound
 from nndeploy.serve.answering import Answering
+from nndeploy.serve.body_budget import BodyBudget
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.installed_name import InstalledName, version_at
 from nndeploy.serve.open_served import open_served
@@ -28,6 +29,8 @@ from nndeploy.serve.served_model import ServedModel
 from nndeploy.stream.run.options import Load
 
 Result = TypeVar("Result")
+ELEMENT_THREADS = 2
+"""Threads that read and write large lists of elements: of JSON, which takes many times its size meanwhile."""
 CLOSING_SECONDS = 2.0
 """How long connections have to be closed, after the last request ended."""
 
@@ -52,8 +55,10 @@ class Service:
         self._followed = [
             InstalledName(self._models[name], path, say) for name, path in bundles.items() if options.follow
         ]
-        self._answering = Answering(self._models, options, access)
+        self._answering = Answering(self._models, options, access, BodyBudget(options.max_body))
         self._loop = asyncio.new_event_loop()
+        self._elements = ThreadPoolExecutor(ELEMENT_THREADS, "nndeploy serve")
+        self._loop.set_default_executor(self._elements)
         self._thread = threading.Thread(target=self._loop.run_forever, name="nndeploy serve", daemon=True)
         self._stack = ExitStack()
         self.addresses: dict[str, Address] = {}
@@ -154,6 +159,7 @@ class Service:
     def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSING_SECONDS)
+        self._elements.shutdown(wait=False, cancel_futures=True)
         if not self._thread.is_alive():
             self._loop.close()
 

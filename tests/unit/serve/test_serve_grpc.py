@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 
+from nndeploy.serve import body_budget
 from nndeploy.serve.address import Address
 from nndeploy.serve.messages import MESSAGES, SERVICE
 
@@ -103,6 +104,14 @@ def test_a_deadline_is_kept_by_both_ends(client_of, fake_program) -> None:
             assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     finally:
         gate.set()
+
+
+def test_messages_in_memory_have_a_limit_together(client_of, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_budget, "BODIES", 0)
+    with pytest.raises(grpc.RpcError) as error:
+        client_of()("ModelInfer", infer())
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "bytes of requests are in memory" in error.value.details()
 
 
 def test_a_stream_is_answered_in_order_and_goes_on_after_an_error(client_of) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from byte_mutants import KINDS, mutant
 
-from nndeploy.serve import http_server
+from nndeploy.serve import body_budget, http_server
 from nndeploy.values.types import TensorType
 
 INFER = "/v2/models/m/infer"
@@ -244,7 +244,7 @@ def test_more_connections_than_allowed_are_closed_at_once(serving) -> None:
 
 
 def test_bodies_in_memory_have_a_limit_together(serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "BODIES", 1)
+    monkeypatch.setattr(body_budget, "BODIES", 1)
     caller = serving(max_body=1 << 20)
     with socket.create_connection(("127.0.0.1", caller.port)) as slow:
         slow.sendall(f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n".encode())
@@ -254,6 +254,21 @@ def test_bodies_in_memory_have_a_limit_together(serving, monkeypatch: pytest.Mon
             assert (found, time.monotonic() < deadline) == (400, True)
     while caller.ask(INFER, BODY)[0] != 200:
         assert time.monotonic() < deadline
+
+
+def test_what_a_request_took_is_given_back_when_it_ends(serving, fake_program, gated, until, monkeypatch) -> None:
+    monkeypatch.setattr(body_budget, "BODIES", 1)
+    caller = serving(fake_program(gated), max_body=2 * len(BODY) - 1, checks_goldens=False)
+    answers: list[int] = []
+    client = threading.Thread(target=lambda: answers.append(caller.ask(INFER, BODY)[0]))
+    client.start()
+    until(lambda: gated.num_began == 1)
+    status, answer = caller.ask(INFER, BODY)
+    assert (status, "bytes of requests are in memory" in answer["error"]) == (429, True)
+    gated.gate.set()
+    client.join()
+    assert answers == [200]
+    until(lambda: caller.ask(INFER, BODY)[0] == 200)
 
 
 def test_many_clients_at_once_each_get_their_own_answer(serving, fake_program) -> None:
