@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, UnavailableError, did_you_mean
+from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, did_you_mean
 from nndeploy.serve.access import Access
 from nndeploy.serve.body_budget import BodyBudget
 from nndeploy.serve.figures import Figures
@@ -68,8 +68,6 @@ class Answering:
         Raises:
             NndeployError: as `ServedModel.submit` and its future.
         """
-        if self.is_ending:
-            raise UnavailableError("the server ends", hint="ask another one")
         limit_ns = round(self.options.request_timeout * 1e9)
         limit_ns = min(limit_ns, request.timeout_ns or limit_ns)
         until_ns = began_ns + limit_ns

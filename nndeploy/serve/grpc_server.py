@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Open Inference Protocol over gRPC.
 
-message -> who asks -> `Answering` -> message. Laws: an error is a status with one line; the deadline of a call is that
-of its request; a call that its client gives up is never run where it still waits.
+message -> who asks -> `Answering` -> message. Laws: an error is a status with one line; a call whose deadline passes,
+or that its client gives up, is cancelled by the library, and never run where it still waits.
 
 Source: Open Inference Protocol, gRPC; ModelStreamInfer is Triton's extension, answered message by message, in order.
 """
@@ -134,9 +134,9 @@ class GrpcServer:
         return answer
 
     async def _model_infer(self, message: Any, context: Any) -> Any:
-        return await self._inferred(message, context.time_remaining())
+        return await self._inferred(message)
 
-    async def _inferred(self, message: Any, seconds_left: float | None) -> Any:
+    async def _inferred(self, message: Any) -> Any:
         began_ns = time.monotonic_ns()
         answering = self._answering
         with answering.counted(message.model_name, PROTOCOL), answering.budget.held() as take:
@@ -146,8 +146,6 @@ class GrpcServer:
             request = await apart(
                 size // RAW_BYTES if message.raw_input_contents else size, request_from_message, message
             )
-            if seconds_left is not None:
-                request = request.within(round(seconds_left * 1e9))
             found = await answering.infer(model, request, began_ns)
             size = sum(value.nbytes for value in found.outputs.values())
             size = size // RAW_BYTES if message.raw_input_contents else size
@@ -158,7 +156,7 @@ class GrpcServer:
         kind = MESSAGES["ModelStreamInferResponse"]
         async for message in messages:
             try:
-                yield kind(infer_response=await self._inferred(message, context.time_remaining()))
+                yield kind(infer_response=await self._inferred(message))
             except NndeployError as err:
                 yield kind(error_message=told(err), infer_response=MESSAGES["ModelInferResponse"](id=message.id))
             except asyncio.CancelledError:

@@ -6,7 +6,7 @@ Law: a parameter that is not understood is refused, never passed over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nndeploy.errors import (
     BundleError,
@@ -39,11 +39,6 @@ class InferRequest:
     id: str = ""
     outputs: tuple[str, ...] = ()
     timeout_ns: int = 0
-
-    def within(self, limit_ns: int) -> "InferRequest":
-        """Returns the same request, whose client waits no longer than this, which may be over already."""
-        limit_ns = max(1, limit_ns)
-        return replace(self, timeout_ns=min(limit_ns, self.timeout_ns or limit_ns))
 
 
 def checked_parameters(given: Mapping[str, object], known: Mapping[str, type], label: str) -> dict[str, object]:

@@ -88,6 +88,7 @@ def test_a_call_waits_for_others_of_its_batch(queue_of, work: Work) -> None:
     queue = queue_of(batch=2, batch_delay_ns=60_000_000_000)
     work.gate.set()
     first = put(queue, 1)[0]
+    time.sleep(0.05)  # in which a worker that does not wait would take it
     assert not first.done.done()
     second = put(queue, 1)[0]
     assert [one.done.result(10).version for one in (first, second)] == ["1", "1"]

@@ -89,19 +89,42 @@ def test_an_error_is_a_status_with_one_line(client_of, method: str, message: Any
     assert reason in error.value.details()
 
 
-def test_a_deadline_is_kept_by_both_ends(client_of, fake_program) -> None:
+def test_a_call_whose_deadline_passes_is_never_run(serving, fake_program, until) -> None:
+    gate, began = threading.Event(), list[float]()
+
+    def slow(x: Any) -> dict[str, Any]:
+        began.append(float(x[0, 0]))
+        gate.wait()
+        return {"y": x}
+
+    service = serving(fake_program(slow), checks_goldens=False, **ANY_PORT).service
+    with grpc.insecure_channel(str(service.addresses["grpc"])) as channel:
+        client = Client(channel)
+        first = threading.Thread(target=client, args=("ModelInfer", infer(X)))
+        first.start()
+        until(lambda: began == [1])
+        with pytest.raises(grpc.RpcError) as error:
+            client("ModelInfer", infer(X * 2), timeout=0.05)
+        assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        until(lambda: service._answering.figures._requests["m", "grpc", "CANCELLED"] == 1)
+        gate.set()
+        first.join()
+        client("ModelInfer", infer(X * 3))
+    assert began == [1, 3]
+
+
+def test_the_service_has_a_time_limit_of_its_own(client_of, fake_program) -> None:
     gate = threading.Event()
 
     def slow(x: Any) -> dict[str, Any]:
         gate.wait()
         return {"y": x}
 
-    client = client_of(fake_program(slow), checks_goldens=False, request_timeout=0.1)
     try:
-        for seconds in (0.02, 20):
-            with pytest.raises(grpc.RpcError) as error:
-                client("ModelInfer", infer(), timeout=seconds)
-            assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        with pytest.raises(grpc.RpcError) as error:
+            client_of(fake_program(slow), checks_goldens=False, request_timeout=0.05)("ModelInfer", infer())
+        assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert "no answer within 50 ms" in error.value.details()
     finally:
         gate.set()
 

@@ -103,6 +103,14 @@ def test_every_refusal_is_one_line_with_its_status(serving, path, body, headers,
     assert reason in answer["error"]
 
 
+def test_a_body_whose_length_nobody_said_has_the_same_limit(serving) -> None:
+    caller = serving(max_body=1000)
+    pieces = iter([b"x" * 600, b"x" * 600])
+    status, answer = caller.ask(INFER, pieces)  # sent in chunks
+    assert (status, "may have 1000" in answer["error"]) == (413, True)
+    assert caller.ask(INFER, iter([BODY.encode()]))[0] == 200
+
+
 def test_binary_tensors_go_both_ways(serving) -> None:
     one = {key: ONE[key] for key in ("name", "shape", "datatype")} | {"parameters": {"binary_data_size": 12}}
     head = json.dumps({"id": "q", "inputs": [one], "parameters": {"binary_data_output": True}}).encode()
@@ -243,17 +251,16 @@ def test_more_connections_than_allowed_are_closed_at_once(serving) -> None:
         one.close()
 
 
-def test_bodies_in_memory_have_a_limit_together(serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_in_memory_have_a_limit_together(serving, until, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_budget, "BODIES", 1)
     caller = serving(max_body=1 << 20)
     with socket.create_connection(("127.0.0.1", caller.port)) as slow:
         slow.sendall(f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n".encode())
         slow.sendall(bytes(900_000))
-        deadline = time.monotonic() + 20
-        while (found := caller.ask(INFER, bytes(200_000))[0]) != 429:
-            assert (found, time.monotonic() < deadline) == (400, True)
-    while caller.ask(INFER, BODY)[0] != 200:
-        assert time.monotonic() < deadline
+        until(lambda: caller.service._answering.budget._taken == 900_000)
+        status, answer = caller.ask(INFER, bytes(200_000))
+        assert (status, "bytes of requests are in memory" in answer["error"]) == (429, True)
+    until(lambda: caller.ask(INFER, bytes(200_000))[0] == 400)
 
 
 def test_what_a_request_took_is_given_back_when_it_ends(serving, fake_program, gated, until, monkeypatch) -> None:

@@ -110,6 +110,24 @@ def test_calls_go_over_to_the_new_one_and_none_is_lost(model_of, fake_program) -
     assert [name for name, program in programs.items() if not program.is_closed] == ["f"]
 
 
+def test_a_call_that_meets_what_was_just_closed_goes_to_the_new_one(fake_program) -> None:
+    options = ServeOptions()
+    new, said = ServedBundle(fake_program(), "m", options, print), list[str]()
+
+    class Closed(ServedBundle):
+        def run(self, records: Any) -> None:
+            said.append("closed")
+            model.replace(Path("new.nnd"), "new")
+            super().run(records)
+
+    model = ServedModel("m", options, lambda path: new if path.stem == "new" else old)
+    old = Closed(fake_program(), "m", options, print)
+    model.open(Path("old.nnd"), "old")
+    assert model.submit(dict(ONE)).result(10).version == "new"
+    assert said == ["closed"]
+    model.close(5.0)
+
+
 def test_a_new_one_that_is_wrong_leaves_the_old_one(model_of, fake_program) -> None:
     other = {"y": TensorType("float32", ("N", None))}
     programs = {"a": fake_program(), "wrong": fake_program(triple), "other": fake_program(outputs=other)}
@@ -161,6 +179,10 @@ def test_a_model_whose_rows_touch_each_other_is_run_request_by_request(model_of,
     calls = [model.submit({"x": np.full((2, 3), i, np.float32)}) for i in (1, 2)]
     gate.set()
     assert [call.result(10).outputs["y"][:, 0].tolist() for call in calls] == [[1, 2], [2, 4]]
+    gate.clear()
+    calls = [model.submit({"x": np.full((2, 3), i, np.float32)}) for i in (3, 4, 5)]
+    gate.set()
+    assert [call.result(10).outputs["y"][:, 0].tolist() for call in calls] == [[3, 6], [4, 8], [5, 10]]
     assert len(said) == 1
     assert "runs request by request" in said[0]
 
