@@ -3,7 +3,7 @@
 
 bytes -> head judged (who asks, how long the body is) -> body read, so large and so long at most -> `Answering` -> bytes
 
-Laws: every answer that is not 2xx is {"error": one line}; no body is read of a request that is refused by its head; the
+Laws: every answer to what is HTTP, if it is not 2xx, is {"error": one line}; no body is read of a request that is refused by its head; the
 bodies that are in memory together have a limit, whatever clients announce.
 
 Source: Open Inference Protocol, HTTP/REST. aiohttp is the server because it is one maintained library with a parser in
