@@ -25,6 +25,8 @@ from nndeploy.version import __version__
 NAME = "nndeploy"
 VERSION = __version__
 EXTENSIONS = ("binary_tensor_data",)
+LAST_ANSWERS_SECONDS = 1.0
+"""How long answers may still be on their way to clients when the service closes, after the last call has ended."""
 INLINE_BYTES = 1 << 16
 """More than so many bytes of elements are read or written one by one in another thread, so that others go on."""
 RAW_BYTES = 16

@@ -18,7 +18,7 @@ import grpc.aio
 from nndeploy.errors import NndeployError
 from nndeploy.serve.access import SCHEME
 from nndeploy.serve.address import Address, not_bound, own_path
-from nndeploy.serve.answering import EXTENSIONS, NAME, RAW_BYTES, VERSION, Answering, apart
+from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
 from nndeploy.serve.infer_request import status_of, told
 from nndeploy.serve.message_form import message_from_answer, request_from_message
 from nndeploy.serve.messages import MESSAGES, METHODS, SERVICE
@@ -69,9 +69,9 @@ class GrpcServer:
         return int(self._server.add_insecure_port(address))
 
     async def close(self) -> None:
-        """Ends every call."""
+        """Takes no more calls, and ends those that are there a moment later."""
         if self._server is not None:
-            await self._server.stop(None)
+            await self._server.stop(LAST_ANSWERS_SECONDS)
 
     def _handlers(self) -> dict[str, Any]:
         answers = (

@@ -3,8 +3,8 @@
 
 bytes -> head judged (who asks, how long the body is) -> body read, so large and so long at most -> `Answering` -> bytes
 
-Laws: every answer to what is HTTP, if it is not 2xx, is {"error": one line}; no body is read of a request that is refused by its head; the
-bodies that are in memory together have a limit, whatever clients announce.
+Laws: every answer to what is HTTP, if it is not 2xx, is {"error": one line}; nothing is kept of the body of a request
+that its head refuses; the bodies that are in memory together have a limit, whatever clients announce.
 
 Source: Open Inference Protocol, HTTP/REST. aiohttp is the server because it is one maintained library with a parser in
 C that listens on sockets that we bind, speaks TLS, and lets us read bodies piece by piece.
@@ -22,7 +22,7 @@ from aiohttp import web
 
 from nndeploy.errors import InputError, NndeployError
 from nndeploy.serve.access import SCHEME
-from nndeploy.serve.answering import EXTENSIONS, NAME, RAW_BYTES, VERSION, Answering, apart
+from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
 from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
 from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
 from nndeploy.serve.served_model import ServedModel
@@ -60,7 +60,7 @@ class HttpServer:
         app.router.add_get("/metrics", self._metrics)
         self._runner = web.AppRunner(
             app, handle_signals=False, access_log=None, keepalive_timeout=IDLE_SECONDS, auto_decompress=False,
-            handler_cancellation=True,
+            handler_cancellation=True, shutdown_timeout=LAST_ANSWERS_SECONDS,
         )  # fmt: skip
         await self._runner.setup()
         loop = asyncio.get_running_loop()

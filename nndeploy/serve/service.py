@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 from nndeploy.errors import UnavailableError
 from nndeploy.serve.access import access_of
 from nndeploy.serve.address import Address, bound
-from nndeploy.serve.answering import Answering
+from nndeploy.serve.answering import LAST_ANSWERS_SECONDS, Answering
 from nndeploy.serve.body_budget import BodyBudget
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.installed_name import InstalledName, version_at
@@ -31,8 +31,8 @@ from nndeploy.stream.run.options import Load
 Result = TypeVar("Result")
 ELEMENT_THREADS = 2
 """Threads that read and write large lists of elements: of JSON, which takes many times its size meanwhile."""
-CLOSING_SECONDS = 2.0
-"""How long connections have to be closed, after the last request ended."""
+CLOSING_SECONDS = 2 * LAST_ANSWERS_SECONDS
+"""How long a server, or the loop, has to close."""
 
 
 class Service:

@@ -137,6 +137,34 @@ def test_messages_in_memory_have_a_limit_together(client_of, monkeypatch: pytest
     assert "bytes of requests are in memory" in error.value.details()
 
 
+def test_closing_gives_the_last_answers(serving, fake_program, until) -> None:
+    gate, began = threading.Event(), threading.Event()
+
+    def slow(x: Any) -> dict[str, Any]:
+        began.set()
+        gate.wait()
+        return {"y": x}
+
+    service = serving(fake_program(slow), checks_goldens=False, grace=20.0, **ANY_PORT).service
+    with grpc.insecure_channel(str(service.addresses["grpc"])) as channel:
+        answers: list[str] = []
+        call = Client(channel)
+        clients = [
+            threading.Thread(target=lambda i=i: answers.append(call("ModelInfer", infer(id=str(i))).id))
+            for i in range(4)
+        ]
+        for client in clients:
+            client.start()
+        until(lambda: began.is_set() and service._models["m"].queue.num_waiting == 3)
+        closing = threading.Thread(target=service.__exit__, args=(None, None, None))
+        closing.start()
+        until(lambda: not service.is_ready)
+        gate.set()
+        for thread in (closing, *clients):
+            thread.join()
+        assert sorted(answers) == ["0", "1", "2", "3"]
+
+
 def test_a_stream_is_answered_in_order_and_goes_on_after_an_error(client_of) -> None:
     answers = client_of().stream([infer(X * i, "m" if i != 1 else "n", id=str(i)) for i in range(3)])
     assert [answer.infer_response.id for answer in answers] == ["0", "1", "2"]

@@ -356,6 +356,22 @@ def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
         caller.ask("/v2")
 
 
+def test_closing_gives_the_last_answers(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), checks_goldens=False, grace=20.0)
+    answers: list[int] = []
+    clients = [threading.Thread(target=lambda: answers.append(caller.infer()[0])) for _ in range(4)]
+    for client in clients:
+        client.start()
+    until(lambda: (gated.num_began, caller.service._models["m"].queue.num_waiting) == (1, 3))
+    closing = threading.Thread(target=caller.service.__exit__, args=(None, None, None))
+    closing.start()
+    until(lambda: not caller.service.is_ready)
+    gated.gate.set()
+    for thread in (closing, *clients):
+        thread.join()
+    assert answers == [200] * 4
+
+
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
 def test_figures_are_a_page_of_prometheus_or_openmetrics(serving, accept: str) -> None:
     caller = serving()
