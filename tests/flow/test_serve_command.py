@@ -170,13 +170,6 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_wrong_goldens_end_it_before_it_is_ready(served) -> None:
-    write_double(Path("m.nnd"), golden=3.0)
-    code, errors = served("m.nnd").ends()
-    assert code == 1
-    assert "m.nnd: 1 of 1 outputs of its goldens are wrong on this machine" in errors
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
@@ -186,6 +179,11 @@ def test_wrong_goldens_end_it_before_it_is_ready(served) -> None:
         (["m.nnd", "--follow"], 2, "only installed bundles are followed"),
         ([], 2, "Missing argument"),
         (["none.nnd", "--http", "127.0.0.1:0", "--grpc", "none"], 66, "none.nnd: no such bundle"),
+        (
+            ["wrong.nnd", "--http", "127.0.0.1:0", "--grpc", "none"],
+            1,
+            "wrong.nnd: 1 of 1 outputs of its goldens",
+        ),
         (["none@"], 66, "nothing is installed as 'none'"),
         (["m.nnd", "--token-file", "m.nnd", "--grpc", "none"], 77, "others may read this file (hint: chmod 600"),
     ],
@@ -196,27 +194,14 @@ def test_what_cannot_be_served_is_one_line(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
     write_double(tmp_path / "m.nnd").chmod(0o644)
+    write_double(tmp_path / "wrong.nnd", golden=3.0)
     assert run_command(["serve", *arguments]) == code
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 1
     assert reason in errors[0]
 
 
-def test_a_socket_in_the_file_system_is_gone_afterwards(served, tmp_path: Path) -> None:
-    write_double(Path("m.nnd"))
-    service = served("m.nnd", "--http", "unix:h.sock", "--grpc", "none")
-    assert service.until("listening: http") == f"unix:{tmp_path}/h.sock"
-    service.until("ready:")
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect("h.sock")
-        client.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        assert client.recv(100).startswith(b"HTTP/1.1 200")
-    service.process.send_signal(signal.SIGTERM)
-    assert service.ends()[0] == 143
-    assert not os.path.lexists("h.sock")
-
-
-def test_the_service_manager_is_told_when_it_is_ready_and_when_it_ends(
+def test_it_tells_the_service_manager_and_leaves_no_socket_in_the_file_system(
     served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_double(Path("m.nnd"))
@@ -225,9 +210,13 @@ def test_the_service_manager_is_told_when_it_is_ready_and_when_it_ends(
         manager.bind("notify")
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         monkeypatch.setenv("WATCHDOG_USEC", "400000")
-        service = served("m.nnd")
+        service = served("m.nnd", "--http", "unix:h.sock", "--grpc", "none")
+        assert service.until("listening: http") == f"unix:{tmp_path}/h.sock"
         assert manager.recv(100) == b"READY=1"
-        assert service.until("ready:") == "m"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect("h.sock")
+            client.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
         assert manager.recv(100) == b"WATCHDOG=1"
         service.process.send_signal(signal.SIGTERM)
         said = [manager.recv(100)]
@@ -235,6 +224,7 @@ def test_the_service_manager_is_told_when_it_is_ready_and_when_it_ends(
             said.append(manager.recv(100))
         assert said[-1] == b"STOPPING=1"
     assert service.ends()[0] == 143
+    assert not os.path.lexists("h.sock")
 
 
 def test_an_installed_bundle_is_followed(served) -> None:

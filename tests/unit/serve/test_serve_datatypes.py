@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from byte_mutants import KINDS, mutant
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -30,6 +30,7 @@ SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 
 
 @pytest.mark.parametrize("datatype", sorted(set(DTYPES) - {"BYTES"}))
+@settings(max_examples=25)
 @given(shape=SHAPES, seed=st.integers(0, 1 << 32))
 def test_raw_bytes_are_the_tensor_bit_by_bit(datatype: str, shape: tuple[int, ...], seed: int) -> None:
     dtype = numpy_dtype(DTYPES[datatype])
