@@ -42,14 +42,17 @@ class CallQueue:
         name: str,
         *,
         most_waiting: int,
-        batch: int = 1,
         batch_delay_ns: int = 0,
     ) -> None:
-        """Takes what runs calls, and ends every one that it is given; nothing runs before `start`."""
+        """Takes what runs calls, and ends every one that it is given; nothing runs before `start`.
+
+        `batch` says how many calls go together at most; it may be changed at any time.
+        """
         self._run = run
         self._name = name
         self._most_waiting = most_waiting
-        self._batch, self._batch_delay_ns = batch, batch_delay_ns
+        self.batch = 1
+        self._batch_delay_ns = batch_delay_ns
         self._waiting: deque[Call] = deque()
         self._change = threading.Condition()
         self._is_closed = False
@@ -152,6 +155,6 @@ class CallQueue:
                     self._change.wait()
                     continue
                 missing_ns = self._waiting[0].came_ns + self._batch_delay_ns - time.monotonic_ns()
-                if len(self._waiting) >= self._batch or missing_ns <= 0 or self._is_closed:
-                    return [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
+                if len(self._waiting) >= self.batch or missing_ns <= 0 or self._is_closed:
+                    return [self._waiting.popleft() for _ in range(min(self.batch, len(self._waiting)))]
                 self._change.wait(missing_ns / 1e9)

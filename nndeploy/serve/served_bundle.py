@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nndeploy.errors import CheckError, UsageError
-from nndeploy.runtime.batching import Proof
+from nndeploy.runtime.batching import JoinedCalls, Proof
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.verify_bundle import golden_verdicts
 from nndeploy.serve.datatypes import Tensor, tensor_of
@@ -47,6 +47,10 @@ class ServedBundle:
         plan = RunnerPlan(None, {item.name: item.name for item in program.manifest.outputs})
         self._alone = Runner(program, plan, "pass", "", Proof())
         self._runner = Runner(program, replace(plan, batch=options.batch), "pass", "", Proof())
+        self.num_joined = options.batch
+        joined = JoinedCalls(program)
+        if options.batch > 1 and joined.most_rows == 1:
+            self._run_alone(joined.refusal or "the model takes one row at a time")
 
     def run(self, records: Sequence[Record]) -> None:
         """Gives each record its outputs or its error.
@@ -60,9 +64,13 @@ class ServedBundle:
         except UsageError as err:
             if self._is_closed or self._runner is self._alone:
                 raise
-            self._say(f"{self._name} runs request by request: {err}")
-            self._runner = self._alone
+            self._run_alone(str(err))
             self._alone.run([record for record in records if not record.made and record.error is None])
+
+    def _run_alone(self, why: str) -> None:
+        """Joins calls no more: together they would only wait for each other."""
+        self._say(f"{self._name} runs request by request: {why}")
+        self._runner, self.num_joined = self._alone, 1
 
     def close(self) -> None:
         """Waits for calls that run, then closes the program."""

@@ -41,6 +41,10 @@ class Served(Protocol):
         """How many calls it can work on at once."""
 
     @property
+    def num_joined(self) -> int:
+        """How many calls it wants together, at most."""
+
+    @property
     def is_sound(self) -> bool:
         """Whether it can go on answering."""
 
@@ -73,8 +77,7 @@ class ServedModel:
         self._current: _Version | None = None
         self._changing = threading.Lock()
         self.queue = CallQueue(
-            self._run, name, most_waiting=options.queue, batch=options.batch,
-            batch_delay_ns=round(options.batch_delay_ms * 1e6),
+            self._run, name, most_waiting=options.queue, batch_delay_ns=round(options.batch_delay_ms * 1e6),
         )  # fmt: skip
 
     @property
@@ -116,6 +119,7 @@ class ServedModel:
         served = self._opened(path)
         with self._changing:
             self._current = _Version(served, version)
+        self.queue.batch = served.num_joined
         self.queue.start(self._workers * served.num_at_once)
 
     def replace(self, path: Path, version: str) -> None:
@@ -161,6 +165,7 @@ class ServedModel:
                 if now is self._current:
                     raise
                 # it was closed between the two lines above; those that are left go to the new one
+        self.queue.batch = now.served.num_joined
         for call in calls:
             if call.record.error is not None:
                 call.fail(call.record.error)

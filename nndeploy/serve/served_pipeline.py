@@ -52,6 +52,7 @@ class ServedPipeline:
     """Runs records through a pipeline; many threads may call `run` at once."""
 
     platform = "nndeploy_pipeline"
+    num_joined = 1
 
     def __init__(self, loaded: Loaded, stack: ExitStack) -> None:
         """Takes the pipeline over, and the stack that closes its programs.

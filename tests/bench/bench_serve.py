@@ -2,6 +2,7 @@
 """What a service costs: a request over HTTP and gRPC beside a call in the process and beside a bare echo."""
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,8 @@ PAGE = """{header}# A service: figures
 one engine are stopped while it is timed, rounds are interleaved, figures are medians. The clients are asynchronous, of
 aiohttp and grpcio. An echo is the same library with a handler that reads the request and gives back as many bytes as
 the service does. Each answer of the service was compared with that of the call in the process, within {error:g} of the
-largest value.
+largest value. A batch was asked for of both models; {large}, where it is there, takes one row at a time. The load average
+when it began was {load:.1f}, of programs that have nothing to do with this.
 
 ## One client
 
@@ -135,14 +137,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9, help="rounds of each race (default: 9)")
     options = parser.parse_args()
     pace = Pace(seconds=0.5, rounds=options.rounds, warm_seconds=1.0)
-    one, many = head(ONE), head(MANY)
+    one, many, load = head(ONE), head(MANY), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         for case in cases(Path(folder)):
             one += one_client(case, pace)
             many += many_clients(case, pace)
     text = PAGE.format(
         header=figures.header(figures.figure("serve-results.md"), machine_name()), error=LARGEST_ERROR,
-        one="\n".join(one) + "\n", many="\n".join(many) + "\n", clients=CLIENTS, each=EACH,
+        one="\n".join(one) + "\n", many="\n".join(many) + "\n", clients=CLIENTS, each=EACH, load=load, large=LARGE,
     )  # fmt: skip
     print(text)
     if options.write:

@@ -40,8 +40,9 @@ def work() -> Work:
 def queue_of(work: Work) -> Iterator[Callable[..., CallQueue]]:
     made: list[CallQueue] = []
 
-    def queue(workers: int = 1, **options: Any) -> CallQueue:
+    def queue(workers: int = 1, batch: int = 1, **options: Any) -> CallQueue:
         made.append(CallQueue(work, "m", **({"most_waiting": 4} | options)))
+        made[-1].batch = batch
         made[-1].start(workers)
         return made[-1]
 

@@ -187,6 +187,17 @@ def test_a_model_whose_rows_touch_each_other_is_run_request_by_request(model_of,
     assert "runs request by request" in said[0]
 
 
+def test_a_model_that_takes_no_batches_never_lets_calls_wait_for_each_other(model_of, fake_program) -> None:
+    one_row = TensorType("float32", (1, 3))
+    program = fake_program(inputs={"x": one_row}, outputs={"y": one_row}, has_golden=False)
+    scalar = fake_program(outputs={"y": TensorType("float32", ())}, has_golden=False)
+    for served in (program, scalar):
+        model, said = model_of({"a": served}, batch=8, checks_goldens=False)
+        model.open(Path("a.nnd"), "1")
+        assert (model.queue.batch, len(said)) == (1, 1)
+        assert "runs request by request" in said[0]
+
+
 def test_closing_while_it_hangs_leaves_the_program_open(model_of, fake_program, until) -> None:
     gate = threading.Event()
 
