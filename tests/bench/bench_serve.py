@@ -32,8 +32,8 @@ PAGE = """{header}# A service: figures
 one engine are stopped while it is timed, rounds are interleaved, figures are medians. The clients are asynchronous, of
 aiohttp and grpcio. An echo is the same library with a handler that reads the request and gives back as many bytes as
 the service does. Each answer of the service was compared with that of the call in the process, within {error:g} of the
-largest value. A batch was asked for of both models; {large}, where it is there, takes one row at a time. The load average
-when it began was {load:.1f}, of programs that have nothing to do with this.
+largest value. A batch was asked for of both models; {large}, where it is there, takes one row at a time.
+The load average when it began was {load:.1f}, of programs that have nothing to do with this.
 
 ## One client
 
