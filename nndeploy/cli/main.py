@@ -35,6 +35,7 @@ COMMANDS = {
     "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many boxes, as a FLEET file says."),
     "farm": ("nndeploy.cli.farm_cmd:farm", "Share a batch: a scheduler, workers, certificates."),
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
+    "serve": ("nndeploy.cli.serve_cmd:serve", "Serve each BUNDLE by the Open Inference Protocol."),
     "top": ("nndeploy.cli.top_cmd:top", "Show what a running stream does."),
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),

@@ -5,6 +5,7 @@ Each type takes any text, as before, and lets the command judge it; it adds what
 here imports a library, opens a file or fails, because a shell waits for it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +19,8 @@ from nndeploy.plugin.backend_names import PLUGINS
 DEVICES = ("auto", "cpu")
 GPUS = Path("/proc/driver/nvidia/gpus")
 """Has a folder for each GPU that NVIDIA's driver knows."""
+
+_SERVED_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 Items: TypeAlias = "list[CompletionItem[str]]"  # generic in click 8.3 and later alone
 
@@ -76,6 +79,27 @@ class BundlePath(PathEndingIn):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """Returns folders, files and names."""
         return [*super().shell_complete(ctx, param, incomplete), *starting_with(incomplete, installed_names())]
+
+
+class ServedBundle(BundlePath):
+    """A bundle as `BundlePath` takes it, with the name that clients call it by: what stands before "=", or its own."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns (name, path)."""
+        if isinstance(value, tuple):  # click may hand a value in twice
+            return value
+        name, equals, bundle = str(value).partition("=")
+        if not equals or not _SERVED_NAME.fullmatch(name) or Path(value).exists():
+            name, bundle = "", str(value)
+        path = super().convert(bundle, param, ctx)
+        return name or (bundle[:-1] if bundle.endswith("@") and "/" not in bundle else Path(bundle).stem), path
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """Returns folders, files and names, behind the name that was typed."""
+        name, equals, _ = incomplete.partition("=")
+        if equals:
+            return paths(incomplete.removeprefix(name + equals), self.suffixes, before=name + equals)
+        return super().shell_complete(ctx, param, incomplete)
 
 
 def installed_names() -> list[str]:
@@ -181,6 +205,7 @@ def num_gpus() -> int:
 
 
 BUNDLE_FILE = BundlePath(".nnd")
+SERVED = ServedBundle(".nnd", ".toml")
 TOML_FILE = PathEndingIn(".toml")
 MODEL_FILE = PathEndingIn(".onnx")
 SHARED_LIBRARY = PathEndingIn(".so")

@@ -101,6 +101,14 @@ class BundleStore:
             err.within(str(path))
             raise
 
+    def mark(self, name: str) -> tuple[int, int]:
+        """Returns what changes when the state of a name is replaced; (0, 0) where there is none."""
+        try:
+            found = (self.path / name / STATE).stat()
+        except OSError:
+            return (0, 0)
+        return (found.st_ino, found.st_mtime_ns)
+
     def bundle(self, name: str) -> Path:
         """Returns the path of the current bundle of a name; raises as `state` does."""
         return self.file(name, self.state(name).current)

@@ -45,7 +45,7 @@ class FollowedProgram:
         self._lock = threading.Lock()
         self._loader: threading.Thread | None = None
         self._looked = time.monotonic()
-        self._seen = self._mark()
+        self._seen = self._store.mark(self._name)
         self._is_closed = False
 
     @property
@@ -101,21 +101,13 @@ class FollowedProgram:
                 program.close()
         self._before = None
 
-    def _mark(self) -> tuple[int, int]:
-        """Returns what changes when the state is replaced."""
-        try:
-            found = (self._store.path / self._name / STATE).stat()
-        except OSError:
-            return (0, 0)
-        return (found.st_ino, found.st_mtime_ns)
-
     def _look(self) -> None:
         """Starts to open another bundle where one became current; the call goes on meanwhile."""
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
         with self._lock:
             self._looked = time.monotonic()
-            mark = self._mark()
+            mark = self._store.mark(self._name)
             if mark == self._seen or self._loader is not None or self._is_closed:
                 return
             self._seen = mark

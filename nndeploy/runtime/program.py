@@ -87,6 +87,11 @@ class Program:
         return self.manifest.outputs
 
     @property
+    def bundle(self) -> Bundle:
+        """The bundle itself, which is closed with the program."""
+        return self._bundle
+
+    @property
     def path(self) -> Path:
         """The bundle's file."""
         return self._bundle.path

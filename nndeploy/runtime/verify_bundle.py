@@ -96,6 +96,15 @@ def verify(
             return replace(checked, outputs=outputs, choices=program.choices)
 
 
+def golden_verdicts(program: Program) -> tuple[OutputVerdict, ...]:
+    """Returns what comes of running the goldens of a program that is open, by the bundle's own tolerances.
+
+    Raises:
+        NndeployError: as `Program.run`.
+    """
+    return tuple(_verdicts(program, program.bundle, program.manifest.tolerances, by_limits=True))
+
+
 def _signed(bundle: Bundle, manifest: Manifest) -> SignatureVerdict:
     """Returns what the signatures are worth.
 

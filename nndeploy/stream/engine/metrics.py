@@ -3,8 +3,6 @@
 
 The page is served on 127.0.0.1 alone, on a port that the user chose; nothing is ever sent anywhere. The last figures
 stay in the file after the stream.
-
-Source: Prometheus text exposition format 0.0.4.
 """
 
 import json
@@ -20,10 +18,10 @@ from typing import Any
 from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.stream.engine.engine import Stream
+from nndeploy.stream.engine.exposition import CONTENT_TYPE, family
 
 SECONDS = 1.0
 HOST = "127.0.0.1"
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JSON_PATH = "/metrics.json"
 
 
@@ -51,54 +49,33 @@ def prometheus_text(metrics: dict[str, Any]) -> str:
 
 
 def _lines(metrics: dict[str, Any]) -> Iterator[str]:
-    for name, kind in (
-        ("records", "counter"),
-        ("failed", "counter"),
-        ("not_taken", "counter"),
-        ("non_finite", "counter"),
-    ):
-        yield f"# TYPE nndeploy_{name}_total {kind}"
-        yield f"nndeploy_{name}_total {metrics[name]}"
+    for name in ("records", "failed", "not_taken", "non_finite"):
+        yield from family(f"nndeploy_{name}_total", "counter", [({}, metrics[name])])
+    stages, queues = metrics["stages"], metrics["queues"]
     for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):
-        yield f"# TYPE nndeploy_stage_{name} counter"
-        for stage in metrics["stages"]:
-            yield f'nndeploy_stage_{name}{{stage="{_escaped(stage["name"])}"}} {stage[key] / scale:.9g}'
-    yield "# TYPE nndeploy_stage_workers gauge"
-    for stage in metrics["stages"]:
-        yield f'nndeploy_stage_workers{{stage="{_escaped(stage["name"])}"}} {stage["num_workers"]}'
+        samples = [({"stage": stage["name"]}, stage[key] / scale) for stage in stages]
+        yield from family(f"nndeploy_stage_{name}", "counter", samples)
+    workers = [({"stage": stage["name"]}, stage["num_workers"]) for stage in stages]
+    yield from family("nndeploy_stage_workers", "gauge", workers)
     for name, key, kind in (("depth", "depth", "gauge"), ("passed_total", "num_passed", "counter")):
-        yield f"# TYPE nndeploy_queue_{name} {kind}"
-        for queue in metrics["queues"]:
-            yield f'nndeploy_queue_{name}{{queue="{_escaped(queue["name"])}"}} {queue[key]}'
-    yield from _latency_lines("latency", [("", metrics["latency_ms"])])
-    yield from _latency_lines(
-        "stage_worked", [(f'stage="{_escaped(s["name"])}"', s["worked_ms"]) for s in metrics["stages"]]
-    )
-    yield from _latency_lines(
-        "queue_waited", [(f'queue="{_escaped(q["name"])}"', q["waited_ms"]) for q in metrics["queues"]]
-    )
-    yield from _source_lines(metrics["sources"])
+        yield from family(f"nndeploy_queue_{name}", kind, [({"queue": queue["name"]}, queue[key]) for queue in queues])
+    yield from _latency_family("latency", [({}, metrics["latency_ms"])])
+    for what, found, done in (("stage", stages, "worked"), ("queue", queues, "waited")):
+        percentiles = [({what: one["name"]}, one[f"{done}_ms"]) for one in found]
+        yield from _latency_family(f"{what}_{done}", percentiles)
+    for key in ("read", "dropped", "unmatched", "reconnects") if metrics["sources"] else ():
+        samples = [({"source": source["name"]}, source[f"num_{key}"]) for source in metrics["sources"]]
+        yield from family(f"nndeploy_source_{key}_total", "counter", samples)
 
 
-def _latency_lines(name: str, found: list[tuple[str, dict[str, float]]]) -> Iterator[str]:
-    """Yields percentiles in seconds, by a label of what they are of."""
-    yield f"# TYPE nndeploy_{name}_seconds gauge"
-    for label, percentiles in found:
-        for percentile, ms in percentiles.items():
-            labels = ",".join(filter(None, (label, f'quantile="0.{percentile.removeprefix("p")}"')))
-            yield f"nndeploy_{name}_seconds{{{labels}}} {ms / 1e3:.9g}"
-
-
-def _source_lines(sources: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the counters of sources that are read by threads of their own."""
-    for key in ("read", "dropped", "unmatched", "reconnects") if sources else ():
-        yield f"# TYPE nndeploy_source_{key}_total counter"
-        for source in sources:
-            yield f'nndeploy_source_{key}_total{{source="{_escaped(source["name"])}"}} {source[f"num_{key}"]}'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+def _latency_family(name: str, found: list[tuple[dict[str, str], dict[str, float]]]) -> Iterator[str]:
+    """Yields percentiles in seconds, by labels of what they are of."""
+    samples = [
+        ({**labels, "quantile": f"0.{percentile.removeprefix('p')}"}, ms / 1e3)
+        for labels, percentiles in found
+        for percentile, ms in percentiles.items()
+    ]
+    yield from family(f"nndeploy_{name}_seconds", "gauge", samples)
 
 
 class MetricsFile:

@@ -62,28 +62,37 @@ def object_from_line(line: bytes | None, *, allow_nan: bool) -> dict[str, Any]:
     """
     if line is None:
         raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
+    return object_from_json(line, "the line", allow_nan=allow_nan)
+
+
+def object_from_json(text: bytes, label: str, *, allow_nan: bool) -> dict[str, Any]:
+    """Returns the JSON object that a text holds; messages call the text `label`.
+
+    Raises:
+        InputError: it is no JSON object, or names something twice.
+    """
+
+    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise InputError(f"{label} names something twice")
+        return found
+
     try:
         data = json.loads(
-            line.decode("utf-8"),
-            object_pairs_hook=_each_once,
+            text.decode("utf-8"),
+            object_pairs_hook=each_once,
             parse_constant=None if allow_nan else _refuse_constant,
         )
     except UnicodeDecodeError as err:
-        raise InputError(f"the line is not UTF-8: byte {err.start} is 0x{line[err.start]:02x}") from err
+        raise InputError(f"{label} is not UTF-8: byte {err.start} is 0x{text[err.start]:02x}") from err
     except RecursionError as err:
-        raise InputError("the line is nested too deeply") from err
+        raise InputError(f"{label} is nested too deeply") from err
     except ValueError as err:
-        raise InputError(f"the line is no JSON: {err}") from err
+        raise InputError(f"{label} is no JSON: {err}") from err
     if not isinstance(data, dict):
-        raise InputError(f"the line is no JSON object but a {type(data).__name__}", hint='for example {"x": [[1, 2]]}')
+        raise InputError(f"{label} is no JSON object but a {type(data).__name__}", hint='for example {"x": [[1, 2]]}')
     return data
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise InputError("the line names something twice")
-    return found
 
 
 def _refuse_constant(token: str) -> float:

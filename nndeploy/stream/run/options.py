@@ -28,7 +28,8 @@ class Load(Protocol):
         """Returns its program."""
 
 
-def _models(texts: Sequence[str]) -> dict[str, str]:
+def models_in(texts: Sequence[str]) -> dict[str, str]:
+    """Returns the bundles that texts of `--model` name, by pipeline; it raises a UsageError."""
     return dict(assignments_in("--model", "NAME=BUNDLE", "faces=faces.nnd")(texts))
 
 
@@ -64,7 +65,7 @@ class RunOptions(LoadOptions):
     )  # fmt: skip
     models: Mapping[str, str | os.PathLike[str]] = described(
         dict, "Bundle of one of the pipelines (repeatable).",
-        section=_PIPELINES, flags=("--model",), metavar="NAME=BUNDLE", from_texts=_models,
+        section=_PIPELINES, flags=("--model",), metavar="NAME=BUNDLE", from_texts=models_in,
     )  # fmt: skip
     follow: bool = described(
         False, "Go on with the bundle that becomes current under NAME@, between two records, and back if it fails.",

@@ -93,6 +93,8 @@ def test_topics_and_commands_are_completed_for_help() -> None:
         (("run", "a.nnd", "--device", "c"), ["cpu"]),
         (("run", "a.nnd", "--nan", "re"), ["reject"]),
         (("run", "--pipeline", "b"), ["box.toml"]),
+        (("serve", "a"), ["a.nnd"]),
+        (("serve", "faces=b"), ["faces=b b.nnd", "faces=box.toml"]),
         (("verify", "more/"), ["more/c.nnd"]),
         (("bench", "a.nnd", "--scenario", "off"), ["offline"]),
         (("pace", "a.nnd", "--target", "rtx40"), ["rtx4090"]),

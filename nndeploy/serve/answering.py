@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both protocols do: find the model, let a request wait for it and no longer than it may, count what came of it.
+
+Runs in the event loop. A client that goes away cancels its request, which is then never run where it still waits.
+"""
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, did_you_mean
+from nndeploy.serve.access import Access
+from nndeploy.serve.body_budget import BodyBudget
+from nndeploy.serve.figures import Figures
+from nndeploy.serve.infer_request import Answer, InferRequest, status_of, wanted
+from nndeploy.serve.options import ServeOptions
+from nndeploy.serve.served_model import ServedModel
+from nndeploy.version import __version__
+
+NAME = "nndeploy"
+VERSION = __version__
+EXTENSIONS = ("binary_tensor_data",)
+LAST_ANSWERS_SECONDS = 1.0
+"""How long answers may still be on their way to clients when the service closes, after the last call has ended."""
+INLINE_BYTES = 1 << 16
+"""More than so many bytes of elements are read or written one by one in another thread, so that others go on."""
+RAW_BYTES = 16
+"""So many bytes of raw tensors, which may be texts, count as one of those."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class Answering:
+    """The models of a service by name, and what holds for all their requests."""
+
+    models: Mapping[str, ServedModel]
+    options: ServeOptions
+    access: Access
+    budget: BodyBudget
+    figures: Figures = field(default_factory=Figures)
+    is_ending: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every model is ready, and the service does not end."""
+        return not self.is_ending and all(model.is_ready for model in self.models.values())
+
+    def model(self, name: str, version: str) -> ServedModel:
+        """Returns the model of a name, in the version that is asked for; "" for whichever answers.
+
+        Raises:
+            MissingInputError: there is none.
+        """
+        model = self.models.get(name)
+        if model is None:
+            raise MissingInputError(f"no model is called {name!r:.80}", hint=did_you_mean(name, self.models))
+        if version and model.is_ready and version != model.version:
+            raise MissingInputError(f"{name!r} has no version {version!r:.80}", hint=f"it has {model.version!r}")
+        return model
+
+    async def infer(self, model: ServedModel, request: InferRequest, began_ns: int) -> Answer:
+        """Returns the outputs that a request asks for; `began_ns` is when it came, on the monotonic clock.
+
+        Raises:
+            NndeployError: as `ServedModel.submit` and its future.
+        """
+        limit_ns = round(self.options.request_timeout * 1e9)
+        limit_ns = min(limit_ns, request.timeout_ns or limit_ns)
+        until_ns = began_ns + limit_ns
+        done = model.submit(dict(request.inputs), until_ns)
+        try:
+            async with asyncio.timeout((until_ns - time.monotonic_ns()) / 1e9):
+                found = await asyncio.wrap_future(done)
+        except TimeoutError as err:
+            raise DeadlineError(f"no answer within {limit_ns / 1e6:.3g} ms", where=model.name) from err
+        return replace(found, outputs=wanted(found.outputs, request.outputs))
+
+    @contextmanager
+    def counted(self, name: str, protocol: str) -> Iterator[None]:
+        """Counts what becomes of a request within the block."""
+        began = time.monotonic()
+        code = "OK"
+        try:
+            yield
+        except asyncio.CancelledError:
+            code = "CANCELLED"
+            raise
+        except Exception as err:
+            code = status_of(err)[1]
+            if not isinstance(err, NndeployError):
+                traceback.print_exception(err, file=sys.stderr)  # a bug, of which the client is told no more than that
+            raise
+        finally:
+            if name in self.models:
+                self.figures.add(name, protocol, code, time.monotonic() - began)
+
+
+async def apart(num_bytes: int, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Returns what `work` gives, from another thread where it goes through so many bytes of elements."""
+    if num_bytes <= INLINE_BYTES:
+        return work(*arguments)
+    return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Open Inference Protocol over HTTP, and the page of figures.
+
+bytes -> head judged (who asks, how long the body is) -> body read, so large and so long at most -> `Answering` -> bytes
+
+Laws: every answer to what is HTTP, if it is not 2xx, is {"error": one line}; nothing is kept of the body of a request
+that its head refuses; the bodies that are in memory together have a limit, whatever clients announce.
+
+Source: Open Inference Protocol, HTTP/REST. aiohttp is the server because it is one maintained library with a parser in
+C that listens on sockets that we bind, speaks TLS, and lets us read bodies piece by piece.
+"""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from aiohttp import web
+
+from nndeploy.errors import InputError, NndeployError
+from nndeploy.serve.access import SCHEME
+from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
+from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
+from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
+from nndeploy.serve.served_model import ServedModel
+
+PROTOCOL = "http"
+JSON_BYTES = "Inference-Header-Content-Length"
+IDLE_SECONDS = 60.0
+"""A connection that has not sent the head of a request after so long is closed; so is one that asks nothing more.
+
+Clients keep connections for later requests, and an answer is lost where both ends act at once, so it is no shorter.
+"""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class HttpServer:
+    """Answers on one socket from `start` to `close`, both called in the event loop."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+
+    async def start(self, listening: socket.socket) -> None:
+        """Begins to accept connections on a socket that listens."""
+        app = web.Application(middlewares=[self._judged])
+        model = "/v2/models/{name}"
+        for path in (model, f"{model}/versions/{{version}}"):
+            app.router.add_get(path, self._model_metadata)
+            app.router.add_get(f"{path}/ready", self._model_ready)
+            app.router.add_post(f"{path}/infer", self._infer)
+        app.router.add_get("/v2", self._server_metadata)
+        app.router.add_get("/v2/health/live", self._live)
+        app.router.add_get("/v2/health/ready", self._ready)
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(
+            app, handle_signals=False, access_log=None, keepalive_timeout=IDLE_SECONDS, auto_decompress=False,
+            handler_cancellation=True, shutdown_timeout=LAST_ANSWERS_SECONDS,
+        )  # fmt: skip
+        await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        context = self._answering.access.context
+        how: dict[str, Any] = {"ssl": context} | ({"ssl_handshake_timeout": IDLE_SECONDS} if context else {})
+        if listening.family == socket.AF_UNIX:
+            self._server = await loop.create_unix_server(self._connection, sock=listening, **how)
+        else:
+            self._server = await loop.create_server(self._connection, sock=listening, **how)
+
+    async def close(self) -> None:
+        """Ends every connection."""
+        if self._server is not None:
+            self._server.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def _connection(self) -> asyncio.BaseProtocol:
+        assert self._runner is not None
+        server = self._runner.server
+        assert server is not None
+        if len(server.connections) >= self._answering.options.max_connections:
+            return _Refusing()
+        return server()
+
+    @web.middleware
+    async def _judged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        access = self._answering.access
+        is_health = request.path.startswith("/v2/health/")  # a balancer asks without a token
+        if access.refuses_page(request.headers):
+            return _refusal(403, "a page of another origin may not ask; without a token, Host must be an address")
+        if not is_health and not access.is_granted(request.headers.get("Authorization", "")):
+            answer = _refusal(401, "this service asks for a token", hint=f"Authorization: {SCHEME}TOKEN")
+            answer.headers["WWW-Authenticate"] = SCHEME.strip()
+            return answer
+        try:
+            return await handler(request)
+        except web.HTTPException as err:  # aiohttp's own: no such path, no such method
+            answer = _refusal(err.status, f"{request.method} {request.path:.200}: {err.reason}")
+            answer.headers.extend({name: err.headers[name] for name in ("Allow",) if name in err.headers})
+            return answer
+        except NndeployError as err:
+            status, _ = status_of(err)
+            answer = _refusal(status, told(err))
+            if status in (429, 503):
+                answer.headers["Retry-After"] = "1"
+            return answer
+        except Exception as err:  # told on standard error where it came up
+            return _refusal(INTERNAL[0], told(err))
+
+    async def _live(self, request: web.Request) -> web.Response:
+        return _json({"live": True})
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        is_ready = self._answering.is_ready
+        return _json({"ready": is_ready, "live": True}, 200 if is_ready else 503)
+
+    async def _server_metadata(self, request: web.Request) -> web.Response:
+        return _json({"name": NAME, "version": VERSION, "extensions": list(EXTENSIONS)})
+
+    async def _model_ready(self, request: web.Request) -> web.Response:
+        model = self._model(request)
+        is_ready = model.is_ready and not self._answering.is_ending
+        return _json({"name": model.name, "ready": is_ready}, 200 if is_ready else 503)
+
+    async def _model_metadata(self, request: web.Request) -> web.Response:
+        model = self._model(request)
+        served = model.served
+        told = {"inputs": list(map(asdict, served.inputs)), "outputs": list(map(asdict, served.outputs))}
+        return _json({"name": model.name, "versions": [model.version], "platform": served.platform, **told})
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        answering = self._answering
+        text, kind = answering.figures.page(answering.models, request.headers.get("Accept", ""))
+        return web.Response(body=text.encode(), headers={"Content-Type": kind})
+
+    def _model(self, request: web.Request) -> ServedModel:
+        return self._answering.model(request.match_info["name"], request.match_info.get("version", ""))
+
+    async def _infer(self, request: web.Request) -> web.StreamResponse:
+        began_ns = time.monotonic_ns()
+        answering = self._answering
+        with answering.counted(request.match_info["name"], PROTOCOL), answering.budget.held() as take:
+            model = self._model(request)
+            body = await self._body(request, take)
+            json_bytes = _json_bytes(request)
+            work = max(len(body) // RAW_BYTES, len(body) if json_bytes is None else json_bytes)
+            asked = await apart(work, request_from_body, body, json_bytes)
+            del body
+            found = await answering.infer(model, asked.request, began_ns)
+            return await self._answer(request, model.name, asked, found)
+
+    async def _body(self, request: web.Request, take: Callable[[int], None]) -> bytes:
+        pieces = []
+        try:
+            async with asyncio.timeout(self._answering.options.request_timeout):
+                async for piece in self._pieces(request):
+                    take(len(piece))
+                    pieces.append(piece)
+        except TimeoutError as err:
+            raise RefusedError(408, "DEADLINE_EXCEEDED", "the body did not come in time") from err
+        return b"".join(pieces)
+
+    async def _pieces(self, request: web.Request) -> Any:
+        """Yields the body piece by piece."""
+        limit = self._answering.options.max_body
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            raise RefusedError(415, "INVALID_ARGUMENT", "a body must be sent as it is, without Content-Encoding")
+        if (request.content_length or 0) > limit:
+            raise _too_large(request.content_length, limit)
+        num_bytes = 0
+        async for piece in request.content.iter_any():
+            num_bytes += len(piece)
+            if num_bytes > limit:
+                raise _too_large(num_bytes, limit)
+            yield piece
+
+    async def _answer(self, request: web.Request, model: str, asked: HttpRequest, found: Answer) -> web.StreamResponse:
+        """Sends the answer, for so long at most as a request may take: who does not read it loses the connection."""
+        work = sum(value.nbytes for name, value in found.outputs.items() if is_listed(asked, name, value))
+        body, json_bytes = await apart(work, body_from_answer, model, found, asked)
+        answer = web.Response(body=body, content_type="application/json")
+        if json_bytes is not None:
+            answer.content_type = "application/octet-stream"
+            answer.headers[JSON_BYTES] = str(json_bytes)
+        try:
+            async with asyncio.timeout(self._answering.options.request_timeout):
+                await answer.prepare(request)
+                await answer.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        return answer
+
+
+class _Refusing(asyncio.Protocol):
+    """Closes a connection at once: too many are open."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Closes it."""
+        transport.close()
+
+
+def _too_large(num_bytes: int | None, limit: int) -> RefusedError:
+    what = f"the body has {num_bytes} bytes or more, and may have {limit}"
+    return RefusedError(413, "RESOURCE_EXHAUSTED", what, hint="nndeploy serve --max-body")
+
+
+def _json_bytes(request: web.Request) -> int | None:
+    text = request.headers.get(JSON_BYTES)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise InputError(f"{JSON_BYTES} is no number of bytes: {text!r:.40}")
+    return int(text)
+
+
+def _json(data: Any, status: int = 200) -> web.Response:
+    return web.Response(body=json.dumps(data).encode("ascii"), status=status, content_type="application/json")
+
+
+def _refusal(status: int, what: str, *, hint: str = "") -> web.Response:
+    return _json({"error": f"{what} (hint: {hint})" if hint else what}, status)

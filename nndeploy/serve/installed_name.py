@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets a model go over to the bundle that becomes current under its installed name.
+
+The name's state is looked at a few times a second; a new bundle is loaded and checked by a thread of this, beside the
+calls that go on. One that cannot be loaded, or whose goldens are wrong, is told once and left; the old one stays.
+"""
+
+import threading
+from pathlib import Path
+
+from nndeploy.errors import NndeployError, UsageError
+from nndeploy.installed.bundle_store import STATE, BundleStore, State
+from nndeploy.serve.infer_request import Say
+from nndeploy.serve.served_model import ServedModel
+
+LOOK_SECONDS = 0.25
+
+
+class InstalledName:
+    """Follows one name from `start` to `close`."""
+
+    def __init__(self, model: ServedModel, path: Path, say: Say) -> None:
+        """Takes a model whose bundle is at a path.
+
+        Raises:
+            UsageError: it is none of an installed bundle.
+        """
+        if not (path.parent / STATE).exists():
+            raise UsageError("only installed bundles are followed", where=str(path), hint="name it NAME@")
+        self._model, self._say = model, say
+        self._store, self._name = BundleStore(path.parent.parent), path.parent.name
+        self._mark: tuple[int, int] | None = None
+        self._sha256 = path.stem  # of the bundle that answers
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name=f"nndeploy follow {self._name}", daemon=True)
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Looks no more; a bundle that is being loaded is not waited for."""
+        self._is_over.set()
+
+    def look(self) -> None:
+        """Goes over to the bundle that is current, where it is another one than when this was last called."""
+        mark = self._store.mark(self._name)
+        if mark == self._mark:
+            return
+        self._mark = mark
+        try:
+            state = self._store.state(self._name)
+            if state.current.sha256 != self._sha256:
+                self._model.replace(self._store.file(self._name, state.current), version_of(state))
+                self._sha256 = state.current.sha256
+                self._say(f"{self._name}@ goes on with {version_of(state)}")
+        except NndeployError as err:
+            self._say(f"{self._name}@ was not followed to its new bundle: {err}")
+
+    def _work(self) -> None:
+        while not self._is_over.wait(LOOK_SECONDS):
+            self.look()
+
+
+def version_of(state: State) -> str:
+    """Returns the version of an installed bundle as clients see it: its signed release, else how its SHA-256 begins."""
+    return state.current.release or f"{state.current.sha256:.12}"
+
+
+def version_at(path: Path) -> str:
+    """Returns the version of a bundle as clients see it: as above where it is installed, else "1".
+
+    Raises:
+        DataError: the state of its name is damaged.
+    """
+    if not (path.parent / STATE).exists():
+        return "1"
+    state = BundleStore(path.parent.parent).state(path.parent.name)
+    return version_of(state) if state.current.sha256 == path.stem else f"{path.stem:.12}"

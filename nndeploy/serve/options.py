@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a service may be told, with the defaults of the command."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nndeploy.errors import UsageError
+from nndeploy.options.described import described
+from nndeploy.options.texts import bytes_in
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.serve.address import Address, address_in
+from nndeploy.stream.run.options import models_in
+
+_NETWORK, _REQUESTS, _MODELS = "Network", "Requests", "Models"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions(LoadOptions):
+    """Where a service listens, whom it answers, how much it takes; what each option means is its help."""
+
+    http: Address | None = described(
+        Address("127.0.0.1", 8000), "Where HTTP is spoken: HOST:PORT, unix:PATH, or none. Default: 127.0.0.1:8000.",
+        section=_NETWORK, metavar="ADDRESS", from_text=address_in("--http"),
+    )  # fmt: skip
+    grpc: Address | None = described(
+        Address("127.0.0.1", 8001), "Where gRPC is spoken, likewise. Default: 127.0.0.1:8001.",
+        section=_NETWORK, metavar="ADDRESS", from_text=address_in("--grpc"),
+    )  # fmt: skip
+    tls_cert: Path | None = described(
+        None, "Certificate chain (PEM). Needed, as the two below, unless only this machine is listened to.",
+        section=_NETWORK, is_path=True, metavar="FILE",
+    )  # fmt: skip
+    tls_key: Path | None = described(
+        None, "Its private key (PEM), which nobody else may read.", section=_NETWORK, is_path=True, metavar="FILE"
+    )
+    token_file: Path | None = described(
+        None, "A file that nobody else may read, with the token that clients send: Authorization: Bearer TOKEN.",
+        section=_NETWORK, is_path=True, metavar="FILE",
+    )  # fmt: skip
+    max_connections: int = described(
+        256, "How many connections of HTTP are open at once, and calls of gRPC.", section=_NETWORK, least=1, most=65536
+    )
+    max_body: int = described(
+        64 << 20, "Largest body of a request. Default: 64MiB.",
+        section=_REQUESTS, metavar="SIZE", from_text=bytes_in("--max-body"),
+    )  # fmt: skip
+    queue: int = described(
+        64, "How many requests of a model wait; the next one is refused (429).", section=_REQUESTS, least=1, most=65536
+    )
+    request_timeout: float = described(
+        30.0, "How many seconds a request may take: to be sent, to wait and run, to be answered.",
+        section=_REQUESTS, least=0, most=86400, is_above=True, metavar="SECONDS",
+    )  # fmt: skip
+    grace: float = described(
+        10.0, "How many seconds requests have to end after the first signal.",
+        section=_REQUESTS, least=0, most=3600, metavar="SECONDS",
+    )  # fmt: skip
+    workers: int = described(1, "How many calls of a model run at once.", section=_MODELS, least=1, most=256)
+    batch: int = described(1, "How many requests go into one call.", section=_MODELS, least=1, most=4096)
+    batch_delay_ms: float = described(
+        0.0, "How long a request waits for others of its batch.", section=_MODELS, least=0, most=60_000
+    )
+    checks_goldens: bool = described(
+        True, "Serve bundles whose goldens were not run on this machine.", section=_MODELS, flags=("--no-check",)
+    )
+    takes_bundled_pipeline: bool = described(
+        True, "Serve a bundle alone, even if it has a pipeline.", section=_MODELS, flags=("--no-pipeline",)
+    )
+    models: Mapping[str, str | os.PathLike[str]] = described(
+        dict, "Bundle of one of the pipelines (repeatable).",
+        section=_MODELS, flags=("--model",), metavar="NAME=BUNDLE", from_texts=models_in,
+    )  # fmt: skip
+    follow: bool = described(
+        False, "Load the bundle that becomes current under NAME@, and go over to it once its goldens are right.",
+        section=_MODELS,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        LoadOptions.__post_init__(self)
+        if self.http is None and self.grpc is None:
+            raise UsageError("--http none and --grpc none leave nothing to listen to")
+        if self.http is not None and self.http == self.grpc and self.http.port != 0:
+            raise UsageError(f"--http and --grpc are both {self.http}", hint="two ports")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("--tls-cert and --tls-key go together")
+        for address in (self.http, self.grpc):
+            if address is not None and not address.is_local and (self.tls_cert is None or self.token_file is None):
+                hint = "--tls-cert, --tls-key and --token-file; or 127.0.0.1, or unix:PATH"
+                raise UsageError(f"{address} can be reached from other machines, without TLS and a token", hint=hint)
+        if not self.max_body:
+            raise UsageError("--max-body 0 leaves no request")

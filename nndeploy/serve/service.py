@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service from its first socket to its last answer.
+
+options, bundles -> `Service` listens, and is live -> `load` opens and checks the models -> it is ready -> `stop` makes
+it no longer ready, lets the requests that are there end -> `close`. The event loop has a thread of its own, so that the
+main thread is free for signals and for loading. Law: what listens is closed on every way out.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from nndeploy.errors import UnavailableError
+from nndeploy.serve.access import access_of
+from nndeploy.serve.address import Address, bound
+from nndeploy.serve.answering import LAST_ANSWERS_SECONDS, Answering
+from nndeploy.serve.body_budget import BodyBudget
+from nndeploy.serve.infer_request import Say
+from nndeploy.serve.installed_name import InstalledName, version_at
+from nndeploy.serve.open_served import open_served
+from nndeploy.serve.options import ServeOptions
+from nndeploy.serve.served_model import ServedModel
+from nndeploy.stream.run.options import Load
+
+Result = TypeVar("Result")
+ELEMENT_THREADS = 2
+"""Threads that read and write large lists of elements: of JSON, which takes many times its size meanwhile."""
+CLOSING_SECONDS = 2 * LAST_ANSWERS_SECONDS
+"""How long a server, or the loop, has to close."""
+
+
+class Service:
+    """Serves bundles by name while its `with` block runs."""
+
+    def __init__(self, bundles: Mapping[str, Path], options: ServeOptions, load: Load, say: Say) -> None:
+        """Takes bundles and pipelines, what opens a bundle, and what tells the operator a line; nothing listens yet.
+
+        Raises:
+            NndeployError: as `access_of`; or a bundle that should be followed is none of an installed name.
+            UnavailableError: the libraries of the extra `serve` are missing.
+        """
+        self._options = options
+        self._bundles = dict(bundles)
+        access = access_of(options)
+        self._models = {
+            name: ServedModel(name, options, partial(open_served, name, options=options, load=load, say=say))
+            for name in bundles
+        }
+        self._followed = [
+            InstalledName(self._models[name], path, say) for name, path in bundles.items() if options.follow
+        ]
+        self._answering = Answering(self._models, options, access, BodyBudget(options.max_body))
+        self._loop = asyncio.new_event_loop()
+        self._elements = ThreadPoolExecutor(ELEMENT_THREADS, "nndeploy serve")
+        self._loop.set_default_executor(self._elements)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="nndeploy serve", daemon=True)
+        self._stack = ExitStack()
+        self.addresses: dict[str, Address] = {}
+
+    def __enter__(self) -> Self:
+        """Listens.
+
+        Raises:
+            CannotCreateError: an address is taken.
+        """
+        self._thread.start()
+        self._stack.callback(self._end_loop)
+        try:
+            if self._options.http is not None:
+                self._listen_http(self._options.http)
+            if self._options.grpc is not None:
+                self._listen_grpc(self._options.grpc)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def load(self) -> None:
+        """Opens and checks the models, after which the service is ready.
+
+        Raises:
+            NndeployError: as `ServedModel.open`.
+        """
+        for name, path in self._bundles.items():
+            self._models[name].open(path, version_at(path))
+        for followed in self._followed:
+            followed.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every model is open and checked, and the service does not end."""
+        return self._answering.is_ready
+
+    def standstill_ns(self) -> int:
+        """Returns for how long the slowest call has been running, 0 where none is."""
+        return max((model.queue.standstill_ns() for model in self._models.values()), default=0)
+
+    def stop(self) -> bool:
+        """Takes no more requests and ends those that are there, within `grace`; returns whether all of them ended."""
+        self._answering.is_ending = True
+        for followed in self._followed:
+            followed.close()
+        ended: list[bool] = []
+
+        def close(model: ServedModel) -> None:
+            ended.append(model.close(self._options.grace))
+
+        threads = [threading.Thread(target=close, args=(model,), daemon=True) for model in self._models.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return all(ended)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._answering.is_ending:
+            self.stop()
+        self._stack.close()
+
+    def _listen_http(self, address: Address) -> None:
+        from nndeploy.serve.http_server import HttpServer
+
+        listening = bound(address)
+        if address.path:
+            self._stack.callback(Path(address.path).unlink, missing_ok=True)
+            self.addresses["http"] = address
+        else:
+            self.addresses["http"] = Address(address.host, listening.getsockname()[1])
+        server = HttpServer(self._answering)
+        self._stack.callback(self._closed, server.close)
+        self._in_loop(server.start(listening))
+
+    def _listen_grpc(self, address: Address) -> None:
+        from nndeploy.serve.grpc_server import GrpcServer
+
+        server = GrpcServer(self._answering)
+        self._stack.callback(self._closed, server.close)
+        self.addresses["grpc"] = self._in_loop(server.start(address))
+
+    def _in_loop(self, work: Coroutine[Any, Any, Result]) -> Result:
+        found: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return found.result()
+
+    def _closed(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        found = asyncio.run_coroutine_threadsafe(close(), self._loop)
+        try:
+            found.result(CLOSING_SECONDS)
+        except TimeoutError:
+            found.cancel()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSING_SECONDS)
+        self._elements.shutdown(wait=False, cancel_futures=True)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+
+def check_libraries() -> None:
+    """Loads what the extra `serve` brings.
+
+    Raises:
+        UnavailableError: it is not installed.
+    """
+    try:
+        import aiohttp  # noqa: F401
+        import google.protobuf  # noqa: F401
+        import grpc  # noqa: F401
+    except ImportError as err:
+        hint = "pip install 'nndeploy-toolchain[serve]'"
+        raise UnavailableError(f"the service needs a package that is not installed: {err.name}", hint=hint) from err

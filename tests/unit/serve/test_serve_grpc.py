@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients of gRPC are promised: the protocol's methods, a status for every error, deadlines, and a token."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from nndeploy.serve import body_budget
+from nndeploy.serve.address import Address
+from nndeploy.serve.messages import MESSAGES, SERVICE
+
+X = np.array([[1, 2, 3]], np.float32)
+ANY_PORT = {"http": None, "grpc": Address("127.0.0.1", 0)}
+
+
+class Client:
+    """Calls methods of the service by name."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+
+    def __call__(self, method: str, message: Any = None, **how: Any) -> Any:
+        call = self._channel.unary_unary(
+            f"/{SERVICE}/{method}", MESSAGES[f"{method}Request"].SerializeToString,
+            MESSAGES[f"{method}Response"].FromString,
+        )  # fmt: skip
+        return call(message or MESSAGES[f"{method}Request"](), timeout=how.pop("timeout", 30), **how)
+
+    def stream(self, messages: list[Any]) -> list[Any]:
+        call = self._channel.stream_stream(
+            f"/{SERVICE}/ModelStreamInfer", MESSAGES["ModelInferRequest"].SerializeToString,
+            MESSAGES["ModelStreamInferResponse"].FromString,
+        )  # fmt: skip
+        return list(call(iter(messages), timeout=30))
+
+
+def infer(x: np.ndarray = X, name: str = "m", **more: Any) -> Any:
+    message = MESSAGES["ModelInferRequest"](model_name=name, raw_input_contents=[x.tobytes()], **more)
+    message.inputs.add(name="x", datatype="FP32", shape=x.shape)
+    return message
+
+
+@pytest.fixture
+def client_of(serving) -> Iterator[Callable[..., Client]]:
+    with contextlib.ExitStack() as stack:
+
+        def client(program: Any = None, **options: Any) -> Client:
+            found = serving(program, **(ANY_PORT | options)).service
+            return Client(stack.enter_context(grpc.insecure_channel(str(found.addresses["grpc"]))))
+
+        yield client
+
+
+def test_the_methods_of_the_protocol(client_of) -> None:
+    client = client_of()
+    assert client("ServerLive").live
+    assert client("ServerReady").ready
+    assert client("ModelReady", MESSAGES["ModelReadyRequest"](name="m", version="1")).ready
+    assert client("ServerMetadata").name == "nndeploy"
+    about = client("ModelMetadata", MESSAGES["ModelMetadataRequest"](name="m"))
+    assert (about.platform, list(about.versions)) == ("nndeploy_bundle", ["1"])
+    assert [(one.name, one.datatype, list(one.shape)) for one in about.inputs] == [("x", "FP32", [-1, 3])]
+    answer = client("ModelInfer", infer(id="q"))
+    assert (answer.model_name, answer.model_version, answer.id) == ("m", "1", "q")
+    assert np.frombuffer(answer.raw_output_contents[0], np.float32).tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "code", "reason"),
+    [
+        ("ModelInfer", infer(name="n"), "NOT_FOUND", "no model is called 'n'"),
+        ("ModelInfer", infer(model_version="9"), "NOT_FOUND", "'m' has no version '9'"),
+        ("ModelReady", MESSAGES["ModelReadyRequest"](name="n"), "NOT_FOUND", "no model is called 'n'"),
+        ("ModelInfer", infer(np.ones((1, 4), np.float32)), "INVALID_ARGUMENT", "axis 1 is 4 instead of 3"),
+        ("ModelInfer", infer(np.ones((1, 90000), np.float32)), "RESOURCE_EXHAUSTED", "larger than max"),
+    ],
+)
+def test_an_error_is_a_status_with_one_line(client_of, method: str, message: Any, code: str, reason: str) -> None:
+    client = client_of(max_body=1000)
+    with pytest.raises(grpc.RpcError) as error:
+        client(method, message)
+    assert error.value.code().name == code
+    assert reason in error.value.details()
+
+
+def test_a_call_whose_deadline_passes_is_never_run(serving, fake_program, until) -> None:
+    gate, began = threading.Event(), list[float]()
+
+    def slow(x: Any) -> dict[str, Any]:
+        began.append(float(x[0, 0]))
+        gate.wait()
+        return {"y": x}
+
+    service = serving(fake_program(slow), checks_goldens=False, **ANY_PORT).service
+    with grpc.insecure_channel(str(service.addresses["grpc"])) as channel:
+        client = Client(channel)
+        first = threading.Thread(target=client, args=("ModelInfer", infer(X)))
+        first.start()
+        until(lambda: began == [1])
+        with pytest.raises(grpc.RpcError) as error:
+            client("ModelInfer", infer(X * 2), timeout=0.05)
+        assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        until(lambda: service._answering.figures._requests["m", "grpc", "CANCELLED"] == 1)
+        gate.set()
+        first.join()
+        client("ModelInfer", infer(X * 3))
+    assert began == [1, 3]
+
+
+def test_the_service_has_a_time_limit_of_its_own(client_of, fake_program) -> None:
+    gate = threading.Event()
+
+    def slow(x: Any) -> dict[str, Any]:
+        gate.wait()
+        return {"y": x}
+
+    try:
+        with pytest.raises(grpc.RpcError) as error:
+            client_of(fake_program(slow), checks_goldens=False, request_timeout=0.05)("ModelInfer", infer())
+        assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert "no answer within 50 ms" in error.value.details()
+    finally:
+        gate.set()
+
+
+def test_messages_in_memory_have_a_limit_together(client_of, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_budget, "BODIES", 0)
+    with pytest.raises(grpc.RpcError) as error:
+        client_of()("ModelInfer", infer())
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "bytes of requests are in memory" in error.value.details()
+
+
+def test_closing_gives_the_last_answers(serving, fake_program, until) -> None:
+    gate, began = threading.Event(), threading.Event()
+
+    def slow(x: Any) -> dict[str, Any]:
+        began.set()
+        gate.wait()
+        return {"y": x}
+
+    service = serving(fake_program(slow), checks_goldens=False, grace=20.0, **ANY_PORT).service
+    with grpc.insecure_channel(str(service.addresses["grpc"])) as channel:
+        answers: list[str] = []
+        call = Client(channel)
+        clients = [
+            threading.Thread(target=lambda i=i: answers.append(call("ModelInfer", infer(id=str(i))).id))
+            for i in range(4)
+        ]
+        for client in clients:
+            client.start()
+        until(lambda: began.is_set() and service._models["m"].queue.num_waiting == 3)
+        closing = threading.Thread(target=service.__exit__, args=(None, None, None))
+        closing.start()
+        until(lambda: not service.is_ready)
+        gate.set()
+        for thread in (closing, *clients):
+            thread.join()
+        assert sorted(answers) == ["0", "1", "2", "3"]
+
+
+def test_a_stream_is_answered_in_order_and_goes_on_after_an_error(client_of) -> None:
+    answers = client_of().stream([infer(X * i, "m" if i != 1 else "n", id=str(i)) for i in range(3)])
+    assert [answer.infer_response.id for answer in answers] == ["0", "1", "2"]
+    assert [bool(answer.error_message) for answer in answers] == [False, True, False]
+    assert np.frombuffer(answers[2].infer_response.raw_output_contents[0], np.float32).tolist() == [4, 8, 12]
+
+
+def test_a_token_is_asked_for(client_of, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("a-token-of-some-length")
+    client = client_of(token_file=path)
+    assert client("ServerReady").ready
+    for method in ("ServerMetadata", "ModelInfer"):
+        with pytest.raises(grpc.RpcError) as error:
+            client(method, metadata=[("authorization", "Bearer wrong")])
+        assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    with pytest.raises(grpc.RpcError) as error:
+        client.stream([infer()])
+    assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    good = [("authorization", "Bearer a-token-of-some-length")]
+    assert client("ModelInfer", infer(), metadata=good).outputs
+
+
+def test_a_port_is_not_shared_with_another_service(serving, client_of) -> None:
+    from nndeploy.errors import CannotCreateError
+
+    first = serving(**ANY_PORT).service
+    with pytest.raises(CannotCreateError, match="in use"):
+        serving(http=None, grpc=first.addresses["grpc"])
+
+
+def test_a_socket_in_the_file_system_is_for_its_owner(serving, tmp_path: Path) -> None:
+    address = Address(path=str(tmp_path / "g.sock"))
+    serving(http=None, grpc=address)
+    with grpc.insecure_channel(f"unix:{address.path}") as channel:
+        assert Client(channel)("ServerReady").ready
+    assert Path(address.path).stat().st_mode & 0o777 == 0o600
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
+    certificate, key = tls_files
+    found = serving(**ANY_PORT, tls_cert=certificate, tls_key=key).service.addresses["grpc"]
+    trusted = grpc.ssl_channel_credentials(certificate.read_bytes())
+    with grpc.secure_channel(str(found), trusted) as channel:
+        assert Client(channel)("ServerReady").ready
+    with grpc.insecure_channel(str(found)) as channel, pytest.raises(grpc.RpcError):
+        Client(channel)("ServerReady", timeout=5)

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients of HTTP are promised: the protocol's paths, one line for an error, and that nobody holds up others."""
+
+import contextlib
+import http.client
+import json
+import random
+import socket
+import ssl
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from byte_mutants import KINDS, mutant
+
+from nndeploy.serve import body_budget, http_server
+from nndeploy.values.types import TensorType
+
+INFER = "/v2/models/m/infer"
+ONE = {"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}
+BODY = json.dumps({"inputs": [ONE]})
+
+
+def post(body: str) -> bytes:
+    """Returns a request for inference as it goes over the wire."""
+    return f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+class Gated:
+    """A function that waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.gate, self.num_began = threading.Event(), 0
+
+    def __call__(self, x: Any) -> dict[str, Any]:
+        self.num_began += 1
+        self.gate.wait()
+        return {"y": x * np.float32(2)}
+
+
+@pytest.fixture
+def gated() -> Any:
+    made = Gated()
+    yield made
+    made.gate.set()
+
+
+def test_the_paths_of_the_protocol(serving) -> None:
+    caller = serving()
+    assert caller.ask("/v2/health/live") == (200, {"live": True})
+    assert caller.ask("/v2/health/ready") == (200, {"ready": True, "live": True})
+    status, about = caller.ask("/v2")
+    assert (status, about["name"], about["extensions"]) == (200, "nndeploy", ["binary_tensor_data"])
+    told = {
+        "name": "m", "versions": ["1"], "platform": "nndeploy_bundle",
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}],
+        "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}],
+    }  # fmt: skip
+    for path in ("/v2/models/m", "/v2/models/m/versions/1"):
+        assert caller.ask(path) == (200, told)
+        assert caller.ask(f"{path}/ready") == (200, {"name": "m", "ready": True})
+        status, answer = caller.ask(f"{path}/infer", BODY)
+        assert (status, answer["outputs"][0]["data"]) == (200, [2, 4, 6])
+
+
+def test_it_is_live_and_not_ready_while_it_loads(serving) -> None:
+    caller = serving(loads=False)
+    assert caller.ask("/v2/health/live")[0] == 200
+    assert caller.ask("/v2/health/ready") == (503, {"ready": False, "live": True})
+    assert caller.ask("/v2/models/m/ready") == (503, {"name": "m", "ready": False})
+    status, answer, headers = caller.asked(INFER, BODY)
+    assert (status, headers["Retry-After"]) == (503, "1")
+    assert "not ready" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status", "reason"),
+    [
+        ("/", None, {}, 404, "GET /: Not Found"),
+        ("/v2/models/m/config", None, {}, 404, "Not Found"),
+        ("/v2/models/n", None, {}, 404, "no model is called 'n' (hint: known: 'm')"),
+        ("/v2/models/m/versions/2", None, {}, 404, "'m' has no version '2' (hint: it has '1')"),
+        ("/v2/models/n/infer", BODY, {}, 404, "no model is called 'n'"),
+        ("/v2", BODY, {}, 405, "POST /v2: Method Not Allowed"),
+        (INFER, "{}", {}, 400, "input 'x' is missing"),
+        (INFER, "{", {}, 400, "no JSON"),
+        (INFER, json.dumps({"inputs": [ONE], "outputs": [{"name": "z"}]}), {}, 400, "no output is called 'z'"),
+        (INFER, json.dumps({"inputs": [ONE | {"datatype": "FP64"}]}), {}, 400, "must be float32, got float64"),
+        (INFER, BODY, {http_server.JSON_BYTES: "-1"}, 400, "is no number of bytes"),
+        (INFER, BODY, {http_server.JSON_BYTES: "999999"}, 400, "the JSON should have 999999 bytes"),
+        (INFER, BODY, {"Content-Encoding": "gzip"}, 415, "without Content-Encoding"),
+        (INFER, "x" * 2000, {}, 413, "the body has 2000 bytes or more, and may have 1000"),
+        (INFER, BODY, {"Host": "evil.example"}, 403, "a page of another origin"),
+        (INFER, BODY, {"Origin": "https://evil.example"}, 403, "a page of another origin"),
+    ],
+)
+def test_every_refusal_is_one_line_with_its_status(serving, path, body, headers, status, reason) -> None:
+    found, answer = serving(max_body=1000).ask(path, body, headers)
+    assert (found, list(answer)) == (status, ["error"])
+    assert reason in answer["error"]
+
+
+def test_a_body_whose_length_nobody_said_has_the_same_limit(serving) -> None:
+    caller = serving(max_body=1000)
+    pieces = iter([b"x" * 600, b"x" * 600])
+    status, answer = caller.ask(INFER, pieces)  # sent in chunks
+    assert (status, "may have 1000" in answer["error"]) == (413, True)
+    assert caller.ask(INFER, iter([BODY.encode()]))[0] == 200
+
+
+def test_binary_tensors_go_both_ways(serving) -> None:
+    one = {key: ONE[key] for key in ("name", "shape", "datatype")} | {"parameters": {"binary_data_size": 12}}
+    head = json.dumps({"id": "q", "inputs": [one], "parameters": {"binary_data_output": True}}).encode()
+    raw = np.array([1, 2, 3], np.float32).tobytes()
+    status, body, headers = serving().asked(INFER, head + raw, {http_server.JSON_BYTES: str(len(head))})
+    json_bytes = int(headers[http_server.JSON_BYTES])
+    assert (status, headers["Content-Type"]) == (200, "application/octet-stream")
+    assert json.loads(body[:json_bytes])["id"] == "q"
+    assert np.frombuffer(body[json_bytes:], np.float32).tolist() == [2, 4, 6]
+
+
+def test_a_large_request_and_answer_come_whole(serving, fake_program) -> None:
+    rows = 60
+    x = np.arange(rows * 3000, dtype=np.float32).reshape(rows, 3000)
+    kinds = {"x": TensorType("float32", ("N", 3000))}
+    one = {"name": "x", "shape": x.shape, "datatype": "FP32", "parameters": {"binary_data_size": x.nbytes}}
+    head = json.dumps({"inputs": [one], "parameters": {"binary_data_output": True}}).encode()
+    program = fake_program(inputs=kinds, outputs={"y": kinds["x"]})
+    caller = serving(program, checks_goldens=False)
+    _, body, headers = caller.asked(INFER, head + x.tobytes(), {http_server.JSON_BYTES: str(len(head))})
+    found = np.frombuffer(body[int(headers[http_server.JSON_BYTES]) :], np.float32)
+    assert (found == 2 * x.ravel()).all()
+
+
+def test_a_token_is_asked_for_everywhere_but_health(serving, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("a-token-of-some-length")
+    caller = serving(token_file=path)
+    assert caller.ask("/v2/health/ready")[0] == 200
+    for where in ("/v2", "/v2/models/m", "/metrics", "/nowhere"):
+        status, answer, headers = caller.asked(where, headers={"Authorization": "Bearer wrong"})
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert "asks for a token" in answer["error"]
+    good = {"Authorization": "Bearer a-token-of-some-length", "Host": "box.example"}
+    assert caller.ask(INFER, BODY, good)[0] == 200
+
+
+def test_a_full_queue_is_429_and_others_are_answered(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), queue=1, checks_goldens=False)
+    answers: list[int] = []
+    threads = [threading.Thread(target=lambda: answers.append(caller.infer()[0])) for _ in range(2)]
+    threads[0].start()
+    until(lambda: gated.num_began == 1)
+    threads[1].start()
+    until(lambda: caller.service._models["m"].queue.num_waiting == 1)
+    status, answer, headers = caller.asked(INFER, BODY)
+    assert (status, headers["Retry-After"]) == (429, "1")
+    assert "1 requests wait already" in answer["error"]
+    gated.gate.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [200, 200]
+
+
+def test_a_request_has_a_time_limit_of_its_own_and_of_the_service(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), checks_goldens=False, request_timeout=0.2)
+    status, answer = caller.infer(parameters={"timeout": 20_000})
+    assert (status, answer["error"]) == (504, "m: no answer within 20 ms")
+    assert caller.infer()[0] == 504
+    gated.gate.set()
+    until(lambda: caller.infer()[0] == 200)
+
+
+def test_a_client_that_goes_away_frees_its_place(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), queue=1, checks_goldens=False)
+    threading.Thread(target=caller.infer).start()
+    until(lambda: gated.num_began == 1)
+    request = post(BODY)
+    with socket.create_connection(("127.0.0.1", caller.port)) as gone:
+        gone.sendall(request)
+        until(lambda: caller.service._models["m"].queue.num_waiting == 1)
+    until(lambda: b'code="CANCELLED"} 1' in caller.ask("/metrics")[1])
+    answers: list[int] = []
+    client = threading.Thread(target=lambda: answers.append(caller.infer()[0]))
+    client.start()
+    until(lambda: caller.service._models["m"].queue.num_waiting == 1)
+    gated.gate.set()
+    client.join()
+    assert answers == [200]
+    assert gated.num_began == 2  # the one that went away was not run
+
+
+def test_slow_clients_hold_up_nobody_and_lose_their_connection(serving) -> None:
+    caller = serving(request_timeout=0.3)
+    slow = [socket.create_connection(("127.0.0.1", caller.port)) for _ in range(20)]
+    for one in slow:
+        one.sendall(f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n{{".encode())
+    assert caller.infer()[0] == 200
+    for one in slow:
+        one.settimeout(20)
+        assert b"408 Request Timeout" in one.recv(4096)
+        one.close()
+    assert caller.infer()[0] == 200
+
+
+def test_a_connection_that_asks_nothing_is_closed(serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "IDLE_SECONDS", 0.1)
+    caller = serving()
+    for start in (b"", b"GET /v2 HT", b"GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /v2 HTTP"):
+        with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as silent:
+            silent.sendall(start)
+            while silent.recv(4096):
+                pass
+
+
+def test_a_client_that_does_not_read_its_answer_loses_the_connection(serving, fake_program) -> None:
+    kinds = {"x": TensorType("float32", (1, 3)), "y": TensorType("float32", (1, 4_000_000))}
+    program = fake_program(lambda x: {"y": np.zeros((1, 4_000_000), np.float32)}, {"x": kinds["x"]}, {"y": kinds["y"]})
+    caller = serving(program, checks_goldens=False, request_timeout=0.3)
+    body = json.dumps({"inputs": [ONE], "parameters": {"binary_data_output": True}})
+    with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as silent:
+        silent.sendall(
+            f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        time.sleep(0.6)  # longer than it may take; how long decides nothing
+        assert _received(silent) < 16_000_000
+
+
+def _received(client: socket.socket) -> int:
+    """Returns how many bytes come before the connection is closed, in whatever way."""
+    received = 0
+    with contextlib.suppress(ConnectionError):
+        while piece := client.recv(1 << 20):
+            received += len(piece)
+    return received
+
+
+def test_more_connections_than_allowed_are_closed_at_once(serving) -> None:
+    caller = serving(max_connections=2)
+    held = [socket.create_connection(("127.0.0.1", caller.port), timeout=20) for _ in range(2)]
+    for one in held:
+        one.sendall(b"GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert one.recv(4096).startswith(b"HTTP/1.1 200")
+    with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as third:
+        assert third.recv(4096) == b""
+    for one in held:
+        one.close()
+
+
+def test_bodies_in_memory_have_a_limit_together(serving, until, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_budget, "BODIES", 1)
+    caller = serving(max_body=1 << 20)
+    with socket.create_connection(("127.0.0.1", caller.port)) as slow:
+        slow.sendall(f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n".encode())
+        slow.sendall(bytes(900_000))
+        until(lambda: caller.service._answering.budget._taken == 900_000)
+        status, answer = caller.ask(INFER, bytes(200_000))
+        assert (status, "bytes of requests are in memory" in answer["error"]) == (429, True)
+    until(lambda: caller.ask(INFER, bytes(200_000))[0] == 400)
+
+
+def test_what_a_request_took_is_given_back_when_it_ends(serving, fake_program, gated, until, monkeypatch) -> None:
+    monkeypatch.setattr(body_budget, "BODIES", 1)
+    caller = serving(fake_program(gated), max_body=2 * len(BODY) - 1, checks_goldens=False)
+    answers: list[int] = []
+    client = threading.Thread(target=lambda: answers.append(caller.ask(INFER, BODY)[0]))
+    client.start()
+    until(lambda: gated.num_began == 1)
+    status, answer = caller.ask(INFER, BODY)
+    assert (status, "bytes of requests are in memory" in answer["error"]) == (429, True)
+    gated.gate.set()
+    client.join()
+    assert answers == [200]
+    until(lambda: caller.ask(INFER, BODY)[0] == 200)
+
+
+def test_many_clients_at_once_each_get_their_own_answer(serving, fake_program) -> None:
+    caller = serving(fake_program(), batch=8, batch_delay_ms=1.0, workers=2, queue=1000)
+    wrong: list[Any] = []
+
+    def ask(number: int) -> None:
+        for i in range(10):
+            one = ONE | {"data": [number, i, 0]}
+            status, answer = caller.ask(INFER, json.dumps({"inputs": [one]}))
+            if status != 200 or answer["outputs"][0]["data"] != [2 * number, 2 * i, 0]:
+                wrong.append(answer)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    page = caller.ask("/metrics")[1].decode()
+    assert 'nndeploy_serve_requests_total{model="m",protocol="http",code="OK"} 160' in page
+
+
+def test_damaged_bytes_of_a_connection_never_end_the_service(serving, capsys) -> None:
+    caller, dice = serving(), random.Random(11)  # noqa: S311 - damage, not secrets
+    good = post(BODY)
+    for i in range(300):
+        with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as client:
+            client.sendall(mutant(good, dice, i % KINDS))
+            client.shutdown(socket.SHUT_WR)
+            answer = b""
+            try:
+                while piece := client.recv(4096):
+                    answer += piece
+            except ConnectionError:
+                continue
+            assert answer[9:12] != b"500", answer
+    assert caller.infer()[0] == 200
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_bug_is_told_the_operator_and_not_the_client(serving, fake_program, capsys) -> None:
+    def fails(x: Any) -> dict[str, Any]:
+        raise ZeroDivisionError("secret")
+
+    caller = serving(fake_program(fails), checks_goldens=False)
+    assert caller.infer() == (500, {"error": "the server failed; its log says more"})
+    assert "ZeroDivisionError: secret" in capsys.readouterr().err
+
+
+def test_stopping_ends_what_is_there_and_takes_no_more(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), checks_goldens=False, grace=20.0)
+    answers: list[int] = []
+    client = threading.Thread(target=lambda: answers.append(caller.infer()[0]))
+    client.start()
+    until(lambda: gated.num_began == 1)
+    ended: list[bool] = []
+    stopping = threading.Thread(target=lambda: ended.append(caller.service.stop()))
+    stopping.start()
+    until(lambda: caller.ask("/v2/health/ready")[0] == 503)
+    assert caller.ask("/v2/health/live")[0] == 200
+    assert caller.infer()[0] == 503
+    gated.gate.set()
+    stopping.join()
+    client.join()
+    assert (answers, ended) == ([200], [True])
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
+    certificate, key = tls_files
+    caller = serving(tls_cert=certificate, tls_key=key)
+    context = ssl.create_default_context(cafile=certificate)
+    connection = http.client.HTTPSConnection("127.0.0.1", caller.port, timeout=20, context=context)
+    with contextlib.closing(connection):
+        connection.request("GET", "/v2/health/ready")
+        assert connection.getresponse().status == 200
+    with pytest.raises(ConnectionError):
+        caller.ask("/v2")
+
+
+def test_closing_gives_the_last_answers(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), checks_goldens=False, grace=20.0)
+    answers: list[int] = []
+    clients = [threading.Thread(target=lambda: answers.append(caller.infer()[0])) for _ in range(4)]
+    for client in clients:
+        client.start()
+    until(lambda: (gated.num_began, caller.service._models["m"].queue.num_waiting) == (1, 3))
+    closing = threading.Thread(target=caller.service.__exit__, args=(None, None, None))
+    closing.start()
+    until(lambda: not caller.service.is_ready)
+    gated.gate.set()
+    for thread in (closing, *clients):
+        thread.join()
+    assert answers == [200] * 4
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+def test_figures_are_a_page_of_prometheus_or_openmetrics(serving, accept: str) -> None:
+    caller = serving()
+    caller.infer()
+    caller.ask(INFER, "{")
+    _, page, headers = caller.asked("/metrics", headers={"Accept": accept})
+    lines = page.decode().splitlines()
+    assert 'nndeploy_serve_requests_total{model="m",protocol="http",code="INVALID_ARGUMENT"} 1' in lines
+    assert 'nndeploy_serve_request_seconds_count{model="m"} 1' in lines
+    is_open = bool(accept)
+    assert (lines[-1] == "# EOF") is is_open
+    assert ("# TYPE nndeploy_serve_requests counter" in lines) is is_open
+    assert headers["Content-Type"].startswith("application/openmetrics-text" if is_open else "text/plain")
