@@ -8,9 +8,9 @@ import numpy as np
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.bundle.steps import steps_of
+from nndeploy.bundle.steps import step_name, steps_of
 from nndeploy.cli.console import print_json, print_line, print_table
-from nndeploy.cli.pace_edges import edges
+from nndeploy.cli.pace_edges import row_edges
 from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.pacing.estimate import estimated_ns, has_rates
 from nndeploy.pacing.goal import PaceGoal
@@ -67,7 +67,7 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
                 "delay_us": weight * (budget - plan.total) / 1e3 if budget else None,
             }
             for edge, amount, share, ns, weight in zip(
-                edges(names), amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(), plan.weights.tolist(),
+                row_edges(names), amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(), plan.weights.tolist(),
                 strict=True,
             )
         ],
@@ -89,7 +89,7 @@ def _points(bundle: Bundle, submodel: Submodel, operators: Operators, target: Ta
     if not steps or not all("value" in step for step in steps):
         return [(name, amount, False) for name, amount in operators.each()]
     amounts = operators.between([(str(step["value"]),) for step in steps])
-    names = [str(step.get("what", step.get("kernel", ""))) for step in steps]
+    names = [step_name(step) for step in steps]
     return [(name, amount, True) for name, amount in zip(names, amounts, strict=True)]
 
 

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from nndeploy.errors import UsageError
 from nndeploy.options.described import described
 from nndeploy.options.texts import nanoseconds_in, share_in
+from nndeploy.pacing.pairs import ChosenPair, pairs_in
 from nndeploy.pacing.policy import PacePolicy
 
 _PACING = "Pacing"
+PRESET_MARGIN = 1.1
+"""How long the work of a run that has only delays which are set may take, in baselines: beyond, it is late."""
 LEAST_SLACK = 1.02
 """A budget is refused that is nearer to the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaceGoal:
-    """What the user grants: `max_latency_ns` for a run, or else the share 0..1 of its time that its thread may work.
+    """What the user grants: a latency, a total of delays, or the share 0..1 of its time that a run's thread may work.
 
+    Where `pairs` are chosen, delays lie between those alone; where all of these have one set, no more is needed.
     `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say. With
     `only_times` nothing is slept: operators are timed, every one, nothing else.
     """
@@ -30,9 +34,18 @@ class PaceGoal:
         0.0, "What share of its time a run's thread may work, to be paced by.",
         section=_PACING, metavar="50%", from_text=share_in("--cpu-limit"),
     )  # fmt: skip
+    total_ns: int = described(
+        0, "How long all delays of a run may be together, which is paced by them.",
+        section=_PACING, flags=("--pace-total",), metavar="60ms", from_text=nanoseconds_in("--pace-total"),
+    )  # fmt: skip
+    pairs: tuple[ChosenPair, ...] = described(
+        (),
+        "Sleep only between operator A and B, which reads what A makes; with a time, exactly so long (repeatable).",
+        section=_PACING, flags=("--pace-pair",), metavar="'A->B[=2ms]'", from_texts=pairs_in,
+    )  # fmt: skip
     policy: PacePolicy = described(
         PacePolicy.PROPORTIONAL,
-        "How to share what is slept: the same behind each operator, proportional to how long it takes (the default), "
+        "How to share what is slept: the same for all pairs, proportional to how long operators take (the default), "
         "or solved: of a pipeline, that and in branches all that they have left.",
         section=_PACING, choices=tuple(policy.value for policy in PacePolicy), from_text=PacePolicy,
     )  # fmt: skip
@@ -40,23 +53,50 @@ class PaceGoal:
     only_times: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_latency_ns and self.cpu_limit:
-            raise UsageError("a latency and a CPU limit exclude each other: either follows from the other")
-        if self.max_latency_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
-            raise UsageError("a latency above 0 or a CPU limit between 0% and 100% is needed to pace by")
+        granted = [bool(self.max_latency_ns), bool(self.cpu_limit), bool(self.total_ns)]
+        if sum(granted) > 1:
+            raise UsageError(
+                "a latency, a CPU limit and a total of delays exclude each other: each follows from another"
+            )
+        if self.has_presets_only:
+            return
+        if self.max_latency_ns <= 0 and self.total_ns <= 0 and not 0 < self.cpu_limit < 1 and not self.only_times:
+            raise UsageError(
+                "a latency or a total of delays above 0 or a CPU limit between 0% and 100% is needed to pace by"
+            )
 
-    def budget_ns(self, baseline_ns: float) -> int:
-        """Returns how long a run may take that takes `baseline_ns` without delays."""
+    @property
+    def has_presets_only(self) -> bool:
+        """Whether runs sleep as long as pairs say and nothing else was granted."""
+        is_granted = self.max_latency_ns or self.cpu_limit or self.total_ns
+        return bool(self.pairs) and all(one.preset_ns for one in self.pairs) and not is_granted
+
+    def budget_ns(self, baseline_ns: float, presets_ns: float = 0.0) -> int:
+        """Returns how long a run may take that takes `baseline_ns` without delays; delays that are set take so long."""
+        if self.has_presets_only:
+            return round(baseline_ns * PRESET_MARGIN + presets_ns)
+        if self.total_ns:
+            return round(baseline_ns) + self.total_ns
         return self.max_latency_ns or round(baseline_ns / self.cpu_limit)
 
-    def check(self, baseline_ns: float) -> None:
-        """Checks that a run which takes `baseline_ns` without delays can be done in time.
+    def check(self, baseline_ns: float, presets_ns: float = 0.0) -> None:
+        """Checks that a run which takes `baseline_ns` without delays, and sleeps `presets_ns`, can be done in time.
 
         Raises:
             UsageError: it cannot.
         """
-        if not self.is_of_item:
-            check_slack("a run", baseline_ns, self.budget_ns(baseline_ns))
+        if self.is_of_item or self.has_presets_only:
+            return
+        budget_ns = self.budget_ns(baseline_ns)
+        if presets_ns and baseline_ns + presets_ns > budget_ns:
+            left_ms = max(0.0, budget_ns - baseline_ns) / 1e6
+            raise UsageError(
+                f"the delays that are set take {presets_ns / 1e6:.4g} ms, which is more than the {left_ms:.4g} ms "
+                f"that are left beside {baseline_ns / 1e6:.4g} ms of work",
+                hint="set shorter ones, or grant more",
+            )
+        if not self.total_ns:  # which any length of is time to sleep in
+            check_slack("a run", baseline_ns, budget_ns)
 
 
 def check_slack(what: str, baseline_ns: float, budget_ns: float) -> None:

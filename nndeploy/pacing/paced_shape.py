@@ -11,6 +11,7 @@ import numpy as np
 
 from nndeploy.pacing.item import PlanMemory
 from nndeploy.pacing.load_curve import Timeline
+from nndeploy.pacing.pairs import END, Pair
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -48,7 +49,8 @@ KEPT_TIMELINES = 31
 class LearntShape:
     """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
 
-    `order` tells of each point as which one it is passed, `baseline` is what a run takes without delays.
+    `order` tells of each point as which one it is passed, `baseline` is what a run takes without delays. `pairs` are
+    those behind the first point of which its delay is slept; none where a plan does not say.
     """
 
     shapes: Shapes
@@ -58,15 +60,18 @@ class LearntShape:
     parts: _Array
     baseline: float
     reserve: float
+    pairs: tuple[Pair, ...] = ()
 
     def renumbered(self, numbers: _Array) -> "LearntShape":
         """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
+        there = {END: END, **{here: number for number, here in enumerate(numbers.tolist())}}
         return replace(
             self,
             order=self.order[numbers],
             durations=self.durations[numbers],
             weights=self.weights[numbers],
             parts=self.parts[numbers],
+            pairs=tuple(Pair(there[one.source], there[one.target], one.preset_ns) for one in self.pairs),
         )
 
     def scaled(self, shapes: Shapes, factor: float) -> "LearntShape":

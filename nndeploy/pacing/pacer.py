@@ -32,7 +32,8 @@ from nndeploy.pacing.paced_shape import (
     num_elements,
     text_of,
 )
-from nndeploy.pacing.plan import PacePlan, serial_plan
+from nndeploy.pacing.pairs import END, END_NAME, Pair, PointNames, chosen, num_sharing, pair_name, presets_of
+from nndeploy.pacing.plan import PacePlan, PairShares, serial_plan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -54,12 +55,27 @@ KEPT_RECORDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedPoint:
-    """A point of a plan: the operator before it, how long that takes, in how many parts, the sleep behind it."""
+    """A point of a plan: the operator before it, how long that takes, in how many parts, the sleep behind it.
+
+    `followed_by` are the operators that read what it makes, where runs may sleep in between; `done` are those of the
+    model that were done there, by kind and value.
+    """
 
     name: str
     amount_us: float
     parts: int
     delay_us: float
+    followed_by: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPair:
+    """A pair of operators, and the delay between them; whether a user set it."""
+
+    pair: str
+    delay_us: float
+    is_preset: bool
 
 
 class Pacer:
@@ -69,6 +85,10 @@ class Pacer:
         """Prepares for runs that at most `num_threads` threads work on."""
         self.goal = goal
         self.points: list[str] = []
+        self.pairs: list[Pair] = []
+        """Between which runs may sleep, in the order of their points."""
+        self.done: list[tuple[str, ...]] = []
+        """The operators of the model that were done until each point, by kind and value, as far as is known."""
         self.notes: list[str] = []
         """How points were placed, a line for each submodel that tells."""
         self.adapted = ""
@@ -94,8 +114,24 @@ class Pacer:
         Returns the number of the first.
         """
         self.points += [name for name, _ in points]
+        self.done += [()] * len(points)
         self._is_cut += [is_cut for _, is_cut in points]
         return len(self.points) - len(points)
+
+    def choose(self, pairs: Sequence[Pair]) -> None:
+        """Lets runs sleep between those pairs of a program that the goal chooses, all of them where it chooses none.
+
+        Raises:
+            UsageError: the goal names an operator or a pair that is not there.
+        """
+        if self.goal.pairs:
+            self._library.check_terms("chosen pairs")
+        self.pairs = chosen(pairs, PointNames(self.points, self.done), self.goal.pairs)
+
+    @property
+    def presets_ns(self) -> float:
+        """For how long a run sleeps where delays were set."""
+        return float(sum(pair.preset_ns for pair in self.pairs))
 
     @property
     def can_sleep(self) -> bool:
@@ -186,7 +222,11 @@ class Pacer:
         for name, is_cut, parts in zip(self.points, self._is_cut, learnt.parts.tolist(), strict=True):
             if parts > 1 and not is_cut:
                 raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
-        self.goal.check(learnt.baseline)
+        if learnt.pairs:
+            self.pairs = list(learnt.pairs)
+        if self.goal.pairs:
+            self._library.check_terms("chosen pairs")
+        self.goal.check(learnt.baseline, self.presets_ns)
         with self._lock:
             self._given = learnt
             self._shapes[learnt.shapes] = self._shape_by(learnt)
@@ -196,7 +236,7 @@ class Pacer:
         shape = PacedShape(
             order=learnt.order, durations=learnt.durations, baseline=learnt.baseline, given=learnt, is_guess=is_guess
         )
-        shape.budget = self.goal.budget_ns(learnt.baseline)
+        shape.budget = self._budget_ns(learnt.baseline)
         shape.keep_back(learnt.reserve)
         self._apply(shape)
         return shape
@@ -224,7 +264,9 @@ class Pacer:
             key = next(key for key, one in self._shapes.items() if one is shape)
             _, plan = self._in_order(shape)
             weights, parts = plan.weights[shape.order], plan.parts[shape.order]
-            return LearntShape(key, shape.order, shape.durations, weights, parts, shape.baseline, shape.reserve)
+            return LearntShape(
+                key, shape.order, shape.durations, weights, parts, shape.baseline, shape.reserve, tuple(self.pairs)
+            )
 
     def plan(self) -> list[PlannedPoint]:
         """Returns the plan at the shape that ran last, in the order in which points are passed; empty where none is."""
@@ -233,12 +275,36 @@ class Pacer:
             if shape is None:
                 return []
             order, plan = self._in_order(shape)
-            slack = max(0.0, shape.budget - shape.reserve - plan.total)
+            delays = plan.delays(shape.budget)
+        followed_by: list[list[str]] = [[] for _ in self.points]
+        for pair in self.pairs:
+            followed_by[pair.source].append(END_NAME if pair.target == END else self.points[pair.target])
         return [
-            PlannedPoint(self.points[number], duration / 1e3, parts, weight * slack / 1e3)
-            for number, duration, parts, weight in zip(
-                order.tolist(), plan.durations.tolist(), plan.parts.tolist(), plan.weights.tolist(), strict=True
+            PlannedPoint(
+                self.points[number], duration / 1e3, parts, delay / 1e3, tuple(followed_by[number]), self.done[number]
             )
+            for number, duration, parts, delay in zip(
+                order.tolist(), plan.durations.tolist(), plan.parts.tolist(), delays.tolist(), strict=True
+            )
+        ]
+
+    def planned_pairs(self) -> list[PlannedPair]:
+        """Returns the pairs of the plan at the shape that ran last, those of the first point that is passed first."""
+        with self._lock:
+            shape = self._planned()
+            if shape is None:
+                return []
+            order, plan = self._in_order(shape)
+            shared = plan.delays(shape.budget) - plan.presets
+        place = np.argsort(order)
+        counts = num_sharing(self.pairs, len(self.points))
+        return [
+            PlannedPair(
+                pair_name(self.points, pair),
+                (pair.preset_ns or float(shared[place[pair.source]] / counts[pair.source])) / 1e3,
+                bool(pair.preset_ns),
+            )
+            for pair in sorted(self.pairs, key=lambda pair: int(place[pair.source]))
         ]
 
     def loads(self) -> Loads | None:
@@ -308,13 +374,13 @@ class Pacer:
         durations = np.median(shape.times, 0)
         if shape.memory is None:
             shape.durations, shape.baseline = durations, float(np.median(shape.latencies))
-            shape.budget = self.goal.budget_ns(shape.baseline)
+            shape.budget = self._budget_ns(shape.baseline)
             outside = max(0.0, shape.baseline - float(durations.sum()))
             shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget)
         elif shape.is_guess:
             shape.is_guess = False
             shape.baseline *= float(durations.sum()) / max(1.0, float(shape.durations.sum()))
-            shape.durations, shape.budget = durations, self.goal.budget_ns(shape.baseline)
+            shape.durations, shape.budget = durations, self._budget_ns(shape.baseline)
         else:
             shape.durations = shape.durations + 0.15 * (durations - shape.durations)
             if in_time := [budget for budget in shape.budgets if budget > shape.baseline]:
@@ -334,7 +400,18 @@ class Pacer:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
         durations, is_cut = shape.durations[passed], np.array(self._is_cut)[passed]
-        plan = serial_plan(durations, is_cut, shape.budget, shape.reserve, self.goal.policy)
+        plan = serial_plan(durations, is_cut, shape.budget, shape.reserve, self.goal.policy, self._shares(passed))
         if shape.given is not None:
             plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
         return passed, plan
+
+    def _shares(self, passed: _Array) -> PairShares | None:
+        """Returns what the pairs make of the points that are passed in this order, None where nobody says any."""
+        if not self.pairs:
+            return None
+        num_points = len(self.points)
+        sharing, presets = num_sharing(self.pairs, num_points), presets_of(self.pairs, num_points)
+        return PairShares(sharing[passed], presets[passed], bool(self.goal.pairs))
+
+    def _budget_ns(self, baseline: float) -> int:
+        return self.goal.budget_ns(baseline, self.presets_ns)

@@ -16,6 +16,7 @@ from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
 from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import BundleError, DataError, NndeployError, UnavailableError
+from nndeploy.pacing.data_flow import DataFlow
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
@@ -51,7 +52,7 @@ class Pacing:
 
     def wanted(self, submodel: str) -> Callable[[str], bool] | None:
         """Returns behind which operators of a submodel points must be, None: where they are worth what they cost."""
-        if self.goal.only_times:
+        if self.goal.only_times or (self.goal.pairs and self.plan is None):
             return lambda _: True
         if self.plan is None:
             return None
@@ -104,7 +105,7 @@ def paced(
     `sample` are inputs of the chain to try points with, None where there are none.
     """
     pacer = Pacer(pacing.library, pacing.goal, host_target().num_cores)
-    points = list[ProgramPoint]()
+    points, flow = list[ProgramPoint](), DataFlow()
     with_points = list[Runnable]()
     values = None if sample is None else dict(sample)
     for step, submodel, session, choice in zip(steps, submodels, opened.sessions, opened.choices, strict=True):
@@ -118,11 +119,16 @@ def paced(
         pacer.has_own_points |= bool(own)
         added = own or [PacePoint(label, is_cut=False)]
         first = pacer.add_points([(point.name, point.is_cut) for point in added])
+        values_at = [point.values for point in added]
+        flow.add(values_at, pacing.operators.get(choice.submodel), submodel.inputs, submodel.outputs)
         amounts = _amounts(pacing.operators.get(choice.submodel), own)
         points += [ProgramPoint(choice.submodel, one.name, amount) for one, amount in zip(added, amounts, strict=True)]
         gpu_streams = opened.gpu_streams if choice.device != "cpu" else None
         with_points.append(_PacedStep(step, pacing.library, first, passes=not own, gpu_streams=gpu_streams))
         values = _continued(values, step)
+    pacer.done = flow.done
+    if pacing.plan is None or not pacing.plan.learnt.pairs:  # else the plan says them
+        pacer.choose(flow.pairs())
     return pacer, with_points, points
 
 
@@ -183,7 +189,7 @@ def learns_durations(
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
     for _ in range(1 + BASELINE_RUNS):  # the first of all also makes pages and caches
         run(inputs)
-    pacer.goal.check(pacer.known()[0])
+    pacer.goal.check(pacer.known()[0], pacer.presets_ns)
 
 
 def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:

@@ -11,6 +11,7 @@ import pytest
 from separable_model import needs_native, separable_model
 
 import nndeploy
+from nndeploy.bundle.pace_plan_file import plan_file_from_json
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
@@ -179,6 +180,12 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
         (["--pace", "--max-latency", "0ms"], "is not a time"),
         (["--pace", "--cpu-limit", "100%"], "between 0% and 100%"),
         (["--pace", "--cpu-limit", "half"], "between 0% and 100%"),
+        (["--pace", "--pace-total", "6"], "is not a time"),
+        (["--pace", "--pace-total", "6ms", "--max-latency", "9ms"], "exclude each other"),
+        (["--pace-total", "6ms"], "--pace-total is for --pace"),
+        (["--pace-pair", "a->b=2ms"], "--pace-pair is for --pace"),
+        (["--pace", "--pace-pair", "a->b"], "needed to pace by"),
+        (["--pace", "--pace-pair", "a=2ms"], "is not A->B"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -235,6 +242,91 @@ def test_a_page_that_cannot_be_written_is_an_error(model: Path, capsys: pytest.C
     assert said.out == ""
 
 
+BRANCHES = f"""{HEADER} branches (float[8,8] x) => (float[8,8] y) {{
+  a = Exp(x) b = MatMul(a, x) c = Sin(a) d = MatMul(c, x) y = Add(b, d) }}"""
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    """A bundle of two branches in ONNX Runtime, which fuses none of it."""
+    needs_native()
+    onnx.save(onnx.parser.parse_model(BRANCHES), tmp_path / "branches.onnx")
+    return compiled(tmp_path / "branches.onnx", backends=("onnxruntime",))
+
+
+def paced_as(bundle: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert run_command(["pace", str(bundle), "--runs", "3", "--json", *options]) == 0
+    shown: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return shown
+
+
+@pytest.mark.usefixtures("every_point")
+def test_pairs_are_the_edges_of_the_graph(branches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = paced_as(branches, capsys, "--pace-total", "30ms")
+    assert sorted(pair["pair"] for pair in shown["pairs"]) == [
+        "Add y -> end", "Exp a -> MatMul b", "Exp a -> Sin c", "MatMul b -> Add y", "MatMul d -> Add y",
+        "Sin c -> MatMul d",
+    ]  # fmt: skip
+    delays = {pair["pair"]: pair["delay_us"] for pair in shown["pairs"]}
+    assert sum(delays.values()) == pytest.approx(sum(point["delay_us"] for point in shown["points"]))
+    assert delays["Exp a -> MatMul b"] == delays["Exp a -> Sin c"] > 0
+    assert shown["cap_ms"] == pytest.approx(30 + shown["calm_ms"], abs=1e-3)
+
+
+def test_only_chosen_pairs_sleep_and_set_delays_are_what_they_say(
+    branches: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, plan = branches.with_name("pace.html"), branches.with_name("plan.json")
+    chosen = ["--pace-pair", "a->c=3ms", "--pace-pair", "MatMul d -> Add y"]
+    shown = paced_as(branches, capsys, *chosen, "--pace-total", "9ms", "--html", str(page), "-o", str(plan))
+    first, second = shown["pairs"]
+    assert first == {"pair": "Exp a -> Sin c", "delay_us": 3000, "is_preset": True}
+    assert second["pair"] == "MatMul d -> Add y"
+    assert not second["is_preset"]
+    assert 0 < second["delay_us"] <= 6000
+    slept = {point["name"]: point["delay_us"] for point in shown["points"]}
+    assert [name for name, delay in slept.items() if delay] == ["Exp a", "MatMul d"]
+    assert "Exp a -&gt; Sin c</td>" in page.read_text(encoding="utf-8")
+    np.savez(branches.with_name("x.npz"), x=np.ones((8, 8), np.float32))
+    arguments = ["run", str(branches), "--input", str(branches.with_name("x.npz")), "--pace", "--pace-plan", str(plan)]
+    assert run_command([*arguments, "--json"]) == 0
+    pacing = json.loads(capsys.readouterr().out)["pacing"]
+    assert pacing["sleeps_a_run"] == 2
+    assert run_command([*arguments, "--pace-pair", "a->b"]) == UsageError.exit_code
+    assert "--pace-pair has no meaning with --pace-plan" in capsys.readouterr().err
+
+
+def test_delays_that_are_set_need_nothing_else(branches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = branches.with_name("plan.json")
+    shown = paced_as(branches, capsys, "--pace-pair", "b->y=2ms", "-o", str(plan))
+    assert shown["sleeps_a_run"] == 1
+    assert shown["p50_ms"] >= 2
+    with nndeploy.load_bundle(branches) as program:
+        want = program.run({"x": np.ones((8, 8), np.float32)})["y"]
+    with nndeploy.load_bundle(branches, pace=plan_file_from_json(plan.read_bytes())) as program:
+        np.testing.assert_array_equal(program.run({"x": np.ones((8, 8), np.float32)})["y"], want)
+        assert program.pacer is not None
+        (record,) = program.pacer.records
+    assert record.slept >= 2 * NANOSECONDS
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--pace-pair", "a->zz=2ms"], "no operator is named 'zz' (hint: known: 'Exp a', 'Sin c', "),
+        (["--pace-pair", "Exp q->y=2ms"], "no operator is named 'Exp q' (hint: nearest: 'Exp a'"),
+        (["--pace-pair", "a->y=2ms"], "'y' does not read what 'a' makes (hint: its pairs: 'Exp a -> "),
+        (["--pace-pair", "a->b=9ms", "--pace-total", "8ms"], "the delays that are set take 9 ms, which is more than"),
+    ],
+)
+def test_pairs_that_are_not_there_are_one_line(
+    branches: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["pace", str(branches), *options]) == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+
+
 @pytest.mark.usefixtures("every_point")
 def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, backends=("onnxruntime",))
@@ -248,6 +340,6 @@ def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.Cap
 def test_a_plan_needs_a_goal_and_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, backends=("onnxruntime",), num_goldens=0)
     assert run_command(["pace", str(bundle)]) == UsageError.exit_code
-    assert "one of --max-latency and --cpu-limit" in capsys.readouterr().err
+    assert "one of --max-latency, --cpu-limit, --pace-total, --pace-pair" in capsys.readouterr().err
     assert run_command(["pace", str(bundle), "--cpu-limit", "50%"]) == UsageError.exit_code
     assert "no sample" in capsys.readouterr().err

@@ -136,6 +136,11 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
             "--pace-plan is for a bundle alone: a pipeline learns the plan of its stages by itself",
             hint="--max-latency or --cpu-limit",
         )
+    if goal is not None and (goal.pairs or goal.total_ns):
+        raise UsageError(
+            "--pace-pair and --pace-total are for a bundle alone: delays of a pipeline belong to its items",
+            hint="--max-latency or --cpu-limit",
+        )
     if goal is None or not goal.max_latency_ns:
         return goal
     for name, runner in runners.items():
