@@ -42,16 +42,16 @@ def pace_goal(options: Mapping[str, Any]) -> PaceGoal | PacePlanFile | None:
     """
     if options["pace"] and not any(options[name] for name in _GRANTS):
         raise UsageError(f"--pace needs one of {', '.join(_GRANTS.values())}", hint="for example --max-latency 40ms")
-    for name in (*_GRANTS, "policy"):
+    for name in (*_GRANTS, "policy", "pace_group"):
         if options[name] and not options["pace"]:
             raise UsageError(f"--{name.replace('_', '-')} is for --pace", hint="add --pace")
+    if options["pace_plan"] is not None and options["pace_pair"]:
+        raise UsageError("--pace-pair has no meaning with --pace-plan: the plan says between which pairs runs sleep")
     goal = goal_of(options)
     if options["pace_plan"] is None:
         return goal
     if options["policy"] is not None:
         raise UsageError("--policy has no meaning with --pace-plan: the plan says how delays are shared")
-    if options["pace_pair"]:
-        raise UsageError("--pace-pair has no meaning with --pace-plan: the plan says between which pairs runs sleep")
     plan = _plan_at(options["pace_plan"])
     if goal is None:
         return plan

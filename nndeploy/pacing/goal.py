@@ -2,6 +2,7 @@
 """What the user grants to pace by: a latency, or a share of the processor."""
 
 import math
+import re
 from dataclasses import dataclass
 
 from nndeploy.errors import UsageError
@@ -15,6 +16,21 @@ PRESET_MARGIN = 1.1
 """How long the work of a run that has only delays which are set may take, in baselines: beyond, it is late."""
 LEAST_SLACK = 1.02
 """A budget is refused that is nearer to the baseline."""
+_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def group_name(text: str) -> str:
+    """Returns the name of a group.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not _GROUP.fullmatch(text):
+        raise UsageError(
+            f"--pace-group: {text!r:.80} is no name",
+            hint="at most 64 letters, digits, '_', '.' and '-', for example box",
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +38,8 @@ class PaceGoal:
     """What the user grants: a latency, a total of delays, or the share 0..1 of its time that a run's thread may work.
 
     Where `pairs` are chosen, delays lie between those alone; where all of these have one set, no more is needed.
+    The `group` of that name has the share together, of one processor; "" for a run by itself.
+
     `is_of_item`: the latency is that of an item of several stages; until when each run may take, they say. With
     `only_times` nothing is slept: operators are timed, every one, nothing else.
     """
@@ -49,6 +67,10 @@ class PaceGoal:
         "or solved: of a pipeline, that and in branches all that they have left.",
         section=_PACING, choices=tuple(policy.value for policy in PacePolicy), from_text=PacePolicy,
     )  # fmt: skip
+    group: str = described(
+        "", "Share --cpu-limit, of one processor, with all runs of this account that name this group.",
+        section=_PACING, flags=("--pace-group",), metavar="NAME", from_text=group_name,
+    )  # fmt: skip
     is_of_item: bool = False
     only_times: bool = False
 
@@ -57,6 +79,11 @@ class PaceGoal:
         if sum(granted) > 1:
             raise UsageError(
                 "a latency, a CPU limit and a total of delays exclude each other: each follows from another"
+            )
+        if self.group and (not self.cpu_limit or self.pairs or self.policy is not PacePolicy.PROPORTIONAL):
+            raise UsageError(
+                "a group shares a CPU limit and nothing else",
+                hint="--pace-group NAME --cpu-limit 60%, without the others",
             )
         if self.has_presets_only:
             return

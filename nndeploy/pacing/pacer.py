@@ -19,6 +19,7 @@ import numpy as np
 from nndeploy.errors import DataError
 from nndeploy.pacing.achieved import PaceRecord
 from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.group import PaceGroup
 from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.load_curve import Loads, baseline_timeline, expected_timeline, of_median_peak
@@ -82,8 +83,14 @@ class Pacer:
     """Items for the runs of one program; several threads may run it at once."""
 
     def __init__(self, library: PaceLibrary, goal: PaceGoal, num_threads: int) -> None:
-        """Prepares for runs that at most `num_threads` threads work on."""
+        """Prepares for runs that at most `num_threads` threads work on.
+
+        Raises:
+            UnavailableError, UsageError: there is a group, in which this process cannot take part.
+        """
         self.goal = goal
+        self.group = PaceGroup.join(goal.group, goal.cpu_limit, library) if goal.group else None
+        """With whom its runs share the processor: that alone then says when they sleep."""
         self.points: list[str] = []
         self.pairs: list[Pair] = []
         """Between which runs may sleep, in the order of their points."""
@@ -162,7 +169,7 @@ class Pacer:
             self.has_slice &= bool(self._library.slice(SLICE_NS))
         with self._lock:
             shape = self._shape(shapes)
-            item = self._free.pop() if self._free else ItemMemory(len(self.points), self._num_threads)
+            item = self._free.pop() if self._free else self._new_item()
             memory, budget, reserve = shape.memory, shape.budget, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
             budget = max(1, deadline - time.monotonic_ns())
@@ -183,6 +190,15 @@ class Pacer:
                     is_enough = memory is None or len(self._ended) == MOST_WAITING
                     if is_enough or time.monotonic() > self._looked_at + WAITING_SECONDS:
                         self._look()
+
+    def close(self) -> None:
+        """Leaves the group, if there is one; no run may come later."""
+        if self.group is not None:
+            self.group.leave()
+
+    def _new_item(self) -> ItemMemory:
+        at = (0, 0) if self.group is None else (self.group.address, self.group.member)
+        return ItemMemory(len(self.points), self._num_threads, *at)
 
     @property
     def records(self) -> list[PaceRecord]:
@@ -363,7 +379,7 @@ class Pacer:
                 shape.order = item.order.copy()  # a library may run operators in another order each time it is loaded
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
-            shape.latencies.append(latency)
+            shape.latencies.append(latency - did.slept)  # a group lets also baseline runs sleep
             shape.order = item.order.copy()
             is_time = len(shape.times) == BASELINE_RUNS and not self.goal.only_times
         if is_time:

@@ -132,6 +132,8 @@ class Program:
         while self._running:
             time.sleep(CLOSING_SECONDS)
         self._chain.close()
+        if self.pacer is not None:
+            self.pacer.close()
         self._opened.close()
         self._constants = {}
         self._bundle.close()

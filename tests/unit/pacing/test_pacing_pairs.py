@@ -137,9 +137,7 @@ def test_what_is_no_pair_is_one_line_with_what_is_near(texts: list[str], reason:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a", "->", "a->", "->b", "a->b=2", "a->b=2 h", "a->b=0ms", "a->b=-1ms", "=2ms"]
-)
+@pytest.mark.parametrize("text", ["", "a", "->", "a->", "->b", "a->b=2", "a->b=2 h", "a->b=0ms", "a->b=-1ms", "=2ms"])
 def test_what_is_no_pair_at_all_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--pace-pair"):
         chosen(PAIRS, NAMES, pairs_in([text]))

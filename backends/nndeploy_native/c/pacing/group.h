@@ -21,7 +21,7 @@
 #define NND_GROUP_MOST_AHEAD 60000000000 /* nanoseconds: a moment further ahead was never paid for, it is damage */
 
 struct nnd_group_member {
-  _Alignas(64) _Atomic int64_t identity; /* 0: nobody */
+  _Alignas(64) _Atomic int64_t identity; /* 0: nobody; negative: of whoever is just taking the place */
   _Atomic int64_t limit;                 /* millionths of a processor */
   _Atomic int64_t paid;                  /* processor time of the process until which it has paid, in nanoseconds */
   _Atomic int64_t paid_at;               /* when it last did, by CLOCK_MONOTONIC */
@@ -32,6 +32,7 @@ struct nnd_group {
   char magic[8];
   int64_t version;
   _Alignas(64) _Atomic int64_t free_at; /* CLOCK_MONOTONIC in nanoseconds */
+  _Atomic int64_t worked;               /* what all paid for since the page was made, in nanoseconds */
   struct nnd_group_member members[NND_GROUP_MEMBERS];
 };
 

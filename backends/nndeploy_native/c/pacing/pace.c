@@ -116,7 +116,10 @@ static double nnd_group_delay(struct nnd_group *group, int64_t number, int64_t n
   const int64_t owed = used > paid ? used - paid : 0, limit = atomic_load(&member->limit);
   const int64_t paid_at = atomic_exchange(&member->paid_at, now);
   const int64_t began = now - owed > paid_at ? now - owed : paid_at; /* later than that much ago where threads worked at once */
-  if (owed) atomic_fetch_add(&member->worked, owed);
+  if (owed) {
+    atomic_fetch_add(&member->worked, owed);
+    atomic_fetch_add(&group->worked, owed);
+  }
   const int64_t cost = limit > 0 ? (int64_t)((double)owed * 1e6 / (double)limit) : owed;
   int64_t free_at = atomic_load(&group->free_at), wanted;
   do {
@@ -242,14 +245,16 @@ NND_EXPORT void nnd_pace_pass(int64_t point) {
   if (nnd_current) nnd_pass(nnd_current, 0, point, 1, 1);
 }
 
-/* Takes a place of a group that is `expected` (0: nobody's) for `identity`, or gives it back; returns whether it did. */
+/* Takes a place of a group that is `expected` (0: nobody's) for `identity`, or gives it back (0); returns whether it
+ * did. Whoever sees an identity that is not negative sees the limit that belongs to it. */
 NND_EXPORT int nnd_group_take(struct nnd_group *group, int64_t number, int64_t expected, int64_t identity, int64_t limit) {
   struct nnd_group_member *member = &group->members[number];
-  if (!atomic_compare_exchange_strong(&member->identity, &expected, identity)) return 0;
+  if (!atomic_compare_exchange_strong(&member->identity, &expected, -identity)) return 0;
   atomic_store(&member->worked, 0);
   atomic_store(&member->paid, nnd_clock(CLOCK_PROCESS_CPUTIME_ID));
   atomic_store(&member->paid_at, nnd_now());
   atomic_store(&member->limit, limit);
+  atomic_store(&member->identity, identity);
   return 1;
 }
 
