@@ -6,7 +6,7 @@ pace point behind which its value stands, and one without a point to that of its
 of one point are not counted as moved.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -72,7 +72,7 @@ class Operators:
 
         A value that stands there again is a copy of it in another layout; a name of the backend's own is nothing.
         """
-        owners, copies = self._owners(points)
+        owners, copies, _ = self._owners(points)
         copied_bytes = [0] * len(points)
         for point, value in copies:
             copied_bytes[point] += 2 * self.values[value][1]
@@ -82,23 +82,25 @@ class Operators:
     def flow(self, points: Sequence[Sequence[str]]) -> PointFlow:
         """Returns what flows between points, which are given as in `between`.
 
-        Who reads a value by another name reads what was made; a value that no operator here makes is an input. A copy
-        stands between who made the value and those who read it later.
+        Who reads a value by another name reads what was made, unless the operator that only names it has a point of its
+        own; a value that no operator here makes is an input. A copy stands between who made the value and those who
+        read it later.
         """
-        owners, copies = self._owners(points)
+        owners, copies, named = self._owners(points)
         edges, readers, makers = set[tuple[int, int]](), dict[str, set[int]](), dict[str, int]()
-        readers_of_memory = dict[int, set[int]]()
-        for one, reader in zip(self.operators, owners, strict=True):
-            for value in one.reads if one.flops and reader is not None else ():
-                assert reader is not None
-                source = self._in_memory[value]
-                readers_of_memory.setdefault(source, set()).add(reader)
+        readers_of_source = dict[int, set[int]]()
+        for number, (one, reader) in enumerate(zip(self.operators, owners, strict=True)):
+            for value in one.reads if one.flops or number in named else ():
+                if reader is None:
+                    continue
+                source = self._source(value, named)
+                readers_of_source.setdefault(source, set()).add(reader)
                 if source not in self._makers:
                     readers.setdefault(self.values[source][0], set()).add(reader)
                 elif (point := owners[self._makers[source]]) is not None:
                     edges.add((point, reader))
         for number, (name, _) in enumerate(self.values):
-            maker = self._makers.get(self._in_memory[number])
+            maker = self._makers.get(self._source(number, named))
             if maker is not None and (point := owners[maker]) is not None:
                 makers[name] = point
         for copy, value in copies:
@@ -106,11 +108,19 @@ class Operators:
                 edges.add((makers[name], copy))
             else:
                 readers.setdefault(name, set()).add(copy)
-            edges |= {(copy, reader) for reader in readers_of_memory.get(self._in_memory[value], ())}
+            edges |= {(copy, reader) for reader in readers_of_source.get(self._source(value, named), ())}
         done = [tuple(self._name(number) for number in group) for group in self._groups(owners, len(points))]
         known = {*owners, *(point for point, _ in copies)}
         edges = {(a, b) for a, b in edges if a < b}
         return PointFlow(edges, readers, makers, done, [point in known for point in range(len(points))])
+
+    def _source(self, value: int, named: Collection[int]) -> int:
+        """Returns the value that one is another name of, itself where it is none; `named` make values of their own."""
+        while True:
+            maker = self._makers.get(value)
+            if maker is None or maker in named or self.operators[maker].flops or not self.operators[maker].reads:
+                return value
+            value = self.operators[maker].reads[0]
 
     def _name(self, number: int) -> str:
         one = self.operators[number]
@@ -125,8 +135,13 @@ class Operators:
                 groups[owner].append(number)
         return groups
 
-    def _owners(self, points: Sequence[Sequence[str]]) -> tuple[list[int | None], list[tuple[int, int]]]:
-        """Returns the point that each operator belongs to, None for none, and (point, value) of each copy."""
+    def _owners(
+        self, points: Sequence[Sequence[str]]
+    ) -> tuple[list[int | None], list[tuple[int, int]], frozenset[int]]:
+        """Returns the point that each operator belongs to, None for none, (point, value) of each copy, and who is named.
+
+        The latter are the operators whose values stand at a point.
+        """
         numbers = {name: number for number, (name, _) in enumerate(self.values)}
         owners: list[int | None] = [None] * len(self.operators)
         copies = list[tuple[int, int]]()
@@ -138,11 +153,12 @@ class Operators:
                 owners[maker] = point
             else:
                 copies.append((point, value))
+        named = frozenset(number for number, owner in enumerate(owners) if owner is not None)
         for number in reversed(range(len(owners))):
             if owners[number] is None:
                 readers = (owners[reader] for reader in self._readers_of(number))
                 owners[number] = next((point for point in readers if point is not None), None)
-        return owners, copies
+        return owners, copies, named
 
     @cached_property
     def _makers(self) -> dict[int, int]:

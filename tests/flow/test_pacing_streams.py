@@ -146,7 +146,7 @@ def test_all_runners_of_a_pipeline_are_one_member_of_a_group(
     assert run("--pace", "--pace-group", "box", "--cpu-limit", "50%") == 0
     (told,) = (line for line in capsys.readouterr().err.splitlines() if "the group 'box' worked" in line)
     assert "of 0.5 at most" in told
-    assert "1 members at the end" in told
+    assert "; 1 member at the end" in told
 
 
 def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,10 @@ def test_a_fused_step_is_one_end_and_a_new_name_is_no_operator(branches: Operato
     assert "Sin b" in flow.done[2]
 
 
+def test_what_only_names_a_value_is_an_operator_where_it_has_a_point(branches: Operators) -> None:
+    assert pairs_of(branches, [["r"], ["b"], ["v"], ["c"], ["y"]]) == [(0, 1), (0, 2), (1, 4), (2, 3), (3, 4), (4, END)]
+
+
 def test_a_copy_stands_between_who_made_a_value_and_who_reads_it_later(branches: Operators) -> None:
     assert pairs_of(branches, [["x"], ["r"], ["b"], ["b"], ["c"], ["y"]]) == [
         (0, 1), (1, 2), (1, 4), (2, 3), (2, 5), (3, 5), (4, 5), (5, END),
