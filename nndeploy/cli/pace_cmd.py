@@ -19,7 +19,7 @@ from nndeploy.cli.value_types import BOX
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
+from nndeploy.runtime.pace_checks import check_pace, check_policy_of_row
 from nndeploy.values.amounts import ms_text
 
 EXAMPLES = """\b
@@ -84,12 +84,12 @@ def pace(
     from nndeploy.pacing.achieved import achieved
 
     goal, how = goal_of(options), options_given(LoadOptions, options)
-    check_policy_of_bundle(goal)
     if target is not None and not estimate:
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
     if estimate:
         if output is not None or page is not None:
             raise UsageError("--estimate gives no plan to run by or to draw: nothing was timed", hint="leave out one")
+        check_policy_of_row(goal)
         _estimate(bundle, goal, target, None if shows_all else SHOWN, as_json=as_json)
         return
     if goal is None:

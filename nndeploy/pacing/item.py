@@ -124,6 +124,26 @@ class ItemMemory:
         return int(self._struct.used)
 
     @property
+    def slept(self) -> int:
+        """Nanoseconds of sleep."""
+        return int(self.workers[0].slept)
+
+    @property
+    def worked(self) -> int:
+        """Nanoseconds from begin to end without the sleeps."""
+        return self.latency - self.slept
+
+    @property
+    def waiting_used(self) -> int:
+        """Nanoseconds of processor time that sleeping took."""
+        return int(self.workers[0].waiting_used)
+
+    @property
+    def longest_run(self) -> int:
+        """The most nanoseconds of processor time between two sleeps."""
+        return int(self.workers[0].longest_run)
+
+    @property
     def late(self) -> list[int]:
         """By how many nanoseconds its sleeps ended later than planned; negative: earlier."""
         late: list[int] = self._struct.late[: min(self.workers[0].sleeps, _LOG)]

@@ -109,6 +109,7 @@ class Operators:
             else:
                 readers.setdefault(name, set()).add(copy)
             edges |= {(copy, reader) for reader in readers_of_source.get(self._source(value, named), ())}
+        makers |= {self.values[value][0]: copy for copy, value in copies if self.values[value][0] in makers}
         done = [tuple(self._name(number) for number in group) for group in self._groups(owners, len(points))]
         known = {*owners, *(point for point, _ in copies)}
         edges = {(a, b) for a, b in edges if a < b}
@@ -138,7 +139,7 @@ class Operators:
     def _owners(
         self, points: Sequence[Sequence[str]]
     ) -> tuple[list[int | None], list[tuple[int, int]], frozenset[int]]:
-        """Returns the point that each operator belongs to, None for none, (point, value) of each copy, and who is named.
+        """Returns the point that each operator belongs to or None, (point, value) of each copy, and who is named.
 
         The latter are the operators whose values stand at a point.
         """

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.pacing.branches import BranchPlans
 from nndeploy.pacing.item import PlanMemory
 from nndeploy.pacing.load_curve import Timeline
 from nndeploy.pacing.pairs import END, Pair
@@ -87,7 +88,8 @@ def _nothing() -> _Array:
 class PacedShape:
     """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
 
-    Weights and parts are those that were `given`, if any. `is_guess`: no run at this shape was timed yet.
+    `branches` are the plans of submodels that run at once. Weights and parts are those that were `given`, if any.
+    `is_guess`: no run at this shape was timed yet.
     """
 
     times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
@@ -102,6 +104,7 @@ class PacedShape:
     planned_at: float = 0.0
     budget: int = 0
     memory: PlanMemory | None = None
+    branches: BranchPlans | None = None
     given: LearntShape | None = None
     is_guess: bool = False
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))

@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from nndeploy.errors import DataError
 from nndeploy.pacing.achieved import PaceRecord
+from nndeploy.pacing.branches import BranchedRun, Branches, BranchPlans, branch_plans
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.group import PaceGroup
 from nndeploy.pacing.item import ItemMemory, PlanMemory
@@ -52,6 +54,10 @@ SLICE_NS = 20_000_000
 """The scheduling slice that is asked for: others that wake are let in at once."""
 KEPT_RECORDS = 10_000
 """Figures are those of the last runs where there are more."""
+
+
+_BRANCHED: "ContextVar[tuple[BranchedRun, Sequence[int]] | None]" = ContextVar("branched", default=None)
+"""The run of which threads run the submodels, and when each is due (CLOCK_MONOTONIC); none where one runs them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +114,10 @@ class Pacer:
         self._library = library
         self._num_threads = num_threads
         self._lock = threading.Lock()
+        self.branches: Branches | None = None
+        """The submodels, where those that do not wait for each other run at once."""
         self._free: list[ItemMemory] = []
-        self._ended: list[tuple[PacedShape, ItemMemory, int, float]] = []
+        self._ended: list[tuple[PacedShape, ItemMemory | BranchedRun, int, float]] = []
         self._looked_at = time.monotonic()
         self._records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self._thread = threading.local()
@@ -164,39 +172,65 @@ class Pacer:
 
     @contextmanager
     def run(self, shapes: Shapes) -> Iterator[None]:
-        """A run by this thread on inputs of these shapes."""
-        if not hasattr(self._thread, "address"):
-            self.has_slice &= bool(self._library.slice(SLICE_NS))
+        """A run by this thread on inputs of these shapes, or by as many as run its submodels at once."""
         with self._lock:
             shape = self._shape(shapes)
-            item = self._free.pop() if self._free else self._new_item()
-            memory, budget, reserve = shape.memory, shape.budget, shape.reserve
+            items = [self._taken_item() for _ in (self.branches.firsts if self.branches is not None else [0])]
+            memory, plans, budget, reserve = shape.memory, shape.branches, shape.budget, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
             budget = max(1, deadline - time.monotonic_ns())
-        item.take(memory)
-        self._thread.address = item.address
-        self._library.begin(item.address, 0, budget)
         is_done = False
         try:
-            yield
+            if self.branches is None:
+                did: ItemMemory | BranchedRun = items[0]
+                items[0].take(memory)
+                with self._working(items[0], budget):
+                    yield
+            else:
+                did = BranchedRun(self.branches, items, time.monotonic_ns())
+                with _branched(did, plans):
+                    yield
             is_done = True
         finally:
-            self._library.end()
-            self._thread.address = 0
-            self._thread.slept = item.workers[0].slept
             if is_done:
                 with self._lock:
-                    self._ended.append((shape, item, budget if memory is not None else 0, reserve))
+                    self._ended.append((shape, did, budget if memory is not None else 0, reserve))
                     is_enough = memory is None or len(self._ended) == MOST_WAITING
                     if is_enough or time.monotonic() > self._looked_at + WAITING_SECONDS:
                         self._look()
+
+    @contextmanager
+    def submodel(self, number: int) -> Iterator[None]:
+        """This thread runs a submodel of a run; where one thread runs them all, they are of the same item."""
+        found = _BRANCHED.get()
+        if found is None:
+            yield
+            return
+        run, dues = found
+        with self._working(run.items[number], max(1, dues[number] - time.monotonic_ns()) if dues else 0):
+            yield
+
+    @contextmanager
+    def _working(self, item: ItemMemory, budget: int) -> Iterator[None]:
+        if not hasattr(self._thread, "address"):
+            self.has_slice &= bool(self._library.slice(SLICE_NS))
+        self._thread.address = item.address
+        self._library.begin(item.address, 0, budget)
+        try:
+            yield
+        finally:
+            self._library.end()
+            self._thread.address = 0
+            self._thread.slept = item.slept
 
     def close(self) -> None:
         """Leaves the group, if there is one; no run may come later."""
         if self.group is not None:
             self.group.leave()
 
-    def _new_item(self) -> ItemMemory:
+    def _taken_item(self) -> ItemMemory:
+        if self._free:
+            return self._free.pop()
         at = (0, 0) if self.group is None else (self.group.address, self.group.member)
         return ItemMemory(len(self.points), self._num_threads, *at)
 
@@ -291,7 +325,7 @@ class Pacer:
             if shape is None:
                 return []
             order, plan = self._in_order(shape)
-            delays = plan.delays(shape.budget)
+            delays = self._delays(shape, plan)
         followed_by: list[list[str]] = [[] for _ in self.points]
         for pair in self.pairs:
             followed_by[pair.source].append(END_NAME if pair.target == END else self.points[pair.target])
@@ -311,7 +345,7 @@ class Pacer:
             if shape is None:
                 return []
             order, plan = self._in_order(shape)
-            shared = plan.delays(shape.budget) - plan.presets
+            shared = self._delays(shape, plan) - plan.presets
         place = np.argsort(order)
         counts = num_sharing(self.pairs, len(self.points))
         return [
@@ -330,7 +364,11 @@ class Pacer:
             if shape is None:
                 return None
             _, plan = self._in_order(shape)
-            baseline, budget, timelines = shape.baseline, shape.budget, list(shape.timelines)
+            baseline, timelines = shape.baseline, list(shape.timelines)
+            budget = float(shape.budget)
+            if shape.branches is not None:
+                plan, budget = shape.branches.longest
+                baseline = plan.total
         return Loads(baseline_timeline(baseline), expected_timeline(plan, budget), of_median_peak(timelines))
 
     def _planned(self) -> PacedShape | None:
@@ -357,29 +395,33 @@ class Pacer:
         """Learns from the runs that have ended."""
         for shape, item, budget, reserve in self._ended:
             self._learn(shape, item, budget, reserve)
-            self._free.append(item)
+            self._free += [item] if isinstance(item, ItemMemory) else item.items
         self._ended.clear()
         self._looked_at = time.monotonic()
 
-    def _learn(self, shape: PacedShape, item: ItemMemory, budget: int, reserve: float) -> None:
-        did, latency = item.workers[0], item.latency
+    def _learn(self, shape: PacedShape, item: ItemMemory | BranchedRun, budget: int, reserve: float) -> None:
+        latency, threads = item.latency, 1 if isinstance(item, ItemMemory) else len(item.items)
         self._records.append(
             PaceRecord(
-                budget, latency, did.slept, item.used, did.waiting_used, did.longest_run, item.busiest, tuple(item.late)
+                budget, latency, item.slept, item.used, item.waiting_used, item.longest_run, item.busiest,
+                tuple(item.late), threads,
             )
-        )
+        )  # fmt: skip
         shape.times.append(item.times.copy())
         if budget:
-            baseline = max(shape.baseline, float(item.times.sum()))  # whose budget is shorter was late when it began
+            baseline = max(shape.baseline, self._length(item.times))  # whose budget is shorter was late when it began
             shape.keep_back(latency - max(budget - reserve, baseline))
             shape.budgets.append(budget)
-            shape.stretch(latency - did.slept)
+            shape.stretch(item.worked)
             shape.timelines.append(item.timeline())
             if shape.given is not None:
                 shape.order = item.order.copy()  # a library may run operators in another order each time it is loaded
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
-            shape.latencies.append(latency - did.slept)  # a group lets also baseline runs sleep
+            is_grouped = self.group is not None
+            shape.latencies.append(
+                latency - item.slept if is_grouped else latency
+            )  # a group lets also baseline runs sleep
             shape.order = item.order.copy()
             is_time = len(shape.times) == BASELINE_RUNS and not self.goal.only_times
         if is_time:
@@ -391,7 +433,7 @@ class Pacer:
         if shape.memory is None:
             shape.durations, shape.baseline = durations, float(np.median(shape.latencies))
             shape.budget = self._budget_ns(shape.baseline)
-            outside = max(0.0, shape.baseline - float(durations.sum()))
+            outside = max(0.0, shape.baseline - self._length(durations))
             shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget)
         elif shape.is_guess:
             shape.is_guess = False
@@ -411,12 +453,17 @@ class Pacer:
         _, plan = self._in_order(shape)
         stretch = 1.0 if shape.memory is None else shape.memory.struct.stretch
         shape.memory = PlanMemory(plan, shape.order, stretch)
+        if self.branches is not None:
+            total = shape.budget - shape.reserve
+            shape.branches = branch_plans(self.branches, shape.order, plan, total, self.goal.policy)
 
     def _in_order(self, shape: PacedShape) -> tuple[_Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
         durations, is_cut = shape.durations[passed], np.array(self._is_cut)[passed]
-        plan = serial_plan(durations, is_cut, shape.budget, shape.reserve, self.goal.policy, self._shares(passed))
+        beside = float(durations.sum()) - self._length(shape.durations)  # work that other work hides
+        budget = shape.budget + beside
+        plan = serial_plan(durations, is_cut, budget, shape.reserve, self.goal.policy, self._shares(passed))
         if shape.given is not None:
             plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
         return passed, plan
@@ -429,5 +476,31 @@ class Pacer:
         sharing, presets = num_sharing(self.pairs, num_points), presets_of(self.pairs, num_points)
         return PairShares(sharing[passed], presets[passed], bool(self.goal.pairs))
 
+    def _length(self, times: _Array) -> float:
+        """Returns how long a run is whose points take so long, without delays."""
+        return float(times.sum()) if self.branches is None else self.branches.baseline_ns(times)
+
+    def _delays(self, shape: PacedShape, plan: PacePlan) -> _Array:
+        """Returns how long is slept behind each point, in the order in which they are passed."""
+        if shape.branches is None:
+            return plan.delays(shape.budget)
+        delays = np.zeros(len(plan.durations))
+        for points, found in zip(shape.branches.points, shape.branches.delays, strict=True):
+            delays[shape.order[points]] = found
+        return delays
+
     def _budget_ns(self, baseline: float) -> int:
         return self.goal.budget_ns(baseline, self.presets_ns)
+
+
+@contextmanager
+def _branched(run: BranchedRun, plans: BranchPlans | None) -> Iterator[None]:
+    """A run whose submodels find out by themselves that they are of it, on whatever thread they run."""
+    for number, item in enumerate(run.items):
+        item.take(None if plans is None else plans.memories[number])
+    token = _BRANCHED.set((run, [run.begin_ns + due for due in plans.dues] if plans is not None else []))
+    try:
+        yield
+    finally:
+        _BRANCHED.reset(token)
+        run.end_ns = time.monotonic_ns()

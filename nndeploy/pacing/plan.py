@@ -29,6 +29,7 @@ class PacePlan:
 
     `parts` is in how many each operator is done; `reserve` nanoseconds are kept back before the deadline. `presets` are
     slept behind the operators beside what the weights share. Where pairs were chosen nothing is slept inside of any.
+    `following` is the work behind the last one: without any, nothing is slept there.
     """
 
     durations: _Array
@@ -39,6 +40,7 @@ class PacePlan:
     least_delay: float = LEAST_DELAY_NS
     presets: _Array = field(default_factory=lambda: np.zeros(0))
     is_chosen: bool = False
+    following: float = 0.0
 
     def __post_init__(self) -> None:
         if not len(self.presets):
@@ -74,7 +76,7 @@ class PacePlan:
     @cached_property
     def next_durations(self) -> _Array:
         """Work from each point to the next one, which may stand inside the next operator."""
-        return np.append((self.durations / self.parts)[1:], 0.0)
+        return np.append((self.durations / self.parts)[1:], self.following)
 
 
 def _sums_before(values: _Array) -> _Array:

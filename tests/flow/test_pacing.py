@@ -2,6 +2,7 @@
 """Bundles that are paced: the same numbers, figures of what was achieved, and what is refused."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import nndeploy
 from nndeploy.bundle.pace_plan_file import plan_file_from_json
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
+from nndeploy.errors import CannotCreateError, InputError, UnavailableError, UsageError
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import BASELINE_RUNS
+from nndeploy.pacing.policy import PacePolicy
 from nndeploy.target.target import host_target
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
@@ -328,6 +330,85 @@ def test_pairs_that_are_not_there_are_one_line(
     assert run_command(["pace", str(branches), *options]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
+
+
+TOWERS = f"""{HEADER}
+towers (float[1,16,48,48] x, float[64,64] u) => (float[1,16,48,48] y) {{
+  a = Conv<pads=[1,1,1,1]>(x, w) b = Relu(a) c = Conv<pads=[1,1,1,1]>(b, w) e = Conv<pads=[1,1,1,1]>(c, w)
+  d = MatMul(u, u) f = Tanh(d) s = ReduceMean<keepdims=0>(f)
+  y = Mul(e, s) }}"""
+
+
+@pytest.fixture
+def towers(tmp_path: Path) -> Path:
+    """A bundle of three submodels, of which the last waits for both others."""
+    needs_native()
+    model = onnx.parser.parse_model(TOWERS)
+    weights = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32) / 12
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    for node in model.graph.node:
+        side = "right" if node.output[0] in "dfs" else "left"
+        node.name = {"y": "join"}.get(node.output[0], f"{side}_{node.output[0]}")
+    onnx.save(model, tmp_path / "towers.onnx")
+    backends = ("native", "onnxruntime", "reference")
+    return compiled(
+        tmp_path / "towers.onnx", backends=backends, pins=(("right_*", "onnxruntime"), ("join", "reference"))
+    )
+
+
+TOWER_INPUTS = {"x": np.ones((1, 16, 48, 48), np.float32), "u": np.full((64, 64), 0.01, np.float32)}
+
+
+@pytest.mark.usefixtures("every_point")
+def test_branches_run_at_once_and_give_the_same_numbers(towers: Path) -> None:
+    goal = PaceGoal(60 * NANOSECONDS, policy=PacePolicy.SOLVED)
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1)) as program:
+        want = program.run(TOWER_INPUTS)["y"]
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=goal) as program:
+        assert program.pacer is not None
+        assert program.pacer.branches is not None
+        assert program.pacer.branches.edges == ((0, 2), (1, 2))
+        for _ in range(20):
+            np.testing.assert_array_equal(program.run(TOWER_INPUTS)["y"], want)
+        records, plan = program.pacer.records, program.pacer.plan()
+        pairs = {pair.pair for pair in program.pacer.planned_pairs()}
+    assert records[-1].threads == 3
+    assert records[-1].budget == 60 * NANOSECONDS
+    assert any(record.slept > record.latency for record in records)  # two threads slept at the same time
+    assert sum(point.delay_us for point in plan) > 60_000 > max(point.delay_us for point in plan)
+    assert {"MatMul d -> Tanh f", "ReduceMean s -> submodel s2 (reference)"} <= pairs
+
+
+def test_many_threads_may_run_branches_at_once(towers: Path) -> None:
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=PaceGoal(30 * NANOSECONDS)) as program:
+        want = program.run(TOWER_INPUTS)["y"]
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: program.run(TOWER_INPUTS)["y"], range(24)))
+        assert program.pacer is not None
+        assert len(program.pacer.records) >= 25
+    for got in found:
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_run_that_fails_in_a_branch_leaves_no_thread_paced(towers: Path) -> None:
+    with nndeploy.load_bundle(towers, pace=PaceGoal(30 * NANOSECONDS)) as program:
+        with pytest.raises(InputError):
+            program.run({**TOWER_INPUTS, "u": np.ones((64, 63), np.float32)})
+        assert program.pacer is not None
+        assert program.pacer.address() == 0
+        program.run(TOWER_INPUTS)
+
+
+def test_the_solved_policy_is_for_branches(towers: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slept = {}
+    for policy in ("proportional", "solved"):
+        shown = paced_as(towers, capsys, "--pace-total", "40ms", "--policy", policy, "--threads", "1")
+        assert any("run at once" in note for note in shown["notes"])
+        slept[policy] = sum(point["delay_us"] for point in shown["points"])
+    assert slept["solved"] > 1.2 * slept["proportional"]
+    bundle = compiled(model)
+    assert run_command(["pace", str(bundle), "--max-latency", "50ms", "--policy", "solved"]) == UsageError.exit_code
+    assert "--policy solved is for branches" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("backend", ["native", "onnxruntime"])

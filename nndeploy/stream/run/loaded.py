@@ -12,7 +12,7 @@ from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
+from nndeploy.runtime.pace_checks import check_pace
 from nndeploy.runtime.program import Program
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
@@ -60,7 +60,6 @@ class Loaded:
 
 def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) -> Loaded:
     """Returns a bundle that runs by itself."""
-    check_policy_of_bundle(options.pace)
     program = stack.enter_context(load(bundle, options, pace=options.pace))
     check_pace(program, bundle)
     plan = only_the_model(program.manifest)
