@@ -19,6 +19,8 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 WINDOW_NS = 10_000_000
 """NND_PACE_WINDOW: over which the load is told."""
+KEPT_WHEN_LATE = 0.5
+"""NND_KEPT: the share of the reserve that a late run keeps at its begin."""
 LAST_WEIGHT = 1e-9
 """Where less than this share of all delays is left no sleep is planned any more."""
 
@@ -106,9 +108,13 @@ def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
         is_due = now - wake + following > plan.burst or (is_last and not sleeps)
         delay = 0.0
         if is_due and left > 0.0 and following > 0.0:
-            slack = (budget - now) - remaining - plan.reserve - presets
+            in_time = (budget - now) - remaining - presets
+            slack = in_time - plan.reserve
             delay = slack if is_last or remaining <= plan.burst else slack * (weight - spent) / left
-            delay = delay if delay >= plan.least_delay else 0.0
+            if delay < plan.least_delay:
+                kept = KEPT_WHEN_LATE * plan.reserve * remaining / max(1.0, plan.total)
+                has_worked = plan.burst > 0.0 and now - wake + following > plan.burst
+                delay = plan.least_delay if has_worked and in_time - kept >= plan.least_delay else 0.0
         if delay + preset <= 0.0:
             continue
         wake = now + int(delay + preset)

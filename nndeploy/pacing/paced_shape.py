@@ -36,7 +36,7 @@ LEAST_RESERVE_NS = 0.15e6
 END_NS = 0.4e6
 MOST_END = 0.03
 """What a run still does behind its last operator, and at most which share of the budget is kept for that."""
-MOST_RESERVE = 0.06
+MOST_RESERVE = 0.10
 """Largest share of the budget kept in reserve: longer hold-ups are rare, and more would raise the load of every run."""
 STRETCH_LEARNT = 0.3
 """Weight of the last run's stretch, how much longer than planned its work took, in the estimate for the next run."""

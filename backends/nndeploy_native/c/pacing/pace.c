@@ -9,7 +9,10 @@
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
  * have taken goes into the next one. The stretch is how much longer the work took so far than its baseline, at least 1, and in earlier runs.
- * The last sleep takes all the slack. A delay that is preset is slept as it is, and no part of the slack. Where the item
+ * The last sleep takes all the slack. Who has no slack left but would still be done in time without the reserve takes the
+ * least sleep where one is due, so that others need not wait for longer than a burst: for that a part of the reserve is
+ * used that grows as the work that remains shrinks, and the stretch is that of its processor time, for what held it up
+ * once need not come again. A delay that is preset is slept as it is, and no part of the slack. Where the item
  * shares the processor with a group (group.h) that alone says when to sleep. A sleep is asked to end earlier by what sleeps of this thread are usually late.
  *
  * How long a thread has run is told by its processor clock, which is a system call and therefore read at sleeps only.
@@ -28,6 +31,8 @@
 #define NND_EXPORT __attribute__((visibility("default")))
 
 #define NND_KNOWN 0.1 /* of the work must be done for the stretch to count as much as that of earlier runs */
+#define NND_KEPT 0.5 /* of the reserve is kept by a late run, at its begin; nothing at its end */
+#define NND_MOST_BEFORE 0.75 /* of a burst may be worked by a thread that goes on with another item at once */
 #define NND_LATE_STEP 1000.0  /* nanoseconds by which one sleep changes what is thought to be usual */
 #define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
 #define NND_GROUP_BURST 1.4e6  /* nanoseconds that a member works before it pays */
@@ -44,6 +49,8 @@ static _Thread_local double nnd_usually_late; /* the median of its sleeps, follo
 static _Thread_local int64_t nnd_rested_used, nnd_ended_used, nnd_ended;
 
 static double nnd_max(double a, double b) { return a > b ? a : b; }
+
+static double nnd_min(double a, double b) { return a < b ? a : b; }
 
 static int64_t nnd_clock(clockid_t clock) {
   struct timespec now;
@@ -96,13 +103,19 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
   const struct nnd_pace_plan *plan = item->plan;
   const double left = 1.0 - worker->spent, remaining = plan->total - done;
   const int is_last = weight >= 1.0 - 1e-9; /* no sleep is planned behind this point */
-  const int is_due = (double)(now - worker->wake) + next > plan->burst || (is_last && worker->sleeps == 0);
+  const int has_worked = (double)(now - worker->wake) + next > plan->burst;
+  const int is_due = has_worked || (is_last && worker->sleeps == 0);
   if (!is_due || left <= 0.0 || next <= 0.0) return 0.0;
   const double worked = (double)(now - item->begin - worker->slept), known = plan->total * NND_KNOWN;
   const double stretch = (plan->stretch * known + nnd_max(worked, done)) / (known + done);
   const double slack = (double)(item->deadline - now) - remaining * stretch - plan->reserve - presets;
   const double delay = is_last || remaining <= plan->burst ? slack : slack * (weight - worker->spent) / left;
-  return delay < plan->least ? 0.0 : delay;
+  if (delay >= plan->least) return delay;
+  if (!has_worked || plan->burst <= 0.0) return 0.0;
+  const double kept = NND_KEPT * plan->reserve * remaining / nnd_max(1.0, plan->total) + presets;
+  const double used = worker == item->workers ? nnd_max((double)(nnd_used() + item->used), done) : worked;
+  const double pace = nnd_min(stretch, (plan->stretch * known + used) / (known + done));
+  return (double)(item->deadline - now) - remaining * pace - kept >= plan->least ? plan->least : 0.0;
 }
 
 /* Pays a group for what this process worked since it last did, and returns for how long to sleep; 0: not now. All its
@@ -199,7 +212,11 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   item->workers[0].wake = now - (used - nnd_rested_used);
   nnd_current = item;
   const struct nnd_paced_item *terms = (const struct nnd_paced_item *)item;
-  const double delay = terms->group ? nnd_group_delay(terms->group, terms->member, now) : 0.0;
+  double delay = terms->group ? nnd_group_delay(terms->group, terms->member, now) : 0.0;
+  if (!terms->group && item->plan && (double)(now - item->workers[0].wake) > item->plan->burst * NND_MOST_BEFORE) {
+    const double slack = (double)budget - item->plan->total * item->plan->stretch - item->plan->reserve;
+    delay = item->plan->burst > 0.0 && slack >= item->plan->least ? item->plan->least : 0.0;
+  }
   if (delay > 0.0) nnd_sleep(item, 0, now, delay);
 }
 
