@@ -6,18 +6,13 @@ from pathlib import Path
 
 from nndeploy.bundle.pace_plan_file import PacePlanFile, identity_of, plan_file_to_json
 from nndeploy.errors import UsageError
-from nndeploy.pacing.pairs import ARROW, END_NAME
+from nndeploy.pacing.pairs import ARROW
 from nndeploy.runtime.program import Program
 
 
 def edge(name: str, followed_by: Sequence[str]) -> str:
     """Returns an operator and those that read what it makes: runs sleep between them, and between its parts."""
     return f"{name} {ARROW} {', '.join(followed_by)}" if followed_by else name
-
-
-def row_edges(names: Sequence[str]) -> list[str]:
-    """Returns the same of operators that are a row."""
-    return [edge(one, [other]) for one, other in zip(names, [*names[1:], END_NAME], strict=True)]
 
 
 def write_plan(program: Program, path: Path) -> None:

@@ -55,10 +55,10 @@ class Operators:
     values: tuple[tuple[str, int], ...]
     operators: tuple[Operator, ...]
 
-    def each(self) -> list[tuple[str, Amount]]:
-        """Returns every operator by itself: its kind and value, and its amount."""
+    def each(self) -> list[tuple[str, Amount, str]]:
+        """Returns every operator by itself: its kind and value, its amount, and its value alone."""
         return [
-            (self._name(number), self._amount([number]))
+            (self._name(number), self._amount([number]), self.values[one.makes[0]][0])
             for number, one in enumerate(self.operators)
             if one.flops and one.makes
         ]

@@ -347,7 +347,7 @@ def test_the_policy_solved_is_refused_for_a_bundle_alone(
     arguments = [command, str(several), "--max-latency", "50ms", "--policy", "solved", *more]
     code, line = refused(arguments, capsys)
     assert code == UsageError.exit_code
-    assert "--policy solved is for pipelines" in line
+    assert "--policy solved is for branches" in line
 
 
 def test_a_plan_for_another_bundle_is_refused(
@@ -469,3 +469,17 @@ def test_edges_are_shown(models: dict[str, Path], capsys: pytest.CaptureFixture[
     assert [point["pair"] for point in points] == [
         f"{a} -> {b}" for a, b in zip(names, [*names[1:], "end"], strict=True)
     ]
+
+
+def test_an_estimate_has_the_pairs_of_the_graph_and_those_that_are_chosen(
+    several: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["pace", str(several), "--estimate", "--json"]
+    assert run_command(arguments) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [point["pair"] for point in points][1:3] == ["MatMul b -> Tanh c, MatMul d", "Tanh c -> MatMul d"]
+    assert run_command([*arguments, "--pace-total", "5ms", "--pace-pair", "b->d"]) == 0
+    chosen = json.loads(capsys.readouterr().out)["points"]
+    assert [point["delay_share"] for point in chosen] == [0, 1, 0, 0, 0, 0]
+    code, line = refused([*arguments, "--pace-total", "5ms", "--pace-pair", "b->e"], capsys)
+    assert (code, "'e' does not read what 'b' makes" in line) == (UsageError.exit_code, True)
