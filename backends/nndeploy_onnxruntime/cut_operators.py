@@ -11,6 +11,7 @@ operator of which nothing is known stays whole.
 """
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
+from nndeploy.values.types import DimRange
 
 OPS_PER_NS, BYTES_PER_NS = 100.0, 40.0
 """An ordinary core: a multiply-add counts as two, and what an operator just made is in its caches."""
@@ -37,20 +39,23 @@ _ELEMENTWISE = frozenset({"Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSigmoid",
 _ONNX = ("", "ai.onnx")
 
 
-def cut_operators(model: ir.Model) -> int:
-    """Cuts, in place, the long operators of the main graph; returns how many."""
+def cut_operators(model: ir.Model, ranges: Mapping[str, DimRange] = {}) -> int:
+    """Cuts, in place, the long operators of the main graph; returns how many.
+
+    Those that are long at the least sizes of symbolic dimensions, by `ranges` or else 1.
+    """
     graph = model.graph
-    cuts = [(node, parts) for node in list(graph) if (parts := _parts_of(node)) > 1]
+    cuts = [(node, parts) for node in list(graph) if (parts := _parts_of(node, ranges)) > 1]
     for node, parts in cuts:
         _cut(graph, node, parts)
     return len(cuts)
 
 
-def _parts_of(node: ir.Node) -> int:
+def _parts_of(node: ir.Node, ranges: Mapping[str, DimRange]) -> int:
     """Returns in how many parts a node is done, 1 where it stays whole."""
     if node.domain not in _ONNX or len(node.outputs) != 1:
         return 1
-    weights, shape = _weights(node), _shape(node.outputs[0])
+    weights, shape = _weights(node), _least_shape(node.outputs[0], ranges)
     if weights is None or shape is None or node.outputs[0].dtype != ir.DataType.FLOAT:
         return 1
     num_out = int(weights.shape[_axis_of_weights(node)])
@@ -62,10 +67,15 @@ def _parts_of(node: ir.Node) -> int:
     return min(MOST_PARTS, math.ceil(took / LONG_NS), max(1, num_out // BLOCK))
 
 
-def _shape(value: ir.Value) -> tuple[int, ...] | None:
-    if value.shape is None or not value.shape.is_static():
+def _least_shape(value: ir.Value, ranges: Mapping[str, DimRange]) -> tuple[int, ...] | None:
+    if value.shape is None:
         return None
-    return tuple(int(size) for size in value.shape)  # type: ignore[arg-type] # all are known
+    return tuple(size if isinstance(size, int) else _least_size(size.value, ranges) for size in value.shape)
+
+
+def _least_size(name: str | None, ranges: Mapping[str, DimRange]) -> int:
+    found = None if name is None else ranges.get(name)
+    return 1 if found is None else found.min
 
 
 def _weights(node: ir.Node) -> "Floats | None":

@@ -33,6 +33,7 @@ Examples:
   nndeploy pace model.nnd --estimate --target box.toml            nothing is run
 """
 SHOWN = 12
+SHOWN_READERS = 2
 
 
 SECTIONS = sections_of(
@@ -119,7 +120,8 @@ def pace(
         listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in pairs]}
         print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), **listed})
         return
-    _print_plan(named, found.cap_ms, None if shows_all else SHOWN)
+    shown = [(edge(point.name, point.followed_by, SHOWN_READERS), point) for point in plan]
+    _print_plan(shown, found.cap_ms, None if shows_all else SHOWN)
     for pair in pairs:
         if pair.is_preset:
             print_line(f"set: {pair.pair} sleeps {ms_text(pair.delay_us / 1e3)}")

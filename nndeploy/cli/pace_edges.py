@@ -10,9 +10,16 @@ from nndeploy.pacing.pairs import ARROW
 from nndeploy.runtime.program import Program
 
 
-def edge(name: str, followed_by: Sequence[str]) -> str:
-    """Returns an operator and those that read what it makes: runs sleep between them, and between its parts."""
-    return f"{name} {ARROW} {', '.join(followed_by)}" if followed_by else name
+def edge(name: str, followed_by: Sequence[str], most: int | None = None) -> str:
+    """Returns an operator and those that read what it makes: runs sleep between them, and between its parts.
+
+    At most so many of the latter, and how many more there are.
+    """
+    if not followed_by:
+        return name
+    more = len(followed_by) - (most or len(followed_by))
+    listed = ", ".join(followed_by[:most]) + f" and {more} more" * (more > 0)
+    return f"{name} {ARROW} {listed}"
 
 
 def write_plan(program: Program, path: Path) -> None:

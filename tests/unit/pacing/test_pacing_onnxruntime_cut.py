@@ -16,6 +16,8 @@ from nndeploy_onnxruntime.cut_operators import cut_operators
 
 import nndeploy
 from nndeploy.cli.main import run_command
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.values.types import DimRange
 
 HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 SHAPES = {
@@ -92,7 +94,6 @@ def test_parts_give_what_the_whole_gives(text: str, names: tuple[str, ...], foun
     ("text", "names"),
     [
         ("g (float[1,128,12,12] x) => (float[1,256,10,10] y) { y = Conv<group=2>(x, w) }", ("w",)),
-        ("g (float[n,64,12,12] x) => (float[n,256,10,10] y) { y = Conv(x, w) }", ("w",)),  # how long is not known
         ("g (float[1,64,12,12] x, float[256] b) => (float[1,256,10,10] y) { y = Conv(x, w, b) }", ("w",)),
         ("g (float[8,512] a, float[512,256] m) => (float[8,256] y) { y = MatMul(a, m) }", ()),
         ("g (float[8,4] a) => (float[8,256] y) { v = Concat<axis=0>(u, u) y = MatMul(a, v) }", ()),
@@ -115,6 +116,15 @@ def test_what_is_short_or_joined_at_a_cost_stays_whole(monkeypatch: pytest.Monke
     assert cut(model_of(CONV % "y = Conv(x, w)", "w"))[0] == 0
 
 
+def test_what_is_long_at_the_least_size_is_cut() -> None:
+    model = ir.from_proto(model_of("g (float[n,64,34,34] x) => (float[n,256,32,32] y) { y = Conv(x, w) }", "w"))
+    assert cut_operators(model.clone()) == 1
+    assert cut_operators(model.clone(), {"n": DimRange(1, 8, 1)}) == 1
+    short = ir.from_proto(model_of("g (float[n,64,12,12] x) => (float[n,256,10,10] y) { y = Conv(x, w) }", "w"))
+    assert cut_operators(short.clone(), {"n": DimRange(1, 8, 1)}) == 0
+    assert cut_operators(short.clone(), {"n": DimRange(8, 8, 8)}) == 1
+
+
 def test_parts_are_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "LONG_NS", 1.0)
     _, parts = cut(model_of(CONV % "y = Conv(x, w)", "w"))
@@ -129,7 +139,7 @@ def test_an_artifact_is_cut_only_where_it_will_be_paced(tmp_path: Path) -> None:
     for pace in (False, True):
         folder = tmp_path / str(pace)
         folder.mkdir()
-        artifact = build(model, (), folder, pace=pace)
+        artifact = build(model, BuildOptions(pace=pace), folder)
         found[pace] = onnx.load_from_string(bytes(artifact.files["model.onnx"]))
     assert kinds(found[False]).count("Conv") == 1
     assert kinds(found[True]).count("Conv") == 4
