@@ -180,6 +180,7 @@ class PlanSession:
         wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
     ) -> list[PacePoint]:
         """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
+        from nndeploy.bundle.steps import step_name
         from nndeploy.files.shared_object import exported_version
         from nndeploy.pacing.item import PACE_VERSION
 
@@ -187,7 +188,7 @@ class PlanSession:
             return []
         self._pace = item
         return [
-            PacePoint(str(step.get("what", "")), is_cut=True, values=(str(step.get("value", "")),))
+            PacePoint(step_name(step), is_cut=True, values=(str(step.get("value", "")),))
             for step in self._document.steps
         ]
 

@@ -19,7 +19,8 @@ import onnx_ir as ir
 from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.file_content import content_of
-from nndeploy.plugin.interface import Artifact
+from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy_onnxruntime.cut_operators import cut_operators
 from nndeploy_onnxruntime.element_types import RAW_TYPES
 from nndeploy_onnxruntime.library import onnxruntime, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights, with_weights_in
@@ -32,13 +33,17 @@ EXTERNAL_BYTES = 64 * 1024
 OWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "com.microsoft"})
 
 
-def build(submodel: ir.Model, libraries: Sequence[str], workdir: Path) -> Artifact:
-    """Returns the artifact of a submodel; `libraries` hold its custom operators.
+def build(submodel: ir.Model, options: BuildOptions, workdir: Path) -> Artifact:
+    """Returns the artifact of a submodel; where it will be paced its long operators are cut.
 
     Raises:
         BuildRefusedError: the library refuses the model, or it is larger than 2 GiB.
     """
     _refuse_mixed_borders(submodel)
+    libraries = options.custom_op_libraries
+    if options.pace:
+        submodel = submodel.clone()
+        cut_operators(submodel, options.ranges)
     model = bytes_for_onnxruntime(submodel)
     try:
         _save(model, _has_bodies(submodel), libraries, workdir)

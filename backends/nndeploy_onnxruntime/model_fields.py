@@ -78,13 +78,16 @@ def values_until(model: bytes, names: Sequence[str], running: Sequence[str] = ()
     """Returns the values of the operators until each of those called `names` from the one before it; in all, every one.
 
     The last of `names` is the end of the model. `running` names operators in the order in which they run, where that is
-    not the order of the nodes; others run behind the node before them.
+    not the order of the nodes; others run behind those that make what they read, or the node before them.
     """
     places, place, found = {name: place for place, name in enumerate(running)}, -1, list[tuple[int, str, str]]()
+    made = dict[bytes, int]()
     for number, _, node in fields(first(model, GRAPH)):
         if number == NODE:
             name = operator_name(node)
-            place = places.get(name, place)
+            behind = max((made[value] for value in inputs_of(node) if value in made), default=place)
+            place = places.get(name, behind)
+            made |= dict.fromkeys(outputs_of(node), place)
             found.append((place, name, value_name(node)))
     until, since = {name: list[str]() for name in names}, list[str]()
     for _, name, value in sorted(found, key=lambda one: one[0]):

@@ -68,7 +68,7 @@ class Plugin:
         """
         from nndeploy_onnxruntime.build import build
 
-        return build(submodel, options.custom_op_libraries, workdir)
+        return build(submodel, options, workdir)
 
     def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:  # noqa: ARG002
         """Returns none: a model names operators, and libraries of others are named by the user alone."""

@@ -41,6 +41,12 @@ def steps_of(bundle: Bundle, variant: Variant) -> list[PlanStep]:
     return [step for step in steps if is_flat(step)] if isinstance(steps, list) else []
 
 
+def step_name(step: PlanStep) -> str:
+    """Returns what people call a step: what it is and, where it tells that, the value that it makes."""
+    words = (step.get("what", step.get("kernel", "")), step.get("value", ""))
+    return " ".join(str(word) for word in words if word)
+
+
 def is_fused(step: PlanStep) -> bool:
     """Returns whether a step computes several operators window by window."""
     return "window" in step

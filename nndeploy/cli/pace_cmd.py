@@ -13,24 +13,27 @@ from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_edges import edges, write_plan
-from nndeploy.cli.pace_options import goal_of
+from nndeploy.cli.pace_edges import edge, write_plan
+from nndeploy.cli.pace_options import GRANTS, goal_of
 from nndeploy.cli.value_types import BOX
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
+from nndeploy.runtime.pace_checks import check_pace, check_policy_of_row
 from nndeploy.values.amounts import ms_text
 
 EXAMPLES = """\b
 Examples:
   nndeploy pace model.nnd --max-latency 80ms
   nndeploy pace model.nnd --cpu-limit 50% --all
+  nndeploy pace model.nnd --pace-total 60ms
+  nndeploy pace model.nnd --pace-pair 'Conv a->Relu b=2ms'        sleep there alone
   nndeploy pace model.nnd --max-latency 80ms --html pace.html     the load before and after, as a picture
   nndeploy pace model.nnd --max-latency 80ms -o plan.json         for run --pace --pace-plan plan.json
   nndeploy pace model.nnd --estimate --target box.toml            nothing is run
 """
 SHOWN = 12
+SHOWN_READERS = 2
 
 
 SECTIONS = sections_of(
@@ -82,16 +85,16 @@ def pace(
     from nndeploy.pacing.achieved import achieved
 
     goal, how = goal_of(options), options_given(LoadOptions, options)
-    check_policy_of_bundle(goal)
     if target is not None and not estimate:
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
     if estimate:
         if output is not None or page is not None:
             raise UsageError("--estimate gives no plan to run by or to draw: nothing was timed", hint="leave out one")
+        check_policy_of_row(goal)
         _estimate(bundle, goal, target, None if shows_all else SHOWN, as_json=as_json)
         return
     if goal is None:
-        raise UsageError("a plan needs one of --max-latency and --cpu-limit", hint="for example --cpu-limit 50%")
+        raise UsageError(f"a plan needs one of {GRANTS}", hint="for example --cpu-limit 50%")
     with open_bundle(bundle) as opened:
         goldens, model = opened.manifest.goldens, opened.manifest.model_name
         inputs = opened.values(goldens[0].inputs) if goldens else None
@@ -103,19 +106,25 @@ def pace(
         for _ in range(runs):
             program.run(inputs)
         plan, loads, found = program.pacer.plan(), program.pacer.loads(), achieved(program.pacer.records)
+        pairs = program.pacer.planned_pairs()
         text, figures, has_slice = pace_text(program.pacer), pace_to_json(program.pacer), program.pacer.has_slice
         if output is not None:
             write_plan(program, output)
     assert loads is not None  # a sample was run without delays before
     assert found is not None
     if page is not None:
-        write_page(page, pace_page(model, plan, loads, found, has_slice=has_slice))
-    named = list(zip(edges([point.name for point in plan]), plan, strict=True))
+        write_page(page, pace_page(model, plan, pairs, loads, found, has_slice=has_slice))
+    named = [(edge(point.name, point.followed_by), point) for point in plan]
     if as_json:
-        points = [{"pair": edge, **dataclasses.asdict(point)} for edge, point in named]
-        print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), "points": points})
+        points = [{"pair": pair, **dataclasses.asdict(point)} for pair, point in named]
+        listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in pairs]}
+        print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), **listed})
         return
-    _print_plan(named, found.cap_ms, None if shows_all else SHOWN)
+    shown = [(edge(point.name, point.followed_by, SHOWN_READERS), point) for point in plan]
+    _print_plan(shown, found.cap_ms, None if shows_all else SHOWN)
+    for pair in pairs:
+        if pair.is_preset:
+            print_line(f"set: {pair.pair} sleeps {ms_text(pair.delay_us / 1e3)}")
     for note in program.pacer.notes:
         print_line(note)
     print_loads(loads)

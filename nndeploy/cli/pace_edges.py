@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edges of a plan as people read them, and the plan as a file."""
+"""The pairs of a plan as people read them, and the plan as a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from nndeploy.bundle.pace_plan_file import PacePlanFile, identity_of, plan_file_to_json
 from nndeploy.errors import UsageError
+from nndeploy.pacing.pairs import ARROW
 from nndeploy.runtime.program import Program
 
 
-def edges(names: Sequence[str]) -> list[str]:
-    """Returns each edge by the names of its operators: runs sleep between them, and between the parts of the first."""
-    return [f"{one} -> {other}" for one, other in zip(names, [*names[1:], "end"], strict=True)]
+def edge(name: str, followed_by: Sequence[str], most: int | None = None) -> str:
+    """Returns an operator and those that read what it makes: runs sleep between them, and between its parts.
+
+    At most so many of the latter, and how many more there are.
+    """
+    if not followed_by:
+        return name
+    more = len(followed_by) - (most or len(followed_by))
+    listed = ", ".join(followed_by[:most]) + f" and {more} more" * (more > 0)
+    return f"{name} {ARROW} {listed}"
 
 
 def write_plan(program: Program, path: Path) -> None:

@@ -2,20 +2,22 @@
 """`nndeploy pace --estimate`: a plan from what a bundle says of its operators; nothing is opened or run."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.bundle.steps import steps_of
+from nndeploy.bundle.steps import step_name, steps_of
 from nndeploy.cli.console import print_json, print_line, print_table
-from nndeploy.cli.pace_edges import edges
+from nndeploy.cli.pace_edges import edge
 from nndeploy.errors import BundleError, UnavailableError
+from nndeploy.pacing.data_flow import DataFlow
 from nndeploy.pacing.estimate import estimated_ns, has_rates
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.operators import Amount, Operators
-from nndeploy.pacing.plan import serial_plan
+from nndeploy.pacing.pairs import END, END_NAME, PointNames, chosen, num_sharing, presets_of
+from nndeploy.pacing.plan import PairShares, serial_plan
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.runtime.paced import HINT, counted_operators
 from nndeploy.target.target import Target, unmet
@@ -37,19 +39,26 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
             if submodel.id not in counted.submodels:
                 where = f"{path}: {bundle.manifest.pace_operators}"
                 raise BundleError(f"says nothing of the submodel {submodel.id!r}", where=where, hint=HINT)
-        found = [
-            (name, amount, is_cut)
-            for submodel in bundle.manifest.submodels
-            for name, amount, is_cut in _points(bundle, submodel, counted.submodels[submodel.id], target)
-        ]
-    names, amounts = [name for name, _, _ in found], [amount for _, amount, _ in found]
+        found, flow = list[_Point](), DataFlow()
+        for submodel in bundle.manifest.submodels:
+            operators = counted.submodels[submodel.id]
+            points = _points(bundle, submodel, operators, target)
+            flow.add([(point.value,) for point in points], operators, submodel.inputs, submodel.outputs)
+            found += points
+    names, amounts = [point.name for point in found], [point.amount for point in found]
+    pairs = chosen(flow.pairs(), PointNames(names, flow.done), () if goal is None else goal.pairs)
+    presets, sharing = presets_of(pairs, len(names)), num_sharing(pairs, len(names))
     work = estimated_ns(amounts, target)
     budget = 0.0
     if goal is not None and has_rates(target):
-        goal.check(float(work.sum()))
-        budget = goal.budget_ns(float(work.sum()))
-    policy = PacePolicy.PROPORTIONAL if goal is None else goal.policy
-    plan = serial_plan(work, np.array([is_cut for _, _, is_cut in found]), budget, 0.0, policy)
+        goal.check(float(work.sum()), float(presets.sum()))
+        budget = goal.budget_ns(float(work.sum()), float(presets.sum()))
+    policy, is_chosen = (PacePolicy.PROPORTIONAL, False) if goal is None else (goal.policy, bool(goal.pairs))
+    shares = PairShares(sharing, presets, is_chosen)
+    plan = serial_plan(work, np.array([point.is_cut for point in found]), budget, 0.0, policy, shares)
+    followed_by = [
+        [END_NAME if b == END else names[b] for a, b, _ in pairs if a == number] for number in range(len(names))
+    ]
     report = {
         "bundle": str(path),
         "target": target.name,
@@ -58,17 +67,17 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
         "unit": "us" if has_rates(target) else "share",
         "points": [
             {
-                "pair": edge,
+                "pair": edge(name, behind),
                 "flops": amount.flops,
                 "bytes": amount.bytes,
                 "share": share,
                 "amount_us": ns / 1e3 if has_rates(target) else None,
                 "delay_share": weight,
-                "delay_us": weight * (budget - plan.total) / 1e3 if budget else None,
+                "delay_us": delay / 1e3 if budget else None,
             }
-            for edge, amount, share, ns, weight in zip(
-                edges(names), amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(), plan.weights.tolist(),
-                strict=True,
+            for name, behind, amount, share, ns, weight, delay in zip(
+                names, followed_by, amounts, (work / (plan.total or 1.0)).tolist(), work.tolist(),
+                plan.weights.tolist(), plan.delays(budget).tolist(), strict=True,
             )
         ],
     }  # fmt: skip
@@ -78,7 +87,16 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
         _print(report, budget, plan.total, num_shown)
 
 
-def _points(bundle: Bundle, submodel: Submodel, operators: Operators, target: Target) -> list[tuple[str, Amount, bool]]:
+class _Point(NamedTuple):
+    """A point that a bundle would have: what is done before it, by name and amount, in parts or not, and its value."""
+
+    name: str
+    amount: Amount
+    is_cut: bool
+    value: str
+
+
+def _points(bundle: Bundle, submodel: Submodel, operators: Operators, target: Target) -> list[_Point]:
     """Returns the operators of a submodel by name: the steps of the best variant for the target, if its backend tells.
 
     Whether they are done in parts: own kernels are, and these are those that tell their values.
@@ -87,10 +105,11 @@ def _points(bundle: Bundle, submodel: Submodel, operators: Operators, target: Ta
     variant: Variant = (fits or list(submodel.variants))[0]
     steps = steps_of(bundle, variant)
     if not steps or not all("value" in step for step in steps):
-        return [(name, amount, False) for name, amount in operators.each()]
+        return [_Point(name, amount, False, value) for name, amount, value in operators.each()]
     amounts = operators.between([(str(step["value"]),) for step in steps])
-    names = [str(step.get("what", step.get("kernel", ""))) for step in steps]
-    return [(name, amount, True) for name, amount in zip(names, amounts, strict=True)]
+    names = [step_name(step) for step in steps]
+    values = [str(step["value"]) for step in steps]
+    return [_Point(name, amount, True, value) for name, amount, value in zip(names, amounts, values, strict=True)]
 
 
 def _print(report: dict[str, Any], budget: float, total: float, num_shown: int | None) -> None:

@@ -15,7 +15,12 @@ from nndeploy.errors import DataError, UsageError
 from nndeploy.options.described import options_from
 from nndeploy.pacing.goal import PaceGoal
 
-_GRANTS = {"max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_plan": "--pace-plan"}
+_GRANTS = {
+    "max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_total": "--pace-total",
+    "pace_pair": "--pace-pair", "pace_plan": "--pace-plan",
+}  # fmt: skip
+GRANTS = ", ".join(flag for name, flag in _GRANTS.items() if name != "pace_plan")
+"""What a plan can be made of."""
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
 _PLAN = click.option(
     "--pace-plan", type=JSON_FILE, metavar="FILE.json",
@@ -35,18 +40,22 @@ def pace_goal(options: Mapping[str, Any]) -> PaceGoal | PacePlanFile | None:
         UsageError: the options contradict each other or have no meaning.
         MissingInputError, DataError: the plan cannot be read.
     """
-    if options["pace"] and all(options[name] is None for name in _GRANTS):
+    if options["pace"] and not any(options[name] for name in _GRANTS):
         raise UsageError(f"--pace needs one of {', '.join(_GRANTS.values())}", hint="for example --max-latency 40ms")
-    for name in (*_GRANTS, "policy"):
-        if options[name] is not None and not options["pace"]:
+    for name in (*_GRANTS, "policy", "pace_group"):
+        if options[name] and not options["pace"]:
             raise UsageError(f"--{name.replace('_', '-')} is for --pace", hint="add --pace")
+    if options["pace_plan"] is not None and options["pace_pair"]:
+        raise UsageError("--pace-pair has no meaning with --pace-plan: the plan says between which pairs runs sleep")
     goal = goal_of(options)
     if options["pace_plan"] is None:
         return goal
     if options["policy"] is not None:
         raise UsageError("--policy has no meaning with --pace-plan: the plan says how delays are shared")
     plan = _plan_at(options["pace_plan"])
-    return plan if goal is None else replace(plan, goal=replace(goal, policy=plan.goal.policy))
+    if goal is None:
+        return plan
+    return replace(plan, goal=replace(goal, policy=plan.goal.policy, pairs=plan.goal.pairs))
 
 
 def _plan_at(path: Path) -> PacePlanFile:

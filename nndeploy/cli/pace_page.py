@@ -6,27 +6,35 @@ from a model, so from anybody: all of them are escaped.
 """
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 from nndeploy.cli.load_picture import load_svg
 from nndeploy.files.page import escaped, filled
 from nndeploy.pacing.achieved import Achieved
 from nndeploy.pacing.load_curve import Loads
-from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.pacing.pacer import PlannedPair, PlannedPoint
 from nndeploy.values.amounts import ms_text
 
 WIDEST_BAR = 60.0
 """Pixels of the longest operator."""
 
 
-def pace_page(model: str, points: Sequence[PlannedPoint], loads: Loads, found: Achieved, *, has_slice: bool) -> str:
-    """Returns the page; `points` are in the order in which they are passed."""
+def pace_page(
+    model: str,
+    points: Sequence[PlannedPoint],
+    pairs: Sequence[PlannedPair],
+    loads: Loads,
+    found: Achieved,
+    *,
+    has_slice: bool,
+) -> str:
+    """Returns the page; `points` are in the order in which they are passed, `pairs` in that of their first one."""
     parts = {
         "title": escaped(model),
         "facts": _facts(points, loads, found, has_slice),
         "tiles": _tiles(loads, found),
         "picture": load_svg(loads, found.cap_ms * 1e6, _heading(loads, found), points),
         "rows": "\n".join(_rows(points)),
+        "pairs": "\n".join(_pair_rows(pairs)),
     }
     return filled("nndeploy.cli", "pace_page.html", parts)
 
@@ -65,11 +73,25 @@ def _tiles(loads: Loads, found: Achieved) -> str:
 def _rows(points: Sequence[PlannedPoint]) -> list[str]:
     total, most = (pick([point.amount_us for point in points]) or 1.0 for pick in (sum, max))
     return [
-        f'<tr><td class="num">{number}</td><td>{escaped(point.name)}</td>'
-        f"<td>{escaped(after.name) if after else '<span class=muted>the end</span>'}</td>"
+        f'<tr><td class="num">{number}</td><td>{escaped(point.name)}{_done(point)}</td>'
+        f"<td>{escaped(', '.join(point.followed_by))}</td>"
         f'<td class="num"><span class="bar" style="width:{point.amount_us / most * WIDEST_BAR:.1f}px"></span>'
         f'{point.amount_us:,.0f}</td><td class="num">{point.amount_us / total:.1%}</td>'
         f'<td class="num">{point.parts}</td><td class="num">{point.delay_us:,.0f}</td></tr>'
-        for number, (point, after) in enumerate(zip_longest(points, points[1:]), 1)
-        if point is not None
+        for number, point in enumerate(points, 1)
+    ]
+
+
+def _done(point: PlannedPoint) -> str:
+    """Returns the operators of the model that a point stands for, where it does not say so itself."""
+    if point.done in ((), (point.name,)):
+        return ""
+    return f'<br><small class="muted">{escaped(", ".join(point.done))}</small>'
+
+
+def _pair_rows(pairs: Sequence[PlannedPair]) -> list[str]:
+    return [
+        f'<tr class="pair"><td>{escaped(one.pair)}</td><td class="num">{one.delay_us:,.0f}</td>'
+        f"<td>{'set' if one.is_preset else '<span class=muted>planned</span>'}</td></tr>"
+        for one in pairs
     ]

@@ -4,6 +4,7 @@
 import dataclasses
 from typing import Any
 
+from nndeploy.cli.pace_group_view import group_text
 from nndeploy.pacing.achieved import Achieved, achieved
 from nndeploy.stream.engine.pacing import BASELINE_ITEMS, StreamPacing
 
@@ -28,6 +29,8 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
         f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_budget}{baseline}; "
         f"process load {items.process_load:.0%} of a core"
     )
+    groups = {pacer.group.name: pacer.group for pacers in pacing.pacers.values() for pacer in pacers if pacer.group}
+    lines += [group_text(group.shares()) for group in groups.values()]
     if not all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers):
         lines.append("nndeploy: this kernel gives no longer slices")
     return lines

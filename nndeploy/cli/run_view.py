@@ -11,6 +11,7 @@ import numpy as np
 
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import err, may_escape, print_line
+from nndeploy.cli.pace_group_view import group_text
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.errors import NndeployError, one_line
@@ -225,9 +226,13 @@ def pace_text(pacer: Pacer) -> str:
     found, adapted = achieved(pacer.records), f"nndeploy: paced: {pacer.adapted}\n" * bool(pacer.adapted)
     if found is None:
         return "nndeploy: not paced: these are too few runs to know how long the operators take at this shape"
+    latency = f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99)"
+    if pacer.group is not None:
+        latency += f"\n{group_text(pacer.group.shares())}"
+    else:
+        latency += f" of the {ms_text(found.cap_ms)} granted; {found.over_cap:.1%} of {found.runs:,} took longer"
     return adapted + (
-        f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99) of the "
-        f"{ms_text(found.cap_ms)} granted; {found.over_cap:.1%} of {found.runs:,} took longer\n"
+        f"{latency}\n"
         f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
         f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps a run, "
         f"which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
@@ -243,6 +248,7 @@ def pace_to_json(pacer: Pacer) -> dict[str, Any]:
         "calm_ms": baseline_ns / 1e6,
         "has_longer_slice": pacer.has_slice,
         "notes": [*pacer.notes, *filter(None, [pacer.adapted])],
+        **({} if pacer.group is None else {"group": dataclasses.asdict(pacer.group.shares())}),
         **figures,
     }
 

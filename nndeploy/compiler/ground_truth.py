@@ -44,7 +44,9 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
         ModelError: the reference cannot run the model on a given sample.
     """
     options = compilation.options
-    build_options = BuildOptions(options.threads, loaded.ranges, options.custom_op_libraries, options.precision)
+    build_options = BuildOptions(
+        options.threads, loaded.ranges, options.custom_op_libraries, options.precision, options.pace
+    )
     drawn = compilation.or_else(
         "no sizes could be drawn", lambda: affordable_sizes(loaded.model, loaded.ranges), Drawn(({},), 0.0, ())
     )

@@ -100,6 +100,7 @@ def request_from_folder(folder: Path) -> Request:
             ranges={name: DimRange(**sizes) for name, sizes in data["options"]["ranges"].items()},
             custom_op_libraries=tuple(data["options"]["custom_op_libraries"]),
             precision=data["options"]["precision"],
+            pace=data["options"]["pace"],
         ),
         MeasureOptions(**{**data["measure"], "custom_op_libraries": tuple(data["measure"]["custom_op_libraries"])}),
         model.read_bytes() if model.exists() else None,

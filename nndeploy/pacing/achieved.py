@@ -15,7 +15,7 @@ class PaceRecord:
 
     `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
     two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later
-    than planned.
+    than planned. `threads` is how many worked, each on a submodel: what several did is added up, but the longest told.
     """
 
     budget: int
@@ -26,6 +26,7 @@ class PaceRecord:
     longest_run: int
     busiest: int
     late: tuple[int, ...]
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
         np.array([getattr(one, name) for one in paced])
         for name in ("latency", "budget", "used", "waiting_used", "longest_run")
     )
+    most = max(one.threads for one in paced)
     peaks = np.array([one.busiest / min(WINDOW_NS, one.latency) for one in paced])
     errors = np.abs([late for one in paced for late in one.late] or [0])
     return Achieved(
@@ -71,7 +73,7 @@ def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
         p50_ms=float(np.median(latency)) / 1e6,
         p99_ms=float(np.quantile(latency, 0.99)) / 1e6,
         over_cap=float(np.mean(latency > budget)),
-        load=min(1.0, float(used.sum() / latency.sum())),  # the two clocks differ a little
+        load=min(float(most), float(used.sum() / latency.sum())),  # the two clocks differ a little
         p50_peak_load=float(np.median(peaks)),
         peak_load=float(peaks.max()),
         waiting=float(waiting.sum() / used.sum()),

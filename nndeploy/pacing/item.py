@@ -14,7 +14,9 @@ from nndeploy.pacing.plan import PacePlan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 PACE_VERSION = 2
-"""NND_PACE_VERSION: of these structures."""
+"""NND_PACE_VERSION: of the structures that kernels know."""
+LIBRARY_VERSION = 3
+"""NND_PACE_LIBRARY_VERSION: of the terms on which the library of delays sleeps."""
 _WORKER_ALIGNMENT = 64
 _LOG = 256  # NND_PACE_LOG
 
@@ -56,6 +58,15 @@ class _Item(ctypes.Structure):
     )  # fmt: skip
 
 
+class _PacedItem(ctypes.Structure):
+    """struct nnd_paced_item of `backends/nndeploy_native/c/pacing/paced_item.h`."""
+
+    _fields_ = (
+        ("item", _Item), ("presets", ctypes.c_void_p), ("presets_after", ctypes.c_void_p), ("group", ctypes.c_void_p),
+        ("member", ctypes.c_int64),
+    )  # fmt: skip
+
+
 class PlanMemory:
     """A plan as kernels read it; whoever has an item of it keeps it."""
 
@@ -68,16 +79,25 @@ class PlanMemory:
         self._points = np.zeros(len(order), _POINT)
         for name, column in zip(_POINT.names or (), columns, strict=True):
             self._points[name] = column[order]
+        self._presets = np.stack((plan.presets[order], plan.presets_after[order]))
+        self._has_presets = plan.is_chosen
         self.struct = _Plan(
             self._points.ctypes.data, len(order), plan.total, stretch, plan.reserve, plan.burst, plan.least_delay
         )
+
+    @property
+    def presets_at(self) -> tuple[int | None, int | None]:
+        """The addresses of the presets of all points, and of the sums behind them; None where no pairs were chosen."""
+        if not self._has_presets:
+            return None, None
+        return self._presets[0].ctypes.data, self._presets[1].ctypes.data
 
 
 class ItemMemory:
     """One item at a time that is under way: what it may take, and what its threads did."""
 
-    def __init__(self, num_points: int, num_workers: int) -> None:
-        """Makes room for points and workers."""
+    def __init__(self, num_points: int, num_workers: int, group: int = 0, member: int = 0) -> None:
+        """Makes room for points and workers; `group` is the address of the page of a group, in which it is a member."""
         self.times: _Array = np.zeros(max(1, num_points), np.int64)
         self.order: _Array = np.zeros(max(1, num_points), np.int64)
         self._memory = (ctypes.c_char * ((num_workers + 1) * _WORKER_ALIGNMENT))()
@@ -85,11 +105,13 @@ class ItemMemory:
         start += -start % _WORKER_ALIGNMENT
         self.workers = (_Worker * num_workers).from_address(start)
         self._plan: PlanMemory | None = None
-        self._struct = _Item(
+        item = _Item(
             times=self.times.ctypes.data, order=self.order.ctypes.data, num_points=num_points,
             num_workers=num_workers, workers=start,
         )  # fmt: skip
-        self.address = ctypes.addressof(self._struct)
+        self._terms = _PacedItem(item=item, group=group or None, member=member)
+        self._struct = self._terms.item
+        self.address = ctypes.addressof(self._terms)
 
     @property
     def latency(self) -> int:
@@ -100,6 +122,26 @@ class ItemMemory:
     def used(self) -> int:
         """Nanoseconds of processor time of the thread that began the item."""
         return int(self._struct.used)
+
+    @property
+    def slept(self) -> int:
+        """Nanoseconds of sleep."""
+        return int(self.workers[0].slept)
+
+    @property
+    def worked(self) -> int:
+        """Nanoseconds from begin to end without the sleeps."""
+        return self.latency - self.slept
+
+    @property
+    def waiting_used(self) -> int:
+        """Nanoseconds of processor time that sleeping took."""
+        return int(self.workers[0].waiting_used)
+
+    @property
+    def longest_run(self) -> int:
+        """The most nanoseconds of processor time between two sleeps."""
+        return int(self.workers[0].longest_run)
 
     @property
     def late(self) -> list[int]:
@@ -123,3 +165,4 @@ class ItemMemory:
         if plan is not self._plan:
             self._plan = plan
             self._struct.plan = None if plan is None else ctypes.pointer(plan.struct)
+            self._terms.presets, self._terms.presets_after = (None, None) if plan is None else plan.presets_at

@@ -19,6 +19,8 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 WINDOW_NS = 10_000_000
 """NND_PACE_WINDOW: over which the load is told."""
+KEPT_WHEN_LATE = 0.5
+"""NND_KEPT: the share of the reserve that a late run keeps at its begin."""
 LAST_WEIGHT = 1e-9
 """Where less than this share of all delays is left no sleep is planned any more."""
 
@@ -100,29 +102,40 @@ def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
     """
     sleeps = list[tuple[int, int]]()
     slept, wake, spent = 0, 0, 0.0
-    for done, weight, following in _ends_of_parts(plan):
+    for done, weight, following, preset, presets in _ends_of_parts(plan):
         now, left, remaining = int(done) + slept, 1.0 - spent, plan.total - done
         is_last = weight >= 1.0 - LAST_WEIGHT
         is_due = now - wake + following > plan.burst or (is_last and not sleeps)
-        if not is_due or left <= 0.0 or following <= 0.0:
+        delay = 0.0
+        if is_due and left > 0.0 and following > 0.0:
+            in_time = (budget - now) - remaining - presets
+            slack = in_time - plan.reserve
+            delay = slack if is_last or remaining <= plan.burst else slack * (weight - spent) / left
+            if delay < plan.least_delay:
+                kept = KEPT_WHEN_LATE * plan.reserve * remaining / max(1.0, plan.total)
+                has_worked = plan.burst > 0.0 and now - wake + following > plan.burst
+                delay = plan.least_delay if has_worked and in_time - kept >= plan.least_delay else 0.0
+        if delay + preset <= 0.0:
             continue
-        slack = (budget - now) - remaining - plan.reserve
-        delay = slack if is_last or remaining <= plan.burst else slack * (weight - spent) / left
-        if delay < plan.least_delay or delay <= 0.0:
-            continue
-        wake, spent = now + int(delay), weight
+        wake = now + int(delay + preset)
+        spent = weight if delay > 0.0 else spent
         slept += wake - now
         sleeps.append((now, wake))
     return Timeline(plan.total + slept, np.array(sleeps, float) if sleeps else _no_sleeps())
 
 
-def _ends_of_parts(plan: PacePlan) -> Iterator[tuple[float, float, float]]:
-    """Yields of each point: the work done until then, the weight, and the work that follows until the next one."""
-    columns = (plan.before, plan.durations, plan.weight_before, plan.weights, plan.next_durations, plan.parts)
-    for before, duration, weight_before, weight, after, parts in zip(*(c.tolist() for c in columns), strict=True):
+def _ends_of_parts(plan: PacePlan) -> Iterator[tuple[float, float, float, float, float]]:
+    """Yields of each point: work and weight until then, work until the next, the preset, and those from there on."""
+    columns = (
+        plan.before, plan.durations, plan.weight_before, plan.weights, plan.next_durations, plan.parts,
+        plan.presets, plan.presets + plan.presets_after,
+    )  # fmt: skip
+    every = zip(*(column.tolist() for column in columns), strict=True)
+    for before, duration, weight_before, weight, after, parts, preset, presets in every:
         for part in range(1, parts + 1):
-            share = part / parts
-            yield before + duration * share, weight_before + weight * share, duration / parts if part < parts else after
+            share, is_end = part / parts, part == parts
+            following = after if is_end else duration / parts
+            yield before + duration * share, weight_before + weight * share, following, preset * is_end, presets
 
 
 def of_median_peak(timelines: "list[Timeline]") -> Timeline | None:

@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nndeploy.pacing.branches import BranchPlans
 from nndeploy.pacing.item import PlanMemory
 from nndeploy.pacing.load_curve import Timeline
+from nndeploy.pacing.pairs import END, Pair
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -34,7 +36,7 @@ LEAST_RESERVE_NS = 0.15e6
 END_NS = 0.4e6
 MOST_END = 0.03
 """What a run still does behind its last operator, and at most which share of the budget is kept for that."""
-MOST_RESERVE = 0.06
+MOST_RESERVE = 0.10
 """Largest share of the budget kept in reserve: longer hold-ups are rare, and more would raise the load of every run."""
 STRETCH_LEARNT = 0.3
 """Weight of the last run's stretch, how much longer than planned its work took, in the estimate for the next run."""
@@ -48,7 +50,8 @@ KEPT_TIMELINES = 31
 class LearntShape:
     """What is known of runs at one shape of the inputs: arrays by point, times in nanoseconds.
 
-    `order` tells of each point as which one it is passed, `baseline` is what a run takes without delays.
+    `order` tells of each point as which one it is passed, `baseline` is what a run takes without delays. `pairs` are
+    those behind the first point of which its delay is slept; none where a plan does not say.
     """
 
     shapes: Shapes
@@ -58,15 +61,18 @@ class LearntShape:
     parts: _Array
     baseline: float
     reserve: float
+    pairs: tuple[Pair, ...] = ()
 
     def renumbered(self, numbers: _Array) -> "LearntShape":
         """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
+        there = {END: END, **{here: number for number, here in enumerate(numbers.tolist())}}
         return replace(
             self,
             order=self.order[numbers],
             durations=self.durations[numbers],
             weights=self.weights[numbers],
             parts=self.parts[numbers],
+            pairs=tuple(Pair(there[one.source], there[one.target], one.preset_ns) for one in self.pairs),
         )
 
     def scaled(self, shapes: Shapes, factor: float) -> "LearntShape":
@@ -82,7 +88,8 @@ def _nothing() -> _Array:
 class PacedShape:
     """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
 
-    Weights and parts are those that were `given`, if any. `is_guess`: no run at this shape was timed yet.
+    `branches` are the plans of submodels that run at once. Weights and parts are those that were `given`, if any.
+    `is_guess`: no run at this shape was timed yet.
     """
 
     times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
@@ -97,6 +104,7 @@ class PacedShape:
     planned_at: float = 0.0
     budget: int = 0
     memory: PlanMemory | None = None
+    branches: BranchPlans | None = None
     given: LearntShape | None = None
     is_guess: bool = False
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))

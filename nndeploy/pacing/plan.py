@@ -5,9 +5,9 @@ A point stands behind each operator, in the order in which they run. Its duratio
 nothing delays it; its weight is the share that the delay behind it has of all delays.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,9 @@ LEAST_DELAY_NS = 0.1e6
 class PacePlan:
     """`durations` in nanoseconds, `weights` (of sum 1) and `parts` by point, in the order in which points are passed.
 
-    `parts` is in how many each operator is done; `reserve` nanoseconds are kept back before the deadline.
+    `parts` is in how many each operator is done; `reserve` nanoseconds are kept back before the deadline. `presets` are
+    slept behind the operators beside what the weights share. Where pairs were chosen nothing is slept inside of any.
+    `following` is the work behind the last one: without any, nothing is slept there.
     """
 
     durations: _Array
@@ -36,6 +38,19 @@ class PacePlan:
     reserve: float
     burst: float = BURST_NS
     least_delay: float = LEAST_DELAY_NS
+    presets: _Array = field(default_factory=lambda: np.zeros(0))
+    is_chosen: bool = False
+    following: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not len(self.presets):
+            object.__setattr__(self, "presets", np.zeros(len(self.durations)))
+
+    def delays(self, budget: float) -> _Array:
+        """Returns how long a run of `budget` nanoseconds sleeps behind each operator."""
+        slack = max(0.0, budget - self.reserve - self.total - float(self.presets.sum()))
+        delays: _Array = self.weights * slack + self.presets
+        return delays
 
     @cached_property
     def total(self) -> float:
@@ -53,26 +68,54 @@ class PacePlan:
         return _sums_before(self.weights)
 
     @cached_property
+    def presets_after(self) -> _Array:
+        """What is preset behind later operators."""
+        after: _Array = np.cumsum(self.presets[::-1])[::-1] - self.presets
+        return after
+
+    @cached_property
     def next_durations(self) -> _Array:
         """Work from each point to the next one, which may stand inside the next operator."""
-        return np.append((self.durations / self.parts)[1:], 0.0)
+        return np.append((self.durations / self.parts)[1:], self.following)
 
 
 def _sums_before(values: _Array) -> _Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
+class PairShares(NamedTuple):
+    """What pairs make of points, which are in the order in which they are passed.
+
+    `num_sharing` says of each point how many pairs behind it share what is granted, `presets` how many nanoseconds are
+    slept there anyway. Where pairs were chosen (`is_chosen`) nothing is slept elsewhere, nor before it is due.
+    """
+
+    num_sharing: _Array
+    presets: _Array
+    is_chosen: bool = False
+
+
 def serial_plan(
-    durations: _Array, is_cut: _Array, budget: float, reserve: float, policy: PacePolicy = PacePolicy.PROPORTIONAL
+    durations: _Array,
+    is_cut: _Array,
+    budget: float,
+    reserve: float,
+    policy: PacePolicy = PacePolicy.PROPORTIONAL,
+    pairs: PairShares | None = None,
 ) -> PacePlan:
     """Returns the plan of a run of `budget` nanoseconds whose operators run one after another.
 
     Delays proportional to the durations make the largest load of any stretch the least: all have the same. Behind the
     last operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to
-    sleep in, operators are not cut, for that costs a little.
+    sleep in, operators are not cut, for that costs a little, nor where pairs were chosen, between which alone is slept.
+    Without `pairs` there is one behind each operator.
     """
-    is_cut = is_cut & (budget - reserve - durations.sum() >= LEAST_DELAY_NS)
+    if pairs is None:
+        pairs = PairShares(np.ones(len(durations)), np.zeros(len(durations)))
+    has_slack = budget - reserve - durations.sum() - pairs.presets.sum() >= LEAST_DELAY_NS
+    is_cut = is_cut & has_slack & (not pairs.is_chosen)
     parts = np.where(is_cut, np.maximum(1, np.ceil(durations / PART_NS)), 1).astype(np.int64)
-    weights = policy.units(durations).copy()
+    weights = policy.units(durations, pairs.num_sharing)
     weights[-1] *= 1.0 - 1.0 / parts[-1]
-    return PacePlan(durations, weights / (float(weights.sum()) or 1.0), parts, reserve)
+    burst, weights = 0.0 if pairs.is_chosen else BURST_NS, weights / (float(weights.sum()) or 1.0)
+    return PacePlan(durations, weights, parts, reserve, burst, presets=pairs.presets, is_chosen=pairs.is_chosen)

@@ -20,6 +20,12 @@ class PacePolicy(StrEnum):
     PROPORTIONAL = "proportional"
     SOLVED = "solved"
 
-    def units(self, durations: _Array) -> _Array:
-        """Returns what the delay behind each operator is a multiple of, the same multiple everywhere in a row."""
-        return np.ones(len(durations)) if self is PacePolicy.EQUAL else durations
+    def units(self, durations: _Array, num_pairs: "_Array | float" = 1.0) -> _Array:
+        """Returns what the delay behind each operator is a multiple of, the same multiple everywhere in a row.
+
+        With `EQUAL` each of the pairs behind an operator has the same delay; else what follows from the operator's
+        duration is shared by them, and nothing is slept where there is none.
+        """
+        if self is PacePolicy.EQUAL:
+            return np.ones(len(durations)) * num_pairs
+        return durations * (np.asarray(num_pairs) > 0)

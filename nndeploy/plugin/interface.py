@@ -68,12 +68,14 @@ class BuildOptions:
     `ranges` gives the sizes of symbolic dimensions, `threads` is the number that `open` will be asked for (None: the
     backend's default), `custom_op_libraries` are shared libraries that the operator of this machine named. `precision`,
     one of `PRECISIONS`, is the least in which float32 may be computed; "bf16" is asked only for a target that has it.
+    With `pace` the artifact will be paced: a backend whose sessions stop between operators alone may cut long ones.
     """
 
     threads: int | None = None
     ranges: Mapping[str, DimRange] = field(default_factory=dict)
     custom_op_libraries: tuple[str, ...] = ()
     precision: str = "fp32"
+    pace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ Law: the outputs do not depend on which of the two ways was taken.
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -199,20 +200,30 @@ def _pool(num_steps: int) -> "ThreadPoolExecutor":
     return ThreadPoolExecutor(count - 1, "nndeploy-chain")  # the caller's thread works too
 
 
+def needs_of(steps: Sequence[Runnable]) -> list[set[int]]:
+    """Returns of each step, by their numbers, the ones that make what it reads."""
+    producer = {name: i for i, step in enumerate(steps) for name in step.outputs}
+    return [{producer[name] for name in step.inputs if name in producer} for step in steps]
+
+
+def is_line(needs: Sequence[set[int]]) -> bool:
+    """Returns whether each step needs the one before it, where all stand after what they need."""
+    return all(i - 1 in needs[i] for i in range(1, len(needs)))
+
+
 class _Plan:
     """What depends on what: for each step the steps that wait for it, and the values that nobody needs after it."""
 
     def __init__(self, steps: Sequence[Runnable], kept: Sequence[str]) -> None:
         producer = {name: i for i, step in enumerate(steps) for name in step.outputs}
-        needs = [{producer[name] for name in step.inputs if name in producer} for step in steps]
+        needs = needs_of(steps)
         self.num_needs = [len(need) for need in needs]
         self.waiting: list[list[int]] = [[] for _ in steps]
         for i, need in enumerate(needs):
             for j in need:
                 self.waiting[j].append(i)
         self.roots = [i for i, need in enumerate(needs) if not need]
-        # In an order where all stand after what they need, two neighbours without an edge are independent.
-        self.is_line = all(i - 1 in needs[i] for i in range(1, len(steps)))
+        self.is_line = is_line(needs)  # two neighbours without an edge are independent
         self.num_uses = {name: len({i for i, s in enumerate(steps) if name in s.inputs}) for name in producer}
         self.kept = frozenset(kept)
         self.dead_after = _dead_after(steps, self.kept)
@@ -248,7 +259,7 @@ class _WideRun:
         """Runs all steps, on the caller's thread and the pool's; adds their outputs to the values."""
         first, *others = self._plan.roots
         for root in others:
-            self._pool.submit(self._work, root)
+            self._pool.submit(copy_context().run, self._work, root)  # steps may ask whose run they are of
         self._work(first)
         try:
             self._is_over.wait()
@@ -278,7 +289,7 @@ class _WideRun:
             if self._num_active == 0:
                 self._is_over.set()
         for other in ready[1:]:
-            self._pool.submit(self._work, other)
+            self._pool.submit(copy_context().run, self._work, other)
         return ready[0] if ready else None
 
     def _take_over(self, at: int, results: Mapping[str, Value]) -> list[int]:

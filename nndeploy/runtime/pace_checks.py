@@ -3,7 +3,6 @@
 
 from pathlib import Path
 
-from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.policy import PacePolicy
@@ -11,12 +10,17 @@ from nndeploy.runtime.program import Program
 
 
 def check_pace(program: Program, bundle: Path) -> None:
-    """Checks that runs of a bundle that was loaded to be paced can sleep inside.
+    """Checks that runs of a bundle that was loaded to be paced can sleep inside, and by its policy.
 
     Raises:
         UnavailableError: they cannot.
+        UsageError: the policy has no meaning for the bundle.
     """
-    if program.pacer is None or program.pacer.can_sleep:
+    if program.pacer is None:
+        return
+    if program.pacer.branches is None:
+        check_policy_of_row(program.pacer.goal)
+    if program.pacer.can_sleep:
         return
     backends = ", ".join(dict.fromkeys(choice.backend for choice in program.choices))
     raise UnavailableError(
@@ -26,14 +30,14 @@ def check_pace(program: Program, bundle: Path) -> None:
     )
 
 
-def check_policy_of_bundle(goal: PaceGoal | PacePlanFile | None) -> None:
-    """Checks that the policy means something where a bundle runs alone: its operators run one after another.
+def check_policy_of_row(goal: PaceGoal | None) -> None:
+    """Checks that the policy means something where operators run one after another.
 
     Raises:
         UsageError: it is `solved`, which shares the time that branches have left; there are none.
     """
-    if isinstance(goal, PaceGoal) and goal.policy is PacePolicy.SOLVED:
+    if goal is not None and goal.policy is PacePolicy.SOLVED:
         raise UsageError(
-            "--policy solved is for pipelines: operators of one bundle run one after another, no branch has time left",
+            "--policy solved is for branches: the operators of this bundle run one after another, none has time left",
             hint="--policy proportional is the same there",
         )

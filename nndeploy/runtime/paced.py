@@ -16,18 +16,21 @@ from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
 from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import BundleError, DataError, NndeployError, UnavailableError
+from nndeploy.pacing.branches import Branches
+from nndeploy.pacing.data_flow import DataFlow
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
 from nndeploy.pacing.paced_shape import LearntShape, Shapes
 from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
 from nndeploy.plugin.interface import PacedSession, PacePoint
-from nndeploy.runtime.chain import Runnable
+from nndeploy.runtime.chain import Runnable, is_line, needs_of
 from nndeploy.runtime.gpu_stream import GpuStreams
 from nndeploy.runtime.opened_chain import OpenedChain
 from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
 
+AT_ONCE = "submodels that do not wait for each other run at once; loads over time are of the one that works longest"
 HINT = "compile it with --pace, and --target for this machine"
 
 
@@ -51,7 +54,7 @@ class Pacing:
 
     def wanted(self, submodel: str) -> Callable[[str], bool] | None:
         """Returns behind which operators of a submodel points must be, None: where they are worth what they cost."""
-        if self.goal.only_times:
+        if self.goal.only_times or (self.goal.pairs and self.plan is None):
             return lambda _: True
         if self.plan is None:
             return None
@@ -104,7 +107,7 @@ def paced(
     `sample` are inputs of the chain to try points with, None where there are none.
     """
     pacer = Pacer(pacing.library, pacing.goal, host_target().num_cores)
-    points = list[ProgramPoint]()
+    points, flow, firsts = list[ProgramPoint](), DataFlow(), list[int]()
     with_points = list[Runnable]()
     values = None if sample is None else dict(sample)
     for step, submodel, session, choice in zip(steps, submodels, opened.sessions, opened.choices, strict=True):
@@ -118,11 +121,23 @@ def paced(
         pacer.has_own_points |= bool(own)
         added = own or [PacePoint(label, is_cut=False)]
         first = pacer.add_points([(point.name, point.is_cut) for point in added])
+        values_at = [point.values for point in added]
+        flow.add(values_at, pacing.operators.get(choice.submodel), submodel.inputs, submodel.outputs)
         amounts = _amounts(pacing.operators.get(choice.submodel), own)
         points += [ProgramPoint(choice.submodel, one.name, amount) for one, amount in zip(added, amounts, strict=True)]
+        firsts.append(first)
         gpu_streams = opened.gpu_streams if choice.device != "cpu" else None
-        with_points.append(_PacedStep(step, pacing.library, first, passes=not own, gpu_streams=gpu_streams))
+        at = _PlaceOfStep(pacer, len(with_points), first, passes=not own)
+        with_points.append(_PacedStep(step, pacing.library, at, gpu_streams=gpu_streams))
         values = _continued(values, step)
+    needs = needs_of(steps)
+    if not is_line(needs) and not (pacing.goal.only_times or pacing.goal.is_of_item):
+        edges = tuple((before, number) for number, some in enumerate(needs) for before in sorted(some))
+        pacer.branches = Branches(tuple(firsts), edges, len(points))
+        pacer.notes.append(AT_ONCE)
+    pacer.done = flow.done
+    if pacing.plan is None or not pacing.plan.learnt.pairs:  # else the plan says them
+        pacer.choose(flow.pairs())
     return pacer, with_points, points
 
 
@@ -183,7 +198,7 @@ def learns_durations(
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
     for _ in range(1 + BASELINE_RUNS):  # the first of all also makes pages and caches
         run(inputs)
-    pacer.goal.check(pacer.known()[0])
+    pacer.goal.check(pacer.known()[0], pacer.presets_ns)
 
 
 def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:
@@ -203,27 +218,37 @@ def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntS
     return plan.learnt.renumbered(numbers)
 
 
+class _PlaceOfStep(NamedTuple):
+    """Where a step stands: its number, that of its first point, whether it is a single one that is passed for it."""
+
+    pacer: Pacer
+    number: int
+    first: int
+    passes: bool
+
+
 class _PacedStep:
     """A step that counts its points from where they are in the program.
 
-    One whose session passes none (`passes`) is a single operator; on a GPU (`gpu_streams`) that ends when its work is
-    done there, not when it was queued.
+    One whose session passes none is a single operator; on a GPU (`gpu_streams`) that ends when its work is done there,
+    not when it was queued.
     """
 
     def __init__(
-        self, step: Runnable, library: PaceLibrary, first: int, *, passes: bool, gpu_streams: GpuStreams | None = None
+        self, step: Runnable, library: PaceLibrary, at: _PlaceOfStep, *, gpu_streams: GpuStreams | None = None
     ) -> None:
         self.inputs, self.outputs = step.inputs, step.outputs
-        self._step, self._library, self._first, self._passes = step, library, first, passes
+        self._step, self._library, self._at = step, library, at
         self._gpu_streams = gpu_streams
 
     def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        self._library.count_from(self._first)
-        results = self._step(values)
-        if self._gpu_streams is not None:
-            self._gpu_streams.wait()
-        if self._passes:
-            self._library.passes(0)
+        with self._at.pacer.submodel(self._at.number):
+            self._library.count_from(self._at.first)
+            results = self._step(values)
+            if self._gpu_streams is not None:
+                self._gpu_streams.wait()
+            if self._at.passes:
+                self._library.passes(0)
         return results
 
 

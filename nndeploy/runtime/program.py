@@ -66,7 +66,7 @@ class Program:
             self.pacer, steps, self.points = paced(
                 steps, chain.submodels, opened, pacing, self._checked(sample_of(bundle))
             )
-        self._chain = Chain(steps, self._produced(), one_by_one=pacing is not None)
+        self._chain = Chain(steps, self._produced(), one_by_one=self.pacer is not None and not self.pacer.branches)
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run
         only_produced = self._made if opened.gpu_streams else self._run_chain
@@ -137,6 +137,8 @@ class Program:
         while self._running:
             time.sleep(CLOSING_SECONDS)
         self._chain.close()
+        if self.pacer is not None:
+            self.pacer.close()
         self._opened.close()
         self._constants = {}
         self._bundle.close()

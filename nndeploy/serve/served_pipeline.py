@@ -120,8 +120,10 @@ class ServedPipeline:
         one = self._on_way.pop(outcome.index)
         if outcome.error is not None:
             one.record.fail(outcome.error)
-        elif outcome.outputs is not None:
-            one.record.add({name: _text_of(outcome.outputs[name]) for name in self._names})
+        elif outcome.outputs is not None and outcome.is_taken:
+            one.record.add({name: _text_of(outcome.outputs.get(name)) for name in self._names})
+        else:
+            one.record.fail(InputError("no pipeline takes this record"))
         one.done.set()
 
     def finish(self) -> None:
@@ -144,21 +146,24 @@ class ServedPipeline:
             self._failure = err
 
 
-def _text_of(value: Value) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+def _text_of(value: Value | None) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
     text = np.empty(1, dtype=object)
-    text[0] = json.dumps(plain_from_value(value), allow_nan=False)
+    text[0] = json.dumps(None if value is None else plain_from_value(value), allow_nan=False)
     return text
 
 
 def _source(
-    file: PipelineFile, types: Mapping[str, ValueType]
+    file: PipelineFile, types: Mapping[str, Mapping[str, ValueType]]
 ) -> tuple[tuple[Tensor, ...], Callable[[Mapping[str, Value]], Values]]:
     """Returns the inputs of a pipeline, and what makes the fields of a record of their values.
 
     Raises:
         UsageError: its source has no form in the protocol.
     """
-    kind = file.source.kind or "files"
+    if len(file.sources) > 1:
+        raise UsageError("a pipeline with several sources cannot be served: a request is one record", where=file.where)
+    (source,) = file.sources
+    kind, own = source.kind or "files", types.get(source.name, {})
     match kind:
         case "files" | "images":
             return (_FILE,), lambda values: {"data": _one(values, "data")}
@@ -167,10 +172,10 @@ def _source(
         case "lines":
             return (Tensor("text", _TEXT, (1,)),), lambda values: {"text": _decoded(_one(values, "text"))}
         case "arrays" | "json-lines":
-            names = file.source.fields or tuple(types)
-            if missing := [name for name in names if name not in types]:
+            names = source.fields or tuple(own)
+            if missing := [name for name in names if name not in own]:
                 raise UsageError(f"the field {missing[0]!r} goes into no model, so it has no type", where=file.where)
-            return tuple(tensor_of(NamedType(name, types[name])) for name in names), partial(_all_of, names)
+            return tuple(tensor_of(NamedType(name, own[name])) for name in names), partial(_all_of, names)
     raise UsageError(f"a source of the kind {kind!r} cannot be served", where=file.where, hint="images, for example")
 
 

@@ -2,6 +2,7 @@
 """Bundles that are paced: the same numbers, figures of what was achieved, and what is refused."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from separable_model import needs_native, separable_model
 
 import nndeploy
+from nndeploy.bundle.pace_plan_file import plan_file_from_json
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import CannotCreateError, UnavailableError, UsageError
+from nndeploy.errors import CannotCreateError, InputError, UnavailableError, UsageError
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import BASELINE_RUNS
+from nndeploy.pacing.policy import PacePolicy
 from nndeploy.target.target import host_target
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
@@ -179,6 +182,15 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
         (["--pace", "--max-latency", "0ms"], "is not a time"),
         (["--pace", "--cpu-limit", "100%"], "between 0% and 100%"),
         (["--pace", "--cpu-limit", "half"], "between 0% and 100%"),
+        (["--pace", "--pace-total", "6"], "is not a time"),
+        (["--pace", "--pace-total", "6ms", "--max-latency", "9ms"], "exclude each other"),
+        (["--pace-total", "6ms"], "--pace-total is for --pace"),
+        (["--pace-pair", "a->b=2ms"], "--pace-pair is for --pace"),
+        (["--pace", "--pace-pair", "a->b"], "needed to pace by"),
+        (["--pace", "--pace-group", "box", "--max-latency", "5ms"], "shares a CPU limit and nothing else"),
+        (["--pace", "--pace-group", "../box", "--cpu-limit", "50%"], "is no name"),
+        (["--pace-group", "box"], "--pace-group is for --pace"),
+        (["--pace", "--pace-pair", "a=2ms"], "is not A->B"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -235,6 +247,205 @@ def test_a_page_that_cannot_be_written_is_an_error(model: Path, capsys: pytest.C
     assert said.out == ""
 
 
+BRANCHES = f"""{HEADER} branches (float[8,8] x) => (float[8,8] y) {{
+  a = Exp(x) b = MatMul(a, x) c = Sin(a) d = MatMul(c, x) y = Mul(b, d) }}"""
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    """A bundle of two branches in ONNX Runtime, which fuses none of it."""
+    needs_native()
+    onnx.save(onnx.parser.parse_model(BRANCHES), tmp_path / "branches.onnx")
+    return compiled(tmp_path / "branches.onnx", backends=("onnxruntime",))
+
+
+def paced_as(bundle: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert run_command(["pace", str(bundle), "--runs", "3", "--json", *options]) == 0
+    shown: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return shown
+
+
+@pytest.mark.usefixtures("every_point")
+def test_pairs_are_the_edges_of_the_graph(branches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = paced_as(branches, capsys, "--pace-total", "30ms")
+    assert sorted(pair["pair"] for pair in shown["pairs"]) == [
+        "Exp a -> MatMul b", "Exp a -> Sin c", "MatMul b -> Mul y", "MatMul d -> Mul y", "Mul y -> end",
+        "Sin c -> MatMul d",
+    ]  # fmt: skip
+    delays = {pair["pair"]: pair["delay_us"] for pair in shown["pairs"]}
+    assert sum(delays.values()) == pytest.approx(sum(point["delay_us"] for point in shown["points"]))
+    assert delays["Exp a -> MatMul b"] == delays["Exp a -> Sin c"] > 0
+    assert shown["cap_ms"] == pytest.approx(30 + shown["calm_ms"], abs=1e-3)
+
+
+def test_only_chosen_pairs_sleep_and_set_delays_are_what_they_say(
+    branches: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, plan = branches.with_name("pace.html"), branches.with_name("plan.json")
+    chosen = ["--pace-pair", "a->c=3ms", "--pace-pair", "MatMul d -> Mul y"]
+    shown = paced_as(branches, capsys, *chosen, "--pace-total", "9ms", "--html", str(page), "-o", str(plan))
+    first, second = shown["pairs"]
+    assert first == {"pair": "Exp a -> Sin c", "delay_us": 3000, "is_preset": True}
+    assert second["pair"] == "MatMul d -> Mul y"
+    assert not second["is_preset"]
+    assert 0 < second["delay_us"] <= 6000
+    slept = {point["name"]: point["delay_us"] for point in shown["points"]}
+    assert [name for name, delay in slept.items() if delay] == ["Exp a", "MatMul d"]
+    assert "Exp a -&gt; Sin c</td>" in page.read_text(encoding="utf-8")
+    np.savez(branches.with_name("x.npz"), x=np.ones((8, 8), np.float32))
+    arguments = ["run", str(branches), "--input", str(branches.with_name("x.npz")), "--pace", "--pace-plan", str(plan)]
+    assert run_command([*arguments, "--json"]) == 0
+    pacing = json.loads(capsys.readouterr().out)["pacing"]
+    assert 1 <= pacing["sleeps_a_run"] <= 2  # who is late leaves out what was not set
+    assert run_command([*arguments, "--pace-pair", "a->b"]) == UsageError.exit_code
+    assert "--pace-pair has no meaning with --pace-plan" in capsys.readouterr().err
+
+
+def test_delays_that_are_set_need_nothing_else(branches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = branches.with_name("plan.json")
+    shown = paced_as(branches, capsys, "--pace-pair", "b->y=2ms", "-o", str(plan))
+    assert shown["sleeps_a_run"] == 1
+    assert shown["p50_ms"] >= 2
+    with nndeploy.load_bundle(branches) as program:
+        want = program.run({"x": np.ones((8, 8), np.float32)})["y"]
+    with nndeploy.load_bundle(branches, pace=plan_file_from_json(plan.read_bytes())) as program:
+        np.testing.assert_array_equal(program.run({"x": np.ones((8, 8), np.float32)})["y"], want)
+        assert program.pacer is not None
+        (record,) = program.pacer.records
+    assert record.slept >= 1.9 * NANOSECONDS  # a sleep is asked to end earlier by what sleeps are usually late
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--pace-pair", "a->zz=2ms"], "no operator is named 'zz' (hint: known: 'Exp a', 'Sin c', "),
+        (["--pace-pair", "Exp q->y=2ms"], "no operator is named 'Exp q' (hint: nearest: 'Exp a'"),
+        (["--pace-pair", "a->y=2ms"], "'y' does not read what 'a' makes (hint: its pairs: 'Exp a -> "),
+        (["--pace-pair", "a->b=9ms", "--pace-total", "8ms"], "the delays that are set take 9 ms, which is more than"),
+    ],
+)
+def test_pairs_that_are_not_there_are_one_line(
+    branches: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["pace", str(branches), *options]) == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+
+
+TOWERS = f"""{HEADER}
+towers (float[1,16,48,48] x, float[64,64] u) => (float[1,16,48,48] y) {{
+  a = Conv<pads=[1,1,1,1]>(x, w) b = Relu(a) c = Conv<pads=[1,1,1,1]>(b, w) e = Conv<pads=[1,1,1,1]>(c, w)
+  d = MatMul(u, u) f = Tanh(d) s = ReduceMean<keepdims=0>(f)
+  y = Mul(e, s) }}"""
+
+
+@pytest.fixture
+def towers(tmp_path: Path) -> Path:
+    """A bundle of three submodels, of which the last waits for both others."""
+    needs_native()
+    model = onnx.parser.parse_model(TOWERS)
+    weights = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32) / 12
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    for node in model.graph.node:
+        side = "right" if node.output[0] in "dfs" else "left"
+        node.name = {"y": "join"}.get(node.output[0], f"{side}_{node.output[0]}")
+    onnx.save(model, tmp_path / "towers.onnx")
+    backends = ("native", "onnxruntime", "reference")
+    return compiled(
+        tmp_path / "towers.onnx", backends=backends, pins=(("right_*", "onnxruntime"), ("join", "reference"))
+    )
+
+
+TOWER_INPUTS = {"x": np.ones((1, 16, 48, 48), np.float32), "u": np.full((64, 64), 0.01, np.float32)}
+
+
+@pytest.mark.usefixtures("every_point")
+def test_branches_run_at_once_and_give_the_same_numbers(towers: Path) -> None:
+    goal = PaceGoal(300 * NANOSECONDS, policy=PacePolicy.SOLVED)
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1)) as program:
+        want = program.run(TOWER_INPUTS)["y"]
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=goal) as program:
+        assert program.pacer is not None
+        assert program.pacer.branches is not None
+        assert program.pacer.branches.edges == ((0, 2), (1, 2))
+        for _ in range(4):
+            np.testing.assert_array_equal(program.run(TOWER_INPUTS)["y"], want)
+        records, plan = program.pacer.records, program.pacer.plan()
+        pairs = {pair.pair for pair in program.pacer.planned_pairs()}
+    assert records[-1].threads == 3
+    assert records[-1].budget == 300 * NANOSECONDS
+    assert any(record.slept > record.latency for record in records)  # two threads slept at the same time
+    assert sum(point.delay_us for point in plan) > 300_000 > max(point.delay_us for point in plan)
+    assert {"MatMul d -> Tanh f", "ReduceMean s -> submodel s2 (reference)"} <= pairs
+
+
+def test_many_threads_may_run_branches_at_once(towers: Path) -> None:
+    with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=PaceGoal(30 * NANOSECONDS)) as program:
+        want = program.run(TOWER_INPUTS)["y"]
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: program.run(TOWER_INPUTS)["y"], range(24)))
+        assert program.pacer is not None
+        assert len(program.pacer.records) >= 25
+    for got in found:
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_run_that_fails_in_a_branch_leaves_no_thread_paced(towers: Path) -> None:
+    with nndeploy.load_bundle(towers, pace=PaceGoal(30 * NANOSECONDS)) as program:
+        with pytest.raises(InputError):
+            program.run({**TOWER_INPUTS, "u": np.ones((64, 63), np.float32)})
+        assert program.pacer is not None
+        assert program.pacer.address() == 0
+        program.run(TOWER_INPUTS)
+
+
+def test_the_solved_policy_is_for_branches(towers: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slept = {}
+    for policy in ("proportional", "solved"):
+        shown = paced_as(towers, capsys, "--pace-total", "40ms", "--policy", policy, "--threads", "1")
+        assert any("run at once" in note for note in shown["notes"])
+        slept[policy] = sum(point["delay_us"] for point in shown["points"])
+    assert slept["solved"] > slept["proportional"]
+    bundle = compiled(model)
+    assert run_command(["pace", str(bundle), "--max-latency", "50ms", "--policy", "solved"]) == UsageError.exit_code
+    assert "--policy solved is for branches" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
+def test_runs_of_a_group_keep_the_limit_and_say_so(
+    model: Path, backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy.pacing.group.FOLDER", model.parent)
+    bundle, folder = compiled(model, backends=(backend,)), model.parent / "in"
+    folder.mkdir()
+    for number in range(3):
+        np.savez(folder / f"{number}.npz", **INPUT)
+    grouped = ["--pace", "--pace-group", "box", "--cpu-limit", "40%"]
+    arguments = ["run", str(bundle), "--input", str(folder), "--output", str(model.parent / "out"), *grouped]
+    assert run_command([*arguments, "--json"]) == 0
+    said = capsys.readouterr()
+    group = json.loads(said.out)["pacing"]["group"]
+    assert (group["name"], group["members"], group["limit"]) == ("box", 1, 0.4)
+    assert 0 < group["own"] == group["all"]
+    assert "the group 'box' worked" in said.err
+    with nndeploy.load_bundle(bundle) as program:
+        want = program.run(INPUT)["y"]
+    with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.4, group="box")) as program:
+        np.testing.assert_array_equal(program.run(INPUT)["y"], want)
+        for _ in range(60):  # milliseconds of work, which is more than what may be in flight
+            program.run(INPUT)
+        assert program.pacer is not None
+        assert program.pacer.group is not None
+        assert any(record.late for record in program.pacer.records)
+        found = program.pacer.group.shares()
+    assert found.all <= 0.4 * 1.02 + 0.05
+    page = next(model.parent.glob("nndeploy-pace-*-box"))
+    page.chmod(0o640)
+    assert run_command(arguments) == UnavailableError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the page of the group is not used: its mode is 640, not 600" in line
+
+
 @pytest.mark.usefixtures("every_point")
 def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, backends=("onnxruntime",))
@@ -248,6 +459,6 @@ def test_the_policy_is_what_delays_are_shared_by(model: Path, capsys: pytest.Cap
 def test_a_plan_needs_a_goal_and_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = compiled(model, backends=("onnxruntime",), num_goldens=0)
     assert run_command(["pace", str(bundle)]) == UsageError.exit_code
-    assert "one of --max-latency and --cpu-limit" in capsys.readouterr().err
+    assert "one of --max-latency, --cpu-limit, --pace-total, --pace-pair" in capsys.readouterr().err
     assert run_command(["pace", str(bundle), "--cpu-limit", "50%"]) == UsageError.exit_code
     assert "no sample" in capsys.readouterr().err

@@ -218,6 +218,9 @@ def test_points_may_have_other_numbers_when_a_plan_is_run(models: dict[str, Path
     data = json.loads(plan.read_bytes())
     for place, point in enumerate(reversed(data["points"])):
         point["point"] = place  # as if the library had numbered its operators the other way round
+    last = len(data["points"]) - 1
+    for pair in data["pairs"]:
+        pair["from"], pair["to"] = last - pair["from"], None if pair["to"] is None else last - pair["to"]
     loaded = plan_file_from_json(json.dumps(data).encode())
     with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
         program.run(INPUT)
@@ -239,7 +242,7 @@ def test_a_plan_has_the_policy_by_which_it_was_made(
     data = json.loads(path.read_bytes())
     assert data["policy"] == "equal"
     weights = [point["weight"] for point in data["points"]]
-    assert weights[:-1] == pytest.approx([1 / (len(SEVERAL) - 1)] * (len(SEVERAL) - 1))
+    assert weights == pytest.approx([1 / 6, 2 / 6, 1 / 6, 1 / 6, 1 / 6, 0])  # two operators read what the second makes
     capsys.readouterr()
     code, line = refused(run_with(several, path, "--policy", "solved"), capsys)
     assert (code, "--policy has no meaning with --pace-plan" in line) == (UsageError.exit_code, True)
@@ -344,7 +347,7 @@ def test_the_policy_solved_is_refused_for_a_bundle_alone(
     arguments = [command, str(several), "--max-latency", "50ms", "--policy", "solved", *more]
     code, line = refused(arguments, capsys)
     assert code == UsageError.exit_code
-    assert "--policy solved is for pipelines" in line
+    assert "--policy solved is for branches" in line
 
 
 def test_a_plan_for_another_bundle_is_refused(
@@ -360,6 +363,7 @@ def test_a_plan_for_another_bundle_is_refused(
 def changed(plan: Path, change: dict[str, Any]) -> Path:
     data = json.loads(plan.read_bytes())
     data["points"][0] |= change
+    data["pairs"] = []
     other = plan.with_name("other.json")
     other.write_text(json.dumps(data))
     return other
@@ -369,6 +373,7 @@ def without_last_point(plan: Path) -> Path:
     """Returns a plan without the last point: its weight is 0, and it is there whatever is wanted."""
     data = json.loads(plan.read_bytes())
     del data["points"][-1]
+    data["pairs"] = []
     other = plan.with_name("fewer.json")
     other.write_text(json.dumps(data))
     return other
@@ -464,3 +469,17 @@ def test_edges_are_shown(models: dict[str, Path], capsys: pytest.CaptureFixture[
     assert [point["pair"] for point in points] == [
         f"{a} -> {b}" for a, b in zip(names, [*names[1:], "end"], strict=True)
     ]
+
+
+def test_an_estimate_has_the_pairs_of_the_graph_and_those_that_are_chosen(
+    several: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["pace", str(several), "--estimate", "--json"]
+    assert run_command(arguments) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [point["pair"] for point in points][1:3] == ["MatMul b -> Tanh c, MatMul d", "Tanh c -> MatMul d"]
+    assert run_command([*arguments, "--pace-total", "5ms", "--pace-pair", "b->d"]) == 0
+    chosen = json.loads(capsys.readouterr().out)["points"]
+    assert [point["delay_share"] for point in chosen] == [0, 1, 0, 0, 0, 0]
+    code, line = refused([*arguments, "--pace-total", "5ms", "--pace-pair", "b->e"], capsys)
+    assert (code, "'e' does not read what 'b' makes" in line) == (UsageError.exit_code, True)

@@ -132,6 +132,23 @@ def test_batches_have_no_latency_but_a_share_of_the_processor(here: Path, capsys
     assert run("--pace", "--cpu-limit", "50%") == 0
 
 
+@pytest.mark.parametrize("option", [("--pace-total", "60ms"), ("--pace-pair", "a->b=2ms")])
+def test_delays_are_for_a_bundle_alone(here: Path, option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--pace", *option) == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--pace-pair and --pace-total are for a bundle alone" in line
+
+
+def test_all_runners_of_a_pipeline_are_one_member_of_a_group(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy.pacing.group.FOLDER", here)
+    assert run("--pace", "--pace-group", "box", "--cpu-limit", "50%") == 0
+    (told,) = (line for line in capsys.readouterr().err.splitlines() if "the group 'box' worked" in line)
+    assert "of 0.5 at most" in told
+    assert "; 1 member at the end" in told
+
+
 def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = ["pace", "m.nnd", "--max-latency", "100ms", "--runs", "1", "-o", "plan.json"]
     assert run_command(made) == 0

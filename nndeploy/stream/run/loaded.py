@@ -12,7 +12,7 @@ from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.runtime.pace_checks import check_pace, check_policy_of_bundle
+from nndeploy.runtime.pace_checks import check_pace
 from nndeploy.runtime.program import Program
 from nndeploy.stream.description import LevelPlan, RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
@@ -65,7 +65,6 @@ class Loaded:
 
 def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) -> Loaded:
     """Returns a bundle that runs by itself."""
-    check_policy_of_bundle(options.pace)
     program = stack.enter_context(load(bundle, options, pace=options.pace))
     check_pace(program, bundle)
     plan = only_the_model(program.manifest)
@@ -144,6 +143,11 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
     if isinstance(goal, PacePlanFile):
         raise UsageError(
             "--pace-plan is for a bundle alone: a pipeline learns the plan of its stages by itself",
+            hint="--max-latency or --cpu-limit",
+        )
+    if goal is not None and (goal.pairs or goal.total_ns):
+        raise UsageError(
+            "--pace-pair and --pace-total are for a bundle alone: delays of a pipeline belong to its items",
             hint="--max-latency or --cpu-limit",
         )
     if goal is None or not goal.max_latency_ns:

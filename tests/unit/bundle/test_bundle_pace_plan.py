@@ -2,7 +2,7 @@
 """A plan of pacing as a file: it comes back, however it is spelt; what is not one is refused in one line."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from nndeploy.bundle.pace_plan_file import PacePlanFile, check_made_for, plan_fi
 from nndeploy.errors import DataError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.paced_shape import LearntShape
+from nndeploy.pacing.pairs import END, ChosenPair, Pair
 from nndeploy.pacing.policy import PacePolicy
 
 LEARNT = LearntShape(
@@ -22,7 +23,12 @@ LEARNT = LearntShape(
     parts=np.array([1, 4, 1]),
     baseline=2e6,
     reserve=0.0,
+    pairs=(Pair(1, 0, 2_000_000), Pair(1, 2), Pair(0, 2), Pair(2, END)),
 )
+CHOSEN = (
+    ChosenPair("Relu b -> Conv a", 2_000_000), ChosenPair("Relu b -> Conv a"), ChosenPair("Conv a -> Conv a"),
+    ChosenPair("Conv a -> end"),
+)  # fmt: skip
 NAMES = (("s0", "Conv a"), ("s1", "Relu b"), ("s1", "Conv a"))
 
 
@@ -32,13 +38,19 @@ def plan(goal: PaceGoal | None = None) -> PacePlanFile:
 
 @pytest.mark.parametrize(
     "goal",
-    [PaceGoal(max_latency_ns=8_000_000), *(PaceGoal(cpu_limit=0.25, policy=policy) for policy in PacePolicy)],
+    [
+        PaceGoal(max_latency_ns=8_000_000),
+        PaceGoal(total_ns=60_000_000),
+        PaceGoal(total_ns=60_000_000, pairs=CHOSEN),
+        *(PaceGoal(cpu_limit=0.25, policy=policy) for policy in PacePolicy),
+    ],
 )
 def test_comes_back(goal: PaceGoal) -> None:
     found = plan_file_from_json(plan_file_to_json(plan(goal)))
     assert (found.bundle, found.model_name, found.goal, found.points) == ("a" * 64, "model", goal, NAMES)
     assert found.learnt.shapes == LEARNT.shapes
-    for field in fields(LearntShape)[1:]:
+    assert found.learnt.pairs == LEARNT.pairs
+    for field in fields(LearntShape)[1:-1]:
         np.testing.assert_array_equal(getattr(found.learnt, field.name), getattr(LEARNT, field.name))
     assert plan_file_to_json(found) == plan_file_to_json(plan(goal))
 
@@ -50,6 +62,27 @@ def test_points_stand_in_the_order_in_which_they_are_passed() -> None:
     ]  # fmt: skip
 
 
+def test_a_plan_of_set_delays_alone_comes_back() -> None:
+    learnt = replace(LEARNT, pairs=(Pair(1, 0, 2_000_000),), weights=np.zeros(3))
+    made = replace(plan(PaceGoal(pairs=CHOSEN[:1])), learnt=learnt)
+    found = plan_file_from_json(plan_file_to_json(made))
+    assert found.goal == made.goal
+    assert json.loads(plan_file_to_json(made))["goal"] == {}
+
+
+def test_a_plan_of_before_there_were_pairs_is_read() -> None:
+    data = json.loads(plan_file_to_json(plan()))
+    data["format"]["major"] = 1
+    del data["pairs"], data["are_pairs_chosen"]
+    found = plan_file_from_json(json.dumps(data).encode())
+    assert found.learnt.pairs == ()
+    assert not found.goal.pairs
+    np.testing.assert_array_equal(found.learnt.weights, LEARNT.weights)
+    data["pairs"] = []
+    with pytest.raises(DataError, match="unknown field 'pairs'"):
+        plan_file_from_json(json.dumps(data).encode())
+
+
 def test_any_spelling_is_read() -> None:
     spelt = json.dumps(json.loads(plan_file_to_json(plan())), indent=7)
     assert plan_file_to_json(plan_file_from_json(spelt.encode())) == plan_file_to_json(plan())
@@ -57,7 +90,8 @@ def test_any_spelling_is_read() -> None:
 
 WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     (("format", "name"), "nndeploy-bundle", "expected nndeploy-pace-plan"),
-    (("format", "major"), 2, "newer nndeploy"),
+    (("format", "major"), 3, "newer nndeploy"),
+    (("format", "major"), 0, "never released"),
     (("bundle_sha256",), "a", "hexadecimal"),
     (("goal",), {}, "cpu_limit"),
     (("goal",), {"cpu_limit": 1}, "between 0 and 1"),
@@ -76,6 +110,16 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     (("points", 0, "point"), 3, "each of 0 to 2 once"),
     (("points", 0, "weight"), 0.5, "together, not 1"),
     (("points", 0, "colour"), 1, "unknown field 'colour'"),
+    (("pairs", 0, "from"), 3, "no point and a later one"),
+    (("pairs", 0, "to"), 1, "no point and a later one"),
+    (("pairs", 2, "to"), 1, "no point and a later one"),
+    (("pairs", 0, "to"), "1", "an integer"),
+    (("pairs", 0, "pair"), "a -> b", "its points are 'Relu b -> Conv a', not 'a -> b'"),
+    (("pairs", 0, "preset_us"), 0, "more than 0"),
+    (("pairs", 0, "colour"), 1, "unknown field 'colour'"),
+    (("pairs", 1), {"pair": "Relu b -> Conv a", "from": 1, "to": 0}, "is there twice"),
+    (("pairs",), {}, "list"),
+    (("are_pairs_chosen",), 1, "true or false"),
     (("surplus",), 1, "unknown field 'surplus'"),
 ]
 
@@ -92,7 +136,9 @@ def test_refuses_what_is_no_plan(path: tuple[Any, ...], value: Any, reason: str)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["format", "goal", "points", "shapes", "calm_us", "policy"])
+@pytest.mark.parametrize(
+    "key", ["format", "goal", "points", "pairs", "are_pairs_chosen", "shapes", "calm_us", "policy"]
+)
 def test_refuses_what_lacks_a_field(key: str) -> None:
     data = json.loads(plan_file_to_json(plan()))
     del data[key]

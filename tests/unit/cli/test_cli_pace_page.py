@@ -14,7 +14,7 @@ from nndeploy.cli.load_picture import load_svg
 from nndeploy.cli.pace_page import pace_page
 from nndeploy.pacing.achieved import Achieved
 from nndeploy.pacing.load_curve import Loads, Timeline, baseline_timeline, expected_timeline
-from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.pacing.pacer import PlannedPair, PlannedPoint
 from nndeploy.pacing.plan import serial_plan
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;@rows@@title@\x1b[31m\u2028"
@@ -28,8 +28,10 @@ def paced(durations_ms: list[float], names: list[str] | None = None) -> tuple[li
     plan = serial_plan(durations, np.full(len(durations), False), budget, 0.0)
     names = names or [f"operator {number}" for number in range(len(durations))]
     points = [
-        PlannedPoint(name, duration / 1e3, 1, weight * durations.sum() / 1e3)
-        for name, duration, weight in zip(names, durations.tolist(), plan.weights.tolist(), strict=True)
+        PlannedPoint(name, duration / 1e3, 1, weight * durations.sum() / 1e3, (after,), (f"Conv {name}",))
+        for name, after, duration, weight in zip(
+            names, [*names[1:], "end"], durations.tolist(), plan.weights.tolist(), strict=True
+        )
     ]
     loads = Loads(
         baseline_timeline(durations.sum()), expected_timeline(plan, budget), expected_timeline(plan, 0.9 * budget)
@@ -39,7 +41,12 @@ def paced(durations_ms: list[float], names: list[str] | None = None) -> tuple[li
 
 def page(durations_ms: list[float], names: list[str] | None = None, model: str = "small") -> str:
     points, loads, found = paced(durations_ms, names)
-    return pace_page(model, points, loads, found, has_slice=True)
+    pairs = [
+        PlannedPair(f"{point.name} -> {after}", point.delay_us, is_preset=number == 0)
+        for number, point in enumerate(points)
+        for after in point.followed_by
+    ]
+    return pace_page(model, points, pairs, loads, found, has_slice=True)
 
 
 class Elements(HTMLParser):
@@ -82,13 +89,23 @@ def test_it_shows_what_was_achieved_beside_what_was_expected() -> None:
     assert f"expected {loads.expected.peak:.0%}" in text
 
 
-def test_every_operator_is_a_row_with_its_next_one() -> None:
+def test_every_pair_is_a_row_and_says_who_set_its_delay() -> None:
+    rows = re.findall(r'<tr class="pair">.*?</tr>', page([3.0, 2.0, 4.0], ["first", "second", "third"]))
+    cells = [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
+    assert cells == [
+        ["first -&gt; second", "5,400", "set"],
+        ["second -&gt; third", "3,600", "planned"],
+        ["third -&gt; end", "0", "planned"],
+    ]
+
+
+def test_every_operator_is_a_row_with_those_that_read_it() -> None:
     rows = re.findall(r"<tr><td.*?</tr>", page([3.0, 2.0, 4.0], ["first", "second", "third"]))
     cells = [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
     assert cells == [
-        ["1", "first", "second", "3,000", "33.3%", "1", "5,400"],
-        ["2", "second", "third", "2,000", "22.2%", "1", "3,600"],
-        ["3", "third", "the end", "4,000", "44.4%", "1", "0"],
+        ["1", "firstConv first", "second", "3,000", "33.3%", "1", "5,400"],
+        ["2", "secondConv second", "third", "2,000", "22.2%", "1", "3,600"],
+        ["3", "thirdConv third", "end", "4,000", "44.4%", "1", "0"],
     ]
 
 

@@ -15,14 +15,16 @@ import pytest
 from nndeploy_native.library import library_from_source
 from virtual_clock import VirtualPace
 
-from nndeploy.errors import BundleError
+from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing import item as items
 from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import PacePlan, serial_plan
+from nndeploy.pacing.load_curve import expected_timeline
+from nndeploy.pacing.plan import PacePlan, PairShares, serial_plan
 from nndeploy.target.target import host_target
 
+Pass = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] + [ctypes.c_int64] * 4)
 US, MS, SECOND = 1000, 1_000_000, 1_000_000_000
 WHOLE, ONE_PART = np.full(4, False), np.ones(4, np.int64)
 ONE_SLEEP = PacePlan(np.array([1.0, 1.0, 1.0, 97.0]) * MS, np.array([1.0, 0, 0, 0]), ONE_PART, 0.0, burst=0.0)
@@ -78,17 +80,19 @@ def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
         **{
             name: [(field.rstrip("_"), getattr(struct, field).offset) for field, *_ in struct._fields_]
             for name, struct in (
-                ("nnd_pace_plan", items._Plan), ("nnd_pace_worker", items._Worker), ("nnd_pace_item", items._Item)
+                ("nnd_pace_plan", items._Plan), ("nnd_pace_worker", items._Worker), ("nnd_pace_item", items._Item),
+                ("nnd_paced_item", items._PacedItem),
             )
         },
     }  # fmt: skip
-    sizes = [items._POINT.itemsize, *map(ctypes.sizeof, (items._Plan, items._Worker, items._Item))]
+    structs = (items._Plan, items._Worker, items._Item, items._PacedItem)
+    sizes = [items._POINT.itemsize, *map(ctypes.sizeof, structs)]
     numbers = ",".join(
         ",".join((f"sizeof(struct {name})", *(f"offsetof(struct {name}, {field})" for field, _ in fields)))
         for name, fields in want.items()
     )
     export = '__attribute__((visibility("default")))'
-    source = f'#include "base/pace.h"\n#include <stddef.h>\n{export} long places[] = {{{numbers}}};'
+    source = f'#include "pacing/paced_item.h"\n#include <stddef.h>\n{export} long places[] = {{{numbers}}};'
     library = library_from_bytes(library_from_source([source], host_target().arch, tmp_path))
     places = [
         place
@@ -308,12 +312,67 @@ def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:
     assert [np.flatnonzero(item.times).tolist() for item in several] == [[0], [1], [2], [3]]
 
 
+def chosen_plan(durations: list[int], sharing: list[int], presets: list[int], budget: int) -> PacePlan:
+    shares = PairShares(np.array(sharing, float), np.array(presets, float), is_chosen=True)
+    return serial_plan(np.array(durations, float), np.full(len(durations), True), budget, 0.0, pairs=shares)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "presets", "sleeps"),
+    [
+        ([0, 0, 0, 0], [0, 3, 0, 0], [[20, 23]]),  # nothing else is slept, whatever time is left
+        ([0, 0, 0, 0], [2, 0, 3, 0], [[10, 12], [32, 35]]),
+        ([1, 0, 1, 0], [0, 4, 0, 0], [[10, 28], [38, 42], [52, 70]]),  # presets go first, the rest is shared
+        ([1, 0, 0, 0], [5, 0, 0, 0], [[10, 50]]),  # two pairs with one first operator
+    ],
+)
+def test_chosen_pairs_are_slept_between_and_presets_as_they_are(
+    virtual_pace: VirtualPace, sharing: list[int], presets: list[int], sleeps: list[list[float]]
+) -> None:
+    durations, budget = [10 * MS] * 4, 80 * MS
+    plan = chosen_plan(durations, sharing, [one * MS for one in presets], budget)
+    assert worked(virtual_pace, item_of(plan), budget, durations) == [pytest.approx(one, abs=1e-5) for one in sleeps]
+    expected = expected_timeline(plan, budget)
+    np.testing.assert_allclose(expected.sleeps / MS, sleeps, atol=1e-5)
+
+
+def test_a_late_run_sleeps_where_it_must_and_nowhere_else(virtual_pace: VirtualPace) -> None:
+    plan = chosen_plan([10 * MS] * 4, [0, 0, 1, 0], [3 * MS, 0, 0, 0], 50 * MS)
+    assert worked(virtual_pace, item_of(plan), 50 * MS, [20 * MS] * 4) == [[20, 23]]
+
+
+def test_nothing_is_slept_between_the_parts_of_an_operator_where_pairs_are_chosen(virtual_pace: VirtualPace) -> None:
+    plan = chosen_plan([10 * MS] * 2, [1, 0], [0, 0], 60 * MS)
+    item = item_of(plan, 2)
+    virtual_pace.begin(item.address, 0, 60 * MS)
+    passes = Pass.from_address(item.address)
+    for point in range(2):
+        for part in range(1, 5):
+            virtual_pace.work(10 * MS // 4)
+            passes(item.address, 0, point, part, 4)
+    virtual_pace.end()
+    assert (item.timeline().sleeps / MS).tolist() == [pytest.approx([10, 50], abs=1e-5)]
+
+
+def test_a_library_of_before_paces_but_knows_no_chosen_pairs(pace_bytes: bytes, tmp_path: Path) -> None:
+    functions = "".join(
+        f'__attribute__((visibility("default"))) void nnd_pace_{name}(void) {{}}\n'
+        for name in ("begin", "end", "slice", "from", "pass")
+    )
+    version = f'__attribute__((visibility("default"))) const int nnd_pace_version = {items.PACE_VERSION};'
+    before = PaceLibrary(library_from_source([functions + version], host_target().arch, tmp_path))
+    PaceLibrary(pace_bytes).check_terms("chosen pairs")
+    with pytest.raises(UnavailableError, match="knows no chosen pairs"):
+        before.check_terms("chosen pairs")
+
+
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
     export = '__attribute__((visibility("default"))) const int nnd_pace_version = '
     for number, (source, reason) in enumerate((
         ("int nothing_of_ours;", "of another version"),
-        (f"{export}{items.PACE_VERSION + 1};", "of another version"),
+        (f"{export}{items.LIBRARY_VERSION + 1};", "of another version"),
         (f"{export}{items.PACE_VERSION};", "lacks a function"),
+        (f"{export}{items.LIBRARY_VERSION};", "lacks a function"),
     )):  # fmt: skip
         folder = tmp_path / str(number)
         folder.mkdir()

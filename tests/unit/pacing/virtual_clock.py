@@ -24,7 +24,7 @@ _SOURCE = """
 EXPORT int64_t virtual_now, virtual_used, virtual_late;
 
 static int virtual_gettime(clockid_t clock, struct timespec *at) {
-  const int64_t told = clock == CLOCK_MONOTONIC ? virtual_now : clock == CLOCK_THREAD_CPUTIME_ID ? virtual_used : 0;
+  const int64_t told = clock == CLOCK_MONOTONIC ? virtual_now : clock == CLOCK_REALTIME ? 0 : virtual_used;
   at->tv_sec = told / 1000000000;
   at->tv_nsec = told % 1000000000;
   return 0;
@@ -78,6 +78,11 @@ class VirtualPace(PaceLibrary):
     def now(self) -> int:
         """The nanoseconds of CLOCK_MONOTONIC."""
         return self._now.value
+
+    @property
+    def used(self) -> int:
+        """The nanoseconds of the clocks of processor time."""
+        return self._used.value
 
     def work(self, nanoseconds: int) -> None:
         """Lets time pass in which the thread runs."""

@@ -9,13 +9,17 @@
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
  * have taken goes into the next one. The stretch is how much longer the work took so far than its baseline, at least 1, and in earlier runs.
- * The last sleep takes all the slack. A sleep is asked to end earlier by what sleeps of this thread are usually late.
+ * The last sleep takes all the slack. Who has no slack left but would still be done in time without the reserve takes the
+ * least sleep where one is due, so that others need not wait for longer than a burst: for that a part of the reserve is
+ * used that grows as the work that remains shrinks, and the stretch is that of its processor time, for what held it up
+ * once need not come again. A delay that is preset is slept as it is, and no part of the slack. Where the item
+ * shares the processor with a group (group.h) that alone says when to sleep. A sleep is asked to end earlier by what sleeps of this thread are usually late.
  *
  * How long a thread has run is told by its processor clock, which is a system call and therefore read at sleeps only.
  * Linux only.
  */
 #define _GNU_SOURCE
-#include "base/pace.h"
+#include "pacing/paced_item.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -27,11 +31,15 @@
 #define NND_EXPORT __attribute__((visibility("default")))
 
 #define NND_KNOWN 0.1 /* of the work must be done for the stretch to count as much as that of earlier runs */
+#define NND_KEPT 0.5 /* of the reserve is kept by a late run, at its begin; nothing at its end */
+#define NND_MOST_BEFORE 0.75 /* of a burst may be worked by a thread that goes on with another item at once */
 #define NND_LATE_STEP 1000.0  /* nanoseconds by which one sleep changes what is thought to be usual */
 #define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
+#define NND_GROUP_BURST 1.4e6  /* nanoseconds that a member works before it pays */
+#define NND_GROUP_LEAST 1e5    /* nanoseconds under which it does not sleep */
 #define NND_BLOCKED 300000    /* nanoseconds between two items in which the thread did not run: it has rested */
 
-NND_EXPORT const int nnd_pace_version = NND_PACE_VERSION;
+NND_EXPORT const int nnd_pace_version = NND_PACE_LIBRARY_VERSION;
 
 /* The item that this thread works on. */
 static _Thread_local struct nnd_pace_item *nnd_current;
@@ -41,6 +49,8 @@ static _Thread_local double nnd_usually_late; /* the median of its sleeps, follo
 static _Thread_local int64_t nnd_rested_used, nnd_ended_used, nnd_ended;
 
 static double nnd_max(double a, double b) { return a > b ? a : b; }
+
+static double nnd_min(double a, double b) { return a < b ? a : b; }
 
 static int64_t nnd_clock(clockid_t clock) {
   struct timespec now;
@@ -87,19 +97,50 @@ static void nnd_sleep_until(int64_t until) {
 }
 
 /* How long to sleep at a point where `done` nanoseconds of work and `weight` of all delays are over, and behind which
- * `next` nanoseconds of work stand until another one; 0: not now. */
+ * `next` nanoseconds of work stand until another one; `presets` are those from there on; 0: not now. */
 static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_worker *worker, int64_t now,
-                        double done, double weight, double next) {
+                        double done, double weight, double next, double presets) {
   const struct nnd_pace_plan *plan = item->plan;
   const double left = 1.0 - worker->spent, remaining = plan->total - done;
   const int is_last = weight >= 1.0 - 1e-9; /* no sleep is planned behind this point */
-  const int is_due = (double)(now - worker->wake) + next > plan->burst || (is_last && worker->sleeps == 0);
+  const int has_worked = (double)(now - worker->wake) + next > plan->burst;
+  const int is_due = has_worked || (is_last && worker->sleeps == 0);
   if (!is_due || left <= 0.0 || next <= 0.0) return 0.0;
   const double worked = (double)(now - item->begin - worker->slept), known = plan->total * NND_KNOWN;
   const double stretch = (plan->stretch * known + nnd_max(worked, done)) / (known + done);
-  const double slack = (double)(item->deadline - now) - remaining * stretch - plan->reserve;
+  const double slack = (double)(item->deadline - now) - remaining * stretch - plan->reserve - presets;
   const double delay = is_last || remaining <= plan->burst ? slack : slack * (weight - worker->spent) / left;
-  return delay < plan->least ? 0.0 : delay;
+  if (delay >= plan->least) return delay;
+  if (!has_worked || plan->burst <= 0.0) return 0.0;
+  const double kept = NND_KEPT * plan->reserve * remaining / nnd_max(1.0, plan->total) + presets;
+  const double used = worker == item->workers ? nnd_max((double)(nnd_used() + item->used), done) : worked;
+  const double pace = nnd_min(stretch, (plan->stretch * known + used) / (known + done));
+  return (double)(item->deadline - now) - remaining * pace - kept >= plan->least ? plan->least : 0.0;
+}
+
+/* Pays a group for what this process worked since it last did, and returns for how long to sleep; 0: not now. All its
+ * threads count, also those that pass no points; what is too short to sleep stays to be slept with the next. */
+static double nnd_group_delay(struct nnd_group *group, int64_t number, int64_t now) {
+  struct nnd_group_member *member = &group->members[number];
+  const int64_t used = nnd_clock(CLOCK_PROCESS_CPUTIME_ID);
+  int64_t paid = atomic_load(&member->paid);
+  while (used > paid && !atomic_compare_exchange_weak(&member->paid, &paid, used)) {
+  }
+  const int64_t owed = used > paid ? used - paid : 0, limit = atomic_load(&member->limit);
+  const int64_t paid_at = atomic_exchange(&member->paid_at, now);
+  const int64_t began = now - owed > paid_at ? now - owed : paid_at; /* later than that much ago where threads worked at once */
+  if (owed) {
+    atomic_fetch_add(&member->worked, owed);
+    atomic_fetch_add(&group->worked, owed);
+  }
+  const int64_t cost = limit > 0 ? (int64_t)((double)owed * 1e6 / (double)limit) : owed;
+  int64_t free_at = atomic_load(&group->free_at), wanted;
+  do {
+    const int is_sane = free_at > began && free_at < now + NND_GROUP_MOST_AHEAD;
+    wanted = (is_sane ? free_at : began) + cost;
+  } while (!atomic_compare_exchange_weak(&group->free_at, &free_at, wanted));
+  const double delay = (double)(wanted - now);
+  return delay < NND_GROUP_LEAST ? 0.0 : delay;
 }
 
 /* Sleeps for `delay` nanoseconds from `now` on. */
@@ -133,14 +174,23 @@ static void nnd_pass(struct nnd_pace_item *item, int64_t number, int64_t in_subm
   if (number == 0 && item->times) item->times[point] += now - worker->last;
   if (number == 0 && item->order && part == parts) item->order[point] = item->num_passed++;
   worker->last = now;
-  if (!item->plan) return;
-  const struct nnd_pace_point *at = &item->plan->points[point];
+  const struct nnd_paced_item *terms = (const struct nnd_paced_item *)item;
+  const struct nnd_pace_point *at = item->plan ? &item->plan->points[point] : NULL;
+  const double next = !at ? 0.0 : part < parts ? at->duration / (double)parts : at->next;
+  if (terms->group) {
+    if ((double)(now - worker->wake) + next <= NND_GROUP_BURST) return;
+    const double delay = nnd_group_delay(terms->group, terms->member, now);
+    if (delay > 0.0) nnd_sleep(item, number, now, delay);
+    return;
+  }
+  if (!at || (terms->presets && part < parts)) return;
   const double share = (double)part / (double)parts, weight = at->weight_before + at->weight * share;
-  const double next = part < parts ? at->duration / (double)parts : at->next;
-  const double delay = nnd_delay(item, worker, now, at->before + at->duration * share, weight, next);
-  if (delay <= 0.0) return;
-  nnd_sleep(item, number, now, delay);
-  worker->spent = weight;
+  const double preset = terms->presets ? terms->presets[point] : 0.0;
+  const double after = terms->presets ? terms->presets_after[point] + preset : 0.0;
+  const double delay = nnd_delay(item, worker, now, at->before + at->duration * share, weight, next, after);
+  if (delay + preset <= 0.0) return;
+  nnd_sleep(item, number, now, delay + preset);
+  if (delay > 0.0) worker->spent = weight;
 }
 
 /* Begins an item: what its threads remember is cleared, and this thread works on it until nnd_pace_end(). The deadline
@@ -161,6 +211,13 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   item->workers[0].wake_used = nnd_rested_used;
   item->workers[0].wake = now - (used - nnd_rested_used);
   nnd_current = item;
+  const struct nnd_paced_item *terms = (const struct nnd_paced_item *)item;
+  double delay = terms->group ? nnd_group_delay(terms->group, terms->member, now) : 0.0;
+  if (!terms->group && item->plan && (double)(now - item->workers[0].wake) > item->plan->burst * NND_MOST_BEFORE) {
+    const double slack = (double)budget - item->plan->total * item->plan->stretch - item->plan->reserve;
+    delay = item->plan->burst > 0.0 && slack >= item->plan->least ? item->plan->least : 0.0;
+  }
+  if (delay > 0.0) nnd_sleep(item, 0, now, delay);
 }
 
 /* How long worker 0 worked between `from` and `from` + NND_PACE_WINDOW; of a run with more sleeps than are remembered,
@@ -204,3 +261,19 @@ NND_EXPORT void nnd_pace_from(int64_t first) {
 NND_EXPORT void nnd_pace_pass(int64_t point) {
   if (nnd_current) nnd_pass(nnd_current, 0, point, 1, 1);
 }
+
+/* Takes a place of a group that is `expected` (0: nobody's) for `identity`, or gives it back (0); returns whether it
+ * did. Whoever sees an identity that is not negative sees the limit that belongs to it. */
+NND_EXPORT int nnd_group_take(struct nnd_group *group, int64_t number, int64_t expected, int64_t identity, int64_t limit) {
+  struct nnd_group_member *member = &group->members[number];
+  if (!atomic_compare_exchange_strong(&member->identity, &expected, -identity)) return 0;
+  atomic_store(&member->worked, 0);
+  atomic_store(&member->paid, nnd_clock(CLOCK_PROCESS_CPUTIME_ID));
+  atomic_store(&member->paid_at, nnd_now());
+  atomic_store(&member->limit, limit);
+  atomic_store(&member->identity, identity);
+  return 1;
+}
+
+/* Pays for what a member worked, without sleeping: what it owes when it leaves others wait for. */
+NND_EXPORT void nnd_group_pay(struct nnd_group *group, int64_t number) { nnd_group_delay(group, number, nnd_now()); }
