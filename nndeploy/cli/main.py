@@ -36,7 +36,7 @@ COMMANDS = {
     "farm": ("nndeploy.cli.farm_cmd:farm", "Share a batch: a scheduler, workers, certificates."),
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
     "serve": ("nndeploy.cli.serve_cmd:serve", "Serve each BUNDLE by the Open Inference Protocol."),
-    "top": ("nndeploy.cli.top_cmd:top", "Show what a running stream does."),
+    "top": ("nndeploy.cli.top_cmd:top", "Show what a running stream does: rate, latencies, load, waits."),
     "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
     "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
     "sign": ("nndeploy.cli.sign_cmd:sign", "Sign a BUNDLE: every member, its release, and how it was made."),

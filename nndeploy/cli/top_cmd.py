@@ -18,8 +18,7 @@ from nndeploy.values.amounts import ms_text
 
 EXAMPLES = """\b
 Examples:
-  nndeploy run m.nnd --pipeline p.toml --input in.jsonl --output out.jsonl --metrics m.json &
-  nndeploy top m.json
+  nndeploy top metrics.json        of a run with --metrics metrics.json
   nndeploy top 9100 --once         of a run with --metrics-port 9100
 """
 MAX_BYTES = 16 << 20
@@ -35,7 +34,7 @@ TIMEOUT_SECONDS = 5.0
     "--interval", type=click.FloatRange(0.2, 60.0), default=1.0, show_default=True, help="Seconds from look to look."
 )
 def top(where: str, once: bool, interval: float) -> None:
-    """Show what a running stream does: rate, latencies, how busy each stage is, what waits where.
+    """Show what a running stream does: rate, latencies, load, waits.
 
     WHERE is the file of `run --metrics`, or the port of `run --metrics-port`. It goes on until the stream ends or
     Ctrl-C.

@@ -23,7 +23,7 @@ from nndeploy.stream.engine.schedule import AbortedError, Schedule, Worker
 from nndeploy.stream.records import Record
 
 MAX_WAITS = 4096
-"""Of more records percentiles are taken of a sample."""
+"""Percentiles are taken of a sample where more records waited."""
 
 
 @dataclass(frozen=True, slots=True)

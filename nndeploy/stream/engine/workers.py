@@ -20,7 +20,7 @@ from nndeploy.stream.engine.sessions import Sessions
 from nndeploy.stream.records import Record
 
 MAX_LATENCIES = 2048
-"""Of more calls of a worker percentiles are taken of a sample."""
+"""Percentiles are taken of a sample where a worker was called more often."""
 
 
 class Tracer(Protocol):
