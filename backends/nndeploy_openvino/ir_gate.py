@@ -83,6 +83,8 @@ _STEP = 2
 _REPEATS = 1
 """A Tile by less than none ends the process; a constant the library looks at."""
 _LENGTHS = 2
+_NEW_SIZES = 1
+"""Sizes or scales of an Interpolate: where one is zero and another the largest, it reads beyond its tables."""
 _AXES, _INDICES = 1, 1
 """An axis of MVN that is the largest integer, an index of a Gather far behind the sizes of a shape end the process."""
 _ROUNDS, _ENDLESS = 0, -1
@@ -344,6 +346,8 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
     for number, layer in layers.items():
         if layer.kind == "MVN" and not _are_axes(layers, sources, sources[number, _AXES]):
             raise _refusal("a layer MVN with axes that are no small constants")
+        if layer.kind == "Interpolate" and _is_of_call(layers, sources, sources[number, _NEW_SIZES]):
+            raise _refusal("a layer Interpolate to sizes that are numbers of a call")
         of_shape = layer.kind == "Gather" and _is_shape(layers, sources, sources[number, 0])
         if of_shape and not _are_small(layers[sources[number, _INDICES]]):
             raise _refusal("a layer Gather with places in a shape that are no small constants")
@@ -354,6 +358,20 @@ def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int],
     if layers[number].kind in ("Squeeze", "Convert"):
         return all(layers[sources[number, port]].kind == "Const" for port in range(layers[number].inputs))
     return layers[number].kind == "Const"
+
+
+def _is_of_call(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
+    """Whether numbers that a caller gives are in what a layer gives, and not their sizes alone."""
+    waiting, seen = [number], {number}
+    while waiting:
+        layer = layers[number := waiting.pop()]
+        if layer.kind == "Parameter":
+            return True
+        if layer.kind != "ShapeOf":
+            before = {sources[number, port] for port in range(layer.inputs)} - seen
+            seen |= before
+            waiting += before
+    return False
 
 
 def _are_axes(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:

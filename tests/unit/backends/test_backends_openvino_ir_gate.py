@@ -122,6 +122,25 @@ def test_a_window_has_one_number_for_each_of_its_axes(old: str, new: str, tmp_pa
         check_ir(damaged(graph, old, new).encode(), weights)
 
 
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        ("g (float[1,1,4,4] x, int64[4] s) => (float[A,B,C,D] y) { y = Resize(x, , , s) }", True),
+        ("g (float[1,1,4,4] x, float[4] s) => (float[A,B,C,D] y) { t = Abs(s) y = Resize(x, , t) }", True),
+        ("g (float[1,1,4,4] x, float[N,1,M,3] z) => (float[A,B,C,D] y) { s = Shape(z) y = Resize(x, , , s) }", False),
+        ("g (float[1,1,4,4] x) => (float[1,1,8,8] y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) }", False),
+    ],
+    ids=["sizes of a call", "scales of a call", "sizes of another", "constant scales"],
+)
+def test_images_are_not_resized_to_numbers_of_a_call(text: str, is_refused: bool, tmp_path: Path) -> None:
+    graph, weights = written(text, tmp_path)
+    if not is_refused:
+        check_ir(graph.encode(), weights)
+        return
+    with pytest.raises(BundleError, match="a layer Interpolate to sizes that are numbers of a call"):
+        check_ir(graph.encode(), weights)
+
+
 def test_elements_that_are_unique_along_an_axis_are_not_for_this_library(tmp_path: Path) -> None:
     graph, weights = written("g (float[2,3] x) => (float[K,3] y) { y = Unique<axis=0>(x) }", tmp_path)
     with pytest.raises(BundleError, match="a layer Unique with 2 inputs"):
