@@ -200,7 +200,7 @@ def test_two_runs_never_write_one_output(here, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--input", "-", "--output", "y.jsonl"], "needs inputs that can be read again"),
+        (["--input", "-", "--output", "y.jsonl"], "needs one source of files, which can be read again"),
         (["--input", "x.jsonl", "--output", "-"], "needs an output of many records that stays"),
         (["--input", "x.jsonl"], "needs an output of many records that stays"),
         (["--input", "x.jsonl", "--output", "y.npz"], "needs an output of many records that stays"),

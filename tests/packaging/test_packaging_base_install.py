@@ -48,7 +48,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def done_on(box: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(box.with_name("nndeploy")), *arguments]
-    environment = {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}  # it trusts the machine that compiled
+    # it trusts the machine that compiled, and knows nothing of what this account has compiled before
+    environment = {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"], "NNDEPLOY_CACHE_DIR": ""}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 

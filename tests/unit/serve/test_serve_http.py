@@ -327,7 +327,7 @@ def test_a_bug_is_told_the_operator_and_not_the_client(serving, fake_program, ca
 
 
 def test_stopping_ends_what_is_there_and_takes_no_more(serving, fake_program, gated, until) -> None:
-    caller = serving(fake_program(gated), checks_goldens=False, grace=20.0)
+    caller = serving(fake_program(gated), checks_goldens=False, grace=120.0)
     answers: list[int] = []
     client = threading.Thread(target=lambda: answers.append(caller.infer()[0]))
     client.start()
