@@ -251,7 +251,7 @@ def interrupts(count: int) -> Iterator[tuple[str, str]]:
     seconds, orphans = list[float](), Orphans()
     for _ in range(count):
         with workshop() as folder:
-            fleet = write_fleet(folder, 4)
+            fleet = write_fleet(folder, 40)
             process = started(fleet, environment(folder), "-j", "2", "--events", str(folder / "events.jsonl"))
             _heard(folder / "events.jsonl", lambda events: sum(one["event"] == "stage" for one in events) >= 2, process)
             began = time.monotonic()
