@@ -34,6 +34,7 @@ from nndeploy.farm.hits_here import HitsHere
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.local_engine import LocalEngine
+from nndeploy.farm.noted_signals import NotedSignals
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, HIT, Planned, Planner
@@ -132,7 +133,8 @@ class OpenedBatch:
             most = 1 if self.options.fail_fast else self.options.max_failures
             run = BatchRun(engine, journal, events, self.fleet.where, most)
             try:
-                run.run(planned)
+                with NotedSignals() as signals:
+                    run.run(planned, signals.check)
             except BaseException as err:  # also what a full disk makes of the journal
                 if isinstance(err, KeyboardInterrupt | SystemExit):
                     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once

@@ -8,7 +8,7 @@ before anybody hears of it; only what a machine is to blame for is tried again, 
 import contextlib
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nndeploy.errors import InputOutputError, UnavailableError
@@ -77,8 +77,8 @@ class BatchRun:
         """What came of the jobs so far."""
         return list(self._state.outcomes.values())
 
-    def run(self, jobs: Sequence[Planned]) -> None:
-        """Runs all jobs to their ends.
+    def run(self, jobs: Sequence[Planned], look: Callable[[], None] = lambda: None) -> None:
+        """Runs all jobs to their ends; `look` is called again and again, and may raise to end it.
 
         Raises:
             UnavailableError: no worker will ever build one of them; nothing was begun.
@@ -100,6 +100,7 @@ class BatchRun:
                 if one.key:
                     first_of[one.key] = one.job.id
         while state.waiting or state.resting or state.running:
+            look()
             if self._is_enough():
                 self.interrupt()
                 return
