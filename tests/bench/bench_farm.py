@@ -54,8 +54,8 @@ DICE = random.Random(20261126)  # noqa: S311 - no secret
 REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
 PAGE = """{header}# The farm: figures
 
-`make bench-farm ARGS=--write` ([tests/bench/bench_farm.py](../../tests/bench/bench_farm.py)). The load average of the
-machine, {cores} cores, was {loads} when the parts of this table began: times are those of a
+`make bench-farm ARGS="{arguments}"` ([tests/bench/bench_farm.py](../../tests/bench/bench_farm.py)). The load average
+of the machine, {cores} cores, was {loads} when the parts of this table began: times are those of a
 machine that others used too, and processor time says what a quiet one needs at most.
 
 | what | result |
@@ -472,6 +472,7 @@ def main() -> int:
         header = figures.header(figures.figure("farm-results.md"), machine_name())
         text = PAGE.format(
             header=header,
+            arguments=" ".join(sys.argv[1:]),
             cores=os.cpu_count(),
             loads=", ".join(loads),
             rows="\n".join(rows),
