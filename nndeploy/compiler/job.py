@@ -58,13 +58,13 @@ from nndeploy.sandbox.child_process import (
     StartsChildren,
     describe_exit,
     drained,
-    kill_group,
+    end_child,
     start_child,
     writable_cache,
 )
 from nndeploy.sandbox.forked import ForkServer, fork_server_off_this
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS, LOG_SECONDS = 5.0, 1.0
 MADE = "made"
 """The folder in the child's own where answers of libraries are left that another compile of the model may ask for."""
 MAX_SECONDS = 1 << 30
@@ -228,11 +228,7 @@ def _run(
             process.wait(GRACE_SECONDS)
         raise
     finally:
-        kill_group(process)
-        reader.join(1.0)
-        process.stdout.close()
-        if not reader.is_alive():
-            process.stderr.close()
+        end_child(process, reader, LOG_SECONDS)
         onlooker.ended(bytes(log), watch.most_bytes)
     if watch.verdict:
         hint = "--total-time-limit and --memory-limit say how much it may take"

@@ -29,7 +29,7 @@ from nndeploy.sandbox.child_process import (
     StartsChildren,
     describe_exit,
     drained,
-    kill_group,
+    end_child,
     start_child,
     writable_cache,
 )
@@ -134,16 +134,7 @@ class Child:
         process, self._process = self._process, None
         if process is None or self._reader is None:
             return 0
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        kill_group(process)
-        self._reader.join(LOG_SECONDS)
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        process.stdout.close()
-        if not self._reader.is_alive():
-            process.stderr.close()
+        end_child(process, self._reader, LOG_SECONDS)
         return int(process.returncode)
 
 

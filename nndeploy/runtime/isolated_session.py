@@ -35,7 +35,7 @@ from nndeploy.runtime.isolated_worker import WorkerRequest
 from nndeploy.runtime.shared_values import SharedValues
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
-from nndeploy.sandbox.child_process import ChildProcess, describe_exit, drained, kill_group, start_child
+from nndeploy.sandbox.child_process import ChildProcess, describe_exit, drained, end_child, kill_group, start_child
 from nndeploy.values.types import Value
 
 MAX_ANSWER_BYTES = 1 << 20
@@ -209,12 +209,7 @@ class _Worker:
 
     def end(self) -> None:
         """Ends the process with all that it started."""
-        kill_group(self._process)
-        self._reader.join(_LOG_SECONDS)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    stream.close()
+        end_child(self._process, self._reader, _LOG_SECONDS)
 
 
 def _error_from(said: Mapping[str, Any]) -> NndeployError:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
@@ -34,7 +34,7 @@ _BOOT = (
 
 _HOMES: WeakKeyDictionary["ChildProcess", Path] = WeakKeyDictionary()
 _ChildProcess = TypeVar("_ChildProcess", bound="ChildProcess")
-_MAX_SWEEPS = 10
+MAX_SWEEPS = 10
 """What forks without end while it is killed is left to the next limit."""
 
 _PR_SET_PDEATHSIG = 1
@@ -170,22 +170,36 @@ def kill_group(process: ChildProcess) -> None:
     below = descendants(process.pid) if process.poll() is None else []
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    for pid in below:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    kill_each(below)
     process.wait()
     if (home := _HOMES.get(process)) is not None:
         _kill_at_home(home)
 
 
+def end_child(process: ChildProcess, log_reader: threading.Thread, seconds: float) -> None:
+    """Kills a child with all that it started, and closes its pipes; its log is read to its end, or for so long."""
+    kill_group(process)
+    log_reader.join(seconds)
+    log = () if log_reader.is_alive() else (process.stderr,)
+    for pipe in (process.stdin, process.stdout, *log):
+        if pipe is not None:
+            with contextlib.suppress(OSError, ValueError):  # what was written to it is not wanted any more
+                pipe.close()
+
+
 def _kill_at_home(home: Path) -> None:
-    for _ in range(_MAX_SWEEPS):
+    for _ in range(MAX_SWEEPS):
         found = list(_at_home(os.fsencode(f"HOME={home}")))
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        kill_each(found)
         if not found:
             return
+
+
+def kill_each(pids: Iterable[int]) -> None:
+    """Kills processes by their numbers; those that are gone, or nobody of ours, stay as they are."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _at_home(mark: bytes) -> Iterator[int]:
@@ -221,13 +235,14 @@ def descendants(pid: int) -> list[int]:
     """Returns the processes that a process started, those that these started, and so on; parents come first."""
     found, waiting = list[int](), [pid]
     while waiting:
-        children = _children(waiting.pop())
+        children = children_of(waiting.pop())
         found += children
         waiting += children
     return found
 
 
-def _children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
+    """Returns the processes that a process has started, or that became its own."""
     children = list[int]()
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -21,15 +21,13 @@ import socket
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from nndeploy.sandbox.child_process import die_with_parent
+from nndeploy.sandbox.child_process import MAX_SWEEPS, children_of, die_with_parent, kill_each
 from nndeploy.sandbox.enter import enter_said
 
 NUM_DESCRIPTORS = 4
 """A request's: the request itself as a file in memory, standard input, output and error."""
 MAX_MESSAGE = 256
-_MAX_SWEEPS = 10
 _FIRST_OTHER = 3
 
 
@@ -105,11 +103,9 @@ class _Server:
 
     def _end_orphans(self) -> None:
         """Kills what became this process's when the one that started it ended."""
-        for _ in range(_MAX_SWEEPS):
-            orphans = [pid for pid in _children() if pid not in self._running]
-            for pid in orphans:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+        for _ in range(MAX_SWEEPS):
+            orphans = [pid for pid in children_of(os.getpid()) if pid not in self._running]
+            kill_each(orphans)
             for pid in orphans:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
@@ -119,12 +115,6 @@ class _Server:
     def _tell(self, message: dict[str, int]) -> None:
         with contextlib.suppress(OSError):  # who asked is gone: the next look at the socket says so
             self._connection.send(json.dumps(message).encode())
-
-
-def _children() -> list[int]:
-    with contextlib.suppress(OSError):
-        return [int(pid) for pid in Path("/proc/thread-self/children").read_text(encoding="ascii").split()]
-    return []
 
 
 def _begun(server: int, descriptors: list[int]) -> Request:

@@ -29,13 +29,14 @@ from nndeploy.sandbox.child_process import (
     at_home,
     child_environment,
     drained,
-    kill_group,
+    end_child,
     sandbox_text,
     start_child,
 )
 from nndeploy.sandbox.fork_server import MAX_MESSAGE, Request, serve
 
 _THREAD = "nndeploy-forks"
+LOG_SECONDS = 1.0
 
 
 class ForkedProcess:
@@ -248,17 +249,11 @@ def _with_process(modules: Sequence[str], import_paths: Sequence[str]) -> _Conne
             "nndeploy.sandbox.fork_server", [str(descriptor), *modules], folder.path,
             import_paths=import_paths, descriptors=[descriptor],
         )  # fmt: skip
-    assert process.stdout is not None
     assert process.stderr is not None
     reader, _ = drained(process.stderr)
-    streams = (process.stdout, process.stderr)
 
     def end() -> None:
-        kill_group(process)
-        reader.join(1.0)
-        for stream in streams:
-            if not reader.is_alive():
-                stream.close()
+        end_child(process, reader, LOG_SECONDS)
         folder.close()
 
     return _Connection(ours, end)

@@ -40,7 +40,7 @@ from nndeploy.farm.batch_flow import opened_batch
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.reports import Gates
 from nndeploy.farm.run_batch import MAX_TRIES, Events
-from nndeploy.sandbox.child_process import start_child
+from nndeploy.sandbox.child_process import children_of, start_child
 from nndeploy.trust.signers import new_key
 from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
 
@@ -182,8 +182,8 @@ class Killed:
             process = started(fleet, env, *more)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(DICE.uniform(*seconds))
-            children = _children(process.pid)
-            below = [*children, *(one for child in children for one in _children(child))]
+            children = children_of(process.pid)
+            below = [*children, *(one for child in children for one in children_of(child))]
             if process.poll() is None and below and DICE.random() < CHILD_SHARE:
                 self.children += 1
                 with contextlib.suppress(ProcessLookupError):
@@ -229,14 +229,6 @@ def kills(count: int) -> Iterator[tuple[str, str]]:
             f"{killed.lost} lost, {killed.doubled} doubled, {killed.failed} batches ended otherwise, {killed.repeated} "
             f"builds begun again ({killed.repeated / max(1, killed.commands):.1f} a kill, 2 run at once), {orphans}",
         )
-
-
-def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):
-        return [
-            int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
-        ]
-    return []
 
 
 def _unfinished(folder: Path) -> int:
