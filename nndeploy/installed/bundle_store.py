@@ -205,6 +205,24 @@ def store_at(path: str | None) -> BundleStore:
     return BundleStore(MACHINE_STORE if os.geteuid() == 0 else data_folder() / "nndeploy" / "installed")
 
 
+def name_of(path: Path) -> tuple[BundleStore, str] | None:
+    """Returns the store and the name under which a bundle is installed, None where it is not."""
+    folder = path.parent
+    return (BundleStore(folder.parent), folder.name) if (folder / STATE).exists() else None
+
+
+def followed_name(path: Path) -> tuple[BundleStore, str]:
+    """Returns the store and the name of a bundle that is to be followed.
+
+    Raises:
+        UsageError: it is none of an installed bundle.
+    """
+    found = name_of(path)
+    if found is None:
+        raise UsageError("only installed bundles are followed", where=str(path), hint="name it NAME@")
+    return found
+
+
 def installed_bundle(name: str) -> Path:
     """Returns the current bundle of a name in this account's store, or else the machine's; raises as `state` does."""
     own = store_at(None)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError, NndeployError, UsageError
-from nndeploy.installed.bundle_store import STATE, BundleStore, State
+from nndeploy.installed.bundle_store import State, followed_name
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value
 
@@ -32,10 +32,7 @@ class FollowedProgram:
         Raises:
             UsageError: it is none of an installed bundle.
         """
-        folder = program.path.parent
-        if not (folder / STATE).exists():
-            raise UsageError("only installed bundles are followed", where=str(program.path), hint="name it NAME@")
-        self._store, self._name = BundleStore(folder.parent), folder.name
+        self._store, self._name = followed_name(program.path)
         self._load, self._say = load, say
         self._now = program
         self._sha256 = program.path.stem

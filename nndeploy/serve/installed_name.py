@@ -8,8 +8,8 @@ calls that go on. One that cannot be loaded, or whose goldens are wrong, is told
 import threading
 from pathlib import Path
 
-from nndeploy.errors import NndeployError, UsageError
-from nndeploy.installed.bundle_store import STATE, BundleStore, State
+from nndeploy.errors import NndeployError
+from nndeploy.installed.bundle_store import State, followed_name, name_of
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.served_model import ServedModel
 
@@ -25,10 +25,8 @@ class InstalledName:
         Raises:
             UsageError: it is none of an installed bundle.
         """
-        if not (path.parent / STATE).exists():
-            raise UsageError("only installed bundles are followed", where=str(path), hint="name it NAME@")
         self._model, self._say = model, say
-        self._store, self._name = BundleStore(path.parent.parent), path.parent.name
+        self._store, self._name = followed_name(path)
         self._mark: tuple[int, int] | None = None
         self._sha256 = path.stem  # of the bundle that answers
         self._is_over = threading.Event()
@@ -73,7 +71,9 @@ def version_at(path: Path) -> str:
     Raises:
         DataError: the state of its name is damaged.
     """
-    if not (path.parent / STATE).exists():
+    installed = name_of(path)
+    if installed is None:
         return "1"
-    state = BundleStore(path.parent.parent).state(path.parent.name)
+    store, name = installed
+    state = store.state(name)
     return version_of(state) if state.current.sha256 == path.stem else f"{path.stem:.12}"
