@@ -126,8 +126,8 @@ class RunView:
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
             for queue in summary.queues:
-                if queue.waited_ms:
-                    waited = ", ".join(f"{name} {ms:.3f} ms" for name, ms in queue.waited_ms.items())
+                if waits := queue.waited_ms():
+                    waited = ", ".join(f"{name} {ms:.3f} ms" for name, ms in waits.items())
                     self._say(f"nndeploy: {queue.name}: waited {waited}; at most {queue.max_depth} at once")
 
     def to_json(self, summary: Summary) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class RunView:
             "records": self._records,
             **({"sources": [dataclasses.asdict(one) for one in summary.sources]} if summary.sources else {}),
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
-            "queues": [dataclasses.asdict(queue) for queue in summary.queues],
+            "queues": [queue.to_json() for queue in summary.queues],
             **({"forgotten_sessions": summary.num_forgotten} if summary.num_forgotten else {}),
             **({"stopped": True} if summary.is_stopped else {}),
             **self._pacing_to_json(),
@@ -295,7 +295,7 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
         "records": stage.num_done,
         "busy_seconds": stage.busy_ns / 1e9,
         "busy_share": round(busy_share(stage, seconds), 4),
-        "worked_ms": dict(stage.worked_ms),
+        "worked_ms": stage.worked_ms(),
     }
 
 

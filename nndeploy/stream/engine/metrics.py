@@ -36,8 +36,8 @@ def metrics_of(stream: Stream) -> dict[str, Any]:
         "seconds": summary.seconds,
         "records_per_second": summary.rate_hz,
         "latency_ms": summary.latencies.percentiles_ms(),
-        "stages": [asdict(stage) for stage in stream.stages()],
-        "queues": [asdict(queue) for queue in stream.queues()],
+        "stages": [stage.to_json() for stage in stream.stages()],
+        "queues": [queue.to_json() for queue in stream.queues()],
         "sources": [asdict(source) for source in stream.sources()],
         "time": time.time(),
     }

@@ -12,10 +12,10 @@ its caller wait: how much a queue holds is limited by the records that the sched
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
 from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.engine.habits import Habits
@@ -30,7 +30,7 @@ MAX_WAITS = 4096
 class QueueFigures:
     """What a queue did so far; `max_depth` is the most records that it ever held.
 
-    `waited_ms` are percentiles of the milliseconds that records waited for a worker.
+    `waits` holds how long records waited for a worker, None where none does.
     """
 
     name: str
@@ -38,7 +38,16 @@ class QueueFigures:
     max_depth: int
     capacity: int
     num_passed: int
-    waited_ms: Mapping[str, float] = field(default_factory=dict)
+    waits: Latencies | None = field(default=None, compare=False)
+
+    def waited_ms(self) -> dict[str, float]:
+        """Returns percentiles of the milliseconds that a record waited so far; they are counted anew each time."""
+        return {} if self.waits is None else self.waits.percentiles_ms()
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the figures as plain data."""
+        counts = {"depth": self.depth, "max_depth": self.max_depth, "capacity": self.capacity}
+        return {"name": self.name, **counts, "num_passed": self.num_passed, "waited_ms": self.waited_ms()}
 
 
 class Outlet(Protocol):
@@ -119,9 +128,8 @@ class BasicQueue:
     def figures(self) -> QueueFigures:
         """Returns what the queue did so far."""
         return QueueFigures(
-            self.name, len(self._waiting), self._max_depth, self.capacity, self._num_passed,
-            self._waits.percentiles_ms(),
-        )  # fmt: skip
+            self.name, len(self._waiting), self._max_depth, self.capacity, self._num_passed, self._waits
+        )
 
 
 class CopyQueue:

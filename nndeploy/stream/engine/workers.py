@@ -6,9 +6,9 @@ stays with the record; anything else is a bug or the end of the stream, and abor
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from nndeploy.errors import NndeployError
 from nndeploy.runtime.latency import Latencies, percentiles_ms
@@ -37,14 +37,23 @@ class Tracer(Protocol):
 class StageFigures:
     """What the equal workers of one stage did: `busy_ns` is of all of them together.
 
-    `worked_ms` are percentiles of the milliseconds of a call, which may be of several records at once.
+    `calls` holds how long each call of a worker took, which may be of several records at once.
     """
 
     name: str
     num_workers: int
     num_done: int
     busy_ns: int
-    worked_ms: Mapping[str, float] = field(default_factory=dict)
+    calls: Sequence[Latencies] = field(default=(), compare=False)
+
+    def worked_ms(self) -> dict[str, float]:
+        """Returns percentiles of the milliseconds of a call so far; they are counted anew each time."""
+        return percentiles_ms(self.calls)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the figures as plain data."""
+        counts = {"num_workers": self.num_workers, "num_done": self.num_done, "busy_ns": self.busy_ns}
+        return {"name": self.name, **counts, "worked_ms": self.worked_ms()}
 
 
 class Stage:
@@ -64,7 +73,7 @@ class Stage:
         clocks = self._clocks
         return StageFigures(
             self.name, len(clocks), sum(clock.num_done for clock in clocks), sum(clock.busy_ns for clock in clocks),
-            percentiles_ms([clock.latencies for clock in clocks]),
+            [clock.latencies for clock in clocks],
         )  # fmt: skip
 
 
