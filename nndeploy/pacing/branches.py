@@ -182,7 +182,7 @@ class BranchedRun:
 
     @property
     def late(self) -> list[int]:
-        """By how many nanoseconds sleeps ended later than planned."""
+        """The nanoseconds by which sleeps ended later than planned, of all submodels."""
         return [late for item in self.items for late in item.late]
 
     def timeline(self) -> Timeline:

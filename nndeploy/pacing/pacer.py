@@ -145,7 +145,7 @@ class Pacer:
 
     @property
     def presets_ns(self) -> float:
-        """For how long a run sleeps where delays were set."""
+        """The nanoseconds that a run sleeps where delays were set."""
         return float(sum(pair.preset_ns for pair in self.pairs))
 
     @property

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nndeploy.errors import CannotCreateError, UsageError
+from nndeploy.registry.web_address import is_loopback_host
 
 UNIX = "unix:"
 BACKLOG = 128
@@ -38,7 +39,7 @@ class Address:
     @property
     def is_local(self) -> bool:
         """Whether nobody but this machine can reach it."""
-        return bool(self.path) or ipaddress.ip_address(self.host).is_loopback
+        return bool(self.path) or is_loopback_host(self.host)
 
 
 def address_in(option: str) -> Callable[[str], Address | None]:

@@ -25,6 +25,15 @@ class Item:
     source: str = ""
 
 
+def failing(error: NndeployError) -> Callable[[], dict[str, Value]]:
+    """Returns the `load` of an item that cannot be read."""
+
+    def load() -> dict[str, Value]:
+        raise error
+
+    return load
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of an item: outputs, or the error that took their place.

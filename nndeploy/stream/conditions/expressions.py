@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from nndeploy.errors import InputError
+from nndeploy.runtime.plain_data import only_element
 from nndeploy.values.types import Value
 
 Kind: TypeAlias = Literal["truth", "number", "text", "list", "any"]
@@ -71,11 +72,11 @@ class Field:
             raise InputError(f"the record has no field {self.name!r}", hint=f"ask has({self.name}) first")
         value = fields[self.name]
         if self.index is None:
-            return _plain(value)
+            return only_element(value)
         if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or _has_no_axis(value):
             raise InputError(f"{self.name!r} is {_text_of(value)} and has no elements")
         try:
-            return _plain(value[self.index])
+            return only_element(value[self.index])
         except IndexError as err:
             raise InputError(f"{self.name!r} has {len(value)} elements, and none is [{self.index}]") from err
 
@@ -210,7 +211,7 @@ class In:
             several = several.ravel().tolist()
         if not isinstance(several, Sequence) or isinstance(several, str | bytes):
             raise InputError(f"{_shown(self.several)} is {_text_of(several)}, in which nothing is looked for")
-        return any(kind_of(element := _plain(each)) == kind and element == one for each in several)
+        return any(kind_of(element := only_element(each)) == kind and element == one for each in several)
 
 
 def truth_of(one: Expression, fields: Mapping[str, Value]) -> bool:
@@ -234,10 +235,6 @@ def kind_of(value: Value) -> Kind:
     if isinstance(value, str):
         return "text"
     return "list" if isinstance(value, Sequence | np.ndarray) and not isinstance(value, bytes) else "any"
-
-
-def _plain(value: Value) -> Value:
-    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 
 def _has_no_axis(value: object) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError
+from nndeploy.runtime.plain_data import only_element
 from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.engine.runner import Runner, Values
 from nndeploy.stream.model_fit import first_state
@@ -52,7 +53,7 @@ def _name_of(value: Any) -> str | int:
     Raises:
         InputError: it is something else.
     """
-    one = value.item() if getattr(value, "size", 0) == 1 else value
+    one = only_element(value)
     if isinstance(one, bytes):
         one = one.decode("utf-8", "surrogateescape")
     if isinstance(one, bool) or not isinstance(one, str | int):

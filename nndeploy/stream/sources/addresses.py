@@ -7,7 +7,6 @@
 Law: nothing but what the user wrote is connected to, and nobody but this machine can connect to what listens.
 """
 
-import ipaddress
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from nndeploy.errors import PolicyError, UsageError
+from nndeploy.registry.web_address import is_loopback_host
 
 Scheme: TypeAlias = Literal["unix", "unix-listen", "tcp", "tcp-listen", "tail", "fifo", "rtsp", "http"]
 
@@ -56,7 +56,7 @@ def address_from_text(text: str) -> Address | None:
         host, port = _host_and_port(text, rest)
         if scheme == "tcp":
             return Address("tcp", text, host=host, port=port)
-        if not _is_loopback(host):
+        if not is_loopback_host(host):
             raise PolicyError(
                 f"listens on {host!r}, which others can reach", where=text, hint=f"{scheme}:127.0.0.1:{port}"
             )
@@ -83,13 +83,6 @@ def _host_and_port(text: str, rest: str) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise UsageError(f"{text!r} names no host and port", hint="for example tcp:127.0.0.1:9000")
     return host, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_fifo(text: str) -> bool:

@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from nndeploy.errors import InputError, InputOutputError, NndeployError
+from nndeploy.errors import InputError, InputOutputError
 from nndeploy.files.whole_files import safe_stem
 from nndeploy.stream.formats.json_lines import read_lines
-from nndeploy.stream.items import Item
+from nndeploy.stream.items import Item, failing
 from nndeploy.stream.sources.addresses import Address
 from nndeploy.stream.sources.line_items import ReadLine
 from nndeploy.stream.sources.live_bytes import Listener, SocketInput, opened_bytes
@@ -99,12 +99,8 @@ def _lines(address: Address, read: ReadLine, stop: Stop, listener: Listener | No
                 if stop.is_requested:
                     return
                 if isinstance(raw, SocketInput) and raw.is_cut:
-                    yield item(number, partial(_fail, InputError("the connection ended within the line")))
+                    yield item(number, failing(InputError("the connection ended within the line")))
                     return
                 yield item(number, partial(read, line))
         except OSError as err:
             raise InputOutputError(f"the connection was lost: {err.strerror or err}", where=address.shown) from err
-
-
-def _fail(error: NndeployError) -> dict[str, Value]:
-    raise error

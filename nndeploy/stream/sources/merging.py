@@ -11,10 +11,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from nndeploy.errors import InputError, NndeployError
-from nndeploy.stream.items import Item
+from nndeploy.runtime.plain_data import only_element
+from nndeploy.stream.items import Item, failing
 from nndeploy.stream.sources.joiners import Group, Joiner, Waiting
 from nndeploy.stream.sources.readers import Arrived, Readers
 from nndeploy.stream.sources.source_rules import JoinRules
@@ -100,19 +99,15 @@ def _value_of(item: Item, field: str) -> tuple[Value, Item]:
     return values[field], replace(item, load=lambda: values)
 
 
-def _plain(value: Value) -> Value:
-    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
-
-
 def _hashable(value: Value, field: str) -> Hashable:
-    plain = _plain(value)
+    plain = only_element(value)
     if isinstance(plain, str | bytes | int) or (isinstance(plain, float) and plain == plain):
         return plain
     raise InputError(f"the field {field!r}, by which it would be joined, is no text or number")
 
 
 def _seconds(value: Value, field: str) -> float:
-    plain = _plain(value)
+    plain = only_element(value)
     if isinstance(plain, int | float) and abs(plain) < float("inf"):
         return float(plain)
     raise InputError(f"the field {field!r}, by whose time it would be joined, is no number of seconds")
@@ -136,11 +131,7 @@ def _all_fields(items: Sequence[Item]) -> dict[str, Value]:
 
 
 def _failed(item: Item, source: str, error: NndeployError) -> Item:
-    return replace(item, load=partial(_fail, error), source=source, known={})
-
-
-def _fail(error: NndeployError) -> dict[str, Value]:
-    raise error
+    return replace(item, load=failing(error), source=source, known={})
 
 
 def renamed(item: Item, names: Mapping[str, str]) -> Item:

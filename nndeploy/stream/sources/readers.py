@@ -15,15 +15,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Condition, Thread
 
 from nndeploy.errors import NndeployError
 from nndeploy.files.whole_files import let_go
-from nndeploy.stream.items import Item
+from nndeploy.stream.items import Item, failing
 from nndeploy.stream.sources.source_rules import ReadRules
 from nndeploy.stream.stopping import Stop
-from nndeploy.values.types import Value
 
 END_SECONDS = 0.2
 """How long the end of a stream waits for its readers; one that is inside a library ends when it comes back."""
@@ -167,7 +165,7 @@ class Readers:
                     return
         except NndeployError as err:
             if not self._own_stop.is_requested:
-                failed = Item(0, feed.name, feed.name, partial(_fail, err))
+                failed = Item(0, feed.name, feed.name, failing(err))
                 self._put(buffer, feed.rules, Arrived(number, failed, time.monotonic_ns(), is_last=True))
         except BaseException as err:  # the thread that takes raises it
             with self._changed:
@@ -220,7 +218,3 @@ def at_rate(items: Iterator[Item], rate_hz: float, stop: Stop) -> Iterator[Item]
                 return
             due = max(due, time.monotonic()) + 1 / rate_hz
         yield item
-
-
-def _fail(error: NndeployError) -> dict[str, Value]:
-    raise error

@@ -21,7 +21,7 @@ from nndeploy.errors import InputError, NndeployError, UnavailableError
 from nndeploy.files.whole_files import open_regular, safe_stem
 from nndeploy.processors.arrays import Image
 from nndeploy.processors.image_files import MAX_PIXELS
-from nndeploy.stream.items import Item
+from nndeploy.stream.items import Item, failing
 from nndeploy.stream.sources.video_timeline import Timeline
 from nndeploy.values.types import Value
 
@@ -69,10 +69,10 @@ def frames_of(path: Path, start: int) -> Iterator[Item]:
             if index == start:
                 raise InputError("holds no frames", where=str(path))
     except NndeployError as err:
-        yield Item(index, str(path), stem, partial(_fail, err))
+        yield Item(index, str(path), stem, failing(err))
     except (av.error.FFmpegError, OSError, ValueError) as err:
         error = InputError(f"is damaged: {err}", where=str(path))
-        yield Item(index, str(path), stem, partial(_fail, error))
+        yield Item(index, str(path), stem, failing(error))
 
 
 def _opened(path: Path, file: BinaryIO) -> "InputContainer":
@@ -138,15 +138,11 @@ def decoded_frames(
         yield missing
 
 
-def _fail(error: NndeployError) -> dict[str, Value]:
-    raise error
-
-
 def frame_item(index: int, where: str, stem: str, number: int, found: "VideoFrame | NndeployError") -> Item:
     """Returns the item of a frame, or of what is there in place of one; its number and time need no reading."""
     origin, own_stem = f"{where} frame {number}", f"{stem}-{number:06d}"
     if isinstance(found, NndeployError):
-        return Item(index, origin, own_stem, partial(_fail, found))
+        return Item(index, origin, own_stem, failing(found))
     known = {"frame": number, "seconds": found.time or 0.0}
     return Item(index, origin, own_stem, partial(_fields, found, number), known)
 
