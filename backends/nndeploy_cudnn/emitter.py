@@ -16,11 +16,12 @@ from nndeploy_cudnn.frames import MisfitError
 from nndeploy_cudnn.graph_writer import Work
 from nndeploy_cudnn.groups import Group, groups_from, is_classic
 from nndeploy_cudnn.memory import Memory
+from nndeploy_cudnn.operands import copy_work
 from nndeploy_cudnn.operations import Join, Operation, Relabel, Reshaped, Sliced, Transposed, Value
 from nndeploy_cudnn.patterns.translation import NotTakenError
 from nndeploy_cudnn.planner import Planned, Plans
 from nndeploy_cudnn.views import View, reshaped, sliced, transposed
-from nndeploy_cudnn.works import Draft, copy_work, drafts_of
+from nndeploy_cudnn.works import Draft, drafts_of
 
 
 @dataclass(frozen=True, slots=True)

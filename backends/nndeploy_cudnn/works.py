@@ -14,19 +14,13 @@ leaves it to others to set it first. A maximum is pooling over the whole axis fo
 """
 
 import contextlib
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from nndeploy_cudnn.frames import (
     Frame,
     MisfitError,
     batch_frame,
-    columns_of,
-    copy_runs,
     image_frame,
     merged_image_frame,
     pointwise_frame,
@@ -36,6 +30,18 @@ from nndeploy_cudnn.frames import (
 from nndeploy_cudnn.graph_writer import GraphWriter, Work
 from nndeploy_cudnn.groups import Group
 from nndeploy_cudnn.memory import Memory, is_channels_last
+from nndeploy_cudnn.operands import (
+    by_ones,
+    copied,
+    copy_work,
+    has_columns,
+    has_order,
+    in_full,
+    is_dense,
+    is_dense_in,
+    mergeable,
+    packed,
+)
 from nndeploy_cudnn.operations import (
     Convolution,
     Matmul,
@@ -50,19 +56,12 @@ from nndeploy_cudnn.operations import (
 from nndeploy_cudnn.views import (
     Dims,
     View,
-    aligned,
-    filled,
     memory_order,
     row_major,
-    same_strides,
-    sliced,
     strides_in_order,
 )
 
 Draft = tuple[Work, ...]
-FrameOf = Callable[[Dims], Frame]
-MAX_SPREAD = 16
-"""An operand is copied into so many places at most."""
 
 
 def drafts_of(group: Group, memory: Memory) -> Iterator[Draft]:
@@ -83,8 +82,8 @@ def drafts_of(group: Group, memory: Memory) -> Iterator[Draft]:
             yield from _matmul(head, rest, memory)
         case Pointwise():
             with contextlib.suppress(MisfitError):
-                yield _pointwise((head, *rest), memory, _has_columns)
-            yield _pointwise((head, *rest), memory, _is_dense_in)
+                yield _pointwise((head, *rest), memory, has_columns)
+            yield _pointwise((head, *rest), memory, is_dense_in)
         case Pool():
             yield _pool(head, memory)
         case Reduction():
@@ -93,53 +92,11 @@ def drafts_of(group: Group, memory: Memory) -> Iterator[Draft]:
             yield _normalization(head, memory)
 
 
-def copy_work(source: View, target: View, memory: Memory) -> Work:
-    """Returns a graph that copies a view to another of the same dims: a convolution of each channel by one.
-
-    Raises:
-        MisfitError: their axes cannot be seen as at most five.
-    """
-    runs = copy_runs(source, target)
-    if len(runs) > 5:
-        raise MisfitError(f"a copy over {len(runs)} axes")
-    if len(runs) == 1:
-        (size, step, other), columns = runs[0], columns_of(runs[0][0])
-        runs = [(size // columns, step * columns, other * columns), (columns, step, other)]
-        channels = (1, 1, 1)
-    else:
-        channels = min(runs, default=(1, 1, 1))
-        runs = [run for run in runs if run is not channels]
-    first = runs.pop(0) if len(runs) > 2 else (1, 1, 1)
-    slots = [first, channels, *runs, *[(1, 1, 1)] * (2 - len(runs))]
-    sizes, steps, others = (tuple(slot[i] for slot in slots) for i in range(3))
-    order = tuple(range(len(slots)))
-    none = (0,) * (len(slots) - 2)
-    images = ((sizes, filled(sizes, steps, order)), (sizes, filled(sizes, others, order)))
-    return replace(_by_ones(*images, source, target, (none, none), memory), is_copy=True)
-
-
-def _by_ones(
-    x: tuple[Dims, Dims], y: tuple[Dims, Dims], source: View, target: View, padding: tuple[Dims, Dims], memory: Memory
-) -> Work:
-    """Returns the convolution of each channel of x (dims, strides) by one."""
-    channels, spatial = x[0][1], len(x[0]) - 2
-    writer = GraphWriter()
-    filters = memory.ones((channels, 1) + (1,) * spatial, source.dtype)
-    ports = {
-        "x": writer.bound(*x, source),
-        "w": writer.bound(filters.dims, filters.strides, filters),
-        "y": writer.bound(*y, target),
-    }
-    one, (before, after) = (1,) * spatial, padding
-    writer.operation("convolution", ports, strides=one, before=before, after=after, dilations=one, alpha=1.0)
-    return writer.work(target, exact=True)
-
-
 def _zero_pad(pad: ZeroPad, memory: Memory) -> Work:
     x, y = memory.view_of(pad.x), memory.place(pad.y)
     frames = [image_frame(view.dims, is_channels_last(view)) for view in (x, y)]
     images = [frame.fit(view.dims, view.strides) for frame, view in zip(frames, (x, y), strict=True)]
-    return _by_ones(images[0], images[1], x, y, (_spatial(pad.before, 0), _spatial(pad.after, 0)), memory)
+    return by_ones(images[0], images[1], x, y, (_spatial(pad.before, 0), _spatial(pad.after, 0)), memory)
 
 
 def _convolution(conv: Convolution, rest: Sequence[Pointwise], memory: Memory) -> Draft:
@@ -185,8 +142,8 @@ def _matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Iterat
 def _by_rows(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Draft:
     """Returns x @ w as a convolution of one image whose pixels are the rows of x."""
     made = rest[-1].y if rest else matmul.y
-    y, (x, before) = memory.place(made, range(len(made.dims))), _mergeable(matmul.x, rows_frame, memory)
-    w, between = _packed(matmul.w, _swapped(matmul.w), memory)
+    y, (x, before) = memory.place(made, range(len(made.dims))), mergeable(matmul.x, rows_frame, memory)
+    w, between = packed(matmul.w, _swapped(matmul.w), memory)
     inner, outer = len(w.dims) - 2, len(w.dims) - 1
     frame, filters = rows_frame(y.dims), Frame(w.dims, ((outer,), (inner,), (), ()), (0, 2, 3, 1))
     writer = GraphWriter()
@@ -205,7 +162,7 @@ def _by_matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Dra
     """Returns x @ w as cuDNN's matmul, which has tensor-core engines only."""
     made = rest[-1].y if rest else matmul.y
     y = memory.place(made, range(len(made.dims)))
-    (x, before), (w, between) = (_mergeable(value, batch_frame, memory) for value in (matmul.x, matmul.w))
+    (x, before), (w, between) = (mergeable(value, batch_frame, memory) for value in (matmul.x, matmul.w))
     frame, writer = batch_frame(y.dims), GraphWriter()
     ports = {
         "x": writer.bound(*batch_frame(x.dims).fit(x.dims, x.strides), x),
@@ -220,8 +177,8 @@ def _by_matmul(matmul: Matmul, rest: Sequence[Pointwise], memory: Memory) -> Dra
 def _by_groups(matmul: Matmul, memory: Memory) -> Draft:
     """Returns x @ w as a convolution with a group for each product: w is the image, x holds the filters."""
     y = memory.place(matmul.y, range(len(matmul.y.dims)))
-    x, before = _packed(matmul.x, range(len(matmul.x.dims)), memory)
-    w, between = _mergeable(matmul.w, stacked_frame, memory)
+    x, before = packed(matmul.x, range(len(matmul.x.dims)), memory)
+    w, between = mergeable(matmul.w, stacked_frame, memory)
     last = len(x.dims) - 1
     filters = Frame(x.dims, (tuple(range(last)), (last,), (), ()), (0, 1, 2, 3))
     writer = GraphWriter()
@@ -247,7 +204,7 @@ def _pointwise(group: Sequence[Pointwise], memory: Memory, fits: Callable[[View,
         own = _order_of_last(order, len(value.dims))
         view = memory.view_of(value) if value.constant is None else memory.constant_in(value, own)
         if not fits(view, own):
-            view, work = _copied(view, own, memory)
+            view, work = copied(view, own, memory)
             copies.append(work)
         views[value] = view
     frame = pointwise_frame(target, [(view.dims, view.strides) for view in views.values()])
@@ -255,7 +212,7 @@ def _pointwise(group: Sequence[Pointwise], memory: Memory, fits: Callable[[View,
         raise MisfitError("a value between two operations with one element for a row of every batch")
     if thin := [value for value in operands if frame.is_thin(value.dims)]:
         for value in thin:
-            views[value], works = _in_full(value, views[value], frame, memory)
+            views[value], works = in_full(value, views[value], frame, memory)
             copies += works
         frame = pointwise_frame(target, [(view.dims, view.strides) for view in views.values()])
     writer = GraphWriter()
@@ -264,34 +221,11 @@ def _pointwise(group: Sequence[Pointwise], memory: Memory, fits: Callable[[View,
     return tuple(works if target is y else [*works, copy_work(target, y, memory)])
 
 
-def _in_full(value: Value, view: View, frame: Frame, memory: Memory) -> tuple[View, list[Work]]:
-    """Returns an operand with its elements once for each batch of a frame: a constant, or copies.
-
-    Raises:
-        MisfitError: there would be too many copies.
-    """
-    dims, strides = aligned(view.dims, view.strides, len(frame.full))
-    full = tuple(frame.full[axis] if axis in frame.axes[0] else size for axis, size in enumerate(dims))
-    if value.constant is not None:
-        spread = np.broadcast_to(value.constant.reshape(dims), full)
-        return memory.constant_in(Value(value.name, full, value.dtype, spread), range(len(full))), []
-    batches = [range(full[axis]) if axis in frame.axes[0] else (0,) for axis in range(len(full))]
-    if math.prod(map(len, batches)) > MAX_SPREAD:
-        raise MisfitError(f"an operand with one element for a row of each of more than {MAX_SPREAD} batches")
-    target, works = memory.temporary(full, view.dtype, range(len(full))), list[Work]()
-    for index in itertools.product(*batches):
-        slot = target
-        for axis in frame.axes[0]:
-            slot = sliced(slot, axis, index[axis], 1)
-        works.append(copy_work(replace(view, dims=dims, strides=strides), slot, memory))
-    return target, works
-
-
 def _pool(pool: Pool, memory: Memory) -> Draft:
     """Returns pooling on images with dense channels, or on each channel as an image of its own."""
     x, copies = memory.view_of(pool.x), list[Work]()
     if not (_is_dense_channel(x) or _is_planes(x)):
-        x, work = _copied(x, range(len(x.dims)), memory)
+        x, work = copied(x, range(len(x.dims)), memory)
         copies.append(work)
     by_channels = _is_dense_channel(x)
     y = memory.place(pool.y, (0, *range(2, len(x.dims)), 1) if by_channels else range(len(x.dims)))
@@ -312,12 +246,12 @@ def _pool(pool: Pool, memory: Memory) -> Draft:
 def _reduction(reduction: Reduction, memory: Memory) -> Draft:
     """Returns a reduction of each run of neighbouring axes, the last run first."""
     x, works = memory.view_of(reduction.x), list[Work]()
-    if not _is_dense(x):
-        x, work = _copied(x, range(len(x.dims)), memory)
+    if not is_dense(x):
+        x, work = copied(x, range(len(x.dims)), memory)
         works.append(work)
     order = memory_order(x.dims, x.strides)
     y = memory.place(reduction.y, order)
-    target = y if _is_dense_in(y, order) else memory.temporary(y.dims, y.dtype, order)
+    target = y if is_dense_in(y, order) else memory.temporary(y.dims, y.dtype, order)
     runs = _reduced_runs(x.dims, order, reduction.axes)
     for run in reversed(runs):
         dims = tuple(1 if axis in run else size for axis, size in enumerate(x.dims))
@@ -364,7 +298,7 @@ def _reduced(
 def _normalization(norm: Normalization, memory: Memory) -> Draft:
     x, copies = memory.view_of(norm.x), list[Work]()
     if not x.is_row_major:
-        x, work = _copied(x, range(len(x.dims)), memory)
+        x, work = copied(x, range(len(x.dims)), memory)
         copies.append(work)
     y = memory.place(norm.y, range(len(norm.y.dims)))
     target = y if y.is_row_major else memory.temporary(y.dims, y.dtype, range(len(y.dims)))
@@ -428,21 +362,7 @@ def _one_by_one(writer: GraphWriter, ports: Mapping[str, int], alpha: float = 1.
 
 def _filters(w: Value, channels_last: bool, memory: Memory) -> tuple[View, list[Work]]:
     rank = len(w.dims)
-    return _packed(w, (0, *range(2, rank), 1) if channels_last else tuple(range(rank)), memory)
-
-
-def _packed(filters: Value, order: Sequence[int], memory: Memory) -> tuple[View, list[Work]]:
-    """Returns filters that are dense in an order of axes, copied where they do not lie so.
-
-    cuDNN's float32 kernels read filters as if they were, whatever strides they were told (9.19 and 9.28 on an H200).
-    """
-    if filters.constant is not None:
-        return memory.constant_in(filters, order), []
-    view = memory.view_of(filters)
-    if _is_dense_in(view, order):
-        return view, []
-    copy, work = _copied(view, order, memory)
-    return copy, [work]
+    return packed(w, (0, *range(2, rank), 1) if channels_last else tuple(range(rank)), memory)
 
 
 def _swapped(w: Value) -> tuple[int, ...]:
@@ -480,43 +400,6 @@ def _common_order(made: Value, operands: Sequence[Value], memory: Memory) -> tup
     return max(votes, key=lambda order: votes[order], default=tuple(range(len(made.dims))))
 
 
-def _has_order(view: View, order: Sequence[int]) -> bool:
-    """Returns whether the axes lie in `order`, whatever is between the elements."""
-    wide = [axis for axis in order if view.dims[axis] > 1]
-    steps = [view.strides[axis] for axis in wide]
-    return all(a >= b * view.dims[axis] for a, b, axis in zip(steps, steps[1:], wide[1:], strict=False))
-
-
-def _has_columns(view: View, order: Sequence[int]) -> bool:
-    """Returns whether the axes lie in `order` and the elements along the fastest one after the other."""
-    fastest = [axis for axis in order if view.dims[axis] > 1][-1:]
-    return _has_order(view, order) and all(view.strides[axis] == 1 for axis in fastest)
-
-
-def _copied(view: View, order: Sequence[int], memory: Memory) -> tuple[View, Work]:
-    target = memory.temporary(view.dims, view.dtype, order)
-    return target, copy_work(view, target, memory)
-
-
-def _mergeable(value: Value, frame: FrameOf, memory: Memory) -> tuple[View, list[Work]]:
-    """Returns where an operand lies, in a dense copy where it does not fit its frame."""
-    view = memory.view_of(value)
-    try:
-        frame(view.dims).fit(view.dims, view.strides)
-    except MisfitError:
-        copy, work = _copied(view, range(len(view.dims)), memory)
-        return copy, [work]
-    return view, []
-
-
-def _is_dense(view: View) -> bool:
-    return _is_dense_in(view, memory_order(view.dims, view.strides))
-
-
-def _is_dense_in(view: View, order: Sequence[int]) -> bool:
-    return same_strides(view.dims, view.strides, strides_in_order(view.dims, order))
-
-
 def _is_dense_channel(view: View) -> bool:
     return view.dims[1] > 1 and view.strides[1] == 1
 
@@ -529,7 +412,7 @@ def _is_planes(view: View) -> bool:
         merged_image_frame(view.dims).fit(view.dims, view.strides)
     except MisfitError:
         return False
-    return _has_order(view, range(len(view.dims)))
+    return has_order(view, range(len(view.dims)))
 
 
 def _pool_tensor(writer: GraphWriter, view: View, by_channels: bool) -> int:
