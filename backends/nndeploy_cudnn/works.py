@@ -53,13 +53,7 @@ from nndeploy_cudnn.operations import (
     Value,
     ZeroPad,
 )
-from nndeploy_cudnn.views import (
-    Dims,
-    View,
-    memory_order,
-    row_major,
-    strides_in_order,
-)
+from nndeploy_cudnn.views import Dims, View, memory_order, row_major, strides_in_order
 
 Draft = tuple[Work, ...]
 

@@ -28,18 +28,17 @@ from nndeploy.values.types import (
 Plain: TypeAlias = Any
 """None, bool, int, float, str, list and dict."""
 
-
-def only_element(value: Value) -> Value:
-    """Returns the one element of an array that has one, as Python writes it; any other value as it is."""
-    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
-
-
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
 _NUMBERS: set[type] = {int, float, str}
 """What a floating or complex element may be written as; of the strings only those of NON_FINITE."""
+
+
+def only_element(value: Value) -> Value:
+    """Returns the one element of an array that has one, as Python writes it; any other value as it is."""
+    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 
 def value_from_plain(data: Plain, value_type: ValueType, name: str) -> Value:

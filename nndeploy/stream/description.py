@@ -62,6 +62,8 @@ class Condition(Protocol):
 QueueKind: TypeAlias = Literal["copy", "basic", "switch"]
 """Whether each pipeline of a level takes every record, they share them, or the first one whose condition holds."""
 
+NotTaken: TypeAlias = Literal["end", "pass"]
+"""What becomes of a record that no pipeline of a level takes: it ends there, or goes on."""
 
 MAX_SESSIONS = 100
 """The state of so many sessions is kept where nobody says."""
@@ -72,7 +74,7 @@ class LevelPlan:
     """How a level shares its records out: the kind of queue before it, and whether one that none takes goes on."""
 
     queue: QueueKind = "copy"
-    not_taken: Literal["end", "pass"] = "end"
+    not_taken: NotTaken = "end"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@
 """
 
 from collections.abc import Sequence
+from typing import cast, get_args
 
 from nndeploy.errors import DataError, did_you_mean
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.stream.conditions.parsing import condition_from_text
-from nndeploy.stream.description import LevelPlan, PipelinePlan, RoutePlan
+from nndeploy.stream.description import LevelPlan, NotTaken, PipelinePlan, QueueKind, RoutePlan
 
-QUEUES = ("copy", "basic", "switch")
+QUEUES = get_args(QueueKind)
 MAX_SHARE = 1000
 MAX_PRIORITY = 1000
 
@@ -29,12 +30,9 @@ def level_from_toml(table: TomlTable) -> LevelPlan:
         raise DataError(
             f"queue must be one of {listed}, is {queue!r:.40}", where=table.where, hint=did_you_mean(queue, QUEUES)
         )
-    if not_taken not in ("end", "pass"):
+    if not_taken not in get_args(NotTaken):
         raise DataError(f'not-taken must be "end" or "pass", is {not_taken!r:.40}', where=table.where)
-    return LevelPlan(
-        "basic" if queue == "basic" else "switch" if queue == "switch" else "copy",
-        "pass" if not_taken == "pass" else "end",
-    )
+    return LevelPlan(cast("QueueKind", queue), cast("NotTaken", not_taken))
 
 
 def route_from_toml(table: TomlTable) -> RoutePlan:
