@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, did_you_mean
 from nndeploy.serve.access import Access
 from nndeploy.serve.body_budget import BodyBudget
+from nndeploy.serve.call_queue import ending
 from nndeploy.serve.figures import Figures
 from nndeploy.serve.infer_request import Answer, InferRequest, status_of, wanted
 from nndeploy.serve.options import ServeOptions
@@ -68,8 +69,11 @@ class Answering:
         """Returns the outputs that a request asks for; `began_ns` is when it came, on the monotonic clock.
 
         Raises:
+            UnavailableError: the service ends, which who asks whether it is ready is told from the same moment on.
             NndeployError: as `ServedModel.submit` and its future.
         """
+        if self.is_ending:
+            raise ending(model.name)
         limit_ns = round(self.options.request_timeout * 1e9)
         limit_ns = min(limit_ns, request.timeout_ns or limit_ns)
         until_ns = began_ns + limit_ns
@@ -88,7 +92,7 @@ class Answering:
         code = "OK"
         try:
             yield
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ConnectionError):  # the client went away: while it waited, or was answered
             code = "CANCELLED"
             raise
         except Exception as err:

@@ -76,7 +76,7 @@ class CallQueue:
         """
         with self._change:
             if self._is_closed:
-                raise UnavailableError("the server ends", where=self._name)
+                raise ending(self._name)
             if len(self._waiting) >= self._most_waiting:  # some of which nobody may wait for any more
                 self._waiting = deque(one for one in self._waiting if not one.done.cancelled())
             if len(self._waiting) >= self._most_waiting:
@@ -115,7 +115,7 @@ class CallQueue:
             self._change.notify_all()
         for call in left:
             if call.done.set_running_or_notify_cancel():
-                call.fail(UnavailableError("the server ends", where=self._name))
+                call.fail(ending(self._name))
         return not left and not any(thread.is_alive() for thread in self._threads)
 
     def _work(self, number: int) -> None:
@@ -158,3 +158,8 @@ class CallQueue:
                 if len(self._waiting) >= self.batch or missing_ns <= 0 or self._is_closed:
                     return [self._waiting.popleft() for _ in range(min(self.batch, len(self._waiting)))]
                 self._change.wait(missing_ns / 1e9)
+
+
+def ending(name: str) -> UnavailableError:
+    """Returns what a client is told of a model when the service ends."""
+    return UnavailableError("the server ends", where=name)

@@ -2,7 +2,6 @@
 """A child that ends takes along what it has started, wherever that went."""
 
 import os
-import select
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,12 +50,8 @@ def left_by(process: "subprocess.Popen[bytes]") -> int:
     return os.pidfd_open(int(process.stdout.readline()))
 
 
-def is_gone(descriptor: int, seconds: float) -> bool:
-    return bool(select.select([descriptor], [], [], seconds)[0])
-
-
 def test_what_a_crashed_child_left_in_another_session_is_killed_and_nobody_elses(
-    leave: Callable[[str], "subprocess.Popen[bytes]"],
+    leave: Callable[[str], "subprocess.Popen[bytes]"], is_gone: Callable[[int, float], bool]
 ) -> None:
     one, other = leave("home"), leave("home2")
     left, others = left_by(one), left_by(other)

@@ -317,6 +317,19 @@ def test_damaged_bytes_of_a_connection_never_end_the_service(serving, capsys) ->
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_client_that_goes_away_while_it_is_answered_is_no_bug(serving, monkeypatch, capsys) -> None:
+    async def is_gone(self: Any, data: bytes = b"") -> None:
+        monkeypatch.undo()
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    caller = serving()
+    monkeypatch.setattr(http_server.web.Response, "write_eof", is_gone)
+    with contextlib.suppress(ConnectionError, http.client.HTTPException):
+        caller.infer()
+    assert b'code="CANCELLED"} 1' in caller.ask("/metrics")[1]
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_a_bug_is_told_the_operator_and_not_the_client(serving, fake_program, capsys) -> None:
     def fails(x: Any) -> dict[str, Any]:
         raise ZeroDivisionError("secret")
@@ -342,6 +355,12 @@ def test_stopping_ends_what_is_there_and_takes_no_more(serving, fake_program, ga
     stopping.join()
     client.join()
     assert (answers, ended) == ([200], [True])
+
+
+def test_from_the_moment_it_is_told_to_end_no_request_is_taken(serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = serving()
+    monkeypatch.setattr(caller.service._answering, "is_ending", True)  # `stop` has not come to the queues yet
+    assert caller.infer() == (503, {"error": "m: the server ends"})
 
 
 def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
