@@ -27,7 +27,7 @@ from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.errors import BusyError, NndeployError, UnavailableError, error_from_json
 from nndeploy.farm.build_job import Tell, failed_with
 from nndeploy.farm.cluster.dask_setup import security_of, why_another
-from nndeploy.farm.cluster.files import delivered, read_pieces, send_pieces
+from nndeploy.farm.cluster.files import delivered, send_pieces
 from nndeploy.farm.cluster.local_cluster import LocalCluster
 from nndeploy.farm.cluster.packed_job import PackedJob, packed
 from nndeploy.farm.cluster.place import Place
@@ -372,7 +372,7 @@ class ClusterEngine:
             piece: bytes = await self._asked(worker.address, "nndeploy_read", sha256=sha256, size=size, offset=offset)
             return piece
 
-        return await delivered(outcome, job, row["outputs"], lambda blob, file: read_pieces(blob, file, ask))
+        return await delivered(outcome, job, row["outputs"], ask)
 
     async def _cancelled(self) -> None:
         with contextlib.suppress(OSError):

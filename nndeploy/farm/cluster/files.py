@@ -25,7 +25,8 @@ from nndeploy.files.pieces import ANY_SIZE, PIECE_BYTES, sha256_of
 from nndeploy.files.whole_files import make_folders, open_regular, reading, wrapped_io
 from nndeploy.trust.signing import sign_as_this_machine
 
-Fetch = Callable[[Blob, BinaryIO], Awaitable[None]]
+Ask = Callable[[str, int, int], Awaitable[bytes]]
+"""Returns the piece of a file, by digest and size, at an offset; an empty one where there is none."""
 
 
 async def send_pieces(path: Path, blob: Blob, ask: Callable[[int, bytes], Awaitable[str]]) -> None:
@@ -53,15 +54,15 @@ async def _read(path: Path, file: BinaryIO) -> bytes:
         return await asyncio.to_thread(file.read, PIECE_BYTES)
 
 
-async def read_pieces(blob: Blob, file: BinaryIO, ask: Callable[[str, int, int], Awaitable[bytes]]) -> None:
-    """Writes a file of a worker, of which `ask` returns the piece at an offset, "" where there is none.
+async def _read_pieces(blob: Blob, begin: bytes, file: BinaryIO, ask: Ask) -> None:
+    """Writes a file of a worker, of which the beginning may be here.
 
     Raises:
         BusyError: the worker has it no more, or it is another one.
     """
     digest, offset = hashlib.sha256(), 0
     while offset < blob.size:
-        piece = await ask(blob.sha256, blob.size, offset)
+        piece = begin if begin and not offset else await ask(blob.sha256, blob.size, offset)
         if not piece or offset + len(piece) > blob.size:
             raise BusyError("the worker does not have any more what it built", hint="run it again")
         digest.update(piece)
@@ -71,8 +72,10 @@ async def read_pieces(blob: Blob, file: BinaryIO, ask: Callable[[str, int, int],
         raise BusyError("what came from the worker is not what it said", hint="run it again")
 
 
-async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str, int]], fetch: Fetch) -> Outcome:
+async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str, int, bytes]], ask: Ask) -> Outcome:
     """Puts what a worker built in its place; returns the outcome with the digest and size of the bundle here.
+
+    `outputs` is name -> digest, size and beginning of a file.
 
     Raises:
         InputOutputError: it cannot be written here.
@@ -87,8 +90,9 @@ async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str,
             name: _place(held, path) for name, path in outputs_of(job.output, job.given).items() if name in outputs
         }
         for name, handed in files.items():
+            sha256, size, begin = outputs[name]
             with handed.path.open("xb") as file, wrapped_io(handed.path):
-                await fetch(Blob(*outputs[name]), file)
+                await _read_pieces(Blob(sha256, size), begin, file, ask)
         return await asyncio.to_thread(_in_place, outcome, files)
 
 

@@ -28,6 +28,8 @@ from nndeploy.sandbox.child_process import check_no_child_writes
 
 Told = Callable[[str, str, str], None]
 """Hears (batch, id of a job, stage)."""
+WITH_ROW_BYTES = 1 << 16
+"""What was built and is no larger goes with the row, which saves a question through the scheduler."""
 
 
 class WorkerBuilds:
@@ -68,7 +70,8 @@ class WorkerBuilds:
                 for name, path in outputs.items():
                     if outcome.is_good and path.exists():
                         blob = self.blobs.add(path)
-                        made[name] = [blob.sha256, blob.size]
+                        content = self.blobs.read(blob, 0) if blob.size <= WITH_ROW_BYTES else b""
+                        made[name] = [blob.sha256, blob.size, content]
                 return {"outcome": outcome_to_json(outcome), "outputs": made, "tree": str(folder / TREE)}
         except NndeployError as err:
             return {"error": error_to_json(err)}

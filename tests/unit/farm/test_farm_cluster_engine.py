@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch on a cluster: every job has its outcome whatever happens to workers, and no busy worker gets another."""
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +19,13 @@ from nndeploy.errors import BusyError, UnavailableError
 from nndeploy.farm.cluster import files as cluster_files
 from nndeploy.farm.cluster.engine import ClusterEngine
 from nndeploy.farm.cluster.place import Place
+from nndeploy.farm.cluster.worker_builds import WITH_ROW_BYTES
 from nndeploy.farm.job import Job
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import BUILD, Planned
 from nndeploy.farm.run_batch import BatchRun, Events
+from nndeploy.files.pieces import PIECE_BYTES
 
 MODEL = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
 
@@ -85,21 +88,32 @@ def run(engine: ClusterEngine, journal: Path, jobs: list[Job]) -> dict[str, Outc
     return {one.job: one for one in batch.outcomes}
 
 
+def of_size(num_bytes: int) -> Callable[[Job], Outcome]:
+    """Returns a build whose bundles have that size."""
+
+    def build(job: Job) -> Outcome:
+        Path(job.output).write_bytes(random.Random(num_bytes).randbytes(num_bytes))  # noqa: S311 - no secret
+        return good(job, seconds=1.0, key="ab" * 32)
+
+    return build
+
+
+SIZES = [1, WITH_ROW_BYTES, WITH_ROW_BYTES + 1, 2 * PIECE_BYTES + 1]
+
+
+@pytest.mark.parametrize("num_bytes", SIZES)
 def test_files_travel_once_and_what_is_built_comes_back(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
+    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path, num_bytes: int
 ) -> None:
-    worker = farm.worker("a")
+    worker = farm.worker("a", of_size(num_bytes))
     engine = joined(farm.place)
     found = run(engine, tmp_path / "journal", jobs(3))
     assert {one.status for one in found.values()} == {"ok"}
     for job in jobs(3):
-        assert Path(job.output).read_bytes() == MODEL.read_bytes()
-        assert (found[job.id].worker, found[job.id].output, found[job.id].size) == (
-            "a",
-            job.output,
-            len(MODEL.read_bytes()),
-        )
-    assert len(list((tmp_path / "farm" / "a" / "blobs").iterdir())) == 1, "three jobs of one model bring it once"
+        assert Path(job.output).read_bytes() == random.Random(num_bytes).randbytes(num_bytes)  # noqa: S311
+        assert (found[job.id].worker, found[job.id].output, found[job.id].size) == ("a", job.output, num_bytes)
+    model, bundle = sorted(path.stat().st_size for path in worker.builds.blobs._folder.iterdir())
+    assert {model, bundle} == {MODEL.stat().st_size, num_bytes}, "three jobs of one model bring it once"
     assert list((tmp_path / "farm" / "a" / "jobs").iterdir()) == []
     assert worker.builds.heard_ends == []
 
@@ -234,10 +248,11 @@ def test_a_bad_model_and_a_refusal_are_told_as_here(
         assert outcome.error["where"] == job.source, "a path of the worker's tree is told as the user knows it"
 
 
+@pytest.mark.parametrize("num_bytes", SIZES)
 def test_what_is_not_what_the_worker_said_is_no_output(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, monkeypatch: pytest.MonkeyPatch, num_bytes: int
 ) -> None:
-    worker = farm.worker("a")
+    worker = farm.worker("a", of_size(num_bytes))
     read = worker.builds.blobs.read
     monkeypatch.setattr(worker.builds.blobs, "read", lambda blob, offset: bytes([1]) + read(blob, offset)[1:])
     engine, (job,) = joined(farm.place), jobs(1)
