@@ -8,8 +8,9 @@ here, with this machine's key: who gives work to a farm trusts its workers, and 
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+import os
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +24,7 @@ from nndeploy.farm.outcome import Outcome
 from nndeploy.files.handed_file import HandedFile
 from nndeploy.files.pieces import ANY_SIZE, PIECE_BYTES, sha256_of
 from nndeploy.files.whole_files import make_folders, open_regular, reading, wrapped_io
+from nndeploy.trust.signatures import holds_code
 from nndeploy.trust.signing import sign_as_this_machine
 
 Ask = Callable[[str, int, int], Awaitable[bytes]]
@@ -54,24 +56,6 @@ async def _read(path: Path, file: BinaryIO) -> bytes:
         return await asyncio.to_thread(file.read, PIECE_BYTES)
 
 
-async def _read_pieces(blob: Blob, begin: bytes, file: BinaryIO, ask: Ask) -> None:
-    """Writes a file of a worker, of which the beginning may be here.
-
-    Raises:
-        BusyError: the worker has it no more, or it is another one.
-    """
-    digest, offset = hashlib.sha256(), 0
-    while offset < blob.size:
-        piece = begin if begin and not offset else await ask(blob.sha256, blob.size, offset)
-        if not piece or offset + len(piece) > blob.size:
-            raise BusyError("the worker does not have any more what it built", hint="run it again")
-        digest.update(piece)
-        await asyncio.to_thread(file.write, piece)
-        offset += len(piece)
-    if digest.hexdigest() != blob.sha256:
-        raise BusyError("what came from the worker is not what it said", hint="run it again")
-
-
 async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str, int, bytes]], ask: Ask) -> Outcome:
     """Puts what a worker built in its place; returns the outcome with the digest and size of the bundle here.
 
@@ -85,15 +69,62 @@ async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str,
         return outcome
     if BUNDLE not in outputs:
         raise BusyError("the worker built a bundle and does not have it")
+    steps, piece = _delivery(outcome, job, outputs), None
+    try:
+        while True:
+            found = await asyncio.to_thread(_next, steps, piece)
+            if isinstance(found, Outcome):
+                return found
+            piece = await ask(*found)
+    finally:
+        with suppress(ValueError):  # this was cancelled, and a thread is still at a step, with which it drops the rest
+            steps.close()
+
+
+_Wanted = tuple[str, int, int]
+"""What `Ask` takes."""
+
+
+def _next(steps: Generator[_Wanted, bytes | None, Outcome], piece: bytes | None) -> _Wanted | Outcome:
+    try:
+        return steps.send(piece)
+    except StopIteration as end:
+        found: Outcome = end.value
+        return found
+
+
+def _delivery(
+    outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str, int, bytes]]
+) -> Generator[_Wanted, bytes | None, Outcome]:
+    """Does what `delivered` does, and yields what it lacks, for which it is sent the piece."""
     with ExitStack() as held:
         files = {
             name: _place(held, path) for name, path in outputs_of(job.output, job.given).items() if name in outputs
         }
         for name, handed in files.items():
-            sha256, size, begin = outputs[name]
-            with handed.path.open("xb") as file, wrapped_io(handed.path):
-                await _read_pieces(Blob(sha256, size), begin, file, ask)
-        return await asyncio.to_thread(_in_place, outcome, files)
+            with wrapped_io(handed.path), handed.path.open("xb") as file:
+                yield from _written(file, *outputs[name])
+                file.flush()
+                os.fsync(file.fileno())
+        return _in_place(outcome, files)
+
+
+def _written(file: BinaryIO, sha256: str, size: int, begin: bytes) -> Generator[_Wanted, bytes | None, None]:
+    """Writes a file of a worker, of which the beginning may be here.
+
+    Raises:
+        BusyError: the worker has it no more, or it is another one.
+    """
+    digest, offset = hashlib.sha256(), 0
+    while offset < size:
+        piece = begin if begin and not offset else (yield sha256, size, offset)
+        if not piece or offset + len(piece) > size:
+            raise BusyError("the worker does not have any more what it built", hint="run it again")
+        digest.update(piece)
+        file.write(piece)
+        offset += len(piece)
+    if digest.hexdigest() != sha256:
+        raise BusyError("what came from the worker is not what it said", hint="run it again")
 
 
 def _in_place(outcome: Outcome, files: Mapping[str, HandedFile]) -> Outcome:
@@ -118,4 +149,6 @@ def _checked_and_signed(path: Path) -> str:
     """Checks every member of a bundle, and signs it where it holds code; returns what to warn of."""
     with open_bundle(path) as bundle:
         bundle.verify()
+        if not holds_code(bundle.manifest):
+            return ""
     return sign_as_this_machine(path)

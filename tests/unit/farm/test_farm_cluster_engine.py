@@ -262,6 +262,24 @@ def test_what_is_not_what_the_worker_said_is_no_output(
     assert list(Path(job.output).parent.iterdir()) == []
 
 
+def test_a_worker_that_is_lost_while_its_bundle_comes_costs_a_try(
+    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    farm.worker("a", of_size(2 * PIECE_BYTES))
+    engine, (job,) = joined(farm.place), jobs(1)
+    asked = engine._asked
+
+    async def lost(address: str, op: str, **fields: Any) -> Any:
+        if fields.get("offset"):
+            raise OSError("the connection broke")
+        return await asked(address, op, **fields)
+
+    monkeypatch.setattr(engine, "_asked", lost)
+    engine.start(job, 1)
+    assert outcomes_of(engine, 1)[job.id].status == "infra"
+    assert list(Path(job.output).parent.iterdir()) == []
+
+
 def test_what_is_no_bundle_has_no_place(
     farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
