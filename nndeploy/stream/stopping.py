@@ -11,6 +11,7 @@ import io
 import os
 import select
 import time
+import weakref
 from typing import BinaryIO
 
 
@@ -23,7 +24,9 @@ class Stop:
     def __init__(self) -> None:
         self.is_requested = self.is_waiting = False
         self.waited_ns = 0
-        self._reading_end, self._writing_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._reading_end, self._writing_end = ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._closed = weakref.finalize(self, _close, ends)  # also of one that a stream made for itself
+        self._closed.atexit = False  # somebody may still wait then
 
     def request(self) -> None:
         """Asks the stream to end; may be called from a signal handler."""
@@ -55,9 +58,13 @@ class Stop:
 
     def close(self) -> None:
         """Lets go of the pipe; nobody may wait any more."""
-        for end in (self._reading_end, self._writing_end):
-            os.close(end)
+        self._closed()
         self._reading_end = self._writing_end = -1
+
+
+def _close(ends: tuple[int, int]) -> None:
+    for end in ends:
+        os.close(end)
 
 
 class StoppableInput(io.RawIOBase):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stream that ends early or fails: what is on its way, how much is ever held, and that nobody waits for ever."""
 
+import gc
 import os
 import random
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from start_stop import ENDINGS, cycle
@@ -204,3 +206,15 @@ def test_a_wait_ends_with_its_time_or_with_the_wish_to_end() -> None:
     assert not stop.wait(60), "at once, as it was asked for before"
     asking.join()
     stop.close()
+
+
+def test_streams_leave_no_descriptors() -> None:
+    def pipes():
+        links = (str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.exists())
+        return {link for link in links if link.startswith("pipe:")}
+
+    before = pipes()
+    for _ in range(20):
+        stream(loaded_by(lambda x: x), {"p": IDENTITY}, items_of(range(3)))
+    gc.collect()
+    assert len(pipes() - before) < 20  # of the streams before this test some may be collected now
