@@ -57,7 +57,7 @@ class Tricky:
                             os.write(descriptor, said)
                     except OSError:
                         pass
-                time.sleep(60 if number == 9 else 0)
+                time.sleep(0 if number == 8 else 60)  # of 8 another answer may be there before it is read
         return self._session.run(inputs)
 
     def close(self):
