@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import Any
 
 import figures
-from hostile_fleet import EXPECTED, write_fleet, write_hostile_fleet, write_hostile_plugin, write_model
+from hostile_fleet import (
+    EXPECTED,
+    with_full_disks,
+    write_fleet,
+    write_hostile_fleet,
+    write_hostile_plugin,
+    write_model,
+)
 from native_engines import machine_name
 
 from nndeploy.build_cache.entry import Blob, Entry, encode
@@ -46,8 +53,14 @@ from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 COMMAND = [sys.executable, "-m", "nndeploy"]
-SHARES = {"garbage": 24, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4}
+SHARES = {
+    "garbage": 20, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4, "full": 4,
+}  # fmt: skip
 """How many of a hundred jobs are of which kind."""
+PLACES = (
+    ("on this machine", ("-j", "2")),
+    ("by `--cluster local`", ("-j", "2", "--cluster", "local")),
+)
 ORPHAN_SECONDS, PATIENCE_SECONDS = 1.0, 15.0
 NUM_KILLED_JOBS, CHILD_SHARE = 10, 0.3
 DICE = random.Random(20261126)  # noqa: S311 - no secret
@@ -63,11 +76,12 @@ machine that others used too, and processor time says what a quiet one needs at 
 {rows}
 
 Hostile models crash the process of their compile, kill it, fork a process that ignores every signal that may be
-ignored and leaves the session, hang, take memory, or are no models
+ignored and leaves the session, hang, take memory, go to a disk that is full, or are no models
 ([hostile_fleet.py](../../tests/bench/hostile_fleet.py)). Lost are jobs without an outcome, doubled those with two,
 wrong those with another one than the model's. Orphans are processes of the batch that outlive it: one whose
 interpreter had not started yet when its parent was killed sees so once it has, which takes longer on a machine that is
-busy. Mutants of entries are flipped, cut, swapped and lengthened; planted ones are right in all but that the key which
+busy. Processes below the command are compiles and what they start, and of a cluster its scheduler and workers. Mutants
+of entries are flipped, cut, swapped and lengthened; planted ones are right in all but that the key which
 signed them is not trusted; a mutant counts as served where another content came out than was put in.
 """
 
@@ -87,11 +101,12 @@ def environment(folder: Path, *import_paths: Path) -> dict[str, str]:
 
 
 def started(fleet: Path, env: Mapping[str, str], *more: str) -> "subprocess.Popen[bytes]":
-    log = (fleet.parent / "log.txt").open("ab")
-    with log:
-        return subprocess.Popen(
-            [*COMMAND, "batch", str(fleet), *more], env=env, stdout=log, stderr=log, start_new_session=True
-        )
+    return logged([*COMMAND, "batch", str(fleet), *more], fleet.parent, env)
+
+
+def logged(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    with (folder / "log.txt").open("ab") as log:
+        return subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
 
 
 def left(folder: Path) -> list[int]:
@@ -136,27 +151,31 @@ def finals(folder: Path) -> Counter[str]:
 
 
 def torture(num_jobs: int) -> Iterator[tuple[str, str]]:
+    """Builds models that break what builds them, here and on workers; no job may be lost, doubled or told wrong."""
     counts = {kind: max(1, share * num_jobs // 100) for kind, share in SHARES.items()}
-    with workshop() as folder:
-        fleet = write_hostile_fleet(folder, counts)
-        began = time.monotonic()
-        process = started(fleet, environment(folder, write_hostile_plugin(folder / "plugin")))
-        code = process.wait()
-        seconds = time.monotonic() - began
-        orphans = Orphans()
-        orphans.count(folder)
-        jobs = json.loads((folder / "report" / "batch.json").read_text())["jobs"]
-        found = Counter(job["job"] for job in jobs)
-        wrong = [job for job in jobs if job["status"] != EXPECTED[job["model"].partition("-")[0]]]
-        tries = [job for job in jobs if job["tries"] != (MAX_TRIES if job["status"] == "infra" else 1)]
-        lost, doubled = (
-            sum(counts.values()) - len(found),
-            sum(one > 1 for one in (finals(folder) | found).values()),
-        )
-        for job in wrong:
-            print("wrong:", job["job"], job["status"], job["error"], file=sys.stderr)
+    for where, more in PLACES:
+        with workshop() as folder:
+            fleet = write_hostile_fleet(folder, counts)
+            command = with_full_disks(folder, [*COMMAND, "batch", str(fleet), *more])
+            began = time.monotonic()
+            process = logged(command, folder, environment(folder, write_hostile_plugin(folder / "plugin")))
+            code = process.wait()
+            seconds = time.monotonic() - began
+            orphans = Orphans()
+            orphans.count(folder)
+            jobs = json.loads((folder / "report" / "batch.json").read_text())["jobs"]
+            found = Counter(job["job"] for job in jobs)
+            wrong = [job for job in jobs if job["status"] != EXPECTED[job["model"].partition("-")[0]]]
+            tries = [job for job in jobs if job["tries"] != (MAX_TRIES if job["status"] == "infra" else 1)]
+            lost, doubled = (
+                sum(counts.values()) - len(found),
+                sum(one > 1 for one in (finals(folder) | found).values()),
+            )
+            for job in (*wrong, *tries):
+                print("wrong:", job["job"], job["status"], job["tries"], job["error"], file=sys.stderr)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         yield (
-            f"{sum(counts.values())} jobs, of them {', '.join(f'{count} {kind}' for kind, count in counts.items())}",
+            f"{sum(counts.values())} jobs {where}, of them {kinds}",
             f"{lost} lost, {doubled} doubled, {len(wrong)} wrong, {len(tries)} tried too often or too seldom, "
             f"{orphans}, exit code {code}, {seconds:.0f} s",
         )
@@ -215,16 +234,13 @@ class Killed:
 
 def kills(count: int) -> Iterator[tuple[str, str]]:
     """Kills the command, or a process below it, at random moments; it is called again until all is built."""
-    for where, more, seconds in (
-        ("on this machine", ("-j", "2"), (0.2, 3.0)),
-        ("by `--cluster local`: schedulers and workers too", ("-j", "2", "--cluster", "local"), (0.5, 6.0)),
-    ):
+    for (where, more), seconds in zip(PLACES, ((0.2, 3.0), (0.5, 6.0)), strict=True):
         killed, orphans = Killed(), Orphans()
         while killed.commands + killed.children < count:
             with workshop() as folder:
                 killed.run(write_fleet(folder, NUM_KILLED_JOBS, 1), more, seconds, orphans)
         yield (
-            f"{killed.commands:,} kill -9 of the command and {killed.children:,} of processes below it, {where}; "
+            f"{killed.commands:,} kill -9 of the command and {killed.children:,} of processes below it {where}; "
             f"resumed until {killed.jobs:,} jobs are built",
             f"{killed.lost} lost, {killed.doubled} doubled, {killed.failed} batches ended otherwise, {killed.repeated} "
             f"builds begun again ({killed.repeated / max(1, killed.commands):.1f} a kill, 2 run at once), {orphans}",

@@ -5,6 +5,7 @@ The plugin that `write_hostile_plugin` installs beside the product's does in the
 name says. What no child may write it does not write.
 """
 
+import os
 from pathlib import Path
 
 import onnx
@@ -15,9 +16,12 @@ g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,%d}> { y = MatMul(x, w
 
 EXPECTED = {
     "good": "ok", "garbage": "failed", "gate": "unsupported", "crash": "crash", "orphan": "crash", "hang": "timeout",
-    "memory": "memory", "killed": "infra",
+    "memory": "memory", "killed": "infra", "full": "infra",
 }  # fmt: skip
 """What is to come of a model by what its name begins with."""
+
+_ON_FULL_DISKS = """for folder in "$0"/dist/full-*; do mount -t tmpfs -o size=4k none "$folder" || exit; done; exec "$@"
+"""
 
 _PLUGIN = """
 import json, os, signal, sys, time
@@ -93,6 +97,14 @@ model = "gate-*"
 options = { require = ["reference=100%"], backends = "onnxruntime,reference" }
 """
     return _fleet_file(folder, overrides)
+
+
+def with_full_disks(folder: Path, command: list[str]) -> list[str]:
+    """Returns a command that sees file systems of 4 KiB where the bundles of the models called `full` go."""
+    for model in (folder / "models").glob("full-*.onnx"):
+        (folder / "dist" / model.stem).mkdir(parents=True)
+    as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", "--mount", *as_root, "sh", "-c", _ON_FULL_DISKS, str(folder), *command]
 
 
 def _fleet_file(folder: Path, more: str) -> Path:

@@ -157,6 +157,7 @@ class ClusterEngine:
             return
         with contextlib.suppress(Exception):  # whatever state it is in
             self._on_loop(self._left(), CLOSE_SECONDS)
+        self._loop.set_exception_handler(lambda *_: None)  # dask leaves timers, of whose ends nobody wants to hear
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
         if not self._thread.is_alive():
