@@ -38,6 +38,9 @@ MOST_END = 0.03
 """What a run still does behind its last operator, and at most which share of the budget is kept for that."""
 MOST_RESERVE = 0.10
 """Largest share of the budget kept in reserve: longer hold-ups are rare, and more would raise the load of every run."""
+HELD_UP_NS, MOST_HELD_UP = 2e6, 0.20
+"""What others that work for a millisecond at a time hold up a run by at its end, and at most which share of the budget
+is kept for that, where it is more."""
 STRETCH_LEARNT = 0.3
 """Weight of the last run's stretch, how much longer than planned its work took, in the estimate for the next run."""
 KEPT_TIMES = 1000
@@ -116,7 +119,8 @@ class PacedShape:
         self.errors.append(error)
         insort(self.sorted_errors, error)
         needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
-        kept = min(max(needed, LEAST_RESERVE_NS), MOST_RESERVE * self.budget)
+        most = max(MOST_RESERVE * self.budget, min(HELD_UP_NS, MOST_HELD_UP * self.budget))
+        kept = min(max(needed, LEAST_RESERVE_NS), most)
         self.reserve = kept + min(END_NS, MOST_END * self.budget)
         if self.memory is not None:
             self.memory.struct.reserve = self.reserve

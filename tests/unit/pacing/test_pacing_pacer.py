@@ -9,7 +9,7 @@ from virtual_clock import VirtualPace
 from nndeploy.pacing import pacer as pacers
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_RESERVE, PacedShape
+from nndeploy.pacing.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, PacedShape
 from nndeploy.pacing.pacer import BASELINE_RUNS, FIRST_RESERVE, Pacer
 
 MS = 1_000_000
@@ -75,3 +75,12 @@ def test_runs_that_began_too_late_keep_nothing_back_from_others() -> None:
     assert shape.budget == BUDGET
     late = planned_after([70 * MS] * 3, [1, 1, 1])  # 30 ms more than the baseline
     assert late.reserve == MOST_RESERVE * BUDGET + END_NS
+
+
+@pytest.mark.parametrize(("budget", "share"), [(100 * MS, 0.1), (20 * MS, 0.1), (12_500_000, 0.16), (8 * MS, 0.2)])
+def test_no_more_is_kept_back_than_a_share_of_the_budget_that_is_larger_where_it_is_short(
+    budget: int, share: float
+) -> None:
+    shape = PacedShape(budget=budget)
+    shape.keep_back(budget)
+    assert shape.reserve == pytest.approx(share * budget + min(END_NS, MOST_END * budget))
