@@ -464,6 +464,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=number, help="default: %(default)s; 0 leaves it out")
     parser.add_argument("--write", action="store_true", help="write docs/figures/farm-results.md")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by all below
     parts = (
         (second_compile, options.hits), (small_compiles, options.small), (first_build, options.known),
         (interrupts, options.interrupts), (known, options.known), (kills, options.kills), (torture, options.jobs),
