@@ -4,7 +4,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,14 @@ from nndeploy.cli.pace_edges import edge, write_plan
 from nndeploy.cli.pace_options import GRANTS, goal_of
 from nndeploy.cli.value_types import BOX
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.pacing.pacer import PlannedPair, PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_row
 from nndeploy.values.amounts import ms_text
+
+if TYPE_CHECKING:
+    from nndeploy.pacing.achieved import Achieved
+    from nndeploy.pacing.load_curve import Loads
 
 EXAMPLES = """\b
 Examples:
@@ -76,25 +80,52 @@ def pace(
     achieves. The bundle must have been compiled with --pace and carry a sample, which is what is run. With --estimate
     nothing is run, and the plan is in shares where the target does not say how fast it is.
     """
-    from nndeploy.bundle.reader import open_bundle
-    from nndeploy.cli.load_view import loads_to_json, print_loads
     from nndeploy.cli.pace_page import pace_page
-    from nndeploy.cli.run_view import pace_text, pace_to_json
     from nndeploy.errors import UsageError
     from nndeploy.files.page import write_page
-    from nndeploy.pacing.achieved import achieved
 
-    goal, how = goal_of(options), options_given(LoadOptions, options)
-    if target is not None and not estimate:
-        raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
+    goal, num_shown = goal_of(options), None if shows_all else SHOWN
     if estimate:
         if output is not None or page is not None:
             raise UsageError("--estimate gives no plan to run by or to draw: nothing was timed", hint="leave out one")
-        check_policy_of_row(goal)
-        _estimate(bundle, goal, target, None if shows_all else SHOWN, as_json=as_json)
+        _estimate(bundle, goal, target, num_shown, as_json=as_json)
         return
+    if target is not None:
+        raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
     if goal is None:
         raise UsageError(f"a plan needs one of {GRANTS}", hint="for example --cpu-limit 50%")
+    found = _measured(bundle, goal, options_given(LoadOptions, options), runs, output)
+    if page is not None:
+        drawn = pace_page(found.model, found.plan, found.pairs, found.loads, found.achieved, has_slice=found.has_slice)
+        write_page(page, drawn)
+    if as_json:
+        _print_json(bundle, found)
+    else:
+        _print(found, num_shown)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Measured:
+    """A plan, and what runs by it achieved: as figures and as text."""
+
+    model: str
+    plan: list[PlannedPoint]
+    pairs: list[PlannedPair]
+    loads: "Loads"
+    achieved: "Achieved"
+    figures: dict[str, Any]
+    text: str
+    notes: Sequence[str]
+    has_slice: bool
+
+
+def _measured(bundle: Path, goal: PaceGoal, how: LoadOptions, runs: int, output: Path | None) -> _Measured:
+    """Runs a bundle's sample by a plan, which is also written to `output` where that is asked for."""
+    from nndeploy.bundle.reader import open_bundle
+    from nndeploy.cli.run_view import pace_text, pace_to_json
+    from nndeploy.errors import UsageError
+    from nndeploy.pacing.achieved import achieved
+
     with open_bundle(bundle) as opened:
         goldens, model = opened.manifest.goldens, opened.manifest.model_name
         inputs = opened.values(goldens[0].inputs) if goldens else None
@@ -102,33 +133,41 @@ def pace(
         raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
     with load(bundle, how, pace=goal) as program:
         check_pace(program, bundle)
-        assert program.pacer is not None
+        pacer = program.pacer
+        assert pacer is not None
         for _ in range(runs):
             program.run(inputs)
-        plan, loads, found = program.pacer.plan(), program.pacer.loads(), achieved(program.pacer.records)
-        pairs = program.pacer.planned_pairs()
-        text, figures, has_slice = pace_text(program.pacer), pace_to_json(program.pacer), program.pacer.has_slice
+        loads, found = pacer.loads(), achieved(pacer.records)
+        assert loads is not None  # a sample was run without delays before
+        assert found is not None
         if output is not None:
             write_plan(program, output)
-    assert loads is not None  # a sample was run without delays before
-    assert found is not None
-    if page is not None:
-        write_page(page, pace_page(model, plan, pairs, loads, found, has_slice=has_slice))
-    named = [(edge(point.name, point.followed_by), point) for point in plan]
-    if as_json:
-        points = [{"pair": pair, **dataclasses.asdict(point)} for pair, point in named]
-        listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in pairs]}
-        print_json({"bundle": str(bundle), **figures, "load_curves": loads_to_json(loads), **listed})
-        return
-    shown = [(edge(point.name, point.followed_by, SHOWN_READERS), point) for point in plan]
-    _print_plan(shown, found.cap_ms, None if shows_all else SHOWN)
-    for pair in pairs:
+        return _Measured(
+            model, pacer.plan(), pacer.planned_pairs(), loads, found, pace_to_json(pacer), pace_text(pacer),
+            list(pacer.notes), pacer.has_slice,
+        )  # fmt: skip
+
+
+def _print_json(bundle: Path, found: _Measured) -> None:
+    from nndeploy.cli.load_view import loads_to_json
+
+    points = [{"pair": edge(one.name, one.followed_by), **dataclasses.asdict(one)} for one in found.plan]
+    listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in found.pairs]}
+    print_json({"bundle": str(bundle), **found.figures, "load_curves": loads_to_json(found.loads), **listed})
+
+
+def _print(found: _Measured, num_shown: int | None) -> None:
+    from nndeploy.cli.load_view import print_loads
+
+    named = [(edge(point.name, point.followed_by, SHOWN_READERS), point) for point in found.plan]
+    _print_plan(named, found.achieved.cap_ms, num_shown)
+    for pair in found.pairs:
         if pair.is_preset:
             print_line(f"set: {pair.pair} sleeps {ms_text(pair.delay_us / 1e3)}")
-    for note in program.pacer.notes:
+    for note in found.notes:
         print_line(note)
-    print_loads(loads)
-    for line in text.splitlines():
+    print_loads(found.loads)
+    for line in found.text.splitlines():
         print_line(line.removeprefix("nndeploy: "))
 
 
@@ -162,5 +201,6 @@ def _estimate(bundle: Path, goal: PaceGoal | None, target: str | None, num_shown
     from nndeploy.target.known_targets import target_of
     from nndeploy.target.target import host_target
 
+    check_policy_of_row(goal)
     box = host_target() if target is None else target_of(target)
     pace_estimate(bundle, goal, box, num_shown, as_json=as_json)
