@@ -58,6 +58,7 @@ lint: setup ## ruff's rules and format, mypy --strict, and import-linter: who ma
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/bench/mypy.ini
 	$(BIN)/lint-imports
 
 docs: build/docs-env/ready ## build the site of docs/ into build/site, in an environment of its own

@@ -354,7 +354,7 @@ def main() -> int:
     gc.freeze()  # a collection in a child would copy every page of this process
     gc.disable()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # who ends this ends its workers too
-    as_ever = {"initializer": signal.signal, "initargs": (signal.SIGTERM, signal.SIG_DFL)}
+    as_ever: dict[str, Any] = {"initializer": signal.signal, "initargs": (signal.SIGTERM, signal.SIG_DFL)}
     with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1, **as_ever) as pool:
         until = time.monotonic() + 60 * options.minutes
         for task, rows in pool.imap_unordered(functools.partial(done, until=until), left, chunksize=1):

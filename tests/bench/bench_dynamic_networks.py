@@ -110,7 +110,7 @@ def _case(folder: Path, name: str, count: int) -> Case:
     inputs = {}
     for number, chosen in enumerate(sizes):
         for one in loaded.inputs:
-            shape = tuple(chosen.get(str(dim), dim) for dim in one.type.shape)  # type: ignore[union-attr]
+            shape: Any = tuple(chosen.get(str(dim), dim) for dim in one.type.shape)  # type: ignore[union-attr]
             inputs[f"{number}/{one.name}"] = _of_shape(model.inputs[one.name], shape)
     return Case(name, model.path, loaded, sizes, inputs)
 

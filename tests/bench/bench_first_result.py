@@ -94,13 +94,13 @@ def main() -> None:
     options = _options()
     if not names_in(options.models):
         sys.exit("the real models are not here; name their folder with --models")
-    for folder in ("nndeploy", "backends"):
-        compileall.compile_dir(REPOSITORY / folder, quiet=2)  # as an installer does
+    for package in ("nndeploy", "backends"):
+        compileall.compile_dir(REPOSITORY / package, quiet=2)  # as an installer does
     found = real_model(options.models, options.name)
     samples: dict[str, list[list[float]]] = {engine: [] for engine in ENGINES}
     with tempfile.TemporaryDirectory() as temporary:
         folder, bundle = Path(temporary), Path(temporary) / "model.nnd"
-        np.savez(folder / "inputs.npz", **found.inputs)
+        np.savez(folder / "inputs.npz", **found.inputs)  # type: ignore[arg-type]  # one called allow_pickle is none of ours
         compiles = [compiled(found.path, bundle) for _ in range(options.rounds)]
         for _ in range(options.rounds):
             for engine, taken in samples.items():

@@ -187,7 +187,7 @@ def table(models: Path, names: list[str], rounds: int) -> dict[str, dict[str, li
         model = models / f"{name}.onnx"
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            np.savez(folder / "inputs.npz", **real_model(models, name).inputs)
+            np.savez(folder / "inputs.npz", **real_model(models, name).inputs)  # type: ignore[arg-type]  # one called allow_pickle is none of ours
             build(model, folder)
             times: dict[str, list[list[float]]] = {form: [] for form in forms_of(folder)}
             for _ in range(rounds):
@@ -206,7 +206,7 @@ def spin(models: Path) -> None:
     print("| --- | ---: | ---: | ---: | ---: |")
     model = models / "ultraface_rfb320.onnx"
     with tempfile.TemporaryDirectory() as temporary:
-        np.savez(Path(temporary) / "inputs.npz", **real_model(models, "ultraface_rfb320").inputs)
+        np.savez(Path(temporary) / "inputs.npz", **real_model(models, "ultraface_rfb320").inputs)  # type: ignore[arg-type]  # one called allow_pickle is none of ours
         for kind, said in (
             ("spin", "spin on (default)"),
             ("stop", "stop at the end of a run (ours)"),

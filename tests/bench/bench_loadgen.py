@@ -59,7 +59,7 @@ def _compiled(model: RealModel, folder: Path) -> tuple[Path, Path]:
     """Returns the bundle of a model and a file with its sample."""
     bundle, sample = folder / f"{model.name}.nnd", folder / f"{model.name}.npz"
     nndeploy.compile_model(model.path, bundle, nndeploy.CompileOptions(samples=[model.inputs]))
-    np.savez(sample, **model.inputs)
+    np.savez(sample, **model.inputs)  # type: ignore[arg-type]  # one called allow_pickle is none of ours
     return bundle, sample
 
 

@@ -26,8 +26,6 @@ from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-from functools import partial
-
 import numpy as np
 from bench_stream import CASES, REPOSITORY
 from native_engines import machine_line
@@ -141,8 +139,8 @@ def _child(name: str, folder: str, budget_ms: str, count: str) -> None:
     with ExitStack() as stack:
         file = pipeline_of_path(REPOSITORY / "configs" / "pipelines" / f"{case.toml}.toml")
         models = {pipeline: Path(folder) / f"{model}.nnd" for pipeline, model in case.models.items()}
-        options = RunOptions(models=models, threads=case.threads(), device="cpu", pace=goal)
-        loaded = load_pipeline(stack, file, None, options, partial(nndeploy.load_bundle, cache_dir=""))
+        options = RunOptions(models=models, threads=case.threads(), device="cpu", cache_dir="", pace=goal)
+        loaded = load_pipeline(stack, file, None, options, nndeploy.load_bundle)
         reading = Reading(lambda _: sys.stdin.buffer, Stop())
         items = pipeline_source(file, paths, loaded.types, reading).items
 

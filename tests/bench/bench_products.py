@@ -114,8 +114,8 @@ def _case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
         model.graph.initializer.extend(initializers)
 
     def step_of(y: Tensor, inputs: list[Tensor]) -> NativeStep:
-        a, *others = map(View.of, inputs)
-        return Product(y, a, weights, bias) if is_connected else Product(y, a, *others)
+        views = [View.of(one) for one in inputs]
+        return Product(y, views[0], weights, bias) if is_connected else Product(y, views[0], views[1])
 
     return Case(kind, k, n, model, step_of, () if is_connected else (aligned(weights),), 4 * n * k)
 

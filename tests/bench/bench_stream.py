@@ -53,7 +53,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "throughput": {"objective": "throughput"},
     "onnxruntime": {"backends": ["onnxruntime"]},
 }
-RIVALS = ("ORT loop", "ORT staged", "ORT pooled", "OpenVINO async")
+RIVALS = ("ORT loop", "ORT elements", "ORT staged", "ORT pooled", "OpenVINO async")
 OURS = {
     "ours, latency": ("latency", 1),
     "ours, throughput": ("throughput", CORES),
@@ -153,13 +153,10 @@ def _bundle(folder: Path, model: str, kind: str, threads: int) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     with closing(ChildWorkers(num_parallel=1, seconds_limit=300.0)) as workers:
-        how: Any = {
-            **KINDS[kind],
-            "samples": [real_model(MODELS, model).inputs],
-            "keep_fallback": False,
-            "workers": workers,
-        }
-        nndeploy.compile_model(MODELS / f"{model}.onnx", path, nndeploy.CompileOptions(threads=threads, **how))
+        how = nndeploy.CompileOptions(
+            threads=threads, samples=[real_model(MODELS, model).inputs], keep_fallback=False, **KINDS[kind]
+        )
+        nndeploy.compile_model(MODELS / f"{model}.onnx", path, how, workers=workers)
     print(f"compiled {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return str(path)
 
@@ -268,6 +265,7 @@ def _rival_row(options: argparse.Namespace, case: Case, pace: Pace) -> Any:
     over_models = {**shared, "models": {name: str(MODELS / f"{model}.onnx") for name, model in case.models.items()}}
     engines = [
         Engine("ORT loop", "stream_engines:loop", {**over_models, "threads": CORES}),
+        Engine("ORT elements", "stream_engines:elements", {**over_models, "threads": case.threads()}),
         Engine("ORT staged", "stream_engines:staged", {**over_models, "threads": case.threads(), "loaders": CORES}),
         Engine("ORT pooled", "stream_engines:pooled", {**over_models, "workers": CORES}),
         Engine("OpenVINO async", "stream_engines:asynchronous", {**over_models, "threads": CORES, "loaders": CORES}),

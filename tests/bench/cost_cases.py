@@ -8,6 +8,7 @@ being fused or removed have one copy, and the call is subtracted.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,13 +55,13 @@ class Graph:
         """Returns the name of constant floats, small enough that a chain of sums over `fan` terms stays finite."""
         return self.constant((self.random.standard_normal(shape) / fan**0.5).astype(np.float32))
 
-    def constant(self, array: Array) -> str:
+    def constant(self, array: "Array | np.generic") -> str:
         """Returns the name of a new constant."""
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
-    def node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
+    def node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
         """Returns the name of the first output of a new node."""
         names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(operator, inputs, names, f"n{len(self.nodes)}", **attributes))
@@ -288,7 +289,7 @@ def _trees() -> Iterator[Case]:
         yield _chain(kinds.TREES, f"{rows} by {count} of {levels}", (rows, FEATURES), grown, chained=False)
 
 
-def _whole_trees(graph: Graph, count: int, levels: int) -> dict[str, list[int] | list[float] | list[str] | int]:
+def _whole_trees(graph: Graph, count: int, levels: int) -> dict[str, Any]:
     """Returns trees all of whose leaves lie on the last level; rows of normal numbers take each about as often."""
     inner, nodes = 2**levels - 1, 2 ** (levels + 1) - 1
     numbers = np.arange(nodes)

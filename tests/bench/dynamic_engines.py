@@ -69,7 +69,8 @@ def _passes(run: Run, inputs: Inputs, record: str) -> Ready:
     every = feeds(inputs)
 
     def call() -> list[list[Array]]:
-        results, seconds = [], []
+        results: list[list[Array]] = []
+        seconds: list[float | None] = []
         for feed in every:
             began = time.process_time()
             try:

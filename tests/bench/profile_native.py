@@ -96,7 +96,7 @@ def profile(model: ir.Model, precision: str, threads: int, runs: int) -> list[Ro
     item = clock.nnd_clock()
     if not session.pace(lambda: item, None):
         sys.exit(session.pace_note or "no points")
-    steps, inputs, times = json.loads(artifact.files[DOCUMENT_FILE])["steps"], inputs_of(model), []
+    steps, inputs, times = json.loads(bytes(artifact.files[DOCUMENT_FILE]))["steps"], inputs_of(model), []
     for _ in range(runs):
         clock.nnd_begin()
         session.run(inputs)

@@ -7,6 +7,7 @@ files, started anew: threads and queues are part of it, sessions are not. Result
 file by file.
 
 * `loop`: one Python thread over ONNX Runtime, which has all threads.
+* `elements`: a thread for each step with a queue before it, the model one of them, as in a GStreamer pipeline.
 * `staged`: threads and queues as a good engineer writes them by hand: loaders, a thread for each model, one behind it.
 * `pooled`: as many threads as cores, each does a file from its first step to its last, ONNX Runtime with one thread.
 * `asynchronous`: OpenVINO's AsyncInferQueue, tuned for throughput, loaders before it and post-processors behind.
@@ -36,6 +37,7 @@ from nndeploy.stream.pipeline.pipeline_file import PipelineFile, pipeline_from_t
 
 Fields = dict[str, Any]
 Inputs = Mapping[str, Array]
+Step = Callable[[Fields], Fields]
 RESULTS = ("boxes", "scores", "labels", "quads", "text", "score")
 """Fields that are compared between engines, where a pipeline gives them."""
 QUEUE_ROOM = 8
@@ -56,17 +58,35 @@ class Level:
             return [fields]
         return [{**fields, self.plan.part: value} for value in fields[self.plan.each]]
 
+    @property
+    def loading(self) -> list[Step]:
+        """The loaders' steps."""
+        return [step for stage in self.plan.loaders for step in stage.steps]
+
+    @property
+    def posting(self) -> list[Step]:
+        """The post-processors' steps."""
+        return [step for stage in self.plan.posts for step in stage.steps]
+
     def before(self, part: Fields) -> Fields:
         """Does the loaders' steps; returns the inputs of the model."""
-        for step in (step for stage in self.plan.loaders for step in stage.steps):
+        for step in self.loading:
             part.update(step(part))
+        return self.feed(part)
+
+    def feed(self, part: Fields) -> Fields:
+        """Returns the inputs of the model."""
         return {name: part[source] for name, source in self.plan.runner.inputs.items()}
 
     def behind(self, part: Fields, outputs: Mapping[str, Array]) -> None:
         """Does the post-processors' steps on the model's outputs."""
-        part.update({into: outputs[name] for name, into in self.plan.runner.outputs.items()})
-        for step in (step for stage in self.plan.posts for step in stage.steps):
+        self.take(part, outputs)
+        for step in self.posting:
             part.update(step(part))
+
+    def take(self, part: Fields, outputs: Mapping[str, Array]) -> None:
+        """Gives a part the model's outputs."""
+        part.update({into: outputs[name] for name, into in self.plan.runner.outputs.items()})
 
     def joined(self, fields: Fields, parts: Sequence[Fields]) -> None:
         """Gives the record what its parts got."""
@@ -194,6 +214,60 @@ def staged(
         return results
 
     return Ready(call, arrays_of)
+
+
+def elements(inputs: Inputs, pipeline: str, models: Mapping[str, str], files: list[str], threads: int) -> Ready:
+    """Each step is an element with a queue before it and a thread of its own, the model one of them."""
+    levels = levels_of(pipeline)
+    sessions = _sessions(levels, models, threads)
+    works = [read, *(work for pair in zip(levels, sessions, strict=True) for work in _elements_of(*pair))]
+
+    def call() -> list[Fields]:
+        queues = [queue.Queue(QUEUE_ROOM) for _ in range(len(works) + 1)]
+        feeder = threading.Thread(target=_feed, args=(queues[0], files), daemon=True)
+        workers = [
+            worker
+            for work, source, sink in zip(works, queues, queues[1:], strict=False)
+            for worker in _workers(source, sink, work, 1, feeders=1)
+        ]
+        for worker in (feeder, *workers):
+            worker.start()
+        return [taken[1] for taken in iter(queues[-1].get, _END)]
+
+    return Ready(call, arrays_of, f"{len(works)} threads")
+
+
+def _feed(source: Any, files: list[str]) -> None:
+    for task in enumerate(files):
+        source.put(task)
+    source.put(_END)
+
+
+_Parted = tuple[Fields, list[Fields]]
+
+
+def _elements_of(level: Level, session: Any) -> list[Callable[[Any], Any]]:
+    """Returns what elements do one after another, each to all parts of a record."""
+
+    def split(fields: Fields) -> _Parted:
+        return fields, level.parts(fields)
+
+    def stepped(step: Step, record: _Parted) -> _Parted:
+        for part in record[1]:
+            part.update(step(part))
+        return record
+
+    def ran(record: _Parted) -> _Parted:
+        for part in record[1]:
+            level.take(part, session(level.feed(part), level.outputs))
+        return record
+
+    def joined(record: _Parted) -> Fields:
+        level.joined(*record)
+        return record[0]
+
+    loading, posting = ([partial(stepped, step) for step in steps] for steps in (level.loading, level.posting))
+    return [split, *loading, ran, *posting, joined]
 
 
 def _load_parts(level: Level, fields: Fields) -> Any:
@@ -398,7 +472,7 @@ def opened(
         for plan in level
     }
     manifests = {name: made[0].manifest for name, made in programs.items()}
-    return plan_of_file(replace(file, levels=levels), manifests, ("data",)), programs
+    return plan_of_file(replace(file, levels=levels), manifests, {"": ("data",)}), programs
 
 
 def _sized(plan: PipelinePlan, runners: int, loaders: int, posts: int) -> PipelinePlan:

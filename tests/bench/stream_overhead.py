@@ -184,6 +184,7 @@ def same_calls(inputs: Inputs, count: int) -> Ready:
 
     plan, programs = _plain()
     ((pipeline,),) = plan.levels
+    assert pipeline.runner is not None
     runner = Runner(programs["p"][0], pipeline.runner, "flag", "p", Proof())
     clock = Stage("p", 1).clocks()[0]
 
