@@ -403,11 +403,15 @@ def cluster_engine(
     if place.address:
         return ClusterEngine(place, tell, warn, digests, patience)
     cluster = LocalCluster(slots.num_jobs)
-    try:
-        return ClusterEngine(cluster.place, tell, warn, digests, patience, cluster.close)
-    except BaseException:
-        cluster.close()
-        raise
+    with contextlib.ExitStack() as held:
+        held.callback(cluster.close)
+        try:
+            engine = ClusterEngine(cluster.place, tell, warn, digests, patience, cluster.close)
+        except UnavailableError:
+            cluster.raise_if_killed()
+            raise
+        held.pop_all()
+        return engine
 
 
 def _why_not(machine: Machine, job: Job) -> str:

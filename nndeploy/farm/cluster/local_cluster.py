@@ -19,6 +19,8 @@ _ENDS_WITH_PARENT = (
     "import sys; from nndeploy.sandbox.child_process import die_with_parent; die_with_parent(); "
     "from nndeploy.cli.main import main; main()"
 )
+END_SECONDS = 1.0
+"""A process whose connections are closed is not always gone yet."""
 
 
 class LocalCluster:
@@ -36,18 +38,27 @@ class LocalCluster:
         shown = ("--certificates", str(folder / "certificates"))
         make_certificates(folder / "certificates")
         try:
-            scheduler = self._started("scheduler", "tls://127.0.0.1:0", *shown)
-            assert scheduler.stdout is not None
-            address = scheduler.stdout.readline().decode().rpartition(" ")[2].strip()
-            if not address and scheduler.wait() < 0:
-                raise BusyError("the scheduler of this machine was killed while it started", hint="run it again")
+            self._scheduler = self._started("scheduler", "tls://127.0.0.1:0", *shown)
+            assert self._scheduler.stdout is not None
+            address = self._scheduler.stdout.readline().decode().rpartition(" ")[2].strip()
             if not address:
+                self.raise_if_killed(None)
                 raise UnavailableError("the scheduler of this machine cannot be started")
             self._started("worker", address, *shown, "--jobs", str(num_jobs))
         except BaseException:
             self.close()
             raise
         self.place = Place(address, certificates_in(folder / "certificates", CLIENT))
+
+    def raise_if_killed(self, seconds: float | None = END_SECONDS) -> None:
+        """Waits for the end of the scheduler, for so long at most.
+
+        Raises:
+            BusyError: it was killed.
+        """
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self._scheduler.wait(seconds) < 0:
+                raise BusyError("the scheduler of this machine was killed while it started", hint="run it again")
 
     def close(self) -> None:
         """Ends both, with all that they started."""
