@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from nndeploy.farm.batch_flow import opened_batch
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.reports import Gates
 from nndeploy.farm.run_batch import MAX_TRIES, Events
+from nndeploy.options.texts import names_in
 from nndeploy.sandbox.child_process import children_of, start_child
 from nndeploy.trust.signers import new_key
 from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
@@ -57,10 +59,21 @@ SHARES = {
     "garbage": 20, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4, "full": 4,
 }  # fmt: skip
 """How many of a hundred jobs are of which kind."""
-PLACES = (
-    ("on this machine", ("-j", "2")),
-    ("by `--cluster local`", ("-j", "2", "--cluster", "local")),
-)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where jobs are built: how it is told, what the command says, and after how many seconds at most it is killed."""
+
+    told: str
+    options: tuple[str, ...]
+    seconds: tuple[float, float]
+
+
+PLACES = {
+    "here": Place("on this machine", ("-j", "2"), (0.2, 3.0)),
+    "cluster": Place("by `--cluster local`", ("-j", "2", "--cluster", "local"), (0.5, 6.0)),
+}
 ORPHAN_SECONDS, PATIENCE_SECONDS = 1.0, 15.0
 NUM_KILLED_JOBS, CHILD_SHARE = 10, 0.3
 DICE = random.Random(20261126)  # noqa: S311 - no secret
@@ -150,13 +163,13 @@ def finals(folder: Path) -> Counter[str]:
     return Counter(row["outcome"]["job"] for row in rows if row["row"] == "finished" and row["outcome"]["final"])
 
 
-def torture(num_jobs: int) -> Iterator[tuple[str, str]]:
+def torture(num_jobs: int, places: Sequence[Place]) -> Iterator[tuple[str, str]]:
     """Builds models that break what builds them, here and on workers; no job may be lost, doubled or told wrong."""
     counts = {kind: max(1, share * num_jobs // 100) for kind, share in SHARES.items()}
-    for where, more in PLACES:
+    for place in places:
         with workshop() as folder:
             fleet = write_hostile_fleet(folder, counts)
-            command = with_full_disks(folder, [*COMMAND, "batch", str(fleet), *more])
+            command = with_full_disks(folder, [*COMMAND, "batch", str(fleet), *place.options])
             began = time.monotonic()
             process = logged(command, folder, environment(folder, write_hostile_plugin(folder / "plugin")))
             code = process.wait()
@@ -175,7 +188,7 @@ def torture(num_jobs: int) -> Iterator[tuple[str, str]]:
                 print("wrong:", job["job"], job["status"], job["tries"], job["error"], file=sys.stderr)
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         yield (
-            f"{sum(counts.values())} jobs {where}, of them {kinds}",
+            f"{sum(counts.values())} jobs {place.told}, of them {kinds}",
             f"{lost} lost, {doubled} doubled, {len(wrong)} wrong, {len(tries)} tried too often or too seldom, "
             f"{orphans}, exit code {code}, {seconds:.0f} s",
         )
@@ -193,14 +206,14 @@ class Killed:
     repeated: int = 0
     failed: int = 0
 
-    def run(self, fleet: Path, more: Sequence[str], seconds: tuple[float, float], orphans: Orphans) -> None:
+    def run(self, fleet: Path, place: Place, orphans: Orphans) -> None:
         """Runs a batch to its end, killed after a random time, and called again."""
         folder, before = fleet.parent, 0
         env = environment(folder)
         while True:
-            process = started(fleet, env, *more)
+            process = started(fleet, env, *place.options)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(DICE.uniform(*seconds))
+                process.wait(DICE.uniform(*place.seconds))
             children = children_of(process.pid)
             below = [*children, *(one for child in children for one in children_of(child))]
             if process.poll() is None and below and DICE.random() < CHILD_SHARE:
@@ -208,7 +221,7 @@ class Killed:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(DICE.choice(below), signal.SIGKILL)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(DICE.uniform(*seconds))
+                    process.wait(DICE.uniform(*place.seconds))
             if process.poll() == 0:
                 break
             if process.poll() is None:
@@ -232,15 +245,15 @@ class Killed:
         self.doubled += sum(one > 1 for one in done.values())
 
 
-def kills(count: int) -> Iterator[tuple[str, str]]:
+def kills(count: int, places: Sequence[Place]) -> Iterator[tuple[str, str]]:
     """Kills the command, or a process below it, at random moments; it is called again until all is built."""
-    for (where, more), seconds in zip(PLACES, ((0.2, 3.0), (0.5, 6.0)), strict=True):
+    for place in places:
         killed, orphans = Killed(), Orphans()
         while killed.commands + killed.children < count:
             with workshop() as folder:
-                killed.run(write_fleet(folder, NUM_KILLED_JOBS, 1), more, seconds, orphans)
+                killed.run(write_fleet(folder, NUM_KILLED_JOBS, 1), place, orphans)
         yield (
-            f"{killed.commands:,} kill -9 of the command and {killed.children:,} of processes below it {where}; "
+            f"{killed.commands:,} kill -9 of the command and {killed.children:,} of processes below it {place.told}; "
             f"resumed until {killed.jobs:,} jobs are built",
             f"{killed.lost} lost, {killed.doubled} doubled, {killed.failed} batches ended otherwise, {killed.repeated} "
             f"builds begun again ({killed.repeated / max(1, killed.commands):.1f} a kill, 2 run at once), {orphans}",
@@ -462,12 +475,17 @@ def main() -> int:
         ("small", 16),
     ):
         parser.add_argument(f"--{name}", type=int, default=number, help="default: %(default)s; 0 leaves it out")
+    parser.add_argument(
+        "--places", type=names_in, default=tuple(PLACES), help=f"of --jobs and --kills: {', '.join(PLACES)}"
+    )
     parser.add_argument("--write", action="store_true", help="write docs/figures/farm-results.md")
     options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by all below
-    parts = (
+    places = [PLACES[name] for name in options.places]
+    parts: tuple[tuple[Callable[[int], Iterator[tuple[str, str]]], int], ...] = (
         (second_compile, options.hits), (small_compiles, options.small), (first_build, options.known),
-        (interrupts, options.interrupts), (known, options.known), (kills, options.kills), (torture, options.jobs),
+        (interrupts, options.interrupts), (known, options.known),
+        (partial(kills, places=places), options.kills), (partial(torture, places=places), options.jobs),
         (mutants, options.mutants),
     )  # fmt: skip
     rows, loads = [], []
