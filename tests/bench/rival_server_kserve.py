@@ -15,7 +15,9 @@ class InOnnxRuntime(Model):
 
     def __init__(self, path: str) -> None:
         super().__init__("m")
-        self._session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.force_spinning_stop", "1")  # as the service
+        self._session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
         self._outputs = [one.name for one in self._session.get_outputs()]
         self.ready = True
 

@@ -16,7 +16,9 @@ class TritonPythonModel:
 
     def initialize(self, args: Any) -> None:
         """Opens the model."""
-        self._session = onnxruntime.InferenceSession(os.environ["MODEL"], providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.force_spinning_stop", "1")  # as the service
+        self._session = onnxruntime.InferenceSession(os.environ["MODEL"], options, ["CPUExecutionProvider"])
         self._inputs = [one.name for one in self._session.get_inputs()]
         self._outputs = [one.name for one in self._session.get_outputs()]
 
