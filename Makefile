@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals docker-registry arm64-root figures-stale gpu-check wheel sbom lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals servers docker-registry arm64-root figures-stale gpu-check wheel sbom lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,13 @@ build/rivals-env/ready: tests/bench/rivals-requirements.txt
 	build/rivals-env/bin/pip install --quiet --no-deps -r tests/bench/rivals-requirements.txt
 	@touch $@
 
+servers: build/servers-env/ready ## install Triton and KServe, for bench-serve, into an environment of their own
+
+build/servers-env/ready: tests/bench/servers-requirements.txt
+	$(FOUND_PYTHON) -m venv build/servers-env
+	build/servers-env/bin/pip install --quiet --no-deps -r tests/bench/servers-requirements.txt
+	@touch $@
+
 docker-registry: build/docker-registry/usr/bin/docker-registry ## fetch Debian's docker-registry, which tests of push and pull then use; no root
 
 build/docker-registry/usr/bin/docker-registry:
@@ -148,7 +155,7 @@ LOCKED = --no-emit-package nndeploy-kernels# which the checkout builds
 
 lock: ## write the requirements*.lock files, the site's and the bill's for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra dev --group kernels \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra dev --group kernels --group clients \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra vision --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock

@@ -9,7 +9,7 @@ Law: a record ends once; where the stream itself fails, all that wait are told, 
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -168,18 +168,24 @@ def _source(
         case "wav":
             return (_FILE,), lambda values: _sound(_one(values, "data"))
         case "lines":
-            return (Tensor("text", _TEXT, (1,)),), lambda values: {"text": _decoded(_one(values, "text"))}
+            return (Tensor("text", _TEXT, (1,)),), lambda values: {"text": _decoded("text", _one(values, "text"))}
         case "arrays" | "json-lines":
             names = source.fields or tuple(own)
-            if missing := [name for name in names if name not in own]:
+            texts = {one.runner.session for one in file.levels[0] if one.runner is not None}.difference(own)
+            if missing := [name for name in names if name not in own and name not in texts]:
                 raise UsageError(f"the field {missing[0]!r} goes into no model, so it has no type", where=file.where)
-            return tuple(tensor_of(NamedType(name, own[name])) for name in names), partial(_all_of, names)
+            tensors = [Tensor(x, _TEXT, (1,)) if x in texts else tensor_of(NamedType(x, own[x])) for x in names]
+            return tuple(tensors), partial(_named, names, texts)
     raise UsageError(f"a source of the kind {kind!r} cannot be served", where=file.where, hint="images, for example")
 
 
 def _one(values: Mapping[str, Value], name: str) -> bytes:
     """Returns the only element of the only input."""
     (value,) = _all_of((name,), values).values()
+    return _element(name, value)
+
+
+def _element(name: str, value: Value) -> bytes:
     if value.dtype.kind != "O" or value.size != 1:
         raise InputError(f"input {name!r} must be {_TEXT} [1]")
     element = value.ravel()[0]
@@ -196,11 +202,17 @@ def _all_of(names: Sequence[str], values: Mapping[str, Value]) -> Values:
     return {name: values[name] for name in names}
 
 
-def _decoded(text: bytes) -> str:
+def _named(names: Sequence[str], texts: Collection[str], values: Mapping[str, Value]) -> Values:
+    """Returns the fields of a record: `texts`, by which sessions are named, as such."""
+    every = _all_of(names, values)
+    return {name: _decoded(name, _element(name, one)) if name in texts else one for name, one in every.items()}
+
+
+def _decoded(name: str, text: bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as err:
-        raise InputError(f"input 'text' is not UTF-8: byte {err.start} is 0x{text[err.start]:02x}") from err
+        raise InputError(f"input {name!r} is not UTF-8: byte {err.start} is 0x{text[err.start]:02x}") from err
 
 
 def _sound(data: bytes) -> Values:

@@ -2,10 +2,12 @@
 """Real models under MLPerf's LoadGen: every scenario through `nndeploy bench`, LoadGen's verdicts as a table.
 
     python tests/bench/bench_loadgen.py [--models FOLDER] [--only MODEL ...] [--scenario SCENARIO ...] [--duration S]
+    python tests/bench/bench_loadgen.py --served [--models FOLDER] [--only MODEL ...] [--duration S] [--rounds N]
 
 Streams get both cores for one call; offline and server two calls at once with one thread each. The library of samples
 is the sample that ships with the model. One row a model and scenario: the verdict, the figure that MLPerf takes as the
 result, median and 99th percentile of the latencies; below the table LoadGen's reason where a result is not valid.
+With `--served` the same questions go to the bundle in the process and through the service (`served_loadgen.py`).
 """
 
 import argparse
@@ -20,6 +22,7 @@ from typing import Any
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
+import served_loadgen
 from real_models import MODELS, RealModel, real_model
 
 import nndeploy
@@ -41,7 +44,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=CHOSEN)
     parser.add_argument("--scenario", nargs="+", default=SCENARIOS, choices=SCENARIOS)
     parser.add_argument("--duration", type=float, default=10.0)
+    parser.add_argument("--served", action="store_true", help="in the process beside through the service")
+    parser.add_argument("--rounds", type=int, default=5, help="with --served: tests of each way (default: 5)")
     options = parser.parse_args()
+    if options.served:
+        print_served(options)
+        return
     print("| model | scenario | LoadGen says | result | queries | p50 ms | p99 ms | calls |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |")
     reasons: list[str] = []
@@ -53,6 +61,18 @@ def main() -> None:
                 print(_row(name, scenario, report), flush=True)
                 reasons += [f"{name}, {scenario}: {report['reason']}"] if report["reason"] else []
     print("\n".join(["", *reasons]))
+
+
+def print_served(options: argparse.Namespace) -> None:
+    """Prints what the same questions find in the process and through the service."""
+    print("\n".join(served_loadgen.HEAD))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only:
+            model = real_model(options.models, name)
+            bundle, _ = _compiled(model, Path(folder))
+            print(
+                "\n".join(served_loadgen.rows(name, bundle, model.inputs, options.duration, options.rounds)), flush=True
+            )
 
 
 def _compiled(model: RealModel, folder: Path) -> tuple[Path, Path]:

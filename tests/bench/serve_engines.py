@@ -46,51 +46,57 @@ def over_http(
     inputs: Mapping[str, Array], bundle: str, clients: int = 1, is_binary: bool = True, options: tuple[str, ...] = ()
 ) -> Ready:
     """Asks the service over HTTP."""
-    address = _served(bundle, "http", options)
-    body, headers = _http_body(inputs, is_binary=is_binary)
-    return _asked_http(f"http://{address}/v2/models/m/infer", body, headers, clients, _arrays_of_http)
+    address = served(bundle, "http", options)
+    body, headers = http_body(inputs, is_binary=is_binary)
+    return asked_http(f"http://{address}/v2/models/m/infer", body, headers, clients, arrays_of_http)
 
 
 def over_http_echo(inputs: Mapping[str, Array], bundle: str, clients: int = 1) -> Ready:
     """Asks an echo over HTTP."""
-    body, headers = _http_body(inputs, is_binary=True)
+    body, headers = http_body(inputs, is_binary=True)
     address = _echo("http", _answer_bytes(over_http(inputs, bundle)))
-    return _asked_http(f"http://{address}/", body, headers, clients, lambda found: [])
+    return asked_http(f"http://{address}/", body, headers, clients, lambda found: [])
 
 
 def over_grpc(inputs: Mapping[str, Array], bundle: str, clients: int = 1, options: tuple[str, ...] = ()) -> Ready:
     """Asks the service over gRPC."""
-    message = _grpc_message(inputs).SerializeToString()
-    return _asked_grpc(_served(bundle, "grpc", options), message, clients, _arrays_of_grpc)
+    message = grpc_message(inputs).SerializeToString()
+    return asked_grpc(served(bundle, "grpc", options), message, clients, arrays_of_grpc)
 
 
 def over_grpc_echo(inputs: Mapping[str, Array], bundle: str, clients: int = 1) -> Ready:
     """Asks an echo over gRPC."""
-    message = _grpc_message(inputs).SerializeToString()
+    message = grpc_message(inputs).SerializeToString()
     address = _echo("grpc", _answer_bytes(over_grpc(inputs, bundle)))
-    return _asked_grpc(address, message, clients, lambda found: [])
+    return asked_grpc(address, message, clients, lambda found: [])
 
 
 def _answer_bytes(ready: Ready) -> int:
     """Returns how long an answer of the service is, which then ends."""
     found: bytes = ready.call()
-    server = _SERVERS.pop()
-    server.terminate()
-    server.wait()
+    end_server()
     return len(found)
 
 
-def _served(bundle: str, protocol: str, options: tuple[str, ...]) -> str:
+def end_server() -> None:
+    """Ends the server that was started last."""
+    server = _SERVERS.pop()
+    server.terminate()
+    server.wait()
+
+
+def served(bundle: str, protocol: str, options: tuple[str, ...] = ()) -> str:
+    """Starts the service of a bundle as the model m, over one protocol; returns where it listens."""
     other = "grpc" if protocol == "http" else "http"
     command = [sys.executable, "-m", "nndeploy", "serve", f"m={bundle}", f"--{protocol}", ANY, f"--{other}", "none"]
-    return _started([*command, *options], "ready:")
+    return started([*command, *options], "ready:")
 
 
 def _echo(protocol: str, num_bytes: int) -> str:
-    return _started([sys.executable, __file__, protocol, str(num_bytes)], "ready:")
+    return started([sys.executable, __file__, protocol, str(num_bytes)], "ready:")
 
 
-def _started(command: list[str], until: str) -> str:
+def started(command: list[str], until: str) -> str:
     """Starts a server in the process group of this one, with which it ends; returns where it listens."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     _SERVERS.append(process)
@@ -104,7 +110,8 @@ def _started(command: list[str], until: str) -> str:
     raise RuntimeError(f"{command} did not start")
 
 
-def _http_body(inputs: Mapping[str, Array], *, is_binary: bool) -> tuple[bytes, dict[str, str]]:
+def http_body(inputs: Mapping[str, Array], *, is_binary: bool = True) -> tuple[bytes, dict[str, str]]:
+    """Returns the body of a request, and its headers."""
     told: list[dict[str, Any]] = []
     for name, array in inputs.items():
         one = {"name": name, "datatype": DATATYPES[array.dtype.name], "shape": array.shape}
@@ -116,7 +123,8 @@ def _http_body(inputs: Mapping[str, Array], *, is_binary: bool) -> tuple[bytes, 
     return b"".join((head, *(array.tobytes() for array in inputs.values()))), {JSON_BYTES: str(len(head))}
 
 
-def _grpc_message(inputs: Mapping[str, Array]) -> Any:
+def grpc_message(inputs: Mapping[str, Array]) -> Any:
+    """Returns a request."""
     message = MESSAGES["ModelInferRequest"](model_name="m")
     for name, array in inputs.items():
         message.inputs.add(name=name, datatype=DATATYPES[array.dtype.name], shape=array.shape)
@@ -124,7 +132,8 @@ def _grpc_message(inputs: Mapping[str, Array]) -> Any:
     return message
 
 
-def _arrays_of_http(body: bytes) -> list[Array]:
+def arrays_of_http(body: bytes) -> list[Array]:
+    """Returns the outputs in the body of an answer."""
     answer, num_characters = json.JSONDecoder().raw_decode(body.decode("latin-1"))  # the JSON is ASCII
     raw, end = body[num_characters:], 0
     arrays = []
@@ -138,7 +147,8 @@ def _arrays_of_http(body: bytes) -> list[Array]:
     return arrays
 
 
-def _arrays_of_grpc(data: bytes) -> list[Array]:
+def arrays_of_grpc(data: bytes) -> list[Array]:
+    """Returns the outputs in an answer."""
     answer = MESSAGES["ModelInferResponse"].FromString(data)
     every = zip(answer.outputs, answer.raw_output_contents, strict=True)
     return [array_from_raw(one.name, one.datatype, tuple(one.shape), raw) for one, raw in every]
@@ -172,7 +182,7 @@ def _asked(loop: _Loop, asks: list[Ask], arrays_of: Callable[[bytes], list[Array
     return Ready(call, arrays_of)
 
 
-def _asked_http(
+def asked_http(
     url: str, body: bytes, headers: dict[str, str], clients: int, arrays_of: Callable[[bytes], list[Array]]
 ) -> Ready:
     loop = _Loop()
@@ -191,7 +201,7 @@ def _asked_http(
     return _asked(loop, [ask_of(loop.run(session())) for _ in range(clients)], arrays_of)
 
 
-def _asked_grpc(address: str, message: bytes, clients: int, arrays_of: Callable[[bytes], list[Array]]) -> Ready:
+def asked_grpc(address: str, message: bytes, clients: int, arrays_of: Callable[[bytes], list[Array]]) -> Ready:
     loop = _Loop()
 
     async def channel() -> Any:

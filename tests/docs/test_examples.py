@@ -11,6 +11,7 @@ import pytest
 from page_examples import PAGES, ROOT, RUN, SHOWN, Example, ExampleError, examples, given, run_example
 
 DIGITS = ROOT / "examples" / "digits"
+RHYMES = ROOT / "examples" / "rhymes"
 GIVEN = {
     "digits.nnd": "nndeploy compile digits.onnx --image image.toml -o digits.nnd",
     "paced.nnd": "nndeploy compile digits.onnx -o paced.nnd --pace --backends onnxruntime,reference",
@@ -31,6 +32,8 @@ def give_files(folder: Path) -> None:
     for name in ("digits.onnx", "image.toml", "batch.npz", "lines.jsonl"):
         shutil.copy(DIGITS / name, folder)
     shutil.copytree(DIGITS / "png", folder / "png")
+    for name in ("rhymes.onnx", "rhymes.toml", "talks.jsonl", "print_talks.py"):
+        shutil.copy(RHYMES / name, folder)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from nndeploy.stream.run.loaded import Loaded
 DOUBLES = """
 [source]
 kind = "{kind}"
+{source}
 
 [[level]]
 [[level.pipeline]]
@@ -37,9 +38,11 @@ model = "m.nnd"
 def served(fake_program) -> Iterator[Callable[..., ServedPipeline]]:
     made: list[ServedPipeline] = []
 
-    def serve(program: Any = None, kind: str = "json-lines", more: str = "") -> ServedPipeline:
+    def serve(program: Any = None, kind: str = "json-lines", more: str = "", source: str = "") -> ServedPipeline:
         program = program or fake_program()
-        file = pipeline_from_toml(DOUBLES.format(kind=kind, more=more).encode(), "p.toml", lambda name: b"")
+        file = pipeline_from_toml(
+            DOUBLES.format(kind=kind, more=more, source=source).encode(), "p.toml", lambda name: b""
+        )
         plan, types = checked_plan(file, {"first": program.manifest})
         stack = ExitStack()
         stack.callback(program.close)
@@ -100,6 +103,31 @@ def test_lines_are_texts(served, fake_program) -> None:
     assert "input 'text' is not UTF-8" in str(bad.error)
 
 
+def test_a_session_is_named_by_a_text_and_goes_on_from_request_to_request(served, fake_program) -> None:
+    def adds(x: Any, before: Any) -> dict[str, Any]:
+        return {"y": x + before, "after": x + before}
+
+    kind = fake_program().inputs[0].type
+    program = fake_program(adds, {"x": kind, "before": kind}, {"y": kind, "after": kind})
+    session = 'session = "who"\ncarry = { after = "before" }\noutputs = { y = "y" }'
+    pipeline = served(program, more=session, source='fields = ["who", "x"]')
+    assert pipeline.inputs == (Tensor("who", "BYTES", (1,)), Tensor("x", "FP32", (-1, 3)))
+
+    def asked(who: bytes, number: float) -> Record:
+        one = record(number, 0, 0)
+        one.fields["who"] = np.array([who], object)
+        pipeline.run([one])
+        return one
+
+    assert [text(asked(who, x))[0][0] for who, x in ((b"a", 1), (b"b", 10), (b"a", 2), (b"b", 20))] == [1, 10, 3, 30]
+    assert "input 'who' is not UTF-8" in str(asked(b"\xff", 1).error)
+
+
+def test_a_field_that_goes_nowhere_cannot_be_served(served) -> None:
+    with pytest.raises(UsageError, match="the field 'who' goes into no model, so it has no type"):
+        served(source='fields = ["who", "x"]')
+
+
 def test_a_video_cannot_be_served(served) -> None:
     with pytest.raises(UsageError, match="a source of the kind 'video' cannot be served"):
         served(kind="video", more='inputs = { x = "image" }')
@@ -143,7 +171,7 @@ def test_closing_ends_what_is_on_its_way_and_takes_no_more(served, fake_program,
 
 
 def test_its_bundles_are_checked_before_it_answers(fake_program, tmp_path: Path) -> None:
-    (tmp_path / "p.toml").write_text(DOUBLES.format(kind="json-lines", more=""))
+    (tmp_path / "p.toml").write_text(DOUBLES.format(kind="json-lines", more="", source=""))
     (tmp_path / "m.nnd").touch()
     wrong = fake_program(lambda x: {"y": x})
     wrong.pacer = None
