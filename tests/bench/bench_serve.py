@@ -12,6 +12,7 @@ from pathlib import Path
 
 import figures
 import numpy as np
+import onnx
 import rival_servers
 import served_loadgen
 from interleaved import Array, Engine, Pace, Race, largest_error, race
@@ -65,7 +66,8 @@ the answer is in the latency. A test of `server` is VALID where 99 of 100 answer
 {loadgen_rows}
 ## Beside other servers of the protocol
 
-The same model in ONNX Runtime {onnxruntime} behind each server, asked by the same client in interleaved rounds;
+The same model in ONNX Runtime {onnxruntime} behind each server, asked by the same client in interleaved rounds: for the
+service a bundle of that backend, for the others the model, so what the call takes in a process is told for each;
 `make servers` installs the others. Triton is the server that nvidia-pytriton {pytriton} holds. Its backend for
 ONNX Runtime is on no index, so the model runs in its backend for Python, whose process is beside the server, with
 values in shared memory. KServe {kserve} is the server of that package, which is Python, as the service is. All
@@ -82,7 +84,15 @@ rates of several clients over Ethernet, and no figure of what a request takes be
 """
 ONE = ("model", "over", "in the process", "service", "echo", "adds", "over echo")
 MANY = ("model", "over", "requests a second", "of calls one after the other in the process")
-OTHERS = ("model", "server", "over", "one client, ms", "adds, ms", f"{CLIENTS} clients, requests a second")
+OTHERS = (
+    "model",
+    "server",
+    "over",
+    "in the process, ms",
+    "one client, ms",
+    "adds, ms",
+    f"{CLIENTS} clients, requests a second",
+)
 
 Asked = Mapping[str, tuple[str, Mapping[str, object]]]
 """Name of an engine -> "module:function", and its arguments beside the bundle."""
@@ -109,10 +119,20 @@ def cases(folder: Path) -> list[Case]:
 
 
 def _case(name: str, model: Path, inputs: Mapping[str, Array], folder: Path) -> Case:
-    case = Case(name, model, folder / f"{name}.nnd", folder / f"{name}-onnxruntime.nnd", inputs)
+    case = Case(name, folder / f"{name}.onnx", folder / f"{name}.nnd", folder / f"{name}-onnxruntime.nnd", inputs)
+    onnx.save(_with_constants(onnx.load(model)), case.model)
     nndeploy.compile_model(model, case.bundle)
     nndeploy.compile_model(model, case.in_onnxruntime, nndeploy.CompileOptions(backends=("onnxruntime",)))
     return case
+
+
+def _with_constants(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Makes the weights of a model constants, where they were also inputs: ONNX Runtime then folds them."""
+    constants = {one.name for one in model.graph.initializer}
+    inputs = [one for one in model.graph.input if one.name not in constants]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    return model
 
 
 def _digit() -> Array:
@@ -182,6 +202,7 @@ def many_clients(case: Case, pace: Pace) -> list[str]:
 def other_servers(case: Case, pace: Pace) -> list[str]:
     """Returns the rows of a model in ONNX Runtime behind several servers, asked by one client and by several."""
     rival = {"model": str(case.model)}
+    plain = "ONNX Runtime in the process"
     servers: Asked = {
         "service | HTTP": ("serve_engines:over_http", {}),
         "service | gRPC": ("serve_engines:over_grpc", {}),
@@ -193,16 +214,17 @@ def other_servers(case: Case, pace: Pace) -> list[str]:
 
     def found(names: Sequence[str], **more: object) -> Race:
         asked = {name: (servers[name][0], {**servers[name][1], **more}) for name in names}
-        return raced(case, case.in_onnxruntime, {IN_PROCESS: ("serve_engines:in_process", {}), **asked}, pace)
+        here: Asked = {IN_PROCESS: ("serve_engines:in_process", {}), plain: ("rival_servers:in_process", rival)}
+        return raced(case, case.in_onnxruntime, {**here, **asked}, pace)
 
     one = found(list(servers))
     fast = [name for name in servers if one.ms(name) < SLOW_MS]
     many = found(fast, clients=CLIENTS)
     rows = []
     for name in servers:
-        adds = one.ms(name) - one.ms(IN_PROCESS)
+        call = one.ms(IN_PROCESS if name.startswith("service") else plain)
         rate = f"{CLIENTS * EACH / many.ms(name) * 1e3:,.0f}" if name in fast else "not asked"
-        rows.append(f"| {case.name} | {name} | {one.ms(name):.3f} | {adds:.3f} | {rate} |")
+        rows.append(f"| {case.name} | {name} | {call:.3f} | {one.ms(name):.3f} | {one.ms(name) - call:.3f} | {rate} |")
     return rows
 
 

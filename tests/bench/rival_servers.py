@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 
+import onnxruntime
 import serve_engines
 from interleaved import Array, EngineRefusedError, Ready
 
@@ -29,6 +30,16 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE.parents[1] / "build" / "servers-env"
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.1
+
+
+def in_process(inputs: Mapping[str, Array], bundle: str, model: str, clients: int = 1) -> Ready:
+    """Calls ONNX Runtime as the models of the other servers do."""
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+    outputs = [one.name for one in session.get_outputs()]
+    given = dict(inputs)
+    return Ready(lambda: session.run(outputs, given), list)
 
 
 def triton(inputs: Mapping[str, Array], bundle: str, model: str, protocol: str, clients: int = 1) -> Ready:
