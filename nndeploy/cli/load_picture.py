@@ -13,7 +13,7 @@ import numpy as np
 
 from nndeploy.files.page import escaped
 from nndeploy.pacing.load_curve import WINDOW_NS, Loads, Timeline
-from nndeploy.pacing.pacer import PlannedPoint
+from nndeploy.pacing.planned import PlannedPoint
 from nndeploy.values.amounts import ms_text
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"

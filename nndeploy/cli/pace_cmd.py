@@ -17,7 +17,7 @@ from nndeploy.cli.pace_edges import edge, write_plan
 from nndeploy.cli.pace_options import GRANTS, goal_of
 from nndeploy.cli.value_types import BOX
 from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.pacer import PlannedPair, PlannedPoint
+from nndeploy.pacing.planned import PlannedPair, PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.pace_checks import check_pace, check_policy_of_row
 from nndeploy.values.amounts import ms_text

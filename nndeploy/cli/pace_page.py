@@ -11,7 +11,7 @@ from nndeploy.cli.load_picture import load_svg
 from nndeploy.files.page import escaped, filled
 from nndeploy.pacing.achieved import Achieved
 from nndeploy.pacing.load_curve import Loads
-from nndeploy.pacing.pacer import PlannedPair, PlannedPoint
+from nndeploy.pacing.planned import PlannedPair, PlannedPoint
 from nndeploy.values.amounts import ms_text
 
 WIDEST_BAR = 60.0

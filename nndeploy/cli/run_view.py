@@ -307,7 +307,10 @@ def _busy_text(stage: StageFigures, seconds: float) -> str:
 
 def source_text(source: SourceFigures) -> str:
     """Returns what a source lost and how often it was opened again, "" where there is nothing to tell."""
-    told = {"dropped": source.num_dropped, "without partner": source.num_unmatched, "reconnects": source.num_reconnects}
+    told = {
+        "dropped": source.num_dropped, "without partner": source.num_unmatched, "reconnects": source.num_reconnects,
+        "skipped": source.num_skipped,
+    }  # fmt: skip
     found = [f"{count:,} {what}" for what, count in told.items() if count]
     return f"{source.num_read:,} read, {', '.join(found)}" if found else ""
 

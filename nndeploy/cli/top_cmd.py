@@ -90,8 +90,8 @@ def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tup
         ("records that wait", ["queue", "now", "most", "p50", "p99"], [_queue_row(one) for one in now["queues"]]),
     ]
     if sources := now.get("sources"):
-        columns = ["source", "read", "dropped", "without partner", "reconnects"]
-        keys = ("num_read", "num_dropped", "num_unmatched", "num_reconnects")
+        columns = ["source", "read", "dropped", "without partner", "reconnects", "skipped"]
+        keys = ("num_read", "num_dropped", "num_unmatched", "num_reconnects", "num_skipped")
         found.append(("sources", columns, [[one["name"], *(f"{one[key]:,}" for key in keys)] for one in sources]))
     return found
 

@@ -18,9 +18,9 @@ def check_pace(program: Program, bundle: Path) -> None:
     """
     if program.pacer is None:
         return
-    if program.pacer.branches is None:
+    if program.pacer.points.branches is None:
         check_policy_of_row(program.pacer.goal)
-    if program.pacer.can_sleep:
+    if program.pacer.points.can_sleep:
         return
     backends = ", ".join(dict.fromkeys(choice.backend for choice in program.choices))
     raise UnavailableError(

@@ -118,9 +118,9 @@ def paced(
             own = session.pace(pacer.address, given, pacing.wanted(choice.submodel))
             if session.pace_note:
                 pacer.notes.append(f"{label}: {session.pace_note}")
-        pacer.has_own_points |= bool(own)
+        pacer.points.has_own |= bool(own)
         added = own or [PacePoint(label, is_cut=False)]
-        first = pacer.add_points([(point.name, point.is_cut) for point in added])
+        first = pacer.points.add([(point.name, point.is_cut) for point in added])
         values_at = [point.values for point in added]
         flow.add(values_at, pacing.operators.get(choice.submodel), submodel.inputs, submodel.outputs)
         amounts = _amounts(pacing.operators.get(choice.submodel), own)
@@ -133,9 +133,9 @@ def paced(
     needs = needs_of(steps)
     if not is_line(needs) and not (pacing.goal.only_times or pacing.goal.is_of_item):
         edges = tuple((before, number) for number, some in enumerate(needs) for before in sorted(some))
-        pacer.branches = Branches(tuple(firsts), edges, len(points))
+        pacer.points.branches = Branches(tuple(firsts), edges, len(points))
         pacer.notes.append(AT_ONCE)
-    pacer.done = flow.done
+    pacer.points.done = flow.done
     if pacing.plan is None or not pacing.plan.learnt.pairs:  # else the plan says them
         pacer.choose(flow.pairs())
     return pacer, with_points, points
@@ -198,7 +198,7 @@ def learns_durations(
     inputs = bundle.values(bundle.manifest.goldens[0].inputs)
     for _ in range(1 + BASELINE_RUNS):  # the first of all also makes pages and caches
         run(inputs)
-    pacer.goal.check(pacer.known()[0], pacer.presets_ns)
+    pacer.goal.check(pacer.known()[0], pacer.points.presets_ns)
 
 
 def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:

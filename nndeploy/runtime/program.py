@@ -66,7 +66,9 @@ class Program:
             self.pacer, steps, self.points = paced(
                 steps, chain.submodels, opened, pacing, self._checked(sample_of(bundle))
             )
-        self._chain = Chain(steps, self._produced(), one_by_one=self.pacer is not None and not self.pacer.branches)
+        self._chain = Chain(
+            steps, self._produced(), one_by_one=self.pacer is not None and not self.pacer.points.branches
+        )
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run
         only_produced = self._made if opened.gpu_streams else self._run_chain

@@ -366,8 +366,8 @@ def test_branches_run_at_once_and_give_the_same_numbers(towers: Path) -> None:
         want = program.run(TOWER_INPUTS)["y"]
     with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=goal) as program:
         assert program.pacer is not None
-        assert program.pacer.branches is not None
-        assert program.pacer.branches.edges == ((0, 2), (1, 2))
+        assert program.pacer.points.branches is not None
+        assert program.pacer.points.branches.edges == ((0, 2), (1, 2))
         for _ in range(4):
             np.testing.assert_array_equal(program.run(TOWER_INPUTS)["y"], want)
         records, plan = program.pacer.records, program.pacer.plan()

@@ -21,7 +21,8 @@ import numpy as np
 
 from nndeploy.pacing.goal import PaceGoal, check_slack
 from nndeploy.pacing.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
-from nndeploy.pacing.pacer import FIRST_RESERVE, Pacer
+from nndeploy.pacing.pacer import Pacer
+from nndeploy.pacing.plan_maker import FIRST_RESERVE
 from nndeploy.stream.description import PipelinePlan, StreamPlan, runner_name, stage_names
 from nndeploy.stream.item_plan import ItemPlan, PacedItem, baseline_ns, durations_of, planned
 from nndeploy.stream.records import Record

@@ -19,10 +19,11 @@ from nndeploy.files.whole_files import safe_stem
 from nndeploy.stream.items import Item
 from nndeploy.stream.sources.addresses import Address
 from nndeploy.stream.sources.live_bytes import Listener, opened_bytes
+from nndeploy.stream.sources.live_decoder import LiveDecoder
 from nndeploy.stream.sources.live_items import listening, reconnected
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.source_rules import ReadRules
-from nndeploy.stream.sources.video_source import decoded_frames, frame_item, require_av, video_stream_of
+from nndeploy.stream.sources.video_source import frame_item, require_av, video_stream_of
 from nndeploy.stream.stopping import Stop
 
 if TYPE_CHECKING:
@@ -44,22 +45,27 @@ def live_frames(address: Address, rules: ReadRules, stop: Stop, figures: SourceF
     """
     require_av()
     with listening(address) as listener:
-        yield from reconnected(partial(_frames, address, stop, listener), rules, stop, figures)
+        yield from reconnected(partial(_frames, address, stop, listener, figures), rules, stop, figures)
 
 
-def _frames(address: Address, stop: Stop, listener: Listener | None, first: int) -> Iterator[Item]:
+def _frames(
+    address: Address, stop: Stop, listener: Listener | None, figures: SourceFigures, first: int
+) -> Iterator[Item]:
     import av
 
-    stem = safe_stem(address.path.stem or address.scheme)
+    stem, number = safe_stem(address.path.stem or address.scheme), first
     try:
         with _opened(address, stop, listener) as container:
             if container is None:
                 return
-            frames = decoded_frames(container, video_stream_of(container, address.shown, is_live=True))
-            for number, found in enumerate(frames, first):
-                if stop.is_requested:
-                    return
-                yield frame_item(0, address.shown, stem, number, found)
+            stream = video_stream_of(container, address.shown, is_live=True)
+            decoder = LiveDecoder(stream, figures)
+            for packet in container.demux(stream):
+                for found in decoder.frames(packet):
+                    if stop.is_requested:
+                        return
+                    yield frame_item(0, address.shown, stem, number, found)
+                    number += 1
     except (av.error.FFmpegError, OSError, ValueError) as err:
         reason = getattr(err, "strerror", None) or type(err).__name__  # their text has the address with its password
         raise InputOutputError(f"the connection was lost: {reason}", where=address.shown) from err

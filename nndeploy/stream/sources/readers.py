@@ -29,13 +29,18 @@ END_SECONDS = 0.2
 
 @dataclass(slots=True)
 class SourceFigures:
-    """What one source did so far. `num_unmatched` counts items that found no partner in a join."""
+    """What one source did so far.
+
+    `num_unmatched` counts items that found no partner in a join, `num_skipped` pictures of live video before the first
+    of a connection that can be decoded.
+    """
 
     name: str
     num_read: int = 0
     num_dropped: int = 0
     num_unmatched: int = 0
     num_reconnects: int = 0
+    num_skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

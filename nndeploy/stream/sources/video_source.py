@@ -6,8 +6,9 @@ so none of those that open other files or addresses (playlists) can be reached, 
 before one is decoded. A file is decoded in the thread that reads the source; pixels become RGB in the loaders.
 
 Law: every file gives at least one record or error; a packet that cannot be decoded, a frame that a decoder had to make
-up in part, and frames that are missing are error records in their place, and the frames after them go on. So a video of
-which no record is an error is complete, as far as its file tells.
+up in part, those that are built on it, up to the next that stands for itself, and frames that are missing are error
+records in their place, and the frames after them go on. So a video of which no record is an error is complete, as far
+as its file tells.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,11 @@ DEMUXERS = {
 SUFFIXES = tuple(DEMUXERS)
 MAX_FILE_BYTES = 1 << 40
 MAX_DAMAGED_PACKETS = 1000
-"""Most damaged packets in a row: after more of them the rest of the file is one error."""
+"""Most damaged packets in a row: after more of them the rest of a file is one error, and a connection is given up."""
+INTRA = 1
+"""The number of a picture of its own (AV_PICTURE_TYPE_I)."""
+MADE_UP = "is damaged: a part of it is made up"
+LOST = "cannot be decoded: it is built on one that is missing or damaged"
 
 
 def require_av() -> None:
@@ -63,7 +68,7 @@ def frames_of(path: Path, start: int) -> Iterator[Item]:
     try:
         with open_regular(path, MAX_FILE_BYTES) as file, _opened(path, file) as container:
             video = video_stream_of(container, str(path))
-            for number, found in enumerate(decoded_frames(container, video, Timeline(container, video))):
+            for number, found in enumerate(_decoded_frames(container, video, Timeline(container, video))):
                 yield frame_item(index, str(path), stem, number, found)
                 index += 1
             if index == start:
@@ -88,7 +93,10 @@ def _opened(path: Path, file: BinaryIO) -> "InputContainer":
 
 
 def video_stream_of(container: "InputContainer", where: str, *, is_live: bool = False) -> "VideoStream":
-    """Returns the first video of a container; a live one is decoded without a frame being held back for others.
+    """Returns the first video of a container.
+
+    A live one is decoded by one thread: several would hold frames back, or not look for what is missing of a picture
+    (FFmpeg's `enable_er` of H.264 is off for threads that share a picture).
 
     Raises:
         InputError: there is none, or it is of a kind that is not known, or its frames are too large.
@@ -101,26 +109,28 @@ def video_stream_of(container: "InputContainer", where: str, *, is_live: bool = 
     width, height = stream.codec_context.width, stream.codec_context.height
     if width * height > MAX_PIXELS:
         raise InputError(f"has frames of {width} x {height} pixels, more than {MAX_PIXELS}", where=where)
-    stream.thread_type = "SLICE" if is_live else "AUTO"
+    if is_live:
+        stream.codec_context.thread_count = 1
+    else:
+        stream.thread_type = "AUTO"
     return stream
 
 
-def decoded_frames(
-    container: "InputContainer", stream: "VideoStream", timeline: Timeline | None = None
+def _decoded_frames(
+    container: "InputContainer", stream: "VideoStream", timeline: Timeline
 ) -> Iterator["VideoFrame | NndeployError"]:
-    """Yields the frames of a video, and an error for what cannot be decoded, or is missing by the times of a file."""
+    """Yields the frames of a file, and an error for what cannot be decoded, or is missing by the times."""
     import av
 
-    damaged, num_damaged = set[int | None](), 0
+    damaged, num_damaged, is_spoiled = set[int | None](), 0, False
     for packet in container.demux(stream):
-        if timeline is not None:
-            timeline.expect(packet)
+        timeline.expect(packet)
         if packet.is_corrupt:
             damaged.add(packet.pts)
         try:
             frames = packet.decode()
         except av.error.FFmpegError as err:
-            num_damaged += 1
+            num_damaged, is_spoiled = num_damaged + 1, True
             if num_damaged > MAX_DAMAGED_PACKETS:
                 raise
             yield InputError(f"cannot be decoded: {err}")
@@ -129,13 +139,19 @@ def decoded_frames(
         for frame in frames:
             if not isinstance(frame, av.VideoFrame):
                 continue
-            if timeline is not None and (gap := timeline.gap_before(frame)):
+            if gap := timeline.gap_before(frame):
                 yield gap
             is_damaged = frame.is_corrupt or frame.pts in damaged
             damaged.discard(frame.pts)
-            yield InputError("is damaged: a part of it is made up") if is_damaged else frame
-    if timeline is not None and (missing := timeline.missing_end()):
+            is_spoiled = is_damaged or (is_spoiled and not stands_for_itself(frame))
+            yield InputError(MADE_UP if is_damaged else LOST) if is_spoiled else frame
+    if missing := timeline.missing_end():
         yield missing
+
+
+def stands_for_itself(frame: "VideoFrame") -> bool:
+    """Returns whether a frame is built on no other."""
+    return frame.key_frame or frame.pict_type == INTRA
 
 
 def frame_item(index: int, where: str, stem: str, number: int, found: "VideoFrame | NndeployError") -> Item:

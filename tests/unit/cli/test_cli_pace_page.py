@@ -14,8 +14,8 @@ from nndeploy.cli.load_picture import load_svg
 from nndeploy.cli.pace_page import pace_page
 from nndeploy.pacing.achieved import Achieved
 from nndeploy.pacing.load_curve import Loads, Timeline, baseline_timeline, expected_timeline
-from nndeploy.pacing.pacer import PlannedPair, PlannedPoint
 from nndeploy.pacing.plan import serial_plan
+from nndeploy.pacing.planned import PlannedPair, PlannedPoint
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;@rows@@title@\x1b[31m\u2028"
 MS = 1e6

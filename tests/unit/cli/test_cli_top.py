@@ -24,7 +24,9 @@ FIGURES: dict[str, Any] = {
     "latency_ms": {"p50": 1.5, "p90": 2.0, "p99": 9.0},
     "stages": [STAGE],
     "queues": [QUEUE],
-    "sources": [{"name": "camera", "num_read": 1200, "num_dropped": 5, "num_unmatched": 0, "num_reconnects": 1}],
+    "sources": [{
+        "name": "camera", "num_read": 1200, "num_dropped": 5, "num_unmatched": 0, "num_reconnects": 1, "num_skipped": 7,
+    }],
 }  # fmt: skip
 
 
@@ -39,7 +41,7 @@ def test_what_was_done_is_told_since_the_begin_or_since_the_last_look() -> None:
     assert title == "100 records, 2 failed, 10.0 a second, p50 1.5 ms, p90 2 ms, p99 9 ms"
     assert row == ["one: runner", "2", "50%", "10.0", "3 ms", "4 ms"]
     assert queue == ["one: runner", "3", "7", "0.25 ms", "6 ms"]
-    assert source == ["camera", "1,200", "5", "0", "1"]
+    assert source == ["camera", "1,200", "5", "0", "1", "7"]
     (title, _, (row,)), *_ = tables(later(), FIGURES)
     assert title.startswith("130 records, 2 failed, 15.0 a second")
     assert row[2:4] == ["25%", "15.0"]

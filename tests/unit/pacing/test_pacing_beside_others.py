@@ -63,7 +63,7 @@ def achieved_beside(
     """
     library.wake_late(60 * US)
     pacer, others, dice = Pacer(library, PaceGoal(budget), 1), Others(library, every_ms), np.random.default_rng(2)
-    pacer.add_points([(str(number), False) for number in range(num)])
+    pacer.points.add([(str(number), False) for number in range(num)])
     for _ in range(400):
         factor = 1 + dice.uniform(-0.05, 0.05) + slower * (dice.random() < 0.2)
         with pacer.run(()):

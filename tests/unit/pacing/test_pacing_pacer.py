@@ -7,10 +7,12 @@ import pytest
 from virtual_clock import VirtualPace
 
 from nndeploy.pacing import pacer as pacers
+from nndeploy.pacing import plan_maker
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, PacedShape
-from nndeploy.pacing.pacer import BASELINE_RUNS, FIRST_RESERVE, Pacer
+from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
+from nndeploy.pacing.plan_maker import FIRST_RESERVE
 
 MS = 1_000_000
 BUDGET = 100 * MS
@@ -27,9 +29,10 @@ def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(
     virtual_pace: VirtualPace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(monotonic_ns=lambda: virtual_pace.now, monotonic=lambda: virtual_pace.now / 1e9)
-    monkeypatch.setattr(pacers, "time", clock)
+    for module in (pacers, plan_maker):
+        monkeypatch.setattr(module, "time", clock)
     pacer = Pacer(virtual_pace, PaceGoal(BUDGET, is_of_item=True), 1)
-    pacer.add_points([("first", False), ("second", False)])
+    pacer.points.add([("first", False), ("second", False)])
     for _ in range(BASELINE_RUNS):
         run(pacer, virtual_pace)
     assert pacer.known()[0] == 4 * MS
@@ -52,14 +55,14 @@ def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(
 def planned_after(latencies: list[int], budgets: list[int]) -> PacedShape:
     """Returns what is known of runs of 40 ms, planned for 100 ms, after runs of these latencies and budgets."""
     pacer = Pacer(None, PaceGoal(BUDGET), 1)  # type: ignore[arg-type]
-    pacer.add_points([("first", False), ("second", False)])
+    pacer.points.add([("first", False), ("second", False)])
     shape, item = PacedShape(), ItemMemory(2, 1)
     item.times[:] = 20 * MS
     item.order[:] = range(2)
     for latency, budget in [(40 * MS, 0)] * BASELINE_RUNS + list(zip(latencies, budgets, strict=True)):
         item._struct.end = latency
         pacer._learn(shape, item, budget, 2 * MS)
-    pacer._plan(shape)
+    pacer._plans.make_anew(shape)
     return shape
 
 

@@ -18,9 +18,7 @@ import av
 import numpy as np
 from PIL import Image
 
-DESCRIPTION = "\r\n".join((
-    "v=0", "o=- 0 0 IN IP4 127.0.0.1", "s=test", "t=0 0", "m=video 0 RTP/AVP 33", "a=control:track", "",
-))  # fmt: skip
+DESCRIPTION = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=test\r\nt=0 0\r\nm=video 0 RTP/AVP 33\r\na=control:track\r\n"
 PACKET = 188
 PACKETS_EACH = 7
 
@@ -98,6 +96,8 @@ class HttpCamera(Camera):
 class RtspCamera(Camera):
     """Plays MPEG-TS to whoever asks, over the connection on which they ask."""
 
+    description = DESCRIPTION
+
     def play(self, connection: socket.socket, data: bytes) -> None:
         """Answers requests until one is to play; then sends the pictures."""
         while True:
@@ -106,9 +106,7 @@ class RtspCamera(Camera):
             if method == "OPTIONS":
                 extra = "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN\r\n"
             elif method == "DESCRIBE":
-                body = (
-                    "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=test\r\nt=0 0\r\nm=video 0 RTP/AVP 33\r\na=control:track\r\n"
-                )
+                body = self.description
                 extra = f"Content-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
             elif method == "SETUP":
                 extra = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\nSession: 1\r\n"
@@ -117,10 +115,16 @@ class RtspCamera(Camera):
             connection.sendall(f"RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{extra}\r\n{body}".encode())
             if method == "PLAY":
                 break
+        connection.sendall(self.media(data))
+
+    def media(self, data: bytes) -> bytes:
+        """Returns the RTP packets of a transport stream, as they go over the connection of RTSP."""
         size = PACKET * PACKETS_EACH
-        for sequence, first in enumerate(range(0, len(data), size)):
-            packet = struct.pack(">BBHII", 0x80, 33, sequence & 0xFFFF, sequence * 3600, 1) + data[first : first + size]
-            connection.sendall(struct.pack(">cBH", b"$", 0, len(packet)) + packet)
+        parts = [data[first : first + size] for first in range(0, len(data), size)]
+        return b"".join(
+            struct.pack(">cBHBBHII", b"$", 0, 12 + len(part), 0x80, 33, sequence & 0xFFFF, sequence * 3600, 1) + part
+            for sequence, part in enumerate(parts)
+        )
 
 
 def _request(connection: socket.socket) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from nndeploy.cli.main import run_command
 from nndeploy.errors import InputError
-from nndeploy.stream.sources.video_source import frames_of
+from nndeploy.stream.sources.video_source import LOST, frames_of
 
 av = pytest.importorskip("av", reason="the extra video is not installed")
 
@@ -133,7 +133,8 @@ def test_another_size_in_the_middle_is_another_size_of_image(tmp_path: Path) -> 
     found = outcomes(tmp_path / "v.ts")
     assert len(found) == 2 * NUM_FRAMES
     shapes = [one[1] for one in found if isinstance(one, tuple)]
-    assert len(shapes) >= len(found) - 1  # the frame at the joint may be damaged, as nothing says that there is one
+    # the frame at the joint may be damaged, as nothing says that there is one, and the one beside it be built on it
+    assert len(shapes) >= len(found) - 2
     assert shapes == sorted(shapes, reverse=True)
     assert set(shapes) == {(120, 160, 3), (64, 96, 3)}
 
@@ -150,3 +151,29 @@ def test_a_run_ends_well_only_if_the_video_is_complete(
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert ("error" in records[-1]) == (code == 1)
     assert ("the end is missing" in capsys.readouterr().err) == (code == 1)
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_what_is_built_on_a_damaged_frame_is_no_frame(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"v{suffix}"
+    data = bytearray(clip(path))
+    whole = [item.load()["image"] for item in frames_of(path, 0)]
+    with av.open(str(path)) as container:
+        packets = [packet for packet in container.demux(video=0) if packet.pos is not None]
+    number = max(range(11, 13), key=lambda i: packets[i].size)
+    begin = packets[number].pos + packets[number].size // 3
+    data[begin : begin + packets[number].size // 3] = np.random.default_rng(1).bytes(packets[number].size // 3)
+    path.write_bytes(data)
+    errors = dict[int, str]()
+    for place, item in enumerate(frames_of(path, 0)):
+        try:
+            assert np.array_equal(item.load()["image"], whole[place])
+        except InputError as err:
+            errors[place] = str(err)
+    damaged, next_key = (
+        round(packet.pts * packet.time_base * RATE_HZ)
+        for packet in (packets[number], next(packet for packet in packets[number:] if packet.is_keyframe))
+    )
+    assert errors[damaged] == "is damaged: a part of it is made up"
+    assert {errors[place] for place in range(damaged + 1, next_key)} == {LOST}
+    assert not [place for place in errors if place >= next_key]
