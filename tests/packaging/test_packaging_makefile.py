@@ -11,7 +11,7 @@ import pytest
 from nndeploy_kernels.levels import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "zoo")}
+ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "servers", "zoo")}
 FETCHED = {"build/arm64-root/ready", "build/docker-registry/usr/bin/docker-registry"}
 TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, *FETCHED, ".venv/ready", ".PHONY"}
 
