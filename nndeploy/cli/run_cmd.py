@@ -141,4 +141,7 @@ def _serve_metrics(stack: ExitStack, stream: "Stream", options: dict[str, Any]) 
     if options["metrics"] is not None:
         stack.enter_context(MetricsFile(options["metrics"], stream))
     if options["metrics_port"] is not None:
-        stack.enter_context(MetricsServer(options["metrics_port"], lambda: metrics_of(stream)))
+        server = MetricsServer(options["metrics_port"], lambda: metrics_of(stream))
+        stack.enter_context(server)
+        if not options["metrics_port"]:
+            print(f"nndeploy: figures at http://127.0.0.1:{server.port}/metrics", file=sys.stderr)

@@ -36,7 +36,7 @@ TIMEOUT_SECONDS = 5.0
 def top(where: str, once: bool, interval: float) -> None:
     """Show what a running stream does: rate, latencies, load, waits.
 
-    WHERE is the file of `run --metrics`, or the port of `run --metrics-port`. It goes on until the stream ends or
+    FILE.json is that of `run --metrics`, PORT that of `run --metrics-port`. It goes on until the stream ends or
     Ctrl-C.
     """
     import sys

@@ -2,6 +2,7 @@
 """`top` tells of a stream by the figures in a file or at a port, and of nothing else."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,23 @@ def test_what_is_no_stream_is_one_line(
     assert told.out == ""
     assert message in told.err
     assert len(told.err.splitlines()) == 1
+
+
+def test_a_run_tells_which_free_port_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(
+        '[source]\nkind = "json-lines"\nfields = ["x"]\n[[level]]\n[[level.pipeline]]\nrunners = 0\n'
+        '[[level.pipeline.post]]\nsteps = [{ use = "constant", value = 1, out = ["y"] }]\n'
+        '[[sink]]\nkind = "json-lines"\n'
+    )
+    (tmp_path / "in.jsonl").write_text('{"x": 1}\n')
+    told = []
+    for port in ("0", None):
+        wanted = [] if port is None else ["--metrics-port", port]
+        assert run_command(["run", "--pipeline", "p.toml", "-i", "in.jsonl", "-o", "out.jsonl", *wanted]) == 0
+        told.append(re.search(r"nndeploy: figures at http://127\.0\.0\.1:[1-9]\d*/metrics\n", capsys.readouterr().err))
+        (tmp_path / "out.jsonl").unlink()
+    assert told[0] is not None
+    assert told[1] is None
