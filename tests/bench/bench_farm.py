@@ -132,6 +132,15 @@ def left(folder: Path) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
+def _described(pid: int) -> Iterator[str]:
+    """Yields what the system says of a process: its state, its name, what it was started with."""
+    with contextlib.suppress(OSError):
+        path = Path(f"/proc/{pid}")
+        status = dict(line.split(":\t", 1) for line in (path / "status").read_text().splitlines() if ":\t" in line)
+        yield from (status["State"], status["Name"], f"VmRSS {status.get('VmRSS', '-').strip()}")
+        yield (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
+
+
 @dataclass
 class Orphans:
     """How many processes of batches that ended were there after `ORPHAN_SECONDS`, and after `PATIENCE_SECONDS`."""
@@ -145,6 +154,8 @@ class Orphans:
         time.sleep(ORPHAN_SECONDS)
         found = left(folder)
         self.soon += len(found)
+        for pid in found:
+            print("left:", *_described(pid), file=sys.stderr)
         while (found := left(folder)) and time.monotonic() - began < PATIENCE_SECONDS:
             time.sleep(0.2)
         self.late += len(found)
