@@ -24,6 +24,7 @@ from pathlib import Path
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnx
+from constant_weights import with_constant_weights
 from interleaved import Engine, EngineDiedError, Pace, Race, largest_error, race
 from native_engines import machine_line
 from real_models import MODELS, RealModel, real_model
@@ -95,22 +96,12 @@ def _raced(model: RealModel, threads: int, pace: Pace) -> tuple[str, Race]:
         backends = sorted({submodel.backend for submodel in report.submodels})
         made_of = ", ".join(f"{name} {report.share_of(name):.0%}" for name in backends)
         made_of += f" ({len(report.submodels)})"
-        alone = _with_constant_weights(model.path, Path(folder))
+        alone = Path(folder) / model.path.name
+        onnx.save(with_constant_weights(model.path), alone)
         try:
             return made_of, race(_engines(model, alone, path, threads), model.inputs, pace)
         except EngineDiedError as err:
             sys.exit(f"{model.name}, {threads} threads: {err}")
-
-
-def _with_constant_weights(path: Path, folder: Path) -> Path:
-    """Returns a copy of the model whose inputs have no default value."""
-    model = onnx.load(path)
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in weights]
-    del model.graph.input[:]
-    model.graph.input.extend(inputs)
-    onnx.save(model, folder / path.name)
-    return folder / path.name
 
 
 def _engines(model: RealModel, alone: Path, bundle: Path, threads: int) -> list[Engine]:

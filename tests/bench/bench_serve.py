@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import rival_servers
 import served_loadgen
+from constant_weights import with_constant_weights
 from interleaved import Array, Engine, Pace, Race, largest_error, race
 from native_engines import machine_name
 from real_models import MODELS, names_in, real_model
@@ -120,19 +121,10 @@ def cases(folder: Path) -> list[Case]:
 
 def _case(name: str, model: Path, inputs: Mapping[str, Array], folder: Path) -> Case:
     case = Case(name, folder / f"{name}.onnx", folder / f"{name}.nnd", folder / f"{name}-onnxruntime.nnd", inputs)
-    onnx.save(_with_constants(onnx.load(model)), case.model)
+    onnx.save(with_constant_weights(model), case.model)
     nndeploy.compile_model(model, case.bundle)
     nndeploy.compile_model(model, case.in_onnxruntime, nndeploy.CompileOptions(backends=("onnxruntime",)))
     return case
-
-
-def _with_constants(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Makes the weights of a model constants, where they were also inputs: ONNX Runtime then folds them."""
-    constants = {one.name for one in model.graph.initializer}
-    inputs = [one for one in model.graph.input if one.name not in constants]
-    del model.graph.input[:]
-    model.graph.input.extend(inputs)
-    return model
 
 
 def _digit() -> Array:

@@ -133,20 +133,16 @@ def _as_array(value: Any) -> Array:
 
 
 def _session(model: str, threads: int) -> Callable[[Fields, list[str]], dict[str, Array]]:
-    import onnx
     import onnxruntime as library
+    from constant_weights import with_constant_weights
 
     settings = library.SessionOptions()
     settings.intra_op_num_threads, settings.inter_op_num_threads = threads, 1
     settings.log_severity_level = 3
     # Where work goes on beside the model, threads that spin between calls cost more than they win.
     settings.add_session_config_entry("session.force_spinning_stop", "1")
-    loaded = onnx.load(model)
-    weights = {tensor.name for tensor in loaded.graph.initializer}
-    inputs = [value for value in loaded.graph.input if value.name not in weights]
-    del loaded.graph.input[:]  # weights that are listed as inputs would be taken for variable
-    loaded.graph.input.extend(inputs)
-    session = library.InferenceSession(loaded.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    data = with_constant_weights(model).SerializeToString()
+    session = library.InferenceSession(data, settings, providers=["CPUExecutionProvider"])
     return lambda feed, names: dict(zip(names, session.run(names, feed), strict=True))
 
 
