@@ -310,9 +310,8 @@ class Pacer:
         )  # fmt: skip
         shape.times.append(item.times.copy())
         if budget:
-            baseline = max(
-                shape.baseline, self.points.length_ns(item.times)
-            )  # whose budget is shorter was late when it began
+            # whose budget is shorter than what runs take was late when it began
+            baseline = max(shape.baseline, self.points.length_ns(item.times))
             shape.keep_back(latency - max(budget - reserve, baseline))
             shape.budgets.append(budget)
             shape.stretch(item.worked)
@@ -321,10 +320,8 @@ class Pacer:
                 shape.order = item.order.copy()  # a library may run operators in another order each time it is loaded
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
-            is_grouped = self.group is not None
-            shape.latencies.append(
-                latency - item.slept if is_grouped else latency
-            )  # a group lets also baseline runs sleep
+            slept = 0 if self.group is None else item.slept  # a group lets also baseline runs sleep
+            shape.latencies.append(latency - slept)
             shape.order = item.order.copy()
             is_time = len(shape.times) == BASELINE_RUNS and not self.goal.only_times
         if is_time:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 
-def is_readable(descriptor: int, seconds: float) -> bool:
-    poll = select.poll()  # which takes a descriptor of any number, unlike select
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
-
-
 @pytest.fixture
 def is_gone() -> Callable[[int, float], bool]:
     """A function that says whether the process of a descriptor ends within so many seconds."""
+
+    def is_readable(descriptor: int, seconds: float) -> bool:
+        poll = select.poll()  # which takes a descriptor of any number, unlike select
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
     return is_readable
