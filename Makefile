@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals servers docker-registry arm64-root figures-stale gpu-check wheel sbom lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,12 +116,18 @@ build/docker-registry/usr/bin/docker-registry:
 
 arm64-root: build/arm64-root/ready ## fetch Debian for arm64, qemu and wheels: the box of the other architecture that tests then use; no root
 
-build/arm64-root/ready: tests/flow/fetch_arm64_root.sh pyproject.toml
-	sh $< $(@D)
+build/arm64-root/ready: tests/fetch_debian_root.sh pyproject.toml
+	sh $< arm64 $(@D)
 	$(MAKE) wheel
 	rm -rf $(@D)/wheels
 	$(BIN)/nndeploy wheelhouse --for aarch64 --python 3.11 --glibc 2.36 --with registry --find-links dist -o $(@D)/wheels
 	rm $(@D)/wheels/nndeploy_*.whl # tests build those of the checkout
+	@touch $@
+
+container-base: build/container-base/ready ## fetch Debian with Python, on which tests then build the container by buildah; no root
+
+build/container-base/ready: tests/fetch_debian_root.sh
+	sh $< "$$(dpkg --print-architecture)" $(@D)
 	@touch $@
 
 figures-stale: ## the figures of docs/figures that are older than the code they speak of

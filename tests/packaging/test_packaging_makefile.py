@@ -12,7 +12,11 @@ from nndeploy_kernels.levels import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "servers", "zoo")}
-FETCHED = {"build/arm64-root/ready", "build/docker-registry/usr/bin/docker-registry"}
+FETCHED = {
+    "build/arm64-root/ready",
+    "build/container-base/ready",
+    "build/docker-registry/usr/bin/docker-registry",
+}
 TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, *FETCHED, ".venv/ready", ".PHONY"}
 
 

