@@ -80,7 +80,7 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
-fuzz-%: setup ## native-networks: random networks against float64; bundle-members, openvino-members, native-plans, kernel-plans: mutants; ARGS="..."
+fuzz-%: setup ## native-networks: random networks against float64; containers, bundle-members, openvino-members, native-plans, kernel-plans: mutants; ARGS="..."
 	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile bundles: every changed byte, every cut, random damage and structural attacks; none is taken for a bundle.
 
-`NNDEPLOY_FUZZ_MUTANTS` sets the number of random mutants; where it is set, every byte is also given all 255 values.
+`make fuzz-containers` makes ten million mutants.
 """
 
-import hashlib
 import io
 import itertools
-import os
 import random
 import struct
 import zipfile
@@ -17,55 +15,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from container_mutants import BUNDLE, MODEL, changed_bytes, damaged, is_taken, sealed, small_contents
 
-from nndeploy.bundle.compress_member import copy, encode, literal
 from nndeploy.bundle.container import encode_container, parse_container
-from nndeploy.bundle.manifest import Compressed, Manifest, Member, NamedType, Submodel, Variant
-from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest
-from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.bundle.manifest_json import decode_manifest
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import BundleError
-from nndeploy.values.types import TensorType
 
-NUM_RANDOM = int(os.environ.get("NNDEPLOY_FUZZ_MUTANTS", "200000"))
-ALL_VALUES = "NNDEPLOY_FUZZ_MUTANTS" in os.environ
-FLOAT = TensorType("float32", (1,))
-MODEL = "submodels/a/v/model.onnx"
-
-
-def small_contents() -> dict[str, bytes]:
-    """The members of a small bundle with one submodel, the manifest included."""
-    small = encode([literal(memoryview(b"model")), copy(0, 10, 90)])
-    contents = {"report.json": b"{}", MODEL: small, "weights/w": bytes(range(100))}
-    variant = Variant("v", "onnxruntime", "host", {"model.onnx": MODEL})
-    real = b"model" + bytes(range(10, 100))
-    manifest = Manifest(
-        model_name="m",
-        model_sha256="0" * 64,
-        inputs=(NamedType("x", FLOAT),),
-        outputs=(NamedType("y", FLOAT),),
-        submodels=(Submodel("a", ("x",), ("y",), (variant,)),),
-        values={"x": FLOAT, "y": FLOAT},
-        compressed={MODEL: Compressed(hashlib.sha256(real).hexdigest(), len(real), ("weights/w",))},
-    )
-    return sealed(manifest, contents)
-
-
-def sealed(manifest: Manifest, contents: dict[str, bytes]) -> dict[str, bytes]:
-    """The members with a manifest that lists them as they are."""
-    members = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in contents.items()}
-    return {**contents, "manifest.json": encode_manifest(replace(manifest, members=members))}
-
-
-BUNDLE = b"".join(encode_container(small_contents()))
-
-
-def is_taken(data: bytes) -> bool:
-    """Whether the reader takes the bytes for a whole bundle; any exception but BundleError is a failed test."""
-    try:
-        Bundle(data, Path("x.nnd")).verify()
-    except BundleError:
-        return False
-    return True
+NUM_RANDOM = 200_000
 
 
 def test_the_bundle_itself_is_taken() -> None:
@@ -78,16 +35,6 @@ def assert_none_is_taken(mutants: Iterator[tuple[str, bytes]], least: int) -> No
         assert not is_taken(mutant), f"{what}: taken for a bundle"
         num_refused += 1
     assert num_refused >= least
-
-
-def changed_bytes() -> Iterator[tuple[str, bytes]]:
-    mutant = bytearray(BUNDLE)
-    for position, byte in enumerate(BUNDLE):
-        flips = [byte ^ 1 << bit for bit in range(8)]
-        for value in {*flips, (byte + 1) % 256, 0, 0xFF, *(range(256) if ALL_VALUES else ())} - {byte}:
-            mutant[position] = value
-            yield f"byte {position} = {value:#04x}", bytes(mutant)
-        mutant[position] = byte
 
 
 def test_no_changed_byte_is_taken() -> None:
@@ -105,27 +52,6 @@ def test_no_removed_or_repeated_byte_is_taken() -> None:
             yield f"byte {position} twice", BUNDLE[: position + 1] + BUNDLE[position:]
 
     assert_none_is_taken(mutants(), 2 * len(BUNDLE))
-
-
-def damaged(rng: random.Random) -> bytes:
-    """The bundle with 2 to 8 places changed: bytes, little-endian figures, runs copied, moved, dropped or filled."""
-    mutant = bytearray(BUNDLE)
-    for _ in range(rng.randint(2, 8)):
-        at, length = rng.randrange(len(mutant)), rng.randint(1, 40)
-        match rng.randrange(6):
-            case 0:
-                mutant[at] = rng.randrange(256)
-            case 1:
-                mutant[at : at + 4] = rng.choice((0, 1, 0xFFFF, 0xFFFFFFFF, len(BUNDLE))).to_bytes(4, "little")
-            case 2:
-                mutant[at : at + length] = bytes([rng.choice((0, 0xFF, 0x50))]) * length
-            case 3:
-                mutant[at : at + length] = mutant[(source := rng.randrange(len(mutant))) : source + length]
-            case 4:
-                del mutant[at : at + rng.randint(1, 3)]
-            case _:
-                mutant[at:at] = rng.randbytes(rng.randint(1, 3))
-    return bytes(mutant)
 
 
 def test_no_random_damage_is_taken() -> None:
