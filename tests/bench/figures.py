@@ -78,6 +78,9 @@ ALL = (
     Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
     Figure("serve-results.md", ("make bench-serve",), ("nndeploy/serve", "nndeploy/runtime")),
     Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
+    Figure(
+        "box-results.md", ("make bench-box",), ("nndeploy/installed", "nndeploy/registry", "nndeploy/wheelhouse")
+    ),
     Figure("container-results.md", ("make fuzz-containers",), ("nndeploy/bundle",)),
     Figure("fleet-results.md", ("make bench-fleet",), ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler")),
     Figure(

@@ -33,7 +33,8 @@ PAGE = """{header}# Mutants of containers: figures
 A bundle of {size:,} bytes with one submodel and a compressed member is damaged and read whole, as `nndeploy verify`
 reads it. Every byte is given every other value; the rest are
 [2 to 8 damages at once](../../tests/fuzz/container_mutants.py): other bytes and figures, runs that are filled, copied,
-removed or put in. Hashes are not made right: bundles whose hashes are right have [a page of their own](mutant-results.md).
+removed or put in. Hashes are not made right: bundles whose hashes are right have
+[a page of their own](mutant-results.md).
 
 | mutants | how | taken | other errors | crashes |
 | ---: | --- | ---: | ---: | ---: |

@@ -2,8 +2,6 @@
 """A wheelhouse of real wheels installs on a machine like this one, or in a container, without a network, and runs."""
 
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from container_build import CONTAINER_FILE, builder
-from wheel_builds import KERNELS, ROOT, base_needs, built, wheel_again
+from wheel_builds import ROOT, wheelhouse_of_this_machine
 
 import nndeploy
 
@@ -21,22 +19,7 @@ NO_INDEX = {"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/d
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the wheelhouse, of our wheels as they are built and the others as they are installed here."""
-    dist, folder = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("carried")
-    toolchain = built("wheel", ROOT, tmp_path_factory.mktemp("toolchain"))
-    kernels = built("wheel", KERNELS, tmp_path_factory.mktemp("kernels"), NNDEPLOY_KERNELS_ARCH=platform.machine())
-    for wheel in (toolchain, kernels):
-        shutil.copy(wheel, dist)
-    for package in base_needs(toolchain) - {"nndeploy-kernels"}:
-        wheel_again(package, dist)
-    command = [sys.executable, "-m", "nndeploy", "wheelhouse", "--for", platform.machine(), "--find-links", dist]
-    command += ["--glibc", platform.libc_ver()[1]]
-    done = subprocess.run(
-        [*map(str, command), "-o", "house"], cwd=folder, env={**os.environ, **NO_INDEX}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "sh house/install.sh /opt/nndeploy" in done.stdout
-    return folder / "house"
+    return wheelhouse_of_this_machine(tmp_path_factory.mktemp("carried"))
 
 
 def compiled(bundle: Path) -> None:

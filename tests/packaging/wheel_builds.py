@@ -3,6 +3,8 @@
 
 import email
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -73,3 +75,22 @@ def wheel_again(package: str, folder: Path) -> Path:
             if file.parts[0] != ".." and file.suffix != ".pyc":
                 archive.write(str(found.locate_file(file)), str(file))
     return path
+
+
+def wheelhouse_of_this_machine(folder: Path) -> Path:
+    """Returns a wheelhouse in a folder, of our wheels as they are built and the others as they are installed here."""
+    (folder / "dist").mkdir()
+    for source, variables in ((ROOT, {}), (KERNELS, {"NNDEPLOY_KERNELS_ARCH": platform.machine()})):
+        (folder / source.name).mkdir()
+        wheel = built("wheel", source, folder / source.name, **variables)
+        shutil.copy(wheel, folder / "dist")
+        if source == ROOT:
+            for package in base_needs(wheel) - {"nndeploy-kernels"}:
+                wheel_again(package, folder / "dist")
+    words = ["--for", platform.machine(), "--glibc", platform.libc_ver()[1], "--find-links", "dist", "-o", "house"]
+    command = [sys.executable, "-m", "nndeploy", "wheelhouse", *words]
+    offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    done = subprocess.run(command, cwd=folder, env=offline, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "sh house/install.sh /opt/nndeploy" in done.stdout
+    return folder / "house"
