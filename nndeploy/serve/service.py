@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from nndeploy.errors import UnavailableError
+from nndeploy.runtime.freed_memory import keep_freed_memory
 from nndeploy.serve.access import access_of
 from nndeploy.serve.address import Address, bound
 from nndeploy.serve.answering import LAST_ANSWERS_SECONDS, Answering
@@ -69,6 +70,7 @@ class Service:
         Raises:
             CannotCreateError: an address is taken.
         """
+        keep_freed_memory()
         self._thread.start()
         self._stack.callback(self._end_loop)
         try:

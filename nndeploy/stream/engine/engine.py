@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from nndeploy.runtime.freed_memory import keep_freed_memory
 from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.engine.assembly import Assembly, Programs
@@ -149,6 +150,7 @@ class Stream:
             BundleError: a submodel is not what the manifest says.
             InputOutputError: an outcome could not be written.
         """
+        keep_freed_memory()
         schedule, began_ns = self._schedule, time.perf_counter_ns()
 
         def write(record: Record) -> None:
