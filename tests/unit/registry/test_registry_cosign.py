@@ -340,8 +340,15 @@ def test_who_cannot_sign_or_whose_signature_is_not_taken_gives_no_bundle_a_tag(
 
 
 def test_commands_sign_and_ask_for_a_signature(
-    registry: RegistryServer, bundle: Path, box: Path, tmp_path: Path, key: Key, capsys: pytest.CaptureFixture[str]
+    registry: RegistryServer,
+    bundle: Path,
+    box: Path,
+    tmp_path: Path,
+    key: Key,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
     private = str(key.public.with_suffix(".key"))
     assert run_command(["push", str(bundle), registry.reference(), "--key", private]) == 0
     assert capsys.readouterr().out.splitlines()[2] == f"signed beside it by {key.signer.public.id:.16}"
