@@ -10,11 +10,13 @@ import click
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
-from nndeploy.cli.registry_options import registry_options, registry_options_given
+from nndeploy.cli.registry_options import SIGNED_BY, registry_options, registry_options_given
 from nndeploy.cli.value_types import ANY_FILE, FOLDER
+from nndeploy.errors import UsageError
 from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
 from nndeploy.installed.install import InstallOptions
 from nndeploy.registry.options import RegistryOptions
+from nndeploy.registry.reference import SCHEME
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.values.amounts import size_text
 
@@ -44,7 +46,7 @@ SECTIONS = sections_of(
     InstallOptions,
     {"Where it goes": ("store",)},
     RegistryOptions,
-    {"Registry": ("password_stdin",)},
+    {"Registry": ("password_stdin", "signed_by")},
     LoadOptions,
 )
 
@@ -53,11 +55,12 @@ SECTIONS = sections_of(
 @NAME
 @click.argument("source", type=ANY_FILE)
 @options_of(InstallOptions)
+@SIGNED_BY
 @registry_options
 @options_of(LoadOptions)
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON on standard output.")
-def install(name: str, source: str, store: str | None, as_json: bool, **options: Any) -> None:
+def install(name: str, source: str, signed_by: str | None, store: str | None, as_json: bool, **options: Any) -> None:
     """Install a bundle under a NAME, by which `run NAME@` finds it.
 
     SOURCE is a file, a folder of members, or oci://REGISTRY/REPOSITORY:TAG. The bundle is checked whole, its goldens
@@ -68,11 +71,13 @@ def install(name: str, source: str, store: str | None, as_json: bool, **options:
     where = store_at(store)
     asked, load = options_given(InstallOptions, options), options_given(LoadOptions, options)
     registry = registry_options_given(options)
+    if signed_by is not None and not source.startswith(SCHEME):
+        raise UsageError("--signed-by is for a bundle in a registry", hint=f"a source that begins with {SCHEME}")
 
     def fetch(reference: str, out: Path, here: tuple[Path, ...]) -> str:
         from nndeploy.registry.pull import pull
 
-        return str(pull(reference, out, have=here, options=registry).reference)
+        return str(pull(reference, out, have=here, signed_by=signed_by, options=registry).reference)
 
     state, trial = install_bundle(where, name, source, asked, load, fetch)
     if as_json:

@@ -8,7 +8,7 @@ import click
 
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.registry_options import registry_options, registry_options_given
+from nndeploy.cli.registry_options import SIGNED_BY, registry_options, registry_options_given
 from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.values.amounts import size_text
 
@@ -16,6 +16,7 @@ EXAMPLES = """\b
 Examples:
   nndeploy pull oci://registry.example/vision/faces:1.4 -o faces.nnd
   nndeploy pull oci://registry.example/vision/faces:1.5 -o new.nnd --have faces.nnd
+  nndeploy pull oci://registry.example/vision/faces:1.4 -o faces.nnd --signed-by farm.pub
   nndeploy pull oci://localhost:5000/faces:1.4 -o faces.nnd --json
 """
 
@@ -27,9 +28,12 @@ Examples:
     "--have", type=BUNDLE_FILE, multiple=True, metavar="BUNDLE",
     help="A bundle whose members need not be fetched (repeatable), beside the one that is replaced.",
 )  # fmt: skip
+@SIGNED_BY
 @registry_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was fetched as JSON on standard output.")
-def pull(reference: str, output: Path, have: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+def pull(
+    reference: str, output: Path, have: tuple[Path, ...], signed_by: str | None, as_json: bool, **options: Any
+) -> None:
     """Fetch a bundle from a registry of containers.
 
     It is byte for byte what was pushed. A digest behind the tag, or in its place (@sha256:...), names one bundle for
@@ -37,7 +41,8 @@ def pull(reference: str, output: Path, have: tuple[Path, ...], as_json: bool, **
     """
     from nndeploy.registry.pull import pull as pull_bundle
 
-    pulled = pull_bundle(reference, output, have=have, options=registry_options_given(options))
+    registry = registry_options_given(options)
+    pulled = pull_bundle(reference, output, have=have, signed_by=signed_by, options=registry)
     if as_json:
         print_json(
             {

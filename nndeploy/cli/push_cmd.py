@@ -7,30 +7,39 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import print_json, print_line
+from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE
+from nndeploy.cli.option_fields import sections_of
 from nndeploy.cli.registry_options import registry_options, registry_options_given
+from nndeploy.cli.signer_options import SIGNERS, signer_options, signers_given
+from nndeploy.registry.options import RegistryOptions
 from nndeploy.values.amounts import size_text
 
 EXAMPLES = """\b
 Examples:
   nndeploy push model.nnd oci://registry.example/vision/faces:1.4
+  nndeploy push model.nnd oci://registry.example/vision/faces:1.4 --key farm.key
   nndeploy push model.nnd oci://localhost:5000/faces:1.4 --json
 """
+SECTIONS = sections_of({"Signature beside it": SIGNERS}, RegistryOptions, {"Registry": ("password_stdin",)})
 
 
-@click.command("push", epilog=EXAMPLES)
+@click.command("push", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
 @click.argument("reference", metavar="oci://REGISTRY/REPOSITORY:TAG")
+@signer_options
 @registry_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was sent as JSON on standard output.")
 def push(bundle: Path, reference: str, as_json: bool, **options: Any) -> None:
     """Put a BUNDLE into a registry of containers.
 
-    Only what the registry does not have is sent. The first line that is printed names this very bundle for `pull`.
+    Only what the registry does not have is sent. The first line that is printed names this very bundle for `pull`. With
+    a key, a signature as cosign makes them is put beside it; `sign` puts one into the bundle itself.
     """
     from nndeploy.registry.push import push as push_bundle
 
-    pushed = push_bundle(bundle, reference, options=registry_options_given(options))
+    signers, registry = signers_given(options), registry_options_given(options)
+    pushed = push_bundle(bundle, reference, signers=signers, options=registry)
     if as_json:
         print_json(
             {
@@ -42,9 +51,12 @@ def push(bundle: Path, reference: str, as_json: bool, **options: Any) -> None:
                 "members": pushed.num_members,
                 "sent_bytes": pushed.sent_bytes,
                 "present_bytes": pushed.present_bytes,
+                "signatures": list(pushed.key_ids),
             }
         )
     else:
         print_line(str(pushed.reference))
         sent, present = size_text(pushed.sent_bytes), size_text(pushed.present_bytes)
         print_line(f"{bundle}: {pushed.num_members} members; {sent} were sent, {present} were there")
+        if pushed.key_ids:
+            print_line(f"signed beside it by {', '.join(f'{one:.16}' for one in pushed.key_ids)}")

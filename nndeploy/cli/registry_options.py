@@ -12,10 +12,15 @@ import click
 
 from nndeploy.cli.option_fields import Command, options_given, options_of
 from nndeploy.cli.standard_streams import binary_stdin
+from nndeploy.cli.value_types import ANY_FILE
 from nndeploy.errors import UsageError
 from nndeploy.registry.options import RegistryOptions
 
 MAX_PASSWORD_BYTES = 64 << 10
+SIGNED_BY = click.option(
+    "--signed-by", type=ANY_FILE, metavar="FILE.pub",
+    help="Public key of which a cosign signature must lie beside the bundle in the registry.",
+)  # fmt: skip
 _PASSWORD = click.option("--password-stdin", is_flag=True, help="Read the password of --username from standard input.")
 
 

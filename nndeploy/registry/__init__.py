@@ -12,6 +12,8 @@ web_address.py      addresses that a registry names
 connection.py       requests to one registry: TLS, redirects, credentials, limits
 remote.py           blobs and manifests of one repository
 failures.py         what an answer means that is no success
+cosign.py           signatures beside an artifact
+simple_signing.py   what is signed of it
 member_parts.py     members that are read from files, and the container that they make
 kept_blobs.py       downloads that are under way, so that half of one is no loss
 blob_download.py    one blob, over as many connections as it takes

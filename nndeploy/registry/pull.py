@@ -3,14 +3,14 @@
 
 Comes in: a reference, a path, bundles that may hold some of the members. Goes out: the file that was pushed, byte for
 byte. Laws: the output is the old file, the new one, or none, never a part; nothing is in it whose hash was not
-compared; the manifest is checked before the weights are fetched.
+compared; the manifest is checked before the weights are fetched, and before all of it a signature that was asked for.
 """
 
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nndeploy.bundle.manifest import Member
@@ -21,11 +21,13 @@ from nndeploy.errors import BundleError, InputOutputError, NndeployError
 from nndeploy.registry.artifact import Artifact, ArtifactMember, Blob, decode_artifact
 from nndeploy.registry.blob_download import BlobDownload
 from nndeploy.registry.connection import Connection
+from nndeploy.registry.cosign import check_signed
 from nndeploy.registry.kept_blobs import KeptBlobs
 from nndeploy.registry.member_parts import LocalBundle, Part, container_pieces, container_size, joined
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import Reference, reference_from_text
 from nndeploy.registry.remote import Remote, digest_of, registry_of
+from nndeploy.trust.verifying_key import read_verifying_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +53,27 @@ def pull(
     out: str | Path,
     *,
     have: Sequence[str | Path] = (),
+    signed_by: str | Path | None = None,
     options: RegistryOptions = RegistryOptions(),
 ) -> Pulled:
     """Writes the bundle that a reference names to `out`, and returns what was brought.
 
-    Members that a bundle of `have`, or the one that is at `out`, holds are taken from there.
+    Members that a bundle of `have`, or the one that is at `out`, holds are taken from there. `signed_by` is a file of
+    a public key, of which a cosign signature must lie beside the artifact.
 
     Raises:
         UsageError: the text is no reference.
-        MissingInputError: there is no such tag or digest, or no such bundle to take from.
+        MissingInputError: there is no such tag or digest, no such key, or no such bundle to take from.
+        DataError: the key is none.
         BundleError: what the registry has or sends is not a bundle, or damaged.
         UnavailableError: the registry cannot be reached, or the library is not installed.
-        PolicyError: the registry refuses the credentials.
+        PolicyError: the registry refuses the credentials, or has no signature of the key.
         InputOutputError: the download was cut, and goes on with the next call; or the disk is full.
         CannotCreateError: `out` cannot be created.
         BusyError: another process pulls to `out`, or the registry had too many requests.
     """
     named = reference_from_text(reference) if isinstance(reference, str) else reference
+    key = None if signed_by is None else read_verifying_key(Path(signed_by))
     out = Path(out)
     check_can_create(out)
     with ExitStack() as stack:
@@ -75,8 +81,12 @@ def pull(
         with suppress(NndeployError):  # nothing is there, or something else than a bundle
             local.add(stack.enter_context(LocalBundle(out)))
         kept = stack.enter_context(KeptBlobs(out))
-        remote = Remote(stack.enter_context(Connection(registry_of(named, options), options)), named)
+        connection = stack.enter_context(Connection(registry_of(named, options), options))
+        remote = Remote(connection, named)
         manifest = remote.manifest()
+        there = replace(named, digest=digest_of(manifest))
+        if key is not None:
+            check_signed(connection, there, key)
         artifact = _artifact(manifest, remote.where)
         kept.keep_only({blob.sha256 for member in artifact.members for blob in member.blobs})
         source = _Source(local, BlobDownload(remote, kept))
@@ -89,8 +99,7 @@ def pull(
             kept.keep_only(())
             raise
     return Pulled(
-        Reference(named.registry, named.repository, named.tag, digest_of(manifest)),
-        out, artifact.bundle_sha256, container_size({member.name: member.size for member in artifact.members}),
+        there, out, artifact.bundle_sha256, container_size({member.name: member.size for member in artifact.members}),
         len(parts), source.download.num_bytes, source.download.num_kept, source.local_bytes,
     )  # fmt: skip
 

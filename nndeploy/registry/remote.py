@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from nndeploy.errors import BundleError, MissingInputError, UnavailableError
-from nndeploy.registry.artifact import MANIFEST_TYPE, MAX_ARTIFACT_BYTES
+from nndeploy.registry.artifact import MANIFEST_TYPE, MAX_ARTIFACT_BYTES, Blob
 from nndeploy.registry.connection import ATTEMPTS, Body, Connection, CutError, NoAnswerError, Server, pause
 from nndeploy.registry.failures import PASSING
 from nndeploy.registry.options import RegistryOptions
@@ -47,22 +47,38 @@ class Remote:
             UnavailableError, PolicyError, BusyError: the registry gives none.
         """
         named = self._reference.manifest
-        for attempt in range(1, ATTEMPTS + 1):
-            url = f"{self._connection.root}manifests/{named}"
-            with self._connection.ask("GET", url, headers={"Accept": MANIFEST_TYPE}) as answer:
-                if answer.status_code != 200:
-                    raise self._connection.refused(answer, f"bundle {named}")
-                try:
-                    data = self._connection.content(answer, MAX_ARTIFACT_BYTES)
-                    break
-                except CutError:
-                    if attempt == ATTEMPTS:
-                        raise
-            pause(attempt)
+        data = self._small(f"manifests/{named}", f"bundle {named}", MAX_ARTIFACT_BYTES, {"Accept": MANIFEST_TYPE})
         found = digest_of(data)
         if self._reference.digest not in ("", found):
             raise BundleError(f"damaged: the digest of the manifest is {found:.19}...", where=self.where)
         return data
+
+    def small_blob(self, blob: Blob) -> bytes:
+        """Returns a blob that is small enough for memory, its digest compared.
+
+        Raises:
+            MissingInputError: there is none.
+            DataError: it is another one.
+            UnavailableError, PolicyError, BusyError: the registry does not give it.
+        """
+        data = self._small(f"blobs/{blob.digest}", f"blob {blob.digest:.19}...", blob.size, {})
+        if len(data) != blob.size or digest_of(data) != blob.digest:
+            raise BundleError(f"damaged: the digest of the blob is {digest_of(data):.19}...", where=self.where)
+        return data
+
+    def _small(self, path: str, what: str, most: int, headers: dict[str, str]) -> bytes:
+        """Returns the body of an answer, asked for again where it is cut."""
+        for attempt in range(1, ATTEMPTS + 1):
+            with self._connection.ask("GET", f"{self._connection.root}{path}", headers=headers) as answer:
+                if answer.status_code != 200:
+                    raise self._connection.refused(answer, what)
+                try:
+                    return self._connection.content(answer, most)
+                except CutError:
+                    if attempt == ATTEMPTS:
+                        raise
+            pause(attempt)
+        raise AssertionError("the last attempt returns or raises")
 
     def put_manifest(self, data: bytes) -> None:
         """Gives a manifest the tag of the reference.
