@@ -69,13 +69,15 @@ class Summary:
 class StreamOptions:
     """How a stream goes: what becomes of NaN, whether an error ends it, whether outcomes keep the items' order.
 
-    `first_index` is the index of the first item; those that follow count on from it.
+    `first_index` is the index of the first item; those that follow count on from it. With `is_whole_when_stopped` a
+    stop is how the stream ends, as of a camera: what was written until then is finished and not discarded.
     """
 
     nan: NanPolicy = "flag"
     stop_on_error: bool = False
     is_ordered: bool = True
     first_index: int = 0
+    is_whole_when_stopped: bool = False
 
 
 class Stream:
@@ -143,7 +145,7 @@ class Stream:
         """Returns what was done; `on_outcome` sees each outcome after the sink took it.
 
         Both are called from the stream's threads, by one at a time. The sink is finished, or discarded where the
-        stream was stopped or failed.
+        stream failed, or was stopped and is not whole then.
 
         Raises:
             BundleError: a submodel is not what the manifest says.
@@ -181,7 +183,7 @@ class Stream:
         self.summary.queues = self.queues()
         self.summary.sources = self.sources()
         self.summary.num_forgotten = self._assembly.num_forgotten
-        if self._stop.is_requested:
+        if self._stop.is_requested and not self._options.is_whole_when_stopped:
             sink.discard()
         else:
             sink.finish()
