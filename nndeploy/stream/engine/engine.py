@@ -120,6 +120,11 @@ class Stream:
         """Returns what the workers did so far, from the source to the sink."""
         return [self._reading.figures(), *self._assembly.stages(), self._writing.figures()]
 
+    @property
+    def num_forgotten(self) -> int:
+        """How many sessions were forgotten so far to keep to a limit."""
+        return self._assembly.num_forgotten
+
     def cores(self) -> StageFigures:
         """Returns for how long the stream's threads kept cores busy; threads of libraries are not in it."""
         schedule = self._schedule
@@ -182,7 +187,7 @@ class Stream:
         self.summary.stages = [*self.stages(), self.cores()]
         self.summary.queues = self.queues()
         self.summary.sources = self.sources()
-        self.summary.num_forgotten = self._assembly.num_forgotten
+        self.summary.num_forgotten = self.num_forgotten
         if self._stop.is_requested and not self._options.is_whole_when_stopped:
             sink.discard()
         else:
