@@ -9,5 +9,5 @@ def group_text(found: GroupShares) -> str:
     members = f"{found.members} member{'s' * (found.members != 1)}"
     return (
         f"nndeploy: paced: the group {found.name!r} worked {found.all:.1%} of a processor's time while this run was in "
-        f"it, of {found.limit:.4g} at most, this run {found.own:.1%}; {members} at the end"
+        f"it, of {100 * found.limit:.4g}% at most, this run {found.own:.1%}; {members} at the end"
     )

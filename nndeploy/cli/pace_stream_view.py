@@ -6,6 +6,7 @@ from typing import Any
 
 from nndeploy.cli.pace_group_view import group_text
 from nndeploy.pacing.achieved import Achieved, achieved
+from nndeploy.pacing.group import PaceGroup
 from nndeploy.stream.engine.pacing import BASELINE_ITEMS, StreamPacing
 
 
@@ -29,8 +30,9 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
         f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_budget}{baseline}; "
         f"process load {items.process_load:.0%} of a core"
     )
-    groups = {pacer.group.name: pacer.group for pacers in pacing.pacers.values() for pacer in pacers if pacer.group}
-    lines += [group_text(group.shares()) for group in groups.values()]
+    group = _group(pacing)
+    if group is not None:
+        lines.append(group_text(group.shares()))
     if not all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers):
         lines.append("nndeploy: this kernel gives no longer slices")
     return lines
@@ -38,12 +40,18 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
 
 def stream_pace_to_json(pacing: StreamPacing) -> dict[str, Any]:
     """Returns the same as plain data; without paced items there are no figures."""
-    items = pacing.achieved()
+    items, group = pacing.achieved(), _group(pacing)
     return {
+        **({} if group is None else {"group": dataclasses.asdict(group.shares())}),
         "items": {} if items is None else dataclasses.asdict(items),
         "runners": {name: {} if one is None else dataclasses.asdict(one) for name, one in _runners(pacing).items()},
         "has_longer_slice": all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers),
     }
+
+
+def _group(pacing: StreamPacing) -> PaceGroup | None:
+    """Returns the group that all runners are in, None where there is none."""
+    return next((pacer.group for pacers in pacing.pacers.values() for pacer in pacers), None)
 
 
 def _runners(pacing: StreamPacing) -> dict[str, Achieved | None]:

@@ -4,6 +4,7 @@
 import dataclasses
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +15,7 @@ from nndeploy.cli.console import err, may_escape, print_line
 from nndeploy.cli.pace_group_view import group_text
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
+from nndeploy.cli.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.load_curve import WINDOW_NS
@@ -125,9 +127,11 @@ class RunView:
         if self._is_verbose:
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
+            shares = {stage.name: busy_share(stage, summary.seconds) for stage in summary.stages}
+            self._say(f"nndeploy: {limit_text(shares)}")
             for queue in summary.queues:
                 if waits := queue.waited_ms():
-                    waited = ", ".join(f"{name} {ms:.3f} ms" for name, ms in waits.items())
+                    waited = _percentiles_text(waits)
                     self._say(f"nndeploy: {queue.name}: waited {waited}; at most {queue.max_depth} at once")
 
     def to_json(self, summary: Summary) -> dict[str, Any]:
@@ -210,9 +214,8 @@ class RunView:
             for stage in stages
         }
         self._looked_ns, self._busy_ns = now, {stage.name: stage.busy_ns for stage in stages}
-        name, share = max(shares.items(), key=lambda item: item[1])
         depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
-        return f"; {name} limit{'s' * (name != 'cores')} ({min(share, 1.0):.0%} busy); queues {depths}"
+        return f"; {limit_text(shares)}; queues {depths}"
 
     def _say(self, text: str) -> None:
         if self._bar is not None:
@@ -301,18 +304,20 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
 
 def _busy_text(stage: StageFigures, seconds: float) -> str:
     workers = "1 worker" if stage.num_workers == 1 else f"{stage.num_workers} workers"
-    mean_us = stage.busy_ns / 1e3 / max(1, stage.num_done)
-    return f"{workers}, {busy_share(stage, seconds):.0%} busy, {stage.num_done:,} records, {mean_us:,.0f} us each"
+    worked = _percentiles_text(stage.worked_ms())
+    text = f"{workers}, {busy_share(stage, seconds):.0%} busy, {stage.num_done:,} records"
+    return text + (f"; worked {worked}" if worked else "")
+
+
+def _percentiles_text(found: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {ms:.3f} ms" for name, ms in found.items())
 
 
 def source_text(source: SourceFigures) -> str:
     """Returns what a source lost and how often it was opened again, "" where there is nothing to tell."""
-    told = {
-        "dropped": source.num_dropped, "without partner": source.num_unmatched, "reconnects": source.num_reconnects,
-        "skipped": source.num_skipped,
-    }  # fmt: skip
-    found = [f"{count:,} {what}" for what, count in told.items() if count]
-    return f"{source.num_read:,} read, {', '.join(found)}" if found else ""
+    read, *lost = [(getattr(source, key), what) for key, what in SOURCE_COUNTS.items()]
+    told = [f"{count:,} {what}" for count, what in (read, *lost) if count or what == "read"]
+    return ", ".join(told) if any(count for count, _ in lost) else ""
 
 
 def _tell_chain(chain: ChainChoice) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import console_for, may_escape, print_table
+from nndeploy.cli.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.files.whole_files import read_regular
 from nndeploy.stream.engine.metrics import HOST, JSON_PATH
@@ -21,6 +22,9 @@ Examples:
   nndeploy top metrics.json        of a run with --metrics metrics.json
   nndeploy top 9100 --once         of a run with --metrics-port 9100
 """
+PERCENTILES = ("p50", "p90", "p99")
+OUTCOMES = {"failed": "failed", "not_taken": "not taken", "forgotten_sessions": "sessions forgotten"}
+"""What else there is to tell of records, where it is not 0."""
 MAX_BYTES = 16 << 20
 SILENT_SECONDS = 5.0
 """A file that says nothing new for so long is of a stream that has ended."""
@@ -60,7 +64,7 @@ def figures_at(where: str) -> dict[str, Any]:
     text = _served(int(where)) if where.isdecimal() else read_regular(Path(where), MAX_BYTES)
     try:
         found = json.loads(text)
-        if not {"records", "stages", "queues", "time"} <= found.keys():
+        if not {"records", "stages", "cores", "queues", "time"} <= found.keys():
             raise ValueError
     except (ValueError, AttributeError) as err:
         raise DataError("holds no figures of a stream", where=where, hint="run --metrics writes them") from err
@@ -82,34 +86,41 @@ def _served(port: int) -> bytes:
 
 def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tuple[str, list[str], list[list[str]]]]:
     """Returns (title, columns, rows) of the tables that tell of figures, since those `before` where there are some."""
-    seconds = now["time"] - before["time"] if before else now["seconds"]
+    seconds = max(now["time"] - before["time"] if before else now["seconds"], 1e-9)
     stages = {stage["name"]: stage for stage in before["stages"]} if before else {}
-    rows = [_stage_row(stage, stages.get(stage["name"]), max(seconds, 1e-9)) for stage in now["stages"]]
+    rows = [_stage_row(stage, stages.get(stage["name"]), seconds) for stage in now["stages"]]
     found = [
-        (_title(now, before, seconds), ["stage", "workers", "busy", "records/s", "p50", "p99"], rows),
-        ("records that wait", ["queue", "now", "most", "p50", "p99"], [_queue_row(one) for one in now["queues"]]),
+        (_title(now, before, seconds), ["stage", "workers", "busy", "records/s", *PERCENTILES], rows),
+        ("records that wait", ["queue", "now", "most", *PERCENTILES], [_queue_row(one) for one in now["queues"]]),
     ]
     if sources := now.get("sources"):
-        columns = ["source", "read", "dropped", "without partner", "reconnects", "skipped"]
-        keys = ("num_read", "num_dropped", "num_unmatched", "num_reconnects", "num_skipped")
-        found.append(("sources", columns, [[one["name"], *(f"{one[key]:,}" for key in keys)] for one in sources]))
+        rows = [[one["name"], *(f"{one[key]:,}" for key in SOURCE_COUNTS)] for one in sources]
+        found.append(("sources", ["source", *SOURCE_COUNTS.values()], rows))
     return found
 
 
 def _title(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> str:
-    rate = (now["records"] - before["records"]) / max(seconds, 1e-9) if before else now["records_per_second"]
-    latency = ", ".join(f"{name} {ms_text(ms)}" for name, ms in now.get("latency_ms", {}).items())
-    failed = f", {now['failed']:,} failed" if now["failed"] else ""
-    return f"{now['records']:,} records{failed}, {rate:,.1f} a second" + (f", {latency}" if latency else "")
+    rate = (now["records"] - before["records"]) / seconds if before else now["records_per_second"]
+    told = [f"{now['records']:,} records"]
+    told += [f"{now[key]:,} {what}" for key, what in OUTCOMES.items() if now[key]]
+    told.append(f"{rate:,.1f} a second")
+    told += [f"{name} {ms_text(ms)}" for name, ms in now["latency_ms"].items()]
+    were = {one["name"]: one for one in (*before["stages"], before["cores"])} if before else {}
+    shares = {one["name"]: _share(one, were.get(one["name"]), seconds) for one in (*now["stages"], now["cores"])}
+    return ", ".join(told) + (f"; {limit_text(shares)}" if now["records"] else "")
+
+
+def _share(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> float:
+    """Returns the share of the time for which the workers of a stage were busy since `before`, at most 1."""
+    busy_ns = now["busy_ns"] - (before["busy_ns"] if before else 0)
+    share: float = busy_ns / (seconds * 1e9 * now["num_workers"])
+    return min(1.0, share)
 
 
 def _stage_row(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> list[str]:
-    busy = now["busy_ns"] - (before["busy_ns"] if before else 0)
     done = now["num_done"] - (before["num_done"] if before else 0)
-    share = min(1.0, busy / (seconds * 1e9 * now["num_workers"]))
-    return [
-        now["name"], str(now["num_workers"]), f"{share:.0%}", f"{done / seconds:,.1f}", *_percentiles(now["worked_ms"])
-    ]  # fmt: skip
+    share, workers = _share(now, before, seconds), str(now["num_workers"])
+    return [now["name"], workers, f"{share:.0%}", f"{done / seconds:,.1f}", *_percentiles(now["worked_ms"])]
 
 
 def _queue_row(queue: Mapping[str, Any]) -> list[str]:
@@ -117,7 +128,7 @@ def _queue_row(queue: Mapping[str, Any]) -> list[str]:
 
 
 def _percentiles(found: Mapping[str, float]) -> Sequence[str]:
-    return [ms_text(found[name]) if name in found else "" for name in ("p50", "p99")]
+    return [ms_text(found[name]) if name in found else "" for name in PERCENTILES]
 
 
 def _watch(where: str, found: Mapping[str, Any], interval: float) -> None:

@@ -6,9 +6,11 @@ that there is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from nndeploy.errors import DataError, did_you_mean
+
+Word = TypeVar("Word", bound=str)
 
 
 class TomlTable:
@@ -28,6 +30,16 @@ class TomlTable:
         if not isinstance(value, str):
             raise self._odd(key, "a text", value, f'for example {key} = "{example}"' if example else "")
         return value
+
+    def word(self, key: str, default: str, known: Sequence[Word]) -> Word:
+        """Returns one of several words that are known; a default that is none of them says that the key is needed."""
+        value = self.text(key, default)
+        for word in known:
+            if word == value:
+                return word
+        *others, last = [f'"{word}"' for word in known]
+        want = f"{', '.join(others)} or {last}"
+        raise DataError(f"{key} must be {want}, is {value!r:.40}", where=self.where, hint=did_you_mean(value, known))
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Returns true or false."""

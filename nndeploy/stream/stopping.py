@@ -18,12 +18,13 @@ from typing import BinaryIO
 class Stop:
     """Asked for at most once; `is_requested` stays true.
 
-    `is_waiting` says that a reader waits for its input, `waited_ns` when one last ceased to.
+    `is_waiting` says that a reader waits for its input, `waited_ns` when one last ceased to, `sum_waited_ns` for how
+    long readers waited so far.
     """
 
     def __init__(self) -> None:
         self.is_requested = self.is_waiting = False
-        self.waited_ns = 0
+        self.waited_ns = self.sum_waited_ns = 0
         self._reading_end, self._writing_end = ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._closed = weakref.finalize(self, _close, ends)  # also of one that a stream made for itself
         self._closed.atexit = False  # somebody may still wait then
@@ -41,9 +42,10 @@ class Stop:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
         poll.register(self._reading_end, select.POLLIN)
-        self.is_waiting = True
+        self.is_waiting, began_ns = True, time.perf_counter_ns()
         poll.poll(None if seconds is None else max(0.0, 1e3 * seconds))
         self.waited_ns = time.perf_counter_ns()
+        self.sum_waited_ns += self.waited_ns - began_ns
         self.is_waiting = False
         return not self.is_requested
 

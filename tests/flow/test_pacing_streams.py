@@ -145,8 +145,69 @@ def test_all_runners_of_a_pipeline_are_one_member_of_a_group(
     monkeypatch.setattr("nndeploy.pacing.group.FOLDER", here)
     assert run("--pace", "--pace-group", "box", "--cpu-limit", "50%") == 0
     (told,) = (line for line in capsys.readouterr().err.splitlines() if "the group 'box' worked" in line)
-    assert "of 0.5 at most" in told
+    assert "of 50% at most" in told
     assert "; 1 member at the end" in told
+
+
+ROUTED = """
+[[source]]
+name = "left"
+kind = "json-lines"
+[[source]]
+name = "right"
+kind = "json-lines"
+[[level]]
+[[level.pipeline]]
+name = "one"
+source = "left"
+model = "m.nnd"
+outputs = { y = "twice" }
+[[level.pipeline]]
+name = "two"
+source = "right"
+model = "m.nnd"
+outputs = { y = "twice" }
+[[level]]
+queue = "basic"
+[[level.pipeline]]
+name = "three"
+model = "m.nnd"
+when = "max(twice) < -3"
+inputs = { x = "twice" }
+outputs = { y = "four" }
+[[level.pipeline]]
+name = "four"
+model = "m.nnd"
+when = "max(twice) < -3"
+inputs = { x = "twice" }
+outputs = { y = "four" }
+"""
+
+
+def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_latency(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nndeploy.pacing.group.FOLDER", here)
+    (here / "p.toml").write_text(ROUTED)
+    arguments = ["run", "--pipeline", "p.toml", "--input", "left=x.jsonl", "--input", "right=x.jsonl"]
+
+    def records(output: str) -> list[str]:
+        """Returns the lines without their indices: sources are merged as they arrive."""
+        return sorted(line.partition(", ")[2] for line in (here / output).read_text().splitlines())
+
+    assert run_command([*arguments, "--output", "want.jsonl"]) == 0
+    capsys.readouterr()
+    limited = ["--pace", "--pace-group", "box", "--cpu-limit", "50%", "--json"]
+    assert run_command([*arguments, "--output", "y.jsonl", *limited]) == 0
+    assert records("y.jsonl") == records("want.jsonl")
+    report = json.loads(capsys.readouterr().out)
+    assert (report["items"], report["not_taken"]) == (2 * COUNT, 4)
+    group, runners = report["pacing"]["group"], report["pacing"]["runners"]
+    assert (group["name"], group["limit"], group["members"]) == ("box", 0.5, 1)
+    assert min(runners["one"]["runs"], runners["two"]["runs"]) >= COUNT
+    assert run_command([*arguments, "--output", "y.jsonl", "--pace", "--max-latency", "100ms"]) == UsageError.exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "a latency is kept where every record goes the same way" in line
 
 
 def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 """`run` with a pipeline: from a file, out of the bundle; several models; broken inputs; what people look at."""
 
 import json
+import re
 import shutil
 import urllib.error
 import urllib.request
@@ -111,6 +112,15 @@ def test_a_trace_has_a_row_for_each_worker(two_levels) -> None:
     assert all(ends[0] == "s" and ends[-1] == "f" and set(ends[1:-1]) == {"t"} for ends in arrows.values())
 
 
+def test_at_the_end_verbose_tells_of_each_stage_and_what_limits(two_levels, capsys) -> None:
+    run("m.nnd", "--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y.jsonl", "--verbose")
+    told = capsys.readouterr().err
+    three = r"p50 [\d.]+ ms, p90 [\d.]+ ms, p99 [\d.]+ ms"
+    assert re.search(rf"^nndeploy: one: runner: 1 worker, \d+% busy, 21 records; worked {three}$", told, re.MULTILINE)
+    assert re.search(rf"^nndeploy: one: runner: waited {three}; at most \d+ at once$", told, re.MULTILINE)
+    assert re.search(r"^nndeploy: [\w: ]+ limits? \(\d+% busy\)$", told, re.MULTILINE)
+
+
 def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> None:
     from nndeploy.stream.description import StreamPlan
     from nndeploy.stream.engine.engine import Stream
@@ -131,7 +141,7 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
 
     plan = StreamPlan(((PipelinePlan('a "b"', runner=RunnerPlan(None, {})),),), ())
     stream = Stream(plan, {'a "b"': [Program()]})
-    stream.sources = lambda: [SourceFigures("camera", num_read=5, num_dropped=2)]
+    stream.sources = lambda: [SourceFigures("camera", num_read=5, num_dropped=2, num_skipped=3)]
     server = MetricsServer(0, lambda: metrics_of(stream))
     with server:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as page:
@@ -141,7 +151,9 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
     assert 'nndeploy_stage_workers{stage="a \\"b\\": runner"} 1' in text
     assert "nndeploy_records_total 0\n" in text
     assert "nndeploy_not_taken_total 0\n" in text
+    assert "nndeploy_forgotten_sessions_total 0\n" in text
     assert 'nndeploy_source_dropped_total{source="camera"} 2\n' in text
+    assert 'nndeploy_source_skipped_total{source="camera"} 3\n' in text
 
 
 BROKEN = [

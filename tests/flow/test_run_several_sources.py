@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import wave
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,10 @@ from PIL import Image
 from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
+from nndeploy.runtime.program import load_bundle
+from nndeploy.stream.run.open_run import Ends, open_run, opened_models
+from nndeploy.stream.run.options import RunOptions
+from nndeploy.stream.stopping import Stop
 
 TWO_MODELS = """
 [[source]]
@@ -149,6 +154,25 @@ def test_a_file_that_grows_is_followed_until_a_signal(here) -> None:
     assert found[-1]["outputs"]["four"] == [[28, 0, 0]]
     assert sorted(one["source"] for one in found) == ["left"] * 4 + ["right"]
     assert "stopped before the end" in told
+
+
+@pytest.mark.parametrize("prefix", ["tail:", ""], ids=["live", "files"])
+def test_a_stop_is_how_a_live_stream_ends_and_its_files_stay(here, prefix) -> None:
+    (here / "p.toml").write_text(JOINED)
+    lines("l.jsonl", [{"id": n, "image": [[n, 0, 0]]} for n in range(3)])
+    lines("r.jsonl", [{"id": n, "word": f"w{n}"} for n in range(3)])
+    with ExitStack() as stack:
+        loaded = opened_models(stack, None, Path("p.toml"), RunOptions(), load_bundle)
+        stop = Stop()
+        stack.callback(stop.close)
+        ends = Ends(lambda: sys.stdin.buffer, sys.stdout, stop)
+        stream = open_run(loaded, [f"left={prefix}l.jsonl", "right=r.jsonl"], "o.jsonl", RunOptions(), ends)
+        summary = stream.run(lambda outcome: stop.request() if outcome.index == 2 else None)
+    assert summary.is_stopped
+    if prefix:
+        assert [one["outputs"]["word"] for one in outputs("o.jsonl")] == ["w0", "w1", "w2"]
+    else:
+        assert not Path("o.jsonl").exists()
 
 
 FILES = """
@@ -320,7 +344,7 @@ def test_options_that_do_not_go_with_sources_and_routes_are_one_line(here, capsy
     assert run(*arguments, "--drop", "none", "--max-age-ms", "5") == 2
     assert "--max-age-ms drops what is too old, and --drop none nothing" in capsys.readouterr().err
     assert run(*arguments, "--pace", "--max-latency", "50ms") == 2
-    assert "a pipeline is paced where every record goes the same way" in capsys.readouterr().err
+    assert "a latency is kept where every record goes the same way" in capsys.readouterr().err
 
 
 def test_nothing_stays_open_where_the_output_cannot_be(here, capsys) -> None:

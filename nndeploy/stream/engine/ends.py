@@ -76,8 +76,9 @@ class Entrance:
         self._entry.put(record)
 
     def _next(self) -> Record | None:
-        began_ns = time.perf_counter_ns()
+        began_ns, waited_ns = time.perf_counter_ns(), self._stop.sum_waited_ns
         item = None if self._stop.is_requested else next(self._items, None)
+        self.habits.waited_ns = self._stop.sum_waited_ns - waited_ns
         if item is None:
             return None
         self._clock.add(began_ns, (item.index,))

@@ -70,13 +70,15 @@ class Summary:
 class StreamOptions:
     """How a stream goes: what becomes of NaN, whether an error ends it, whether outcomes keep the items' order.
 
-    `first_index` is the index of the first item; those that follow count on from it.
+    `first_index` is the index of the first item; those that follow count on from it. With `is_whole_when_stopped` a
+    stop is how the stream ends, as of a camera: what was written until then is finished and not discarded.
     """
 
     nan: NanPolicy = "flag"
     stop_on_error: bool = False
     is_ordered: bool = True
     first_index: int = 0
+    is_whole_when_stopped: bool = False
 
 
 class Stream:
@@ -119,6 +121,11 @@ class Stream:
         """Returns what the workers did so far, from the source to the sink."""
         return [self._reading.figures(), *self._assembly.stages(), self._writing.figures()]
 
+    @property
+    def num_forgotten(self) -> int:
+        """How many sessions were forgotten so far to keep to a limit."""
+        return self._assembly.num_forgotten
+
     def cores(self) -> StageFigures:
         """Returns for how long the stream's threads kept cores busy; threads of libraries are not in it."""
         schedule = self._schedule
@@ -144,7 +151,7 @@ class Stream:
         """Returns what was done; `on_outcome` sees each outcome after the sink took it.
 
         Both are called from the stream's threads, by one at a time. The sink is finished, or discarded where the
-        stream was stopped or failed.
+        stream failed, or was stopped and is not whole then.
 
         Raises:
             BundleError: a submodel is not what the manifest says.
@@ -182,8 +189,8 @@ class Stream:
         self.summary.stages = [*self.stages(), self.cores()]
         self.summary.queues = self.queues()
         self.summary.sources = self.sources()
-        self.summary.num_forgotten = self._assembly.num_forgotten
-        if self._stop.is_requested:
+        self.summary.num_forgotten = self.num_forgotten
+        if self._stop.is_requested and not self._options.is_whole_when_stopped:
             sink.discard()
         else:
             sink.finish()

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.engine.exposition import CONTENT_TYPE, family
+from nndeploy.stream.sources.readers import SourceFigures
 
 SECONDS = 1.0
 HOST = "127.0.0.1"
@@ -33,10 +34,12 @@ def metrics_of(stream: Stream) -> dict[str, Any]:
         "failed": summary.num_failed,
         "not_taken": summary.num_not_taken,
         "non_finite": summary.num_non_finite,
+        "forgotten_sessions": stream.num_forgotten,
         "seconds": summary.seconds,
         "records_per_second": summary.rate_hz,
         "latency_ms": summary.latencies.percentiles_ms(),
         "stages": [stage.to_json() for stage in stream.stages()],
+        "cores": stream.cores().to_json(),
         "queues": [queue.to_json() for queue in stream.queues()],
         "sources": [asdict(source) for source in stream.sources()],
         "time": time.time(),
@@ -49,7 +52,7 @@ def prometheus_text(metrics: dict[str, Any]) -> str:
 
 
 def _lines(metrics: dict[str, Any]) -> Iterator[str]:
-    for name in ("records", "failed", "not_taken", "non_finite"):
+    for name in ("records", "failed", "not_taken", "non_finite", "forgotten_sessions"):
         yield from family(f"nndeploy_{name}_total", "counter", [({}, metrics[name])])
     stages, queues = metrics["stages"], metrics["queues"]
     for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):
@@ -63,9 +66,9 @@ def _lines(metrics: dict[str, Any]) -> Iterator[str]:
     for what, found, done in (("stage", stages, "worked"), ("queue", queues, "waited")):
         percentiles = [({what: one["name"]}, one[f"{done}_ms"]) for one in found]
         yield from _latency_family(f"{what}_{done}", percentiles)
-    for key in ("read", "dropped", "unmatched", "reconnects") if metrics["sources"] else ():
-        samples = [({"source": source["name"]}, source[f"num_{key}"]) for source in metrics["sources"]]
-        yield from family(f"nndeploy_source_{key}_total", "counter", samples)
+    for key in [one.name for one in fields(SourceFigures) if one.name != "name"] if metrics["sources"] else ():
+        samples = [({"source": source["name"]}, source[key]) for source in metrics["sources"]]
+        yield from family(f"nndeploy_source_{key.removeprefix('num_')}_total", "counter", samples)
 
 
 def _latency_family(name: str, found: list[tuple[dict[str, str], dict[str, float]]]) -> Iterator[str]:

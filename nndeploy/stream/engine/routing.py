@@ -68,12 +68,10 @@ class _Routes:
             except NndeployError as err:
                 record.fail(err.within("when"), self._level)
             else:
-                if ways or self._passes:
-                    if not ways:
-                        self._end.put(record)
+                if ways:
                     return ways
-                record.load()  # so that its error, if it cannot even be read, is told instead
-                if record.error is None:
+                record.load()  # nobody may do it any more, and the sinks want its fields, or the error of reading it
+                if record.error is None and not self._passes:
                     record.fail(NotTakenError(f"no pipeline of {self._level} takes it"), self._level)
         self._end.put(record)
         return []

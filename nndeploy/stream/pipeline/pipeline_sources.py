@@ -116,12 +116,12 @@ def pipeline_source(file: PipelineFile, texts: Sequence[str], types: Mapping[str
     by_source = texts_of_sources([table.name for table in file.sources], texts)
     opened = [_Opened(table, by_source[table.name], types[table.name], reading) for table in file.sources]
     (first, *others) = opened
-    if not others and not first.is_live:
+    if not others and not first.has_own_thread:
         return first.source()
     readers = Readers([one.feed() for one in opened], reading.stop)
     names = [table.name for table in file.sources]
     items = joined_items(readers, names, file.join) if file.join is not None else merged_items(readers, names)
-    return Source(items, None, is_one=False, readers=readers)
+    return Source(items, None, is_one=False, readers=readers, is_live=any(one.is_live for one in opened))
 
 
 def texts_of_sources(names: Sequence[str], texts: Sequence[str]) -> dict[str, list[str]]:
@@ -168,8 +168,13 @@ class _Opened:
 
     @property
     def is_live(self) -> bool:
-        """Whether it needs a thread of its own."""
-        return self._address is not None or self._rules.is_live
+        """Whether it may never end by itself."""
+        return self._address is not None
+
+    @property
+    def has_own_thread(self) -> bool:
+        """Whether it needs a thread of its own, also where it is the only one."""
+        return self.is_live or self._rules.needs_thread
 
     def _address_of(self, texts: Sequence[str]) -> Address | None:
         found = [address for text in texts if (address := address_from_text(text)) is not None]

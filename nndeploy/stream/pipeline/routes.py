@@ -6,14 +6,13 @@
 """
 
 from collections.abc import Sequence
-from typing import cast, get_args
+from typing import get_args
 
-from nndeploy.errors import DataError, did_you_mean
+from nndeploy.errors import DataError
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.stream.conditions.parsing import condition_from_text
 from nndeploy.stream.description import LevelPlan, NotTaken, PipelinePlan, QueueKind, RoutePlan
 
-QUEUES = get_args(QueueKind)
 MAX_SHARE = 1000
 MAX_PRIORITY = 1000
 
@@ -24,15 +23,9 @@ def level_from_toml(table: TomlTable) -> LevelPlan:
     Raises:
         DataError: a value is none that is known.
     """
-    queue, not_taken = table.text("queue", "copy"), table.text("not-taken", "end")
-    if queue not in QUEUES:
-        listed = ", ".join(f'"{one}"' for one in QUEUES)
-        raise DataError(
-            f"queue must be one of {listed}, is {queue!r:.40}", where=table.where, hint=did_you_mean(queue, QUEUES)
-        )
-    if not_taken not in get_args(NotTaken):
-        raise DataError(f'not-taken must be "end" or "pass", is {not_taken!r:.40}', where=table.where)
-    return LevelPlan(cast("QueueKind", queue), cast("NotTaken", not_taken))
+    queue: QueueKind = table.word("queue", "copy", get_args(QueueKind))
+    not_taken: NotTaken = table.word("not-taken", "end", get_args(NotTaken))
+    return LevelPlan(queue, not_taken)
 
 
 def route_from_toml(table: TomlTable) -> RoutePlan:

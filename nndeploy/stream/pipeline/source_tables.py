@@ -7,7 +7,7 @@ Several sources each have a name, by which `run --input NAME=...`, pipelines and
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast, get_args
+from typing import get_args
 
 from nndeploy.errors import DataError, did_you_mean
 from nndeploy.files.toml_table import TomlTable
@@ -91,14 +91,14 @@ def _source(table: TomlTable) -> SourceTable:
 
 
 def _rules(table: TomlTable) -> ReadRules:
-    drop = _word(table, "drop", "none", get_args(DropRule))
+    drop: DropRule = table.word("drop", "none", get_args(DropRule))
     max_age_ms = table.number("max-age-ms", 0, 0, MAX_MS)
     if max_age_ms and drop == "none":
         raise DataError('max-age-ms needs drop = "oldest"', where=table.where)
     backoff_ms = table.number("backoff-ms", 100, 1, MAX_MS)
     return ReadRules(
         table.whole("buffer", DEFAULT_BUFFER, 1, MAX_BUFFER),
-        cast("DropRule", drop),
+        drop,
         round(max_age_ms * 1e6),
         table.whole("reconnect", 0, 0, MAX_RECONNECT),
         round(backoff_ms * 1e6),
@@ -108,7 +108,7 @@ def _rules(table: TomlTable) -> ReadRules:
 
 
 def _join(table: TomlTable, names: Sequence[str]) -> JoinRules:
-    by = _word(table, "by", "", get_args(JoinKind))
+    by: JoinKind = table.word("by", "", get_args(JoinKind))
     fields = _join_fields(table, names)
     if by == "index" and fields:
         raise DataError("the n-th items of all are joined, whatever is in them: leave out field", where=table.where)
@@ -117,10 +117,10 @@ def _join(table: TomlTable, names: Sequence[str]) -> JoinRules:
     if by != "time" and "tolerance-ms" in table:
         raise DataError('tolerance-ms is for by = "time"', where=table.where)
     made = JoinRules(
-        cast("JoinKind", by),
+        by,
         fields,
         table.number("tolerance-ms", 0, 0, MAX_MS) / 1e3,
-        cast("MissingRule", _word(table, "missing", "error", get_args(MissingRule))),
+        table.word("missing", "error", get_args(MissingRule)),
         table.whole("buffer", DEFAULT_JOIN_BUFFER, 1, MAX_BUFFER),
         round(table.number("wait-ms", 0, 0, MAX_MS) * 1e6),
     )
@@ -141,11 +141,3 @@ def _join_fields(table: TomlTable, names: Sequence[str]) -> dict[str, str]:
         if name not in fields:
             raise DataError(f"field says nothing of the source {name!r}", where=table.where)
     return fields
-
-
-def _word(table: TomlTable, key: str, default: str, known: Sequence[str]) -> str:
-    word = table.text(key, default)
-    if word not in known:
-        listed = " or ".join(f'"{one}"' for one in known)
-        raise DataError(f"{key} must be {listed}, is {word!r:.40}", where=table.where, hint=did_you_mean(word, known))
-    return word

@@ -14,7 +14,7 @@ from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.runtime.pace_checks import check_pace
 from nndeploy.runtime.program import Program
-from nndeploy.stream.description import LevelPlan, RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
 from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.pipeline.checked_plan import checked_plan
@@ -89,10 +89,10 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
         if name not in with_runner:
             raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
     goal = _item_goal(with_runner, options)
-    if goal is not None and not (all(one.route.is_any for one in file.pipelines) and all(map(_copies, file.hows))):
+    if goal is not None and goal.is_of_item and not _all_go_the_same_way(file):
         raise UsageError(
-            "a pipeline is paced where every record goes the same way", where=file.where,
-            hint="leave out source, when and queue, or --pace",
+            "a latency is kept where every record goes the same way", where=file.where,
+            hint="leave out source, when and queue, or pace by --cpu-limit",
         )  # fmt: skip
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
     paths = {
@@ -161,8 +161,9 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
     return replace(goal, is_of_item=True)
 
 
-def _copies(how: LevelPlan) -> bool:
-    return how.queue == "copy"
+def _all_go_the_same_way(file: PipelineFile) -> bool:
+    """Returns whether the plan of an item's time, which has all stages in it, is that of every record."""
+    return all(one.route.is_any for one in file.pipelines) and all(how.queue == "copy" for how in file.hows)
 
 
 def _threads_of_each(runners: Sequence[RunnerPlan]) -> int | None:

@@ -111,6 +111,7 @@ def open_run(
         stop_on_error=options.on_error == "stop" or source.is_one,
         is_ordered=options.is_ordered,
         first_index=before.num_records,
+        is_whole_when_stopped=source.is_live,
     )
     stream = Stream(loaded.plan, loaded.runs, how, ends.stop, trace, loaded.pacing)
     stream.sources = source.figures

@@ -198,7 +198,7 @@ class Readers:
             os.eventfd_write(self._signal, 1)
 
     def close(self) -> None:
-        """Ends the readers; what they have read and nobody took is forgotten."""
+        """Ends the readers; what they have read and nobody took is dropped, and counted."""
         with self._changed:
             if self._is_closed:
                 return
@@ -209,6 +209,10 @@ class Readers:
         ends = time.monotonic() + END_SECONDS
         for thread in self._threads if self._is_started else ():
             thread.join(max(0.0, ends - time.monotonic()))
+        with self._changed:
+            for buffer in self._buffers:
+                buffer.figures.num_dropped += sum(not one.is_last for one in buffer.arrived)
+                buffer.arrived.clear()
         let_go(self._signal)
         if not any(thread.is_alive() for thread in self._threads):
             self._own_stop.close()

@@ -33,7 +33,7 @@ class ReadRules:
     rate_hz: float = 0.0
 
     @property
-    def is_live(self) -> bool:
+    def needs_thread(self) -> bool:
         """Whether items may be dropped, or are waited for, so that the source needs a thread of its own."""
         return self.drop != "none" or self.rate_hz > 0
 

@@ -38,7 +38,8 @@ class Source:
     """The items of a stream. `num_items` is None where it is not known before the end.
 
     `is_one` says that the user named one single item: its error is the error of the whole call. `paths` are the files
-    that the items come from; None where they cannot be read again.
+    that the items come from; None where they cannot be read again. One that `is_live` has no end that could be waited
+    for: a camera, a socket, a file that grows.
     """
 
     items: Iterable[Item]
@@ -47,6 +48,7 @@ class Source:
     paths: tuple[Path, ...] | None = None
     readers: Readers | None = None
     """The threads that read, where these are not the stream's own."""
+    is_live: bool = False
 
     def figures(self) -> list[SourceFigures]:
         """Returns what the sources did that have threads of their own."""

@@ -24,6 +24,8 @@ BOXES = list(known_targets())
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file of each kind."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "none"))  # whatever is installed on this machine
+    monkeypatch.setattr("nndeploy.installed.bundle_store.MACHINE_STORE", tmp_path / "none")
     for name in ("a.nnd", "b b.nnd", "box.toml", "model.onnx", "photo.png", ".hidden.nnd"):
         (tmp_path / name).touch()
     (tmp_path / "more").mkdir()

@@ -14,16 +14,18 @@ from nndeploy.stream.engine.metrics import MetricsServer
 
 STAGE: dict[str, Any] = {
     "name": "one: runner", "num_workers": 2, "num_done": 100, "busy_ns": 10_000_000_000,
-    "worked_ms": {"p50": 3.0, "p99": 4.0},
+    "worked_ms": {"p50": 3.0, "p90": 3.5, "p99": 4.0},
 }  # fmt: skip
 QUEUE: dict[str, Any] = {
     "name": "one: runner", "depth": 3, "max_depth": 7, "capacity": 8, "num_passed": 97,
-    "waited_ms": {"p50": 0.25, "p99": 6.0},
+    "waited_ms": {"p50": 0.25, "p90": 5.0, "p99": 6.0},
 }  # fmt: skip
 FIGURES: dict[str, Any] = {
-    "records": 100, "failed": 2, "seconds": 10.0, "records_per_second": 10.0, "time": 50.0,
+    "records": 100, "failed": 2, "not_taken": 0, "forgotten_sessions": 0,
+    "seconds": 10.0, "records_per_second": 10.0, "time": 50.0,
     "latency_ms": {"p50": 1.5, "p90": 2.0, "p99": 9.0},
     "stages": [STAGE],
+    "cores": {"name": "cores", "num_workers": 4, "num_done": 100, "busy_ns": 12_000_000_000, "worked_ms": {}},
     "queues": [QUEUE],
     "sources": [{
         "name": "camera", "num_read": 1200, "num_dropped": 5, "num_unmatched": 0, "num_reconnects": 1, "num_skipped": 7,
@@ -32,20 +34,28 @@ FIGURES: dict[str, Any] = {
 
 
 def later() -> dict[str, Any]:
-    """Returns figures of two seconds later: 30 records more, one worker of two busy half of the time."""
+    """Returns figures of two seconds later: 30 records more, half a worker and two cores busy."""
     stage = {**STAGE, "num_done": 130, "busy_ns": 11_000_000_000}
-    return {**FIGURES, "records": 130, "time": 52.0, "seconds": 12.0, "stages": [stage]}
+    cores = {**FIGURES["cores"], "busy_ns": 16_000_000_000}
+    return {**FIGURES, "records": 130, "time": 52.0, "seconds": 12.0, "stages": [stage], "cores": cores}
 
 
 def test_what_was_done_is_told_since_the_begin_or_since_the_last_look() -> None:
     (title, _, (row,)), (_, _, (queue,)), (_, _, (source,)) = tables(FIGURES, None)
-    assert title == "100 records, 2 failed, 10.0 a second, p50 1.5 ms, p90 2 ms, p99 9 ms"
-    assert row == ["one: runner", "2", "50%", "10.0", "3 ms", "4 ms"]
-    assert queue == ["one: runner", "3", "7", "0.25 ms", "6 ms"]
+    rate = "10.0 a second, p50 1.5 ms, p90 2 ms, p99 9 ms"
+    assert title == f"100 records, 2 failed, {rate}; one: runner limits (50% busy)"
+    assert row == ["one: runner", "2", "50%", "10.0", "3 ms", "3.5 ms", "4 ms"]
+    assert queue == ["one: runner", "3", "7", "0.25 ms", "5 ms", "6 ms"]
     assert source == ["camera", "1,200", "5", "0", "1", "7"]
     (title, _, (row,)), *_ = tables(later(), FIGURES)
     assert title.startswith("130 records, 2 failed, 15.0 a second")
+    assert title.endswith("; cores limit (50% busy)")
     assert row[2:4] == ["25%", "15.0"]
+
+
+def test_what_was_not_taken_and_which_sessions_were_forgotten_is_told() -> None:
+    (title, *_), *_ = tables({**FIGURES, "not_taken": 1200, "forgotten_sessions": 3}, None)
+    assert title.startswith("100 records, 2 failed, 1,200 not taken, 3 sessions forgotten, 10.0 a second")
 
 
 def test_a_stream_that_has_done_nothing_yet_has_figures_too() -> None:
@@ -53,7 +63,7 @@ def test_a_stream_that_has_done_nothing_yet_has_figures_too() -> None:
     nothing = {**FIGURES, "records": 0, "failed": 0, "seconds": 0.0, "records_per_second": 0.0, "latency_ms": {}}
     (title, _, (row,)), *_ = tables({**nothing, "stages": [stage], "sources": []}, None)
     assert title == "0 records, 0.0 a second"
-    assert row == ["a", "1", "0%", "0.0", "", ""]
+    assert row == ["a", "1", "0%", "0.0", "", "", ""]
 
 
 def test_a_file_and_a_port_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

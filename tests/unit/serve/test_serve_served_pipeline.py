@@ -123,6 +123,31 @@ def test_a_session_is_named_by_a_text_and_goes_on_from_request_to_request(served
     assert "input 'who' is not UTF-8" in str(asked(b"\xff", 1).error)
 
 
+ROUTED = """
+[[level]]
+not-taken = "{not_taken}"
+[[level.pipeline]]
+name = "large"
+runners = 0
+when = "max(y) > 10"
+[[level.pipeline.post]]
+steps = [{{ use = "constant", value = 1, out = ["large"] }}]
+[[sink]]
+kind = "json-lines"
+fields = ["y", "large"]
+"""
+
+
+def test_a_record_that_no_pipeline_takes_is_refused_or_lacks_what_it_would_have_got(served) -> None:
+    small, large = record(1, 2, 3), record(4, 5, 6)
+    served(more=ROUTED.format(not_taken="end")).run([small, large])
+    assert str(small.error) == "no pipeline of level 2 takes it"
+    assert (text(large), text(large, "large")) == ([[8, 10, 12]], 1)
+    small = record(1, 2, 3)
+    served(more=ROUTED.format(not_taken="pass")).run([small])
+    assert (text(small), text(small, "large")) == ([[2, 4, 6]], None)
+
+
 def test_a_field_that_goes_nowhere_cannot_be_served(served) -> None:
     with pytest.raises(UsageError, match="the field 'who' goes into no model, so it has no type"):
         served(source='fields = ["who", "x"]')

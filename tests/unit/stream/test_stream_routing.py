@@ -75,6 +75,15 @@ def test_a_record_that_nobody_takes_may_pass(queue) -> None:
     assert summary.num_not_taken == 0
 
 
+@pytest.mark.parametrize("queue", ["copy", "basic", "switch"])
+def test_a_record_that_passes_every_level_has_the_fields_of_its_source_or_the_error_of_reading_it(queue) -> None:
+    plan = plan_with(queue, took("a", source="a"), not_taken="pass")
+    sink, summary = stream(replace(plan, fields=("x",), may_lack=frozenset()), {}, [1, InputError("unreadable"), 3])
+    assert [outcome.outputs for outcome in sink.outcomes] == [{"x": 1}, None, {"x": 3}]
+    assert str(sink.outcomes[1].error) == "item 1: unreadable"
+    assert (summary.num_failed, summary.num_not_taken) == (1, 0)
+
+
 def test_a_record_that_cannot_be_asked_is_an_error_of_its_level() -> None:
     plan = plan_with("switch", took("even", when="x > 0"), took("other"))
     sink, summary = stream(plan, {}, [1, "text", InputError("unreadable"), 2])

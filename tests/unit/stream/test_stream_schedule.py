@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schedule: a record stays with its thread, no more threads compute than there are cores, all wake at the end."""
 
+import os
 import threading
 import time
 from collections import Counter
@@ -22,7 +23,7 @@ class Line:
 
     def __init__(self, stages, num_cores=2, in_flight=8) -> None:
         self.schedule = Schedule(num_cores, in_flight)
-        self.written, self.threads = [], []
+        self.written, self.threads, self.stop = [], [], Stop()
         self.exit = Exit(self.schedule, 0)
         self.exit.write = lambda record: self.written.append(record.index)
         self.schedule.add(self.exit)
@@ -57,7 +58,7 @@ class Line:
                 read(index)
                 yield Item(index, "made up", str(index), dict)
 
-        source = Entrance(items(), self.schedule, self.entry, Stop(), Stage("source", 1).clocks()[0])
+        source = Entrance(items(), self.schedule, self.entry, self.stop, Stage("source", 1).clocks()[0])
         self.schedule.add(source)
         within_limit(self.schedule.run)
         assert self.schedule.join(10)
@@ -119,6 +120,21 @@ def test_a_source_that_waits_keeps_nobody_from_working() -> None:
                 time.sleep(0.001)
 
     line.run(5, read)
+
+
+def test_a_record_stays_with_the_thread_that_waited_for_it() -> None:
+    readers: dict[int, str] = {}
+
+    def read(index):
+        line.stop.wait_readable(silent, 0.002)
+        readers[index] = threading.current_thread().name
+
+    line = Line([(lambda _: compute(0.0005), 1, {})])
+    silent = os.eventfd(0)
+    line.run(100, read)
+    os.close(silent)
+    num_stayed = sum(readers[index] == name for index, name in line.threads)
+    assert num_stayed > 80  # were the source taken for what limits, another thread would be woken for each
 
 
 def test_a_short_task_that_lasts_does_not_hold_up_the_others() -> None:
@@ -204,4 +220,6 @@ def test_a_source_never_counts_as_load_however_busy_it_was() -> None:
     habits = Habits(1, may_wait=True)
     for _ in range(3):
         assert habits.share == 0
-        habits.learn(900, 1000)
+        habits.waited_ns = 400
+        habits.learn(500, 1000)
+    assert habits.stage_ns() == 1800, "while it is given nothing it limits nothing"

@@ -430,6 +430,27 @@ def test_a_source_is_read_at_its_rate_and_makes_up_for_nothing(monkeypatch) -> N
     assert len(list(at_rate(iter([1, 2, 3]), 0, watch))) == 3
 
 
+def wait_until(is_so) -> None:
+    while not is_so():
+        time.sleep(1e-3)
+
+
+def test_what_was_read_before_a_stop_and_nobody_took_is_counted() -> None:
+    stop = Stop()
+    readers = Readers([feed_of("a", [{}] * 9, ReadRules(buffer=4)), feed_of("b", [{}, InputError("lost")])], stop)
+    readers.start()
+    taken = [readers.next_of([0]) for _ in range(2)]
+    within_limit(lambda: readers.next_of([1]))
+    first, second = readers.figures()
+    within_limit(lambda: wait_until(lambda: first.num_read == 7))  # four fill the buffer, one waits for room
+    stop.request()
+    readers.close()
+    stop.close()
+    assert [one.item.origin for one in taken] == ["a0", "a1"]
+    assert (first.num_read, first.num_dropped) == (7, 5)
+    assert (second.num_read, second.num_dropped) == (1, 0), "the error of a source is no item"
+
+
 def test_a_stop_ends_sources_that_wait() -> None:
     stop, entered = Stop(), threading.Event()
 
