@@ -327,3 +327,25 @@ def test_python_says_the_same(coded: Path) -> None:
         nndeploy.load_bundle(coded)
     with nndeploy.load_bundle(coded, nndeploy.LoadOptions(allow_unsigned_code=True)) as program:
         assert program.run({"image": np.ones((1, 3), np.float32)})["y"].tolist() == [[2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new", ""],
+        ["new", "keys/"],
+        ["trust", "farm.pub", "--not-after", "2027-13-01"],
+        ["trust", "farm.pub", "--not-after", ""],
+        ["floor", "", "1.0"],
+        ["floor", "\udcff", "1.0"],
+    ],
+)
+def test_words_without_a_meaning_are_usage_and_change_nothing(here: Path, capsys, words: list[str]) -> None:
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub")
+    before = trust_store()
+    capsys.readouterr()
+    assert run_command(["key", *words]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert trust_store() == before
+    assert {path.name for path in here.iterdir()} == {"farm.key", "farm.pub", "x.npz", "config"}
