@@ -13,7 +13,7 @@ from nndeploy.bundle.manifest import Manifest, Tolerance
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.comparison.compare import Comparison, tolerance_for
 from nndeploy.comparison.judge import judge
-from nndeploy.errors import PolicyError, UsageError
+from nndeploy.errors import BundleError, PolicyError, UsageError
 from nndeploy.runtime.code_policy import files_in, with_code_flags
 from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.runtime.select import Choice
@@ -92,6 +92,8 @@ def verify(
             return checked
         tolerances = _tolerances(bundle.manifest, rtol, atol)
         with load(path) as program:
+            if program.bundle.manifest_text != bundle.manifest_text:
+                raise BundleError("another one took its place while it was checked", where=str(path), hint="try again")
             outputs = tuple(_verdicts(program, bundle, tolerances, by_limits=rtol is None and atol is None))
             return replace(checked, outputs=outputs, choices=program.choices)
 

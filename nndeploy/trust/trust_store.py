@@ -128,7 +128,7 @@ def read_store(path: Path) -> TrustStore:
     except (FileNotFoundError, NotADirectoryError):
         return TrustStore()
     except MissingInputError as err:
-        if isinstance(err.__cause__, FileNotFoundError):
+        if isinstance(err.__cause__, FileNotFoundError | NotADirectoryError):
             return TrustStore()
         raise _unusable(path, err.what) from err
     except OSError as err:

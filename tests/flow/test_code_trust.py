@@ -19,9 +19,10 @@ import nndeploy
 from nndeploy.bundle.container import encode_container
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import NndeployError
+from nndeploy.errors import BundleError, NndeployError
 from nndeploy.files.account_folders import config_folder
 from nndeploy.plugin.interface import CodeFiles
+from nndeploy.runtime.verify_bundle import verify
 from nndeploy.trust.public_key import read_public_key
 from nndeploy.trust.signatures import check_signatures
 from nndeploy.trust.trust_store import trust_store
@@ -349,3 +350,18 @@ def test_words_without_a_meaning_are_usage_and_change_nothing(here: Path, capsys
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert trust_store() == before
     assert {path.name for path in here.iterdir()} == {"farm.key", "farm.pub", "x.npz", "config"}
+
+
+def test_a_bundle_that_takes_the_place_of_the_one_that_is_checked_is_not_called_that(here: Path) -> None:
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub")
+    write_double(here / "m.nnd")
+    say("sign", "m.nnd", "--key", "farm.key")
+    write_double(here / "other.nnd", members={"note": b"unsigned"})
+
+    def swapped(path: Path) -> nndeploy.Program:
+        (here / "other.nnd").replace(path)
+        return nndeploy.load_bundle(path)
+
+    with pytest.raises(BundleError, match="took its place"):
+        verify(here / "m.nnd", signatures=True, load=swapped)
