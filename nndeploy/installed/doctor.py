@@ -5,6 +5,7 @@ In: a store of bundles. Out: findings. Law: no finding needs a network, neither 
 wheelhouse (`nndeploy wheelhouse`) at hand.
 """
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -101,7 +102,10 @@ def _of_key() -> Finding:
     if not path.exists():
         return Finding("this machine's key", OK, "not made yet: the first compile that needs it makes it")
     try:
-        return Finding("this machine's key", OK, f"{read_key(path).public.id:.16}")
+        key_id = read_key(path).public.id
+        if _is_revoked(key_id):
+            return Finding("this machine's key", WRONG, "it was revoked here", f"rm {path}: a compile makes another")
+        return Finding("this machine's key", OK, f"{key_id:.16}")
     except NndeployError as err:
         return Finding("this machine's key", WRONG, err.what, err.hint or f"remove {path}: a compile makes another")
 
@@ -112,6 +116,12 @@ def _of_bundles(store: BundleStore) -> Iterator[Finding]:
         yield Finding("installed", LACKS, f"no bundle in {store.path}", "nndeploy install NAME BUNDLE")
     for name in names:
         yield from _of_name(store, name)
+
+
+def _is_revoked(key_id: str) -> bool:
+    with contextlib.suppress(PolicyError):  # what is wrong with the store is told on its own
+        return key_id in trust_store().revoked
+    return False
 
 
 def _of_name(store: BundleStore, name: str) -> Iterator[Finding]:

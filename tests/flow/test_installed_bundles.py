@@ -24,6 +24,7 @@ from nndeploy.installed.followed import FollowedProgram
 from nndeploy.installed.install import InstallOptions, install
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.trust.signing import machine_key
 
 INPUT = {"image": np.ones((2, 3), np.float32)}
 
@@ -498,6 +499,9 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(store: BundleStore, capsys)
     assert run_command(["install", "faces", "one.nnd"]) == 65  # what was before must not be forgotten
     state.unlink()
     say("install", "faces", "one.nnd")
+    machine_key()
+    say("key", "revoke", "this machine")
+    assert found()["this machine's key"]["state"] == "wrong"
     (store.path.parent / "config" / "nndeploy" / "trust.json").write_text("{")
     assert found()["trust"]["state"] == "wrong"
     capsys.readouterr()
