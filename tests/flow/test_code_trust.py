@@ -158,7 +158,12 @@ def test_a_release_below_the_floor_is_refused_whatever_it_holds(here: Path, caps
     for release, code in (("1.3.9", 77), ("1.4.0", 0), ("1.10", 0)):
         say("sign", "m.nnd", "--key", "farm.key", "--release", release)
         assert run_command(commands("m.nnd")[0]) == code, release
+    say("key", "floor", model, "2.0")
     capsys.readouterr()
+    assert run_command(["verify", "m.nnd", "--signatures"]) == 77
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "none below 2.0 is allowed" in line
+    assert "key trust" not in line  # it is trusted, and too old
 
 
 @pytest.mark.parametrize("damage", ["{}", "", '{"format":', "x" * 100])
