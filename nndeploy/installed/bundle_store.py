@@ -234,9 +234,13 @@ def followed_name(path: Path) -> tuple[BundleStore, str]:
 
 
 def find_name(name: str) -> tuple[BundleStore, State]:
-    """Returns what a name stands for in this account's store, or else the machine's; raises as `state` does."""
+    """Returns what a name stands for in this account's store, or else the machine's; raises as `state` does.
+
+    A store in a home that is closed to this process, as services have it, has no names; one that is there and cannot be
+    read is an error.
+    """
     own, machine = store_at(None), BundleStore(MACHINE_STORE)
-    store = machine if name not in own.names() and name in machine.names() else own
+    store = machine if own.mark(name) == (0, 0) and name in machine.names() else own
     return store, store.state(name)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles on a box, by name: installed, replaced, rolled back; whatever fails, the one before goes on."""
 
+import errno
 import fcntl
 import json
 import os
@@ -526,6 +527,26 @@ def test_a_state_that_cannot_be_read_is_not_taken_for_none(store: BundleStore, m
     monkeypatch.setenv("NNDEPLOY_STORE", str(store.path))
     assert store.state("faces") == before
     assert kept <= files(store)
+
+
+def test_where_the_own_store_is_closed_the_machines_counts(store: BundleStore, tmp_path: Path, monkeypatch) -> None:
+    put(store, "one.nnd")
+
+    def closed(name: str) -> None:
+        known = getattr(Path, name)
+
+        def refused(path: Path, **options: bool) -> object:
+            if path.is_relative_to(tmp_path / "home"):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return known(path, **options)
+
+        monkeypatch.setattr(Path, name, refused)
+
+    monkeypatch.setattr(bundle_store, "MACHINE_STORE", store.path)
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "home" / "installed"))
+    closed("stat")
+    closed("iterdir")
+    assert installed_bundle("faces") == store.bundle("faces")
 
 
 def test_a_call_that_meets_a_bundle_which_was_just_closed_goes_to_the_current_one(store: BundleStore) -> None:
