@@ -6,6 +6,7 @@ wheelhouse (`nndeploy wheelhouse`) at hand.
 """
 
 import contextlib
+import datetime as dt
 import os
 import tempfile
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from nndeploy.runtime.select import EXTRAS
 from nndeploy.target.target import Target, host_target
 from nndeploy.trust.signers import read_key
 from nndeploy.trust.signing import machine_key_path
-from nndeploy.trust.trust_store import trust_store, user_store
+from nndeploy.trust.trust_store import CODE, trust_store, user_store
 
 OK: Final = "ok"
 LACKS: Final = "lacks"
@@ -89,10 +90,12 @@ def _of_trust() -> Finding:
         store = trust_store()
     except PolicyError as err:
         return Finding("trust", WRONG, f"{err.where}: {err.what}", err.hint)
-    names = [key.name for key_id, key in store.keys.items() if key_id not in store.revoked]
+    today = dt.datetime.now(dt.UTC).date()
+    trusted = [key for key_id, key in store.keys.items() if key_id not in store.revoked]
+    names = [f"{key.name} until {key.not_after}" if key.not_after else key.name for key in trusted]
     floors = [f"{model} from {least}" for model, least in sorted(store.floors.items())]
     told = "; ".join([f"keys: {', '.join(names) or 'none'}", *floors])
-    if not names:
+    if all(key.why_not(CODE, today) for key in trusted):
         return Finding("trust", LACKS, f"{told}: no code of others runs here", KEY)
     return Finding("trust", OK, f"{told} ({user_store()})")
 

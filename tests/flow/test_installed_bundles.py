@@ -477,6 +477,9 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(store: BundleStore, capsys)
     say("key", "new", "farm")
     assert found()["installed"]["mend"] == "nndeploy install NAME BUNDLE"
     assert "key trust" in found()["trust"]["mend"]
+    say("key", "trust", "farm.pub", "--not-after", "2001-01-01")
+    told = found()
+    assert (told["trust"]["state"], told["trust"]["about"][:27]) == ("lacks", "keys: farm until 2001-01-01")
     say("key", "trust", "farm.pub")
     put(store, "one.nnd")
     put(store, "two.nnd")
