@@ -38,6 +38,7 @@ class ByteSource(Protocol):
 
     view: memoryview
     size_bytes: int
+    descriptor: int  # of the open file, -1 where there is none
 
     def fetch(self, begin: int, end: int) -> None: ...
 
@@ -54,6 +55,8 @@ class ByteSource(Protocol):
 
 class GivenBytes:
     """Bytes that are in memory already, and belong to the reader."""
+
+    descriptor = -1
 
     def __init__(self, data: Buffer) -> None:
         self.view = memoryview(data)
@@ -86,8 +89,8 @@ class GivenBytes:
 class PrivateCopy:
     """The bytes of an open file; several threads may fetch different parts at once."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        """Opens the file at `path`; `what` is what it should be.
+    def __init__(self, path: Path, what: str, descriptor: int | None = None) -> None:
+        """Opens the file at `path`, or takes over `descriptor`, by which it is open; `what` is what it should be.
 
         Raises:
             MissingInputError: there is no such file, or it may not be read.
@@ -95,9 +98,9 @@ class PrivateCopy:
             InputOutputError: there is not enough memory.
         """
         self._path = path
-        self._descriptor = _opened(path, what)
+        self.descriptor = _opened(path, what) if descriptor is None else descriptor
         try:
-            self.size_bytes = _checked_size(self._descriptor, path, what)
+            self.size_bytes = _checked_size(self.descriptor, path, what)
             self.view = _memory_of_file(self.size_bytes, path)
         except BaseException:
             self.close()
@@ -157,7 +160,7 @@ class PrivateCopy:
 
     def close(self) -> None:
         """Lets go of the file; views stay. A second call does nothing."""
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             let_go(descriptor)
 
@@ -178,7 +181,7 @@ class PrivateCopy:
 
     def _read(self, target: memoryview, begin: int) -> int:
         try:
-            count = os.preadv(self._descriptor, [target], begin)
+            count = os.preadv(self.descriptor, [target], begin)
         except OSError as err:
             raise InputOutputError(f"cannot be read: {err.strerror}", where=str(self._path)) from err
         if not count:

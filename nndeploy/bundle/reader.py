@@ -68,6 +68,11 @@ class Bundle:
         self._locks = {name: Lock() for name in self.manifest.members}
         self._checked: set[str] = set()
 
+    @property
+    def descriptor(self) -> int:
+        """The open file, which stays the same whatever its name stands for by now; -1 where there is none."""
+        return self._open_source().descriptor
+
     def __enter__(self) -> "Bundle":
         return self
 
@@ -202,8 +207,10 @@ class Bundle:
         check_hash(self.manifest.members[name], found, f"{self.path}: {name}", _HINT)
 
 
-def open_bundle(path: str | Path) -> Bundle:
+def open_bundle(path: str | Path, descriptor: int | None = None) -> Bundle:
     """Returns the bundle at `path`, its structure and manifest checked; use it in a `with`.
+
+    `descriptor` is taken over where the file is open already, and `path` is what it was opened as.
 
     Raises:
         MissingInputError: there is no such file, or it may not be read.
@@ -211,7 +218,7 @@ def open_bundle(path: str | Path) -> Bundle:
         InputOutputError: reading failed.
     """
     path = Path(path)
-    return Bundle(PrivateCopy(path, "bundle"), path)
+    return Bundle(PrivateCopy(path, "bundle", descriptor), path)
 
 
 def _parsed(source: ByteSource, path: Path) -> dict[str, Entry]:

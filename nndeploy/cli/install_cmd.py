@@ -124,11 +124,19 @@ def installed(name: str | None, store: str | None, as_json: bool) -> None:
 @click.command("rollback", epilog=ROLLBACK_EXAMPLES)
 @NAME
 @STORE
+@click.option(
+    "--allow-unsigned-code", is_flag=True, help="Go back to a bundle with executable code that no trusted key signed."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what is current now as JSON on standard output.")
-def rollback(name: str, store: str | None, as_json: bool) -> None:
-    """Go back to the bundle that a NAME stood for before."""
+def rollback(name: str, store: str | None, allow_unsigned_code: bool, as_json: bool) -> None:
+    """Go back to the bundle that a NAME stood for before.
+
+    That bundle is read whole first, and must be allowed here as it had to be when it was installed.
+    """
+    from nndeploy.installed.kept_bundle import roll_back
+
     where = store_at(store)
-    state = where.go_back(name, "by hand")
+    state = roll_back(where, name, allow_unsigned_code=allow_unsigned_code)
     if as_json:
         print_json(_to_json(where, name, state))
         return

@@ -10,7 +10,7 @@ import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.value_types import ANY_FILE
-from nndeploy.errors import CannotCreateError, MissingInputError, UsageError
+from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, UsageError
 
 EXAMPLES = """\b
 Examples:
@@ -72,6 +72,8 @@ def new(name: str) -> None:
     from nndeploy.files.whole_files import replace_durably
     from nndeploy.trust.signers import new_key, read_key, remove_temporary
 
+    if not name or name.endswith("/"):
+        raise UsageError("a key needs a name", hint="nndeploy key new farm")
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
@@ -150,11 +152,10 @@ def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str |
     """Trust the public key in FILE, *.pub."""
     from nndeploy.trust.public_key import read_public_key
     from nndeploy.trust.signing import trust_key
-    from nndeploy.trust.trust_store import check_day
 
-    path = Path(file)
+    path, until = Path(file), _day(not_after) if not_after is not None else ""
     public, called = read_public_key(path), name or path.stem
-    trust_key(_store(machine), public, called, frozenset(scopes), check_day(not_after) if not_after else "")
+    trust_key(_store(machine), public, called, frozenset(scopes), until)
     print_line(f"{called} ({public.id:.16}) is trusted with {' and '.join(sorted(scopes))}")
 
 
@@ -206,6 +207,15 @@ def need(numbers: tuple[str, ...], machine: bool) -> None:
         raise UsageError("code always needs a signature", hint="--allow-unsigned-code runs it without, for one call")
     change_store(_store(machine), lambda old: replace(old, needed={**old.needed, **wanted}))
     print_line("signatures that are needed: " + ", ".join(f"{n} for {scope}" for scope, n in wanted.items()))
+
+
+def _day(text: str) -> str:
+    from nndeploy.trust.trust_store import check_day
+
+    try:
+        return check_day(text)
+    except BundleError as err:
+        raise UsageError(err.what, hint=err.hint) from err
 
 
 def _store(machine: bool) -> Path:

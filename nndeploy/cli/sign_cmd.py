@@ -29,9 +29,14 @@ def sign(bundle: Path, release: str | None, as_json: bool, **options: Any) -> No
 
     What was signed by others stays, unless they signed another release.
     """
+    from nndeploy.installed.bundle_store import name_of
     from nndeploy.trust.signing import sign_bundle
     from nndeploy.trust.statement import check_release
 
+    if name_of(bundle) is not None:  # its name is the SHA-256 that it was checked with
+        raise UsageError(
+            "an installed bundle is not changed", where=str(bundle), hint="sign the file, and install that again"
+        )
     if release is not None:
         check_release(release)
     signers = signers_given(options)

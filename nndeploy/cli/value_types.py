@@ -71,7 +71,7 @@ class BundlePath(PathEndingIn):
             MissingInputError: nothing is installed under the name.
         """
         if isinstance(value, str) and value.endswith("@") and "/" not in value and not Path(value).exists():
-            from nndeploy.installed.bundle_store import installed_bundle
+            from nndeploy.installed.floors import installed_bundle
 
             return installed_bundle(value[:-1])
         return super().convert(value, param, ctx)

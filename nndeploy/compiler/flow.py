@@ -97,7 +97,7 @@ def compile_model(
     check_can_quantise(compilation)
     report = _compiled(compilation, source)
     report = replace(report, warnings=(*report.warnings, *compile_warnings.of_sandbox(compilation.workers.unprotected)))
-    return signed_by_this_machine(report) if signs and not options.dry_run else report
+    return signed_by_this_machine(report, Path(report.bundle)) if signs and not options.dry_run else report
 
 
 def _check_places(compilation: Compilation) -> None:

@@ -147,9 +147,9 @@ def compile_in_child(
             for file in handed.values():
                 err.where = file.own_names(err.where)
             raise
-        made = {name: file.path for name, file in handed.items() if file.check()}
-        if report.bundle_bytes:  # signed before it is where others see it, by who may read keys
-            report = signed_by_this_machine(report)
+        made = {name: file.own_path for name, file in handed.items() if file.check()}
+        if BUNDLE in made:  # signed before it is where others see it, by who may read keys; where it is says no child
+            report = signed_by_this_machine(report, made[BUNDLE])
         if keeper is not None:
             keeper.keep_bundle(report, made)
         for file in handed.values():

@@ -11,9 +11,8 @@ from nndeploy.bundle.report import Report
 from nndeploy.trust.signing import sign_as_this_machine
 
 
-def signed_by_this_machine(report: Report) -> Report:
-    """Returns the report of a bundle that is signed now where it must be; what could not be done is a warning in it."""
-    path = Path(report.bundle)
+def signed_by_this_machine(report: Report, path: Path) -> Report:
+    """Returns the report of the bundle at `path`, signed now where it must be; what could not be done is a warning."""
     warning = sign_as_this_machine(path)
     warnings = (*report.warnings, warning) if warning else report.warnings
     return replace(report, bundle_bytes=path.stat().st_size, warnings=warnings)

@@ -4,7 +4,8 @@
     <folder>/.nndeploy-out-<random>.held/<name>   ->   <folder>/<name>      one rename, when all is done
 
 In comes the place of a file. What the other process left there is moved to it, if it is a regular file of ours; the
-folder goes in any case, and one that a kill left goes with the next that is made there.
+folder goes in any case, and one that a kill left goes with the next that is made there. This process finds the file by
+the folder that it holds open, so whoever may rename folders there puts no other file in its place.
 """
 
 import stat
@@ -17,7 +18,10 @@ from nndeploy.files.whole_files import sync_folder
 
 
 class HandedFile:
-    """A place inside a `with` block for another process to write to; `deliver` moves what is there to its own."""
+    """A place inside a `with` block for another process to write to; `deliver` moves what is there to its own.
+
+    The other process writes to `path`, this one reads from `own_path`.
+    """
 
     def __init__(self, place: Path) -> None:
         """Makes the folder beside `place`.
@@ -32,6 +36,7 @@ class HandedFile:
             raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(place)) from err
         self.folder = str(self._folder.path)
         self.path = self._folder.path / place.name
+        self.own_path = Path(f"/proc/self/fd/{self._folder.descriptor}") / place.name
 
     def __enter__(self) -> "HandedFile":
         return self
@@ -52,7 +57,7 @@ class HandedFile:
             PolicyError: what is there is no file of its own.
         """
         try:
-            found = self.path.lstat()
+            found = self.own_path.lstat()
         except FileNotFoundError:
             return False
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or stat.S_IMODE(found.st_mode) > 0o777:
@@ -69,7 +74,7 @@ class HandedFile:
         if not self.check():
             return
         try:
-            self.path.replace(self._place)
+            self.own_path.replace(self._place)
             sync_folder(self._place.parent)
         except OSError as err:
             raise InputOutputError(f"cannot be written: {err.strerror}", where=str(self._place)) from err

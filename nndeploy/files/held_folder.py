@@ -39,6 +39,7 @@ class HeldFolder:
         sweep_leftovers(inside)
         name, descriptor = _locked_folder(f"{hidden}{PREFIX}{what}-", inside)
         self.path = Path(name)
+        self.descriptor = descriptor
         self.close = weakref.finalize(self, _let_go, name, descriptor, os.getpid())
 
     def __enter__(self) -> Path:

@@ -78,11 +78,12 @@ class BundleStore:
     def names(self) -> list[str]:
         """Returns the names that stand for a bundle, sorted."""
         try:
-            return sorted(one.name for one in self.path.iterdir() if (one / STATE).exists())
+            found = [one.name for one in self.path.iterdir() if _NAME.fullmatch(one.name) and (one / STATE).exists()]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as err:
             raise MissingInputError(f"the store cannot be read: {err.strerror}", where=str(self.path)) from err
+        return sorted(found)
 
     def state(self, name: str) -> State:
         """Returns what a name stands for.
@@ -95,6 +96,8 @@ class BundleStore:
         try:
             return _from_json(read_regular(path, MAX_STATE_BYTES))
         except MissingInputError as err:
+            if not isinstance(err.__cause__, FileNotFoundError | NotADirectoryError):
+                raise  # it is there, and this account may not read it
             hint = did_you_mean(name, self.names()) or f"nndeploy install {name} BUNDLE"
             raise MissingInputError(f"nothing is installed as {name!r}", where=str(self.path), hint=hint) from err
         except DataError as err:
@@ -121,6 +124,8 @@ class BundleStore:
     def changing(self, name: str) -> Iterator[Path]:
         """Holds the lock of a name, whose folder is made; yields where a bundle may be put that is to be checked.
 
+        A folder of a name that stands for nothing in the end is removed.
+
         Raises:
             BusyError: another process changes it.
             CannotCreateError: nothing can be created there.
@@ -136,6 +141,8 @@ class BundleStore:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as err:
                 raise BusyError(f"another process changes {name!r}", where=str(folder), hint="try again") from err
+            if not _is_still(descriptor, folder / LOCK):
+                raise BusyError(f"another process changed {name!r} just now", where=str(folder), hint="try again")
             for left in folder.glob(f"{TEMPORARY}*"):  # of processes that were killed: nobody else writes here now
                 with contextlib.suppress(OSError):
                     left.unlink()
@@ -144,6 +151,9 @@ class BundleStore:
             finally:
                 with contextlib.suppress(OSError):
                     (folder / INCOMING).unlink(missing_ok=True)
+                    if not (folder / STATE).exists() and {one.name for one in folder.iterdir()} == {LOCK}:
+                        (folder / LOCK).unlink()
+                        folder.rmdir()
         finally:
             let_go(descriptor)
 
@@ -223,16 +233,23 @@ def followed_name(path: Path) -> tuple[BundleStore, str]:
     return found
 
 
-def installed_bundle(name: str) -> Path:
-    """Returns the current bundle of a name in this account's store, or else the machine's; raises as `state` does."""
-    own = store_at(None)
+def find_name(name: str) -> tuple[BundleStore, State]:
+    """Returns what a name stands for in this account's store, or else the machine's; raises as `state` does.
+
+    A store in a home that is closed to this process, as services have it, has no names; one that is there and cannot be
+    read is an error.
+    """
+    own, machine = store_at(None), BundleStore(MACHINE_STORE)
+    store = machine if own.mark(name) == (0, 0) and name in machine.names() else own
+    return store, store.state(name)
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    """Returns whether an open file is the one that has its name: who held it before may have removed it."""
     try:
-        return own.bundle(name)
-    except MissingInputError:
-        machine = BundleStore(MACHINE_STORE)
-        if name in machine.names():
-            return machine.bundle(name)
-        raise
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
 
 
 def check_name(name: str) -> str:

@@ -5,19 +5,19 @@ In: a store of bundles. Out: findings. Law: no finding needs a network, neither 
 wheelhouse (`nndeploy wheelhouse`) at hand.
 """
 
+import contextlib
+import datetime as dt
 import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import NndeployError, PolicyError
 from nndeploy.files.account_folders import own_cache_folder
-from nndeploy.installed.bundle_store import BundleStore
+from nndeploy.installed.bundle_store import STATE, BundleStore, Installed, State
+from nndeploy.installed.kept_bundle import check_kept
 from nndeploy.plugin.registry import backend, backend_names
-from nndeploy.runtime.code_policy import files_in, with_code_flags
-from nndeploy.runtime.code_trust import why_no_code
 from nndeploy.runtime.inspect_bundle import choices_of
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import choose_chain
@@ -25,11 +25,12 @@ from nndeploy.runtime.select import EXTRAS
 from nndeploy.target.target import Target, host_target
 from nndeploy.trust.signers import read_key
 from nndeploy.trust.signing import machine_key_path
-from nndeploy.trust.trust_store import trust_store, user_store
+from nndeploy.trust.trust_store import CODE, trust_store, user_store
 
 OK: Final = "ok"
 LACKS: Final = "lacks"
 WRONG: Final = "wrong"
+KEY = "nndeploy key trust KEY.pub"
 OFFLINE = "pip install --no-index --find-links WHEELS 'nndeploy-toolchain[{extra}]'"
 
 
@@ -89,11 +90,13 @@ def _of_trust() -> Finding:
         store = trust_store()
     except PolicyError as err:
         return Finding("trust", WRONG, f"{err.where}: {err.what}", err.hint)
-    names = [key.name for key_id, key in store.keys.items() if key_id not in store.revoked]
+    today = dt.datetime.now(dt.UTC).date()
+    trusted = [key for key_id, key in store.keys.items() if key_id not in store.revoked]
+    names = [f"{key.name} until {key.not_after}" if key.not_after else key.name for key in trusted]
     floors = [f"{model} from {least}" for model, least in sorted(store.floors.items())]
     told = "; ".join([f"keys: {', '.join(names) or 'none'}", *floors])
-    if not names:
-        return Finding("trust", LACKS, f"{told}: no code of others runs here", "nndeploy key trust KEY.pub")
+    if all(key.why_not(CODE, today) for key in trusted):
+        return Finding("trust", LACKS, f"{told}: no code of others runs here", KEY)
     return Finding("trust", OK, f"{told} ({user_store()})")
 
 
@@ -102,7 +105,10 @@ def _of_key() -> Finding:
     if not path.exists():
         return Finding("this machine's key", OK, "not made yet: the first compile that needs it makes it")
     try:
-        return Finding("this machine's key", OK, f"{read_key(path).public.id:.16}")
+        key_id = read_key(path).public.id
+        if _is_revoked(key_id):
+            return Finding("this machine's key", WRONG, "it was revoked here", f"rm {path}: a compile makes another")
+        return Finding("this machine's key", OK, f"{key_id:.16}")
     except NndeployError as err:
         return Finding("this machine's key", WRONG, err.what, err.hint or f"remove {path}: a compile makes another")
 
@@ -112,18 +118,43 @@ def _of_bundles(store: BundleStore) -> Iterator[Finding]:
     if not names:
         yield Finding("installed", LACKS, f"no bundle in {store.path}", "nndeploy install NAME BUNDLE")
     for name in names:
-        yield _of_bundle(store, name)
+        yield from _of_name(store, name)
 
 
-def _of_bundle(store: BundleStore, name: str) -> Finding:
-    what, mend = f"{name}@", f"nndeploy rollback {name}, or install it again"
+def _is_revoked(key_id: str) -> bool:
+    with contextlib.suppress(PolicyError):  # what is wrong with the store is told on its own
+        return key_id in trust_store().revoked
+    return False
+
+
+def _of_name(store: BundleStore, name: str) -> Iterator[Finding]:
     try:
         state = store.state(name)
-        with open_bundle(store.file(name, state.current)) as bundle:
-            bundle.verify()
-            manifest = with_code_flags(bundle.manifest, files_in(bundle))
-            reason = why_no_code(bundle, manifest, LoadOptions())
-            choices = choices_of(choose_chain(manifest, LoadOptions()))
+    except NndeployError as err:
+        mend = f"rm {store.path / name / STATE}; nndeploy install {name} BUNDLE"
+        yield Finding(f"{name}@", WRONG, str(err), mend)
+        return
+    again = f"nndeploy install {name} BUNDLE"
+    mend = f"nndeploy rollback {name}, or {again}" if state.previous is not None else again
+    yield _of_bundle(store, name, state, mend)
+    if state.previous is not None and (finding := _of_the_one_before(store, name, state.previous, again)):
+        yield finding
+
+
+def _of_the_one_before(store: BundleStore, name: str, before: Installed, mend: str) -> Finding | None:
+    """Returns what is wrong with the bundle that a rollback would go back to; the name itself is none the worse."""
+    try:
+        _, reason = check_kept(store, name, before)
+    except NndeployError as err:
+        return Finding(f"{name}@, before", LACKS, str(err), mend)
+    return Finding(f"{name}@, before", LACKS, f"its code is not trusted: {reason}", KEY) if reason else None
+
+
+def _of_bundle(store: BundleStore, name: str, state: State, mend: str) -> Finding:
+    what = f"{name}@"
+    try:
+        manifest, reason = check_kept(store, name, state.current)
+        choices = choices_of(choose_chain(manifest, LoadOptions()))
     except NndeployError as err:
         return Finding(what, WRONG, str(err), mend)
     lost = [choice.submodel for choice in choices if not choice.variant]
@@ -133,5 +164,5 @@ def _of_bundle(store: BundleStore, name: str) -> Finding:
     release = f"release {state.current.release}, " if state.current.release else ""
     backends = ", ".join(dict.fromkeys(choice.backend for choice in choices))
     if reason:
-        return Finding(what, WRONG, f"its code is not trusted: {reason}", "nndeploy key trust KEY.pub")
+        return Finding(what, WRONG, f"its code is not trusted: {reason}", KEY)
     return Finding(what, OK, f"{release}{state.current.sha256:.12}, {backends}{note}")

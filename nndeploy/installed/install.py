@@ -5,33 +5,36 @@ Comes in: a file, a folder of members or a reference into a registry. Goes out: 
 fails, the bundle that was current before still is, and nothing is left behind.
 """
 
-import os
-import resource
+import contextlib
+import re
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nndeploy.bundle.container import Buffer, encode_container
+from nndeploy.bundle.container import MAX_MEMBERS, Buffer, check_name, encode_container
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import replace_file
-from nndeploy.errors import CheckError, MissingInputError, PolicyError
+from nndeploy.errors import BundleError, CheckError, MissingInputError, NndeployError
+from nndeploy.files.confined_file import read_confined
 from nndeploy.files.pieces import pieces_of, sha256_of
-from nndeploy.files.whole_files import read_regular
+from nndeploy.files.whole_files import MAX_FILE_BYTES
 from nndeploy.installed.bundle_store import BundleStore, Installed, State
+from nndeploy.installed.floors import check_floor
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, nanoseconds_in
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import load_bundle
 from nndeploy.runtime.verify_bundle import verify
 from nndeploy.trust.signatures import check_signatures
-from nndeploy.trust.statement import release_numbers
 from nndeploy.trust.trust_store import DATA, trust_store
 
 MAX_BUNDLE_BYTES = 1 << 44
 TRIAL_CALLS = 7
+_STATUS, _RESET_MOST = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 Fetch = Callable[[str, Path, tuple[Path, ...]], str]
 """Brings the bundle that a reference names to a path; those that are here already may have some of its members.
@@ -85,9 +88,13 @@ def install(
     """
     with store.changing(name) as incoming:
         source = _bring(source, incoming, fetch, _bundles_here(store, name))
-        release = _trusted_release(incoming)
-        _check_floor(name, release)
-        trial = _tried(incoming, source, options, load)
+        try:
+            release = _trusted_release(incoming)
+            check_floor(name, release)
+            trial = _tried(incoming, source, options, load)
+        except NndeployError as err:
+            err.where = err.where.replace(str(incoming), source)  # what is gone when this is read tells nobody anything
+            raise
         new = Installed(sha256_of(incoming, MAX_BUNDLE_BYTES), release, source)
         return store.take(name, incoming, new, options.max_latency_ns), trial
 
@@ -105,15 +112,34 @@ def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) ->
     """Puts the bundle where it can be tried; returns where it came from."""
     if source.startswith("oci://"):
         return fetch(source, incoming, here)
+    if not source:
+        raise MissingInputError("no bundle is named")
     path = Path(source)
     if path.is_dir():
-        members: dict[str, Buffer] = {
-            one.relative_to(path).as_posix(): read_regular(one) for one in sorted(path.rglob("*")) if one.is_file()
-        }
-        replace_file(incoming, encode_container(members))
+        replace_file(incoming, encode_container(_members_of(path)))
     else:
         replace_file(incoming, pieces_of(path, MAX_BUNDLE_BYTES))
     return source
+
+
+def _members_of(folder: Path) -> dict[str, Buffer]:
+    """Returns the members that a folder holds; nothing is read of one that is no folder of members."""
+    names = list[str]()
+    for path in folder.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        names.append(path.relative_to(folder).as_posix())
+        if len(names) > MAX_MEMBERS:
+            raise BundleError(f"more than {MAX_MEMBERS} files, so no members of a bundle", where=str(folder))
+    if MANIFEST_NAME not in names:
+        raise BundleError(f"a folder without {MANIFEST_NAME}, so no members of a bundle", where=str(folder))
+    try:
+        for name in names:
+            check_name(name)
+        return {name: read_confined(folder, name, MAX_FILE_BYTES) for name in sorted(names)}
+    except NndeployError as err:
+        err.within(str(folder))
+        raise
 
 
 def _trusted_release(path: Path) -> str:
@@ -121,19 +147,9 @@ def _trusted_release(path: Path) -> str:
         return check_signatures(bundle, trust_store(), DATA).trusted_release
 
 
-def _check_floor(name: str, release: str) -> None:
-    """Holds the floor of the name on this box, whatever the bundle calls its model."""
-    least = trust_store().floors.get(name)
-    if least is not None and (not release or release_numbers(release) < release_numbers(least)):
-        what = f"release {release}" if release else "a bundle without a signed release"
-        raise PolicyError(
-            f"{what} is not installed as {name!r}: none below {least} is allowed", hint="nndeploy key list"
-        )
-
-
 def _tried(path: Path, source: str, options: InstallOptions, load: LoadOptions) -> Trial:
     """Returns what the bundle did here; its goldens were run and agree."""
-    before = _memory()
+    before = _memory_from_now()
     found = verify(path, load=lambda one: load_bundle(one, load))
     if options.needs_goldens and not found.outputs:
         raise CheckError(
@@ -149,7 +165,7 @@ def _tried(path: Path, source: str, options: InstallOptions, load: LoadOptions) 
         manifest, chain = program.manifest, program.chain.id
         call_ns = _call_ns(path, manifest, program.run) if manifest.goldens else 0
         backends = tuple(dict.fromkeys(choice.backend for choice in program.choices))
-    memory = max(0, _memory() - before)
+    memory = max(0, _most_memory() - before)
     if options.max_latency_ns and call_ns > options.max_latency_ns:
         raise CheckError(
             f"a call takes {call_ns / 1e6:.3g} ms here, at most {options.max_latency_ns / 1e6:.3g} ms are allowed",
@@ -172,7 +188,14 @@ def _call_ns(path: Path, manifest: Manifest, run: Callable[..., object]) -> int:
     return int(statistics.median(times[1:]))
 
 
-def _memory() -> int:
-    """Returns the most memory that this process ever had, in bytes."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kilobytes * 1024 if os.name == "posix" else kilobytes
+def _memory_from_now() -> int:
+    """Returns how much memory this process has, in bytes; `_most_memory` counts from here."""
+    with contextlib.suppress(OSError):  # a kernel without it counts what was before too
+        _RESET_MOST.write_text("5")
+    return _most_memory()
+
+
+def _most_memory() -> int:
+    """Returns the most memory that this process had, in bytes; what `getrusage` says is also that of its parent."""
+    (kilobytes,) = re.findall(r"VmHWM:\s*(\d+) kB", _STATUS.read_text())
+    return int(kilobytes) * 1024

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from nndeploy.errors import BusyError, CannotCreateError
+from nndeploy.errors import BundleError, BusyError, CannotCreateError
 from nndeploy.files.held_folder import remove_folder
 from nndeploy.files.whole_files import let_go, wrapped_io
 
@@ -55,9 +55,9 @@ class KeptBlobs:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Removes the folder where all went well, or where nothing is kept in it."""
+        """Removes the folder where all went well, where what came is wrong, or where nothing is kept in it."""
         try:
-            if error is None:
+            if error is None or isinstance(error, BundleError):  # of wrong data no half is of use
                 remove_folder(self.path)
             else:
                 with contextlib.suppress(OSError):
@@ -71,6 +71,12 @@ class KeptBlobs:
             for path in self.path.iterdir():
                 if path.name not in names or not stat.S_ISREG(path.lstat().st_mode):
                     self._remove(path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is here."""
+        with wrapped_io(self.path):
+            return not any(self.path.iterdir())
 
     def size(self, name: str) -> int:
         """Returns how many bytes of a blob are here."""

@@ -89,15 +89,17 @@ def pull(
             check_signed(connection, there, key)
         artifact = _artifact(manifest, remote.where)
         kept.keep_only({blob.sha256 for member in artifact.members for blob in member.blobs})
+        was_begun = not kept.is_empty
         source = _Source(local, BlobDownload(remote, kept))
         listed = _checked_manifest(artifact, source, remote.where)
-        _check_room(artifact, listed, source, kept, out)
-        parts = {member.name: source.part(member, listed.get(member.name)) for member in artifact.members}
         try:
-            replace_file(out, _checked(container_pieces(parts), artifact.bundle_sha256, remote.where))
-        except BundleError:  # the artifact itself is wrong, so what is kept of it is of no use
-            kept.keep_only(())
+            _check_room(artifact, listed, source, kept, out)
+        except InputOutputError:
+            if not was_begun:
+                kept.keep_only(())  # the manifest, which told how much is needed
             raise
+        parts = {member.name: source.part(member, listed.get(member.name)) for member in artifact.members}
+        replace_file(out, _checked(container_pieces(parts), artifact.bundle_sha256, remote.where))
     return Pulled(
         there, out, artifact.bundle_sha256, container_size({member.name: member.size for member in artifact.members}),
         len(parts), source.download.num_bytes, source.download.num_kept, source.local_bytes,

@@ -63,7 +63,7 @@ class IsolatedSession:
         self._seconds_limit = seconds_limit
         self._folder = HeldFolder("isolated")
         reads = [path for named in request.custom_op_libraries for path in places.named(named)]
-        self._sandbox = Sandbox((request.bundle, *reads), (str(self._folder.path),))
+        self._sandbox = Sandbox(tuple(reads), (str(self._folder.path),))
         self._starter = ThreadPoolExecutor(1, "nndeploy-isolated")  # a child dies with the thread that started it
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
@@ -127,7 +127,7 @@ class IsolatedSession:
         return self._worker
 
     def _start(self) -> "_Worker":
-        descriptors = (self._given.descriptor, self._made.descriptor)
+        descriptors = (self._request.descriptor, self._given.descriptor, self._made.descriptor)
         return _Worker(
             start_child(
                 "nndeploy.runtime.isolated_worker", [self._request.to_text()], self._folder.path, subprocess.PIPE,

@@ -5,7 +5,8 @@
     a line of its input     how many bytes of values are in the memory that the parent writes
     a line of its output    {"bytes": n} of the values in the memory that it writes, or {"error": ...}
 
-It opens the bundle again, which must be the one that the parent has. Its first line says that the submodel is open.
+It reads the bundle again by the parent's descriptor, so it is the one that the parent has whatever took its name; if it
+was overwritten, that is an error. Its first line says that the submodel is open.
 """
 
 import hashlib
@@ -35,11 +36,12 @@ from nndeploy.values.types import ValueType
 class WorkerRequest:
     """One variant of a submodel of a chain, and how it is opened.
 
-    `manifest_sha256` is that of the manifest that the parent read, `given` and `made` are descriptors of the memory in
-    which values come and go.
+    `bundle` is the path of the file that is open as `descriptor`, `manifest_sha256` that of the manifest that was read,
+    `given` and `made` are descriptors of the memory in which values come and go.
     """
 
     bundle: str
+    descriptor: int
     manifest_sha256: str
     chain: str
     submodel: str
@@ -95,9 +97,9 @@ def _answer(session: Session, given: SharedValues, made: SharedValues, num_bytes
 
 @contextmanager
 def _opened(request: WorkerRequest) -> Iterator[Session]:
-    with open_bundle(Path(request.bundle)) as bundle:
+    with open_bundle(Path(request.bundle), request.descriptor) as bundle:
         if manifest_sha256(bundle.manifest) != request.manifest_sha256:
-            raise BundleError("it is another one than when it was opened", where=request.bundle)
+            raise BundleError("it was overwritten since it was opened", where=request.bundle)
         manifest = bundle.manifest
         if not request.allow_native_code:
             manifest = without_code(manifest, files_in(bundle))

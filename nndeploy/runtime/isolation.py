@@ -34,6 +34,7 @@ def opener_of(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: S
             return opened_here(variant, files, asked)
         request = WorkerRequest(
             bundle=str(bundle.path.absolute()),
+            descriptor=bundle.descriptor,
             manifest_sha256=manifest_sha256(bundle.manifest),
             chain=chain.id,
             submodel=submodel.id,

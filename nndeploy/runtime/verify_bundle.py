@@ -13,7 +13,7 @@ from nndeploy.bundle.manifest import Manifest, Tolerance
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.comparison.compare import Comparison, tolerance_for
 from nndeploy.comparison.judge import judge
-from nndeploy.errors import PolicyError, UsageError
+from nndeploy.errors import BundleError, PolicyError, UsageError
 from nndeploy.runtime.code_policy import files_in, with_code_flags
 from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.runtime.select import Choice
@@ -92,6 +92,8 @@ def verify(
             return checked
         tolerances = _tolerances(bundle.manifest, rtol, atol)
         with load(path) as program:
+            if program.bundle.manifest_text != bundle.manifest_text:
+                raise BundleError("another one took its place while it was checked", where=str(path), hint="try again")
             outputs = tuple(_verdicts(program, bundle, tolerances, by_limits=rtol is None and atol is None))
             return replace(checked, outputs=outputs, choices=program.choices)
 
@@ -114,9 +116,16 @@ def _signed(bundle: Bundle, manifest: Manifest) -> SignatureVerdict:
     scope = CODE if holds_code(manifest) else DATA
     verdict = check_signatures(bundle, trust_store(), scope, at_least=1)
     if not verdict.is_allowed:
-        hint = "nndeploy key trust KEY.pub, if you know whose key it is" if verdict.signatures else "nndeploy sign"
-        raise PolicyError(f"not trusted with {scope}: {verdict.problem}", where=str(bundle.path), hint=hint)
+        raise PolicyError(f"not trusted with {scope}: {verdict.problem}", where=str(bundle.path), hint=_mend(verdict))
     return verdict
+
+
+def _mend(verdict: SignatureVerdict) -> str:
+    if not verdict.signatures:
+        return "nndeploy sign"
+    if any(one.problem for one in verdict.signatures):
+        return "nndeploy key trust KEY.pub, if you know whose key it is"
+    return "nndeploy key list says what is asked for here"
 
 
 def _tolerances(manifest: Manifest, rtol: float | None, atol: float | None) -> dict[str, Tolerance]:

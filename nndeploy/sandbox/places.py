@@ -2,9 +2,11 @@
 """Where programs and libraries lie that every process of ours may read, and what none gets to see.
 
 Law: a folder that a user named is opened as a whole only if it holds neither the account's home, nor the folder of
-temporary files, nor the folder of its keys: of those that do, the files beside the named one that are not hidden.
+temporary files, nor the folder of its keys: of those that do, the files beside the named one that are not hidden. A
+private key that lies there or in a folder there, as `nndeploy key new` leaves it, is opened in no case.
 """
 
+import contextlib
 import os
 import pwd
 import sys
@@ -12,6 +14,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nndeploy.errors import DataError, InputOutputError, MissingInputError
+from nndeploy.files.whole_files import read_regular
+
+MAX_KEY_BYTES = 64 << 10
 SYSTEM = (
     "/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store",
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
@@ -66,11 +72,21 @@ def named(path: str) -> Iterator[str]:
     A model names files beside itself, a pipeline its labels, a library others. Where a link leads the same holds.
     """
     for place in dict.fromkeys((Path(path).absolute(), Path(path).resolve())):
-        if place.is_dir():
-            yield from beside(str(place))
-        else:
+        folder = place if place.is_dir() else place.parent
+        if folder != place:
             yield str(place)
-            yield from beside(str(place.parent))
+        keys = list(_private_keys(folder))
+        for path in beside(str(folder)):
+            yield from map(str, _but_for(keys, Path(path)))
+
+
+def _private_keys(folder: Path) -> Iterator[Path]:
+    """Yields the private keys in a folder and in the folders in it, as far as they can be read."""
+    for pattern in ("*.key", "*/*.key"):
+        for path in folder.glob(pattern):
+            with contextlib.suppress(OSError, DataError, MissingInputError, InputOutputError):
+                if b"PRIVATE KEY" in read_regular(path, MAX_KEY_BYTES):
+                    yield path.resolve()
 
 
 def beside(folder: str) -> Iterator[str]:

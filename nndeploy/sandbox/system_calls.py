@@ -20,6 +20,7 @@ _TOUCH_OTHERS = {
 }  # fmt: skip
 _CHANGE_THE_MACHINE = {
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
     "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
     "fspick": (433, 433), "mount_setattr": (442, 442), "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265), "quotactl": (179, 60), "quotactl_fd": (443, 443),
@@ -29,10 +30,11 @@ _CHANGE_THE_MACHINE = {
     "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58), "iopl": (172, -1),
     "ioperm": (173, -1), "unshare": (272, 97), "setns": (308, 268), "fanotify_init": (300, 262),
 }  # fmt: skip
-_CHANGE_FILES_BY_NAME = {  # which Landlock does not refuse: owners, and attributes that hold rights
+_CHANGE_FILES_BY_NAME = {  # which Landlock does not refuse: owners, attributes, and before Linux 6.2 their size
     "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54), "setxattr": (188, 5),
     "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
+    "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
+    "truncate": (76, 45),
 }  # fmt: skip
 _WIDE_DOORS_OF_THE_KERNEL = {
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),

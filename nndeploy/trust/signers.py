@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from nndeploy.errors import CannotCreateError, DataError, MissingInputError, PolicyError, UnavailableError, UsageError
-from nndeploy.files.whole_files import TEMPORARY, read_regular, sync_folder
+from nndeploy.errors import CannotCreateError, DataError, PolicyError, UnavailableError, UsageError
+from nndeploy.files.whole_files import TEMPORARY, open_regular, reading, sync_folder
 from nndeploy.trust.public_key import MAX_PEM_BYTES, SIGNATURE_BYTES, PublicKey
 
 COMMAND_SECONDS = 120
@@ -188,19 +188,16 @@ def read_key(path: Path) -> FileSigner:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as err:
-        raise MissingInputError("no such key file", where=str(path)) from err
-    if mode & _OTHERS:
-        raise PolicyError("others may read this private key", where=str(path), hint=f"chmod 600 {path}")
-    data = read_regular(path, MAX_PEM_BYTES)
+    with reading(path), open_regular(path, MAX_PEM_BYTES) as file:
+        mode, data = os.fstat(file.fileno()).st_mode, file.read()
     try:
         private = serialization.load_pem_private_key(data, password=None)
     except (ValueError, TypeError) as err:
         raise DataError("holds no private key in PEM form without a password", where=str(path)) from err
     if not isinstance(private, Ed25519PrivateKey):
         raise DataError("not a key of ed25519", where=str(path))
+    if mode & _OTHERS:
+        raise PolicyError("others may read this private key", where=str(path), hint=f"chmod 600 {path}")
     return _signer(private)
 
 

@@ -28,6 +28,7 @@ from nndeploy.trust.trust_store import (
     change_store,
     make_private_folder,
     read_store,
+    trust_store,
     user_store,
 )
 
@@ -102,7 +103,7 @@ def machine_key() -> FileSigner:
 
     Raises:
         CannotCreateError: there is no place for it.
-        PolicyError: others may read it, or the trust store is damaged.
+        PolicyError: others may read it, it was revoked here, or the trust store is damaged.
     """
     path = machine_key_path()
     if not path.exists():
@@ -113,6 +114,8 @@ def machine_key() -> FileSigner:
         signer = read_key(path)
     except MissingInputError as err:
         raise CannotCreateError("this machine's key cannot be made", where=str(path)) from err
+    if signer.public.id in trust_store().revoked:
+        raise PolicyError("this machine's key was revoked here", where=str(path), hint=f"rm {path}, and compile again")
     if signer.public.id not in read_store(user_store()).keys:
         trust_key(user_store(), signer.public, THIS_MACHINE)
     return signer

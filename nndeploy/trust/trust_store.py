@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whom a machine trusts, to what, until when: a file of the account's, and one of the machine's.
 
-Both are read as one: a key of either is trusted, a revocation in either counts, of two floors the higher and of two
-numbers of signatures the larger. Laws: a store that is damaged, or that others may write, trusts nobody and is an
-error, never an empty one; it is replaced whole.
+Both are read as one: a key of either is trusted, a revocation in either counts, and where both say something the
+stricter word does: of two scopes data, of two days the earlier, of two floors the higher, of two numbers of signatures
+the larger. Laws: a store that is damaged, or that others may write, trusts nobody and is an error, never an empty one;
+it is replaced whole, and only by what can be read again.
 """
 
 import base64
@@ -17,13 +18,21 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.json_fields import Fields, minor_version
-from nndeploy.errors import BundleError, CannotCreateError, DataError, InputOutputError, MissingInputError, PolicyError
+from nndeploy.errors import (
+    BundleError,
+    CannotCreateError,
+    DataError,
+    InputOutputError,
+    MissingInputError,
+    PolicyError,
+    UsageError,
+)
 from nndeploy.files.account_folders import config_folder
 from nndeploy.files.locked_file import locked_file
 from nndeploy.files.strict_json import canonical_json, parse_json
 from nndeploy.files.whole_files import (
     make_folders,
-    read_regular,
+    open_regular,
     replace_durably,
     sweep_temporary,
 )
@@ -57,6 +66,11 @@ class TrustedKey:
             return f"is trusted with {' and '.join(sorted(self.scopes))} alone"
         return ""
 
+    def stricter(self, other: "TrustedKey") -> "TrustedKey":
+        """Returns the key with no more trust than either gives it."""
+        scopes = frozenset((CODE,) if CODE in self.scopes & other.scopes else (DATA,))
+        return replace(self, scopes=scopes, not_after=min(filter(None, (self.not_after, other.not_after)), default=""))
+
     def to_json(self) -> dict[str, Any]:
         """Returns what a store says of the key, as plain data."""
         public = base64.b64encode(self.public.raw).decode("ascii")
@@ -81,7 +95,7 @@ class TrustStore:
         keys = dict(self.keys)
         for key_id, key in other.keys.items():
             known = keys.get(key_id)
-            keys[key_id] = key if known is None else replace(key, scopes=key.scopes | known.scopes)
+            keys[key_id] = key if known is None else key.stricter(known)
         needed = {scope: max(self.needed[scope], other.needed[scope]) for scope in SCOPES}
         return TrustStore(keys, self.revoked | other.revoked, floors, needed)
 
@@ -107,17 +121,27 @@ def read_store(path: Path) -> TrustStore:
         PolicyError: it is damaged, cannot be read, or others may write it.
     """
     try:
-        found = path.stat()
+        _check_alone(path.parent.stat(), path.parent)
+        with open_regular(path, MAX_BYTES) as file:  # what is asked of the file is asked of the one that is read
+            _check_alone(os.fstat(file.fileno()), path)
+            return _from_json(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return TrustStore()
+    except MissingInputError as err:
+        if isinstance(err.__cause__, FileNotFoundError | NotADirectoryError):
+            return TrustStore()
+        raise _unusable(path, err.what) from err
     except OSError as err:
         raise _unusable(path, f"cannot be read: {err.strerror}") from err
-    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & _OTHERS_WRITE:
-        raise _unusable(path, "others may write it", hint=f"chmod go-w {path}, once you know what it holds")
-    try:
-        return _from_json(read_regular(path, MAX_BYTES))
-    except (DataError, MissingInputError, InputOutputError) as err:
+    except (DataError, InputOutputError) as err:
         raise _unusable(path, err.what) from err
+
+
+def _check_alone(found: os.stat_result, path: Path) -> None:
+    """Refuses a file or folder that others may write; in a sticky folder they can replace no file but their own."""
+    may_write = found.st_mode & _OTHERS_WRITE and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX)
+    if found.st_uid not in (os.geteuid(), 0) or may_write:
+        raise _unusable(path, "others may write it", hint=f"chmod go-w {path}, once you know what it holds")
 
 
 def _unusable(
@@ -131,6 +155,7 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
 
     Raises:
         PolicyError: it is damaged, or others may write it.
+        UsageError: what is to be said cannot be read again.
         CannotCreateError: it cannot be written there.
         InputOutputError: the disk is full or failed.
     """
@@ -138,7 +163,12 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
     with _locked(path.with_name(f"{path.name}.lock")):
         sweep_temporary(path.parent)
         changed = change(read_store(path))
-        replace_durably(path, canonical_json(_to_json(changed)))
+        text = canonical_json(_to_json(changed))
+        try:
+            _from_json(text)
+        except DataError as err:  # an odd name, or too many: written, it would refuse every bundle
+            raise UsageError(f"the trust store cannot say this: {err.what}", where=str(path)) from err
+        replace_durably(path, text)
     return changed
 
 

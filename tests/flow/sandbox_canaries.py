@@ -17,6 +17,9 @@ from nndeploy_onnxruntime.plugin import Plugin as Good
 
 PLANTED = json.loads(@PLANTED@)
 LIBC = ctypes.CDLL(None, use_errno=True)
+HOME, NAME = ctypes.c_char_p(PLANTED["home"].encode()), ctypes.c_char_p(b"user.planted")
+TEXT = ctypes.create_string_buffer(b"x")
+VALUE = (ctypes.c_uint64 * 2)(ctypes.addressof(TEXT), 1)
 
 
 def called(number, *arguments):
@@ -50,6 +53,7 @@ EVERYWHERE = {
     "read a private key": lambda: Path(PLANTED["home"], ".ssh/x").read_text(),
     "list the home": lambda: os.listdir(PLANTED["home"]),
     "read the signing key": lambda: Path(PLANTED["home"], ".config/nndeploy/key").read_text(),
+    "read a signing key beside the model": lambda: Path(PLANTED["model"]).with_name("farm.key").read_text(),
     "read another job": lambda: Path(PLANTED["job"], "request.json").read_text(),
     "read the accounts": lambda: Path("/etc/passwd").read_text(),
     "write the home": lambda: Path(PLANTED["home"], "written").write_text("x"),
@@ -67,6 +71,10 @@ EVERYWHERE = {
     "limit it": lambda: __import__("resource").prlimit(PLANTED["tests"], 0),
     "make a user namespace": lambda: called({"x86_64": 272, "aarch64": 97}[os.uname().machine], 0x10000000),
     "make a ring of calls": lambda: called(425, 1, 0),
+    "change attributes by a new call": lambda: called(
+        463, -100, ctypes.cast(HOME, ctypes.c_void_p).value, 0, ctypes.cast(NAME, ctypes.c_void_p).value,
+        ctypes.addressof(VALUE), 16
+    ),
     "change attributes": lambda: os.setxattr(PLANTED["home"], "user.planted", b"x"),
 }
 IN_WORKERS = {
@@ -116,6 +124,7 @@ class Planted:
             path.mkdir(parents=True)
         for path in (secrets / "x", keys / "key", self.home / ".profile", self.job / "request.json"):
             path.write_text("secret")
+        self.model.with_name("farm.key").write_text("-----BEGIN PRIVATE KEY-----")
         self.tcp, self.unix = socket.socket(), socket.socket(socket.AF_UNIX)
         self.udp = socket.socket(type=socket.SOCK_DGRAM)
         self.name = f"nndeploy-test-{os.getpid()}-{folder.name}"

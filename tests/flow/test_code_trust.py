@@ -19,9 +19,10 @@ import nndeploy
 from nndeploy.bundle.container import encode_container
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import NndeployError
+from nndeploy.errors import BundleError, NndeployError
 from nndeploy.files.account_folders import config_folder
 from nndeploy.plugin.interface import CodeFiles
+from nndeploy.runtime.verify_bundle import verify
 from nndeploy.trust.public_key import read_public_key
 from nndeploy.trust.signatures import check_signatures
 from nndeploy.trust.trust_store import trust_store
@@ -157,7 +158,12 @@ def test_a_release_below_the_floor_is_refused_whatever_it_holds(here: Path, caps
     for release, code in (("1.3.9", 77), ("1.4.0", 0), ("1.10", 0)):
         say("sign", "m.nnd", "--key", "farm.key", "--release", release)
         assert run_command(commands("m.nnd")[0]) == code, release
+    say("key", "floor", model, "2.0")
     capsys.readouterr()
+    assert run_command(["verify", "m.nnd", "--signatures"]) == 77
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "none below 2.0 is allowed" in line
+    assert "key trust" not in line  # it is trusted, and too old
 
 
 @pytest.mark.parametrize("damage", ["{}", "", '{"format":', "x" * 100])
@@ -327,3 +333,40 @@ def test_python_says_the_same(coded: Path) -> None:
         nndeploy.load_bundle(coded)
     with nndeploy.load_bundle(coded, nndeploy.LoadOptions(allow_unsigned_code=True)) as program:
         assert program.run({"image": np.ones((1, 3), np.float32)})["y"].tolist() == [[2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new", ""],
+        ["new", "keys/"],
+        ["trust", "farm.pub", "--not-after", "2027-13-01"],
+        ["trust", "farm.pub", "--not-after", ""],
+        ["floor", "", "1.0"],
+        ["floor", "\udcff", "1.0"],
+    ],
+)
+def test_words_without_a_meaning_are_usage_and_change_nothing(here: Path, capsys, words: list[str]) -> None:
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub")
+    before = trust_store()
+    capsys.readouterr()
+    assert run_command(["key", *words]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert trust_store() == before
+    assert {path.name for path in here.iterdir()} == {"farm.key", "farm.pub", "x.npz", "config"}
+
+
+def test_a_bundle_that_takes_the_place_of_the_one_that_is_checked_is_not_called_that(here: Path) -> None:
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub")
+    write_double(here / "m.nnd")
+    say("sign", "m.nnd", "--key", "farm.key")
+    write_double(here / "other.nnd", members={"note": b"unsigned"})
+
+    def swapped(path: Path) -> nndeploy.Program:
+        (here / "other.nnd").replace(path)
+        return nndeploy.load_bundle(path)
+
+    with pytest.raises(BundleError, match="took its place"):
+        verify(here / "m.nnd", signatures=True, load=swapped)

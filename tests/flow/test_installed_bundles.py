@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles on a box, by name: installed, replaced, rolled back; whatever fails, the one before goes on."""
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -15,13 +17,15 @@ import pytest
 from tests_flow_bundles import write_branches, write_double, write_fours
 
 from nndeploy.cli.main import run_command
-from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError
-from nndeploy.installed import bundle_store, followed
+from nndeploy.errors import BusyError, CheckError, DataError, MissingInputError, NndeployError
+from nndeploy.installed import bundle_store, followed, kept_bundle
 from nndeploy.installed.bundle_store import BundleStore, store_at
+from nndeploy.installed.floors import installed_bundle
 from nndeploy.installed.followed import FollowedProgram
 from nndeploy.installed.install import InstallOptions, install
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.trust.signing import machine_key
 
 INPUT = {"image": np.ones((2, 3), np.float32)}
 
@@ -111,6 +115,157 @@ def test_whatever_fails_the_one_before_stays(store: BundleStore, capsys, make, m
     assert re.search(reason, line)
     assert (store.state("faces"), files(store)) == (state, before)
     say("run", "faces@", "--input", "x.npz")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: None, "no such file"),
+        (lambda: Path("bad.nnd").write_bytes(b"PK"), "bad.nnd: "),
+        (lambda: Path("bad.nnd").mkdir(), "bad.nnd: a folder without manifest.json"),
+        (lambda: os.mkfifo("bad.nnd"), "no regular file"),
+    ],
+)
+def test_a_first_one_that_is_refused_leaves_nothing(store: BundleStore, capsys, make, reason) -> None:
+    make()
+    assert run_command(["install", "faces", "bad.nnd"]) in (65, 66)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+    assert "incoming" not in line
+    assert run_command(["rollback", "faces"]) == 66
+    assert not store.path.exists() or not list(store.path.iterdir())
+
+
+def test_who_waits_for_a_name_that_goes_away_is_busy_and_not_alone(store: BundleStore, monkeypatch) -> None:
+    def gone_meanwhile(descriptor: int, how: int) -> None:
+        if how & fcntl.LOCK_NB:
+            (store.path / "faces" / "lock").unlink()
+        flock(descriptor, how)
+
+    flock = fcntl.flock
+    put(store, "one.nnd")
+    monkeypatch.setattr(bundle_store.fcntl, "flock", gone_meanwhile)
+    assert run_command(["install", "faces", "two.nnd"]) == 75
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "more").symlink_to("/etc/passwd"),
+        lambda folder: os.mkfifo(folder / "more"),
+        lambda folder: (folder / "More").write_bytes(b""),
+        lambda folder: [(folder / f"{number}").touch() for number in range(40)],
+        lambda folder: (folder / "manifest.json").unlink(),
+    ],
+)
+def test_a_folder_that_holds_more_than_members_is_refused(store: BundleStore, monkeypatch, capsys, spoil) -> None:
+    import zipfile
+
+    monkeypatch.setattr("nndeploy.installed.install.MAX_MEMBERS", 40)
+    with zipfile.ZipFile("one.nnd") as archive:
+        archive.extractall("members")
+    spoil(Path("members"))
+    assert run_command(["install", "faces", "members"]) == 65
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "members" in line
+
+
+def test_an_installed_bundle_is_not_signed_in_its_place(store: BundleStore, capsys) -> None:
+    say("key", "new", "farm")
+    put(store, "one.nnd")
+    before = store.bundle("faces").read_bytes()
+    assert run_command(["sign", "faces@", "--key", "farm.key"]) == 2
+    assert store.bundle("faces").read_bytes() == before
+    capsys.readouterr()
+
+
+def signed_releases(store: BundleStore) -> None:
+    """Installs release 1.0, then 2.0, both signed by a key that is trusted."""
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub")
+    for source, release in (("one.nnd", "1.0"), ("two.nnd", "2.0")):
+        say("sign", source, "--key", "farm.key", "--release", release)
+        say("install", "faces", source)
+
+
+def damaged(store: BundleStore) -> None:
+    before = store.state("faces").previous
+    assert before is not None
+    path = store.file("faces", before)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "reason"),
+    [
+        (damaged, 65, "not the file that was installed"),
+        (lambda _: say("key", "floor", "faces", "1.5"), 77, "none below 1.5"),
+        (lambda _: (say("key", "need", "data=1"), say("key", "revoke", "farm")), 77, "the key was revoked"),
+    ],
+)
+def test_a_rollback_to_what_may_not_be_used_is_refused(store: BundleStore, capsys, change, code, reason) -> None:
+    signed_releases(store)
+    before = store.state("faces")
+    change(store)
+    capsys.readouterr()
+    assert run_command(["rollback", "faces"]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+    assert store.state("faces") == before
+
+
+def test_a_rollback_to_code_that_nobody_signed_needs_a_word(store: BundleStore, monkeypatch, capsys) -> None:
+    put(store, "one.nnd")
+    put(store, "two.nnd")
+    monkeypatch.setattr(kept_bundle, "why_no_code", lambda *_: "nobody has signed it")
+    assert run_command(["rollback", "faces"]) == 77
+    assert "nobody has signed it" in capsys.readouterr().err
+    say("rollback", "faces", "--allow-unsigned-code")
+
+
+def test_a_rollback_of_what_was_changed_meanwhile_is_busy(store: BundleStore, monkeypatch) -> None:
+    put(store, "one.nnd")
+    put(store, "two.nnd")
+
+    def changed_meanwhile(*_: object) -> tuple[None, str]:
+        put(store, "three.nnd")
+        return None, ""
+
+    write_double(Path("three.nnd"), members={"note": b"three"})
+    monkeypatch.setattr(kept_bundle, "check_kept", changed_meanwhile)
+    with pytest.raises(BusyError):
+        kept_bundle.roll_back(store, "faces")
+
+
+def test_a_floor_that_was_raised_later_holds_for_what_is_installed(store: BundleStore, capsys) -> None:
+    signed_releases(store)
+    say("run", "faces@", "--input", "x.npz")
+    say("key", "floor", "faces", "2.1")
+    assert run_command(["run", "faces@", "--input", "x.npz"]) == 77
+    assert "none below 2.1" in capsys.readouterr().err
+    assert run_command(["doctor"]) == 1
+
+
+def test_other_things_in_a_store_are_no_names(store: BundleStore, capsys) -> None:
+    put(store, "one.nnd")
+    odd = store.path / "Odd\n"
+    odd.mkdir()
+    (odd / "state.json").write_bytes((store.path / "faces" / "state.json").read_bytes())
+    say("installed")
+    say("doctor")
+    assert store.names() == ["faces"]
+    capsys.readouterr()
+
+
+def test_memory_is_that_of_the_bundle_and_not_of_who_called(store: BundleStore) -> None:
+    started = f"""
+import subprocess, sys
+held = b"x" * (300 << 20)
+command = [{sys.executable!r}, "-m", "nndeploy", "install", "faces", "one.nnd", "--max-memory", "1KiB"]
+sys.exit(subprocess.run(command, stderr=subprocess.DEVNULL).returncode)
+"""
+    assert subprocess.run([sys.executable, "-c", started], check=False).returncode == 1
+    assert store.names() == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "A", "a/b", "-x", "x" * 65, "é"])
@@ -322,6 +477,9 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(store: BundleStore, capsys)
     say("key", "new", "farm")
     assert found()["installed"]["mend"] == "nndeploy install NAME BUNDLE"
     assert "key trust" in found()["trust"]["mend"]
+    say("key", "trust", "farm.pub", "--not-after", "2001-01-01")
+    told = found()
+    assert (told["trust"]["state"], told["trust"]["about"][:27]) == ("lacks", "keys: farm until 2001-01-01")
     say("key", "trust", "farm.pub")
     put(store, "one.nnd")
     put(store, "two.nnd")
@@ -335,6 +493,19 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(store: BundleStore, capsys)
     assert run_command(["doctor"]) == 1
     say("rollback", "faces")
     say("doctor")
+    assert found()["faces@, before"]["state"] == "lacks"
+    assert found()["faces@, before"]["mend"] == "nndeploy install faces BUNDLE"
+    state = store.path / "faces" / "state.json"
+    whole = state.read_bytes()
+    state.write_bytes(whole[:-1])
+    told = found()["faces@"]
+    assert (told["state"], told["mend"]) == ("wrong", f"rm {state}; nndeploy install faces BUNDLE")
+    assert run_command(["install", "faces", "one.nnd"]) == 65  # what was before must not be forgotten
+    state.unlink()
+    say("install", "faces", "one.nnd")
+    machine_key()
+    say("key", "revoke", "this machine")
+    assert found()["this machine's key"]["state"] == "wrong"
     (store.path.parent / "config" / "nndeploy" / "trust.json").write_text("{")
     assert found()["trust"]["state"] == "wrong"
     capsys.readouterr()
@@ -351,12 +522,34 @@ def test_a_state_that_cannot_be_read_is_not_taken_for_none(store: BundleStore, m
 
     monkeypatch.setattr(bundle_store, "read_regular", fails)
     write_double(Path("three.nnd"), members={"note": b"three"})
-    with pytest.raises(MissingInputError):
+    with pytest.raises(MissingInputError, match="Permission denied"):
         put(store, "three.nnd")
+    with pytest.raises(MissingInputError, match="Permission denied"):
+        installed_bundle("faces")
     monkeypatch.undo()
     monkeypatch.setenv("NNDEPLOY_STORE", str(store.path))
     assert store.state("faces") == before
     assert kept <= files(store)
+
+
+def test_where_the_own_store_is_closed_the_machines_counts(store: BundleStore, tmp_path: Path, monkeypatch) -> None:
+    put(store, "one.nnd")
+
+    def closed(name: str) -> None:
+        known = getattr(Path, name)
+
+        def refused(path: Path, **options: bool) -> object:
+            if path.is_relative_to(tmp_path / "home"):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return known(path, **options)
+
+        monkeypatch.setattr(Path, name, refused)
+
+    monkeypatch.setattr(bundle_store, "MACHINE_STORE", store.path)
+    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "home" / "installed"))
+    closed("stat")
+    closed("iterdir")
+    assert installed_bundle("faces") == store.bundle("faces")
 
 
 def test_a_call_that_meets_a_bundle_which_was_just_closed_goes_to_the_current_one(store: BundleStore) -> None:

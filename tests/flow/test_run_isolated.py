@@ -242,8 +242,21 @@ def test_a_worker_that_is_gone_between_calls_is_replaced(bundle: Path) -> None:
         assert program.run({"x": np.ones((1, 8), np.float32)})["z"] == pytest.approx(1)
 
 
-def test_a_bundle_that_was_replaced_is_not_taken_by_a_new_worker(bundle: Path, tmp_path: Path) -> None:
-    path = tmp_path / "m.nnd"
+def test_a_new_worker_goes_on_where_the_bundle_was_removed_or_replaced(bundle: Path, tmp_path: Path) -> None:
+    path, x = tmp_path / "m.nnd", {"x": np.ones((1, 8), np.float32)}
+    path.write_bytes(bundle.read_bytes())
+    with isolated(path) as program:
+        session = program._opened.sessions[0]
+        assert isinstance(session, IsolatedSession)
+        for change in (path.unlink, lambda: path.write_bytes(b"another")):
+            change()
+            assert session._worker is not None
+            os.kill(session._worker._process.pid, signal.SIGKILL)
+            assert program.run(x)["z"] == pytest.approx(1)
+
+
+def test_a_bundle_that_was_overwritten_is_not_taken_by_a_new_worker(bundle: Path, tmp_path: Path) -> None:
+    path, other = tmp_path / "m.nnd", tmp_path / "other.nnd"
     path.write_bytes(bundle.read_bytes())
     with isolated(path) as program:
         session = program._opened.sessions[0]
@@ -253,10 +266,13 @@ def test_a_bundle_that_was_replaced_is_not_taken_by_a_new_worker(bundle: Path, t
             '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
         )
         nndeploy.compile_model(
-            model, path, nndeploy.CompileOptions(backends=("reference",)), workers=InProcessWorkers()
+            model, other, nndeploy.CompileOptions(backends=("reference",)), workers=InProcessWorkers()
         )
+        with path.open("r+b") as file:
+            file.write(other.read_bytes())
+            file.truncate()
         os.kill(session._worker._process.pid, signal.SIGKILL)
-        with pytest.raises(DataError, match="another one than when it was opened"):
+        with pytest.raises(DataError, match="overwritten since it was opened"):
             program.run({"x": np.ones((1, 8), np.float32)})
 
 

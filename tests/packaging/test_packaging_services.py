@@ -89,7 +89,7 @@ def test_the_service_has_the_lock(key: str, value: str) -> None:
 
 
 def test_the_service_calls_a_command_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nndeploy.installed.bundle_store.installed_bundle", Path)
+    monkeypatch.setattr("nndeploy.installed.floors.installed_bundle", Path)
     (line,) = settings("ExecStart")
     words = shlex.split(re.sub(r"\$\{\w+\}", "x", line).replace("%i", "faces").replace("$OPTIONS", ""))
     assert words[0] == "/opt/nndeploy/bin/nndeploy"

@@ -128,7 +128,7 @@ def _written(file: BinaryIO, sha256: str, size: int, begin: bytes) -> Generator[
 
 
 def _in_place(outcome: Outcome, files: Mapping[str, HandedFile]) -> Outcome:
-    path = files[BUNDLE].path
+    path = files[BUNDLE].own_path
     warning = _checked_and_signed(path)
     sha256, size = sha256_of(path), path.stat().st_size
     for name in sorted(files, reverse=True):  # decisions, then the bundle that was made by them

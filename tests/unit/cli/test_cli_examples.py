@@ -65,7 +65,7 @@ def parsed(arguments: list[str]) -> str:
 @pytest.mark.parametrize("path", CONTEXTS)
 def test_every_command_has_examples_of_itself_that_parse(path: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nndeploy.installed.bundle_store.installed_bundle", Path)
+    monkeypatch.setattr("nndeploy.installed.floors.installed_bundle", Path)
     lines = examples(CONTEXTS[path].command)
     assert len(lines) >= 2 or path == "nndeploy completion"
     called = [parsed(call) for line in lines for call in calls(line)]

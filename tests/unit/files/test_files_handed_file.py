@@ -53,6 +53,18 @@ def test_what_is_no_file_of_its_own_is_refused(tmp_path: Path, kind: str) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["secret"]
 
 
+def test_a_folder_that_takes_the_name_of_the_own_one_is_not_looked_into(tmp_path: Path) -> None:
+    place = tmp_path / "m.nnd"
+    with HandedFile(place) as handed:
+        handed.path.write_text("ours")
+        Path(handed.folder).rename(tmp_path / "away")
+        Path(handed.folder).mkdir()
+        handed.path.write_text("another's")
+        assert handed.own_path.read_text() == "ours"
+        handed.deliver()
+    assert place.read_text() == "ours"
+
+
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(CannotCreateError, match=r"m\.nnd"):
         HandedFile(tmp_path / "absent/m.nnd")

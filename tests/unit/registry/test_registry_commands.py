@@ -68,6 +68,7 @@ def test_a_disk_that_is_too_small_is_told_before_anything_large_comes(
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1_000_000})())
     assert run_command(["pull", pushed.reference(), "-o", str(box / "m.nnd")]) == 74
     assert "1000000 are free" in capsys.readouterr().err
+    assert list(box.iterdir()) == []
     assert len(pushed.fetched) == 1
 
 

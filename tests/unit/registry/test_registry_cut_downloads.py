@@ -173,7 +173,22 @@ def test_blobs_with_wrong_bytes_are_not_kept(pushed: RegistryServer, box: Path) 
             pushed.blobs[digest] = bytes(len(data))
     with pytest.raises(BundleError, match="damaged"):
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
-    assert kept_bytes(box) < 100_000
+    assert names_in(box) == []
+
+
+def test_a_disk_that_became_too_small_keeps_what_a_cut_pull_brought(
+    pushed: RegistryServer, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = [cut_after(100_000, times=1), cut_after(0)]
+    pushed.fault = lambda handler, asked: any(stage(handler, asked) for stage in stages)
+    with pytest.raises(InputOutputError, match="cut"):
+        pull(pushed.reference(), box / "m.nnd", options=QUICK)
+    before = kept_bytes(box)
+    pushed.fault = lambda handler, asked: False
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1000})())
+    with pytest.raises(InputOutputError, match="are free"):
+        pull(pushed.reference(), box / "m.nnd", options=QUICK)
+    assert kept_bytes(box) >= before > 0
 
 
 def test_a_disk_that_fails_when_all_is_there_costs_nothing(

@@ -29,6 +29,20 @@ def test_the_folder_of_a_model_is_opened_with_all_that_is_below(home: Path) -> N
     assert list(places.named(str(home / "models"))) == [str(home / "models")]
 
 
+@pytest.mark.parametrize("key", ["farm.key", "keys/farm.key"])
+def test_a_private_key_beside_a_model_is_not_opened(home: Path, key: str) -> None:
+    folder = home / "models"
+    (folder / "keys").mkdir()
+    (folder / "keys/farm.pub").touch()
+    (folder / "labels.key").write_text("of a map, not of a lock")
+    (folder / key).write_text("-----BEGIN PRIVATE KEY-----")
+    opened = list(places.named(str(folder / "m.onnx")))
+    assert {str(folder / name) for name in ("m.onnx", "weights", "labels.key")} < set(opened)
+    assert not any((folder / key).is_relative_to(path) for path in opened)
+    (home / "own.key").write_text("-----BEGIN PRIVATE KEY-----")
+    assert set(places.named(str(home))) == {str(home / "m.onnx"), str(home / "m.data")}
+
+
 @pytest.mark.parametrize("named", ["", "m.onnx"])
 def test_of_the_home_only_the_files_are_opened_that_are_not_hidden(home: Path, named: str) -> None:
     assert set(places.named(str(home / named))) == {str(home / "m.onnx"), str(home / "m.data")}

@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from nndeploy.errors import BundleError, CannotCreateError, DataError, MissingIn
 from nndeploy.trust.public_key import PublicKey, public_key_from_pem, read_public_key
 from nndeploy.trust.signatures import check_signatures, signed_statement
 from nndeploy.trust.signers import CommandSigner, FileSigner, new_key, read_key
-from nndeploy.trust.signing import sign_bundle
-from nndeploy.trust.trust_store import TrustedKey, TrustStore
+from nndeploy.trust.signing import machine_key, machine_key_path, sign_bundle
+from nndeploy.trust.trust_store import TrustedKey, TrustStore, change_store, user_store
 
 # RFC 8032, 7.1, TEST 2
 PUBLIC = PublicKey(bytes.fromhex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"))
@@ -47,9 +48,18 @@ def test_a_key_is_for_its_owner_alone_and_never_overwritten(tmp_path: Path) -> N
     assert [one.name for one in tmp_path.iterdir()] == ["a.key"]
 
 
+def test_a_key_of_this_machine_that_was_revoked_signs_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    made = machine_key().public
+    change_store(user_store(), lambda old: replace(old, revoked=frozenset((made.id,))))
+    with pytest.raises(PolicyError, match="revoked here"):
+        machine_key()
+    machine_key_path().unlink()
+    assert machine_key().public != made
+
+
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.key").write_bytes(b"no key")
-    (tmp_path / "a.key").chmod(0o600)
+    (tmp_path / "a.key").write_bytes(b"no key")  # which others may read, as they may /etc/passwd
     with pytest.raises(DataError, match="no private key"):
         read_key(tmp_path / "a.key")
     with pytest.raises(MissingInputError):

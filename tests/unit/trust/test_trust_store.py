@@ -5,10 +5,12 @@ import datetime as dt
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from nndeploy.errors import CannotCreateError, DataError, PolicyError
+from nndeploy.errors import CannotCreateError, DataError, PolicyError, UsageError
+from nndeploy.trust import trust_store
 from nndeploy.trust.public_key import PublicKey
 from nndeploy.trust.signing import trust_key
 from nndeploy.trust.statement import release_numbers
@@ -16,6 +18,8 @@ from nndeploy.trust.trust_store import TrustedKey, TrustStore, change_store, rea
 
 ONE, TWO = PublicKey(b"\1" * 32), PublicKey(b"\2" * 32)
 TODAY = dt.date(2026, 11, 25)
+Said = tuple[tuple[str, ...], str]
+"""Scopes, and the last day."""
 
 
 def test_a_store_that_is_not_there_trusts_nobody(tmp_path: Path) -> None:
@@ -60,6 +64,47 @@ def test_a_store_that_others_may_write_is_refused(tmp_path: Path) -> None:
         trust_key(path, TWO, "two")
 
 
+def test_a_store_in_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "trust.json"
+    trust_key(path, ONE, "one")
+    path.parent.chmod(0o777)
+    with pytest.raises(PolicyError, match="others may write"):
+        read_store(path)
+    path.unlink()
+    with pytest.raises(PolicyError, match="others may write"):
+        read_store(path)
+    path.parent.chmod(0o1777)  # in a sticky folder nobody removes what is not his
+    assert read_store(path) == TrustStore()
+
+
+def test_the_file_that_is_read_is_the_one_that_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, others = tmp_path / "trust.json", tmp_path / "others.json"
+    trust_key(path, ONE, "one")
+    trust_key(others, TWO, "two")
+    others.chmod(0o666)
+    opened = trust_store.open_regular
+
+    def open_and_swap(path: Path, max_bytes: int) -> BinaryIO:
+        others.replace(path)
+        return opened(path, max_bytes)
+
+    monkeypatch.setattr(trust_store, "open_regular", open_and_swap)
+    with pytest.raises(PolicyError, match="others may write"):
+        read_store(path)
+
+
+@pytest.mark.parametrize("name", ["", "\udcff", "x" * (5 << 20)])
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "trust.json"
+    trust_key(path, ONE, "one")
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="cannot say this"):
+        change_store(path, lambda old: replace(old, floors={name: "1.0"}))
+    with pytest.raises(UsageError, match="cannot say this"):
+        trust_key(path, TWO, name)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -92,7 +137,23 @@ def test_of_two_stores_the_stricter_word_counts() -> None:
     assert both.revoked == {TWO.id}
     assert both.floors == {"m": "1.10", "n": "2"}
     assert both.needed == {"code": 2, "data": 0}
-    assert both.keys[ONE.id].scopes == {"code", "data"}
+    assert both.keys[ONE.id].scopes == {"data"}
+
+
+@pytest.mark.parametrize(
+    ("mine", "machines", "stricter"),
+    [
+        ((("code",), ""), (("code",), "2026-11-24"), (("code",), "2026-11-24")),
+        ((("code",), "2026-11-24"), (("code",), ""), (("code",), "2026-11-24")),
+        ((("code", "data"), "2027-01-01"), (("data",), "2028-01-01"), (("data",), "2027-01-01")),
+        ((("code", "data"), ""), (("code",), ""), (("code",), "")),
+    ],
+)
+def test_a_key_that_two_stores_name_is_trusted_as_far_as_both_do(mine: Said, machines: Said, stricter: Said) -> None:
+    def store(said: Said) -> TrustStore:
+        return TrustStore({ONE.id: TrustedKey(ONE, "one", frozenset(said[0]), said[1])})
+
+    assert store(mine).joined(store(machines)) == store(stricter) == store(machines).joined(store(mine))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a bundle that a store keeps is still the one that was installed, and may still be used under its name.
+
+Trust and disks change after an install: a key is revoked, a floor is raised, a sector is lost. So what a name goes back
+to is looked at again, and so is all that `doctor` tells of. Law: nothing is changed here, and no code is loaded.
+"""
+
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.errors import BundleError, BusyError, PolicyError
+from nndeploy.files.pieces import sha256_of
+from nndeploy.installed.bundle_store import BundleStore, Installed, State
+from nndeploy.installed.floors import check_floor
+from nndeploy.runtime.code_policy import files_in, with_code_flags
+from nndeploy.runtime.code_trust import why_no_code
+from nndeploy.runtime.load_options import LoadOptions
+
+
+def check_kept(store: BundleStore, name: str, one: Installed) -> tuple[Manifest, str]:
+    """Returns the manifest of a bundle that is kept under a name, and why its code may not run here, "" where it may.
+
+    Raises:
+        MissingInputError: it is gone.
+        BundleError: it is not the file that was installed.
+        PolicyError: it may not be used here, or its release is below the floor of this name.
+    """
+    path = store.file(name, one)
+    if sha256_of(path) != one.sha256:
+        raise BundleError("it is not the file that was installed", where=str(path))
+    check_floor(name, one.release)
+    with open_bundle(path) as bundle:
+        manifest = with_code_flags(bundle.manifest, files_in(bundle))
+        return manifest, why_no_code(bundle, manifest, LoadOptions())
+
+
+def roll_back(store: BundleStore, name: str, *, allow_unsigned_code: bool = False) -> State:
+    """Makes the bundle before the current one the current one again, where it may be used; returns the new state.
+
+    Raises:
+        MissingInputError: nothing is installed, there is none before it, or that is gone.
+        BundleError: the one before is not the file that was installed.
+        PolicyError: it may not be used here.
+        BusyError, CannotCreateError, InputOutputError: the name cannot be changed.
+    """
+    state = store.state(name)
+    if state.previous is not None:
+        _, problem = check_kept(store, name, state.previous)
+        if problem and not allow_unsigned_code:
+            raise PolicyError(
+                f"the bundle before it holds code that is not trusted: {problem}", where=f"{name}@",
+                hint="nndeploy key trust KEY.pub; --allow-unsigned-code goes back to it all the same",
+            )  # fmt: skip
+    back = store.go_back(name, "by hand", only_from=state.current.sha256)
+    if back.current != state.previous:
+        raise BusyError(f"another process changed {name!r} meanwhile", where=str(store.path), hint="try again")
+    return back
