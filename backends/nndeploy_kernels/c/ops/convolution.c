@@ -17,7 +17,10 @@
 
 #define NND_LARGE_WEIGHTS ((nnd_size)2 << 20)
 #define NND_FEW_WINDOWS 8
-#define NND_FEW_ROWS 8 /* fewer would leave workers idle, and parts of a paced step empty */
+#define NND_MANY_PIECES 32   /* so many pieces of work are enough for all workers, and for the parts of a paced step */
+#define NND_LEAST_COLUMNS 64 /* of a piece of a row: shorter ones would take longer together */
+#define NND_LONG_ROW 512     /* a row of planes is copied by each of its parts anew, which long ones alone are worth */
+#define NND_FEW_ROWS 8       /* fewer would leave workers idle, and parts of a paced step empty */
 
 struct nnd_convolution_own {
   struct nnd_conv c;
@@ -199,7 +202,7 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   t->images = in->sizes[0];
   t->panels_outside =
       c->in_channels / c->groups * c->out_channels * taps * (nnd_size)sizeof(nnd_weight) > nnd_l2(m) / 2;
-  t->by_panels = t->images * y->out_size < NND_FEW_ROWS && !t->s.is_planar;
+  t->by_panels = t->images * y->out_size < NND_FEW_ROWS && (!t->s.is_planar || x->out_size >= NND_LONG_ROW);
   t->shares = t->by_panels ? nnd_max(1, nnd_min(64, x->out_size / (2 * NND_ACCUMULATORS / NND_PANEL))) : 1;
   if (!nnd_make_rows(m, &t->s)) return 0;
   m->scratch_bytes = nnd_copies_bytes(&t->s);
@@ -211,24 +214,27 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   return 1;
 }
 
-/* Depthwise: rows of all channel blocks and images. */
+/* Depthwise: rows of all channel blocks and images, of which few long ones, as of sounds, are each cut in `pieces`. */
 struct nnd_depthwise_fields {
   struct nnd_depthwise s;
-  nnd_size blocks, images;
+  nnd_size blocks, images, pieces;
 };
 
 static void nnd_run_depthwise(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_depthwise_fields *t = fields;
   const struct nnd_depthwise *s = &t->s;
-  const nnd_size taps = s->y.kernel * s->x.kernel;
+  const nnd_size taps = s->y.kernel * s->x.kernel, width = s->x.out_size;
   nnd_size first, last;
-  nnd_share(t->images * t->blocks * s->y.out_size, part, &first, &last);
-  for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size plane = unit / s->y.out_size, row = unit % s->y.out_size, block = plane % t->blocks;
-    s->columns(s, row, 1, 0, s->x.out_size, (const nnd_elem *)at[1] + plane * s->y.size * s->x.size * NND_LANES,
+  nnd_share(t->images * t->blocks * s->y.out_size * t->pieces, part, &first, &last);
+  for (nnd_size unit = first; unit < last;) {
+    const nnd_size line = unit / t->pieces, piece = unit % t->pieces, count = nnd_min(t->pieces - piece, last - unit);
+    const nnd_size plane = line / s->y.out_size, row = line % s->y.out_size, block = plane % t->blocks;
+    const nnd_size begin = nnd_even(width, t->pieces, piece), end = nnd_even(width, t->pieces, piece + count);
+    s->columns(s, row, 1, begin, end, (const nnd_elem *)at[1] + plane * s->y.size * s->x.size * NND_LANES,
                (const float *)at[2] + block * taps * NND_LANES, (const float *)at[3] + block * NND_LANES,
-               nnd_end_number(&s->end, at[4], block), s->x.out_size,
-               (nnd_elem *)at[0] + unit * s->x.out_size * NND_LANES);
+               nnd_end_number(&s->end, at[4], block), width,
+               (nnd_elem *)at[0] + (line * width + begin) * NND_LANES);
+    unit += count;
   }
 }
 
@@ -238,6 +244,8 @@ static int nnd_make_depthwise(struct nnd_maker *m, const struct nnd_conv *c, con
   if (!t) return 0;
   t->s = (struct nnd_depthwise){*y, *x, c->end, 0, nnd_depthwise_for(x)};
   t->blocks = nnd_blocks(c->out_channels), t->images = nnd_shape_of(m, c->in)->sizes[0];
+  const nnd_size lines = nnd_max(1, t->images * t->blocks * y->out_size);
+  t->pieces = nnd_max(1, nnd_min(NND_MANY_PIECES / lines, x->out_size / NND_LEAST_COLUMNS));
   m->instance->run = nnd_run_depthwise;
   snprintf(m->instance->shown, sizeof m->instance->shown, "depthwise");
   return 1;
