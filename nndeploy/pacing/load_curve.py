@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.pacing.plan import PacePlan
+from nndeploy.pacing.plan import BETWEEN_NS, PacePlan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -107,13 +107,14 @@ def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
         is_last = weight >= 1.0 - LAST_WEIGHT
         is_due = now - wake + following > plan.burst or (is_last and not sleeps)
         delay = 0.0
-        if is_due and left > 0.0 and following > 0.0:
+        if is_due and following > 0.0 and (left > 0.0 or plan.burst > 0.0):
             in_time = (budget - now) - remaining - presets
             slack = in_time - plan.reserve
-            delay = slack if is_last or remaining <= plan.burst else slack * (weight - spent) / left
+            takes_all = is_last or remaining + BETWEEN_NS <= plan.burst
+            delay = slack if takes_all else slack * (weight - spent) / left
             if delay < plan.least_delay:
                 kept = KEPT_WHEN_LATE * plan.reserve * remaining / max(1.0, plan.total)
-                has_worked = plan.burst > 0.0 and now - wake + following > plan.burst
+                has_worked = plan.burst > 0.0 and remaining > 0.0 and now - wake + following > plan.burst
                 delay = plan.least_delay if has_worked and in_time - kept >= plan.least_delay else 0.0
         if delay + preset <= 0.0:
             continue

@@ -32,6 +32,10 @@ def text_of(shapes: Shapes) -> str:
 RUNS_OF_A_PLAN = 8
 KEPT_ERRORS = 200
 """Runs from whose ends the reserve follows."""
+TAUGHT_RUNS = 100
+"""So many runs must have ended for 99 of 100 to tell more than was assumed before there were any."""
+NOT_SEEN_YET = 2.0
+"""So many times what stands out among n runs, over the root of n, is kept for what was not seen yet."""
 LEAST_RESERVE_NS = 0.15e6
 END_NS = 0.4e6
 MOST_END = 0.03
@@ -102,6 +106,7 @@ class PacedShape:
     durations: _Array = field(default_factory=_nothing)
     baseline: float = 0.0
     reserve: float = 0.0
+    assumed_error: float = 0.0
     errors: deque[float] = field(default_factory=deque)
     sorted_errors: list[float] = field(default_factory=list)
     planned_at: float = 0.0
@@ -112,13 +117,27 @@ class PacedShape:
     is_guess: bool = False
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
 
+    def assume(self, error: float) -> None:
+        """Sets the reserve before runs have told what they need beyond the end planned for them."""
+        self.assumed_error = error
+        self._set_reserve(error)
+
     def keep_back(self, error: float) -> None:
-        """Sets the reserve: what 99 of 100 runs needed beyond the end planned for them; `error` is the last one's."""
+        """Sets the reserve: what 99 of 100 runs need beyond the end planned for them; `error` is the last one's.
+
+        The most of few runs is soon passed by another one, so what stands out of the median is kept once more, by so
+        much less as there were more runs.
+        """
         if len(self.errors) == KEPT_ERRORS:
             self.sorted_errors.remove(self.errors.popleft())
         self.errors.append(error)
         insort(self.sorted_errors, error)
-        needed = self.sorted_errors[math.ceil(0.99 * (len(self.errors) - 1))]
+        num = len(self.errors)
+        most, median = self.sorted_errors[math.ceil(0.99 * (num - 1))], self.sorted_errors[num // 2]
+        needed = most + NOT_SEEN_YET / math.sqrt(num) * (most - median)
+        self._set_reserve(max(needed, self.assumed_error) if num < TAUGHT_RUNS else needed)
+
+    def _set_reserve(self, needed: float) -> None:
         most = max(MOST_RESERVE * self.budget, min(HELD_UP_NS, MOST_HELD_UP * self.budget))
         kept = min(max(needed, LEAST_RESERVE_NS), most)
         self.reserve = kept + min(END_NS, MOST_END * self.budget)

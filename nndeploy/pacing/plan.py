@@ -15,8 +15,10 @@ from nndeploy.pacing.policy import PacePolicy
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-BURST_NS = 1.4e6
+BURST_NS = 1.2e6
 """How long a thread works before it sleeps: each sleep costs it some 40 us, others may have to wait for so long."""
+BETWEEN_NS = 0.4e6
+"""NND_BETWEEN: how long a thread works behind a run's last operator and before the next run's first."""
 PART_NS = 0.2e6
 """How long a part of an operator is that can be cut."""
 LEAST_DELAY_NS = 0.1e6
@@ -105,10 +107,10 @@ def serial_plan(
 ) -> PacePlan:
     """Returns the plan of a run of `budget` nanoseconds whose operators run one after another.
 
-    Delays proportional to the durations make the largest load of any stretch the least: all have the same. Behind the
-    last operator nothing follows, so nothing is slept there; between its parts something is. Where nothing is left to
-    sleep in, operators are not cut, for that costs a little, nor where pairs were chosen, between which alone is slept.
-    Without `pairs` there is one behind each operator.
+    Delays proportional to the durations make the largest load of any stretch the least: all have the same. The last
+    operator has a share between its parts alone: behind it is slept only where the thread would else work for longer
+    than a burst until the next run sleeps. Where nothing is left to sleep in, operators are not cut, for that costs a
+    little, nor where pairs were chosen, between which alone is slept. Without `pairs` one is behind each operator.
     """
     if pairs is None:
         pairs = PairShares(np.ones(len(durations)), np.zeros(len(durations)))
@@ -117,5 +119,9 @@ def serial_plan(
     parts = np.where(is_cut, np.maximum(1, np.ceil(durations / PART_NS)), 1).astype(np.int64)
     weights = policy.units(durations, pairs.num_sharing)
     weights[-1] *= 1.0 - 1.0 / parts[-1]
-    burst, weights = 0.0 if pairs.is_chosen else BURST_NS, weights / (float(weights.sum()) or 1.0)
-    return PacePlan(durations, weights, parts, reserve, burst, presets=pairs.presets, is_chosen=pairs.is_chosen)
+    weights = weights / (float(weights.sum()) or 1.0)
+    burst, following = (0.0, 0.0) if pairs.is_chosen else (BURST_NS, BETWEEN_NS)
+    return PacePlan(
+        durations, weights, parts, reserve, burst,
+        presets=pairs.presets, is_chosen=pairs.is_chosen, following=following,
+    )  # fmt: skip

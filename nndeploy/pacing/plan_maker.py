@@ -16,13 +16,23 @@ from nndeploy.pacing.branches import branch_plans
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import PlanMemory
 from nndeploy.pacing.paced_points import PacedPoints
-from nndeploy.pacing.paced_shape import LEAST_RESERVE_NS, LearntShape, PacedShape, Shapes, num_elements, text_of
+from nndeploy.pacing.paced_shape import (
+    LEAST_RESERVE_NS,
+    MOST_RESERVE,
+    LearntShape,
+    PacedShape,
+    Shapes,
+    num_elements,
+    text_of,
+)
 from nndeploy.pacing.plan import PacePlan, serial_plan
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 FIRST_RESERVE = 0.03
 """Share of the budget that is kept in reserve before there were runs."""
+FIRST_HELD_UP_NS = 1.5e6
+"""What is kept at least, unless the budget is short: one turn of others that work for a millisecond at a time."""
 
 
 class PlanMaker:
@@ -41,7 +51,7 @@ class PlanMaker:
             order=learnt.order, durations=learnt.durations, baseline=learnt.baseline, given=learnt, is_guess=is_guess
         )
         shape.budget = self._budget_ns(learnt.baseline)
-        shape.keep_back(learnt.reserve)
+        shape.assume(learnt.reserve)
         self.apply(shape)
         return shape
 
@@ -66,7 +76,8 @@ class PlanMaker:
             shape.durations, shape.baseline = durations, float(np.median(shape.latencies))
             shape.budget = self._budget_ns(shape.baseline)
             outside = max(0.0, shape.baseline - self._points.length_ns(durations))
-            shape.keep_back(LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget)
+            first = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget
+            shape.assume(max(first, min(FIRST_HELD_UP_NS, MOST_RESERVE * shape.budget)))
         elif shape.is_guess:
             shape.is_guess = False
             shape.baseline *= float(durations.sum()) / max(1.0, float(shape.durations.sum()))

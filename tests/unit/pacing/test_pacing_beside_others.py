@@ -16,7 +16,7 @@ from nndeploy.pacing.achieved import Achieved, achieved
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.item import ItemMemory, PlanMemory
 from nndeploy.pacing.pacer import Pacer
-from nndeploy.pacing.plan import serial_plan
+from nndeploy.pacing.plan import BETWEEN_NS, BURST_NS, serial_plan
 
 MS, US = 1_000_000, 1000
 OUTSIDE = 100 * US
@@ -94,6 +94,22 @@ def test_beside_a_neighbour_runs_are_in_time_and_never_work_for_long(
     assert found.load < 0.65
 
 
+@pytest.mark.parametrize(("part", "num"), [(250 * US, 40), (400 * US, 31), (130 * US, 57)])
+def test_what_a_thread_does_between_two_runs_makes_no_burst_longer(pace: VirtualPace, part: int, num: int) -> None:
+    pacer = Pacer(pace, PaceGoal(2 * part * num), 1)
+    pacer.points.add([(str(number), False) for number in range(num)])
+    for _ in range(100):
+        with pacer.run(()):
+            for number in range(num):
+                pace.work(part)
+                pace.passes(number)
+            pace.work(OUTSIDE)
+        pace.work(int(BETWEEN_NS) - OUTSIDE)
+    longest = [one.longest_run for one in pacer.records if one.budget]
+    assert len(longest) == 95
+    assert max(longest[10:]) <= BURST_NS
+
+
 @pytest.mark.parametrize(("part", "num", "over"), [(250 * US, 206, 0.01), (300 * US, 76, 0.015)])
 def test_on_a_processor_that_stops_now_and_then_late_runs_still_sleep(
     pace: VirtualPace, part: int, num: int, over: float
@@ -130,15 +146,15 @@ def test_who_would_not_be_in_time_does_not_sleep(virtual_pace: VirtualPace) -> N
 
 
 def test_a_thread_that_goes_on_with_another_run_at_once_sleeps_before_it(virtual_pace: VirtualPace) -> None:
-    plan = serial_plan(np.full(4, 1.0 * MS), np.full(4, False), 40 * MS, 0.0)
+    plan = serial_plan(np.full(4, 0.8 * MS), np.full(4, False), 40 * MS, 0.0)
     item = ItemMemory(4, 1)
     item.take(PlanMemory(plan, np.arange(4)))
-    for before in (0, 1.3):
+    for before in (0, 1.1):
         virtual_pace.start_anew()
         for budget in (40 * MS, 40 * MS):
             virtual_pace.begin(item.address, 0, budget)
             for number in range(4):
-                virtual_pace.work(MS)
+                virtual_pace.work(800 * US)
                 virtual_pace.passes(number)
             virtual_pace.work(int(before * MS))
             virtual_pace.end()

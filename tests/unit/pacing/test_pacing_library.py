@@ -145,7 +145,7 @@ def test_what_is_kept_in_reserve_is_not_slept(virtual_pace: VirtualPace) -> None
 
 
 def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
-    item = item_of(serial_plan(np.full(4, 10.0 * MS), WHOLE, SECOND, 0.0))
+    item = item_of(PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 1, 0]) / 3, ONE_PART, 0.0))
     passed(pace_library, item, MS)
     assert item.workers[0].sleeps == 0
     passed(pace_library, item, SECOND, begin=time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 2 * SECOND)

@@ -116,7 +116,10 @@ def test_short_work_is_slept_behind_once_it_is_a_burst() -> None:
     plan = replace(serial_plan(np.full(8, 1.0 * MS), np.full(8, False), 1e12, 0.0), burst=1.5 * MS)
     run = expected_timeline(plan, 15 * MS)  # the next operator would end beyond it
     assert (run.sleeps[:, 0] / MS).tolist() == pytest.approx([1, 3, 5, 7, 9, 11, 13], abs=1e-5)
-    plan = replace(plan, burst=2.0 * MS)  # 2 ms behind two operators, all that is left where a burst is left
+    plan = replace(plan, burst=2.0 * MS)  # with what follows it the last burst would be longer: the rest behind it
+    sleeps = [[2, 4], [6, 8], [10, 12], [14, 15]]
+    np.testing.assert_allclose(expected_timeline(plan, 15 * MS).sleeps / MS, sleeps, atol=1e-5)
+    plan = replace(plan, burst=2.5 * MS)  # all that is left where a burst is enough for what is left
     np.testing.assert_allclose(expected_timeline(plan, 15 * MS).sleeps / MS, [[2, 4], [6, 8], [10, 13]], atol=1e-5)
     plan = replace(plan, burst=9.0 * MS)  # a run that is shorter than a burst sleeps once
     np.testing.assert_allclose(expected_timeline(plan, 15 * MS).sleeps / MS, [[7, 14]], atol=1e-5)

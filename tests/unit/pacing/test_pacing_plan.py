@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nndeploy.errors import UsageError
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.operator_graph import OperatorGraph
-from nndeploy.pacing.plan import PART_NS, serial_plan
+from nndeploy.pacing.plan import BETWEEN_NS, PART_NS, serial_plan
 from nndeploy.pacing.policy import PacePolicy
 from nndeploy.pacing.solving import solve
 
@@ -47,7 +47,7 @@ def test_no_part_is_longer_than_it_may_be(durations: list[float]) -> None:
     plan = serial_plan(np.array(durations), np.full(len(durations), True), 1e15, 0.0)
     assert (plan.parts >= 1).all()
     assert (plan.durations / plan.parts <= PART_NS * (1 + 1e-9)).all()
-    assert plan.next_durations[-1] == 0
+    assert plan.next_durations[-1] == BETWEEN_NS
     np.testing.assert_allclose(plan.next_durations[:-1], (plan.durations / plan.parts)[1:])
 
 
@@ -74,6 +74,6 @@ def test_what_cannot_be_cut_is_one_part() -> None:
     durations, can_be = np.array([10.0, 10.0]) * PART_NS, np.array([False, True])
     plan = serial_plan(durations, can_be, 40 * PART_NS, 0.0)
     assert plan.parts.tolist() == [1, 10]
-    assert plan.next_durations.tolist() == [PART_NS, 0.0]
+    assert plan.next_durations.tolist() == [PART_NS, BETWEEN_NS]
     assert serial_plan(durations, can_be, 20 * PART_NS, 0.0).parts.tolist() == [1, 1]  # nothing to sleep in
     assert serial_plan(durations, can_be, 40 * PART_NS, 20 * PART_NS).parts.tolist() == [1, 1]

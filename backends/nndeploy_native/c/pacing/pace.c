@@ -9,7 +9,8 @@
  *
  * so what was lost to others, or gained, is spread over all that is to come, and what a sleep that was left out would
  * have taken goes into the next one. The stretch is how much longer the work took so far than its baseline, at least 1, and in earlier runs.
- * The last sleep takes all the slack. Who has no slack left but would still be done in time without the reserve takes the
+ * The last sleep, behind which a burst is enough for all that remains and what a thread does between two items, takes all
+ * the slack. Who has no slack left but would still be done in time without the reserve takes the
  * least sleep where one is due, so that others need not wait for longer than a burst: for that a part of the reserve is
  * used that grows as the work that remains shrinks, and the stretch is that of its processor time, for what held it up
  * once need not come again. A delay that is preset is slept as it is, and no part of the slack. Where the item
@@ -33,6 +34,7 @@
 #define NND_KNOWN 0.1 /* of the work must be done for the stretch to count as much as that of earlier runs */
 #define NND_KEPT 0.5 /* of the reserve is kept by a late run, at its begin; nothing at its end */
 #define NND_MOST_BEFORE 0.75 /* of a burst may be worked by a thread that goes on with another item at once */
+#define NND_BETWEEN 4e5 /* nanoseconds that a thread works behind an item's last operator and before the next one's first */
 #define NND_LATE_STEP 1000.0  /* nanoseconds by which one sleep changes what is thought to be usual */
 #define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
 #define NND_GROUP_BURST 1.4e6  /* nanoseconds that a member works before it pays */
@@ -105,13 +107,14 @@ static double nnd_delay(const struct nnd_pace_item *item, const struct nnd_pace_
   const int is_last = weight >= 1.0 - 1e-9; /* no sleep is planned behind this point */
   const int has_worked = (double)(now - worker->wake) + next > plan->burst;
   const int is_due = has_worked || (is_last && worker->sleeps == 0);
-  if (!is_due || left <= 0.0 || next <= 0.0) return 0.0;
+  if (!is_due || next <= 0.0 || (left <= 0.0 && plan->burst <= 0.0)) return 0.0;
   const double worked = (double)(now - item->begin - worker->slept), known = plan->total * NND_KNOWN;
   const double stretch = (plan->stretch * known + nnd_max(worked, done)) / (known + done);
   const double slack = (double)(item->deadline - now) - remaining * stretch - plan->reserve - presets;
-  const double delay = is_last || remaining <= plan->burst ? slack : slack * (weight - worker->spent) / left;
+  const int takes_all = is_last || remaining + NND_BETWEEN <= plan->burst;
+  const double delay = takes_all ? slack : slack * (weight - worker->spent) / left;
   if (delay >= plan->least) return delay;
-  if (!has_worked || plan->burst <= 0.0) return 0.0;
+  if (!has_worked || plan->burst <= 0.0 || remaining <= 0.0) return 0.0;
   const double kept = NND_KEPT * plan->reserve * remaining / nnd_max(1.0, plan->total) + presets;
   const double used = worker == item->workers ? nnd_max((double)(nnd_used() + item->used), done) : worked;
   const double pace = nnd_min(stretch, (plan->stretch * known + used) / (known + done));
