@@ -161,3 +161,16 @@ def test_a_thread_that_goes_on_with_another_run_at_once_sleeps_before_it(virtual
         first = item.timeline().sleeps[0]
         assert (first[0] == 0) == (before > 0)
         assert first[1] - first[0] >= 0.1 * MS - 1
+
+
+def test_a_thread_that_goes_on_with_a_run_that_is_late_already_does_not_sleep_before_it(
+    virtual_pace: VirtualPace,
+) -> None:
+    plan = serial_plan(np.full(4, 0.8 * MS), np.full(4, False), 40 * MS, 0.0)
+    item = ItemMemory(4, 1)
+    item.take(PlanMemory(plan, np.arange(4)))
+    for late in (0, 40 * MS):
+        virtual_pace.begin(item.address, virtual_pace.now - late, 40 * MS)
+        virtual_pace.work(2 * MS)
+        virtual_pace.end()
+    assert item.workers[0].sleeps == 0

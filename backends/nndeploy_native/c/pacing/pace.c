@@ -217,7 +217,8 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   const struct nnd_paced_item *terms = (const struct nnd_paced_item *)item;
   double delay = terms->group ? nnd_group_delay(terms->group, terms->member, now) : 0.0;
   if (!terms->group && item->plan && (double)(now - item->workers[0].wake) > item->plan->burst * NND_MOST_BEFORE) {
-    const double slack = (double)budget - item->plan->total * item->plan->stretch - item->plan->reserve;
+    const double in_time = (double)(item->deadline - now), work = item->plan->total * item->plan->stretch;
+    const double slack = in_time - work - item->plan->reserve;
     delay = item->plan->burst > 0.0 && slack >= item->plan->least ? item->plan->least : 0.0;
   }
   if (delay > 0.0) nnd_sleep(item, 0, now, delay);
