@@ -253,6 +253,18 @@ def small_images(draw: Draw, turn: int) -> Case:
     return replace(case, l2_bytes=pixels * int(np.prod(step.weights.shape[1:])) * of_element)
 
 
+def long_rows(draw: Draw, turn: int) -> Case:
+    """Returns a convolution of few long rows, as of sounds: every second one of some planes, the others depthwise."""
+    planes, height, width = draw.random.randint(1, 4), draw.random.randint(1, 2), draw.random.randint(600, 1500)
+    if turn % 2:
+        x = Tensor("x", (1, planes, height, width))
+        return _convolution(draw, turn, x, draw.random.choice(CHANNELS), 1)
+    x = Tensor("x", (1, draw.random.choice(CHANNELS), height, width), Layout.BLOCKED)
+    values = {"x": draw.normal(*x.shape)}
+    step, wanted, said = _depthwise(draw, turn, x, values["x"])
+    return Case(f"long rows {turn}: {said}, {x.shape}", step, 0, values, wanted)
+
+
 def many_channels(draw: Draw, turn: int) -> Case:
     """Returns a 3 x 3 convolution of so many channels and pixels that Winograd's products pay, of odd sizes."""
     channels, outputs = draw.random.choice((40, 56, 64, 75)), draw.random.choice((40, 64, 72, 100))
@@ -408,6 +420,7 @@ KINDS: dict[str, Callable[[Draw, int], Case]] = {
     "pointwise": pointwise,
     "depthwise": depthwise,
     "dense": dense,
+    "long rows": long_rows,
     "small images": small_images,
     "many channels": many_channels,
     "grouped": grouped,

@@ -26,7 +26,7 @@ thread.start()
 thread.join()
 """
 PAGES = (1 + 2 + 3 + 4) << 8
-"""Of 4 KiB, in the arrays of a record."""
+"""So many pages of 4 KiB hold the arrays of a record."""
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another one")
 
