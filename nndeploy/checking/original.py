@@ -79,7 +79,7 @@ def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes
         attempts = generated_samples(loaded.model.graph, loaded.inputs, chosen, seed)
         refused = _Refused(reason)
         made = _that_runs(attempts, lambda sample: reference.evaluate_made_up(model, sample), loaded.outputs, refused)
-        if made is None and (reference.evaluator_is_first or not has_free_size(loaded.inputs, chosen)):
+        if made is None and (reference.has_soon_evaluator or not has_free_size(loaded.inputs, chosen)):
             # it may be the library that is wrong: nothing says that other sizes would do
             again = _each(refused.samples)
             made = _that_runs(again, lambda sample: reference.evaluate(model, [sample])[0], loaded.outputs, refused)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the original model gives: the reference that everything else is compared with.
 
-ONNX's own evaluator defines what is right, and is slow; so it is asked first for small models, and ONNX Runtime
-without optimisation first for large ones. An engine that cannot run the model hands on to the next.
+No engine is trusted alone: of a small model ONNX Runtime and ONNX's evaluator must agree, of any other ONNX Runtime is
+the reference until another engine contradicts it (`held_vote`). Who lost a vote is not asked again about the model.
 
 `along_chain` evaluates the submodels one after the other, each fed with the reference's own values: that gives the
 right values at every border, whatever the backends do.
@@ -10,35 +10,27 @@ right values at every border, whatever the backends do.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-import onnx
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.checking.cuts import behind_cuts, listing_axes
-from nndeploy.checking.right_engines import EVALUATOR, RightEngines
+from nndeploy.checking.engines import EVALUATOR, Engines, is_reference_engine
+from nndeploy.checking.right_engines import RightEngines
 from nndeploy.checking.spread import limits_of
+from nndeploy.checking.vote import Verdict
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.messages import model_bytes
-from nndeploy.jobs.workers import Workers
-from nndeploy.plugin.interface import BuildOptions
 from nndeploy.values.types import Value, ValueType
-
-SMALL_SECONDS = 100e-6
-"""Models estimated below this (about 10 million operations) go to ONNX's evaluator first."""
-SMALL_NODES = 64
-LAST_RESORT_SECONDS = 30.0
-"""What ONNX's evaluator gets where a library refused: a suppression of boxes written in Python may take hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """The engines that may be asked, best first, and how; `right` are those that tell how far right ones differ."""
 
-    workers: Workers
-    engines: tuple[str, ...]
-    options: BuildOptions
+    engines: Engines
+    order: tuple[str, ...]
     right: RightEngines | None = None
     _limits: dict[str, list[dict[str, Limits]]] = field(default_factory=dict)
     _loads: dict[tuple[str, bytes], bool] = field(default_factory=dict)
@@ -50,10 +42,9 @@ class Reference:
             BuildRefusedError: no engine can; the reasons are in the message.
         """
         reasons = []
-        for i, engine in enumerate(self.engines):
-            late = (LAST_RESORT_SECONDS,) if engine == EVALUATOR and i else ()  # a loop in Python may take hours
+        for engine in self.order:
             try:
-                return self.workers.evaluate(engine, model, samples, self.options, *late)
+                return [dict(outputs) for outputs in self.engines.outputs(engine, model, samples)]
             except BuildRefusedError as err:
                 reasons.append(f"{engine}: {err}")
         raise BuildRefusedError("; ".join(reasons) or "no reference engine is installed")
@@ -61,40 +52,49 @@ class Reference:
     def evaluate_made_up(self, model: bytes, sample: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the outputs on an input that nobody gave.
 
-        ONNX's evaluator computes with many an input that makes no sense: so a library must run it too, where one loads
-        the model.
+        ONNX's evaluator computes with many an input that makes no sense: so a library must run it, where one loads the
+        model.
 
         Raises:
             BuildRefusedError: every library that loads the model refuses the input, or no engine can run it.
         """
-        outputs, refusals = None, list[str]()
-        for engine in (engine for engine in self.engines if engine != EVALUATOR):
+        refusals = []
+        for engine in (engine for engine in self.order if engine != EVALUATOR):
             try:
-                outputs = self.workers.evaluate(engine, model, [sample], self.options)[0]
-                break
+                return dict(self.engines.outputs(engine, model, [sample])[0])
             except BuildRefusedError as err:
                 if self._loads_model(engine, model):
                     refusals.append(f"{engine}: {err}")
-        if outputs is not None and not self.evaluator_is_first:
-            return outputs
-        if outputs is None and refusals:
+        if refusals:
             raise BuildRefusedError("; ".join(refusals))
         return self.evaluate(model, [sample])[0]
 
     @property
-    def evaluator_is_first(self) -> bool:
-        """Whether ONNX's own evaluator defines what is right, where that is done soon."""
-        return self.engines[:1] == (EVALUATOR,)
+    def has_soon_evaluator(self) -> bool:
+        """Whether ONNX's evaluator is among the engines, and runs the model soon."""
+        return self.right is not None and self.right.evaluator
 
     def _loads_model(self, engine: str, model: bytes) -> bool:
         """Returns whether a library loads the model, whatever it then says of an input."""
         if (engine, model) not in self._loads:
             try:
-                self.workers.evaluate(engine, model, [], self.options)
+                self.engines.outputs(engine, model, [])
                 self._loads[engine, model] = True
             except BuildRefusedError:
                 self._loads[engine, model] = False
         return self._loads[engine, model]
+
+    def after(self, verdict: Verdict) -> "Reference":
+        """Returns the reference that asks those who are right, then who could not run the whole model."""
+        right = sorted(verdict.right, key=lambda engine: not is_reference_engine(engine))
+        others = [engine for engine in self.order if engine not in (*right, *verdict.wrong)]
+        return replace(
+            self,
+            order=(*right, *others),
+            right=None if self.right is None else self.right.after(verdict),
+            _limits={},
+            _loads={},
+        )
 
     def limits(
         self,
@@ -143,22 +143,3 @@ class Reference:
             for values, outputs in zip(known, self.evaluate(model_bytes(submodel), fed), strict=True):
                 values.update(outputs)
         return known
-
-
-def reference_engines(installed: Sequence[str], seconds: float, original: onnx.ModelProto) -> tuple[str, ...]:
-    """Returns the engines to ask, in order, for a model of this estimated compute."""
-    small = seconds < SMALL_SECONDS and len(original.graph.node) <= SMALL_NODES and not _evaluator_errs(original)
-    return tuple(sorted(installed, key=lambda name: (name == EVALUATOR) != small))
-
-
-def _evaluator_errs(model: onnx.ModelProto) -> bool:
-    """Returns whether ONNX's evaluator (1.23.2) is known to be wrong on an operator of the model.
-
-    BatchNormalization before opset 14 mixes in the batch's own statistics; ConvTranspose gets groups wrong.
-    """
-    opset = max((imported.version for imported in model.opset_import if imported.domain in ("", "ai.onnx")), default=1)
-    return any(
-        (node.op_type == "BatchNormalization" and opset < 14)
-        or (node.op_type == "ConvTranspose" and any(a.name == "group" and a.i > 1 for a in node.attribute))
-        for node in model.graph.node
-    )

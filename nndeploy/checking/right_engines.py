@@ -7,27 +7,25 @@
     shifted     every operator rounds a little otherwise, three times (`shifted_rounding`)
     evaluator   ONNX's own evaluator, where it was not the reference itself and is done soon
 
-They are asked only where a tolerance failed: a compile whose numbers agree pays nothing.
+They are asked only where a tolerance failed: a compile whose numbers agree pays nothing. An engine that lost a vote
+about the model is not among them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.checking.engines import EVALUATOR, Engines, is_reference_engine
 from nndeploy.checking.shifted_rounding import shifted
+from nndeploy.checking.vote import Outputs, Verdict
 from nndeploy.checking.widened import has_short_floats, widened
 from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.messages import model_bytes
-from nndeploy.jobs.workers import Workers
-from nndeploy.plugin.interface import BuildOptions
-from nndeploy.target.target import Target
 from nndeploy.values.types import Value
 
 NUM_SHIFTED = 3
-EVALUATOR = "reference"
-EVALUATOR_SECONDS = 10.0
 SOON_SECONDS = 2e-3
 """Estimated compute up to which ONNX's evaluator is worth asking: it takes some thousand times as long."""
 MAX_MODEL_BYTES = 1 << 30
@@ -40,47 +38,42 @@ Quantised networks are really so far off: ONNX Runtime 1.31 saturates sums of 8-
 processor has AVX2 and no VNNI (ultraface and fastestdet quantised with real samples: 0.02 to 0.25, 2026-11-22).
 """
 
-Outputs = Mapping[str, Value]
-
 
 @dataclass(frozen=True, slots=True)
 class RightEngines:
-    """Who is asked: `engine` is the reference's library, `evaluator` whether ONNX's evaluator may be."""
+    """Who is asked: `engine` runs the rewritten models, `evaluator` says whether ONNX's evaluator is a witness too."""
 
-    workers: Workers
+    engines: Engines
     engine: str
     evaluator: bool
-    options: BuildOptions
-    target: Target
     quantised: bool
 
-    def outputs(self, model: ir.Model, samples: Sequence[Outputs], want: Sequence[Outputs]) -> list[list[Outputs]]:
+    def after(self, verdict: Verdict) -> "RightEngines | None":
+        """Returns the witnesses that did not lose a vote; None where nobody is left to run a rewritten model."""
+        engine = next(filter(is_reference_engine, verdict.right), None)
+        if engine is None:
+            return None
+        return replace(self, engine=engine, evaluator=engine != EVALUATOR and EVALUATOR in verdict.right)
+
+    def outputs(self, model: ir.Model, samples: Sequence[Outputs], want: Sequence[Outputs]) -> list[Sequence[Outputs]]:
         """Returns for each engine that could run the model its outputs on each sample."""
-        calm: list[list[Outputs]] = []
+        calm: list[Sequence[Outputs]] = []
         for make in _variants(model):
             found = self._tried(lambda make=make: self._evaluated(make(), samples))  # type: ignore[misc]
             if found is not None:
                 calm.append(found)
-        optimised = self._tried(lambda: self._optimised(model, samples))
+        is_library = self.engine != EVALUATOR
+        optimised = self._tried(lambda: self.engines.built(self.engine, model, samples)) if is_library else None
         if optimised is not None and not self._is_broken(optimised, calm, want):
             calm.append(optimised)
         if self.evaluator:
-            seconds = EVALUATOR_SECONDS
-            by_definition = self._tried(
-                lambda: list(self.workers.evaluate(EVALUATOR, model_bytes(model), samples, self.options, seconds))
-            )
+            by_definition = self._tried(lambda: self.engines.outputs(EVALUATOR, model_bytes(model), samples))
             if by_definition is not None and not self._is_broken(by_definition, calm, want):
                 calm.append(by_definition)
         return calm
 
-    def _evaluated(self, model: ir.Model, samples: Sequence[Outputs]) -> list[Outputs]:
-        return list(self.workers.evaluate(self.engine, model_bytes(model), samples, self.options))
-
-    def _optimised(self, model: ir.Model, samples: Sequence[Outputs]) -> list[Outputs]:
-        built = self.workers.build(self.engine, model, self.target, self.options, samples)
-        if built.not_run:
-            raise BuildRefusedError(built.not_run)
-        return list(built.outputs)
+    def _evaluated(self, model: ir.Model, samples: Sequence[Outputs]) -> Sequence[Outputs]:
+        return self.engines.outputs(self.engine, model_bytes(model), samples)
 
     def _is_broken(self, found: Sequence[Outputs], calm: Sequence[Sequence[Outputs]], want: Sequence[Outputs]) -> bool:
         """Returns whether an engine is so much further off than shifted rounding that it must be wrong."""
@@ -92,7 +85,7 @@ class RightEngines:
             for name, value in outputs.items()
         )
 
-    def _tried(self, call: Callable[[], list[Outputs]]) -> list[Outputs] | None:
+    def _tried(self, call: Callable[[], Sequence[Outputs]]) -> Sequence[Outputs] | None:
         try:
             return call()
         except BuildRefusedError:

@@ -13,7 +13,7 @@ import numpy as np
 from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.comparison.compare import tolerance_for
 from nndeploy.comparison.distance import Distance, distance
-from nndeploy.comparison.judge import row_groups, share_without_partner
+from nndeploy.comparison.judge import MIN_COSINE, row_groups, share_without_partner
 from nndeploy.values.types import Value, ValueType, dtype_name
 
 FACTOR = 4.0
@@ -24,6 +24,10 @@ farthest of the others (mobilenet_v2, resnet18, vit and yolov8n quantised static
 """
 FACTOR_OF_LARGEST = 5.0
 """Factor that the largest difference may exceed the spread by: it is that of one element."""
+
+FACTOR_OF_THE_FAR = 1.5
+TURNED = float(np.sqrt(1 - MIN_COSINE**2))
+"""A result that is so far from its reference, relative, may point elsewhere (`MIN_COSINE`)."""
 
 STEP = 1 / 255
 """Quantisation step of a quantised float output, relative to its largest element."""
@@ -76,12 +80,30 @@ def _limits(want: "np.ndarray[Any, Any]", apart: Sequence[Distance], quantised: 
         return None
     most = [Distance(0.0, 0.0, 0.0, 0.0), *apart]
     off = max(FACTOR * max(d.off for d in most), least.off)
+    rms = _capped(max(d.rms for d in most), 0.0 if quantised else _rms(want))
     return Limits(
         max_abs=_rounded(max(FACTOR_OF_LARGEST * max(d.max_abs for d in most), least.max_abs)),
-        rms=_rounded(max(FACTOR * max(d.rms for d in most), least.rms)),
+        rms=_rounded(max(rms, least.rms)),
         slice_rms=_rounded(max(FACTOR * max(d.slice_rms for d in most), least.slice_rms)),
         off=min(1.0, _rounded(max(off, _at_least_one_off(want, apart)))),
     )
+
+
+def _capped(rms: float, size: float) -> float:
+    """Returns the limit of a root mean square, which for a `size` that is known lets no result point elsewhere.
+
+    Unless the right engines themselves are so far apart: then nothing tighter can be asked for.
+    """
+    limit = FACTOR * rms
+    return min(limit, max(FACTOR_OF_THE_FAR * rms, TURNED * size)) if size else limit
+
+
+def _rms(want: "np.ndarray[Any, Any]") -> float:
+    """Returns the root mean square of the finite numbers, 0 for what is no float."""
+    if not dtype_name(want.dtype).startswith(("float", "bfloat")):
+        return 0.0
+    wide = want.astype(np.float64)
+    return float(np.sqrt(np.mean(np.where(np.isfinite(wide), wide, 0.0) ** 2))) if want.size else 0.0
 
 
 def _at_least_one_off(want: "np.ndarray[Any, Any]", apart: Sequence[Distance]) -> float:

@@ -2,7 +2,8 @@
 """Compares a value with its reference: the one definition of "agrees" for `compile`'s checks, `verify` and tests.
 
 Numbers agree where |got - want| <= atol + rtol * |want| + span * max |want|, element by element; for integers atol is
-in steps, and span does not count.
+in steps, and span does not count. A default atol (those have a span) is for values near 1: it is at most a hundredth of
+the largest element, so that small outputs are compared too.
 NaN agrees with NaN, an infinity with itself; strings and booleans agree when they are equal. Lists and maps are
 compared element by element. The figures are computed in float64 (integers exactly) over the places where both sides
 are finite, and are always finite themselves, so that they can be written as JSON.
@@ -21,6 +22,10 @@ from nndeploy.bundle.manifest import Tolerance
 from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType, Value, ValueType, dtype_name
 
 EXACT = Tolerance(rtol=0.0, atol=0.0)
+
+ATOL_SHARE = 1e-2
+LEAST_ATOL = 1e-30
+"""What is granted where every element is 0: an engine may flush denormal numbers to 0, another may not."""
 
 _MAX = sys.float_info.max
 
@@ -48,6 +53,13 @@ def tolerance_for(value_type: ValueType, tolerances: Mapping[str, Tolerance]) ->
             case SequenceType(element) | OptionalType(element) | MapType(_, element):
                 value_type = element
     return tolerances.get(value_type.dtype, EXACT)
+
+
+def allowed_distance(size: "np.ndarray[Any, Any]", tolerance: Tolerance) -> "np.ndarray[Any, Any]":
+    """Returns how far each element may be from a reference of these absolute values."""
+    largest = np.max(size, initial=0.0)
+    atol = tolerance.atol if not tolerance.span else max(min(tolerance.atol, ATOL_SHARE * largest), LEAST_ATOL)
+    return np.asarray(atol + tolerance.rtol * size + tolerance.span * largest)
 
 
 def compare_values(got: Value, want: Value, tolerance: Tolerance = EXACT) -> Comparison:
@@ -167,9 +179,7 @@ def _compare_reals(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], tolera
     with np.errstate(all="ignore"):  # the difference of two huge numbers may overflow; _figures caps it
         got, want = got[finite], want[finite]
         distance = np.abs(got - want)
-        size = np.abs(want)
-        limit = tolerance.atol + tolerance.rtol * size + tolerance.span * np.max(size, initial=0.0)
-        close = bool(np.all(distance <= limit))
+        close = bool(np.all(distance <= allowed_distance(np.abs(want), tolerance)))
     odd = int(np.count_nonzero(~same))
     note = f"{odd} of {same.size} elements are NaN or infinite on one side only" if odd else ""
     return _figures(close and not odd, distance, got, want, note)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import Limits, Tolerance
+from nndeploy.comparison.compare import allowed_distance
 from nndeploy.values.types import Value, dtype_name
 
 Array = np.ndarray[Any, Any]
@@ -84,13 +85,12 @@ def _of_numbers(got: Array, want: Array, tolerance: Tolerance) -> Distance:
             return Distance(np.inf, np.inf, np.inf, 1.0)
         apart = np.where(finite, np.abs(got - want), 0.0)
         size = np.where(finite, np.abs(want), 0.0)
-        limit = tolerance.atol + tolerance.rtol * size + tolerance.span * np.max(size)
         square = apart * apart
         return Distance(
             max_abs=float(np.max(apart)),
             rms=float(np.sqrt(np.mean(square))),
             slice_rms=_of_slices(square),
-            off=float(np.mean(apart > limit)),
+            off=float(np.mean(apart > allowed_distance(size, tolerance))),
         )
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One sample's outputs against the reference: the tolerance first, and where that fails the limits of right engines.
 
-    tolerance ok ──► right
+    tolerance ok, and floats point the same way (cosine) ──► right
     else limits known: distances within them, or results the same as sets ──► right
     else ──► wrong
+
+What the limits of right engines admit although it points elsewhere is right, but never without a word (`is_weak`).
 
 This is the one rule of `compile`'s checks and of `verify` on another box, which knows the limits from the bundle.
 """
@@ -12,12 +14,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from nndeploy.bundle.manifest import Limits, Tolerance
+from nndeploy.bundle.report import CheckReport
 from nndeploy.comparison.compare import Comparison, compare_values, tolerance_for
 from nndeploy.comparison.distance import distance, exceeded, is_within
 from nndeploy.comparison.result_rows import rows_of, unmatched_share
 from nndeploy.values.types import Value, ValueType
 
 BY_TOLERANCE, BY_LIMITS, BY_ROWS = "tolerance", "limits", "rows"
+
+MIN_COSINE = 0.99
+"""Float outputs of right engines point the same way: networks in bfloat16 keep 0.9988 and more."""
 
 NO_LIMITS: Mapping[str, Limits] = {}
 
@@ -34,7 +40,11 @@ def judge(
         name: compare_values(got.get(name), want.get(name), tolerance_for(kind, tolerances))
         for name, kind in types.items()
     }
-    failed = [name for name, comparison in found.items() if not comparison.ok]
+    failed = [
+        name
+        for name, comparison in found.items()
+        if not comparison.ok or (is_turned(comparison) and tolerance_for(types[name], tolerances).span)
+    ]
     known = limits() if failed else NO_LIMITS
     shares = _shares_without_partner(got, want, known)
     for name in failed:
@@ -44,7 +54,19 @@ def judge(
             found[name] = _by_limits(
                 found[name], got[name], want[name], tolerance_for(types[name], tolerances), known[name]
             )
+        else:
+            found[name] = replace(found[name], ok=False, note=found[name].note or _cosine(found[name]))
     return found
+
+
+def is_turned(comparison: Comparison | CheckReport) -> bool:
+    """Returns whether two results point in directions that are clearly different."""
+    return comparison.cosine is not None and comparison.cosine < MIN_COSINE
+
+
+def is_weak(comparison: Comparison | CheckReport) -> bool:
+    """Returns whether a result was found right that is not like the reference: little was checked by it."""
+    return comparison.ok and comparison.rule != BY_ROWS and is_turned(comparison)
 
 
 def row_groups(want: Mapping[str, Value], axes: Mapping[str, int]) -> list[list[str]]:
@@ -74,6 +96,10 @@ def _shares_without_partner(
     return shares
 
 
+def _cosine(comparison: Comparison) -> str:
+    return f"cosine {comparison.cosine:.4f}" if is_turned(comparison) else ""
+
+
 def _by_rows(by_tolerance: Comparison, share: float, limits: Limits) -> Comparison:
     note = f"compared as sets: {share:.1%} of the results have no partner, at most {limits.unmatched:.1%} may"
     return replace(by_tolerance, ok=share <= limits.unmatched, note=note, rule=BY_ROWS)
@@ -85,5 +111,6 @@ def _by_limits(by_tolerance: Comparison, got: Value, want: Value, tolerance: Tol
         return by_tolerance
     ok = is_within(found, limits)
     figures = f"rms {found.rms:.3g} of {limits.rms:.3g} allowed" if ok else exceeded(found, limits)
-    note = f"as near as right engines are to each other: {figures}" if ok else figures
+    near = "little was checked" if is_turned(by_tolerance) else "as near as right engines are to each other"
+    note = f"{near}: {'; '.join(filter(None, (_cosine(by_tolerance), figures)))}" if ok else figures
     return replace(by_tolerance, ok=ok, note=by_tolerance.note or note, rule=BY_LIMITS)

@@ -7,6 +7,8 @@ it was asked for.
 
 from collections.abc import Sequence
 
+from nndeploy.bundle.report import CheckReport
+from nndeploy.comparison.judge import is_weak
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.pack import Packing
@@ -46,6 +48,16 @@ def of_last_resorts(plan: ChainPlan, order: Sequence[Backend]) -> list[str]:
 def of_sandbox(unprotected: str) -> list[str]:
     """Returns a line where the libraries ran without a part of their sandbox, which this kernel lacks."""
     return [f"this kernel has no {unprotected}: libraries that a model exploits are not shut in"] if unprotected else []
+
+
+def of_weak_checks(checks: Sequence[CheckReport]) -> list[str]:
+    """Returns a line for each output that was found right although it is not like the reference."""
+    weak = {check.output: check for check in checks if is_weak(check)}
+    return [
+        f"output {name!r} is hardly checked: right engines differ so much on these inputs that a cosine of "
+        f"{check.cosine:.3f} passes; other inputs may tell more (--samples)"
+        for name, check in weak.items()
+    ]
 
 
 def of_native_code(settled: Settled) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nndeploy.bundle.report import PassReport, Report
 from nndeploy.bundle.writer import check_can_create
+from nndeploy.checking.vote import Verdict
 from nndeploy.compiler import compile_warnings
 from nndeploy.compiler.chains.as_it_is import described, may_help, plan_as_it_is, settled_as_it_is, takers_of_all
 from nndeploy.compiler.chains.backend_order import TargetBackends
@@ -25,7 +26,7 @@ from nndeploy.compiler.chains.target_variants import check_served, target_report
 from nndeploy.compiler.checked_passes import kept_if_right, optimised
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.dry_run import dry_report, planned_report
-from nndeploy.compiler.ground_truth import ground_truth
+from nndeploy.compiler.ground_truth import OverruledError, ground_truth
 from nndeploy.compiler.model_loading import model_to_compile
 from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pace_libraries import pace_libraries
@@ -132,8 +133,14 @@ def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Call
         if isinstance(err, NndeployError) or not may_help(err, compilation.stage):
             raise
         raise ModelError(f"the stage {compilation.stage!r} failed: {described(err)}", hint=REPORT) from err
+    num_warnings = len(compilation.warnings)
     try:
-        return _flow(compilation, loaded, portable, others)
+        try:
+            return _flow(compilation, loaded, portable, others)
+        except OverruledError as err:
+            compilation.checks.clear()
+            del compilation.warnings[num_warnings:]
+            return _flow(compilation, replace(whole, model=whole.model.clone()), portable, others, err.verdict)
     except Exception as err:
         spans = compilation.here.places or any(target.places for target in compilation.options.targets)
         if spans or compilation.options.quantise is not None or not may_help(err, compilation.stage):
@@ -148,7 +155,11 @@ def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Call
 
 
 def _flow(
-    compilation: Compilation, loaded: LoadedModel, portable: TargetBackends, others: Sequence[TargetBackends]
+    compilation: Compilation,
+    loaded: LoadedModel,
+    portable: TargetBackends,
+    others: Sequence[TargetBackends],
+    verdict: Verdict | None = None,
 ) -> Report:
     options, in_stage = compilation.options, compilation.in_stage
     with in_stage("optimise"):
@@ -163,7 +174,7 @@ def _flow(
             smaller, quantised = quantised_model(compilation, found.loaded, (portable, *others))
             found, options = optimised(compilation, smaller, portable.backends), compilation.options
     with in_stage("reference"):
-        setting, original = ground_truth(compilation, found.loaded)
+        setting, original = ground_truth(compilation, found.loaded, found.exported, verdict)
         found = kept_if_right(compilation, setting, original, found)
     if options.dry_run:
         return dry_report(compilation, setting, found, portable, others)
@@ -211,7 +222,7 @@ def _flow_as_it_is(compilation: Compilation, loaded: LoadedModel, portable: Targ
     compilation.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
     compilation.checks.clear()
     with compilation.in_stage("reference"):
-        setting, original = ground_truth(compilation, loaded)
+        setting, original = ground_truth(compilation, loaded, loaded.model)
     packing = Packing(loaded, original, (AS_IT_IS,), compilation.options, portable, setting)
     if compilation.options.dry_run:
         plan = plan_as_it_is(loaded.model, takers[0], portable.backends)

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is right for one model: samples, the original's outputs on them, and how far from these a result may be.
 
-    loaded model -> sizes drawn -> reference engines in order -> `Original` -> `Setting` of all that is built behind
+    loaded model -> sizes drawn -> samples that run -> a vote of the engines, if it is small -> `Original`
+                 -> `Setting` of all that is built behind
 
-Law: where nothing can be compared with the original model, the compile ends here unless that was allowed.
+Laws: where nothing can be compared with the original model, the compile ends here unless that was allowed; an engine
+that lost a vote is no reference.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import onnx_ir as ir
 
 from nndeploy.bundle.report import CheckReport
 from nndeploy.checking.check import (
-    MIN_BF16_COSINE,
     SampleLimits,
     compare_outputs,
     in_precision,
@@ -20,23 +23,46 @@ from nndeploy.checking.check import (
     tolerances,
 )
 from nndeploy.checking.drawn_sizes import Drawn, affordable_sizes
+from nndeploy.checking.engines import EVALUATOR, Engines, engines_here, is_reference_engine
+from nndeploy.checking.held_vote import Election
 from nndeploy.checking.incomparable import incomparable_values
 from nndeploy.checking.original import Original, original_outputs
-from nndeploy.checking.reference import Reference, reference_engines
-from nndeploy.checking.right_engines import EVALUATOR, SOON_SECONDS, RightEngines
+from nndeploy.checking.reference import Reference
+from nndeploy.checking.right_engines import SOON_SECONDS, RightEngines
 from nndeploy.checking.samples import has_free_size
+from nndeploy.checking.vote import Verdict
+from nndeploy.checking.widened import has_short_floats
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.errors import CheckError
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.partition.concrete_shapes import shapes_in_all_graphs
-from nndeploy.plugin.interface import PRECISIONS, BuildOptions, ReferenceEngine
-from nndeploy.plugin.registry import backends_in_order
+from nndeploy.partition.concrete_shapes import concrete_shapes, shapes_in_all_graphs
+from nndeploy.partition.cost import estimate_costs
+from nndeploy.plugin.interface import PRECISIONS, BuildOptions
 from nndeploy.values.types import Value
 
+SMALL_NODES, SMALL_SECONDS, SMALL_BYTES = 64, 100e-6, 1 << 18
+"""Models of at most so many nodes, estimated compute and bytes of all values are voted on before they are compiled.
 
-def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting, Original]:
+ONNX's evaluator takes some ten microseconds an element where it loops in Python: less than a second for these.
+"""
+
+
+class OverruledError(Exception):
+    """The reference of a compile lost the vote that a backend's contradiction called for; not for users."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        """Remembers who is right instead."""
+        super().__init__("; ".join(verdict.wrong))
+        self.verdict = verdict
+
+
+def ground_truth(
+    compilation: Compilation, loaded: LoadedModel, exported: ir.Model, verdict: Verdict | None = None
+) -> tuple[Setting, Original]:
     """Returns what stays the same during this compile, and the original model's outputs on given or made-up samples.
+
+    `exported` is the model before its passes; `verdict` that of a vote which overruled an earlier reference.
 
     Raises:
         CheckError: nothing can be compared, and that was not allowed.
@@ -51,7 +77,9 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
         "no sizes could be drawn", lambda: affordable_sizes(loaded.model, loaded.ranges), Drawn(({},), 0.0, ())
     )
     quantised = is_quantised(loaded.model.graph)
-    reference = _reference(compilation, loaded, drawn, build_options, quantised)
+    engines = Engines(compilation.workers, compilation.host, build_options)
+    voters = [name for name in engines_here(compilation.host) if name not in options.without]
+    reference = _reference(engines, voters, drawn, quantised)
     original = compilation.or_else(
         "outputs were not compared: no input could be made up",
         lambda: original_outputs(loaded, reference, compilation.options.samples, drawn),
@@ -59,6 +87,12 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
     )
     compilation.warnings += original.warnings
     _check_is_compared(compilation, original)
+    election = _election(engines, voters, loaded, exported, original)
+    if verdict is None and election.is_before:
+        verdict = election.verdict()
+    if verdict is not None:
+        compilation.warnings += verdict.warnings
+        reference, original = reference.after(verdict), replace(original, outputs=verdict.outputs)
     rtol, atol = options.rtol, options.atol
     asked = rtol is not None or atol is not None
     first = original.samples[0] if original.samples else {}
@@ -72,11 +106,11 @@ def ground_truth(compilation: Compilation, loaded: LoadedModel) -> tuple[Setting
             "values that may differ were not found", lambda: incomparable_values(loaded.model.graph), {}
         ),
         tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
-        min_cosine=-1.0 if asked else MIN_BF16_COSINE,
         shapes_of=shapes_in_all_graphs(loaded.model, first),
         events=compilation.events,
         has_limits=not asked,
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
+        confirm=_confirmation(election, reference.order[:1]) if verdict is None and original.outputs else lambda: None,
     )
     return setting, original
 
@@ -100,7 +134,7 @@ def compared_with_original(
         setting.incomparable,
         limits_of_original(setting, loaded, original),
     )
-    return in_precision(compared, precision, setting.min_cosine)
+    return in_precision(compared, precision)
 
 
 def limits_of_original(setting: Setting, loaded: LoadedModel, original: Original) -> SampleLimits | None:
@@ -109,18 +143,54 @@ def limits_of_original(setting: Setting, loaded: LoadedModel, original: Original
     return setting.limits(lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types)
 
 
-def _reference(
-    compilation: Compilation, loaded: LoadedModel, drawn: Drawn, options: BuildOptions, quantised: bool
-) -> Reference:
-    host = compilation.host
-    installed = [b.name for b in backends_in_order() if isinstance(b, ReferenceEngine) and b.probe(host).can_run]
-    engines = reference_engines(installed, drawn.seconds, loaded.original)
-    libraries = [name for name in engines if name != EVALUATOR]
-    if not libraries:
-        return Reference(compilation.workers, engines, options)  # none to ask how far right engines differ
-    is_soon = EVALUATOR in engines and drawn.seconds < SOON_SECONDS
-    right = RightEngines(compilation.workers, libraries[0], is_soon, options, host, quantised)
-    return Reference(compilation.workers, engines, options, right)
+def _reference(engines: Engines, voters: Sequence[str], drawn: Drawn, quantised: bool) -> Reference:
+    able = tuple(filter(is_reference_engine, voters))
+    if able[:1] in ((), (EVALUATOR,)):
+        return Reference(engines, able)  # no library that tells how far right engines differ
+    is_soon = EVALUATOR in able and drawn.seconds < SOON_SECONDS
+    return Reference(engines, able, RightEngines(engines, able[0], is_soon, quantised))
+
+
+def _election(
+    engines: Engines, voters: Sequence[str], loaded: LoadedModel, exported: ir.Model, original: Original
+) -> Election:
+    quantised, is_small = is_quantised(exported.graph), _is_small(exported, original)
+    first = [name for name in voters if (is_reference_engine(name) if is_small else name != EVALUATOR)]
+    return Election(
+        engines,
+        (first, voters),
+        loaded.original,
+        exported,
+        original.samples,
+        {named.name: named.type for named in loaded.outputs},
+        tolerances(None, None, quantised),
+        incomparable_values(exported.graph),
+        is_rounded=quantised or has_short_floats(exported.graph),
+        is_before=is_small,
+    )
+
+
+def _is_small(exported: ir.Model, original: Original) -> bool:
+    """Returns whether ONNX's evaluator runs the model on the samples within a second or so."""
+    if not original.outputs or len(exported.graph) > SMALL_NODES:
+        return False
+    costs = estimate_costs(exported, concrete_shapes(exported, original.samples[0]))
+    num_bytes = sum(costs.value_bytes.get(value.name or "", 0) for node in exported.graph for value in node.outputs)
+    return math.fsum(costs.seconds.values()) < SMALL_SECONDS and num_bytes <= SMALL_BYTES
+
+
+def _confirmation(election: Election, reference: Sequence[str]) -> Callable[[], None]:
+    """Returns what holds the vote when it is first called; it raises `OverruledError` where `reference` lost."""
+    held: list[Verdict | None] = []
+
+    def confirm() -> None:
+        if not held:
+            held.append(election.verdict())
+        verdict = held[0]
+        if verdict is not None and any(engine in verdict.wrong for engine in reference):
+            raise OverruledError(verdict)
+
+    return confirm
 
 
 def _check_is_compared(compilation: Compilation, original: Original) -> None:

@@ -17,6 +17,7 @@ from nndeploy.bundle.report import CheckReport, Report, report_for_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.checking.check import describe_failure, is_quantised
 from nndeploy.checking.widened import has_short_floats
+from nndeploy.compiler import compile_warnings
 from nndeploy.compiler.accuracy_against_float32 import with_accuracy
 from nndeploy.compiler.chains.built_chain import Settled, precision_of
 from nndeploy.compiler.compilation import Compilation
@@ -62,6 +63,7 @@ def check_and_write(compilation: Compilation, packing: Packing, settled: Settled
             chains = [chain.settled for chain in packing.chains]
             got = _outputs(compilation, packing, trial, "auto")
             checks += _checked(compilation, packing, settled, got, precision_of([settled, *chains]))
+    compilation.warnings += compile_warnings.of_weak_checks(checks)
     return write_whole(compilation, replace(packing, limits=_limits(packing, checks)), settled, out, checks)
 
 

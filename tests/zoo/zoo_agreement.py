@@ -22,6 +22,7 @@ import onnx_ir as ir
 import nndeploy
 from nndeploy.bundle.report import CheckReport
 from nndeploy.checking.check import compare_outputs, describe_failure, is_quantised, tolerances
+from nndeploy.checking.engines import Engines
 from nndeploy.checking.reference import Reference
 from nndeploy.checking.right_engines import RightEngines
 from nndeploy.frontend.load import LoadedModel, load_model
@@ -51,9 +52,8 @@ def compared_with_model(model: Path, bundle: Path, feed: Feed) -> list[CheckRepo
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1, device="cpu", cache_dir="")) as program:
         got = program.run(feed)
     quantised = is_quantised(loaded.model.graph)
-    options = BuildOptions(1, loaded.ranges, (), "fp32")
-    right = RightEngines(shared_workers(), LIBRARY, False, options, host_target(), quantised)
-    reference = Reference(shared_workers(), (LIBRARY,), options, right)
+    engines = Engines(shared_workers(), host_target(), BuildOptions(1, loaded.ranges, (), "fp32"))
+    reference = Reference(engines, (LIBRARY,), RightEngines(engines, LIBRARY, False, quantised))
     return _checks(loaded, reference, feed, got, quantised)
 
 

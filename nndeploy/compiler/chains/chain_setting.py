@@ -30,8 +30,8 @@ class Setting:
     """What stays the same while one chain is made.
 
     The chain is cut and built for `target`.
-    `tolerances` maps a precision and an element type to its tolerance; `min_cosine` is for outputs of what computes in
-    less than float32; with `has_limits` what is outside a tolerance is judged by how far right engines differ.
+    `tolerances` maps a precision and an element type to its tolerance; with `has_limits` what is outside a tolerance is
+    judged by how far right engines differ. `confirm` is called when a backend contradicts the reference.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
     leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
     """
@@ -43,12 +43,12 @@ class Setting:
     samples: tuple[Mapping[str, Value], ...]
     incomparable: Mapping[str, str]
     tolerances: Mapping[str, Mapping[str, Tolerance]]
-    min_cosine: float
     shapes_of: ConcreteShapes
     events: Events
     made_up: str = ""
     prefix: str = ""
     has_limits: bool = True
+    confirm: Callable[[], None] = lambda: None
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
 
     def limits(

@@ -15,6 +15,7 @@ from planted_errors import ERRORS, KINDS, model_of, sample, with_error
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import CheckReport
 from nndeploy.checking.check import compare_outputs, is_quantised, tolerances
+from nndeploy.checking.engines import Engines
 from nndeploy.checking.reference import Reference
 from nndeploy.checking.right_engines import RightEngines
 from nndeploy.cli.main import run_command
@@ -35,8 +36,8 @@ SAMPLES = [sample(100)]
 @cache
 def reference_of(kind: str) -> Reference:
     quantised = is_quantised(ir.from_proto(model_of(kind)).graph)
-    right = RightEngines(WORKERS, "onnxruntime", False, OPTIONS, host_target(), quantised)
-    return Reference(WORKERS, ("onnxruntime",), OPTIONS, right)
+    engines = Engines(WORKERS, host_target(), OPTIONS)
+    return Reference(engines, ("onnxruntime",), RightEngines(engines, "onnxruntime", False, quantised))
 
 
 @cache
