@@ -27,11 +27,15 @@ from nndeploy.values.types import Value, ValueType
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The engines that may be asked, best first, and how; `right` are those that tell how far right ones differ."""
+    """The engines that may be asked, best first, and how; `right` are those that tell how far right ones differ.
+
+    `has_soon_evaluator` says that ONNX's evaluator runs the model soon.
+    """
 
     engines: Engines
     order: tuple[str, ...]
     right: RightEngines | None = None
+    has_soon_evaluator: bool = False
     _limits: dict[str, list[dict[str, Limits]]] = field(default_factory=dict)
     _loads: dict[tuple[str, bytes], bool] = field(default_factory=dict)
 
@@ -68,11 +72,6 @@ class Reference:
         if refusals:
             raise BuildRefusedError("; ".join(refusals))
         return self.evaluate(model, [sample])[0]
-
-    @property
-    def has_soon_evaluator(self) -> bool:
-        """Whether ONNX's evaluator is among the engines, and runs the model soon."""
-        return self.right is not None and self.right.evaluator
 
     def _loads_model(self, engine: str, model: bytes) -> bool:
         """Returns whether a library loads the model, whatever it then says of an input."""

@@ -79,7 +79,8 @@ def ground_truth(
     quantised = is_quantised(loaded.model.graph)
     engines = Engines(compilation.workers, compilation.host, build_options)
     voters = [name for name in engines_here(compilation.host) if name not in options.without]
-    reference = _reference(engines, voters, drawn, quantised)
+    is_soon = drawn.seconds < SMALL_SECONDS and len(exported.graph) <= SMALL_NODES
+    reference = _reference(engines, voters, drawn, quantised, is_soon)
     original = compilation.or_else(
         "outputs were not compared: no input could be made up",
         lambda: original_outputs(loaded, reference, compilation.options.samples, drawn),
@@ -87,9 +88,16 @@ def ground_truth(
     )
     compilation.warnings += original.warnings
     _check_is_compared(compilation, original)
-    election = _election(engines, voters, loaded, exported, original)
-    if verdict is None and election.is_before:
-        verdict = election.verdict()
+    incomparable: Mapping[str, str] = compilation.or_else(
+        "values that may differ were not found", lambda: incomparable_values(loaded.model.graph), {}
+    )
+    election = compilation.or_else(
+        "the engines were not asked to vote",
+        lambda: _election(engines, voters, loaded, exported, original, incomparable) if original.outputs else None,
+        None,
+    )
+    if verdict is None and election is not None and election.is_before:
+        verdict, election = compilation.or_else("the engines did not vote", election.verdict, None), None
     if verdict is not None:
         compilation.warnings += verdict.warnings
         reference, original = reference.after(verdict), replace(original, outputs=verdict.outputs)
@@ -102,15 +110,13 @@ def ground_truth(
         build_options=build_options,
         reference=reference,
         samples=original.samples,
-        incomparable=compilation.or_else(
-            "values that may differ were not found", lambda: incomparable_values(loaded.model.graph), {}
-        ),
+        incomparable=incomparable,
         tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
         shapes_of=shapes_in_all_graphs(loaded.model, first),
         events=compilation.events,
         has_limits=not asked,
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
-        confirm=_confirmation(election, reference.order[:1]) if verdict is None and original.outputs else lambda: None,
+        confirm=_confirmation(election, reference.order[:1]) if verdict is None and election else lambda: None,
     )
     return setting, original
 
@@ -143,16 +149,23 @@ def limits_of_original(setting: Setting, loaded: LoadedModel, original: Original
     return setting.limits(lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types)
 
 
-def _reference(engines: Engines, voters: Sequence[str], drawn: Drawn, quantised: bool) -> Reference:
+def _reference(
+    engines: Engines, voters: Sequence[str], drawn: Drawn, quantised: bool, has_soon_evaluator: bool
+) -> Reference:
     able = tuple(filter(is_reference_engine, voters))
     if able[:1] in ((), (EVALUATOR,)):
         return Reference(engines, able)  # no library that tells how far right engines differ
-    is_soon = EVALUATOR in able and drawn.seconds < SOON_SECONDS
-    return Reference(engines, able, RightEngines(engines, able[0], is_soon, quantised))
+    is_witness = EVALUATOR in able and drawn.seconds < SOON_SECONDS
+    return Reference(engines, able, RightEngines(engines, able[0], is_witness, quantised), has_soon_evaluator)
 
 
 def _election(
-    engines: Engines, voters: Sequence[str], loaded: LoadedModel, exported: ir.Model, original: Original
+    engines: Engines,
+    voters: Sequence[str],
+    loaded: LoadedModel,
+    exported: ir.Model,
+    original: Original,
+    incomparable: Mapping[str, str],
 ) -> Election:
     quantised, is_small = is_quantised(exported.graph), _is_small(exported, original)
     first = [name for name in voters if (is_reference_engine(name) if is_small else name != EVALUATOR)]
@@ -164,7 +177,7 @@ def _election(
         original.samples,
         {named.name: named.type for named in loaded.outputs},
         tolerances(None, None, quantised),
-        incomparable_values(exported.graph),
+        incomparable,
         is_rounded=quantised or has_short_floats(exported.graph),
         is_before=is_small,
     )
@@ -172,7 +185,7 @@ def _election(
 
 def _is_small(exported: ir.Model, original: Original) -> bool:
     """Returns whether ONNX's evaluator runs the model on the samples within a second or so."""
-    if not original.outputs or len(exported.graph) > SMALL_NODES:
+    if len(exported.graph) > SMALL_NODES:
         return False
     costs = estimate_costs(exported, concrete_shapes(exported, original.samples[0]))
     num_bytes = sum(costs.value_bytes.get(value.name or "", 0) for node in exported.graph for value in node.outputs)

@@ -13,12 +13,12 @@ import pytest
 
 import nndeploy
 from nndeploy.bundle.report import Report
-from nndeploy.checking.reference import SMALL_NODES
+from nndeploy.compiler.ground_truth import SMALL_NODES
 from nndeploy.errors import CheckError
 from nndeploy.jobs.workers import InProcessWorkers
 
 FEW, MANY = 1, SMALL_NODES + 1
-"""Of so many nodes ONNX's evaluator, or the library, is the first reference."""
+"""Of so many nodes ONNX's evaluator has a vote before the compile, or has none."""
 
 
 def reflecting(width: int, num_nodes: int) -> onnx.ModelProto:

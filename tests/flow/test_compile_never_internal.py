@@ -45,7 +45,6 @@ STAGES = {
         "nndeploy.compiler.chains.lower.pieces_of",
         "nndeploy.partition.placement._keep_groups_together",
         "nndeploy.partition.islands.regions_of",
-        "nndeploy.partition.concrete_shapes.ShapeInferencePass",
     ),
     "fallback": ("nndeploy.compiler.flow.with_fallbacks",),
 }
@@ -107,7 +106,9 @@ def test_types_that_cannot_be_inferred_are_those_that_are_declared(
     assert_right(tmp_path / "m.nnd")
 
 
-@pytest.mark.parametrize("place", ["affordable_sizes", "original_outputs", "incomparable_values"])
+@pytest.mark.parametrize(
+    "place", ["affordable_sizes", "original_outputs", "incomparable_values", "_election", "Election.verdict"]
+)
 def test_inputs_that_cannot_be_made_up_are_said_and_no_more(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
