@@ -19,10 +19,10 @@ from nndeploy.files.whole_files import safe_stem
 from nndeploy.stream.items import Item
 from nndeploy.stream.sources.addresses import Address
 from nndeploy.stream.sources.live_bytes import Listener, opened_bytes
-from nndeploy.stream.sources.live_decoder import LiveDecoder
 from nndeploy.stream.sources.live_items import listening, reconnected
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.source_rules import ReadRules
+from nndeploy.stream.sources.video_decoder import VideoDecoder
 from nndeploy.stream.sources.video_source import frame_item, require_av, video_stream_of
 from nndeploy.stream.stopping import Stop
 
@@ -59,7 +59,7 @@ def _frames(
             if container is None:
                 return
             stream = video_stream_of(container, address.shown, is_live=True)
-            decoder = LiveDecoder(stream, figures)
+            decoder = VideoDecoder(stream, figures)
             for packet in container.demux(stream):
                 for found in decoder.frames(packet):
                     if stop.is_requested:

@@ -5,10 +5,8 @@ Needs PyAV, the extra `video`. Files may have been written by anybody: the suffi
 so none of those that open other files or addresses (playlists) can be reached, and the size of a frame is capped
 before one is decoded. A file is decoded in the thread that reads the source; pixels become RGB in the loaders.
 
-Law: every file gives at least one record or error; a packet that cannot be decoded, a frame that a decoder had to make
-up in part, those that are built on it, up to the next that stands for itself, and frames that are missing are error
-records in their place, and the frames after them go on. So a video of which no record is an error is complete, as far
-as its file tells.
+Law: every file gives at least one record or error. What FFmpeg reports as damaged, and a file that is shorter than it
+says, are error records; a time without frames is none.
 """
 
 from collections.abc import Iterator
@@ -23,7 +21,9 @@ from nndeploy.files.whole_files import open_regular, safe_stem
 from nndeploy.processors.arrays import Image
 from nndeploy.processors.image_files import MAX_PIXELS
 from nndeploy.stream.items import Item, failing
-from nndeploy.stream.sources.video_timeline import Timeline
+from nndeploy.stream.sources.readers import SourceFigures
+from nndeploy.stream.sources.video_decoder import VideoDecoder
+from nndeploy.stream.sources.video_end import missing_bytes
 from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
@@ -37,12 +37,6 @@ DEMUXERS = {
 }  # fmt: skip
 SUFFIXES = tuple(DEMUXERS)
 MAX_FILE_BYTES = 1 << 40
-MAX_DAMAGED_PACKETS = 1000
-"""Most damaged packets in a row: after more of them the rest of a file is one error, and a connection is given up."""
-INTRA = 1
-"""The number of a picture of its own (AV_PICTURE_TYPE_I)."""
-MADE_UP = "is damaged: a part of it is made up"
-LOST = "cannot be decoded: it is built on one that is missing or damaged"
 
 
 def require_av() -> None:
@@ -68,7 +62,7 @@ def frames_of(path: Path, start: int) -> Iterator[Item]:
     try:
         with open_regular(path, MAX_FILE_BYTES) as file, _opened(path, file) as container:
             video = video_stream_of(container, str(path))
-            for number, found in enumerate(_decoded_frames(container, video, Timeline(container, video))):
+            for number, found in enumerate(_found_in(file, container, video, DEMUXERS[path.suffix.lower()])):
                 yield frame_item(index, str(path), stem, number, found)
                 index += 1
             if index == start:
@@ -116,42 +110,32 @@ def video_stream_of(container: "InputContainer", where: str, *, is_live: bool = 
     return stream
 
 
-def _decoded_frames(
-    container: "InputContainer", stream: "VideoStream", timeline: Timeline
+def _found_in(
+    file: BinaryIO, container: "InputContainer", video: "VideoStream", demuxer: str
 ) -> Iterator["VideoFrame | NndeployError"]:
-    """Yields the frames of a file, and an error for what cannot be decoded, or is missing by the times."""
-    import av
-
-    damaged, num_damaged, is_spoiled = set[int | None](), 0, False
-    for packet in container.demux(stream):
-        timeline.expect(packet)
-        if packet.is_corrupt:
-            damaged.add(packet.pts)
-        try:
-            frames = packet.decode()
-        except av.error.FFmpegError as err:
-            num_damaged, is_spoiled = num_damaged + 1, True
-            if num_damaged > MAX_DAMAGED_PACKETS:
-                raise
-            yield InputError(f"cannot be decoded: {err}")
-            continue
-        num_damaged = 0
-        for frame in frames:
-            if not isinstance(frame, av.VideoFrame):
-                continue
-            if gap := timeline.gap_before(frame):
-                yield gap
-            is_damaged = frame.is_corrupt or frame.pts in damaged
-            damaged.discard(frame.pts)
-            is_spoiled = is_damaged or (is_spoiled and not stands_for_itself(frame))
-            yield InputError(MADE_UP if is_damaged else LOST) if is_spoiled else frame
-    if missing := timeline.missing_end():
-        yield missing
+    decoder, clock = VideoDecoder(video, SourceFigures("")), _AviClock(video.start_time or 0)
+    for packet in container.demux(video):
+        for found in decoder.frames(packet):
+            if demuxer == "avi" and not isinstance(found, NndeployError):
+                clock.set_time(found)
+            yield found
+    if missing := missing_bytes(file, demuxer):
+        yield InputError(f"the end is missing: the file is {missing} bytes shorter than it says")
 
 
-def stands_for_itself(frame: "VideoFrame") -> bool:
-    """Returns whether a frame is built on no other."""
-    return frame.key_frame or frame.pict_type == INTRA
+class _AviClock:
+    """Times of frames in AVI, which stores the order of decoding alone; FFmpeg takes it for that of showing."""
+
+    def __init__(self, start: int) -> None:
+        self._next = start
+        self._delay: int | None = None
+
+    def set_time(self, frame: "VideoFrame") -> None:
+        """Gives the next frame the time of the packet that completed it, less the delay of the first one."""
+        place = self._next if frame.dts is None else frame.dts
+        if self._delay is None:
+            self._delay = place - self._next
+        frame.pts, self._next = place - self._delay, place + 1
 
 
 def frame_item(index: int, where: str, stem: str, number: int, found: "VideoFrame | NndeployError") -> Item:

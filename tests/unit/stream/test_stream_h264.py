@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""H.264 over RTP: each frame that is given out is one that the camera saw, whatever gets lost on the way."""
+"""H.264: each frame that is given out is one that the camera saw, whatever gets lost on the way."""
 
 import contextlib
 import os
@@ -7,19 +7,18 @@ import random
 import threading
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from streaming import within_limit
 
 from nndeploy.errors import InputError, InputOutputError
-from nndeploy.stream.sources import readers
 from nndeploy.stream.sources.addresses import address_from_text
+from nndeploy.stream.sources.frame_numbers import FrameNumbers
 from nndeploy.stream.sources.live_video import live_frames
-from nndeploy.stream.sources.merging import merged_items
-from nndeploy.stream.sources.readers import Feed, Readers, SourceFigures
+from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.source_rules import ReadRules
+from nndeploy.stream.sources.video_decoder import DAMAGED
 from nndeploy.stream.stopping import Stop
 
 pytest.importorskip("av", reason="the extra video is not installed")
@@ -27,20 +26,15 @@ pytest.importorskip("PIL", reason="the extra vision is not installed")
 from cameras import Camera
 from h264_over_rtp import (
     FU_A,
-    PAYLOAD_BYTES,
+    KEY,
     RATE_HZ,
-    SEQUENCE_PARAMETERS,
     H264Camera,
+    annex_b,
     clip,
-    framed,
     transport_stream,
 )
 
 RULES = ReadRules(reconnect=2, backoff_ns=1_000_000, backoff_most_ns=2_000_000)
-LOST, MADE_UP = (
-    "cannot be decoded: it is built on one that is missing or damaged",
-    "is damaged: a part of it is made up",
-)
 
 
 @pytest.fixture
@@ -111,38 +105,33 @@ def test_times_are_those_of_the_pictures_from_the_first_packet_on(stop) -> None:
 
 def without(pictures, place, *parts):
     """Returns the packets of pictures without some of one; without all of it where no parts are named."""
-    left = [
-        packet for i, packet in enumerate(pictures[place]) if i not in [part % len(pictures[place]) for part in parts]
-    ]
-    return [*pictures[:place], left if parts else [], *pictures[place + 1 :]]
+    left = [one for i, one in enumerate(pictures[place]) if parts and i - len(pictures[place]) not in parts]
+    return [*pictures[:place], left, *pictures[place + 1 :]]
 
 
 @pytest.mark.parametrize(
-    ("options", "place", "parts", "expected"),
+    ("options", "place", "parts", "num_damaged"),
     [
-        ({}, 7, (), [*range(7), LOST, LOST]),  # nothing tells of the 7th itself
-        ({}, 6, (0,), [*range(6), LOST, LOST, LOST]),  # its fragments without the first look like a part of the 5th
-        ({}, 6, (1,), [*range(6), MADE_UP, LOST, LOST, LOST]),
-        ({}, 6, (-1,), [*range(6), MADE_UP, LOST, LOST, LOST]),
-        ({}, 5, (), [*range(5), LOST, LOST, LOST, LOST]),  # a key frame, of which the others of its group are built
-        ({}, 9, (), range(9)),  # the last of its group: no other is built on it
-        ({"more": "slices=4"}, 6, (1,), [*range(6), MADE_UP, LOST, LOST, LOST]),
-        ({"more": "slices=4"}, 6, (0,), [*range(6), MADE_UP, LOST, LOST, LOST]),
+        ({}, 7, (), 2),  # nothing tells of the 7th itself
+        ({}, 6, (-1,), 4),
+        ({}, 5, (), 4),  # a key frame
+        ({}, 9, (), 0),  # the last of its group: no other depends on it
+        ({"more": "slices=4"}, 6, (-3,), 4),
     ],
 )
-def test_a_lost_packet_costs_the_frames_that_are_built_on_its_picture(options, place, parts, expected, stop) -> None:
+def test_a_lost_packet_costs_the_frames_that_depend_on_its_picture(options, place, parts, num_damaged, stop) -> None:
     made = clip(**options)
     found, figures = seen(H264Camera(made, [without(made.packets(), place, *parts)]), made, stop)
-    assert found == [*expected, *range(10, 20)]
+    assert found == [*range(place), *[DAMAGED] * num_damaged, *range(10, 20)]
     assert figures.num_skipped == 0
 
 
 def test_a_frame_that_is_shown_before_a_damaged_one_is_not_built_on_it_in_secret(stop) -> None:
     made = clip(tune="film", group=10, more="bframes=1:b-adapt=0:b-pyramid=none")
     assert made.places[:5] == (0, 2, 1, 4, 3)
-    found, _ = seen(H264Camera(made, [without(made.packets(payload_bytes=120), 3, 1)]), made, stop)
-    assert found[:5] == [0, 1, 2, LOST, MADE_UP]
-    assert found[5:10] == [LOST] * 5
+    found, _ = seen(H264Camera(made, [without(made.packets(payload_bytes=120), 3, -1)]), made, stop)
+    assert found[:5] == [0, 1, 2, DAMAGED, DAMAGED]
+    assert found[5:10] == [DAMAGED] * 5
     assert found[10:] == list(range(10, 20))
 
 
@@ -150,28 +139,12 @@ def test_a_camera_that_sends_no_key_frame_again_is_seen_again_after_a_refresh(st
     made = clip(num=30, group=8, more="intra-refresh=1")
     found, figures = seen(H264Camera(made, [without(made.packets(), 5), made.packets()[3:]]), made, stop)
     first, second = found[: found.index(29) + 1], found[found.index(29) + 1 :]
-    assert first[:5] == list(range(5))
-    assert LOST in first
+    assert first[:6] == [*range(5), DAMAGED]
     for part in (first, second):
-        whole = [one for one in part[5:] if one != LOST]
+        whole = [one for one in part[5:] if one != DAMAGED]
         assert whole == list(range(whole[0], 30))
         assert whole[0] < 3 * 8
     assert figures.num_skipped + len(second) == 27
-
-
-def test_the_message_of_a_lost_picture_makes_no_other_one_whole(stop) -> None:
-    made = clip(num=30, group=8, tune="film", more="open-gop=1")
-    begins = [number for number, picture in enumerate(made.pictures) if picture[0][0] & 31 == SEQUENCE_PARAMETERS]
-    assert not made.has_key_frame(begins[1]), "a message says that one may begin here"
-    pictures = made.packets()
-    num_lost = sum(len(unit) > PAYLOAD_BYTES for unit in made.pictures[begins[1]])
-    assert num_lost == 1
-    lost = [packet for packet in pictures[begins[1]] if packet[12] & 31 != FU_A]
-    assert len(lost) == 2
-    found, _ = seen(H264Camera(made, [[*pictures[: begins[1]], lost, *pictures[begins[1] + 1 :]]]), made, stop)
-    first, second = (made.places[number] for number in begins[1:3])
-    assert [one for one in found if isinstance(one, int)] == [*range(first), *range(second, 30)]
-    assert set(found[first : found.index(second)]) == {LOST}
 
 
 def test_a_connection_that_ends_in_a_picture_costs_that_picture(stop) -> None:
@@ -179,7 +152,7 @@ def test_a_connection_that_ends_in_a_picture_costs_that_picture(stop) -> None:
     pictures = made.packets()
     cut = [*pictures[:8], pictures[8][:1]]
     found, figures = seen(H264Camera(made, [cut, pictures[3:], cut]), made, stop)
-    assert found == [*range(8), MADE_UP, *range(5, 20), *range(8), MADE_UP]
+    assert found == [*range(8), DAMAGED, *range(5, 20), *range(8), DAMAGED]
     assert figures.num_skipped == 2
     assert figures.num_reconnects == 2 + 2
 
@@ -196,7 +169,7 @@ def test_no_frame_is_given_out_that_the_camera_did_not_see(options, stop) -> Non
 
 
 def left_of(picture, loss, dice):
-    """Returns the packets of a picture of which some are lost, and with each what of its NAL unit comes behind it.
+    """Returns the packets of a picture without some, and with each what of its NAL unit comes behind it.
 
     That a piece is missing within one is nothing that a decoder always finds.
     """
@@ -209,44 +182,10 @@ def left_of(picture, loss, dice):
     return left
 
 
-def test_frames_that_are_too_old_are_dropped_and_the_others_are_whole(stop, monkeypatch) -> None:
-    made, is_old, offset = clip(group=20), threading.Event(), [0]
-    clock = SimpleNamespace(monotonic=time.monotonic, monotonic_ns=lambda: time.monotonic_ns() + offset[0])
-    monkeypatch.setattr(readers, "time", clock)
-    data = [b"".join(framed(packet) for packet in picture) for picture in made.packets()]
-
-    class Pausing(H264Camera):
-        def play(self, connection, _):
-            super().play(connection, b"".join(data[:10]))
-            assert is_old.wait(20)
-            connection.sendall(b"".join(data[10:]))
-
-    camera = Pausing(made, [[]])
-    address = address_from_text(f"rtsp://127.0.0.1:{camera.port}/")
-    feed = Feed(
-        "camera",
-        lambda own, figures: live_frames(address, ReadRules(), own, figures),
-        ReadRules(buffer=20, drop="oldest", max_age_ns=600 * 10**9),
-    )
-    made_readers = Readers([feed], stop)
-    try:
-        (figures,) = made_readers.figures()
-        made_readers.start()
-        within_limit(lambda: wait_until(lambda: figures.num_read == 9))  # of the 10th only the next tells its end
-        offset[0] = 1000 * 10**9
-        is_old.set()
-        items = within_limit(lambda: list(merged_items(made_readers, ["camera"])))
-    finally:
-        made_readers.close()
-    camera.close()
-    assert [place_of(item.load()["image"], made.images) for item in items] == list(range(9, 20))
-    assert figures.num_dropped == 9
-
-
 @pytest.mark.parametrize("left_out", [None, 6])
 @pytest.mark.parametrize("codec", ["libx264", "libx265"])
 @pytest.mark.parametrize("where", ["tcp", "fifo"])
-def test_a_picture_that_a_transport_stream_lacks_costs_those_that_are_built_on_it(
+def test_a_picture_that_a_transport_stream_lacks_costs_those_that_depend_on_it(
     where, codec, left_out, stop, tmp_path
 ) -> None:
     data, images = transport_stream(codec, left_out)
@@ -263,7 +202,7 @@ def test_a_picture_that_a_transport_stream_lacks_costs_those_that_are_built_on_i
                     found.append(str(err))
 
         within_limit(read)
-    assert found == ([*range(20)] if left_out is None else [*range(6), LOST, LOST, LOST, *range(10, 20)])
+    assert found == ([*range(20)] if left_out is None else [*range(6), *[DAMAGED] * 3, *range(10, 20)])
 
 
 class Writer(threading.Thread):
@@ -283,3 +222,35 @@ class Writer(threading.Thread):
 def wait_until(is_so):
     while not is_so():
         time.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tune": "film"}, {"group": 40}, {"more": "cabac=0:slices=3"}, {"more": "tff=1"},
+        {"pix_fmt": "yuv444p"}, {"pix_fmt": "yuv422p", "more": "cqm=jvt"}, {"group": 8, "more": "intra-refresh=1"},
+    ],
+)  # fmt: skip
+def test_numbers_have_a_gap_where_a_picture_is_missing_on_which_others_depend(options) -> None:
+    pictures = [(annex_b(picture), picture[-1][0]) for picture in clip(num=40, **options).pictures]
+    missed = 0
+    for left_out in range(len(pictures)):
+        numbers = FrameNumbers(None)
+        gaps = [place for place, one in enumerate(pictures) if place != left_out and numbers.is_gap_before(one[0])]
+        is_reference, is_next_key = pictures[left_out][1] & 0x60, pictures[(left_out + 1) % 40][1] & 31 == KEY
+        if pictures[left_out][1] & 31 == KEY:  # the count begins anew, so that it depends on the length of the group
+            assert set(gaps) <= {left_out + 1}
+            continue
+        assert gaps == ([left_out + 1] if is_reference and not is_next_key and left_out < 39 else [])
+        missed += len(gaps)
+    assert missed > 10
+
+
+def test_what_is_damaged_tells_nothing_and_breaks_nothing() -> None:
+    dice = random.Random(5)  # noqa: S311 - no secret
+    whole, numbers = annex_b(clip(more="cqm=jvt").pictures[0]), FrameNumbers(b"\0\0\1")
+    for _ in range(500):
+        damaged = bytearray(whole[: dice.randrange(1, len(whole))])
+        for _ in range(dice.randrange(8)):
+            damaged[dice.randrange(min(60, len(damaged)))] = dice.randrange(256)
+        numbers.is_gap_before(bytes(damaged))
