@@ -4,10 +4,11 @@
 Written here because the standard library's reader takes no floating samples. Files may have been written by anybody:
 each chunk is held against the bytes that are there before anything is made of it.
 
-Law: a full-scale sample is 1.0 or just below it, silence is 0.0, whatever the width.
+Laws: a full-scale sample is 1.0 or just below it, silence is 0.0, whatever the width. A file that holds fewer samples
+than it states is damaged.
 
-Source: "Multimedia Programming Interface and Data Specifications 1.0" (RIFF WAVE, IBM and Microsoft 1991) and
-"Multiple channel audio data and WAVE files" (Microsoft 2001, WAVE_FORMAT_EXTENSIBLE).
+Source: "Multimedia Programming Interface and Data Specifications 1.0" (RIFF WAVE, IBM and Microsoft 1991), "Multiple
+channel audio data and WAVE files" (Microsoft 2001, WAVE_FORMAT_EXTENSIBLE) and EBU Tech 3306 (RF64).
 """
 
 import struct
@@ -23,6 +24,11 @@ PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 SUBFORMAT_END = bytes.fromhex("000000001000800000aa00389b71")
 MAX_CHANNELS = 64
 MAX_RATE_HZ = 1 << 20
+CHUNKS = (b"fmt ", b"data", b"fact", b"LIST")
+"""What may stand behind a chunk of odd size whose writer left out the padding."""
+IN_DS64 = 0xFFFFFFFF
+STREAMED = range(0x7FFFE000, 0x80000001)
+"""What sox, espeak and arecord state where they cannot go back to the head; FFmpeg states `IN_DS64`, others 0."""
 WIDTHS = {(PCM, 8), (PCM, 16), (PCM, 24), (PCM, 32), (FLOAT, 32), (FLOAT, 64)}
 
 
@@ -49,11 +55,10 @@ class _Format:
 def sound_from_bytes(data: bytes) -> Sound:
     """Returns the sound of a WAV file.
 
-    A last chunk that says more bytes than follow (a recording that was cut off, or a stream of unknown length) gives
-    the whole frames that are there.
+    Data of unknown size (a stream that was written into a file) reach to the end of the file.
 
     Raises:
-        InputError: the bytes are no WAV file, of a kind that is not taken, or damaged.
+        InputError: the bytes are no WAV file, of a kind that is not taken, damaged, or fewer than they state.
     """
     if data[:4] not in (b"RIFF", b"RF64") or data[8:12] != b"WAVE":
         raise InputError("is no WAV file: it does not begin as one")
@@ -76,12 +81,23 @@ def mono(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    position = 12
+    position, num_data_bytes = 12, IN_DS64
     while position + 8 <= len(data):
         name, length = struct.unpack_from("<4sI", data, position)
         position += 8
+        left = len(data) - position
+        if name == b"ds64" and left >= 16:
+            num_data_bytes = struct.unpack_from("<Q", data, position + 8)[0]
+        if name == b"data":
+            length = num_data_bytes if length == IN_DS64 else length
+            is_empty = length == 0 and data[position : position + 4] in CHUNKS
+            if (length in (0, IN_DS64) and not is_empty) or (length > left and length in STREAMED):
+                length = left
+            if length > left:
+                raise InputError(f"is a WAV file that was cut: it states {length} bytes of samples and has {left}")
         yield name, data[position : position + length]
-        position += length + length % 2
+        position += length
+        position += length % 2 and data[position : position + 4] not in CHUNKS
 
 
 def _format_from(body: bytes) -> _Format:
@@ -92,8 +108,9 @@ def _format_from(body: bytes) -> _Format:
         if len(body) < 40 or body[26:40] != SUBFORMAT_END:
             raise InputError("is a WAV file of an extended format that is not taken")
         code = struct.unpack_from("<H", body, 24)[0]
-    found = _Format(code, num_channels, rate_hz, num_bits)
-    if (code, num_bits) not in WIDTHS:
+    width = -(-num_bits // 8) * 8 if code == PCM and num_bits > 8 else num_bits  # less significant bits are zero
+    found = _Format(code, num_channels, rate_hz, width)
+    if (code, width) not in WIDTHS:
         hint = "convert it to 16-bit PCM"
         raise InputError(f"is a WAV file of format {code} with {num_bits} bits, which is not taken", hint=hint)
     if not 1 <= num_channels <= MAX_CHANNELS or not 1 <= rate_hz <= MAX_RATE_HZ or frame_bytes != found.frame_bytes:

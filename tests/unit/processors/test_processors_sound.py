@@ -48,15 +48,53 @@ def test_floating_samples_are_read(bits) -> None:
     assert found.samples[:, 0].tolist() == values.astype(np.float32).tolist()
 
 
-def test_an_extended_format_is_read() -> None:
-    extra = struct.pack("<HHI", 22, 24, 3) + b"\x01\x00" + bytes.fromhex("000000001000800000aa00389b71")
-    sound = sound_from_bytes(wav(b"\0\0\x40\0\0\xc0" * 3, 0xFFFE, 2, bits=24, extra=extra))
-    assert sound.samples.tolist() == [[0.5, -0.5]] * 3
+@pytest.mark.parametrize(("bits", "valid_bits"), [(16, 16), (16, 12), (24, 24), (24, 20), (32, 24)])
+@pytest.mark.parametrize("code", [PCM, 0xFFFE])
+def test_samples_of_fewer_bits_than_their_width_are_read(code, bits, valid_bits) -> None:
+    extra = struct.pack("<HHI", 22, valid_bits, 3) + b"\x01\x00" + bytes.fromhex("000000001000800000aa00389b71")
+    values = [1 << bits - 2, -(1 << bits - 2)] * 3
+    body = b"".join(value.to_bytes(bits // 8, "little", signed=True) for value in values)
+    data = bytearray(wav(body, code, 2, bits=bits, extra=extra if code != PCM else b""))
+    if code == PCM and bits < 32:
+        data[34:36] = valid_bits.to_bytes(2, "little")
+    assert sound_from_bytes(bytes(data)).samples.tolist() == [[0.5, -0.5]] * 3
 
 
-def test_a_recording_that_was_cut_off_gives_its_whole_frames() -> None:
-    data = wav(np.arange(10, dtype="<i2").tobytes(), channels=2)
-    assert sound_from_bytes(data[:-5]).samples.shape == (3, 2)
+def with_size(stated: int, body: bytes = bytes(20), behind: bytes = b"") -> bytes:
+    """Returns a WAV file that states another size of its data than they have."""
+    return wav(body)[:40] + struct.pack("<I", stated) + body + behind
+
+
+@pytest.mark.parametrize(
+    ("data", "num_frames"),
+    [
+        (with_size(20, behind=b"LIST\4\0\0\0abcd"), 10),
+        (with_size(19), 9),
+        (with_size(0), 10),
+        (with_size(0, bytes(21)), 10),
+        (with_size(0, b""), 0),
+        (with_size(0, b"", b"LIST\4\0\0\0abcd"), 0),
+        (with_size(0xFFFFFFFF), 10),
+        (with_size(0x7FFFF000), 10),  # sox, espeak
+        (with_size(0x7FFFFF00), 10),  # arecord
+        (wav(bytes(20), before=b"LIST\3\0\0\0abc\0"), 10),
+        (wav(bytes(20), before=b"LIST\3\0\0\0abc"), 10),  # without the padding
+        (b"RF64" + wav(bytes(20), before=b"ds64\x10\0\0\0" + struct.pack("<QQ", 0, 20))[4:], 10),
+        (b"RF64" + with_size(0xFFFFFFFF)[4:12] + b"ds64\x10\0\0\0" + struct.pack("<QQ", 0, 18)
+         + with_size(0xFFFFFFFF)[12:], 9),
+        (with_size(22), None),
+        (with_size(0x20000000), None),
+        (with_size(20)[:-5], None),
+        (b"RF64" + with_size(0xFFFFFFFF)[4:12] + b"ds64\x10\0\0\0" + struct.pack("<QQ", 0, 22)
+         + with_size(0xFFFFFFFF)[12:], None),
+    ],
+)  # fmt: skip
+def test_data_have_the_size_that_is_stated_or_reach_to_the_end(data, num_frames) -> None:
+    if num_frames is not None:
+        assert sound_from_bytes(data).samples.shape == (num_frames, 1)
+        return
+    with pytest.raises(InputError, match=r"states \d+ bytes"):
+        sound_from_bytes(data)
 
 
 @pytest.mark.parametrize(
