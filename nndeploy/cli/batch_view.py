@@ -20,7 +20,7 @@ from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, BUILT, FAILED, HIT, Planned
 from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.run_batch import Events
-from nndeploy.files.whole_files import write_file
+from nndeploy.files.named_outputs import write_output
 from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def write_commands(opened: "OpenedBatch", form: str, output: Path | None) -> Non
     if output is None:
         print(text, end="")
     else:
-        write_file(output, lambda file: file.write(text.encode()))
+        write_output(output, lambda file: file.write(text.encode()))
     told = f"{number} of {counted(len(opened.jobs.jobs), 'job')} to be built"
     if output is not None and number and (run_with := FORMS[form].run_with):
         told += f": {run_with.format(file=shlex.quote(str(output)))}"

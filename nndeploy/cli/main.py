@@ -89,6 +89,8 @@ class LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
+        if (writing := sys.modules.get("nndeploy.cli.output_file")) is not None:  # of a command that writes no file not
+            command.context_class = writing.CheckedContext
         return command
 
     def resolve_command(

@@ -29,7 +29,7 @@ def write_plan(program: Program, path: Path) -> None:
         UsageError: there is no plan yet.
         CannotCreateError, InputOutputError: the file cannot be written.
     """
-    from nndeploy.files.whole_files import write_file
+    from nndeploy.files.named_outputs import write_output
 
     assert program.pacer is not None
     learnt = program.pacer.learnt()
@@ -38,4 +38,4 @@ def write_plan(program: Program, path: Path) -> None:
     names = tuple((point.submodel, point.name) for point in program.points)
     manifest = program.manifest
     plan = PacePlanFile(identity_of(manifest), manifest.model_name, program.pacer.goal, names, learnt)
-    write_file(path, lambda file: file.write(plan_file_to_json(plan)))
+    write_output(path, lambda file: file.write(plan_file_to_json(plan)))

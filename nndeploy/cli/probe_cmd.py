@@ -30,13 +30,13 @@ def _libraries() -> tuple[tuple[str, str], ...]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML on standard output.")
 def probe(output: Path | None, as_json: bool) -> None:
     """Describe this machine as a target file."""
-    from nndeploy.files.whole_files import write_file
+    from nndeploy.files.named_outputs import write_output
     from nndeploy.target.target import host_target, target_to_toml
 
     target = replace(host_target(), libraries=_libraries())
     text = target_to_toml(target)
     if output is not None:
-        write_file(output, lambda file: file.write(text.encode("utf-8")))
+        write_output(output, lambda file: file.write(text.encode("utf-8")))
     if as_json:
         print_json(
             asdict(target) | {"level": target.level, "caches": dict(target.caches), "libraries": dict(target.libraries)}

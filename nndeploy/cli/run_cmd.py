@@ -22,6 +22,7 @@ from nndeploy.cli.pace_options import pace_goal, pace_options
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.cli.value_types import ANY_FILE, BUNDLE_FILE, TOML_FILE
 from nndeploy.errors import CheckError, UsageError
+from nndeploy.files.named_outputs import STANDARD_OUTPUT
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.stream.run.options import RunOptions
 
@@ -54,12 +55,12 @@ SECTIONS = sections_of(
 @click.argument("bundle", type=BUNDLE_FILE, required=False)
 @click.option(
     "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
-    help="File (npz, npy, png, jpg, jsonl), folder, glob, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable); of "
-    "a pipeline SOURCE=WHAT, also tcp:HOST:PORT, unix:PATH, tail:FILE, rtsp://CAMERA.",
+    help="File (npz, npy, image, jsonl), folder, glob, pipe, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable); "
+    "of a pipeline SOURCE=WHAT, also tcp:HOST:PORT, unix:PATH, tail:FILE, rtsp://CAMERA.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=ANY_FILE, metavar="WHERE",
-    help="File (x.npz, x.jsonl), folder, or - for JSON lines. Default: a summary.",
+    help="File (x.npz, x.jsonl), folder, pipe, or - for JSON lines. Default: a summary.",
 )  # fmt: skip
 @click.option(
     "--pipeline", type=TOML_FILE, metavar="FILE.toml",
@@ -92,7 +93,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     from nndeploy.stream.run.loaded import following
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
-    if options["as_json"] and output == "-":
+    if options["as_json"] and output in STANDARD_OUTPUT:
         raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
     how = replace(options_given(RunOptions, options), pace=pace_goal(options))
     with ExitStack() as stack:

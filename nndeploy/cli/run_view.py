@@ -29,6 +29,7 @@ from nndeploy.stream.formats.images import best_label
 from nndeploy.stream.formats.json_lines import head_of
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.loaded import Loaded
+from nndeploy.stream.sources.input_paths import passed_over_text
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.sources import Source
 from nndeploy.values.amounts import ms_text
@@ -67,6 +68,8 @@ class RunView:
         self._bar = None if shows_items or not may_escape(sys.stderr) else _bar()
         is_endless = source.num_items is None  # who feeds it need not be told that it waits
         self.heartbeat = Heartbeat("" if self._bar is not None or is_endless else "running, no item is done yet")
+        if text := passed_over_text(source.passed_over):
+            self._say(f"nndeploy: {text}")
         if verbose:
             for programs in loaded.programs.values():
                 _tell_program(programs[0])
@@ -142,6 +145,7 @@ class RunView:
             "failed": summary.num_failed,
             "not_taken": summary.num_not_taken,
             "non_finite": summary.num_non_finite,
+            **({"passed_over": dict(self._source.passed_over)} if self._source.passed_over else {}),
             "seconds": summary.seconds,
             "items_per_second": summary.rate_hz,
             "first_ms": None if summary.first_ns is None else summary.first_ns / 1e6,

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from nndeploy.errors import one_line
-from nndeploy.files.whole_files import write_file
+from nndeploy.files.named_outputs import write_output
 
 
 def escaped(text: str) -> str:
@@ -31,4 +31,4 @@ def write_page(path: Path, text: str) -> None:
         CannotCreateError: there is no place for it.
         InputOutputError: the disk is full or failed.
     """
-    write_file(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
+    write_output(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens files that somebody else wrote, and creates files so that a reader sees the whole of one or none.
 
-Reading: regular files alone (a pipe or a device would hang), never larger than a limit. Writing: into a temporary
+Reading: regular files alone (a pipe or a device would hang), and pipes that the user named, never more than a limit.
+Writing: into a temporary
 file that did not exist, in the folder where the result will stand, then renamed over it; nothing is followed or
 written outside that folder.
 """
@@ -12,25 +13,41 @@ import fcntl
 import os
 import re
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import BinaryIO
 
-from nndeploy.errors import CannotCreateError, InputError, InputOutputError, MissingInputError
+from nndeploy.errors import (
+    BusyError,
+    CannotCreateError,
+    InputError,
+    InputOutputError,
+    MissingInputError,
+    NndeployError,
+)
 
 MAX_FILE_BYTES = 2 << 30
 MAX_STEM_LENGTH = 80
 
 
+class NamedPipe(PosixPath):
+    """A pipe that the user named, so that it is waited for; `opened` is it where it is open already."""
+
+    opened: BinaryIO | None = None
+
+
 def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
-    """Returns the file at `path`, open for reading.
+    """Returns the file at `path`, open for reading; of a `NamedPipe` a temporary copy of all that comes out of it.
 
     Raises:
         MissingInputError: there is no such file, or it may not be read.
         InputError: it is no regular file, or larger than `max_bytes`.
         InputOutputError: the disk failed.
     """
+    if isinstance(path, NamedPipe):
+        return _copied(path, max_bytes)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError, ValueError) as err:
@@ -47,6 +64,19 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
         let_go(descriptor)
         raise InputError(f"has {status.st_size} bytes, more than {max_bytes}", where=str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def _copied(pipe: NamedPipe, max_bytes: int) -> BinaryIO:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(reading(pipe))
+        source = stack.enter_context(pipe.opened or pipe.open("rb"))
+        copy = stack.enter_context(tempfile.TemporaryFile())
+        while piece := source.read(1 << 20):
+            if copy.tell() + len(piece) > max_bytes:
+                raise InputError(f"has more than {max_bytes} bytes", where=str(pipe))
+            copy.write(piece)
+        copy.seek(0)
+        return os.fdopen(os.dup(copy.fileno()), "rb")
 
 
 def read_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
@@ -103,6 +133,25 @@ class OutputFolder:
             raise no_folder(path) from err
         except (OSError, ValueError) as err:
             raise CannotCreateError(f"the folder cannot be made: {_reason(err)}", where=str(path)) from err
+
+    @property
+    def descriptor(self) -> int:
+        """The open folder."""
+        return self._descriptor
+
+    def claim(self) -> None:
+        """Keeps other runs from writing into the folder until it is closed.
+
+        Raises:
+            BusyError: another one does.
+        """
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as err:
+            self.close()
+            raise BusyError("another run writes this output", where=str(self.path)) from err
+        except OSError:
+            return  # a file system without locks
 
     def create(self, name: str) -> "NewFile":
         """Returns a new file that will be called `name` once it is finished.
@@ -176,26 +225,33 @@ class OutputFolder:
 class NewFile:
     """A file under a temporary name; `finish` gives it its own name, `discard` removes it."""
 
-    def __init__(self, folder: int, path: Path, prefix: str = TEMPORARY) -> None:
-        """Creates the temporary file in the folder with the descriptor `folder`.
+    def __init__(self, folder: int, path: Path, prefix: str = TEMPORARY, name: str = "") -> None:
+        """Creates the temporary file, called `name` or at random, in the folder with the descriptor `folder`.
 
         Raises:
             CannotCreateError: the folder is not writable, full, or `path` is a folder.
         """
         self.path = path
         self._folder = os.dup(folder)
-        self._temporary = f"{prefix}{os.urandom(8).hex()}.tmp"
+        self._temporary = f"{prefix}{name or os.urandom(8).hex()}.tmp"
         try:
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(self._temporary, flags, 0o666, dir_fd=self._folder)
+            descriptor = self._create()
         except OSError as err:
             let_go(self._folder)
             raise CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path)) from err
-        lock_temporary(descriptor)
+        except NndeployError:
+            let_go(self._folder)
+            raise
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         self._is_open = True
+
+    def _create(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._temporary, flags, 0o666, dir_fd=self._folder)
+        lock_temporary(descriptor)
+        return descriptor
 
     def finish(self, *, sync: bool = True) -> None:
         """Closes the file and gives it its name; with `sync` its content is on the disk first.

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoded images: bytes of a PNG or JPEG file become pixels, pixels become such bytes.
+"""Encoded images: bytes of an image file become pixels, pixels become the bytes of a PNG or JPEG.
 
-Images may have been made by anybody: only the two formats are decoded, their size is capped before they are, and what
-cannot be converted without loss of meaning (16 bits, CMYK) is refused. Needs Pillow, the extra `vision`, which lets go
-of the interpreter while it decodes, resizes and encodes, so that threads do it at once.
+Images may have been made by anybody: only formats that start no program are decoded, their size is capped before they
+are, and what cannot be converted without loss of meaning (16 bits, CMYK) is refused. Of several pictures in a file the
+first one is taken. Needs Pillow, the extra `vision`, which lets go of the interpreter while it decodes, resizes and
+encodes, so that threads do it at once.
 
 Law: an image is upright, as its EXIF data say, whoever decodes it.
 """
 
 import io
+import math
 import warnings
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +23,15 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_PIXELS = 1 << 26
-SUFFIXES = (".png", ".jpg", ".jpeg")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+HEADS = {
+    b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"BM": ".bmp", b"RIFF": ".webp",
+    b"II*\0": ".tif", b"MM\0*": ".tif",
+}  # fmt: skip
+"""How files of each format begin, and one of its suffixes."""
+TILE_TAGS = (322, 323)
+"""Width and height of the tiles of a TIFF, for which memory is taken too."""
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 
 ImageFormat = Literal["png", "jpeg"]
@@ -44,7 +54,7 @@ def decoded(data: bytes) -> "Image":
     """Returns the decoded image, turned upright where its EXIF data say how.
 
     Raises:
-        InputError: the bytes are no PNG or JPEG, are damaged, too large, or of a kind that is not taken.
+        InputError: the bytes are of no such format, are damaged, too large, or of a kind that is not taken.
     """
     import PIL.Image
     import PIL.ImageOps
@@ -52,14 +62,14 @@ def decoded(data: bytes) -> "Image":
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of large images; the size is checked here
-            image = PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
+            image = PIL.Image.open(io.BytesIO(data), formats=FORMATS)
             _check_kind(image)
             image.load()
             return PIL.ImageOps.exif_transpose(image)
     except InputError:
         raise
     except PIL.UnidentifiedImageError as err:
-        raise InputError("is no PNG or JPEG image") from err
+        raise InputError(f"is no image that is taken: {', '.join(FORMATS)}") from err
     except MemoryError as err:
         raise InputError("is an image that needs more memory than there is") from err
     except Exception as err:  # a decoder fails in many ways on damaged files
@@ -69,9 +79,13 @@ def decoded(data: bytes) -> "Image":
 def _check_kind(image: "Image") -> None:
     if image.width * image.height > MAX_PIXELS:
         raise InputError(f"has {image.width} x {image.height} pixels, more than {MAX_PIXELS}")
-    if image.mode not in MODES:
-        hint = "convert it to 8-bit RGB or grey"
-        raise InputError(f"is an image of the mode {image.mode}, which is not taken", hint=hint)
+    if image.format == "TIFF" and math.prod(image.tag_v2.get(tag, 1) for tag in TILE_TAGS) > MAX_PIXELS:  # type: ignore[attr-defined]
+        raise InputError(f"has tiles of more than {MAX_PIXELS} pixels")
+    # of 16-bit colours Pillow keeps 8 bits, and calls that RGB; a 16-bit BMP has 5 or 6 bits for each
+    is_deep = image.format != "BMP" and ";16" in str(getattr(image, "tile", ""))
+    if image.mode not in MODES or is_deep:
+        kind = "of 16-bit samples" if is_deep else f"of the mode {image.mode}"
+        raise InputError(f"is an image {kind}, which is not taken", hint="convert it to 8-bit RGB or grey")
 
 
 def pixels_from_bytes(data: bytes) -> Pixels:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a command writes: nothing goes through a link or into another's file that stands where it writes."""
+"""Whatever a command writes: through a link that the user named and owns, and into nothing else that stands there."""
 
 import os
 from collections.abc import Callable
@@ -15,18 +15,21 @@ from nndeploy.compiler.placement.decisions import Decisions, write_decisions
 
 RUN = ["run", "m.nnd", "-i", "x.npz"]
 RESUMED = ["run", "m.nnd", "-i", "x.jsonl", "--resume", "-o"]
-REPLACED = {
+NAMED = {
     "y.npz": [*RUN, "-o", "y.npz"],
     "y.jsonl": [*RUN, "-o", "y.jsonl"],
     "resumed.jsonl": [*RESUMED, "resumed.jsonl"],
-    "out/000000_x.npz": [*RUN, "-o", "out/"],
     "trace.json": [*RUN, "--trace", "trace.json"],
     "metrics.json": [*RUN, "--metrics", "metrics.json"],
     "box.toml": ["probe", "-o", "box.toml"],
     "page.html": ["inspect", "m.nnd", "--html", "page.html"],
+}
+"""A file, and the command that is told to write it: a link there is written through if it is the user's own."""
+IN_A_FOLDER = {
+    "out/000000_x.npz": [*RUN, "-o", "out/"],
     "out/nndeploy-run.1": ["help", "--man", "out"],
 }
-"""A file, and the command that makes it: what stood there is replaced, and what a link there leads to stays."""
+"""A file, and the command that makes it in a folder: what stood there is replaced, and what a link leads to stays."""
 REFUSED = {
     "signed.nnd": ["sign", "signed.nnd", "--key", "own.key", "--release", "1.0.0"],
     "new.key": ["key", "new", "new"],
@@ -36,7 +39,6 @@ REFUSED = {
     "a.jsonl.resume": [*RESUMED, "a.jsonl"],
     "out/.nndeploy-resume": [*RESUMED, "out/"],
     "store/faces/lock": ["install", "faces", "m.nnd"],
-    "m.nnd": ["compile", "digits.onnx", "-o", "m.nnd"],
 }
 """A file, and a command that will not write where it is a link."""
 NO_SECOND_NAME = ("new.key", "new.pub", "a.jsonl.part", "a.jsonl.resume", "out/.nndeploy-resume")
@@ -77,8 +79,10 @@ def is_untouched(victim: Path) -> bool:
     return victim.read_bytes() == write_double(Path("again.nnd")).read_bytes()
 
 
-@pytest.mark.parametrize("plant", [a_link, a_second_name])
-@pytest.mark.parametrize(("name", "command"), REPLACED.items(), ids=REPLACED)
+@pytest.mark.parametrize(
+    ("plant", "name", "command"),
+    [(a_second_name, *one) for one in (NAMED | IN_A_FOLDER).items()] + [(a_link, *one) for one in IN_A_FOLDER.items()],
+)
 def test_what_stands_there_is_replaced_and_never_written_into(
     name: str, command: list[str], plant: Plant, victim: Path
 ) -> None:
@@ -88,6 +92,38 @@ def test_what_stands_there_is_replaced_and_never_written_into(
     assert Path(name).stat().st_ino != victim.stat().st_ino
     assert Path(name).is_file()
     assert not Path(name).is_symlink()
+
+
+@pytest.mark.parametrize("leads", ["to a file", "to a link", "nowhere"])
+@pytest.mark.parametrize(("name", "command"), NAMED.items(), ids=NAMED)
+def test_a_link_of_ones_own_is_written_through(name: str, command: list[str], leads: str, victim: Path) -> None:
+    target = victim.with_name("target")
+    if leads == "to a link":
+        target.symlink_to(victim.name)
+    else:
+        target.write_bytes(b"" if leads == "to a file" else b"gone")
+        if leads == "nowhere":
+            target.unlink()
+    Path(name).symlink_to(target)
+    assert run_command(command) == 0
+    assert Path(name).is_symlink()
+    assert target.is_symlink() == (leads == "to a link")
+    assert target.stat().st_size > 0
+    assert leads != "to a link" or not is_untouched(victim)
+    assert not [path for path in target.parent.iterdir() if path.name.startswith(".nndeploy")]
+
+
+@pytest.mark.parametrize(("name", "command"), NAMED.items(), ids=NAMED)
+def test_a_link_of_another_user_is_refused(
+    name: str, command: list[str], victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(name).symlink_to(victim)
+    if os.geteuid() == 0:
+        os.chown(name, 4321, -1, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    assert run_command(command) == CANNOT_CREATE
+    assert is_untouched(victim)
 
 
 @pytest.mark.parametrize(("name", "command"), REFUSED.items(), ids=REFUSED)
@@ -115,10 +151,9 @@ def test_a_file_that_is_no_journal_is_not_taken_for_one(victim: Path, capsys: py
     assert "a.jsonl.resume: is no journal" in capsys.readouterr().err
 
 
-def test_a_link_that_leads_nowhere_makes_nothing_there(victim: Path) -> None:
-    for name in ("y.npz", "new.key", "new.pub"):
+def test_a_link_that_leads_nowhere_makes_no_key_there(victim: Path) -> None:
+    for name in ("new.key", "new.pub"):
         Path(name).symlink_to(victim.with_name("nobody"))
-    assert run_command(REPLACED["y.npz"]) == 0
     assert run_command(REFUSED["new.key"]) == CANNOT_CREATE
     assert not victim.with_name("nobody").exists()
 

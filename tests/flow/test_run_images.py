@@ -24,7 +24,7 @@ BAD = {
     "truncated.jpg": encoded(Image.new("RGB", (300, 200), 200), "JPEG")[:-100],
     "empty.png": b"",
     "text.jpg": b"this is no image",
-    "wrong.png": encoded(Image.new("RGB", (30, 20)), "GIF"),
+    "wrong.png": encoded(Image.new("RGB", (30, 20)), "EPS"),
     "cmyk.jpg": encoded(Image.new("CMYK", (30, 20)), "JPEG"),
     "deep.png": encoded(Image.new("I;16", (30, 20)), "PNG"),
     "bomb.png": GOOD[:16] + (60_000).to_bytes(4, "big") * 2 + GOOD[24:],

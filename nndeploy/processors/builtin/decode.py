@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""decode: the bytes of a PNG or JPEG file -> the image, upright, RGB."""
+"""decode: the bytes of an image file -> the image, upright, RGB."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from nndeploy.processors.image_files import pixels_from_bytes
 
 @dataclass(frozen=True)
 class Decode:
-    """Decodes the bytes of a PNG or JPEG file, turns the image as its EXIF data say, drops transparency."""
+    """Decodes a PNG, JPEG, GIF, BMP, WebP or TIFF file, turns the image as its EXIF data say, drops transparency."""
 
     name: ClassVar[str] = "decode"
     takes: ClassVar[tuple[str, ...]] = ("data",)
@@ -21,7 +21,7 @@ class Decode:
         """Returns the image.
 
         Raises:
-            InputError: the bytes are no PNG or JPEG, damaged, too large, or of a kind that is not taken.
+            InputError: the bytes are of no such format, damaged, too large, or of a kind that is not taken.
         """
         if not isinstance(data, bytes):
             raise InputError(f"data must be bytes, this is a {type(data).__name__}")

@@ -17,7 +17,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from nndeploy.files.whole_files import new_file, wrapped_io
+from nndeploy.files.named_outputs import new_output
+from nndeploy.files.whole_files import wrapped_io
 
 GROUP = 512
 ARROWS = {"source": "s", "sink": "f"}
@@ -33,7 +34,7 @@ class Trace:
         Raises:
             CannotCreateError: it cannot be made.
         """
-        self._new = new_file(path)
+        self._new = new_output(path)
         self._lock = Lock()
         self._rows: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
@@ -79,7 +80,7 @@ class Trace:
                 self._write()
             with wrapped_io(self._new.path):
                 self._new.file.write(b"\n]}\n")
-            self._new.finish(sync=False)
+            self._new.finish()
 
     def discard(self) -> None:
         """Removes the file, unless it is finished."""

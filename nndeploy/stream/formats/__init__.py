@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as text and files: JSON lines, .npy, .npz, PNG and JPEG."""
+"""Values as text and files: JSON lines, .npy, .npz, images."""

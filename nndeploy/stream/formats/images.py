@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a PNG or JPEG file into the input tensor that the bundle describes, and class scores into a label.
+"""Turns an image file into the input tensor that the bundle describes, and class scores into a label.
 
 decode -> upright -> channels -> resize (bilinear) -> (pixel - mean) / std -> layout, batch of one. Images may have
-been made by anybody: only the two formats are decoded, their size is capped before they are, and what cannot be
-converted without loss of meaning (16 bits, CMYK) is refused. Needs Pillow, the extra `vision`.
+been made by anybody: `nndeploy.processors.image_files` says what is decoded. Needs Pillow, the extra `vision`.
 """
 
 from collections.abc import Mapping
@@ -33,7 +32,7 @@ def read_image(path: Path, how: ImageInput, tensor: TensorType) -> _Array:
 
     Raises:
         MissingInputError: there is no such file.
-        InputError: the file is no PNG or JPEG, is damaged, too large, or of a kind that is not taken.
+        InputError: the file is of no format that is taken, is damaged, too large, or of a kind that is not taken.
     """
     try:
         return array_from_image(decoded(read_regular(path, MAX_FILE_BYTES)), how, tensor.dtype)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from nndeploy.errors import DataError, UsageError, did_you_mean
+from nndeploy.files.named_outputs import STANDARD_OUTPUT, is_stream
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.files.whole_files import OutputFolder
 from nndeploy.stream.pipeline.pipeline_file import SinkTable
@@ -139,12 +140,12 @@ def pipeline_sink(
     if text is None:
         return NoSink()
     if len(tables) == 1:
-        if text != "-":
+        if text not in STANDARD_OUTPUT:
             return _maker(tables[0], where, Path(named_place(tables, text)), last_fields)(resumables)
         if tables[0].kind != "json-lines":
             raise UsageError(f"a sink of {tables[0].kind} cannot write to standard output")
         return SelectedSink(sink_fields(tables[0], last_fields), JsonLinesSink(None, stdout))
-    if text == "-":
+    if text in STANDARD_OUTPUT:
         raise UsageError(f"the pipeline has {len(tables)} sinks: --output names a folder for them")
     made: list[Sink] = []
     OutputFolder(Path(text)).close()
@@ -163,7 +164,7 @@ def check_resumable(tables: Sequence[SinkTable], where: str, text: str | None) -
     Raises:
         UsageError: they cannot.
     """
-    if text in (None, "-") or (not tables and Path(text).suffix == ".npz"):
+    if text is None or text in STANDARD_OUTPUT or is_stream(Path(text)) or (not tables and text.endswith(".npz")):
         raise UsageError("--resume needs an output of many records that stays", hint="--output x.jsonl or a folder")
     for table in tables:
         if table.kind == "video":
@@ -183,7 +184,15 @@ def is_one_file(tables: Sequence[SinkTable], text: str) -> bool:
 
 def named_place(tables: Sequence[SinkTable], text: str) -> str:
     """Returns what `--output` means: the file itself, also where the folder for a single sink's file is named."""
-    return str(_place(tables[0], text)) if len(tables) == 1 and text != "-" else text
+    return str(_place(tables[0], text)) if len(tables) == 1 and text not in STANDARD_OUTPUT else text
+
+
+def sink_places(tables: Sequence[SinkTable], text: str) -> list[Path]:
+    """Returns the files and folders that the sinks write with this `--output`; creates nothing."""
+    path = Path(text)
+    if len(tables) > 1:
+        return [path, *(path / _file_name(table) for table in tables)]
+    return [path / _file_name(tables[0]) if tables and path.is_dir() and KINDS[tables[0].kind][1] else path]
 
 
 def _place(table: SinkTable, text: str) -> Path:

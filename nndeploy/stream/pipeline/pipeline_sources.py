@@ -6,6 +6,7 @@ names, else the inputs of the first models; values that go straight into a model
 source of files is read by the stream itself; several, and those that are live, each by a thread of its own.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +29,7 @@ from nndeploy.stream.sources.merging import joined_items, merged_items, renamed
 from nndeploy.stream.sources.readers import Feed, Readers, SourceFigures
 from nndeploy.stream.sources.record_sources import FIELDS, SUFFIXES, line_reader, record_source
 from nndeploy.stream.sources.source_rules import DropRule
-from nndeploy.stream.sources.sources import Source, source_of_files
+from nndeploy.stream.sources.sources import Source, source_of_files, to_read_again
 from nndeploy.stream.sources.video_source import require_av
 from nndeploy.stream.stopping import Stop
 from nndeploy.values.types import Value, ValueType
@@ -121,7 +122,10 @@ def pipeline_source(file: PipelineFile, texts: Sequence[str], types: Mapping[str
     readers = Readers([one.feed() for one in opened], reading.stop)
     names = [table.name for table in file.sources]
     items = joined_items(readers, names, file.join) if file.join is not None else merged_items(readers, names)
-    return Source(items, None, is_one=False, readers=readers, is_live=any(one.is_live for one in opened))
+    return Source(
+        items, None, is_one=False, readers=readers, is_live=any(one.is_live for one in opened),
+        passed_over=sum((one.passed_over for one in opened), Counter()),
+    )  # fmt: skip
 
 
 def texts_of_sources(names: Sequence[str], texts: Sequence[str]) -> dict[str, list[str]]:
@@ -165,6 +169,7 @@ class _Opened:
         own = table.fields or FIELDS[self._kind] or tuple(types)
         self._names = dict(zip(own, table.out or own, strict=True))
         self._address = self._address_of(texts)
+        self.passed_over = Counter[str]()
 
     @property
     def is_live(self) -> bool:
@@ -178,7 +183,7 @@ class _Opened:
 
     def _address_of(self, texts: Sequence[str]) -> Address | None:
         found = [address for text in texts if (address := address_from_text(text)) is not None]
-        if not found:
+        if not found or (self._kind not in LIVE and all(address.scheme == "fifo" for address in found)):
             return None
         if len(texts) > 1:
             hint = "name several sources, each with an address of its own"
@@ -202,6 +207,7 @@ class _Opened:
         if self._address is None:
             # what is missing is found before anything runs
             source = None if "-" in self._texts else self._files(self._reading.stop)
+            self.passed_over = source.passed_over if source is not None else self.passed_over
 
             def of_files(stop: Stop, _: SourceFigures) -> Iterator[Item]:
                 return iter(self._renamed(source or self._files(stop)).items)
@@ -246,9 +252,9 @@ class _Opened:
 def _arrays(texts: Sequence[str], names: Sequence[str], types: Types) -> Source:
     if "-" in texts:
         raise UsageError("this pipeline reads files, not standard input")
-    paths = paths_from_texts(texts, SUFFIXES["arrays"])
+    paths, passed_over = paths_from_texts(texts, SUFFIXES["arrays"])
     items = [Item(i, str(path), path.stem, _array_loader(path, names, types)) for i, path in enumerate(paths)]
-    return source_of_files(items, paths, texts)
+    return source_of_files(items, paths, texts, passed_over)
 
 
 def _array_loader(path: Path, names: Sequence[str], types: Types) -> Callable[[], dict[str, Value]]:
@@ -271,8 +277,9 @@ def _json_lines(texts: Sequence[str], read: ReadLine, stdin: Callable[[], Binary
         if len(texts) > 1:
             raise UsageError("--input - takes everything from stdin; it goes with no other --input")
         return Source(items_of_lines(stdin(), "stdin", 0, read), None, is_one=False)
-    paths = tuple(paths_from_texts(texts, SUFFIXES["json-lines"]))
-    return Source(items_of_each(paths, partial(items_of_line_file, read=read)), None, is_one=False, paths=paths)
+    paths, passed_over = paths_from_texts(texts, SUFFIXES["json-lines"])
+    items = items_of_each(paths, partial(items_of_line_file, read=read))
+    return Source(items, None, is_one=False, paths=to_read_again(paths), passed_over=passed_over)
 
 
 def _json_fields(names: Sequence[str], types: Types, allow_nan: bool, line: bytes | None) -> dict[str, Value]:

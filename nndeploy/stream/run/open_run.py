@@ -7,15 +7,23 @@ bundle, pipeline -> `Loaded` -> source of the texts of inputs -> sink of the tex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from nndeploy.errors import UsageError
+from nndeploy.files.named_outputs import STANDARD_OUTPUT, check_no_input
 from nndeploy.stream.engine.engine import Stream, StreamOptions, Summary, after
 from nndeploy.stream.engine.trace import Trace
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_bundle, pipeline_of_path
-from nndeploy.stream.pipeline.pipeline_sinks import check_resumable, is_one_file, named_place, pipeline_sink
+from nndeploy.stream.pipeline.pipeline_sinks import (
+    check_resumable,
+    is_one_file,
+    named_place,
+    pipeline_sink,
+    sink_places,
+)
 from nndeploy.stream.pipeline.pipeline_sources import Reading, pipeline_source
 from nndeploy.stream.run.loaded import Loaded, fingerprint, load_alone, load_pipeline
 from nndeploy.stream.run.options import Load, RunOptions
@@ -102,6 +110,7 @@ def open_run(
     """
     source = _source(loaded, inputs, options, ends)
     try:
+        _check_ends(loaded, source, inputs, output, ends)
         sink, before = _sink(loaded, source, inputs, output, options, ends)
     except BaseException:
         source.close()
@@ -140,7 +149,31 @@ def _source(loaded: Loaded, inputs: Sequence[str], options: RunOptions, ends: En
     if not inputs:
         name = manifest.inputs[0].name if manifest.inputs else "x"
         raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
-    return source_from_texts(inputs, manifest, lambda: stdin(ends.stop), allow_nan=allow_nan)
+    return source_from_texts(inputs, manifest, lambda: stdin(ends.stop), allow_nan=allow_nan, stop=ends.stop)
+
+
+def _check_ends(loaded: Loaded, source: Source, inputs: Sequence[str], output: str | None, ends: Ends) -> None:
+    """Checks that nothing that is read is written: bundles, the pipeline, inputs, and the folders that they are in."""
+    if output is None:
+        return
+    tables = loaded.file.sinks if loaded.file is not None else ()
+    written = [Path(f"/dev/fd/{number}") for number in _descriptors(ends.stdout)]
+    if output not in STANDARD_OUTPUT:
+        written = sink_places(tables, output)
+    read = [program.path for programs in loaded.programs.values() for program in programs]
+    read += [Path(loaded.file.where)] if loaded.file is not None else []
+    for text in inputs:
+        named = text.partition("=")[2] or text
+        read += [Path(text), Path("/dev/stdin" if named == "-" else named.removeprefix("@"))]
+    check_no_input(written, chain(read, source.paths or ()))
+
+
+def _descriptors(stream: TextIO) -> list[int]:
+    """Returns the descriptor of a stream, none where it has none."""
+    try:
+        return [stream.fileno()]
+    except (OSError, ValueError):
+        return []
 
 
 def _sink(

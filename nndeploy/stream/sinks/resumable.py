@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from nndeploy.errors import CannotCreateError, DataError
-from nndeploy.files.whole_files import NewFile, new_file, open_growing, sync_folder, wrapped_io
+from nndeploy.files.named_outputs import ClaimedFile, PipedFile, new_output
+from nndeploy.files.whole_files import open_growing, sync_folder, wrapped_io
 
 
 class Resumable(Protocol):
@@ -52,14 +53,14 @@ class GrowingFile:
         Raises:
             CannotCreateError: it cannot be made.
         """
-        self.path = path
+        self._claim = new_output(path)
+        self.path = path = self._claim.path
         self._head = head
         self._part = path.with_name(f"{path.name}.part")
-        if path.is_dir():
-            raise CannotCreateError("cannot be created: is a folder", where=str(path))
         try:
             self.file: BinaryIO = os.fdopen(open_growing(self._part), "r+b")
         except OSError as err:
+            self._claim.discard()
             raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(self._part)) from err
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -92,6 +93,7 @@ class GrowingFile:
             self.file.close()
             self._part.replace(self.path)
             sync_folder(self.path.parent)
+        self._claim.discard()
 
     def finish_again(self, state: Mapping[str, Any]) -> None:
         """Gives the file its name, unless it has it; then what opening it again made goes.
@@ -106,6 +108,7 @@ class GrowingFile:
             with wrapped_io(self._part):
                 self.file.close()
                 self._part.unlink()
+            self._claim.discard()
         else:
             raise self._too_short(num_bytes)
 
@@ -116,6 +119,7 @@ class GrowingFile:
         if _num_bytes(self._part) == 0:
             with contextlib.suppress(OSError):
                 self._part.unlink()
+        self._claim.discard()
 
     def _too_short(self, num_bytes: int) -> DataError:
         return DataError(
@@ -132,18 +136,21 @@ def _num_bytes(path: Path) -> int | None:
         return None
 
 
-def output_file(path: Path, resumables: Resumables | None, head: bytes = b"") -> NewFile | GrowingFile:
-    """Returns a file that gets its name when it is finished and begins with `head`.
+def output_file(
+    path: Path, resumables: Resumables | None, head: bytes = b""
+) -> "ClaimedFile | PipedFile | GrowingFile":
+    """Returns a file of lines that gets its name when it is finished and begins with `head`, or a pipe.
 
     With `resumables` it is one that grows and may be resumed, and is appended to them.
 
     Raises:
         CannotCreateError: it cannot be made.
+        BusyError: another run writes it.
     """
     if resumables is not None:
         resumables.append(growing := GrowingFile(path, head))
         return growing
-    new = new_file(path)
+    new = new_output(path, at_once=True)
     with wrapped_io(path):
         new.file.write(head)
     return new

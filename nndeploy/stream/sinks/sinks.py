@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the outcomes of a stream go: the text of `run --output` becomes a sink.
 
-`-` is JSON lines on stdout, `x.jsonl` JSON lines in a file, `x.npz` the outputs of one item, anything else a folder
-with one file an item, `<index>_<stem>.npz`, or `<index>_<stem>.error.json` for an item that failed or that no pipeline
-took. Names are made of
-the index and a cleaned stem, so no input can choose where its result is written; a file appears whole or not at all.
+`-` is JSON lines on stdout, `x.jsonl` JSON lines in a file, `x.npz` the outputs of one item; a pipe takes JSON lines
+unless its name ends in .npz. Anything else is a folder with one file an item, `<index>_<stem>.npz`, or
+`<index>_<stem>.error.json` for an item that failed or that no pipeline took. Names are made of the index and a cleaned
+stem, so no input can choose where its result is written; a file appears whole or not at all.
 """
 
 import json
@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, ClassVar, Protocol, TextIO
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError
-from nndeploy.files.whole_files import OutputFolder, new_file, safe_stem, wrapped_io
+from nndeploy.files.named_outputs import STANDARD_OUTPUT, is_stream, new_output
+from nndeploy.files.whole_files import OutputFolder, safe_stem, wrapped_io
 from nndeploy.stream.formats.images import best_label
 from nndeploy.stream.formats.json_lines import head_of, line_from_outcome
 from nndeploy.stream.formats.npz import write_npz
@@ -55,9 +56,11 @@ def sink_from_text(
     """
     if text is None:
         return NoSink()
-    if text == "-":
+    if text in STANDARD_OUTPUT:
         return JsonLinesSink(manifest, stdout)
     path = Path(text)
+    if is_stream(path) and path.suffix != ".npz":
+        return JsonFileSink(manifest, path, resumables)
     if path.suffix == ".npz" and not path.is_dir():
         return NpzSink(path)
     if path.suffix in (".jsonl", ".ndjson") and not path.is_dir():
@@ -130,7 +133,7 @@ class NpzSink:
     """One npz file with the outputs of the only item."""
 
     def __init__(self, path: Path) -> None:
-        self._new = new_file(path)
+        self._new = new_output(path)
         self._num_written = 0
 
     def write(self, outcome: Outcome) -> None:
@@ -205,8 +208,10 @@ class FolderSink:
 
         Raises:
             CannotCreateError: it cannot be made or written to.
+            BusyError: another run writes into it.
         """
         self._folder = OutputFolder(path, is_own=resumables is not None)
+        self._folder.claim()
         self._folder.create("probe").discard()
         if resumables is not None:
             resumables.append(self)

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from nndeploy.errors import DataError
-from nndeploy.files.whole_files import new_file, wrapped_io
+from nndeploy.files.named_outputs import new_output
+from nndeploy.files.whole_files import wrapped_io
 from nndeploy.processors.arrays import shape_text
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks.resumable import GrowingFile, Resumables
@@ -123,7 +124,7 @@ class StatisticsSink:
         self._fields = {name: _FieldStatistics() for name in fields}
         self._num_records = self._num_not_taken = 0
         self._errors: Counter[str] = Counter()
-        self._output = new_file(path) if resumables is None else GrowingFile(path)
+        self._output = new_output(path) if resumables is None else GrowingFile(path)
         if resumables is not None:
             resumables.append(self)  # not the file, which is empty until the end
 

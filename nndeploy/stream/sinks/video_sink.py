@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nndeploy.errors import DataError, InputOutputError
-from nndeploy.files.whole_files import new_file, wrapped_io
+from nndeploy.files.named_outputs import new_output
+from nndeploy.files.whole_files import wrapped_io
 from nndeploy.processors.arrays import Image, image_from_value
 from nndeploy.processors.builtin.letterbox import Letterbox
 from nndeploy.stream.items import Outcome
@@ -42,7 +43,7 @@ class VideoSink:
         self._rate = Fraction(rate_hz).limit_denominator(1001)
         self._stream: VideoStream | None = None
         self._last: Image | None = None
-        self._new = new_file(path)
+        self._new = new_output(path)
         self._container: OutputContainer = av.open(self._new.file, "w", format="mp4")
 
     def write(self, outcome: Outcome) -> None:

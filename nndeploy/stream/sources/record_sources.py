@@ -23,7 +23,7 @@ from nndeploy.stream.formats.npz import read_npy_file, read_npz_file
 from nndeploy.stream.items import Item
 from nndeploy.stream.sources.input_paths import paths_from_texts
 from nndeploy.stream.sources.line_items import ReadLine, items_of_each, items_of_line_file, items_of_lines
-from nndeploy.stream.sources.sources import JSON_SUFFIXES, Source, source_of_files
+from nndeploy.stream.sources.sources import JSON_SUFFIXES, Source, source_of_files, to_read_again
 from nndeploy.stream.sources.video_source import SUFFIXES as VIDEO_SUFFIXES
 from nndeploy.stream.sources.video_source import frames_of, require_av
 from nndeploy.values.types import TensorType, Value
@@ -75,10 +75,10 @@ def record_source(kind: str, texts: Sequence[str], stdin: Callable[[], BinaryIO]
         require_pillow()
     if kind == "video":
         require_av()
-    paths = paths_from_texts(texts, SUFFIXES[kind])
+    paths, passed_over = paths_from_texts(texts, SUFFIXES[kind])
     if kind in ("json-lines", "lines", "video"):
-        return Source(_of_many(kind, paths), None, is_one=False, paths=tuple(paths))
-    return source_of_files(_of_files(kind, paths), paths, texts)
+        return Source(_of_many(kind, paths), None, is_one=False, paths=to_read_again(paths), passed_over=passed_over)
+    return source_of_files(_of_files(kind, paths), paths, texts, passed_over)
 
 
 def _of_files(kind: str, paths: Sequence[Path]) -> list[Item]:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from nndeploy.bundle.manifest import ImageInput
 from nndeploy.errors import InputError, UnavailableError
+from nndeploy.processors.image_files import FORMATS
 from nndeploy.stream.formats import images
 from nndeploy.stream.formats.images import array_from_image, best_label, decoded, read_image, require_pillow
 from nndeploy.values.types import TensorType
@@ -77,29 +78,84 @@ def test_photos_are_turned_upright() -> None:
     assert decoded(encoded(picture(size=(4, 2)), "JPEG", exif=exif)).size == (2, 4)
 
 
-def bomb(width: int, height: int) -> bytes:
+def png(width: int, height: int, body: bytes, bits: int = 8, colours: int = 2) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    body = zlib.compress(bytes(1000))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", width, height, bits, colours, 0, 0, 0)
+    data = zlib.compress(body)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def bomb(width: int, height: int) -> bytes:
+    return png(width, height, bytes(1000))
+
+
+def deep_tiff(compression: int = 1, tile: tuple[int, int] | None = None) -> bytes:
+    """Returns a TIFF of one pixel, RGB with 16 bits a colour, or one of 8 bits with tiles of some size."""
+    bits = 16 if tile is None else 8
+    tags = [(256, 3, 1), (257, 3, 1), (258, 3, bits), (259, 3, compression), (262, 3, 2), (277, 3, 3)]
+    tags += [(273, 4, 200), (278, 3, 1), (279, 4, 6)] if tile is None else []
+    tags += [] if tile is None else [(322, 4, tile[0]), (323, 4, tile[1]), (324, 4, 200), (325, 4, 6)]
+    entries = b"".join(
+        struct.pack("<HHIHH", tag, kind, 1, value, 0) if kind == 3 and tag != 258
+        else struct.pack("<HHII", tag, kind, 3 if tag == 258 else 1, 180 if tag == 258 else value)
+        for tag, kind, value in sorted(tags)
+    )  # fmt: skip
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4)
+    return (
+        (b"II*\0" + struct.pack("<I", 8) + directory).ljust(180, b"\0")
+        + struct.pack("<3H", *[bits] * 3).ljust(20, b"\0")
+        + bytes(range(6))
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"), [*((kind, "RGB") for kind in FORMATS), ("GIF", "P"), ("TIFF", "L"), ("BMP", "1")]
+)
+def test_every_format_is_read_as_the_pixels_that_were_written(kind, mode) -> None:
+    image = Image.new(mode, (8, 6), {"RGB": (200, 30, 60), "P": 3, "L": 90, "1": 1}[mode])
+    found = decoded(encoded(image, kind, **({"lossless": True} if kind == "WEBP" else {})))
+    assert found.size == (8, 6)
+    assert abs(np.asarray(found.convert("RGB"), int) - np.asarray(image.convert("RGB"), int)).max() <= 2
+
+
+def test_of_several_pictures_the_first_is_taken() -> None:
+    several = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
+    for kind in ("GIF", "TIFF", "WEBP"):
+        data = encoded(several[0], kind, save_all=True, append_images=several[1:])
+        assert decoded(data).convert("RGB").getpixel((1, 1))[0] > 200
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is no PNG or JPEG image"),
-        (b"hello", "is no PNG or JPEG image"),
-        (encoded(picture(), "GIF"), "is no PNG or JPEG image"),
-        (encoded(picture(), "BMP"), "is no PNG or JPEG image"),
+        (b"", "is no image that is taken"),
+        (b"hello", "is no image that is taken"),
+        (encoded(picture(), "EPS"), "is no image that is taken"),
+        (encoded(picture(), "ICO"), "is no image that is taken"),
+        (encoded(picture(), "JPEG2000"), "is no image that is taken"),
         (encoded(picture(size=(64, 64)))[:-40], "is a damaged image"),
         (encoded(picture(size=(64, 64)), "JPEG")[:-200], "is a damaged image"),
+        (encoded(picture(size=(64, 64)), "WEBP")[:-20], "is a damaged image"),
+        (encoded(picture(size=(64, 64)), "BMP")[:-200], "is a damaged image"),
+        (encoded(picture(size=(64, 64)), "TIFF", compression="tiff_lzw")[:-20], "is a damaged image|no image"),
         (bomb(60_000, 60_000), "pixels, more than|damaged image: DecompressionBomb"),
         (bomb(9_000, 9_000), "has 9000 x 9000 pixels, more than 67108864"),
+        (b"GIF89a" + struct.pack("<HH", 9000, 9000) + encoded(picture(), "GIF")[10:], "has 9000 x 9000 pixels"),
         (bomb(100, 100), "is a damaged image"),
-        (encoded(picture("CMYK"), "JPEG"), "is an image of the mode CMYK"),
-        (encoded(Image.new("I;16", (3, 2))), "is an image of the mode I;16"),
+        (deep_tiff(tile=(1 << 16, 1 << 15)), "tiles of more than 67108864"),
+        (encoded(picture("CMYK"), "JPEG"), "of the mode CMYK"),
+        (encoded(picture("CMYK"), "TIFF"), "of the mode CMYK"),
+        (encoded(Image.new("F", (3, 2)), "TIFF"), "of the mode F"),
+        (encoded(Image.new("I;16", (3, 2))), "16-bit"),
+        (encoded(Image.new("I;16", (3, 2)), "TIFF"), "16-bit"),
+        (encoded(Image.new("I;16", (3, 2)), "TIFF", compression="tiff_lzw"), "16-bit"),
+        (png(1, 1, bytes(7), bits=16, colours=2), "16-bit"),
+        (png(1, 1, bytes(5), bits=16, colours=4), "16-bit"),
+        (png(1, 1, bytes(9), bits=16, colours=6), "16-bit"),
+        (deep_tiff(), "16-bit"),
+        (deep_tiff(compression=8), "16-bit"),
     ],
 )
 def test_other_images_are_refused(data, message) -> None:
@@ -110,7 +166,7 @@ def test_other_images_are_refused(data, message) -> None:
 
 def test_the_error_names_the_file(tmp_path) -> None:
     (tmp_path / "a.png").write_bytes(b"hello")
-    with pytest.raises(InputError, match=r"a.png: is no PNG or JPEG"):
+    with pytest.raises(InputError, match=r"a.png: is no image"):
         read_image(tmp_path / "a.png", RGB, TensorType("float32", None))
     (tmp_path / "b.png").write_bytes(encoded(picture()))
     assert read_image(tmp_path / "b.png", RGB, TensorType("float32", None)).shape == (1, 2, 3, 3)

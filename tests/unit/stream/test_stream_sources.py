@@ -109,7 +109,7 @@ def test_images_of_a_folder(tmp_path, vision) -> None:
     found = items([tmp_path], vision)
     assert [item.stem for item in found] == ["a", "b", "c"]
     assert found[0].load()["image"].max() == 1
-    with pytest.raises(InputError, match=r"c\.jpeg: is no PNG"):
+    with pytest.raises(InputError, match=r"c\.jpeg: "):
         found[2].load()
 
 
