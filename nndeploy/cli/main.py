@@ -268,10 +268,7 @@ def _failed(err: NndeployError, arguments: list[str]) -> int:
 
 
 def _say(text: str) -> None:
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except OSError:
-        return  # nobody can be told; the exit code still tells
+    print(text, file=sys.stderr, flush=True)
 
 
 def _terminate(number: int, frame: FrameType | None) -> Any:  # noqa: ARG001 - a signal handler's form

@@ -3,9 +3,11 @@
 
 Native libraries print on descriptor 1, so our own output moves to a descriptor of its own and 1 becomes standard
 error: every line on standard output is ours. A stream that is closed is filled, so that no file we open gets its
-number; writing to a standard output that is closed, full or broken is an error and never silent.
+number; writing to a standard output that is closed, full or broken is an error and never silent. What cannot be written
+to standard error is dropped, whoever writes it: messages change no result and no exit code.
 """
 
+import contextlib
 import fcntl
 import io
 import os
@@ -29,8 +31,18 @@ class _Output(io.FileIO):
             raise InputOutputError(f"standard output cannot be written: {err.strerror}") from err
 
 
+class _Messages(io.FileIO):
+    """Standard error; what cannot be written is dropped."""
+
+    def write(self, data: Any, /) -> int:
+        with contextlib.suppress(OSError):
+            if (count := super().write(data)) is not None:  # None where it would have to wait
+                return count
+        return memoryview(data).nbytes
+
+
 def take_over() -> None:
-    """Fills closed streams and moves standard output away from descriptor 1."""
+    """Fills closed streams, moves standard output away from descriptor 1, and wraps standard error."""
     was_closed = [descriptor for descriptor in (0, 1, 2) if not _is_open(descriptor)]
     for _ in was_closed:
         os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: the closed stream's
@@ -38,8 +50,9 @@ def take_over() -> None:
     os.dup2(2, 1)
     if 0 in was_closed:
         sys.stdin = None  # as Python does itself
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
+    messages = io.BufferedWriter(_Messages(2, "wb", closefd=False))
+    sys.stderr = io.TextIOWrapper(messages, encoding=encoding, errors="backslashreplace", line_buffering=True)
     output = io.BufferedWriter(_Output(own, "wb"))
     sys.stdout = io.TextIOWrapper(output, encoding="utf-8", errors="backslashreplace", line_buffering=os.isatty(own))
 

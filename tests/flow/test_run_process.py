@@ -11,9 +11,11 @@ import threading
 import time
 
 import numpy as np
+import onnx.parser
 import pytest
 from tests_flow_bundles import write_double
 
+RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
 COMMAND = [sys.executable, "-m", "nndeploy"]
 
 
@@ -95,6 +97,22 @@ def test_output_that_cannot_be_written_is_an_io_error(here, arguments, where) ->
     assert done.returncode == 74
     assert "error[io]: standard output cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "code"),
+    [
+        ("run m.nnd -i x.npz -i x.npz -o out/ -v", "2>/dev/full", 0),
+        ("run m.nnd -i x.npz -i bad.jsonl -o out/", "2>&-", 1),
+        ("compile relu.onnx -o out/relu.nnd", "2>/dev/full", 0),
+    ],
+)
+def test_a_standard_error_that_cannot_be_written_changes_nothing(here, command, where, code) -> None:
+    (here / "out").mkdir()
+    (here / "relu.onnx").write_bytes(onnx.parser.parse_model(RELU).SerializeToString())
+    (here / "bad.jsonl").write_text('{"image": [["NaN", 2, 3]]}\nbad\n')
+    assert through_shell(f"NND {command} {where}").returncode == code
+    assert list((here / "out").iterdir())
 
 
 def test_closed_streams_never_become_an_output_file(here) -> None:
