@@ -10,7 +10,7 @@ What is missing is found before anything runs; what is inside a file is read whe
 """
 
 import io
-import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from nndeploy.processors.image_files import HEADS as IMAGE_HEADS
 from nndeploy.runtime.plain_data import value_from_plain
 from nndeploy.stream.formats.images import SUFFIXES as IMAGE_SUFFIXES
 from nndeploy.stream.formats.images import read_image, require_pillow
-from nndeploy.stream.formats.json_lines import values_from_line
+from nndeploy.stream.formats.json_lines import data_from_json, values_from_line
 from nndeploy.stream.formats.npz import read_npy_file, read_npz_file
 from nndeploy.stream.items import Item
 from nndeploy.stream.sources.input_paths import named as named_path
@@ -236,9 +236,10 @@ class _Reader:
 
     def _load_text(self, name: str, text: str) -> Value:
         try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as err:
-            raise InputError(f"input {name!r}: {text!r:.40} is no JSON: {err}", hint=f"a file is {name}=@FILE") from err
+            data = data_from_json(os.fsencode(text), f"input {name!r}: {text!r:.40}", allow_nan=self._allow_nan)
+        except InputError as err:
+            err.hint = err.hint or f"a file is {name}=@FILE"
+            raise
         return value_from_plain(data, self._types[name], f"input {name!r}")
 
     def _load_image(self, path: Path) -> dict[str, Value]:

@@ -52,11 +52,24 @@ def test_a_line_is_a_set_of_named_values() -> None:
         (b'{"t": ["\xff"]}', "is not UTF-8: byte 8 is 0xff"),
         ('{"x": ' + "[" * 100_000, "nested too deeply"),
         ('{"n": ' + "1" * 5000 + "}", "is no JSON"),
+        ('{"x": [[1e39, 1]]}', "input 'x' must be float32"),
+        ('{"x": [[1e400, 1]]}', "1e400"),
+        ('{"x": [[-1.5E+0999, 1]]}', "-1.5E"),
+        ('{"x": [[' + "9" * 400 + ".0, 1]]}", "99999"),
+        ('{"x": [[' + "9" * 400 + ", 1]]}", "input 'x' holds a number"),
+        ('{"n": 1e400}', "1e400"),
     ],
 )
 def test_other_lines_are_refused(line, message) -> None:
     with pytest.raises(InputError, match=message):
         values(line)
+
+
+@pytest.mark.parametrize("text", ["1e300", "1e-400", "1e038", "0e999", "0." + "0" * 400 + "1", "1" * 300 + "e-299"])
+def test_numbers_that_only_look_too_large_are_read(text) -> None:
+    line = f'{{"d": {text}}}'.encode()
+    found = values_from_line(line, {"d": TensorType("float64", ())}, allow_nan=False)
+    assert found["d"].tolist() == float(text)
 
 
 def test_bare_nan_can_be_allowed() -> None:

@@ -2,6 +2,8 @@
 """The kinds of sources of a pipeline: every file and line is one record or one error."""
 
 import io
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -71,11 +73,19 @@ def test_lines_of_files_and_stdin(tmp_path) -> None:
     assert (item.origin, item.load()) == ("stdin, line 1", {"a": [1, 2], "b": "x"})
 
 
+@pytest.mark.parametrize("is_pipe", [False, True])
 @pytest.mark.parametrize("kind", ["files", "images", "wav", "lines"])
-def test_a_kind_gives_the_fields_that_it_says(tmp_path, tone, kind) -> None:
+def test_a_kind_gives_the_fields_that_it_says(tmp_path, tone, kind, is_pipe) -> None:
     path = tmp_path / {"wav": "a.wav", "lines": "a.txt"}.get(kind, "a.png")
-    path.write_bytes(tone if kind == "wav" else b"text")
-    (item,) = source(kind, path).items
+    if is_pipe:
+        os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(tone if kind == "wav" else b"text",), daemon=True)
+    writer.start()
+    if not is_pipe:
+        writer.join()
+    found = source(kind, path)
+    assert (found.paths is None) == is_pipe
+    (item,) = found.items
     assert set(item.load()) == set(FIELDS[kind])
 
 

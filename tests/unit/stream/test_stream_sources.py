@@ -204,6 +204,12 @@ def test_a_value_that_is_no_json_is_bad_input(one) -> None:
     (item,) = items(["x=hello"], one)
     with pytest.raises(InputError, match=r"'hello' is no JSON.*a file is x=@FILE"):
         item.load()
+    for text in ("x=[NaN]", "x=[1e400]", "x=[1e39]"):
+        (item,) = items([text], one)
+        with pytest.raises(InputError):
+            item.load()
+    (item,) = items(["x=[NaN]"], one, allow_nan=True)
+    assert np.isnan(item.load()["x"]).all()
 
 
 def test_a_pipe_in_a_folder_is_one_bad_item(tmp_path, one) -> None:
