@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case on an engine: how it is run, and what came of it.
+
+`reference`, `onnxruntime`, `openvino`, `native`: the backend alone, after the frontend and the passes, with nothing to
+compare with. `default`: a whole compile with all backends, and its bundle run.
+"""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from oracle.cases.case import Case, Verdict
+from oracle.compare import difference
+from oracle.registry import UnspecifiedError
+
+ENGINES = ("reference", "onnxruntime", "openvino", "native", "default")
+
+
+class RefusedError(Exception):
+    """The engine says that it does not take the case, with a reason."""
+
+
+class FailedError(Exception):
+    """The engine took the model, and raised an error on the inputs."""
+
+
+def verdict_of(case: Case, engine: str) -> Verdict:
+    """Runs a case and holds what comes out against the oracle."""
+    try:
+        wanted = case.wanted
+    except UnspecifiedError:
+        return Verdict("unspecified")
+    try:
+        got = outputs_of(case.model, case.inputs, engine)
+    except RefusedError as err:
+        return Verdict("refused", _line(err))
+    except FailedError as err:
+        return Verdict("right" if wanted is None else "error", _line(err))
+    if wanted is None:
+        return Verdict("wrong", "no error")
+    found = difference(wanted, got, signed_zeros=case.signed_zeros, steps=case.steps)
+    return Verdict("wrong" if found else "right", found)
+
+
+def outputs_of(model: Any, inputs: Mapping[str, Any], engine: str) -> dict[str, Any]:
+    """Returns the outputs of a model on an engine.
+
+    Raises:
+        RefusedError: it does not take the model.
+        FailedError: it took it and failed on these inputs.
+    """
+    if engine == "reference":
+        return _on_reference(model, inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        run = _on_default if engine == "default" else _on_backend
+        return run(model, inputs, engine, Path(folder))
+
+
+def _on_reference(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The evaluator gets the model as it is: it is what conversions are checked with."""
+    from nndeploy_reference.rules import refusal_of
+    from nndeploy_reference.session import EvaluatorSession
+
+    if reason := refusal_of(model):
+        raise RefusedError(reason)
+    try:
+        session = EvaluatorSession(model)
+    except Exception as err:
+        raise RefusedError(str(err)) from err
+    return _called(session, inputs)
+
+
+def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path) -> dict[str, Any]:
+    from nndeploy.errors import NndeployError
+    from nndeploy.frontend.load import load_model
+    from nndeploy.passes import optimise
+    from nndeploy.plugin.interface import BuildOptions, OpenOptions
+    from nndeploy.plugin.registry import backend
+    from nndeploy.target.target import host_target
+
+    plugin, target = backend(engine), host_target()
+    try:
+        loaded = load_model(model)
+        optimise(loaded.model)
+        for transform in plugin.transforms(target):
+            transform(loaded.model, lambda _: True)
+        answers = plugin.supports(loaded.model, target, BuildOptions())
+        if reasons := [answer.reason for answer in answers if not answer.ok]:
+            raise RefusedError(reasons[0])
+        artifact = plugin.build(loaded.model, target, BuildOptions(), folder)
+        files = {name: memoryview(bytes(data)) for name, data in artifact.files.items()}
+        session = plugin.open(files, json.loads(json.dumps(artifact.metadata)), OpenOptions(threads=1))
+    except NndeployError as err:
+        raise RefusedError(str(err)) from err
+    return _called(session, inputs)
+
+
+def _on_default(model: Any, inputs: Mapping[str, Any], _: str, folder: Path) -> dict[str, Any]:
+    import nndeploy
+    from nndeploy.errors import NndeployError
+
+    try:
+        options = nndeploy.CompileOptions(objective="priority", allow_uncompared=True, keep_fallback=False)
+        nndeploy.compile_model(model, folder / "case.nnd", options)
+    except NndeployError as err:
+        raise RefusedError(str(err)) from err
+    with nndeploy.load_bundle(folder / "case.nnd", nndeploy.LoadOptions(threads=1)) as program:
+        return _called(program, inputs)
+
+
+def _called(session: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return dict(session.run(dict(inputs)))
+    except Exception as err:
+        raise FailedError(f"{type(err).__name__}: {err}") from err
+
+
+def _line(err: Exception) -> str:
+    return " ".join(str(err).split())[:300]
+
+
