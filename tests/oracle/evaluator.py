@@ -14,7 +14,18 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from onnx import helper, numpy_helper
 
 from oracle import families  # noqa: F401 - fills the registry
-from oracle.registry import Call, InvalidError, MissingError, Value, function_of, results_as_declared, schema_of, widened
+from oracle.registry import (
+    Call,
+    InvalidError,
+    MissingError,
+    Value,
+    element_dtype,
+    function_of,
+    results_as_declared,
+    schema_of,
+    takes_values,
+    widened,
+)
 
 Scope = dict[str, Value]
 
@@ -72,10 +83,11 @@ class _Frame:
             names = [info.name for info in graph.input]
             return list(self.run_graph(graph, dict(zip(names, values, strict=True)), scope).values())
 
-        dtypes = [getattr(np.asarray(value), "dtype", None) if value is not None else None for value in inputs]
-        call = Call(node, schema.since_version, attributes, dtypes, run)
-        result = compute(call, *(widened(value) for value in inputs))
+        call = Call(node, schema.since_version, attributes, [element_dtype(value) for value in inputs], run)
+        result = compute(call, *(inputs if takes_values(compute) else map(widened, inputs)))
         outputs = list(result) if isinstance(result, tuple) else [result]
+        if takes_values(compute):
+            return outputs
         return results_as_declared(schema, inputs, outputs[: max(len(node.output), 1)])
 
     def attributes_of(self, node: NodeProto, declared: Mapping[str, Any]) -> dict[str, Any]:

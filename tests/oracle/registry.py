@@ -67,12 +67,22 @@ Function = Callable[..., Any]
 _FUNCTIONS: dict[tuple[str, str], dict[int, Function]] = {}
 
 
-def operator(*names: str, since: int = 1, domain: str = "") -> Callable[[Function], Function]:
-    """Makes a function the one that computes operators from a version on, until a later one is declared."""
+_ON_VALUES: set[Function] = set()
+
+
+def operator(
+    *names: str, since: int = 1, domain: str = "", on_values: bool = False
+) -> Callable[[Function], Function]:
+    """Makes a function the one that computes operators from a version on, until a later one is declared.
+
+    With `on_values` it gets and gives values as they are: it moves them about and computes with none.
+    """
 
     def register(function: Function) -> Function:
         for name in names:
             _FUNCTIONS.setdefault((domain, name), {})[since] = function
+        if on_values:
+            _ON_VALUES.add(function)
         return function
 
     return register
@@ -83,6 +93,11 @@ def function_of(domain: str, name: str, version: int) -> Function | None:
     versions = _FUNCTIONS.get((domain, name), {})
     fitting = [since for since in versions if since <= version]
     return versions[max(fitting)] if fitting else None
+
+
+def takes_values(function: Function) -> bool:
+    """Returns whether a function gets and gives values as they are."""
+    return function in _ON_VALUES
 
 
 def known_operators() -> set[tuple[str, str]]:
@@ -133,7 +148,11 @@ def narrowed(value: Value, dtype: Any) -> Value:
 
 
 def results_as_declared(schema: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
-    """Brings outputs to the types of a schema: of the input with the same type variable, or the one that it names."""
+    """Brings outputs to the types of a schema.
+
+    That is the type of the input with the same type variable, the one that the schema names, or the type that the
+    function chose.
+    """
     bound: dict[str, Any] = {}
     declared = _declared_for(schema.inputs, len(inputs))
     for parameter, value in zip(declared, inputs, strict=False):
@@ -144,6 +163,8 @@ def results_as_declared(schema: Any, inputs: Sequence[Value], outputs: Sequence[
     found = []
     for value, text in zip(outputs, types, strict=True):
         dtype = bound[text] if text in bound else _dtype_of_text(single.get(text, text))
+        if dtype is None and element_dtype(value) == np.float64:  # a type of its own, whose input is absent
+            dtype = next((d for d in bound.values() if is_float(d)), None)
         found.append(value if dtype is None else narrowed(value, dtype))
     return found
 

@@ -13,7 +13,7 @@ from oracle.reductions import axes_of, axis_of
 from oracle.registry import Call, InvalidError, UnspecifiedError, as_type, is_float, operator
 
 
-@operator("Identity")
+@operator("Identity", on_values=True)
 def _identity(_: Call, x: Any) -> Any:
     return x
 

@@ -142,6 +142,8 @@ def _text_of(value: Any) -> str:
         return f"[{_short(array.ravel().tolist())}]" if array.size <= 6 else _text_of(array)
     if isinstance(value, list):
         return f"({', '.join(map(_text_of, value))})"
+    if isinstance(value, dict):
+        return f"map of {len(value)}"
     array = np.asarray(value)
     kind = "string" if array.dtype == object else array.dtype.name
     return f"{kind}[{','.join(map(str, array.shape))}]"
