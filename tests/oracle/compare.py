@@ -35,7 +35,10 @@ def _value_difference(want: Any, got: Any, signed_zeros: bool, steps: float) -> 
     if isinstance(want, dict):
         if not isinstance(got, dict) or list(want) != list(got):
             return f"{got!r:.80} instead of {want!r:.80}"
-        return _array_difference(np.array(list(want.values())), np.array(list(got.values())), False, steps)
+        pair = [np.array(list(value.values())) for value in (want, got)]
+        if pair[0].dtype.kind == "f":  # how wide the numbers of a map are, the interface leaves open
+            pair = [value.astype(np.float32) for value in pair]
+        return _array_difference(*pair, False, steps)
     return _array_difference(np.asarray(want), np.asarray(got), signed_zeros, steps)
 
 

@@ -73,7 +73,7 @@ def _on_reference(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path) -> dict[str, Any]:
-    from nndeploy.errors import NndeployError
+    from nndeploy.errors import BuildRefusedError, NndeployError
     from nndeploy.frontend.load import load_model
     from nndeploy.passes import optimise
     from nndeploy.plugin.interface import BuildOptions, OpenOptions
@@ -92,7 +92,7 @@ def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path
         artifact = plugin.build(loaded.model, target, BuildOptions(), folder)
         files = {name: memoryview(bytes(data)) for name, data in artifact.files.items()}
         session = plugin.open(files, json.loads(json.dumps(artifact.metadata)), OpenOptions(threads=1))
-    except NndeployError as err:
+    except (NndeployError, BuildRefusedError) as err:
         raise RefusedError(str(err)) from err
     return _called(session, inputs)
 

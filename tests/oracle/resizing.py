@@ -196,6 +196,8 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
             (g + 1) / 2 * (size - 1) if call.align_corners else ((g + 1) * size - 1) / 2
             for g, size in zip(grid[(n, *place)][::-1].tolist(), x.shape[2:], strict=True)
         ]
+        if call.padding_mode == "reflection" and mode == "nearest" and any(a % 1 == 0.5 for a in at):
+            raise UnspecifiedError("whether halves are rounded before they are mirrored")
         if call.padding_mode == "reflection":
             at = [_mirrored(call, a, size) for a, size in zip(at, x.shape[2:], strict=True)]
         elif call.padding_mode == "border" and mode != "cubic":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oracle.elementwise import broadcasts
-from oracle.registry import Call, InvalidError, operator
+from oracle.registry import Call, InvalidError, UnspecifiedError, operator
 
 
 def _objects(values: list[Any], shape: Any) -> Any:
@@ -37,7 +37,10 @@ def _normalise(call: Call, x: Any) -> Any:
 @operator("StringSplit")
 def _split(call: Call, x: Any) -> Any:
     most = -1 if call.maxsplit is None else call.maxsplit
-    rows = [text.split(call.delimiter or None, most) for text in x.ravel().tolist()]
+    if call.delimiter and "" in x.ravel().tolist():
+        raise UnspecifiedError("how many parts an empty text has")
+    texts = x.ravel().tolist() if call.delimiter else [text.strip() for text in x.ravel().tolist()]
+    rows = [text.split(call.delimiter or None, most) for text in texts]
     width = max(map(len, rows), default=0)
     flat = [part for row in rows for part in row + [""] * (width - len(row))]
     return _objects(flat, (*x.shape, width)), np.array([len(row) for row in rows], np.int64).reshape(x.shape)

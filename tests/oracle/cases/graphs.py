@@ -36,7 +36,9 @@ def _control() -> Iterator[Case]:
         yield graph(f"If {c} ranks alike", IF, opset=opset, c=np.array(c), x=floats(3))
     yield graph("If of one element", IF, c=np.array([True]), x=floats(3))
     header = LOOP.replace("=> (float[2] y, float[K,2] all)", "=> (float[2] y, float[K,2] all) <float limit = {9.0}>")
-    for inputs, n, go in product(("n, go, x", " , go, x", "n, , x"), (0, 1, 4), (True, False)):
+    for inputs, n, go in product(("n, go, x", " , go, x", "n, , x"), (0, 1, 4, 9), (True, False)):
+        if "go" not in inputs and not go:
+            continue
         fed = {"n": np.array(n), "go": np.array(go), "x": np.array([0.5, 1.0], F32)}
         yield graph(f"Loop ({inputs}) n={n} go={go}", header.replace("INPUTS", inputs), opset=13, **fed)
     for opset in (11, 19):

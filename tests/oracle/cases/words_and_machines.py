@@ -34,7 +34,8 @@ def _text() -> Iterator[Case]:
     yield one("StringNormalizer", 10, text("a", "b"), stopwords=["a", "b"], note="nothing left")
     yield one("StringNormalizer", 10, text("a", "b").reshape(1, 2), stopwords=["a", "b"], is_case_sensitive=1, note="nothing left of a row")
     for delimiter, most in product((None, "", ",", "ab"), (None, 0, 1, 2)):
-        yield one("StringSplit", 20, text("a,b,,c", " x  y ", "", "1ab2ab"), delimiter=delimiter, maxsplit=most, outputs=2)
+        texts = text("a,b,,c", " x  y ", "1ab2ab" if delimiter else "")
+        yield one("StringSplit", 20, texts, delimiter=delimiter, maxsplit=most, outputs=2)
     yield one("StringSplit", 20, np.zeros((0,), object), outputs=2, delimiter=",", note="no text")
     for pattern in (r"[a-z]+@[a-z]+\.com", r"\d{2,3}", "", "(?i)ABC"):
         yield one("RegexFullMatch", 20, text("me@there.com", "12", "1234", "", "abc"), pattern=pattern)
