@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,10 +77,13 @@ conformance: setup ## ONNX's own backend test suite through nndeploy, each compi
 	$(BIN)/python tests/conformance/onnx_suite.py $(ARGS)
 	$(BIN)/python tests/conformance/onnx_suite.py --shown $(ARGS)
 
+operators: setup ## run the cases of every operator of ONNX on every engine against the oracle; writes docs/reference/operators.md; ARGS="..."
+	$(BIN)/python tests/oracle/run_cases.py $(ARGS)
+
 bench-%: setup ## measure, check the numbers, print a table or write a figure: one of the list below; ARGS="..."
 	$(BIN)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
-fuzz-%: setup ## native-networks: random networks against float64; containers, bundle-members, openvino-members, native-plans, kernel-plans: mutants; ARGS="..."
+fuzz-%: setup ## graphs: random graphs of all operators against the oracle; native-networks: random networks against float64; containers, bundle-members, openvino-members, native-plans, kernel-plans: mutants; ARGS="..."
 	$(BIN)/python $(wildcard tests/fuzz/fuzz_$(subst -,_,$*).py tests/unit/*/fuzz_$(subst -,_,$*).py) $(ARGS)
 
 zoo: build/zoo-env/ready ## export some 140 graphs, as people do, into build/zoo, in an environment of their own; ARGS="NAME ..."

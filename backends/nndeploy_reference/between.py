@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values between elements, and boxes: resampling, regions, suppression.
 
-Resize weighs the elements of each axis by a matrix of its own: (size of the output, size of the input).
+Resize goes axis by axis, over all places of the output at once.
 
 Source: ONNX operators Resize (10-19), Upsample (1-9), GridSample (16-22), RoiAlign (10-22), NonMaxSuppression (10, 11).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,12 @@ def _coordinates(mode: str, size: int, out: int, scale: float, width: float, roi
     return centred + size / 2 * (1 - out / width) if mode == "half_pixel_symmetric" else centred
 
 
-def _nearest(at: Array, mode: str) -> Array:
-    rounded = {"round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5)}
-    return rounded.get(mode, np.floor(at) if mode == "floor" else np.ceil(at)).astype(np.int64)
+_ROUNDED: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
 
 
 def cubic(distance: Array, a: float) -> Array:
@@ -48,13 +51,8 @@ def cubic(distance: Array, a: float) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a, 0))
 
 
-def _weights(node: Node, at: Array, size: int, scale: float) -> Array:
-    """Returns the matrix (len(at), size) that makes values at coordinates out of elements."""
-    rows = np.arange(len(at))
-    found = np.zeros((len(at), size))
-    if node.mode == "nearest":
-        found[rows, np.clip(_nearest(at, (node.nearest_mode or "floor")), 0, size - 1)] = 1
-        return found
+def _taps(node: Node, at: Array, size: int, scale: float) -> tuple[Array, Array]:
+    """Returns for values at coordinates the elements that they are made of, and their weights: (len(at), taps) each."""
     stretch = max(1.0, 1 / scale) if node.antialias else 1.0
     reach = ceil(stretch * (2 if node.mode == "cubic" else 1))
     places = np.floor(at).astype(np.int64)[:, None] + np.arange(-reach, reach + 2)
@@ -64,11 +62,23 @@ def _weights(node: Node, at: Array, size: int, scale: float) -> Array:
         weight = np.where((places >= 0) & (places < size), weight, 0)
     if node.exclude_outside or stretch > 1:
         weight = weight / weight.sum(1, keepdims=True)
-    np.add.at(found, (rows[:, None], np.clip(places, 0, size - 1)), weight)
-    return found
+    return np.clip(places, 0, size - 1), weight
 
 
-def _resampled(node: Node, x: Array, axes: Sequence[int], scales: Sequence[float], sizes: Sequence[int], rois: Any) -> Array:
+def _mixed(x: Array, places: Array, weights: Array, axis: int) -> Array:
+    """Returns sums of elements along an axis, times weights; what weighs 0 adds nothing, even where it is infinite."""
+    along = [-1 if i == axis else 1 for i in range(x.ndim)]
+    total = np.zeros([len(places) if i == axis else size for i, size in enumerate(x.shape)])
+    for place, weight in zip(places.T, weights.T, strict=True):
+        if weight.any():
+            share = weight.reshape(along)
+            total = total + np.where(share == 0, 0, np.take(x, place, axis) * share)
+    return total
+
+
+def _resampled(
+    node: Node, x: Array, axes: Sequence[int], scales: Sequence[float], sizes: Sequence[int], rois: Any
+) -> Array:
     mode = node.coordinate_transformation_mode or "asymmetric"
     found, is_outside = x if node.mode == "nearest" else x.astype(np.float64), np.zeros((), bool)
     for axis, scale, out, roi in zip(axes, scales, sizes, rois, strict=True):
@@ -76,11 +86,11 @@ def _resampled(node: Node, x: Array, axes: Sequence[int], scales: Sequence[float
         if out == size and scale == 1 and mode != "tf_crop_and_resize":
             continue
         at = _coordinates(mode, size, out, scale, width, roi)
-        matrix = _weights(node, at, size, scale)
         if node.mode == "nearest":
-            found = np.take(found, matrix.argmax(1), axis)
+            places = _ROUNDED[node.nearest_mode or "floor"](at).astype(np.int64)
+            found = np.take(found, np.clip(places, 0, size - 1), axis)
         else:
-            found = np.moveaxis(np.moveaxis(found, axis, -1) @ matrix.T, -1, axis)
+            found = _mixed(found, *_taps(node, at, size, scale), axis)
         beyond = (at < 0) | (at > size - 1)
         is_outside = is_outside | beyond.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
     if mode == "tf_crop_and_resize":
@@ -102,11 +112,16 @@ def _resize(node: Node, x: Array, *inputs: Array) -> Array:
     lengths = [x.shape[axis] for axis in axes]
     if scales is not None and scales.size:
         factors = scales.astype(np.float64).tolist()
-        outs = [int(np.floor(n * (end - start) * f)) for n, f, (start, end) in zip(lengths, factors, rois, strict=True)]
+        outs = [_length(n * (end - start), f) for n, f, (start, end) in zip(lengths, factors, rois, strict=True)]
     else:
         outs = _wanted((node.keep_aspect_ratio_policy or "stretch"), lengths, sizes.tolist())
         factors = [out / n if n else 1.0 for out, n in zip(outs, lengths, strict=True)]
     return _resampled(node, x, axes, factors, outs, rois)
+
+
+def _length(size: float, scale: float) -> int:
+    """Returns a size times a scale, cut; in float32, as ONNX's own inference of shapes has it."""
+    return int(np.floor(np.float32(size) * np.float32(scale)))
 
 
 def _wanted(policy: str, now: Sequence[int], sizes: list[int]) -> list[int]:
@@ -125,7 +140,7 @@ def _upsample(node: Node, x: Array, scales: Array = None) -> Array:
         node.mode = "linear" if node.mode == "bilinear" else node.mode
     else:
         factors = [float(f) for f in (node.scales if scales is None else scales)]
-    outs = [int(np.floor(n * f)) for n, f in zip(x.shape, factors, strict=True)]
+    outs = [_length(n, f) for n, f in zip(x.shape, factors, strict=True)]
     return _resampled(node, x, range(x.ndim), factors, outs, [(0.0, 1.0)] * x.ndim)
 
 
@@ -133,7 +148,8 @@ def _upsample(node: Node, x: Array, scales: Array = None) -> Array:
 @in_float32
 def _grid_sample(node: Node, x: Array, grid: Array) -> Array:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(node.mode, node.mode)
-    sizes, flat = x.shape[2:], grid.reshape(len(x), -1, x.ndim - 2)[..., ::-1].astype(np.float64)
+    sizes, count = x.shape[2:], prod(grid.shape[1:-1])
+    flat = grid.reshape(len(x), count, x.ndim - 2)[..., ::-1].astype(np.float64)
     at = []
     for a, size in enumerate(sizes):
         g = flat[..., a]
@@ -148,7 +164,7 @@ def _grid_sample(node: Node, x: Array, grid: Array) -> Array:
             inside, is_there = _inside(node, place, size)
             weight = weight * share * is_there
             index.append(inside)
-        total += weight[..., None] * channels_last[(images, *index)]
+        total += np.where(weight[..., None] == 0, 0, weight[..., None] * channels_last[(images, *index)])
     total = np.moveaxis(total, -1, 1).reshape(len(x), x.shape[1], *grid.shape[1:-1])
     return (np.trunc(total) if x.dtype.kind in "iu" else total).astype(x.dtype)
 
@@ -193,11 +209,15 @@ def _roi_align(node: Node, x: Array, rois: Array, batches: Array) -> Array:
     height, width = node.output_height, node.output_width
     found = np.zeros((len(rois), x.shape[1], height, width), x.dtype)
     for r, roi in enumerate(rois.astype(np.float64)):
+        if not np.isfinite(roi).all():
+            raise ValueError(f"a region without end in RoiAlign: {roi.tolist()}")
         if not -len(x) <= batches[r] < len(x):
             raise IndexError(f"an index out of range in RoiAlign: {batches[r]} of {len(x)}")
         x1, y1, x2, y2 = (roi * node.spatial_scale - (0.5 if is_shifted else 0)).tolist()
         w, h = (x2 - x1, y2 - y1) if is_shifted else (max(x2 - x1, 1.0), max(y2 - y1, 1.0))
         rows, columns = node.sampling_ratio or ceil(h / height), node.sampling_ratio or ceil(w / width)
+        if rows <= 0 or columns <= 0:
+            continue  # no sample: 0, as in ONNX Runtime
         ys = y1 + (np.arange(height * rows) + 0.5) * h / (height * rows)
         xs = x1 + (np.arange(width * columns) + 0.5) * w / (width * columns)
         samples = _bilinear(x[int(batches[r])].astype(np.float64), ys, xs, node.mode == "max")
@@ -218,10 +238,10 @@ def _bilinear(image: Array, ys: Array, xs: Array, apart: bool) -> Array:
         low = np.floor(inside).astype(np.int64)
         share, is_there = inside - low, (at >= -1) & (at <= size)
         pairs.append(((low, (1 - share) * is_there), (np.minimum(low + 1, size - 1), share * is_there)))
-    parts = [
-        image[:, rows[:, None], columns] * (row_shares[:, None] * shares)
-        for (rows, row_shares), (columns, shares) in product(*pairs)
-    ]
+    parts = []
+    for (rows, row_shares), (columns, shares) in product(*pairs):
+        share = row_shares[:, None] * shares
+        parts.append(np.where(share == 0, 0, image[:, rows[:, None], columns] * share))
     return np.stack(parts) if apart else sum(parts)
 
 

@@ -3,18 +3,14 @@
 
     Add, Sub, ... before opset 7   a second operand of fewer axes lies along `axis` where `broadcast` is set
     Clip-1, Cast-1, Tile-1, ...    forms that ONNX's evaluator has not
-    Softmax before opset 13        all axes from `axis` on are one
 
 Source: ONNX operators of opsets 1 to 12; the functions of Shrink (9) and Gelu (20).
 """
 
-from math import prod
-from typing import Any
-
 import numpy as np
 from onnx import TensorProto, helper
 
-from nndeploy_reference.operator_table import Array, Node, front_axis, in_float32, operator
+from nndeploy_reference.operator_table import Array, Node, in_float32, operator
 
 
 def aligned(node: Node, a: Array, b: Array) -> Array:
@@ -86,7 +82,7 @@ def _erf_or_gelu(node: Node, x: Array) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    """The power series up to 2.5, beyond it the continued fraction of the complement. Source: NIST DLMF 7.6.2, 7.9.1."""
+    """The power series up to 2.5, then the continued fraction of the complement. Source: NIST DLMF 7.6.2, 7.9.1."""
     small = np.clip(np.abs(np.nan_to_num(x)), 0, 2.5)
     term, total = small.copy(), small.copy()
     for n in range(1, 60):
@@ -99,47 +95,6 @@ def _erf(x: Array) -> Array:
         fraction = n / 2 / (large + fraction)
     far = 1 - np.exp(-(large**2)) / (np.sqrt(np.pi) * (large + fraction))
     return np.where(np.isnan(x), x, np.copysign(np.where(np.abs(x) < 2.5, near, far), x))
-
-
-@operator("Softmax", "LogSoftmax", "Hardmax", before=13)
-@in_float32
-def _soft_rows(node: Node, x: Array) -> Array:
-    axis = front_axis(node.axis, x.ndim)
-    rows = x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]))
-    if rows.size == 0:
-        return x
-    if node.op_type == "Hardmax":
-        found = (np.arange(rows.shape[1]) == rows.argmax(1)[:, None]).astype(x.dtype)
-    else:
-        found = _soft(node.op_type, rows, 1)
-    return found.reshape(x.shape)
-
-
-@operator("LogSoftmax", since=13)
-@in_float32
-def _log_softmax(node: Node, x: Array) -> Array:
-    return _soft(node.op_type, x, node.axis) if x.size else x
-
-
-def _soft(kind: str, x: Array, axis: int) -> Array:
-    shifted = x - x.max(axis, keepdims=True)
-    total = np.exp(shifted).sum(axis, keepdims=True)
-    return shifted - np.log(total) if kind == "LogSoftmax" else np.exp(shifted) / total
-
-
-@operator("ReduceLogSumExp")
-@in_float32
-def _log_sum_exp(node: Node, x: Array, axes: Any = None) -> Array:
-    chosen = node.axes if axes is None else axes.tolist()
-    if not chosen:
-        chosen = [] if node.noop_with_empty_axes else range(x.ndim)
-    places = tuple(int(axis) for axis in chosen)
-    wide = x.astype(np.float64)
-    most = wide.max(places, keepdims=True, initial=-np.inf)
-    most = np.where(np.isfinite(most), most, 0)
-    found = np.log(np.exp(wide - most).sum(places, keepdims=True)) + most
-    found = found if node.keepdims else found.squeeze(places)
-    return np.asarray(found).astype(x.dtype)
 
 
 @operator("Cast", before=6)

@@ -10,6 +10,7 @@ Source: the intermediate representation of ONNX: FunctionProto, references to at
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
@@ -18,12 +19,14 @@ from onnx.reference.ops import load_op
 from nndeploy_reference import (  # noqa: F401 - they fill the table
     between,
     control_flow,
+    convolutions,
     elementwise,
     machines,
     normalisation,
+    pooling,
     products,
     recurrent,
-    windows,
+    reductions,
 )
 from nndeploy_reference.operator_table import own_operator
 from nndeploy_reference.tensors import dense
@@ -54,6 +57,10 @@ class Evaluator(ReferenceEvaluator):
             self.rt_inits_[tensor.values.name] = dense(values, indices, list(tensor.dims))
 
     def _load_impl(self, node: NodeProto, input_types: Any = None) -> Any:
+        implementation = self._implementation(node, input_types)
+        return lambda call, run_params: _Declared(implementation(call, run_params), self.opsets.get(call.domain, 1))
+
+    def _implementation(self, node: NodeProto, input_types: Any) -> Any:
         if (function := self._functions.get((node.domain, node.op_type))) is not None:
             return lambda call, run_params: _Call(call, run_params, function, self._functions)
         node.domain = _domain(node.domain)
@@ -67,6 +74,42 @@ class Evaluator(ReferenceEvaluator):
         if node.domain == "" and node.op_type == "DequantizeLinear" and version < _FIRST_DEQUANTISE:
             return load_op("", node.op_type, _FIRST_DEQUANTISE)  # fewer types, the same meaning
         return super()._load_impl(node, input_types)
+
+
+class _Declared:
+    """An operator whose outputs get the element types that its schema declares: ONNX's evaluator widens some.
+
+    Outputs without a name are None: it would take them for inputs that are absent.
+    """
+
+    def __init__(self, operator: Any, version: int) -> None:
+        self._operator = operator
+        try:
+            schema = defs.get_schema(operator.op_type, version, operator.domain)
+            self._inputs, self._outputs = ([p.type_str for p in of] for of in (schema.inputs, schema.outputs))
+        except defs.SchemaError:  # a function
+            self._inputs, self._outputs = [], []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+    def run(self, *inputs: Any, **context: Any) -> tuple[Any, ...]:
+        """Returns the operator's outputs."""
+        bound = {text: getattr(value, "dtype", None) for text, value in zip(self._inputs, inputs, strict=False)}
+        results = list(self._operator.run(*inputs, **context))
+        for i, name in enumerate(self._operator.output):
+            if not name and i < len(results):
+                results[i] = None
+        for i, (text, value) in enumerate(zip(self._outputs, results, strict=False)):
+            dtype = bound.get(text, np.dtype(np.float32) if text == "tensor(float)" else None)
+            if (
+                isinstance(value, np.ndarray)
+                and dtype is not None
+                and value.dtype != dtype
+                and dtype.kind not in "OSUT"
+            ):
+                results[i] = value.astype(dtype)
+        return tuple(results)
 
 
 class _Call(OpRun):

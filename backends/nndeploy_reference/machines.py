@@ -32,6 +32,20 @@ def _objects(values: Sequence[Any], shape: Sequence[int]) -> Array:
     return found.reshape(shape)
 
 
+@operator("CastMap", domain=_ML)
+def _cast_map(node: Node, x: dict[int, Any]) -> Array:
+    """Values in the order of their keys, or each at its key."""
+    if node.map_form == "SPARSE":
+        if max(x, default=0) >= node.max_map:
+            raise IndexError(f"a key out of range in CastMap: {max(x)} of {node.max_map}")
+        values = [x.get(i, 0) for i in range(node.max_map)]
+    else:
+        values = [value for _, value in sorted(x.items())]
+    if node.cast_to == "TO_STRING":
+        return _objects([str(value) for value in values], (1, -1))
+    return np.array([values]).astype(np.float32 if node.cast_to == "TO_FLOAT" else np.int64)
+
+
 @operator("LabelEncoder", domain=_ML, before=2)
 def _old_labels(node: Node, x: Array) -> Array:
     words = node.classes_strings
@@ -65,12 +79,30 @@ def _given(node: Node, kind: str) -> Array:
     return next(np.array(getattr(node, f"{kind}_{n}"), t) for n, t in types.items() if getattr(node, f"{kind}_{n}"))
 
 
+@operator("OneHotEncoder", domain=_ML)
+def _one_hot(node: Node, x: Array) -> Array:
+    """Numbers are cast to whole ones before they are looked up."""
+    categories = node.cats_strings or node.cats_int64s
+    whole = x if x.dtype.kind in "OSUT" else x.astype(np.int64)
+    found = whole[..., None] == np.array(categories, whole.dtype if node.cats_int64s else object)
+    if not node.zeros and not found.any(-1).all():
+        raise ValueError("a value that is no category in OneHotEncoder")
+    return found.astype(np.float32)
+
+
 @operator("Normalizer", domain=_ML)
 def _normalise(node: Node, x: Array) -> Array:
     wide = x.astype(np.float64)
-    divisor = {"MAX": wide.max, "L1": np.abs(wide).sum}.get(node.norm, lambda *a, **k: np.sqrt((wide * wide).sum(*a, **k)))
+    divisor = {"MAX": wide.max, "L1": np.abs(wide).sum}.get(
+        node.norm, lambda *a, **k: np.sqrt((wide * wide).sum(*a, **k))
+    )
     size = divisor(-1, keepdims=True)
     return np.where(size == 0, wide, wide / np.where(size == 0, 1, size)).astype(np.float32)
+
+
+@operator("Scaler", domain=_ML)
+def _scale(node: Node, x: Array) -> Array:
+    return ((x.astype(np.float64) - np.array(node.offset)) * np.array(node.scale)).astype(np.float32)
 
 
 @operator("ZipMap", domain=_ML)
@@ -92,7 +124,9 @@ def _vectorise(node: Node, x: dict[Any, Any]) -> Array:
 def _regress(node: Node, x: Array) -> Array:
     rows = x.reshape(1, -1) if x.ndim == 1 else x
     found = rows.astype(np.float64) @ np.array(node.coefficients, np.float64).reshape(node.targets, -1).T
-    return _transformed(found + np.array(node.intercepts or [0.0] * node.targets), node.post_transform).astype(np.float32)
+    return _transformed(found + np.array(node.intercepts or [0.0] * node.targets), node.post_transform).astype(
+        np.float32
+    )
 
 
 def _transformed(scores: Array, kind: str) -> Array:
@@ -139,7 +173,9 @@ def _two_classes(node: Node, names: Array, votes: Array) -> tuple[Array, ...]:
     if node.post_transform == "NONE":
         return chosen, np.stack([1 - score if is_share else -score, score], 1).astype(np.float32)
     if node.post_transform == "LOGISTIC":
-        return chosen, np.stack([_transformed(-score, "LOGISTIC"), _transformed(score, "LOGISTIC")], 1).astype(np.float32)
+        return chosen, np.stack([_transformed(-score, "LOGISTIC"), _transformed(score, "LOGISTIC")], 1).astype(
+            np.float32
+        )
     return chosen, _transformed(np.stack([-score, score], 1), node.post_transform).astype(np.float32)
 
 
@@ -166,9 +202,13 @@ def _old_votes(node: Node, x: Array, prefix: str, count: int, kind: str) -> Arra
     values, features = np.array(_either(node, "nodes_values")), np.array(node.nodes_featureids)
     values = values.astype(x.dtype if x.dtype.kind == "f" else np.float32)
     reached = np.stack([_walked(x, root, modes, features, values, tracks, children) for root in roots], 1)
-    leaf_place = [place[ids] for ids in zip(getattr(node, f"{prefix}_treeids"), getattr(node, f"{prefix}_nodeids"), strict=True)]
+    leaf_place = [
+        place[ids] for ids in zip(getattr(node, f"{prefix}_treeids"), getattr(node, f"{prefix}_nodeids"), strict=True)
+    ]
     weights = np.full((len(trees), count), np.nan)
-    for leaf, target, weight in zip(leaf_place, getattr(node, f"{prefix}_ids"), _either(node, f"{prefix}_weights"), strict=True):
+    for leaf, target, weight in zip(
+        leaf_place, getattr(node, f"{prefix}_ids"), _either(node, f"{prefix}_weights"), strict=True
+    ):
         weights[leaf, target] = weight if np.isnan(weights[leaf, target]) else weights[leaf, target] + weight
     return _aggregated(weights[reached], kind)
 
@@ -203,7 +243,10 @@ def _trees(node: Node, x: Array) -> Array:
     tracks = np.array(node.nodes_missing_value_tracks_true or [0] * len(modes), bool)
     children = [
         np.where(np.array(leafs, bool), -1 - np.array(ids), np.array(ids))
-        for leafs, ids in ((node.nodes_falseleafs, node.nodes_falsenodeids), (node.nodes_trueleafs, node.nodes_truenodeids))
+        for leafs, ids in (
+            (node.nodes_falseleafs, node.nodes_falsenodeids),
+            (node.nodes_trueleafs, node.nodes_truenodeids),
+        )
     ]
     sets, rows, leaves = _members(node), np.arange(len(x)), []
     for root in node.tree_roots:

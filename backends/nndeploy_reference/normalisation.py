@@ -2,16 +2,34 @@
 """Normalisations that ONNX's evaluator gets wrong for some versions or types.
 
     BatchNormalization  is inference before opset 14 too, and has statistics for each element where spatial = 0
+    GroupNormalization  has no implementation where types are not known before it runs
     LayerNormalization  gives mean and inverse deviation in the type in which it computes them
     LpNormalization     takes absolute values
 
-Source: ONNX operators BatchNormalization (1-15), LayerNormalization (17), LpNormalization (1, 22).
+Source: ONNX operators BatchNormalization (1-15), GroupNormalization (18, 21), LayerNormalization (17),
+LpNormalization (1, 22).
 """
+
+from math import prod
 
 import numpy as np
 from onnx import helper
 
 from nndeploy_reference.operator_table import Array, Node, front_axis, in_float32, operator
+
+
+@operator("GroupNormalization")
+def _group_norm(node: Node, x: Array, scale: Array, bias: Array) -> Array:
+    """Version 18 has a scale for each group, later ones for each channel."""
+    wide = x.astype(np.float64)
+    per_group = x.shape[1] // node.num_groups
+    rows = wide.reshape(x.shape[0], node.num_groups, per_group * prod(x.shape[2:]))
+    centred = rows - rows.mean(2, keepdims=True)
+    rows = centred / np.sqrt((centred * centred).mean(2, keepdims=True) + node.epsilon)
+    if node.version < 21:
+        scale, bias = np.repeat(scale, per_group), np.repeat(bias, per_group)
+    scale, bias = (part.reshape(-1, *(1,) * (x.ndim - 2)).astype(np.float64) for part in (scale, bias))
+    return (rows.reshape(x.shape) * scale + bias).astype(x.dtype)
 
 
 @operator("BatchNormalization", before=14)

@@ -83,7 +83,8 @@ class _OwnOperator(OpRun):
     def need_context(self) -> bool:
         return self.entry.runs_graphs
 
-    def _run(self, *inputs: Any, attributes: Any = None, context: Any = None, bindings: Any = None, **given: Any) -> Any:  # noqa: ARG002
+    def _run(self, *inputs: Any, attributes: Any = None, context: Any = None, **given: Any) -> Any:
+        given.pop("bindings", None)  # of symbols, where shapes are checked
         node = Node(
             op_type=self.op_schema.name,
             version=self.op_schema.since_version,
@@ -100,7 +101,7 @@ class _OwnOperator(OpRun):
 
 
 def in_float32(function: Function) -> Function:
-    """Returns a function that computes 16-bit floats in float32; its float32 results get the type of the first input."""
+    """Returns a function that computes 16-bit floats in float32 and gives them back in the type of the first input."""
 
     def compute(node: Node, *inputs: Any) -> Any:
         narrow = inputs[0].dtype

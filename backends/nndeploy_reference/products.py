@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices in old forms and of integers, and linear quantisation.
+"""Products of matrices, of integers too, and linear quantisation.
 
 Quotients of a quantisation are computed in the type of the scale; what is beyond the type is its least or greatest
 number, infinities too.
 
-Source: ONNX operators Gemm (1, 6), MatMulInteger (10), QuantizeLinear (10-28).
+Source: ONNX operators Gemm (1-13), MatMulInteger (10), QuantizeLinear (10-28).
 """
 
 from typing import Any
@@ -16,20 +16,28 @@ from onnx import helper
 from nndeploy_reference.elementwise import aligned
 from nndeploy_reference.operator_table import Array, Node, front_axis, in_float32, operator
 
+_TYPES: Any = ml_dtypes  # whose limits have no types
 
-@operator("Gemm", before=7)
+
+@operator("Gemm")
 @in_float32
-def _old_gemm(node: Node, a: Array, b: Array, c: Array) -> Array:
-    found = node.alpha * ((a.T if node.transA else a) @ (b.T if node.transB else b))
-    return (found + node.beta * aligned(node, found, c)).astype(a.dtype)
+def _gemm(node: Node, a: Array, b: Array, c: Array = None) -> Array:
+    """Whole numbers stay exact where both factors are 1."""
+    found = (a.T if node.transA else a) @ (b.T if node.transB else b)
+    found = found if node.alpha == 1 else node.alpha * found
+    if c is not None:
+        c = aligned(node, found, c) if node.version < 7 else c
+        found = found + (c if node.beta == 1 else node.beta * c)
+    return found.astype(a.dtype)
 
 
 @operator("MatMulInteger")
 def _matmul_integer(_: Node, a: Array, b: Array, a_zero: Array = None, b_zero: Array = None) -> Array:
-    left, right = a.astype(np.int64), b.astype(np.int64)
+    """In float64, whose sums of products of bytes are exact and fast."""
+    left, right = a.astype(np.float64), b.astype(np.float64)
     if a_zero is not None:
-        left = left - (a_zero.reshape(-1, 1) if a_zero.ndim == 1 and a.ndim > 1 else a_zero).astype(np.int64)
-    return (left @ (right if b_zero is None else right - b_zero.astype(np.int64))).astype(np.int32)
+        left = left - (a_zero.reshape(-1, 1) if a_zero.ndim == 1 and a.ndim > 1 else a_zero)
+    return (left @ (right if b_zero is None else right - b_zero)).astype(np.int64).astype(np.int32)
 
 
 @operator("QuantizeLinear")
@@ -41,14 +49,14 @@ def _quantise(node: Node, x: Array, scale: Array, zero: Array = None) -> Array:
     shift = 0 if zero is None else _spread(node, zero, x).astype(np.float64)
     if wanted.name.startswith("float"):
         return _as_small_float(quotient + shift, wanted, node)
-    info: Any = ml_dtypes.iinfo(wanted)
+    info = _TYPES.iinfo(wanted)
     return np.clip(np.rint(quotient) + shift, int(info.min), int(info.max)).astype(np.int32).astype(wanted)
 
 
 def _as_small_float(x: Array, wanted: Any, node: Node) -> Array:
     if node.saturate == 0:
         return x.astype(wanted)
-    most = float(ml_dtypes.finfo(wanted).max)
+    most = float(_TYPES.finfo(wanted).max)
     is_lost = np.isinf(x) & (wanted.name.endswith("fnuz") & (node.version < 24))  # the older table of Cast
     return np.where(is_lost, np.nan, np.clip(x, -most, most)).astype(wanted)
 

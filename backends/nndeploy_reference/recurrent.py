@@ -30,7 +30,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Array], float | None, float | None]] =
     "softsign": (lambda x: x / (1 + np.abs(x)), None, None),
     "softplus": (lambda x: np.logaddexp(0, x), None, None),
     "leakyrelu": (lambda x, a: np.where(x < 0, a * x, x), 0.01, None),
-    "thresholdedrelu": (lambda x, a: np.where(x < a, 0, x), 1.0, None),
+    "thresholdedrelu": (lambda x, a: np.where(x >= a, x, 0), 1.0, None),
     "elu": (lambda x, a: np.where(x < 0, a * np.expm1(x), x), 1.0, None),
     "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
     "scaledtanh": (lambda x, a, b: a * np.tanh(b * x), 1.0, 1.0),

@@ -8,6 +8,7 @@ Source: ONNX operators GatherElements (11, 13), GatherND (11-13), Scatter (9, 11
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,10 @@ def _gather_elements(node: Node, x: Array, indices: Array) -> Array:
 @operator("GatherND")
 def _gather_nd(node: Node, x: Array, indices: Array) -> Array:
     batches = node.batch_dims or 0
-    lead = [np.reshape(axis, axis.shape + (1,) * (indices.ndim - 1 - batches)) for axis in np.ogrid[tuple(map(slice, x.shape[:batches]))]]
+    lead = [
+        np.reshape(axis, axis.shape + (1,) * (indices.ndim - 1 - batches))
+        for axis in np.ogrid[tuple(map(slice, x.shape[:batches]))]
+    ]
     parts = [_checked(node, indices[..., k], x.shape[batches + k]) for k in range(indices.shape[-1])]
     return x[(*lead, *parts)]
 
@@ -91,7 +95,11 @@ def _one_hot(node: Node, indices: Array, depth: Array, values: Array) -> Array:
 @operator("Unique")
 def _unique(node: Node, x: Array) -> tuple[Array, ...]:
     axis = None if node.axis is None else front_axis(node.axis, x.ndim)
-    rows = x.reshape(x.size, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(x.shape[axis], x.size // max(x.shape[axis], 1))
+    rows = (
+        x.reshape(x.size, 1)
+        if axis is None
+        else np.moveaxis(x, axis, 0).reshape(x.shape[axis], x.size // max(x.shape[axis], 1))
+    )
     _, first, inverse, counts = np.unique(
         _codes(rows), axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -128,7 +136,13 @@ def _pad(node: Node, x: Array, pads: Array = None, value: Array = None, axes: Ar
 
 
 def _filler(x: Array, given: Any) -> Any:
-    return ("" if not given else given) if x.dtype == object else given
+    return (given or "") if x.dtype == object else given
+
+
+@operator("Flatten")
+def _flatten(node: Node, x: Array) -> Array:
+    axis = node.axis + x.ndim if node.axis < 0 else node.axis
+    return x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]))
 
 
 @operator("Concat", before=4)

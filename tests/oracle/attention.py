@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oracle.indexing import checked_index
-from oracle.registry import Call, InvalidError, operator
+from oracle.registry import Call, InvalidError, as_type, operator
 
 
 def _heads(x: Any, count: int | None) -> Any:
@@ -36,8 +36,9 @@ def _attention(
         of = h // (heads // k.shape[1])
         stages[0][b, h, i] = k[b, of] @ q[b, h, i] * scale
         stages[1][b, h, i] = _capped(stages[0][b, h, i], call.softcap)
-        stages[2][b, h, i] = stages[1][b, h, i] + _bias(call, mask, logits.shape, (b, h, i), past_k, lengths)
-        stages[3][b, h, i] = _softmax(stages[2][b, h, i])
+        bias = _bias(call, mask, logits.shape, (b, h, i), past_k, lengths)
+        stages[2][b, h, i] = stages[1][b, h, i] + bias
+        stages[3][b, h, i] = _softmax(stages[2][b, h, i], bias)
         y[b, h, i] = stages[3][b, h, i] @ v[b, of]
     y = np.swapaxes(y, 1, 2).reshape(batch, steps, -1) if is_packed else y
     return y, k, v, stages[call.qk_matmul_output_mode]
@@ -54,7 +55,7 @@ def _bias(call: Call, mask: Any, shape: Any, place: tuple[int, int, int], past: 
     if mask is not None:
         short = shape[3] - mask.shape[-1]
         filler = False if mask.dtype == bool else -np.inf
-        if 0 < short and mask.shape[-1] != 1:
+        if short > 0 and mask.shape[-1] != 1:
             mask = np.concatenate([mask, np.full((*mask.shape[:-1], short), filler)], -1)
         row = np.broadcast_to(mask, shape)[b, h, i]
         bias = np.where(row, 0, -np.inf) if mask.dtype == bool else bias + row
@@ -71,9 +72,9 @@ def _bias(call: Call, mask: Any, shape: Any, place: tuple[int, int, int], past: 
     return bias
 
 
-def _softmax(logits: Any) -> Any:
+def _softmax(logits: Any, bias: Any) -> Any:
     """A query that sees no key gets nothing."""
-    if not logits.size or np.isneginf(logits).all():
+    if np.isneginf(bias).all():
         return np.zeros_like(logits)
     powers = np.exp(logits - logits.max())
     return powers / powers.sum()
@@ -98,9 +99,7 @@ def _rotary(call: Call, x: Any, cos: Any, sin: Any, positions: Any = None) -> An
 
 
 @operator("LinearAttention")
-def _linear_attention(
-    call: Call, q: Any, k: Any, v: Any, past: Any = None, decay: Any = None, beta: Any = None
-) -> Any:
+def _linear_attention(call: Call, q: Any, k: Any, v: Any, past: Any = None, decay: Any = None, beta: Any = None) -> Any:
     hq, hkv = call.q_num_heads, call.kv_num_heads
     q, k, v = _heads(q, hq), _heads(k, hkv), _heads(v, hkv)
     batch, _, steps, dk = q.shape
@@ -119,4 +118,4 @@ def _linear_attention(
         state[b, h] = s + np.outer(k[b, h, t], write)
         for of in range(h * (hq // hkv), (h + 1) * (hq // hkv)):
             y[b, of, t] = scale * q[b, of, t] @ state[b, h]
-    return np.swapaxes(y, 1, 2).reshape(batch, steps, -1), state
+    return np.swapaxes(y, 1, 2).reshape(batch, steps, -1), as_type(state, call.dtypes[0 if past is None else 3])

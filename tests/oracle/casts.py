@@ -48,7 +48,7 @@ def _bit_cast(call: Call, x: Any) -> Any:
 def cast(x: Any, dtype: Any, saturate: bool = True, mode: str = "up", version: int = 28) -> Any:
     """Returns a tensor in an element type."""
     dtype = np.dtype(dtype)
-    if dtype == object:
+    if dtype.kind == "O":
         return _as_text(x)
     if x.dtype == object:
         x = _from_text(x, dtype)
@@ -58,7 +58,7 @@ def cast(x: Any, dtype: Any, saturate: bool = True, mode: str = "up", version: i
         return _by_elements(x, dtype, lambda v: _power_of_two(v, saturate, mode))
     if dtype.name == "float4_e2m1fn":
         return _by_elements(x, dtype, lambda v: _float4(v, dtype))
-    if dtype == bool or not is_float(x.dtype) or is_float(dtype):
+    if dtype.kind == "b" or not is_float(x.dtype) or is_float(dtype):
         return _wrapped(x, dtype)
     return _truncated(x, dtype)
 
@@ -129,7 +129,9 @@ def _power_of_two(value: float, saturate: bool, mode: str) -> float:
         return 2.0**-127
     exponent = math.log2(value) if math.isfinite(value) else math.inf
     low = math.floor(exponent) if math.isfinite(exponent) else 200
-    up = {"up": exponent > low, "down": False, "nearest": value - 2.0**low >= 2.0**low / 2}[mode] if low < 128 else False
+    up = (
+        {"up": exponent > low, "down": False, "nearest": value - 2.0**low >= 2.0**low / 2}[mode] if low < 128 else False
+    )
     power = low + bool(up)
     if -127 <= power <= 127:
         return 2.0**power

@@ -12,6 +12,7 @@ import numpy as np
 from nndeploy.checking.tolerances import OperatorClass, tolerance_for
 from nndeploy.values.types import DTYPES
 
+
 def difference(
     wanted: Mapping[str, Any], got: Mapping[str, Any], *, signed_zeros: bool = False, steps: float = 1.0
 ) -> str:

@@ -4,6 +4,7 @@
 What a loop scans is stacked along a new axis; one that never runs gives an axis of 0 before the declared sizes.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,7 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
     if min(sizes, default=0) < 0 or sum(sizes) != size:
         raise InvalidError(f"{size} in parts {sizes}")
     ends = np.cumsum([0, *sizes]).tolist()
-    parts = [np.take(x, range(a, b), axis) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [np.take(x, range(a, b), axis) for a, b in pairwise(ends)]
     return [np.squeeze(part, axis) for part in parts] if split is None and not call.keepdims else parts
 
 

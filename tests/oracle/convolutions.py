@@ -78,8 +78,7 @@ def _conv_transpose(call: Call, x: Any, w: Any, b: Any = None) -> Any:
     strides, dilations = call.strides or [1] * rank, call.dilations or [1] * rank
     extra = call.output_padding or [0] * rank
     full = [
-        s * (n - 1) + (k - 1) * d + 1
-        for s, n, k, d in zip(strides, x.shape[2:], w.shape[2:], dilations, strict=True)
+        s * (n - 1) + (k - 1) * d + 1 for s, n, k, d in zip(strides, x.shape[2:], w.shape[2:], dilations, strict=True)
     ]
     begins, sizes = _transposed_sizes(call, x.shape[2:], strides, full, extra)
     found = np.zeros((x.shape[0], per_group * groups, *sizes))

@@ -101,8 +101,8 @@ def _pow(call: Call, a: Any, b: Any) -> Any:
             raise UnspecifiedError("a power outside of the type")
         return int(value)
 
-    if is_float(b.dtype) and b.size and not np.isfinite(b).all():
-        raise UnspecifiedError("an integer to a power that is not finite")
+    if is_float(b.dtype) and not (np.isfinite(b).all() and (np.abs(a.astype(np.float64)) < 2.0**53).all()):
+        raise UnspecifiedError("an integer beyond float64, or a power that is not finite")
     return _by_pairs(lambda x, y: power(x, int(y) if y == int(y) else y), a, b)
 
 
@@ -188,7 +188,7 @@ def _clip(_: Call, x: Any, low: Any = None, high: Any = None) -> Any:
 
 def _clipped(x: Any, low: Any, high: Any) -> Any:
     """Absent bounds are the least and greatest number of the type: whether these are infinities is left open."""
-    if low is None and np.isneginf(x).any() or high is None and np.isposinf(x).any():
+    if (low is None and np.isneginf(x).any()) or (high is None and np.isposinf(x).any()):
         raise UnspecifiedError("an infinity without a bound")
     x = x if low is None else np.maximum(x, low)
     return x if high is None else np.minimum(x, high)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oracle.cases.case import Case, Verdict
 from oracle.compare import difference
 from oracle.registry import UnspecifiedError
@@ -44,8 +46,8 @@ def verdict_of(case: Case, engine: str) -> Verdict:
     return Verdict("wrong" if found else "right", found)
 
 
-def outputs_of(model: Any, inputs: Mapping[str, Any], engine: str) -> dict[str, Any]:
-    """Returns the outputs of a model on an engine.
+def outputs_of(model: Any, inputs: Mapping[str, Any], engine: str, *, is_shown: bool = False) -> dict[str, Any]:
+    """Returns the outputs of a model on an engine; with `is_shown` a compile gets the inputs as its sample.
 
     Raises:
         RefusedError: it does not take the model.
@@ -54,22 +56,34 @@ def outputs_of(model: Any, inputs: Mapping[str, Any], engine: str) -> dict[str, 
     if engine == "reference":
         return _on_reference(model, inputs)
     with tempfile.TemporaryDirectory() as folder:
-        run = _on_default if engine == "default" else _on_backend
-        return run(model, inputs, engine, Path(folder))
+        if engine == "default":
+            return _on_default(model, inputs, [inputs] if is_shown else None, Path(folder))
+        return _on_backend(model, inputs, engine, Path(folder))
 
 
 def _on_reference(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The evaluator gets the model as it is: it is what conversions are checked with."""
     from nndeploy_reference.rules import refusal_of
-    from nndeploy_reference.session import EvaluatorSession
+    from nndeploy_reference.session import evaluator_of
 
     if reason := refusal_of(model):
         raise RefusedError(reason)
     try:
-        session = EvaluatorSession(model)
+        evaluator = evaluator_of(model)
     except Exception as err:
         raise RefusedError(str(err)) from err
-    return _called(session, inputs)
+    names = [output.name for output in model.graph.output]
+    try:
+        with np.errstate(all="ignore"):
+            outputs = evaluator.run(names, dict(inputs))
+    except Exception as err:
+        raise FailedError(f"{type(err).__name__}: {err}") from err
+    return dict(zip(names, map(_as_objects, outputs), strict=True))
+
+
+def _as_objects(value: Any) -> Any:
+    """Returns text as Python's; all else as the operator gave it, for a session would give it the declared type."""
+    return value.astype(object) if isinstance(value, np.ndarray) and value.dtype.kind in "SUT" else value
 
 
 def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path) -> dict[str, Any]:
@@ -97,12 +111,14 @@ def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path
     return _called(session, inputs)
 
 
-def _on_default(model: Any, inputs: Mapping[str, Any], _: str, folder: Path) -> dict[str, Any]:
+def _on_default(model: Any, inputs: Mapping[str, Any], samples: Any, folder: Path) -> dict[str, Any]:
     import nndeploy
     from nndeploy.errors import NndeployError
 
     try:
-        options = nndeploy.CompileOptions(objective="priority", allow_uncompared=True, keep_fallback=False)
+        options = nndeploy.CompileOptions(
+            samples=samples, objective="priority", allow_uncompared=True, keep_fallback=False
+        )
         nndeploy.compile_model(model, folder / "case.nnd", options)
     except NndeployError as err:
         raise RefusedError(str(err)) from err
@@ -119,5 +135,3 @@ def _called(session: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _line(err: Exception) -> str:
     return " ".join(str(err).split())[:300]
-
-

@@ -6,12 +6,21 @@
 Source: the intermediate representation of ONNX (docs/IR.md): scopes, functions, optional inputs, attribute references.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TypeProto
-from onnx import helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TypeProto,
+    helper,
+    numpy_helper,
+)
 
 from oracle import families  # noqa: F401 - fills the registry
 from oracle.registry import (
@@ -30,8 +39,12 @@ from oracle.registry import (
 Scope = dict[str, Value]
 
 
-def evaluate(model: ModelProto, inputs: Mapping[str, Value]) -> dict[str, Value]:
-    """Returns all outputs of a model by name.
+Noise = Callable[[Value], Value]
+"""Moves a result a little, as another order of rounding would."""
+
+
+def evaluate(model: ModelProto, inputs: Mapping[str, Value], noise: Noise | None = None) -> dict[str, Value]:
+    """Returns all outputs of a model by name; with `noise` every result of an operator is moved a little.
 
     Raises:
         InvalidError: the specification forbids the model or these inputs.
@@ -41,14 +54,23 @@ def evaluate(model: ModelProto, inputs: Mapping[str, Value]) -> dict[str, Value]
     opsets = {_domain(entry.domain): entry.version for entry in model.opset_import}
     functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
     with np.errstate(all="ignore"):
-        return _Frame(opsets, functions).run_graph(model.graph, dict(inputs))
+        return _Frame(opsets, functions, noise=noise).run_graph(model.graph, dict(inputs))
+
+
+def evaluate_node(node: NodeProto, opsets: Mapping[str, int], inputs: list[Value]) -> list[Value]:
+    """Returns the outputs of one node; raises as `evaluate` does."""
+    with np.errstate(all="ignore"):
+        return _Frame(opsets, {}).run_node(node, inputs, {})
 
 
 class _Frame:
     """What is the same for all nodes of one model or of one call of a function."""
 
-    def __init__(self, opsets: Mapping[str, int], functions: Mapping[Any, FunctionProto], arguments: Any = None) -> None:
-        self.opsets, self.functions = opsets, functions
+    def __init__(
+        self, opsets: Mapping[str, int], functions: Any, arguments: Any = None, noise: Noise | None = None
+    ) -> None:
+        self.opsets, self.noise = opsets, noise
+        self.functions: Mapping[Any, FunctionProto] = functions
         self.arguments: Mapping[str, AttributeProto] = arguments or {}
 
     def run_graph(self, graph: GraphProto, inputs: Scope, outer: Scope | None = None) -> Scope:
@@ -65,6 +87,7 @@ class _Frame:
         for node in nodes:
             inputs = [scope[name] if name else None for name in node.input]
             outputs = self.run_node(node, inputs, scope)
+            outputs = outputs if self.noise is None else list(map(self.noise, outputs))
             scope |= {name: value for name, value in zip(node.output, outputs, strict=False) if name}
 
     def run_node(self, node: NodeProto, inputs: list[Value], scope: Scope) -> list[Value]:
@@ -116,7 +139,7 @@ class _Frame:
         arguments |= {attribute.name: attribute for attribute in self.resolved(node)}
         opsets = {_domain(entry.domain): entry.version for entry in function.opset_import}
         scope: Scope = {name: inputs[i] if i < len(inputs) else None for i, name in enumerate(function.input)}
-        _Frame(self.opsets | opsets, self.functions, arguments).run_nodes(function.node, scope)
+        _Frame({**self.opsets, **opsets}, self.functions, arguments, self.noise).run_nodes(function.node, scope)
         return [scope[name] for name in function.output]
 
     def run_body(self, schema: Any, node: NodeProto, inputs: list[Value]) -> list[Value]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that read or write at places given as data: an index out of range is an error, below 0 counts from the end."""
+"""Operators that read or write at places given as data.
+
+An index out of range is an error; below 0 it counts from the end.
+"""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracle.elementwise import broadcasts, old_broadcast
-from oracle.registry import Call, InvalidError, is_float, operator
+from oracle.registry import Call, InvalidError, UnspecifiedError, is_float, operator
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -56,13 +56,15 @@ def _einsum(call: Call, *xs: Any) -> Any:
     terms = left.split(",")
     if len(terms) != len(xs):
         raise InvalidError("as many terms as inputs")
+    if len(xs) > 2 and not all(np.isfinite(x.astype(np.float64)).all() for x in xs):
+        raise UnspecifiedError("in which order factors that are not finite meet")
     free = max((x.ndim - len(t.replace("...", "")) for t, x in zip(terms, xs, strict=True) if "..." in t), default=0)
     names = [_named(term, x.ndim) for term, x in zip(terms, xs, strict=True)]
     sizes: dict[Any, int] = {}
     for labels, x in zip(names, xs, strict=True):
         for label, size in zip(labels, x.shape, strict=True):
             known = sizes.setdefault(label, size)
-            if known != size and 1 not in (known, size):
+            if known != size and not (isinstance(label, int) and 1 in (known, size)):
                 raise InvalidError(f"{label}: {known} and {size}")
             sizes[label] = size if known == 1 else known
     if arrow:

@@ -70,8 +70,8 @@ def _map_categories(call: Call, x: Any) -> Any:
 def _vectorise(call: Call, x: Any) -> Any:
     vocabulary = call.string_vocabulary or call.int64_vocabulary
     values = [x.get(key, type(next(iter(x.values())))()) for key in vocabulary]
-    kind: Any = object if isinstance(values[0], str) else np.float32 if isinstance(values[0], float) else np.int64
-    return np.array(values, kind).reshape(1, -1)
+    kinds: dict[str, Any] = {"U": object, "f": np.float32, "i": np.int64}
+    return np.array(values, kinds[np.asarray(next(iter(x.values()))).dtype.kind]).reshape(1, -1)
 
 
 @ml("FeatureVectorizer")
@@ -167,9 +167,12 @@ def transformed(scores: Any, kind: str) -> Any:
 def _by_class(call: Call, scores: Any) -> Any:
     """Returns the label of the greatest score of each row, and the scores."""
     labels = call.classlabels_strings or call.classlabels_ints or call.classlabels_int64s
+    shares = transformed(scores, call.post_transform)
+    if not np.isfinite(scores).all() or (scores.argmax(1) != shares.astype(np.float32).argmax(1)).any():
+        raise UnspecifiedError("a class that the transform decides")
     chosen = [labels[i] for i in scores.argmax(1)]
     kind: Any = object if isinstance(labels[0], str) else np.int64
-    return np.array(chosen, kind), transformed(scores, call.post_transform)
+    return np.array(chosen, kind), shares
 
 
 @ml("LinearClassifier")

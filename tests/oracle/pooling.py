@@ -184,5 +184,3 @@ def _max_roi_pool(call: Call, x: Any, rois: Any) -> Any:
             top, left = int(y1) + i * rows, int(x1) + j * columns
             found[r, :, i, j] = x[batch, :, top : top + rows, left : left + columns].max((1, 2))
     return found
-
-

@@ -9,7 +9,7 @@ import numpy as np
 from oracle.casts import cast, dtype_of
 from oracle.linear import matmul
 from oracle.reductions import axis_of
-from oracle.registry import NARROW_INTEGERS, Call, InvalidError, is_float, operator
+from oracle.registry import NARROW_INTEGERS, Call, InvalidError, UnspecifiedError, is_float, operator
 
 
 def _spread(values: Any, x: Any, call: Call) -> Any:
@@ -41,7 +41,7 @@ def _quantise(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
     quotient = (x.astype(precision) / scale.astype(precision)).astype(np.float64)
     shift = 0.0 if zero is None else _spread(zero, x, call).astype(np.float64)
     if is_float(dtype):
-        return cast(quotient + shift, dtype, call.saturate != 0)
+        return cast(quotient + shift, dtype, call.saturate != 0, version=call.version)
     low, high = _bounds(dtype)
     return np.clip(np.rint(quotient) + shift, low, high).astype(np.int64).astype(dtype)
 
@@ -60,9 +60,11 @@ def _quantise_dynamically(_: Call, x: Any) -> Any:
     x = x.astype(np.float32)
     low, high = np.minimum(x.min(initial=0), 0), np.maximum(x.max(initial=0), 0)
     scale = np.float32((high - low) / np.float32(255))
-    zero = np.clip(np.rint(np.float32(0) - low / scale), 0, 255) if scale else np.float32(0)
-    quotient = x / scale if scale else np.zeros_like(x)
-    return np.clip(np.rint(quotient) + zero, 0, 255).astype(np.uint8), np.asarray(scale), np.asarray(zero).astype(np.uint8)
+    if not np.isfinite(x).all() or scale == 0:
+        raise UnspecifiedError("a scale of 0, or of what is not finite")
+    zero = np.clip(np.rint(np.float32(0) - low / scale), 0, 255)
+    y = np.clip(np.rint(x / scale) + zero, 0, 255)
+    return y.astype(np.uint8), np.asarray(scale), np.asarray(zero).astype(np.uint8)
 
 
 def _by_rows(values: Any, rank: int, is_left: bool) -> Any:

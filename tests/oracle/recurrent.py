@@ -44,7 +44,9 @@ def _activations(call: Call, usual: list[str], directions: int) -> list[list[Any
         if key not in _ACTIVATIONS:
             raise InvalidError(f"no activation {name}")
         alpha = alphas.pop(0) if alphas and key in _TAKES_ALPHA else _usual(_ALPHAS, key, 1.0)
-        beta = betas.pop(0) if betas and key in _TAKES_BETA else _usual(_BETAS, key, 1.0 if key == "scaledtanh" else 0.0)
+        beta = (
+            betas.pop(0) if betas and key in _TAKES_BETA else _usual(_BETAS, key, 1.0 if key == "scaledtanh" else 0.0)
+        )
         found.append(_clipped(_ACTIVATIONS[key], alpha, beta, call.clip))
     if len(found) != len(usual) * directions:
         raise InvalidError(f"{len(found)} activations in {directions} directions")
@@ -146,7 +148,15 @@ def _gru(call: Call, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None,
 
 @operator("LSTM")
 def _lstm(
-    call: Call, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h0: Any = None, c0: Any = None, p: Any = None
+    call: Call,
+    x: Any,
+    w: Any,
+    r: Any,
+    b: Any = None,
+    lengths: Any = None,
+    h0: Any = None,
+    c0: Any = None,
+    p: Any = None,
 ) -> Any:
     directions, hidden = _num_directions(call, w), r.shape[2]
     functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], directions)

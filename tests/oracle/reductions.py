@@ -111,10 +111,8 @@ def _arg_extreme(call: Call, x: Any) -> Any:
     if x.shape[axis] == 0:
         raise InvalidError("no element to choose from")
     choose = np.argmax if call.op == "ArgMax" else np.argmin  # both take NaN for what they look for
-    if call.select_last_index:
-        found = x.shape[axis] - 1 - choose(np.flip(x, axis), axis)
-    else:
-        found = choose(x, axis)
+    found = choose(np.flip(x, axis) if call.select_last_index else x, axis)
+    found = x.shape[axis] - 1 - found if call.select_last_index else found
     return np.expand_dims(found, axis) if call.keepdims else found
 
 

@@ -70,9 +70,7 @@ _FUNCTIONS: dict[tuple[str, str], dict[int, Function]] = {}
 _ON_VALUES: set[Function] = set()
 
 
-def operator(
-    *names: str, since: int = 1, domain: str = "", on_values: bool = False
-) -> Callable[[Function], Function]:
+def operator(*names: str, since: int = 1, domain: str = "", on_values: bool = False) -> Callable[[Function], Function]:
     """Makes a function the one that computes operators from a version on, until a later one is declared.
 
     With `on_values` it gets and gives values as they are: it moves them about and computes with none.
@@ -159,12 +157,12 @@ def results_as_declared(schema: Any, inputs: Sequence[Value], outputs: Sequence[
         if (dtype := element_dtype(value)) is not None:
             bound.setdefault(parameter.type_str, dtype)
     types = [parameter.type_str for parameter in _declared_for(schema.outputs, len(outputs))]
-    single = {c.type_param_str: c.allowed_type_strs[0] for c in schema.type_constraints if len(c.allowed_type_strs) == 1}
+    single = {
+        c.type_param_str: c.allowed_type_strs[0] for c in schema.type_constraints if len(c.allowed_type_strs) == 1
+    }
     found = []
     for value, text in zip(outputs, types, strict=True):
         dtype = bound[text] if text in bound else _dtype_of_text(single.get(text, text))
-        if dtype is None and element_dtype(value) == np.float64:  # a type of its own, whose input is absent
-            dtype = next((d for d in bound.values() if is_float(d)), None)
         found.append(value if dtype is None else narrowed(value, dtype))
     return found
 

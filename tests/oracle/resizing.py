@@ -81,6 +81,8 @@ def _weights(call: Call, at: float, size: int, scale: float) -> dict[int, float]
 
 
 def _resized(call: Call, x: Any, scales: list[float], sizes: list[int], widths: list[float], rois: Any) -> Any:
+    if call.mode != "nearest" and is_float(x.dtype) and not np.isfinite(x).all():
+        raise UnspecifiedError("an infinite value that weighs 0")
     found = x.astype(np.float64) if call.mode != "nearest" else x
     is_outside = np.zeros((), bool)
     for axis, (scale, out, width) in enumerate(zip(scales, sizes, widths, strict=True)):
@@ -97,7 +99,7 @@ def _resized(call: Call, x: Any, scales: list[float], sizes: list[int], widths: 
         shape = [1] * x.ndim
         shape[axis] = out
         found = np.concatenate(parts, axis) if parts else np.take(found, [], axis)
-        is_outside = is_outside | np.array(beyond).reshape(shape)
+        is_outside = is_outside | np.array(beyond, bool).reshape(shape)
     if call.coordinate_transformation_mode == "tf_crop_and_resize":
         found = np.where(is_outside, call.extrapolation_value, found)
     return found if is_float(x.dtype) or call.mode == "nearest" else _as_integers(found, x.dtype)
@@ -107,6 +109,12 @@ def _as_integers(found: Any, dtype: Any) -> Any:
     if (np.abs(found - np.rint(found)) > 1e-9).any():
         raise UnspecifiedError("how fractions become integers")
     return np.rint(found)
+
+
+def _cut(width: float) -> int:
+    if math.floor(width) != math.floor(np.float32(width)):
+        raise UnspecifiedError("a size that rounding decides")
+    return math.floor(width)
 
 
 @operator("Resize")
@@ -119,7 +127,7 @@ def _by_scales(call: Call, x: Any, scales: list[float]) -> Any:
     if len(scales) != x.ndim or min(scales, default=1) <= 0:
         raise InvalidError(f"scales {scales}")
     widths = [scale * size for scale, size in zip(scales, x.shape, strict=True)]
-    sizes = [math.floor(width) for width in widths]
+    sizes = [_cut(width) for width in widths]
     return _resized(call, x, scales, sizes, widths, [(0, 1)] * x.ndim)
 
 
@@ -138,7 +146,7 @@ def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any 
     if scales is not None and scales.size:
         for axis, scale in zip(axes, scales.tolist(), strict=True):
             widths[axis] = x.shape[axis] * (rois[axis][1] - rois[axis][0]) * scale
-            factors[axis], targets[axis] = scale, math.floor(widths[axis])
+            factors[axis], targets[axis] = scale, _cut(widths[axis])
     else:
         for axis, out in zip(axes, _target_sizes(call, [x.shape[a] for a in axes], sizes.tolist()), strict=True):
             factors[axis], targets[axis], widths[axis] = out / x.shape[axis], out, float(out)
@@ -166,6 +174,8 @@ def _upsample(call: Call, x: Any, scales: Any = None) -> Any:
 
 @operator("AffineGrid")
 def _affine_grid(call: Call, theta: Any, size: Any) -> Any:
+    if not np.isfinite(theta).all():
+        raise UnspecifiedError("an infinite share of a coordinate of 0")
     spatial = size.tolist()[2:]
     found = np.empty((theta.shape[0], *spatial, len(spatial)))
     for place in np.ndindex(*spatial):
@@ -242,6 +252,8 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
     """Samples of a bin are averaged; each is interpolated between four elements."""
     if call.mode == "max":
         raise UnspecifiedError("whether the greatest is chosen before or after its weight is applied")
+    if not np.isfinite(rois).all():
+        raise UnspecifiedError("a region without end")
     shift = 0.5 if call.version >= 16 and call.coordinate_transformation_mode == "half_pixel" else 0.0
     height, width = call.output_height, call.output_width
     found = np.zeros((len(rois), x.shape[1], height, width))
@@ -253,6 +265,8 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
             w, h = max(w, 1.0), max(h, 1.0)
         rows = call.sampling_ratio or math.ceil(h / height)
         columns = call.sampling_ratio or math.ceil(w / width)
+        if rows <= 0 or columns <= 0:
+            raise UnspecifiedError("a mean of no samples")
         for i, j in product(range(height), range(width)):
             values = [
                 _bilinear(image, y1 + (i + (a + 0.5) / rows) * h / height, x1 + (j + (b + 0.5) / columns) * w / width)

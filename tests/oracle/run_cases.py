@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All cases on all engines, in child processes: what ends one costs a case.
 
-    python tests/oracle/run_cases.py                         the table in docs/reference/operators.md
-    python tests/oracle/run_cases.py -k MaxPool --engines native --show      what is wrong, one a line
+python tests/oracle/run_cases.py                         writes docs/reference/operators.md
+python tests/oracle/run_cases.py -k MaxPool --engines native --show      prints what is not right, one case a line
 """
 
 import argparse
@@ -18,8 +18,9 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-SECONDS_A_CASE = 60
+BAD = ("wrong", "ended")
 Outcomes = dict[str, dict[str, tuple[str, str]]]
+"""Engine -> name of a case -> what came of it, and what was seen."""
 
 
 def worker(engine: str) -> None:
@@ -72,10 +73,19 @@ def _started(engine: str) -> "subprocess.Popen[str]":
     )
 
 
+def print_bad(outcomes: Outcomes, kinds: Sequence[str]) -> None:
+    """Prints cases of some outcomes, one a line."""
+    for engine, of_cases in outcomes.items():
+        for name, (outcome, detail) in of_cases.items():
+            if outcome in kinds:
+                print(f"{engine}: {outcome}: {name}: {detail}")
+
+
 def main() -> int:
     """Runs what the command line asks for; 0 where nothing is wrong."""
     from oracle.cases import all_cases
     from oracle.engines import ENGINES
+    from oracle.page import summary, written_page
 
     parser = argparse.ArgumentParser(description="every case of the oracle on every engine")
     parser.add_argument("-k", default="", help="only cases whose name matches this regular expression")
@@ -92,15 +102,12 @@ def main() -> int:
     with ThreadPoolExecutor(len(engines)) as pool:
         parts = pool.map(lambda engine: dict(run(names, engine)), engines)
         outcomes: Outcomes = dict(zip(engines, parts, strict=True))
-    shown = {"wrong", "ended", "error"} | ({"refused"} if options.refused else set())
-    for engine, of_cases in outcomes.items():
-        for name, (outcome, detail) in of_cases.items():
-            if outcome in shown:
-                print(f"{engine}: {outcome}: {name}: {detail}")
-    for engine, of_cases in outcomes.items():
-        counts = {kind: sum(o == kind for o, _ in of_cases.values()) for kind in ("right", "refused", "error", "wrong", "ended", "unspecified")}
-        print(engine, counts)
-    return int(any(o in ("wrong", "ended") for of_cases in outcomes.values() for o, _ in of_cases.values()))
+    print_bad(outcomes, [*BAD, "error", *(["refused"] if options.refused else [])])
+    if not options.show:
+        page = TESTS.parent / "docs" / "reference" / "operators.md"
+        page.write_text(written_page({name: all_cases()[name] for name in names}, outcomes), encoding="utf-8")
+    print(summary(outcomes))
+    return int(any(outcome in BAD for of_cases in outcomes.values() for outcome, _ in of_cases.values()))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,14 @@ from oracle.elementwise import broadcasts
 from oracle.reductions import axes_of, axis_of
 from oracle.registry import Call, InvalidError, UnspecifiedError, as_type, is_float, operator
 
+MOST_ELEMENTS = 1 << 24
+
+
+def check_size(*sizes: float) -> None:
+    """Raises UnspecifiedError where a tensor would have more elements than are computed here."""
+    if math.prod(map(float, sizes)) > MOST_ELEMENTS:
+        raise UnspecifiedError(f"a tensor of {sizes}")
+
 
 @operator("Identity", on_values=True)
 def _identity(_: Call, x: Any) -> Any:
@@ -91,11 +99,13 @@ def _transpose(call: Call, x: Any) -> Any:
 
 @operator("Expand")
 def _expand(_: Call, x: Any, shape: Any) -> Any:
+    check_size(*broadcasts(x.shape, tuple(shape.tolist())))
     return np.broadcast_to(x, broadcasts(x.shape, tuple(shape.tolist())))
 
 
 @operator("Tile")
 def _tile_along(_: Call, x: Any, tiles: Any, axis: Any) -> Any:
+    check_size(x.size, tiles.item())
     return np.concatenate([x] * int(tiles.item()), axis_of(int(axis.item()), x.ndim))
 
 
@@ -103,6 +113,7 @@ def _tile_along(_: Call, x: Any, tiles: Any, axis: Any) -> Any:
 def _tile(_: Call, x: Any, repeats: Any) -> Any:
     if repeats.shape != (x.ndim,) or (repeats < 0).any():
         raise InvalidError(f"{repeats} times {x.ndim} axes")
+    check_size(x.size, *repeats.tolist())
     return np.tile(x, repeats.tolist()) if x.ndim else x
 
 
@@ -169,6 +180,7 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
 
 def _padded(x: Any, axis: int, begin: int, end: int, mode: str, filler: Any) -> Any:
     size = x.shape[axis]
+    check_size(x.size, (size + abs(begin) + abs(end)) / max(size, 1))
     if size + begin + end < 0:
         raise InvalidError("more is removed than there is")
     if (begin < 0 or end < 0) and mode != "constant":
@@ -237,6 +249,7 @@ def _constant(call: Call) -> Any:
 def _constant_of_shape(call: Call, shape: Any) -> Any:
     if (shape < 0).any():
         raise InvalidError(f"no shape: {shape}")
+    check_size(*shape.tolist())
     value = np.zeros(1, np.float32) if call.value is None else call.value
     return np.full(shape.tolist(), value.reshape(-1)[0], value.dtype)
 
@@ -260,6 +273,7 @@ def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
         raise InvalidError("steps of 0")
     if not all(map(math.isfinite, (start, limit, delta))):
         raise UnspecifiedError("a range without end")
+    check_size((limit - start) / delta)
     if is_float(call.dtypes[0]):
         count = max(math.ceil((limit - start) / delta), 0)
         if call.dtypes[0] == np.float32 or ml_dtypes.finfo(call.dtypes[0]).bits < 32:

@@ -40,6 +40,8 @@ def _dft(call: Call, x: Any, length: Any, axis: int) -> Any:
 
 
 def _complex(x: Any) -> Any:
+    if not np.isfinite(x).all():
+        raise UnspecifiedError("a transform of what is not finite")
     return x[..., 0] + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
 
 
@@ -79,7 +81,11 @@ def _stft(call: Call, signal: Any, step: Any, window: Any = None, length: Any = 
     return np.stack([found.real, found.imag], -1)
 
 
-_COSINES = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}
+_COSINES = {
+    "HannWindow": (0.5, 0.5, 0.0),
+    "HammingWindow": (25 / 46, 21 / 46, 0.0),
+    "BlackmanWindow": (0.42, 0.5, 0.08),
+}
 
 
 @operator(*_COSINES)
@@ -119,10 +125,10 @@ def _mel(call: Call, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> 
 
 
 @operator("NonMaxSuppression")
-def _suppress(
-    call: Call, boxes: Any, scores: Any, most: Any = None, iou: Any = None, threshold: Any = None
-) -> Any:
-    """Boxes in the order of their scores, of equal ones the first; each that overlaps a chosen one too far is left out."""
+def _suppress(call: Call, boxes: Any, scores: Any, most: Any = None, iou: Any = None, threshold: Any = None) -> Any:
+    """Boxes in the order of their scores, of equal ones the first, without those that overlap a chosen one too far."""
+    if not np.isfinite(boxes).all() or np.isnan(scores).any():
+        raise UnspecifiedError("boxes without end")
     limit = 0 if most is None else int(most.item())
     bound = 0.0 if iou is None else iou.item()
     found = []
@@ -133,7 +139,7 @@ def _suppress(
         for i in order:
             if threshold is not None and row[i] == threshold.item():
                 raise UnspecifiedError("a score that is the threshold")
-            if threshold is not None and not row[i] > threshold.item() or len(chosen) >= limit:
+            if (threshold is not None and not row[i] > threshold.item()) or len(chosen) >= limit:
                 continue
             if all(_overlap(call, boxes[b, i], boxes[b, j]) <= bound for j in chosen):
                 chosen.append(i)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of cases: small models and inputs, made by generators over attributes, versions, types, sizes and values."""
+"""The table of cases: small models and inputs, made over attributes, versions, types, sizes and values."""
 
 from collections.abc import Iterator
 from dataclasses import replace

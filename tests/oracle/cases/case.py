@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, TensorProto, TypeProto, defs, helper, numpy_helper, shape_inference
 from onnx.parser import parse_model
 
 from oracle.evaluator import evaluate, type_of
@@ -117,11 +117,14 @@ def one(
     return Case(f"{label} {text}{wants}".strip(), op, model, fed, signed_zeros, steps)
 
 
-def graph(name: str, text: str, opset: int = 21, ir_version: int = IR_VERSION, imports: str = "", **inputs: Any) -> Case:
-    """Returns a case of a model as ONNX text, named after its first operator."""
+def graph(
+    name: str, text: str, opset: int = 21, ir_version: int = IR_VERSION, imports: str = "", **inputs: Any
+) -> Case:
+    """Returns a case of a model as ONNX text; its operator is the first word of the name, else the last node's."""
     header = f'<ir_version: {ir_version}, opset_import: ["" : {opset}{imports}]> '
     model = parse_model(header + text)
-    operator = model.graph.node[-1].op_type
+    first = name.split()[0]
+    operator = first if defs.has(first) else model.graph.node[-1].op_type
     return Case(f"{name} (opset {opset})", operator, model, inputs)
 
 
@@ -175,7 +178,7 @@ def integers(*shape: int, dtype: Any = np.int64, low: int = -5, high: int = 6) -
 def edges(dtype: Any, largest: bool = True) -> Any:
     """Returns the numbers of a type at which operators go wrong; without the largest where a step would overflow."""
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return np.array([True, False])
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -197,8 +200,8 @@ def pairs(values: Any) -> tuple[Any, Any]:
 class Verdict:
     """What came of a case on an engine, and what was seen.
 
-    "right"; "refused": the model is not taken; "error": it is taken, and its legal inputs are an error; "wrong"; "ended":
-    the process; "unspecified": nothing to compare with.
+    "right"; "refused": the model is not taken; "error": it is taken, and its legal inputs are an error; "wrong";
+    "ended": the process; "unspecified": nothing to compare with.
     """
 
     outcome: str

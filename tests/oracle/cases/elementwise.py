@@ -30,6 +30,8 @@ def cases() -> Iterator[Case]:
 def _unary() -> Iterator[Case]:
     for name in (*ODD, *EVEN, *MORE, *LAST):
         for dtype in (F32, F64, F16):
+            if name == "HardSwish" and dtype is F64:
+                continue  # a sixth is a float32 in its function
             x = edges(dtype, largest=name not in ("Softplus", "Gelu"))
             note = f"{np.dtype(dtype).name} edges"
             yield one(name, NEWEST.get(name, 22), x, note=note, signed_zeros=name in ODD)
@@ -52,11 +54,13 @@ def _unary() -> Iterator[Case]:
 def _with_attributes() -> Iterator[Case]:
     x = floats(3, 5)
     for name, opset, attributes in (
-        ("Elu", 6, {"alpha": 0.5}), ("Elu", 1, {"alpha": 2.0}), ("Celu", 12, {"alpha": 0.5}), ("Celu", 28, {"alpha": 1.5}),
+        ("Elu", 6, {"alpha": 0.5}), ("Elu", 1, {"alpha": 2.0}),
+        ("Celu", 12, {"alpha": 0.5}), ("Celu", 28, {"alpha": 1.5}),
         ("Selu", 6, {"alpha": 1.5, "gamma": 2.0}), ("Selu", 1, {}), ("LeakyRelu", 6, {"alpha": 0.3}),
         ("LeakyRelu", 16, {"alpha": -0.3}), ("ThresholdedRelu", 10, {"alpha": 0.5}), ("HardSigmoid", 6, {"alpha": 0.5}),
         ("HardSigmoid", 1, {"alpha": -0.5, "beta": 0.25}), ("Shrink", 9, {"lambd": 1.0, "bias": 0.5}),
-        ("Gelu", 20, {"approximate": "tanh"}), ("Swish", 24, {"alpha": 1.7}), ("Softplus", 1, {}), ("HardSwish", 14, {}),
+        ("Gelu", 20, {"approximate": "tanh"}), ("Swish", 24, {"alpha": 1.7}),
+        ("Softplus", 1, {}), ("HardSwish", 14, {}),
         ("IsInf", 10, {"detect_negative": 0}), ("IsInf", 20, {"detect_positive": 0}),
     ):  # fmt: skip
         yield one(name, opset, np.append(edges(F32), x) if name == "IsInf" else x, **attributes)
@@ -94,7 +98,14 @@ def _arithmetic() -> Iterator[Case]:
         yield one("BitShift", 28, np.full(5, -129, np.int32), amounts, direction=direction)
     yield one("Where", 9, np.array([[True], [False]]), floats(1, 3), floats(2, 1))
     yield one("Where", 16, np.array([True, False]), np.array(["a", "b"], object), np.array(["c", "d"], object))
-    yield one("Where", 16, np.array([True, False, True]), np.array([np.nan, 1, -0.0], F32), np.zeros(3, F32), signed_zeros=True)
+    yield one(
+        "Where",
+        16,
+        np.array([True, False, True]),
+        np.array([np.nan, 1, -0.0], F32),
+        np.zeros(3, F32),
+        signed_zeros=True,
+    )
 
 
 def _integer_edges() -> Iterator[Case]:

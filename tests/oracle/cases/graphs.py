@@ -20,14 +20,16 @@ def cases() -> Iterator[Case]:
 
 
 IF = """g (bool c, float[N] x) => (float[M] y) {
-  y = If (c) <then_branch = t () => (float[A] p) { p = Add(x, x) }, else_branch = e () => (float[B] q) { q = Concat<axis=0>(x, x) }>
+  y = If (c) <then_branch = t () => (float[A] p) { p = Add(x, x) },
+              else_branch = e () => (float[B] q) { q = Concat<axis=0>(x, x) }>
 }"""
 LOOP = """g (int64 n, bool go, float[2] x) => (float[2] y, float[K,2] all) {
   y, all = Loop (INPUTS) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f) {
     e = Add(a, x) s = ReduceSum<keepdims=0>(e) d = Less(s, limit) f = Mul(e, a) }>
 }"""
 SCAN = """g (float[2] s, float[3,2] x) => (float[2] t, float[A,B] y) {
-  t, y = Scan <num_scan_inputs = 1, MORE body = b (float[2] a, float[E] i) => (float[2] c, float[2] o) { c = Add(a, i) o = Mul(c, a) }> (s, x)
+  t, y = Scan <num_scan_inputs = 1, MORE
+    body = b (float[2] a, float[E] i) => (float[2] c, float[2] o) { c = Add(a, i) o = Mul(c, a) }> (s, x)
 }"""
 
 
@@ -42,19 +44,46 @@ def _control() -> Iterator[Case]:
         fed = {"n": np.array(n), "go": np.array(go), "x": np.array([0.5, 1.0], F32)}
         yield graph(f"Loop ({inputs}) n={n} go={go}", header.replace("INPUTS", inputs), opset=13, **fed)
     for opset in (11, 19):
-        yield graph("Loop", header.replace("INPUTS", "n, go, x"), opset=opset, n=np.array(3), go=np.array(True), x=floats(2))
-    for more in ("", "scan_input_directions = [1],", "scan_output_directions = [1],", "scan_output_axes = [1],", "scan_input_directions = [1], scan_output_axes = [-1],"):
+        yield graph(
+            "Loop", header.replace("INPUTS", "n, go, x"), opset=opset, n=np.array(3), go=np.array(True), x=floats(2)
+        )
+    for more in (
+        "",
+        "scan_input_directions = [1],",
+        "scan_output_directions = [1],",
+        "scan_output_axes = [1],",
+        "scan_input_directions = [1], scan_output_axes = [-1],",
+    ):
         yield graph(f"Scan {more}", SCAN.replace("MORE", more), opset=11, s=floats(2), x=floats(3, 2))
     column = SCAN.replace("float[3,2] x", "float[2,3] x")
-    yield graph("Scan of columns", column.replace("MORE", "scan_input_axes = [1],"), opset=9, s=floats(2), x=floats(2, 3))
+    yield graph(
+        "Scan of columns", column.replace("MORE", "scan_input_axes = [1],"), opset=9, s=floats(2), x=floats(2, 3)
+    )
     batches = """g (int64[2] n, float[2,2] s, float[2,3,2] x) => (float[2,2] t, float[2,3,2] y) {
-      t, y = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] i) => (float[2] c, float[2] o) { c = Add(a, i) o = Mul(c, a) }> (LENGTHS, s, x) }"""
+      t, y = Scan <num_scan_inputs = 1,
+        body = b (float[2] a, float[2] i) => (float[2] c, float[2] o) { c = Add(a, i) o = Mul(c, a) }> (LENGTHS, s, x)
+    }"""
     for lengths in ("n", ""):
-        yield graph(f"Scan of batches lengths={lengths}", batches.replace("LENGTHS", lengths), opset=8, n=np.array([3, 1]), s=floats(2, 2), x=floats(2, 3, 2))
-    nested = """g (bool c, int64 n, float[2] x) => (float[2] y) { y = Loop (n, c, x) <body = b (int64 i, bool k, float[2] a) => (bool d, float[2] e) {
+        yield graph(
+            f"Scan of batches lengths={lengths}",
+            batches.replace("LENGTHS", lengths),
+            opset=8,
+            n=np.array([3, 1]),
+            s=floats(2, 2),
+            x=floats(2, 3, 2),
+        )
+    nested = """g (bool c, int64 n, float[2] x) => (float[2] y) {
+      y = Loop (n, c, x) <body = b (int64 i, bool k, float[2] a) => (bool d, float[2] e) {
       d = Identity(k) z = Cast<to=1>(i) p = Greater(z, one)
-      e = If (p) <then_branch = t () => (float[2] u) { u = Add(a, x) }, else_branch = f () => (float[2] v) { v = Mul(a, z) }> }> }"""
-    yield graph("If in a Loop", nested.replace("=> (float[2] y)", "=> (float[2] y) <float one = {1.0}>"), c=np.array(True), n=np.array(4), x=floats(2))
+      e = If (p) <then_branch = t () => (float[2] u) { u = Add(a, x) },
+                  else_branch = f () => (float[2] v) { v = Mul(a, z) }> }> }"""
+    yield graph(
+        "If in a Loop",
+        nested.replace("=> (float[2] y)", "=> (float[2] y) <float one = {1.0}>"),
+        c=np.array(True),
+        n=np.array(4),
+        x=floats(2),
+    )
 
 
 def _sequences() -> Iterator[Case]:
@@ -74,16 +103,45 @@ def _sequences() -> Iterator[Case]:
     x = floats(5, 3)
     for split in (None, Fixed(np.array(2)), Fixed(np.array([1, 4])), np.array([2, 3])):
         for keep in (0, 1):
-            yield one("SplitToSequence", 11, x, *([] if split is None else [split]), axis=0, keepdims=keep, note=f"{None if split is None else 'sizes'} {getattr(split, 'value', split)} keep={keep}")
+            yield one(
+                "SplitToSequence",
+                11,
+                x,
+                *([] if split is None else [split]),
+                axis=0,
+                keepdims=keep,
+                note=f"{None if split is None else 'sizes'} {getattr(split, 'value', split)} keep={keep}",
+            )
     yield one("SplitToSequence", 11, x, axis=-1)
     yield one("SplitToSequence", 11, x, np.array(0), note="parts of 0")
-    yield graph("SequenceEmpty", "g (float[2] x) => (seq(float[2]) y) { e = SequenceEmpty() y = SequenceInsert(e, x) }", x=floats(2))
+    yield graph(
+        "SequenceEmpty",
+        "g (float[2] x) => (seq(float[2]) y) { e = SequenceEmpty() y = SequenceInsert(e, x) }",
+        x=floats(2),
+    )
     body = "SequenceMap <body = b (float[K] a, float[2] b) => (float[K] c) { c = Add(a, b) }>"
-    yield graph("SequenceMap", f"g (seq(float[2]) s, float[2] x) => (seq(float[2]) y) {{ y = {body} (s, x) }}", opset=17, s=items, x=a)
-    yield graph("OptionalHasElement", "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", opset=18, x=a)
-    yield graph("OptionalHasElement of nothing", "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", opset=18, x=None)
-    yield graph("OptionalGetElement", "g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }", opset=18, x=a)
-    yield graph("Optional", "g (float[2] x) => (float[2] y) { o = Optional(x) y = OptionalGetElement(o) }", opset=18, x=a)
+    yield graph(
+        "SequenceMap",
+        f"g (seq(float[2]) s, float[2] x) => (seq(float[2]) y) {{ y = {body} (s, x) }}",
+        opset=17,
+        s=items,
+        x=a,
+    )
+    yield graph(
+        "OptionalHasElement", "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", opset=18, x=a
+    )
+    yield graph(
+        "OptionalHasElement of nothing",
+        "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }",
+        opset=18,
+        x=None,
+    )
+    yield graph(
+        "OptionalGetElement", "g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }", opset=18, x=a
+    )
+    yield graph(
+        "Optional", "g (float[2] x) => (float[2] y) { o = Optional(x) y = OptionalGetElement(o) }", opset=18, x=a
+    )
 
 
 CALL = """g (float[3] x) => (float[3] y) { y = local.f ATTRIBUTES (INPUTS) }
@@ -104,10 +162,13 @@ def _functions() -> Iterator[Case]:
         x = np.array([-1.5, 2.25, -np.inf if "IsInf" in body else 0.5], F32)
         text = text.replace("INPUTS", "x").replace("(a, b)", "(a)")
         yield graph(f"function: {name}", text, opset=17, imports=local, x=x)
-    absent = CALL.replace("FORMALS", "").replace("ATTRIBUTES", "").replace("BODY", "c = Clip(a, b)").replace("INPUTS", "x")
+    absent = (
+        CALL.replace("FORMALS", "").replace("ATTRIBUTES", "").replace("BODY", "c = Clip(a, b)").replace("INPUTS", "x")
+    )
     yield graph("function: input that is absent", absent, opset=17, imports=local, x=floats(3))
     nested = """g (float[3] x) => (float[3] y) { y = local.f<s = 0.5>(x) }
-    <domain: "local", opset_import: ["" : 17, "local" : 1]> f <s: float = 1.0> (a) => (c) { b = local.h<t: float = @s>(a) c = Add(b, a) }
+    <domain: "local", opset_import: ["" : 17, "local" : 1]> f <s: float = 1.0> (a) => (c) {
+      b = local.h<t: float = @s>(a) c = Add(b, a) }
     <domain: "local", opset_import: ["" : 17]> h <t: float = 3.0> (a) => (c) { c = LeakyRelu<alpha: float = @t>(a) }"""
     yield graph("function in a function", nested, opset=17, imports=local, x=floats(3))
     other = """g (float[2,3,2] x) => (float[2,3,2] y) { y = local.f(x) }
@@ -115,7 +176,8 @@ def _functions() -> Iterator[Case]:
     yield graph("function of another opset", other, opset=17, imports=local, x=floats(2, 3, 2))
     branch = """g (bool k, float[3] x) => (float[3] y) { y = local.f<alpha = 0.5>(k, x) }
     <domain: "local", opset_import: ["" : 17]> f <alpha> (k, a) => (c) {
-      c = If (k) <then_branch = t () => (p) { p = Elu<alpha: float = @alpha>(a) }, else_branch = e () => (q) { q = Neg(a) }> }"""
+      c = If (k) <then_branch = t () => (p) { p = Elu<alpha: float = @alpha>(a) },
+                  else_branch = e () => (q) { q = Neg(a) }> }"""
     for k in (True, False):
         yield graph(f"function with an If {k}", branch, opset=17, imports=local, k=np.array(k), x=floats(3))
 
@@ -126,13 +188,17 @@ def _attention() -> Iterator[Case]:
         yield one("Attention", 23, q, k, v, is_causal=causal, softcap=cap)
     shut = np.array([[False] * 5, [True, False, True, True, False], [True] * 5])
     for mask in (floats(3, 5), floats(2, 1, 3, 5), integers(3, 5, low=0, high=2).astype(bool), shut):
-        yield one("Attention", 23, q, k, v, mask, note=f"mask {mask.dtype.name} {mask.shape} {int(mask[..., 0, :].any())}")
+        yield one(
+            "Attention", 23, q, k, v, mask, note=f"mask {mask.dtype.name} {mask.shape} {int(mask[..., 0, :].any())}"
+        )
     yield one("Attention", 23, floats(1, 4, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4), note="heads in groups")
     packed = {"q_num_heads": 2, "kv_num_heads": 2}
     yield one("Attention", 23, floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 8), scale=0.5, **packed)
     past = floats(2, 2, 2, 4), floats(2, 2, 2, 2)
     for causal, mode in product((0, 1), (0, 1, 2, 3)):
-        yield one("Attention", 23, q, k, v, None, *past, is_causal=causal, qk_matmul_output_mode=mode, softcap=1.5, outputs=4)
+        yield one(
+            "Attention", 23, q, k, v, None, *past, is_causal=causal, qk_matmul_output_mode=mode, softcap=1.5, outputs=4
+        )
     lengths = np.array([2, 5])
     for causal in (0, 1):
         yield one("Attention", 24, q, k, v, None, None, None, lengths, is_causal=causal)
@@ -143,16 +209,35 @@ def _attention() -> Iterator[Case]:
     yield one("Attention", 23, q.astype(np.float16), k.astype(np.float16), v.astype(np.float16), is_causal=1)
     for interleaved, width, with_ids in product((0, 1), (0, 4), (True, False)):
         half = (width or 8) // 2
-        caches = [floats(6, half), floats(6, half), integers(2, 3, low=0)] if with_ids else [floats(2, 3, half), floats(2, 3, half)]
-        yield one("RotaryEmbedding", 23, floats(2, 2, 3, 8), *caches, interleaved=interleaved, rotary_embedding_dim=width)
+        caches = (
+            [floats(6, half), floats(6, half), integers(2, 3, low=0)]
+            if with_ids
+            else [floats(2, 3, half), floats(2, 3, half)]
+        )
+        yield one(
+            "RotaryEmbedding", 23, floats(2, 2, 3, 8), *caches, interleaved=interleaved, rotary_embedding_dim=width
+        )
     yield one("RotaryEmbedding", 23, floats(2, 3, 16), floats(2, 3, 4), floats(2, 3, 4), num_heads=2)
-    yield one("RotaryEmbedding", 23, floats(2, 2, 3, 8), floats(6, 4), floats(6, 4), np.full((2, 3), 6), note="position out of range")
+    yield one(
+        "RotaryEmbedding",
+        23,
+        floats(2, 2, 3, 8),
+        floats(6, 4),
+        floats(6, 4),
+        np.full((2, 3), 6),
+        note="position out of range",
+    )
     for rule, past_state in product(("linear", "gated", "delta", "gated_delta"), (False, True)):
         yield _linear_attention(rule, past_state)
 
 
 def _linear_attention(rule: str, past: bool) -> Case:
-    x: list[Any] = [floats(1, 3, 8) / F32(4), floats(1, 3, 4) / F32(4), floats(1, 3, 6), floats(1, 2, 2, 3) if past else None]
+    x: list[Any] = [
+        floats(1, 3, 8) / F32(4),
+        floats(1, 3, 4) / F32(4),
+        floats(1, 3, 6),
+        floats(1, 2, 2, 3) if past else None,
+    ]
     x.append(-np.abs(floats(1, 3, 4)) if "gated" in rule else None)
     x.append(np.abs(floats(1, 3, 2)) / F32(3) if "delta" in rule else None)
     while x[-1] is None:

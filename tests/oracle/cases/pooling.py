@@ -39,8 +39,18 @@ def _windows() -> Iterator[Case]:
         yield one(name, 22, floats(1, 1, 7, 7), kernel_shape=[3, 3], dilations=[2, 2], strides=[2, 2], ceil_mode=1)
     for pads, ceil in product(PADS[1:], (0, 1)):
         x = floats(1, 1, 6, 7)
-        yield one("AveragePool", 22, x, kernel_shape=[3, 3], strides=[2, 2], pads=pads, ceil_mode=ceil, count_include_pad=1)
-    yield one("AveragePool", 22, floats(1, 1, 5, 5), kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_LOWER", count_include_pad=1)
+        yield one(
+            "AveragePool", 22, x, kernel_shape=[3, 3], strides=[2, 2], pads=pads, ceil_mode=ceil, count_include_pad=1
+        )
+    yield one(
+        "AveragePool",
+        22,
+        floats(1, 1, 5, 5),
+        kernel_shape=[3, 3],
+        strides=[2, 2],
+        auto_pad="SAME_LOWER",
+        count_include_pad=1,
+    )
 
 
 def _versions() -> Iterator[Case]:
@@ -64,7 +74,9 @@ def _versions() -> Iterator[Case]:
     nan[0, 0, 1, 1], nan[0, 0, 3, 3] = np.nan, -np.inf
     yield one("MaxPool", 12, nan, kernel_shape=[2, 2], note="NaN and -inf")
     yield one("MaxPool", 12, nan, kernel_shape=[2, 2], outputs=2, note="NaN and -inf")
-    yield one("MaxPool", 12, np.full((1, 1, 3, 3), -np.inf, F32), kernel_shape=[2, 2], pads=[1, 1, 1, 1], note="-inf alone")
+    yield one(
+        "MaxPool", 12, np.full((1, 1, 3, 3), -np.inf, F32), kernel_shape=[2, 2], pads=[1, 1, 1, 1], note="-inf alone"
+    )
     yield one("AveragePool", 11, nan, kernel_shape=[2, 2], note="NaN and -inf")
 
 
@@ -76,7 +88,9 @@ def _types_and_ranks() -> Iterator[Case]:
     for dtype in (np.int8, np.uint8):
         x = integers(1, 2, 5, 5, dtype=dtype, low=0, high=100)
         yield one("MaxPool", 12, x, kernel_shape=[2, 2], pads=[1, 1, 0, 0])
-    yield one("MaxPool", 12, np.full((1, 1, 3, 3), -100, np.int8), kernel_shape=[2, 2], pads=[1, 1, 1, 1], note="int8 below 0")
+    yield one(
+        "MaxPool", 12, np.full((1, 1, 3, 3), -100, np.int8), kernel_shape=[2, 2], pads=[1, 1, 1, 1], note="int8 below 0"
+    )
     for name in ("MaxPool", "AveragePool", "LpPool"):
         yield one(name, 22, floats(2, 2, 7), kernel_shape=[3], strides=[2], pads=[1, 0])
         yield one(name, 22, floats(1, 2, 4, 5, 4), kernel_shape=[2, 2, 2], strides=[2, 1, 2], pads=[0, 1, 0, 0, 0, 1])
@@ -105,7 +119,9 @@ def _unpooling() -> Iterator[Case]:
     shape = Fixed(np.array([1, 1, 4, 4]))
     yield one("MaxUnpool", 11, floats(1, 1, 2, 2), indices, shape, kernel_shape=[2, 2], strides=[2, 2])
     yield one("MaxUnpool", 11, floats(1, 2, 2), np.array([[[1, 3], [4, 7]]]), kernel_shape=[2], strides=[2])
-    yield one("MaxUnpool", 11, floats(1, 1, 2, 2), indices + 1, kernel_shape=[2, 2], strides=[2, 2], note="index out of range")
+    yield one(
+        "MaxUnpool", 11, floats(1, 1, 2, 2), indices + 1, kernel_shape=[2, 2], strides=[2, 2], note="index out of range"
+    )
 
 
 def _regions() -> Iterator[Case]:

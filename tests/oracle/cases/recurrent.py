@@ -10,7 +10,7 @@ import numpy as np
 from oracle.cases.case import Case, Fixed, floats, one
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-T, N, I, H = 4, 2, 3, 2
+T, N, IN, H = 4, 2, 3, 2
 OUTPUTS = {"RNN": 2, "GRU": 2, "LSTM": 3}
 
 
@@ -22,7 +22,14 @@ def cases() -> Iterator[Case]:
             if lengths is None or 0 not in lengths:
                 yield _cell(op, note=f"{note} states", direction=direction, lengths=lengths, states=True)
         for lengths in (None, [2, 3]):
-            yield _cell(op, note=f"layout=1 lengths={lengths}", layout=1, lengths=lengths, direction="bidirectional", states=True)
+            yield _cell(
+                op,
+                note=f"layout=1 lengths={lengths}",
+                layout=1,
+                lengths=lengths,
+                direction="bidirectional",
+                states=True,
+            )
             yield _cell(op, note=f"clip lengths={lengths}", clip=0.25, lengths=lengths)
         for opset, dtype in ((1, np.float32), (7, np.float32), (14, np.float64), (22, np.float16), (22, np.float64)):
             yield _cell(op, opset, note=f"{np.dtype(dtype).name} lengths", dtype=dtype, lengths=[4, 3])
@@ -35,7 +42,9 @@ def cases() -> Iterator[Case]:
         yield _cell(op, note="one batch reversed", batch=1, direction="reverse")
     yield from _activations()
     yield _cell("GRU", note="linear_before_reset", linear_before_reset=1)
-    yield _cell("GRU", note="linear_before_reset lengths", linear_before_reset=1, lengths=[2, 4], direction="bidirectional")
+    yield _cell(
+        "GRU", note="linear_before_reset lengths", linear_before_reset=1, lengths=[2, 4], direction="bidirectional"
+    )
     yield _cell("LSTM", note="peepholes", peepholes=True)
     yield _cell("LSTM", note="peepholes bidirectional clip", peepholes=True, direction="bidirectional", clip=2.0)
     yield _cell("LSTM", note="input_forget", input_forget=1)
@@ -84,9 +93,9 @@ def _cell(
         value = (floats(*shape) / 4).astype(dtype)
         return Fixed(value) if fixed else value
 
-    x = floats(*((batch, steps) if layout else (steps, batch)), I, dtype=dtype)
+    x = floats(*((batch, steps) if layout else (steps, batch)), IN, dtype=dtype)
     state = (batch, directions, H) if layout else (directions, batch, H)
-    inputs = [x, weights(directions, gates * H, I), weights(directions, gates * H, H)]
+    inputs = [x, weights(directions, gates * H, IN), weights(directions, gates * H, H)]
     inputs.append(weights(directions, 2 * gates * H) if bias else None)
     inputs.append(None if lengths is None else np.array(lengths, np.int32))
     inputs += [floats(*state, dtype=dtype) / dtype(4) if states else None for _ in range(2 if op == "LSTM" else 1)]

@@ -43,13 +43,20 @@ def _reductions() -> Iterator[Case]:
         if name not in LOGS:
             yield one(name, new, edges(F32, largest=False), note="edges")
             for dtype in (np.int32, np.int64):
-                yield one(name, new, np.abs(integers(2, 3, dtype=dtype)) if name == "ReduceL2" else integers(2, 3, dtype=dtype), Fixed(np.array([1])))
+                yield one(
+                    name,
+                    new,
+                    np.abs(integers(2, 3, dtype=dtype)) if name == "ReduceL2" else integers(2, 3, dtype=dtype),
+                    Fixed(np.array([1])),
+                )
     for name in ("ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1"):
         yield one(name, 13, np.full((1, 3), np.iinfo(np.int32).max, np.int32), note="int32 wraps", **_last(name))
     for name in ("ReduceMax", "ReduceMin"):
         for dtype in (np.int8, np.uint8):
             yield one(name, 20, edges(dtype), note=f"{np.dtype(dtype).name} edges")
-            yield one(name, 18, np.zeros((2, 0), dtype), Fixed(np.array([1])), note=f"{np.dtype(dtype).name} of nothing")
+            yield one(
+                name, 18, np.zeros((2, 0), dtype), Fixed(np.array([1])), note=f"{np.dtype(dtype).name} of nothing"
+            )
         yield one(name, 20, np.array([[True, False], [False, False]]), Fixed(np.array([1])))
     x = np.array([[1000.0, 1000.0], [-1000.0, -1001.0], [-np.inf, -np.inf], [np.inf, 1.0]], F32)
     yield one("ReduceLogSumExp", 18, x, Fixed(np.array([1])), note="large")
@@ -87,7 +94,12 @@ def _soft() -> Iterator[Case]:
         yield one(name, 13, floats(1), axis=0)
         yield one(name, 13, np.array([[1, 3, 3, 2], [0, 0, 0, 0]], F32), note="ties")
         yield one(name, 11, floats(2, 3), axis=1)
-    yield one("Softmax", 13, np.array([[1e4, 1e4, 0.0], [-np.inf, 0, 1], [np.nan, 0, 1], [-1e4, -1e4, -1e4]], F32), note="edges")
+    yield one(
+        "Softmax",
+        13,
+        np.array([[1e4, 1e4, 0.0], [-np.inf, 0, 1], [np.nan, 0, 1], [-1e4, -1e4, -1e4]], F32),
+        note="edges",
+    )
     yield one("LogSoftmax", 13, np.array([[1e4, 1e4, 0.0], [-np.inf, 0, 1], [np.nan, 0, 1]], F32), note="edges")
 
 

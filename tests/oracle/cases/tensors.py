@@ -34,7 +34,13 @@ def text(*values: str) -> Any:
 
 def _shapes() -> Iterator[Case]:
     x = floats(2, 3, 4)
-    for opset, attributes in ((1, {}), (15, {"start": 1}), (15, {"end": -1}), (19, {"start": -9, "end": 9}), (21, {"start": 2, "end": 1})):
+    for opset, attributes in (
+        (1, {}),
+        (15, {"start": 1}),
+        (15, {"end": -1}),
+        (19, {"start": -9, "end": 9}),
+        (21, {"start": 2, "end": 1}),
+    ):
         yield one("Shape", opset, x, **attributes)
     yield one("Size", 13, x)
     yield one("Size", 13, floats(0, 3))
@@ -90,10 +96,17 @@ def _slices() -> Iterator[Case]:
     x = floats(4, 5)
     for starts, ends, axes, steps in (
         ([0, 1], [3, 4], None, None), ([1], [-1], [1], None), ([-1], [NEAR], [0], [-1]), ([3], [0], [0], [-1]),
-        ([FAR], [NEAR], [1], [-2]), ([-9], [9], [1], [2]), ([2], [2], [0], None), ([3], [1], [0], [1]), ([9], [12], [0], None),
-        ([-2, -1], [-9, -9], [1, 0], [-2, -1]), ([1], [FAR], [-1], [3]), ([0], [NEAR], [0], [-1]), ([-1], [-1], [0], [-1]),
+        ([FAR], [NEAR], [1], [-2]), ([-9], [9], [1], [2]), ([2], [2], [0], None),
+        ([3], [1], [0], [1]), ([9], [12], [0], None),
+        ([-2, -1], [-9, -9], [1, 0], [-2, -1]), ([1], [FAR], [-1], [3]), ([0], [NEAR], [0], [-1]),
+        ([-1], [-1], [0], [-1]),
     ):  # fmt: skip
-        parts = [ints(*starts), ints(*ends), None if axes is None else ints(*axes), None if steps is None else ints(*steps)]
+        parts = [
+            ints(*starts),
+            ints(*ends),
+            None if axes is None else ints(*axes),
+            None if steps is None else ints(*steps),
+        ]
         while parts[-1] is None:
             parts.pop()
         yield one("Slice", 13, x, *parts)
@@ -102,7 +115,9 @@ def _slices() -> Iterator[Case]:
     yield one("Slice", 1, x, starts=[1, -3], ends=[1000, -1])
     yield one("Slice", 1, x, starts=[-2], ends=[5], axes=[1])
     yield one("Slice", 10, x, ints(0, 4), ints(4, 0), ints(0, 1), ints(2, 1))
-    yield one("Slice", 11, x, Fixed(np.array([1], np.int32)), Fixed(np.array([3], np.int32)), Fixed(np.array([-1], np.int32)))
+    yield one(
+        "Slice", 11, x, Fixed(np.array([1], np.int32)), Fixed(np.array([3], np.int32)), Fixed(np.array([-1], np.int32))
+    )
     yield one("Slice", 13, floats(0, 3), ints(-1), ints(NEAR), ints(0), ints(-1))
     yield one("Slice", 13, text("a", "b", "c"), ints(2), ints(0), ints(0), ints(-1))
 
@@ -110,7 +125,8 @@ def _slices() -> Iterator[Case]:
 def _pads() -> Iterator[Case]:
     x = floats(3, 4)
     for mode, pads in (
-        ("constant", [1, 0, 0, 2]), ("constant", [-1, 1, 0, -2]), ("reflect", [1, 2, 2, 3]), ("edge", [2, 1, 0, 3]), ("wrap", [1, 2, 3, 1]),
+        ("constant", [1, 0, 0, 2]), ("constant", [-1, 1, 0, -2]), ("reflect", [1, 2, 2, 3]),
+        ("edge", [2, 1, 0, 3]), ("wrap", [1, 2, 3, 1]),
     ):  # fmt: skip
         opset = 19 if mode == "wrap" else 18
         yield one("Pad", opset, x, ints(*pads), mode=mode)
@@ -143,18 +159,29 @@ def _made() -> Iterator[Case]:
     yield one("ConstantOfShape", 9, np.array([2, 3]))
     yield one("ConstantOfShape", 9, np.array([0, 3]), value=numpy_helper.from_array(np.array([7])))
     yield one("ConstantOfShape", 20, np.array([], np.int64), value=numpy_helper.from_array(np.array([True])))
-    for attributes in ({"value_float": 1.5}, {"value_ints": [1, 2]}, {"value_string": "a"}, {"value_strings": ["a", "b"]}, {"value_int": 3}):
+    for attributes in (
+        {"value_float": 1.5},
+        {"value_ints": [1, 2]},
+        {"value_string": "a"},
+        {"value_strings": ["a", "b"]},
+        {"value_int": 3},
+    ):
         yield one("Constant", 13, **attributes)
     sparse = helper.make_sparse_tensor(
-        numpy_helper.from_array(np.array([1.5, 2.5], F32), "v"), numpy_helper.from_array(np.array([[0, 1], [1, 2]]), "i"), [2, 3]
+        numpy_helper.from_array(np.array([1.5, 2.5], F32), "v"),
+        numpy_helper.from_array(np.array([[0, 1], [1, 2]]), "i"), [2, 3]
     )  # fmt: skip
     yield one("Constant", 13, sparse_value=sparse)
     for dtype in (None, TensorProto.INT32, TensorProto.DOUBLE):
         for k in (0, 1, -1):
             yield one("EyeLike", 9, floats(2, 3), k=k, dtype=dtype)
     for start, limit, delta in ((3, 9, 3), (10, 4, -2), (0, 5, 2), (5, 0, 1), (0, 0, 1)):
-        yield one("Range", 11, *(np.array(v, np.int64) for v in (start, limit, delta)), note=f"int64 {start} {limit} {delta}")
-        yield one("Range", 11, *(np.array(v, F32) for v in (start, limit, delta)), note=f"float32 {start} {limit} {delta}")
+        yield one(
+            "Range", 11, *(np.array(v, np.int64) for v in (start, limit, delta)), note=f"int64 {start} {limit} {delta}"
+        )
+        yield one(
+            "Range", 11, *(np.array(v, F32) for v in (start, limit, delta)), note=f"float32 {start} {limit} {delta}"
+        )
     yield one("Range", 11, *(np.array(v, F64) for v in (0.5, 3.1, 0.25)), note="float64")
     yield one("Range", 27, *(np.array(v, F16) for v in (0.5, 3, 0.25)), note="float16")
     for opset, attributes in ((1, {"is_test": 1}), (6, {"is_test": 1, "ratio": 0.3}), (7, {}), (10, {"ratio": 0.3})):
@@ -201,7 +228,15 @@ def _scattered() -> Iterator[Case]:
         yield one("ScatterND", 18, integers(3), np.array([[0], [0]]), integers(2), reduction=reduction)
     nan = np.array([np.nan, 1.0], F32)
     for reduction in ("max", "min"):
-        yield one("ScatterND", 18, np.array([1, np.nan], F32), np.array([[0], [1]]), nan, reduction=reduction, note=f"NaN {reduction}")
+        yield one(
+            "ScatterND",
+            18,
+            np.array([1, np.nan], F32),
+            np.array([[0], [1]]),
+            nan,
+            reduction=reduction,
+            note=f"NaN {reduction}",
+        )
     yield one("TensorScatter", 24, floats(2, 3, 4, 2), floats(2, 3, 2, 2), np.array([1, 2]))
     yield one("TensorScatter", 24, floats(2, 3, 4, 2), floats(2, 3, 3, 2), np.array([3, 2]), mode="circular")
     yield one("TensorScatter", 24, floats(2, 4, 2), floats(2, 1, 2), axis=1)
@@ -213,7 +248,9 @@ def _chosen() -> Iterator[Case]:
         yield one("OneHot", 11, np.array([[0, 2], [-1, 7]]), Fixed(np.array(3)), values, axis=axis)
     yield one("OneHot", 9, np.array([0, 2, 1]), Fixed(np.array([3])), values)
     yield one("OneHot", 9, np.array([0, 3, -1]), Fixed(np.array(3)), values, note="beyond the depth")
-    yield one("OneHot", 11, np.array([0, 1], F32), np.array(2, F32), np.array([0, 9]), note="float indices, depth an input")
+    yield one(
+        "OneHot", 11, np.array([0, 1], F32), np.array(2, F32), np.array([0, 9]), note="float indices, depth an input"
+    )
     yield one("NonZero", 13, integers(3, 4, low=0, high=2))
     yield one("NonZero", 9, np.array([0.0, -0.0, np.nan, 1.0], F32))
     yield one("NonZero", 13, np.array(5.0, F32), note="scalar")
