@@ -55,6 +55,13 @@ def _old_clip(node: Node, x: Array) -> Array:
     return x if high is None else np.minimum(x, high)
 
 
+@operator("Selu", before=6)
+@in_float32
+def _old_selu(node: Node, x: Array) -> Array:
+    """Its constants have fewer digits than those of later versions."""
+    return np.where(x > 0, node.gamma * x, node.gamma * (node.alpha * np.exp(np.minimum(x, 0)) - node.alpha))
+
+
 @operator("Shrink")
 def _shrink(node: Node, x: Array) -> Array:
     bias, bound = (np.asarray(value).astype(x.dtype) for value in (node.bias, node.lambd))
@@ -62,9 +69,8 @@ def _shrink(node: Node, x: Array) -> Array:
 
 
 @operator("Mean")
-@in_float32
 def _mean(_: Node, *xs: Array) -> Array:
-    return sum(xs[1:], xs[0]) / xs[0].dtype.type(len(xs))
+    return (sum(x.astype(np.float64) for x in xs) / len(xs)).astype(xs[0].dtype)
 
 
 @operator("Erf", "Gelu")

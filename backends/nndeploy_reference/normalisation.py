@@ -4,7 +4,7 @@
     BatchNormalization  is inference before opset 14 too, and has statistics for each element where spatial = 0
     GroupNormalization  has no implementation where types are not known before it runs
     LayerNormalization  gives mean and inverse deviation in the type in which it computes them
-    LpNormalization     takes absolute values
+    LpNormalization     takes absolute values, and holds the squares of large ones
 
 Source: ONNX operators BatchNormalization (1-15), GroupNormalization (18, 21), LayerNormalization (17),
 LpNormalization (1, 22).
@@ -59,7 +59,7 @@ def _layer_norm(node: Node, x: Array, scale: Array, bias: Array = None) -> tuple
 
 
 @operator("LpNormalization")
-@in_float32
 def _lp_norm(node: Node, x: Array) -> Array:
-    size = np.abs(x).sum(node.axis, keepdims=True) if node.p == 1 else np.sqrt((x * x).sum(node.axis, keepdims=True))
-    return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    wide = x.astype(np.float64)
+    size = (np.abs(wide) ** node.p).sum(node.axis, keepdims=True) ** (1 / node.p)
+    return np.where(size == 0, 0, wide / np.where(size == 0, 1, size)).astype(x.dtype)

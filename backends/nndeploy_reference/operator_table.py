@@ -91,13 +91,20 @@ class _OwnOperator(OpRun):
             num_outputs=len(self.onnx_node.output),
             context=context,
             arguments=attributes,
-            **given,
+            **{name: _plain(value) for name, value in given.items()},
         )
         result = self.entry.function(node, *inputs)
         return result if isinstance(result, tuple) else (result,)
 
     def _check_and_fix_outputs(self, res: tuple[Any, ...]) -> tuple[Any, ...]:
         return res
+
+
+def _plain(value: Any) -> Any:
+    """Returns numbers as Python's, whose kind does not narrow what they are multiplied by."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def in_float32(function: Function) -> Function:

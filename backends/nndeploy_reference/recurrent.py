@@ -63,9 +63,8 @@ def _along(node: Node, x: Array, lengths: Array, states: list[Array], hidden: in
     y = np.zeros((length, len(steps), batch, hidden), x.dtype)
     last = [np.zeros((len(steps), batch, hidden), x.dtype) for _ in states]
     for d, step in enumerate(steps):
-        now = [np.zeros((batch, hidden), x.dtype) if s is None else s[d].copy() for s in states]
-        if length:
-            now = [np.where((lengths == 0)[:, None], 0, s) for s in now]
+        now = [np.zeros((batch, hidden), x.dtype) if s is None else s[d] for s in states]
+        now = [np.where((lengths == 0)[:, None], np.zeros_like(s), s) for s in now]
         is_backward = d == 1 or node.direction == "reverse"
         for t in range(length):
             runs = np.flatnonzero(t < lengths)

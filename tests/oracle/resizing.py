@@ -252,8 +252,8 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
     """Samples of a bin are averaged; each is interpolated between four elements."""
     if call.mode == "max":
         raise UnspecifiedError("whether the greatest is chosen before or after its weight is applied")
-    if not np.isfinite(rois).all():
-        raise UnspecifiedError("a region without end")
+    if not np.isfinite(rois).all() or not np.isfinite(x).all():
+        raise UnspecifiedError("a region without end, or a weight of nothing on what is not finite")
     shift = 0.5 if call.version >= 16 and call.coordinate_transformation_mode == "half_pixel" else 0.0
     height, width = call.output_height, call.output_width
     found = np.zeros((len(rois), x.shape[1], height, width))
