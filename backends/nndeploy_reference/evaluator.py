@@ -17,6 +17,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 
 from nndeploy_reference import (  # noqa: F401 - they fill the table
+    attention,
     between,
     control_flow,
     convolutions,

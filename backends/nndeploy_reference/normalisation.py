@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Normalisations that ONNX's evaluator gets wrong for some versions or types.
 
-    BatchNormalization  is inference before opset 14 too, and has statistics for each element where spatial = 0
-    GroupNormalization  has no implementation where types are not known before it runs
-    LayerNormalization  gives mean and inverse deviation in the type in which it computes them
-    LpNormalization     takes absolute values, and holds the squares of large ones
+    BatchNormalization     is inference before opset 14 too, and has statistics for each element where spatial = 0
+    GroupNormalization     has no implementation where types are not known before it runs
+    InstanceNormalization  holds the squares of large numbers
+    LayerNormalization     gives mean and inverse deviation in the type in which it computes them
+    LpNormalization        takes absolute values, and holds the squares of large ones
 
-Source: ONNX operators BatchNormalization (1-15), GroupNormalization (18, 21), LayerNormalization (17),
-LpNormalization (1, 22).
+Source: ONNX operators BatchNormalization (1-15), GroupNormalization (18, 21), InstanceNormalization (1-22),
+LayerNormalization (17), LpNormalization (1, 22).
 """
 
 from math import prod
@@ -18,12 +19,13 @@ from onnx import helper
 from nndeploy_reference.operator_table import Array, Node, front_axis, in_float32, operator
 
 
-@operator("GroupNormalization")
+@operator("GroupNormalization", "InstanceNormalization")
 def _group_norm(node: Node, x: Array, scale: Array, bias: Array) -> Array:
-    """Version 18 has a scale for each group, later ones for each channel."""
+    """Version 18 has a scale for each group, later ones for each channel; a channel of an instance is a group."""
     wide = x.astype(np.float64)
-    per_group = x.shape[1] // node.num_groups
-    rows = wide.reshape(x.shape[0], node.num_groups, per_group * prod(x.shape[2:]))
+    groups = node.num_groups or x.shape[1]
+    per_group = x.shape[1] // groups if groups else 0
+    rows = wide.reshape(x.shape[0], groups, per_group * prod(x.shape[2:]))
     centred = rows - rows.mean(2, keepdims=True)
     rows = centred / np.sqrt((centred * centred).mean(2, keepdims=True) + node.epsilon)
     if node.version < 21:

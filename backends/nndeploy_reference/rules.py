@@ -3,7 +3,7 @@
 
 Refused in bodies too: whoever evaluates a model hands it to the next engine.
 
-Source: scikit-learn's own probabilities, which ONNX Runtime gives; ONNX operator Attention (23-25).
+Source: scikit-learn's own probabilities, which ONNX Runtime gives.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,13 +38,6 @@ def _probabilities_of_a_machine(node: onnx.NodeProto) -> str:
     return "the evaluator gets probabilities of SVMClassifier wrong (onnx 1.23.2)" if "prob_a" in given else ""
 
 
-def _capped_products(node: onnx.NodeProto) -> str:
-    given = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
-    is_raw = len(node.output) > 3 and node.output[3] and not given.get("qk_matmul_output_mode")
-    return "the evaluator caps the products that Attention gives out" if is_raw and given.get("softcap") else ""
-
-
 _RULES: Mapping[tuple[str, str], _Rule] = {
-    ("", "Attention"): _capped_products,
     ("ai.onnx.ml", "SVMClassifier"): _probabilities_of_a_machine,
 }
