@@ -56,7 +56,7 @@ def _padded(mask: Array, length: int) -> Array:
 
 
 def _seen(node: Node, shape: tuple[int, ...], offset: Array, lengths: Array) -> Array:
-    """Returns -inf for keys that a query must not see, of all heads alike: padding, those to come, beyond the window."""
+    """Returns -inf for keys that a query must not see, of all heads alike: padding, later ones, beyond the window."""
     keys = np.arange(shape[3])
     ahead = keys - (np.arange(shape[2])[:, None] + offset)
     bounds = [(keys, lengths.reshape(-1, 1, 1, 1) - 1)] if lengths is not None else []

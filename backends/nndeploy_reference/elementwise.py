@@ -38,12 +38,13 @@ def _old_binary(node: Node, a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, np.trunc(a / np.where(b == 0, 1, b))).astype(a.dtype)
 
 
-@operator("PRelu", before=7)
+@operator("PRelu")
 @in_float32
-def _old_prelu(_: Node, x: Array, slope: Array) -> Array:
-    if slope.size == 1:
+def _prelu(node: Node, x: Array, slope: Array) -> Array:
+    """A slope that is NaN says nothing of what is not below 0."""
+    if node.version < 7 and slope.size == 1:
         slope = slope.reshape(())
-    elif slope.ndim == 1 and x.ndim > 1:
+    elif node.version < 7 and slope.ndim == 1 and x.ndim > 1:
         slope = slope.reshape(slope.shape + (1,) * (x.ndim - 2))
     return np.where(x < 0, slope * x, x)
 

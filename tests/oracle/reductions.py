@@ -65,12 +65,13 @@ def _extreme(choose: Any, is_max: bool) -> Any:
     return compute
 
 
-def _of_integers(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def _of_integers(op: str, x: Any, axes: tuple[int, ...]) -> Any:
     """A function of floats for integers: computed exactly enough, then cut; what does not fit is left open."""
-    found = np.trunc(function(x.astype(np.float64), axes))
-    info = np.iinfo(x.dtype)
-    if not ((found >= info.min) & (found <= info.max)).all():
-        raise UnspecifiedError("no integer of the type")
+    wide, info = x.astype(np.float64), np.iinfo(x.dtype)
+    found = np.trunc(_REDUCTIONS_BY_ROOT_OR_LOG[op](wide, axes))
+    for part in (found, _sum(wide * wide if op == "ReduceL2" else wide, axes)):
+        if not ((part >= info.min) & (part <= info.max)).all():
+            raise UnspecifiedError("no integer of the type")
     return found.astype(x.dtype)
 
 
@@ -101,7 +102,7 @@ def _reduce(call: Call, x: Any, axes: Any = None) -> Any:
         found = _REDUCTIONS[call.op](x, chosen)
     else:
         function = _REDUCTIONS_BY_ROOT_OR_LOG[call.op]
-        found = function(x, chosen) if is_float(x.dtype) else _of_integers(function, x, chosen)
+        found = function(x, chosen) if is_float(x.dtype) else _of_integers(call.op, x, chosen)
     return found if call.keepdims else np.squeeze(found, chosen)
 
 
