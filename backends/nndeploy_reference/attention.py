@@ -70,4 +70,6 @@ def _seen(node: Node, shape: tuple[int, ...], offset: Array, lengths: Array) -> 
 def _shares(products: Array, bias: Array) -> Array:
     """A query that sees no key gets nothing."""
     powers = np.exp(products - products.max(3, keepdims=True, initial=-np.inf))
-    return np.where(np.isneginf(bias).all(3, keepdims=True), 0, powers / powers.sum(3, keepdims=True))
+    return np.where(
+        np.max(bias, 3, keepdims=True, initial=-np.inf) == -np.inf, 0, powers / powers.sum(3, keepdims=True)
+    )

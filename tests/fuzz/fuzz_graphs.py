@@ -9,59 +9,25 @@ An engine runs in a child process, which a graph may end. A graph is drawn again
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
+from oracle.children import ask, serve  # noqa: E402 - the folder of tests is found now
+
 
 def worker(engine: str, has_edges: bool) -> None:
-    """Reads seeds, one a line; answers with one JSON line each: what came of the graph, and what was seen."""
+    """Answers seeds with what came of their graphs."""
     import warnings
 
     warnings.simplefilter("ignore")
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     from oracle.random_graphs import draw, outcome_of
 
-    for line in sys.stdin:
-        answers.write(json.dumps(outcome_of(draw(int(line), has_edges=has_edges), engine)) + "\n")
-        answers.flush()
-
-
-def run(seeds: range, engine: str, has_edges: bool) -> Iterator[tuple[int, str, str]]:
-    """Yields (seed, outcome, what was seen) of each graph on an engine."""
-    process = _started(engine, has_edges)
-    for seed in seeds:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{seed}\n")
-        process.stdin.flush()
-        if answer := process.stdout.readline():
-            outcome, detail = json.loads(answer)
-            yield seed, outcome, detail
-        else:
-            yield seed, "ended", f"the process ended with status {process.wait()}"
-            process = _started(engine, has_edges)
-    process.communicate()
-
-
-def _started(engine: str, has_edges: bool) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, __file__, "--worker", engine, *([] if has_edges else ["--ordinary"])],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "ORT_DISABLE_TELEMETRY": "1", "NNDEPLOY_CACHE_DIR": ""},
-    )
+    serve(lambda seed: outcome_of(draw(int(seed), has_edges=has_edges), engine))
 
 
 def main() -> int:
@@ -93,7 +59,8 @@ def main() -> int:
 
 def _counted(seeds: range, engine: str, has_edges: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for seed, outcome, detail in run(seeds, engine, has_edges):
+    command = [__file__, "--worker", engine, *([] if has_edges else ["--ordinary"])]
+    for seed, outcome, detail in ask(command, map(str, seeds)):
         counts[outcome] += 1
         if outcome in ("wrong", "ended", "error"):
             print(f"{engine}: seed {seed}: {outcome}: {detail}", flush=True)

@@ -6,17 +6,16 @@ python tests/oracle/run_cases.py -k MaxPool --engines native --show      prints 
 """
 
 import argparse
-import json
-import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
+
+from oracle.children import ask, serve  # noqa: E402 - the folder of tests is found now
 
 BAD = ("wrong", "ended")
 Outcomes = dict[str, dict[str, tuple[str, str]]]
@@ -24,53 +23,23 @@ Outcomes = dict[str, dict[str, tuple[str, str]]]
 
 
 def worker(engine: str) -> None:
-    """Reads names of cases, one a line; answers with one JSON line each."""
+    """Answers names of cases with what came of them."""
     import warnings
 
     warnings.simplefilter("ignore")
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     from oracle.cases import all_cases
     from oracle.engines import verdict_of
 
     cases = all_cases()
-    for line in sys.stdin:
+
+    def answer(name: str) -> tuple[str, str]:
         try:
-            verdict = verdict_of(cases[line.rstrip("\n")], engine)
-            answer = [verdict.outcome, verdict.detail]
+            verdict = verdict_of(cases[name], engine)
         except Exception as err:  # a failure of any kind is this case's outcome
-            answer = ["wrong", f"{type(err).__name__}: {' '.join(str(err).split())[:300]}"]
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            return "wrong", f"{type(err).__name__}: {' '.join(str(err).split())[:300]}"
+        return verdict.outcome, verdict.detail
 
-
-def run(names: Sequence[str], engine: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yields for each case what came of it on an engine."""
-    process = _started(engine)
-    for name in names:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(name + "\n")
-        process.stdin.flush()
-        if answer := process.stdout.readline():
-            outcome, detail = json.loads(answer)
-            yield name, (outcome, detail)
-        else:
-            yield name, ("ended", f"the process ended with status {process.wait()}")
-            process = _started(engine)
-    process.communicate()
-
-
-def _started(engine: str) -> "subprocess.Popen[str]":
-    environment = {**os.environ, "ORT_DISABLE_TELEMETRY": "1", "NNDEPLOY_CACHE_DIR": ""}
-    return subprocess.Popen(
-        [sys.executable, __file__, "--worker", engine],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
+    serve(answer)
 
 
 def print_bad(outcomes: Outcomes, kinds: Sequence[str]) -> None:
@@ -100,8 +69,8 @@ def main() -> int:
     names = [name for name in all_cases() if re.search(options.k, name)]
     engines = options.engines.split(",")
     with ThreadPoolExecutor(len(engines)) as pool:
-        parts = pool.map(lambda engine: dict(run(names, engine)), engines)
-        outcomes: Outcomes = dict(zip(engines, parts, strict=True))
+        parts = pool.map(lambda engine: list(ask([__file__, "--worker", engine], names)), engines)
+        outcomes: Outcomes = {e: {n: (o, d) for n, o, d in part} for e, part in zip(engines, parts, strict=True)}
     print_bad(outcomes, [*BAD, "error", *(["refused"] if options.refused else [])])
     if not options.show:
         page = TESTS.parent / "docs" / "reference" / "operators.md"
