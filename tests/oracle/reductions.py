@@ -48,6 +48,8 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Any:
     if count == 0:
         return _sum(x, axes)
     total = _sum(x.astype(object), axes)
+    if (total != _sum(x.astype(np.int64 if x.dtype.kind == "i" else np.uint64), axes)).any():
+        raise UnspecifiedError("a sum beyond the type")
     flat = [abs(value) // count * (1 if value >= 0 else -1) for value in np.asarray(total).ravel().tolist()]
     return np.array(flat, x.dtype).reshape(total.shape)
 

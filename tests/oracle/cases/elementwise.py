@@ -56,7 +56,7 @@ def _with_attributes() -> Iterator[Case]:
     for name, opset, attributes in (
         ("Elu", 6, {"alpha": 0.5}), ("Elu", 1, {"alpha": 2.0}),
         ("Celu", 12, {"alpha": 0.5}), ("Celu", 28, {"alpha": 1.5}),
-        ("Selu", 6, {"alpha": 1.5, "gamma": 2.0}), ("Selu", 1, {}), ("LeakyRelu", 6, {"alpha": 0.3}),
+        ("Selu", 6, {"alpha": 1.5, "gamma": 2.0}), ("LeakyRelu", 6, {"alpha": 0.3}),
         ("LeakyRelu", 16, {"alpha": -0.3}), ("ThresholdedRelu", 10, {"alpha": 0.5}), ("HardSigmoid", 6, {"alpha": 0.5}),
         ("HardSigmoid", 1, {"alpha": -0.5, "beta": 0.25}), ("Shrink", 9, {"lambd": 1.0, "bias": 0.5}),
         ("Gelu", 20, {"approximate": "tanh"}), ("Swish", 24, {"alpha": 1.7}),
@@ -71,6 +71,8 @@ def _with_attributes() -> Iterator[Case]:
     yield one("PRelu", 9, integers(2, 3, dtype=np.int32), integers(3, dtype=np.int32))
     yield one("PRelu", 7, floats(2, 3), floats(1))
     yield one("PRelu", 16, edges(F32), np.full(12, -0.5, F32), note="edges")
+    yield one("Selu", 1, floats(3, 5, dtype=F64))
+    yield one("PRelu", 16, np.array([-1, 0, 1], F32), np.full(3, np.nan, F32), note="slope NaN")
 
 
 def _arithmetic() -> Iterator[Case]:

@@ -203,6 +203,7 @@ def _attention() -> Iterator[Case]:
     for causal in (0, 1):
         yield one("Attention", 24, q, k, v, None, None, None, lengths, is_causal=causal)
     yield one("Attention", 24, q, k, v, floats(3, 4), note="a short mask")
+    yield one("Attention", 24, np.where(q < 0, -np.inf, q), np.abs(k), v, note="infinite queries")
     yield one("Attention", 25, q, k, v, left_window_size=1, right_window_size=1)
     yield one("Attention", 25, q, k, v, None, *past, left_window_size=2, is_causal=1, outputs=3)
     yield one("Attention", 23, q.astype(F64), k.astype(F64), v.astype(F64))

@@ -118,6 +118,7 @@ def _sorted() -> Iterator[Case]:
     yield one("TopK", 11, floats(2, 5, dtype=F64), k, outputs=2)
     yield one("TopK", 11, floats(2, 5, dtype=F16), k, outputs=2)
     yield one("TopK", 24, floats(2, 5, dtype=BF16), k, outputs=2)
+    yield one("TopK", 24, np.array([1, np.nan, 2, np.nan]).astype(BF16), k, outputs=2, note="bfloat16 NaN")
     yield one("TopK", 11, floats(2, 3), Fixed(np.array([4])), outputs=2, note="more than there are")
     yield one("TopK", 11, floats(0, 4), k, outputs=2)
 
