@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 def serve(answer: Callable[[str], tuple[str, str]]) -> None:
-    """Answers the lines of standard input; what else is printed goes to standard error."""
+    """Answers the lines of standard input, an exception as "wrong"; what else is printed goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        answers.write(json.dumps(answer(line.rstrip("\n"))) + "\n")
+        try:
+            found = answer(line.rstrip("\n"))
+        except Exception as err:  # a failure of any kind is this question's outcome
+            found = "wrong", f"{type(err).__name__}: {' '.join(str(err).split())[:300]}"
+        answers.write(json.dumps(found) + "\n")
         answers.flush()
 
 
