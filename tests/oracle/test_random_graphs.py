@@ -6,7 +6,7 @@ import pytest
 
 from oracle.random_graphs import draw, outcome_of
 
-IN_GROUPS_OF = 10
+IN_GROUPS_OF = 5
 
 
 @pytest.mark.parametrize("first", range(0, 100, IN_GROUPS_OF))
