@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models as text and messages as bytes, for the tests of the frontend."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import onnx
 import onnx.parser
+import pytest
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>\n'
 OPSET_17 = b"\x42\x02\x10\x11"
@@ -45,3 +49,14 @@ def node(op_type: str, *attributes: bytes, domain: str = "") -> bytes:
 def tensor(*fields: bytes, name: str = "w") -> bytes:
     """Returns GraphProto.initializer."""
     return block(5, block(8, name.encode()), *fields)
+
+
+def outputs_of(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what ONNX Runtime gives without its optimisations, by name."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(inputs)), strict=True))

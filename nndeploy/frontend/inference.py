@@ -20,8 +20,9 @@ import onnx.shape_inference
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.contrib_types import contrib_types_known
+from nndeploy.frontend.node_types import NodeTypes
 from nndeploy.frontend.shape_data import with_shape_data
-from nndeploy.frontend.traversal import graphs_of
+from nndeploy.frontend.traversal import bodies_of, graphs_of
 from nndeploy.graph.operator_rules import normal_domain
 
 _BLAME = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): (?:\[\w+\] )?(?P<what>.*)")
@@ -35,9 +36,33 @@ def infer_types(model: onnx.ModelProto) -> onnx.ModelProto:
         ModelError: a node cannot work on what it gets, or an output is not what the model says.
     """
     with contrib_types_known(model):
+        _check_sizes(model)
         typed = _inferred(_without_remarks(model))
         _add_remarks(typed, model)
         return with_shape_data(typed)
+
+
+def _check_sizes(model: onnx.ModelProto) -> None:
+    """Refuses windows larger than what they slide over: onnx 1.23 makes sizes below 0 of them, with which Slice aborts.
+
+    Raises:
+        ModelError: there is one.
+    """
+    if any(node.op_type == "Slice" for graph in graphs_of(model.graph) for node in graph.node):
+        version = next((opset.version for opset in model.opset_import if not normal_domain(opset.domain)), 1)
+        _check_sizes_in(model.graph, NodeTypes(version))
+
+
+def _check_sizes_in(graph: onnx.GraphProto, known: NodeTypes) -> None:
+    known.enter(graph)
+    for node in graph.node:
+        for body in bodies_of(node):
+            _check_sizes_in(body, known)
+        for name, value_type in known.add(node):
+            size = min((dim.dim_value for dim in value_type.tensor_type.shape.dim), default=0)
+            if size < 0:
+                where = f"node {node.name!r:.80} ({node.op_type:.80})"
+                raise ModelError(f"its output {name!r:.80} would have the size {size}", where=where)
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A checked ONNX model becomes the model that passes and backends work on.
 
-    ONNX model -> without its large weights -> functions inlined -> values named -> types inferred
-               -> onnx_ir, weights put back
+    ONNX model -> without its large weights -> values named -> types inferred -> onnx_ir, weights put back
 
 The libraries on the way copy a model several times, so the large weights stay out of it: they stand in as inputs of
-the same type. The internal model shares them with the ONNX model and copies nothing. Its graph has no function calls,
-every node and value has a name of its own, and every value has the type that onnx could infer.
+the same type. The internal model shares them with the ONNX model and copies nothing. In it every node and value has a
+name of its own, and every value has the type that onnx could infer.
 """
 
 from collections.abc import Mapping
 
 import onnx
 import onnx.helper
-import onnx.inliner
 import onnx_ir as ir
 
-from nndeploy.errors import ModelError, NndeployError, one_line
+from nndeploy.errors import NndeployError, one_line
 from nndeploy.frontend.inference import infer_types
-from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.stored_weights import mapped
 from nndeploy.frontend.tensor_rules import EXTERNAL
 from nndeploy.frontend.traversal import graphs_of
@@ -51,19 +48,18 @@ def internal_model_from_onnx(
     Where something fails that nobody foresaw, the types are those that the model declares itself.
 
     Raises:
-        ModelError: a function cannot be inlined, or a node cannot work on what it gets.
+        ModelError: a node cannot work on what it gets.
     """
-    inlined = _inlined(light)
-    name_values(inlined)
+    name_values(light)
     warnings: tuple[str, ...] = ()
     try:
-        flat = infer_types(inlined)
+        flat = infer_types(light)
         model = _ir_model(flat)
     except NndeployError:
         raise
     except Exception as err:  # a mistake of ours or of a library is no reason to refuse a model
-        flat, warnings = inlined, (one_line(f"the types of values are not known: {type(err).__name__}: {err}")[:300],)
-        model = _ir_model(inlined)
+        flat, warnings = light, (one_line(f"the types of values are not known: {type(err).__name__}: {err}")[:300],)
+        model = _ir_model(light)
     for name, tensor in large.items():
         _put_back(model.graph, name, tensor)
     return model, flat, warnings
@@ -83,23 +79,6 @@ def _copy_fields(
                 getattr(target, field.name).MergeFrom(value)
             else:
                 setattr(target, field.name, value)
-
-
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    if not model.functions:
-        return model
-    for convert_version in (False, True):
-        try:
-            inlined = onnx.inliner.inline_local_functions(model, convert_version)
-        except Exception as err:  # whatever the library's C++ throws
-            raise ModelError(f"the model's functions cannot be inlined: {err}") from err
-        if not inlined.functions:
-            name_nodes(inlined)
-            return inlined
-    left = sorted(f"{f.domain}::{f.name}" for f in inlined.functions)[0]
-    raise ModelError(
-        f"the function {left} cannot be inlined", hint="it imports another version of ai.onnx than the model"
-    )
 
 
 def _ir_model(flat: onnx.ModelProto) -> ir.Model:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The load stage on one page: an untrusted model becomes a checked one that passes and backends can work on.
 
-    gate -> parse -> external data -> normal form -> wiring -> shapes -> onnx's checks -> internal model
+    gate -> parse -> external data -> normal form -> wiring -> operators -> one operator set, no functions
+         -> shapes -> onnx's checks -> internal model
 
 Nothing but the gate sees a file before it was found sound, and no library ever resolves a path that the model names.
 The caller decides in which process this runs: the libraries behind it are not proof against every malformed model.
@@ -28,6 +29,7 @@ from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
 from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.normal_form import make_normal
 from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
+from nndeploy.frontend.operator_sets.one_set import use_one_set
 from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, name_sizes, shape_spec_from_value, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
 from nndeploy.graph.onnx_types import named_types_from_onnx
@@ -45,11 +47,11 @@ class LoadedModel:
     """A checked model, twice.
 
     `original` is what the reference runs: not optimised, weights embedded, the asked shapes applied. `model` is for
-    passes and backends: function calls inlined, types inferred; it shares the large weights with `original`, so
-    neither may be changed in place after the other is used. Both have no weights among their inputs and a name for
-    every node. `sha256` is that of the file's bytes, followed by those of its external tensors in the model's order.
-    `ranges` holds the sizes of the symbols that `shapes` gave a range. `warnings` say what could not be learnt of it.
-    `stored` has the large weights of a model that is too large for one message; in both they only name their place.
+    passes and backends: types inferred; it shares the large weights with `original`, so neither may be changed in place
+    after the other is used. Both have no functions, no weights among their inputs and a name for every node. `sha256`
+    is that of the file's bytes, followed by those of its external tensors in the model's order. `ranges` holds the
+    sizes of the symbols that `shapes` gave a range. `warnings` say what could not be learnt of it. `stored` has the
+    large weights of a model that is too large for one message; in both they only name their place.
     """
 
     model: ir.Model
@@ -99,12 +101,14 @@ def load_model(
             original = stored.add_large(original)
         name_nodes(original)
         check_graphs(original)
+        check_operators(original)
+        use_one_set(original)
+        name_nodes(original)
         specs = {name: shape_spec_from_value(value, f"shape of {name!r}") for name, value in (shapes or {}).items()}
         ranges = apply_shapes(original, specs)
         inputs = named_types_from_onnx(original.graph.input, "input")
         named_types_from_onnx(original.graph.output, "output")
         light, large = without_large_weights(original)
-        check_operators(light)
         check_with_onnx(light)
         name_sizes(light)
         model, flat, warnings = internal_model_from_onnx(light, large)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
+from nndeploy.frontend.free_names import FreeNames
 from nndeploy.frontend.traversal import bodies_of
 
 
@@ -17,24 +18,12 @@ def name_nodes(model: onnx.ModelProto) -> None:
     nodes = [*_numbered(model.graph.node)]
     for function in model.functions:
         nodes += _numbered(function.node)
-    taken = {node.name for _, node in nodes if node.name}
+    free_name = FreeNames(node.name for _, node in nodes if node.name)
     kept: set[str] = set()
-    next_number: dict[str, int] = {}
     for index, node in nodes:
         if not node.name or node.name in kept:
-            node.name = _free_name(node.name or f"{node.op_type}_{index}", taken, next_number)
-            taken.add(node.name)
+            node.name = free_name(node.name or f"{node.op_type}_{index}")
         kept.add(node.name)
-
-
-def _free_name(wish: str, taken: set[str], next_number: dict[str, int]) -> str:
-    """Returns `wish`, or `wish_1`, `wish_2`, ...; `next_number` remembers where to go on."""
-    name, number = wish, next_number.get(wish, 1)
-    while name in taken:
-        name = f"{wish}_{number}"
-        number += 1
-    next_number[wish] = number
-    return name
 
 
 def _numbered(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[int, onnx.NodeProto]]:

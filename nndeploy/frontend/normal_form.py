@@ -7,7 +7,8 @@ a weight that is listed as an input too       ->  a weight (up to IR version 3 e
 a size of -1 in the type of a value           ->  a size that is not known
 a number of labels, of rows that are not one  ->  a size that is not known (`label_sizes.py`)
 a sparse constant                             ->  a dense one (`sparse.py`)
-an operator set that is imported again        ->  imported once, "ai.onnx" under the name ""
+an operator set that is imported again        ->  imported once
+the domain "ai.onnx"                          ->  ""
 numbers of few bits, as training writes them  ->  operators of ONNX (`lower_quant.py`)
 """
 
@@ -16,7 +17,7 @@ import onnx
 from nndeploy.frontend.label_sizes import forget_label_sizes
 from nndeploy.frontend.lower_quant import lower_quant
 from nndeploy.frontend.sparse import make_dense
-from nndeploy.frontend.traversal import graphs_of
+from nndeploy.frontend.traversal import graphs_of, nodes_of
 from nndeploy.graph.operator_rules import normal_domain
 
 _FIRST_IR_WITH_PLAIN_WEIGHTS = 4
@@ -29,7 +30,7 @@ def make_normal(model: onnx.ModelProto) -> None:
         ModelError: a sparse constant, or an operator that is rewritten, is malformed.
     """
     model.ClearField("training_info")
-    _import_once(model)
+    _name_default_domain(model)
     make_dense(model)
     lower_quant(model)
     _take_weights_out_of_inputs(model)
@@ -39,13 +40,16 @@ def make_normal(model: onnx.ModelProto) -> None:
     forget_label_sizes(model.graph)
 
 
-def _import_once(model: onnx.ModelProto) -> None:
+def _name_default_domain(model: onnx.ModelProto) -> None:
     """The gate saw that equal domains have equal versions."""
+    for node in nodes_of(model):
+        node.domain = normal_domain(node.domain)
+    for function in model.functions:
+        function.domain = normal_domain(function.domain)
     for owner in (model, *model.functions):
         versions = {normal_domain(opset.domain): opset.version for opset in owner.opset_import}
-        if len(versions) < len(owner.opset_import):
-            del owner.opset_import[:]
-            owner.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in versions.items())
+        del owner.opset_import[:]
+        owner.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in versions.items())
 
 
 def _forget_negative_sizes(value: onnx.ValueInfoProto) -> None:

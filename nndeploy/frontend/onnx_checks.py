@@ -12,6 +12,7 @@ import onnx.checker
 import onnx.defs
 
 from nndeploy.errors import ModelError, PolicyError, did_you_mean
+from nndeploy.frontend.operator_sets.changes import NOT_OWN
 from nndeploy.frontend.traversal import bodies_of, nodes_below
 from nndeploy.graph.operator_rules import OPSETS, normal_domain, shown_domain, shown_operator
 from nndeploy.values.types import MAX_RANK
@@ -34,12 +35,13 @@ def check_operators(model: onnx.ModelProto) -> None:
         for node in nodes_below(nodes):
             domain = normal_domain(node.domain)
             key = (domain, node.op_type, imports.get(domain, 0))
-            if domain not in OPSETS or domain == _WITHOUT_SCHEMAS or key[:2] in functions:
+            is_tolerated = not domain and key[2] in NOT_OWN.get(node.op_type, ())
+            if domain not in OPSETS or domain == _WITHOUT_SCHEMAS or key[:2] in functions or is_tolerated:
                 continue
             _check_texts(node)
             _check_indices(node)
             if key not in checked:
-                _check_operator(*key, where=_shown_node(node))
+                _check_operator(*key, where=shown_node(node))
                 checked.add(key)
 
 
@@ -50,10 +52,35 @@ def check_with_onnx(model: onnx.ModelProto) -> None:
         ModelError: it refuses the model; the message names the node where the checker does.
     """
     try:
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(_with_shapes(model))
     except Exception as err:  # the checker throws whatever its C++ throws
         what = str(err).split(_CONTEXT)[0].strip()
         raise ModelError(what, where=_culprit(model), hint="the onnx checker refuses the model") from err
+
+
+def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Returns a copy in which inputs and outputs have a shape: the checker asks for one, engines find it out."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for value in (*copy.graph.input, *copy.graph.output):
+        if value.type.WhichOneof("value") in (None, "tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
+            value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or onnx.TensorProto.FLOAT
+    return copy
+
+
+def check_node(node: onnx.NodeProto, version: int, ir_version: int) -> None:
+    """Checks a node of ai.onnx without bodies, written for `version` of it.
+
+    Raises:
+        ModelError: it is not as its operator wants it.
+    """
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version, context.opset_imports = ir_version, {"": version}
+    try:
+        onnx.checker.check_node(node, context)
+    except Exception as err:  # see above
+        raise ModelError(str(err).split(_CONTEXT)[0].strip(), hint="the onnx checker refuses it") from err
 
 
 def _culprit(model: onnx.ModelProto) -> str:
@@ -65,7 +92,7 @@ def _culprit(model: onnx.ModelProto) -> str:
             try:
                 onnx.checker.check_node(node, context)
             except Exception:  # see above
-                return _shown_node(node)
+                return shown_node(node)
     return ""
 
 
@@ -73,7 +100,8 @@ def _has_bodies(node: onnx.NodeProto) -> bool:
     return any(True for _ in bodies_of(node))
 
 
-def _shown_node(node: onnx.NodeProto) -> str:
+def shown_node(node: onnx.NodeProto) -> str:
+    """Returns a node as messages name it."""
     return f"node {node.name!r:.80} ({node.op_type:.80})"
 
 
@@ -109,7 +137,7 @@ def _check_texts(node: onnx.NodeProto) -> None:
             for text in (attribute.s, *attribute.strings):
                 text.decode()
         except UnicodeDecodeError as err:
-            raise ModelError(f"the attribute {attribute.name!r:.80} is not UTF-8", where=_shown_node(node)) from err
+            raise ModelError(f"the attribute {attribute.name!r:.80} is not UTF-8", where=shown_node(node)) from err
 
 
 def _check_indices(node: onnx.NodeProto) -> None:
@@ -118,10 +146,10 @@ def _check_indices(node: onnx.NodeProto) -> None:
         if attribute.name in ("axis", "axes"):
             for axis in (attribute.i, *attribute.ints):
                 if not -MAX_RANK <= axis <= MAX_RANK:
-                    raise ModelError(f"the attribute {attribute.name!r} is {axis}", where=_shown_node(node))
+                    raise ModelError(f"the attribute {attribute.name!r} is {axis}", where=shown_node(node))
         if attribute.name == "num_outputs" and node.op_type == "Split" and attribute.i != len(node.output):
             what = f"num_outputs is {attribute.i}, but there are {len(node.output)} outputs"
-            raise ModelError(what, where=_shown_node(node))
+            raise ModelError(what, where=shown_node(node))
 
 
 def _schemas(domain: str) -> list[onnx.defs.OpSchema]:

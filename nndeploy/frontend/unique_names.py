@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
+from nndeploy.frontend.free_names import FreeNames
 from nndeploy.frontend.traversal import bodies_of, graphs_of
 
 Renamed = Mapping[str, str]
@@ -20,24 +21,24 @@ Renamed = Mapping[str, str]
 
 def name_values(model: onnx.ModelProto) -> None:
     """Gives every value of the graph and of all bodies a name that no other value has, in place."""
-    taken = {name for graph in graphs_of(model.graph) for name in _made_in(graph)}
-    seen = set(_made_in(model.graph))
-    _name_below(model.graph, {}, seen, taken)
+    free_name = FreeNames(name for graph in graphs_of(model.graph) for name in made_in(graph))
+    _name_below(model.graph, {}, set(made_in(model.graph)), free_name)
 
 
-def _name_below(graph: onnx.GraphProto, renamed: Renamed, seen: set[str], taken: set[str]) -> None:
+def _name_below(graph: onnx.GraphProto, renamed: Renamed, seen: set[str], free_name: FreeNames) -> None:
     for node in graph.node:
         for i, name in enumerate(node.input):
             if name in renamed:
                 node.input[i] = renamed[name]
         for body in bodies_of(node):
-            own = {name: _free_name(name, seen, taken) for name in _made_in(body)}
+            own = {name: free_name(name) if name in seen else name for name in made_in(body)}
+            seen.update(own.values())
             inside = {**renamed, **own}
-            _rename_made(body, inside)
-            _name_below(body, inside, seen, taken)
+            rename_made(body, inside)
+            _name_below(body, inside, seen, free_name)
 
 
-def _made_in(graph: onnx.GraphProto) -> Iterator[str]:
+def made_in(graph: onnx.GraphProto) -> Iterator[str]:
     """Yields the names of the values that a graph itself makes: its inputs, its constants, its nodes' outputs."""
     yield from (value.name for value in graph.input)
     yield from (tensor.name for tensor in graph.initializer)
@@ -45,16 +46,8 @@ def _made_in(graph: onnx.GraphProto) -> Iterator[str]:
     yield from (name for node in graph.node for name in node.output if name)
 
 
-def _free_name(name: str, seen: set[str], taken: set[str]) -> str:
-    free, number = name, 1
-    while free in seen or (free != name and free in taken):
-        free, number = f"{name}_{number}", number + 1
-    seen.add(free)
-    taken.add(free)
-    return free
-
-
-def _rename_made(body: onnx.GraphProto, renamed: Renamed) -> None:
+def rename_made(body: onnx.GraphProto, renamed: Renamed) -> None:
+    """Renames what a body makes wherever the body itself names it, but for the inputs of its nodes."""
     for value in (*body.input, *body.output, *body.value_info, *body.initializer):
         value.name = renamed.get(value.name, value.name)
     for sparse in body.sparse_initializer:

@@ -22,17 +22,12 @@ def named_types_from_onnx(values: Sequence[onnx.ValueInfoProto], kind: str) -> t
     """Returns name and type of a graph's inputs or outputs (`kind` says which, for messages).
 
     Raises:
-        ModelError: one has no type, or one that nndeploy does not know, or is a tensor without a shape.
+        ModelError: one has no type, or one that nndeploy does not know.
     """
     named = []
     for value in values:
         try:
-            value_type = value_type_from_onnx(value.type)
-            if isinstance(value_type, TensorType) and value_type.shape is None:
-                raise ModelError(
-                    "it has no shape", hint="export the model again, or save what onnx.shape_inference infers"
-                )
-            named.append(NamedType(value.name, value_type))
+            named.append(NamedType(value.name, value_type_from_onnx(value.type)))
         except NndeployError as err:
             err.within(f"{kind} {value.name!r:.80}")
             raise

@@ -10,6 +10,7 @@ import pytest
 from nndeploy.errors import ModelError, PolicyError
 from nndeploy.frontend.gate import check_file
 from nndeploy.frontend.load import load_model
+from nndeploy.frontend.value_sizes import check_value_sizes
 
 SOUND = (
     "basic_pitch", "fastestdet", "fsmn_vad_online", "magika_standard_v3_3", "micro_kws_qdq", "mobilenet_v2_quant",
@@ -59,8 +60,11 @@ def test_a_foreign_operator_passes_when_a_library_is_named(models_folder: Path) 
 
 @pytest.mark.parametrize("number", [0, 2, 4, 6, 8])
 def test_a_hostile_model_is_refused(models_folder: Path, number: int) -> None:
+    def load() -> None:
+        check_value_sizes(load_model(models_folder / "hostile" / f"{number}.onnx").model, 1 << 29)
+
     with pytest.raises(ModelError) as caught:
-        load_model(models_folder / "hostile" / f"{number}.onnx")
+        load()
     assert caught.value.exit_code == 65
     assert "\n" not in str(caught.value)
 
