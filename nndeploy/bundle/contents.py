@@ -62,7 +62,7 @@ def _kinds(manifest: Manifest) -> Iterator[tuple[str, str]]:
                 yield member, CODE if is_code else WEIGHTS if file in _WEIGHTS else PLANS
     for golden in manifest.goldens:
         yield from ((name, SAMPLES) for name in (golden.inputs, golden.outputs, golden.boundaries))
-    yield manifest.constants, WEIGHTS
+    yield from ((name, WEIGHTS) for name in (manifest.constants, *manifest.defaults.values()))
 
 
 def _notes(manifest: Manifest) -> Iterator[tuple[str, str]]:

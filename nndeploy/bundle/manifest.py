@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nndeploy.values.types import DimRange, ValueType
+from nndeploy.values.types import DimRange, OptionalType, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 8
+FORMAT_MINOR = 9
 
 PORTABLE = "portable"
 """Names the chain that runs on any CPU, where chains are named."""
@@ -183,7 +183,8 @@ class Manifest:
     `submodels` and `values` are the portable chain, which runs on any box; `target_chains` stand before it where they
     fit, the best first. The ids of submodels are unique over all chains.
     `aliases` maps a program output that no submodel produces to the input it passes through; `constants` is the
-    values member of outputs that do not depend on any input, "" where there are none. `values` gives the type of
+    values member of outputs that do not depend on any input, "" where there are none. `defaults` maps an input that
+    may be left out to the values member that holds its default under the input's name. `values` gives the type of
     every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `pace_libraries` are the members
     that hold the library of delays, by architecture (`uname -m`), where runs may be paced; `pace_operators` is the
     member that says what operators compute, "" where there is none. `provenance` is plain data: tool and library
@@ -201,6 +202,7 @@ class Manifest:
     ranges: Mapping[str, DimRange] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     constants: str = ""
+    defaults: Mapping[str, str] = field(default_factory=dict)
     goldens: tuple[Golden, ...] = ()
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     checks: tuple[Mapping[str, Any], ...] = ()
@@ -211,6 +213,10 @@ class Manifest:
     members: Mapping[str, Member] = field(default_factory=dict)
     compressed: Mapping[str, Compressed] = field(default_factory=dict)
     placings: Mapping[str, Placing] = field(default_factory=dict)
+
+    def may_lack(self, value: NamedType) -> bool:
+        """Returns whether a call may leave an input out."""
+        return isinstance(value.type, OptionalType) or value.name in self.defaults
 
     def real(self, name: str) -> Member | Compressed:
         """Returns what a member really is, whether or not it is stored compressed."""

@@ -27,7 +27,8 @@ def check_manifest(manifest: Manifest) -> None:
     Raises:
         BundleError: a submodel reads what nothing before it produces, a value has no type or two producers, an
             output has no origin, a member that is named is not listed, one that is compressed is absurdly large or made
-            of such a one, a range is none, or places are not those of a chain's submodels.
+            of such a one, a range is none, what has a default is no input, or places are not those of a chain's
+            submodels.
     """
     _check_unique((value.name for value in manifest.inputs), "input")
     _check_unique((value.name for value in manifest.outputs), "output")
@@ -46,6 +47,7 @@ def check_manifest(manifest: Manifest) -> None:
     _check_compressed(manifest)
     _check_limits(manifest)
     _check_ranges(manifest)
+    _check_defaults(manifest)
     _check_placings(manifest)
     if manifest.image_input is not None:
         check_image_input(manifest.image_input, manifest.inputs)
@@ -108,6 +110,11 @@ def _check_outputs(manifest: Manifest, producers: dict[str, str]) -> None:
     for name in outputs - producers.keys() - manifest.aliases.keys():
         if not manifest.constants:
             raise BundleError(f"nothing produces the output {name!r:.80}", where="outputs")
+
+
+def _check_defaults(manifest: Manifest) -> None:
+    for name in manifest.defaults.keys() - {value.name for value in manifest.inputs}:
+        raise BundleError(f"{name!r:.80} has a default, but is no input", where="defaults")
 
 
 def _check_types(manifest: Manifest, submodels: tuple[Submodel, ...], types: Mapping[str, ValueType]) -> None:
@@ -180,6 +187,8 @@ def _members_named(manifest: Manifest) -> Iterator[tuple[str, str]]:
                 yield f"goldens[{index}]", name
     if manifest.constants:
         yield "constants", manifest.constants
+    for value, name in manifest.defaults.items():
+        yield f"defaults[{value!r:.80}]", name
     for arch, name in manifest.pace_libraries.items():
         yield f"pace_libraries[{arch!r}]", name
     if manifest.pace_operators:

@@ -61,6 +61,7 @@ FIRST_WITH_LIMITS = 5  # the minor version that brought limits of goldens
 FIRST_WITH_MACHINES = 6  # the minor version that brought several kinds of machine in what a variant requires
 FIRST_WITH_COMPRESSED = 7  # the minor version that brought members that are stored compressed
 FIRST_WITH_PLACINGS = 8  # the minor version that brought chains over several places
+FIRST_WITH_DEFAULTS = 9  # the minor version that brought defaults of inputs
 MAX_RANK = 64
 MAX_PIXELS = 65535  # of one side of an image
 
@@ -118,6 +119,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "members": {n: {"sha256": m.sha256, "size_bytes": m.size_bytes} for n, m in manifest.members.items()},
         **({"compressed": compressed} if minor >= FIRST_WITH_COMPRESSED else {}),
         **({"placings": placings} if minor >= FIRST_WITH_PLACINGS else {}),
+        **({"defaults": dict(manifest.defaults)} if minor >= FIRST_WITH_DEFAULTS else {}),
     }
 
 
@@ -146,7 +148,7 @@ def manifest_from_json(data: object) -> Manifest:
         tolerances={dtype: _tolerance(dtype, item) for dtype, item in fields.named_fields("tolerances")},
         checks=tuple(item.plain() for item in fields.list_of_fields("checks")),
         image_input=None if fields.is_null("image_input") else _image_input(fields.fields("image_input")),
-        pace_libraries=_pace_libraries(fields) if minor >= FIRST_WITH_PACING else {},
+        pace_libraries=_members_by_name(fields, "pace_libraries") if minor >= FIRST_WITH_PACING else {},
         pace_operators=fields.member_or_empty("pace_operators") if minor >= FIRST_WITH_OPERATORS else "",
         provenance=fields.fields("provenance").plain(),
         members={name: member_from_json(name, item) for name, item in fields.named_fields("members")},
@@ -156,6 +158,7 @@ def manifest_from_json(data: object) -> Manifest:
         placings={name: _placing(item) for name, item in fields.named_fields("placings")}
         if minor >= FIRST_WITH_PLACINGS
         else {},
+        defaults=_members_by_name(fields, "defaults") if minor >= FIRST_WITH_DEFAULTS else {},
     )
     fields.end()
     return manifest
@@ -229,11 +232,11 @@ def _variant(fields: Fields) -> Variant:
     return result
 
 
-def _pace_libraries(fields: Fields) -> dict[str, str]:
-    libraries = fields.names_by_name("pace_libraries")
-    for arch, member in libraries.items():
-        member_name(member, f"{fields.at('pace_libraries')}[{arch!r:.80}]")
-    return libraries
+def _members_by_name(fields: Fields, field: str) -> dict[str, str]:
+    members = fields.names_by_name(field)
+    for name, member in members.items():
+        member_name(member, f"{fields.at(field)}[{name!r:.80}]")
+    return members
 
 
 def _files(fields: Fields) -> dict[str, str]:
@@ -362,6 +365,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if manifest.defaults:
+        return FIRST_WITH_DEFAULTS
     if manifest.placings:
         return FIRST_WITH_PLACINGS
     if manifest.compressed:

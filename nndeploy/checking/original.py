@@ -113,10 +113,14 @@ def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: 
 
 @dataclass(slots=True)
 class _Refused:
-    """The last reason why a sample was refused, and the samples that were."""
+    """The last reason why a sample was refused, and the samples that were.
+
+    `contradicting` is the first that runs but gives outputs of other ranks than the model declares.
+    """
 
     reason: str
     samples: list[Sample] = field(default_factory=list)
+    contradicting: tuple[Sample, Mapping[str, Value]] | None = None
 
 
 def _that_runs(
@@ -125,7 +129,10 @@ def _that_runs(
     declared: Sequence[NamedType],
     refused: _Refused,
 ) -> tuple[Sample, Mapping[str, Value]] | None:
-    """Returns the first attempt that runs, and its outputs; None where there is none. `refused` is added to."""
+    """Returns the first attempt that runs, and its outputs; None where there is none. `refused` is added to.
+
+    One that gives what the model declares goes before one that contradicts it: that may be no legal input.
+    """
     refusal: str | None = None
     until = time.monotonic() + MAX_SECONDS
     while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
@@ -137,13 +144,14 @@ def _that_runs(
             refusal = _contradiction(outputs, declared)
             if not refusal:
                 return sample, outputs
+            refused.contradicting = refused.contradicting or (sample, outputs)
         refused.reason = refusal
         refused.samples.append(sample)
-    return None
+    return refused.contradicting
 
 
 def _contradiction(outputs: Mapping[str, Value], declared: Sequence[NamedType]) -> str:
-    """Returns which output has not the rank that the model says, "" where all have: then inputs are no legal ones."""
+    """Returns which output has not the rank that the model declares, "" where all have."""
     for named in declared:
         value, kind = outputs.get(named.name), named.type
         rank = len(kind.shape) if isinstance(kind, TensorType) and kind.shape is not None else None

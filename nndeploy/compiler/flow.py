@@ -28,6 +28,7 @@ from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.dry_run import dry_report, planned_report
 from nndeploy.compiler.ground_truth import OverruledError, ground_truth
 from nndeploy.compiler.model_loading import model_to_compile
+from nndeploy.compiler.observed_outputs import as_observed
 from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pace_libraries import pace_libraries
 from nndeploy.compiler.pack import Packing
@@ -175,6 +176,9 @@ def _flow(
             found, options = optimised(compilation, smaller, portable.backends), compilation.options
     with in_stage("reference"):
         setting, original = ground_truth(compilation, found.loaded, found.exported, verdict)
+        observed, notes = as_observed(found.loaded, (found.loaded.model, found.exported), original)
+        found = replace(found, loaded=observed)
+        compilation.warnings += notes
         found = kept_if_right(compilation, setting, original, found)
     if options.dry_run:
         return dry_report(compilation, setting, found, portable, others)
@@ -223,6 +227,8 @@ def _flow_as_it_is(compilation: Compilation, loaded: LoadedModel, portable: Targ
     compilation.checks.clear()
     with compilation.in_stage("reference"):
         setting, original = ground_truth(compilation, loaded, loaded.model)
+        loaded, notes = as_observed(loaded, (loaded.model,), original)
+        compilation.warnings += notes
     packing = Packing(loaded, original, (AS_IT_IS,), compilation.options, portable, setting)
     if compilation.options.dry_run:
         plan = plan_as_it_is(loaded.model, takers[0], portable.backends)

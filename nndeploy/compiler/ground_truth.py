@@ -83,7 +83,7 @@ def ground_truth(
     reference = _reference(engines, voters, drawn, quantised, is_soon)
     original = compilation.or_else(
         "outputs were not compared: no input could be made up",
-        lambda: original_outputs(loaded, reference, compilation.options.samples, drawn),
+        lambda: _original(loaded, reference, compilation.options.samples, drawn),
         Original((), (), "generated"),
     )
     compilation.warnings += original.warnings
@@ -119,6 +119,18 @@ def ground_truth(
         confirm=_confirmation(election, reference.order[:1]) if verdict is None and election else lambda: None,
     )
     return setting, original
+
+
+def _original(
+    loaded: LoadedModel, reference: Reference, samples: Sequence[Mapping[str, Value]] | None, drawn: Drawn
+) -> Original:
+    """Returns the original's outputs on samples that all have what may be left out: as given, else the default."""
+    if not loaded.defaults:
+        return original_outputs(loaded, reference, samples, drawn)
+    if samples is not None:
+        return original_outputs(loaded, reference, loaded.filled(samples), drawn)
+    found = original_outputs(loaded.without_defaults(), reference, None, drawn)
+    return replace(found, samples=tuple(loaded.filled(found.samples)))
 
 
 def compared_with_original(

@@ -40,6 +40,7 @@ def model_to_compile(
         extra_domains=extra_domains(compilation, chains),
         limits=limits_within(memory_limit()),
         folder_for_weights=folder_for_weights,
+        initializer_inputs=options.initializer_inputs,
     )
     check_value_sizes(loaded.model, memory_limit())
     if options.image_input is not None:
@@ -59,4 +60,7 @@ def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) ->
 
 def _outside(loaded: LoadedModel) -> Manifest:
     """Returns the manifest that the bundle will have, as far as its user meets it: inputs, outputs and ranges."""
-    return Manifest(loaded.name, loaded.sha256, loaded.inputs, loaded.outputs, (), {}, ranges=loaded.ranges)
+    defaults = dict.fromkeys(loaded.defaults, "")
+    return Manifest(
+        loaded.name, loaded.sha256, loaded.inputs, loaded.outputs, (), {}, ranges=loaded.ranges, defaults=defaults
+    )

@@ -16,6 +16,7 @@ from nndeploy.target.place_limits import PlaceLimit, places_in, places_text, why
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
 
+INITIALIZER_INPUTS = ("auto", "inputs", "constants")
 OBJECTIVES = ("latency", "throughput", "priority")
 """What is to be fast: a call, items with several at once; or the order of tiers as it is. The first is the default."""
 QUANTISE = ("int8", "int4")
@@ -79,6 +80,12 @@ class CompileOptions:
     custom_op_libraries: tuple[str, ...] = described(
         (), "A shared library with custom operators; it is code that will be run (repeatable).",
         section=_INPUTS, flags=("--custom-ops",), is_path=True, from_texts=library_paths,
+    )  # fmt: skip
+    initializer_inputs: str = described(
+        INITIALIZER_INPUTS[0],
+        "What initializers are that the model lists as inputs too: inputs that a call may leave out, or constants. "
+        "auto: inputs, but for models that list all their weights.",
+        section=_INPUTS, choices=INITIALIZER_INPUTS,
     )  # fmt: skip
     optimise: bool = described(
         True, "Run the passes that rewrite the graph for any backend.",
@@ -196,6 +203,9 @@ class CompileOptions:
         if self.precision not in PRECISIONS:
             raise UsageError(f"unknown precision {self.precision!r}", hint=did_you_mean(self.precision, PRECISIONS))
         self._check_quantisation()
+        if self.initializer_inputs not in INITIALIZER_INPUTS:
+            hint = did_you_mean(self.initializer_inputs, INITIALIZER_INPUTS)
+            raise UsageError(f"unknown initializer_inputs {self.initializer_inputs!r}", hint=hint)
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
         if self.cache_buffer is not None and not 0 < self.cache_buffer <= MAX_CACHE_BUFFER:
@@ -261,6 +271,8 @@ def options_to_json(options: CompileOptions) -> dict[str, Any]:
     data = {name: getattr(options, name) for name in names}
     if not options.pace:
         del data["pace"]  # as bundles were before there was pacing
+    if options.initializer_inputs == INITIALIZER_INPUTS[0]:
+        del data["initializer_inputs"]
     if options.quantise is None:
         for name in ("quantise", "calibration", "quantise_tolerance"):
             del data[name]

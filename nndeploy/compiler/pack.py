@@ -126,6 +126,9 @@ def pack(
         ranges=loaded.ranges,
         aliases={value.name: value.name for value in graph.outputs if value.name and value.name in inputs},
         constants=members.add("weights/constants.values", encode_values(constants)) if constants else "",
+        defaults=dict.fromkeys(loaded.defaults, members.add("weights/defaults.values", encode_values(loaded.defaults)))
+        if loaded.defaults
+        else {},
         goldens=_goldens(packing, settled, members),
         tolerances=packing.setting.tolerances[precision_of(chains)],
         checks=tuple(_check_to_json(check) for check in _all_checks(packing, settled, findings)),

@@ -140,4 +140,5 @@ def _samples_to_race(packing: Packing, call_seconds: float) -> tuple[Mapping[str
     samples = tuple(shapes_to_measure(packing.original.samples).values())
     if len(samples) != 1 or call_seconds > MAX_SECONDS_AT_OTHER_SIZES:
         return samples
-    return (*samples, *samples_of_other_sizes(packing.loaded, packing.setting.reference, packing.original))
+    loaded, reference = packing.loaded, packing.setting.reference
+    return (*samples, *loaded.filled(samples_of_other_sizes(loaded.without_defaults(), reference, packing.original)))

@@ -60,12 +60,13 @@ def quantised_model(
     )
     least_db = LEAST_SQNR_DB if options.quantise_tolerance is None else options.quantise_tolerance
     wanted = Wanted(options.quantise, options.calibration, least_db)
-    found = quantise_model(who, loaded, options.samples or (), wanted)
+    found = quantise_model(who, loaded, loaded.filled(options.samples or ()), wanted)
     compilation.warnings += found.warnings
     compilation.options = replace(options, samples=found.held_out[:MAX_COMPARED])
     again = load_model(found.model, shapes=options.shapes, extra_domains=extra_domains(compilation, chains))
     found = replace(found, float_outputs=found.float_outputs[:MAX_COMPARED])
-    return replace(again, name=loaded.name, sha256=loaded.sha256, ranges=loaded.ranges), found
+    again = replace(again, name=loaded.name, sha256=loaded.sha256, ranges=loaded.ranges, defaults=loaded.defaults)
+    return again, found
 
 
 def _quantiser(compilation: Compilation) -> str:

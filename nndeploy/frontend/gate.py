@@ -27,6 +27,7 @@ from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
 from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL, check_tensor, dense_bytes
 from nndeploy.frontend.wire import Budget, Fields, Message, Span, fields_of
 from nndeploy.graph.operator_rules import (
+    FIRST_IR_WITH_IMPORTS,
     check_ir_version,
     check_operator,
     checked_imports,
@@ -159,7 +160,8 @@ class _Gate:
 
     def check_model(self, model: Fields) -> ModelFacts:
         check_ir_version(ir_version := model.number("ir_version"))
-        main = _Body(self.imports(model))
+        is_without = (ir_version or 0) < FIRST_IR_WITH_IMPORTS and not model.spans.get("opset_import")
+        main = _Body({"": 1} if is_without else self.imports(model))
         self.functions = self.function_definitions(model)
         bodies = {known: self.check_function(known, fields) for known, fields in self.functions.items()}
         self.check_graph(model.spans["graph"][0], 1, main)

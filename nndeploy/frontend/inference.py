@@ -4,9 +4,9 @@
 In comes a model that the checker accepts; out comes a copy in which every value that onnx can say something about has
 its type, also inside bodies. Symbolic sizes are kept.
 
-What a model says of its inputs and outputs is a promise, and a contradiction is refused. What it says of the values in
-between is only a remark, often stale (a tool changed the batch size, or cut the model), so everything is inferred anew;
-of a remark remain the element type and the rank, and those only where nothing is inferred. A branch of an If may be one
+What a model says of its inputs is a promise. What it says of all else is only a remark, often stale (a tool changed the
+batch size, or cut the model), so everything is inferred anew; of a remark on a value in between remain the element type
+and the rank, and those only where nothing is inferred (of outputs: `declared_outputs.py`). A branch of an If may be one
 that is never taken, so what does not fit inside one is not refused here.
 
 Source: onnx ShapeInference.md.
@@ -20,6 +20,7 @@ import onnx.shape_inference
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.contrib_types import contrib_types_known
+from nndeploy.frontend.loop_shapes import forget_shape, forget_unproven
 from nndeploy.frontend.node_types import NodeTypes
 from nndeploy.frontend.shape_data import with_shape_data
 from nndeploy.frontend.traversal import bodies_of, graphs_of
@@ -30,16 +31,32 @@ _CONSEQUENCE = "expected to have type but instead is null"
 
 
 def infer_types(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns a copy of the model with the types of its values. Nodes have names of their own.
+    """Returns a copy of the model with the types of its values, outputs included. Nodes have names of their own.
 
     Raises:
-        ModelError: a node cannot work on what it gets, or an output is not what the model says.
+        ModelError: a node cannot work on what it gets.
     """
     with contrib_types_known(model):
         _check_sizes(model)
-        typed = _inferred(_without_remarks(model))
+        bare = _without_remarks(model)
+        typed = _inferred(bare)
+        while forget_unproven(bare, typed):
+            typed = _inferred(bare)
         _add_remarks(typed, model)
         return with_shape_data(typed)
+
+
+def forget_remarks(model: onnx.ModelProto, typed: onnx.ModelProto) -> None:
+    """Gives the bodies of a model the types that they have in `typed`, and drops its remarks, in place.
+
+    Engines build on remarks; those on values of operators that are not ONNX's own stay, nobody else knows these.
+    """
+    for graph, known in zip(graphs_of(model.graph), graphs_of(typed.graph), strict=True):
+        _drop_inferable(graph)
+        if graph is not model.graph:
+            for values, types in ((graph.input, known.input), (graph.output, known.output)):
+                for value, inferred in zip(values, types, strict=True):
+                    value.type.CopyFrom(inferred.type)
 
 
 def _check_sizes(model: onnx.ModelProto) -> None:
@@ -66,7 +83,7 @@ def _check_sizes_in(graph: onnx.GraphProto, known: NodeTypes) -> None:
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    for attempt in (model, _with_default_attributes(model)):
+    for attempt in (model, _with_default_attributes(model), _without_shapes(model)):
         try:
             return onnx.shape_inference.infer_shapes(attempt, check_type=True, strict_mode=True)
         except Exception as err:  # whatever the library's C++ throws
@@ -80,15 +97,44 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _without_remarks(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Drops the remarks on values that operators of ONNX produce; of others they are all that is known."""
+    """Drops the remarks on values that operators of ONNX produce; of others they are all that is known.
+
+    Of the outputs of bodies their ranks are left: a node's outputs follow from those.
+    """
     result = onnx.ModelProto()
     result.CopyFrom(model)
     for graph in graphs_of(result.graph):
-        inferable = {name for node in graph.node if _is_onnx(node) for name in node.output}
-        kept = [info for info in graph.value_info if info.name not in inferable]
-        del graph.value_info[:]
-        graph.value_info.extend(kept)
+        inferable = _drop_inferable(graph)
+        for output in (output for output in graph.output if output.name in inferable):
+            if graph is result.graph:
+                output.ClearField("type")
+            else:
+                _forget_sizes(output)
     return result
+
+
+def _drop_inferable(graph: onnx.GraphProto) -> set[str]:
+    """Drops the remarks on values that operators of ONNX produce, in place; returns these values."""
+    inferable = {name for node in graph.node if _is_onnx(node) for name in node.output}
+    kept = [info for info in graph.value_info if info.name not in inferable]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    return inferable
+
+
+def _without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Drops the shapes that bodies and remarks have: they may be wrong."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    for graph in graphs_of(result.graph):
+        for value in (*graph.value_info, *graph.output, *(() if graph is result.graph else graph.input)):
+            forget_shape(value)
+    return result
+
+
+def _forget_sizes(value: onnx.ValueInfoProto) -> None:
+    for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+        dim.Clear()
 
 
 def _is_onnx(node: onnx.NodeProto) -> bool:

@@ -15,6 +15,7 @@ import onnx.helper
 import onnx_ir as ir
 
 from nndeploy.errors import NndeployError, one_line
+from nndeploy.frontend.declared_outputs import add_declared
 from nndeploy.frontend.inference import infer_types
 from nndeploy.frontend.stored_weights import mapped
 from nndeploy.frontend.tensor_rules import EXTERNAL
@@ -51,9 +52,12 @@ def internal_model_from_onnx(
         ModelError: a node cannot work on what it gets.
     """
     name_values(light)
+    declared = {output.name: output.type for output in light.graph.output}
+    is_open = any(_is_open(value.type) for value in light.graph.input)
     warnings: tuple[str, ...] = ()
     try:
         flat = infer_types(light)
+        warnings = tuple(add_declared(flat, declared, is_open))
         model = _ir_model(flat)
     except NndeployError:
         raise
@@ -63,6 +67,11 @@ def internal_model_from_onnx(
     for name, tensor in large.items():
         _put_back(model.graph, name, tensor)
     return model, flat, warnings
+
+
+def _is_open(value_type: onnx.TypeProto) -> bool:
+    tensor = value_type.tensor_type
+    return not tensor.HasField("shape") or any(not dim.HasField("dim_value") for dim in tensor.shape.dim)
 
 
 def _is_large(tensor: onnx.TensorProto) -> bool:

@@ -12,7 +12,8 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,9 +22,11 @@ import onnx_ir as ir
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import ModelError, NndeployError
+from nndeploy.frontend.default_inputs import AUTO, make_constants, take_defaults
 from nndeploy.frontend.external_data import embed_external_data
 from nndeploy.frontend.gate import check_bytes, check_file
 from nndeploy.frontend.graph_rules import check_graphs
+from nndeploy.frontend.inference import forget_remarks
 from nndeploy.frontend.internal_model import internal_model_from_onnx, without_large_weights
 from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
 from nndeploy.frontend.node_names import name_nodes
@@ -33,7 +36,7 @@ from nndeploy.frontend.operator_sets.one_set import use_one_set
 from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, name_sizes, shape_spec_from_value, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
 from nndeploy.graph.onnx_types import named_types_from_onnx
-from nndeploy.values.types import DimRange
+from nndeploy.values.types import DimRange, Value
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -52,6 +55,7 @@ class LoadedModel:
     is that of the file's bytes, followed by those of its external tensors in the model's order. `ranges` holds the
     sizes of the symbols that `shapes` gave a range. `warnings` say what could not be learnt of it. `stored` has the
     large weights of a model that is too large for one message; in both they only name their place.
+    `defaults` are the values of inputs that may be left out.
     """
 
     model: ir.Model
@@ -63,6 +67,24 @@ class LoadedModel:
     outputs: tuple[NamedType, ...]
     warnings: tuple[str, ...] = ()
     stored: StoredWeights | None = None
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+
+    def filled(self, samples: Sequence[Mapping[str, Value]]) -> list[Mapping[str, Value]]:
+        """Returns samples in which each input that was left out and has a default has it."""
+        return [sample if self.defaults.keys() <= sample.keys() else self._filled(sample) for sample in samples]
+
+    def _filled(self, sample: Mapping[str, Value]) -> Mapping[str, Value]:
+        whole = copy(sample)  # what it says of the file that it came from stays
+        whole.update({**self.defaults, **sample})  # type: ignore[attr-defined]
+        return whole
+
+    def without_defaults(self) -> "LoadedModel":
+        """Returns the model without the inputs that have a default: as `original` computes it where none is given."""
+        original = onnx.ModelProto()
+        original.CopyFrom(self.original)
+        make_constants(original, self.defaults)
+        inputs = tuple(named for named in self.inputs if named.name not in self.defaults)
+        return replace(self, original=original, inputs=inputs)
 
 
 def load_model(
@@ -73,12 +95,13 @@ def load_model(
     limits: Limits = DEFAULT_LIMITS,
     folder: Path | None = None,
     folder_for_weights: Callable[[], Path] | None = None,
+    initializer_inputs: str = AUTO,
 ) -> LoadedModel:
     """Returns the model of a file, of serialised bytes, or of an onnx or onnx_ir model, checked.
 
     `shapes` maps inputs to what `--shape` takes after the "=". `extra_domains` are operator domains that a library
-    named by the user implements. `folder` is where external data of a model that comes from no file lie. Inputs that
-    have a default value (initializers that are listed as inputs too) become constants with that value.
+    named by the user implements. `folder` is where external data of a model that comes from no file lie.
+    `initializer_inputs` says what initializers are that are listed as inputs too (`default_inputs.py`).
     `folder_for_weights` makes a private folder, which must stay as long as the model is used; it is called where the
     weights are too many to travel inside the model.
 
@@ -99,6 +122,7 @@ def load_model(
         make_normal(original)
         if stored is not None:
             original = stored.add_large(original)
+        defaults, notes = take_defaults(original, initializer_inputs)
         name_nodes(original)
         check_graphs(original)
         check_operators(original)
@@ -107,11 +131,15 @@ def load_model(
         specs = {name: shape_spec_from_value(value, f"shape of {name!r}") for name, value in (shapes or {}).items()}
         ranges = apply_shapes(original, specs)
         inputs = named_types_from_onnx(original.graph.input, "input")
-        named_types_from_onnx(original.graph.output, "output")
+        named_types_from_onnx([output for output in original.graph.output if output.HasField("type")], "output")
         light, large = without_large_weights(original)
         check_with_onnx(light)
         name_sizes(light)
         model, flat, warnings = internal_model_from_onnx(light, large)
+        outputs = _without_invented_symbols(flat.graph.output, original)
+        for output, found in zip(original.graph.output, outputs, strict=True):
+            output.CopyFrom(found)
+        forget_remarks(original, flat)
         return LoadedModel(
             model=model,
             original=original,
@@ -119,9 +147,10 @@ def load_model(
             sha256=digest.hexdigest(),
             ranges=ranges,
             inputs=inputs,
-            outputs=named_types_from_onnx(_without_invented_symbols(flat.graph.output, original), "output"),
-            warnings=warnings,
+            outputs=named_types_from_onnx(outputs, "output"),
+            warnings=(*notes, *warnings),
             stored=stored,
+            defaults=defaults,
         )
 
 

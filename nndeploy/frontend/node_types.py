@@ -49,8 +49,16 @@ class NodeTypes:
             found = onnx.shape_inference.infer_node_outputs(schema, node, known, self.constants, None, opsets)
         except Exception:  # whatever the library's C++ throws, or an input of which nothing is known
             return ()
+        if node.op_type == "Reshape" and not found[node.output[0]].tensor_type.HasField("shape"):
+            self._add_rank(found[node.output[0]], self.sizes(node.input[1]))
         self.types.update(found)
         return found.items()
+
+    def _add_rank(self, reshaped: onnx.TypeProto, sizes_of_target: list[int] | None) -> None:
+        """Adds the rank of what is reshaped: there are as many sizes as it is told, whatever they are."""
+        if sizes_of_target is not None and len(sizes_of_target) == 1 and sizes_of_target[0] >= 0:
+            dims = [onnx.TensorShapeProto.Dimension() for _ in range(sizes_of_target[0])]
+            reshaped.tensor_type.shape.CopyFrom(onnx.TensorShapeProto(dim=dims))
 
     def sizes(self, name: str) -> list[int] | None:
         """Returns the sizes of a tensor, -1 for those that are not known; None where its rank is not."""

@@ -2,25 +2,30 @@
 """One way to say each thing: what old or unusual models say differently is rewritten, in place.
 
 training information                          ->  none (the model is for inference)
-a weight that is listed as an input too       ->  a weight (up to IR version 3 every weight is; later ones have a
-                                                  default that a caller could override, which nndeploy does not offer)
-a size of -1 in the type of a value           ->  a size that is not known
-a number of labels, of rows that are not one  ->  a size that is not known (`label_sizes.py`)
+a graph without a name                        ->  one with a name
+an output that is listed again                ->  listed once; in a body a copy of the value
+IR version 1 or 2, which import no operators  ->  version 1 of ai.onnx is imported
+a size of -1, or one called "?", "None" ...   ->  a size that is not known
 a sparse constant                             ->  a dense one (`sparse.py`)
 an operator set that is imported again        ->  imported once
 the domain "ai.onnx"                          ->  ""
 numbers of few bits, as training writes them  ->  operators of ONNX (`lower_quant.py`)
 """
 
+import re
+
 import onnx
 
-from nndeploy.frontend.label_sizes import forget_label_sizes
+from nndeploy.frontend.free_names import FreeNames
 from nndeploy.frontend.lower_quant import lower_quant
+from nndeploy.frontend.shapes import symbolic_dims
 from nndeploy.frontend.sparse import make_dense
-from nndeploy.frontend.traversal import graphs_of, nodes_of
+from nndeploy.frontend.traversal import bodies_of, graphs_of, nodes_of
+from nndeploy.frontend.unique_names import made_in
 from nndeploy.graph.operator_rules import normal_domain
 
-_FIRST_IR_WITH_PLAIN_WEIGHTS = 4
+_NO_SYMBOL = re.compile(r"\W*|_+|-?\d+|none|null|nan|unk(nown)?([-_.]*\d+)?", re.IGNORECASE)
+"""Names of sizes that exporters write where they know none: "?", "*", "-1", "None", "unk__12", "unknown"."""
 
 
 def make_normal(model: onnx.ModelProto) -> None:
@@ -30,14 +35,16 @@ def make_normal(model: onnx.ModelProto) -> None:
         ModelError: a sparse constant, or an operator that is rewritten, is malformed.
     """
     model.ClearField("training_info")
+    model.graph.name = model.graph.name or "model"
+    if not model.opset_import:  # the gate saw that it may have none
+        model.opset_import.add(domain="", version=1)
     _name_default_domain(model)
+    _list_outputs_once(model)
     make_dense(model)
     lower_quant(model)
-    _take_weights_out_of_inputs(model)
     for graph in graphs_of(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
-            _forget_negative_sizes(value)
-    forget_label_sizes(model.graph)
+            _forget_nameless_sizes(value.type)
 
 
 def _name_default_domain(model: onnx.ModelProto) -> None:
@@ -52,15 +59,29 @@ def _name_default_domain(model: onnx.ModelProto) -> None:
         owner.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in versions.items())
 
 
-def _forget_negative_sizes(value: onnx.ValueInfoProto) -> None:
-    for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+def _list_outputs_once(model: onnx.ModelProto) -> None:
+    listed = {output.name: output for output in reversed(model.graph.output)}
+    if len(listed) < len(model.graph.output):
+        outputs = list(reversed(listed.values()))
+        del model.graph.output[:]
+        model.graph.output.extend(outputs)
+    bodies = [body for node in nodes_of(model) for body in bodies_of(node)]
+    free_name = FreeNames(name for graph in (model.graph, *bodies) for name in made_in(graph))
+    for body in bodies:
+        seen: set[str] = set()
+        for output in body.output:
+            if output.name in seen:
+                copy = free_name(output.name)
+                body.node.add(op_type="Identity", input=[output.name], output=[copy])
+                output.name = copy
+            seen.add(output.name)
+
+
+def _forget_nameless_sizes(value_type: onnx.TypeProto) -> None:
+    """Forgets sizes that are -1, or symbols that only say that nothing is known: each of these is a size of its own."""
+    for dim in value_type.tensor_type.shape.dim if value_type.HasField("tensor_type") else ():
         if dim.dim_value < 0:
             dim.ClearField("dim_value")
-
-
-def _take_weights_out_of_inputs(model: onnx.ModelProto) -> None:
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in weights]
-    del model.graph.input[:]
-    model.graph.input.extend(inputs)
-    model.ir_version = max(model.ir_version, _FIRST_IR_WITH_PLAIN_WEIGHTS)
+    for dim in symbolic_dims(value_type):
+        if _NO_SYMBOL.fullmatch(dim.dim_param):
+            dim.ClearField("dim_param")

@@ -34,7 +34,7 @@ def with_shape_data(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Nodes have names of their own.
     """
-    declared = {dim.dim_param for v in (*model.graph.input, *model.graph.output) for dim in symbolic_dims(v.type)}
+    declared = {dim.dim_param for value in model.graph.input for dim in symbolic_dims(value.type)}
     num_hidden_before = -1
     for _ in range(_MAX_ROUNDS):
         if _is_all_known(model):
@@ -71,7 +71,7 @@ def _has_sizes(value_type: onnx.TypeProto) -> bool:
 def _forget_symbols(model: onnx.ModelProto, declared: Set[str]) -> None:
     """Forgets the symbols that an earlier inference made up, in place: onnx would keep them for better ones."""
     for graph in graphs_of(model.graph):
-        for dim in (dim for info in graph.value_info for dim in symbolic_dims(info.type)):
+        for dim in (dim for info in (*graph.value_info, *graph.output) for dim in symbolic_dims(info.type)):
             if dim.dim_param not in declared:
                 dim.ClearField("dim_param")
 

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Set
 
 from nndeploy.errors import ModelError, PolicyError
 
-IR_VERSIONS = range(3, 15)
+IR_VERSIONS = range(1, 15)
+FIRST_IR_WITH_IMPORTS = 3
+"""IR versions before this one know no operator sets: their models are of version 1 of ai.onnx."""
 OPSETS: dict[str, range] = {
     "": range(1, 29),
     "ai.onnx.ml": range(1, 6),

@@ -54,7 +54,9 @@ class Program:
         self.choices: tuple[Choice, ...] = opened.choices
         self._bundle = bundle
         self._opened = opened
-        self._checked = InputChecks(manifest.inputs, manifest.ranges, _strided_inputs(chain, opened)).__call__
+        checks = InputChecks(manifest.inputs, manifest.ranges, _strided_inputs(chain, opened))
+        defaults = {name: bundle.values(member)[name] for name, member in manifest.defaults.items()}
+        self._checked = (lambda inputs: checks({**defaults, **inputs})) if defaults else checks.__call__
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
         steps = _steps(chain, opened)
@@ -113,7 +115,8 @@ class Program:
         """Returns the value of every output by name.
 
         Arrays must have the declared dtype; Python numbers and nested lists are converted where nothing is lost.
-        Sequences are lists, optionals may be None or left out, strings are object arrays.
+        Sequences are lists, optionals may be None or left out, strings are object arrays. An input with a default may
+        be left out.
 
         Raises:
             InputError: a name, dtype, rank or size does not fit; nothing was computed.

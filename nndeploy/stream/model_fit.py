@@ -11,7 +11,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.runtime.batching import batch_sizes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
-from nndeploy.values.types import OptionalType, TensorType, numpy_dtype
+from nndeploy.values.types import TensorType, numpy_dtype
 
 
 def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
@@ -59,8 +59,9 @@ def _check_names(plan: RunnerPlan, manifest: Manifest, where: str) -> None:
     if plan.inputs is None:
         return
     _check_known(plan.inputs, inputs, "input", f"{where}, inputs")
-    for name, value_type in inputs.items():
-        if name not in plan.inputs and name not in plan.carry.values() and not isinstance(value_type, OptionalType):
+    needed = [item.name for item in manifest.inputs if not manifest.may_lack(item)]
+    for name in needed:
+        if name not in plan.inputs and name not in plan.carry.values():
             raise UsageError(f"the model's input {name!r} gets nothing", where=where, hint='inputs = { it = "field" }')
 
 

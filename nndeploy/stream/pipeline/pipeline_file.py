@@ -32,7 +32,6 @@ from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_o
 from nndeploy.stream.pipeline.routes import check_routes, level_from_toml, route_from_toml
 from nndeploy.stream.pipeline.source_tables import SourceTable, sources_from_toml
 from nndeploy.stream.sources.source_rules import JoinRules
-from nndeploy.values.types import OptionalType
 
 MAX_WORKERS = 256
 MAX_BATCH = 4096
@@ -247,7 +246,7 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
         told = "a session needs records in their order, which levels behind the first do not keep"
         raise DataError(told, where=f"{where}: {place_of(number, plan)}")
     carried = set(runner.carry.values())
-    needed = [item.name for item in manifest.inputs if not isinstance(item.type, OptionalType)]
+    needed = [item.name for item in manifest.inputs if not manifest.may_lack(item)]
     inputs = {name: name for name in needed if name not in carried} | dict(runner.inputs or {})
     outputs = {item.name: item.name for item in manifest.outputs} | dict(runner.outputs)
     made = replace(plan, runner=replace(runner, inputs=inputs, outputs=outputs))

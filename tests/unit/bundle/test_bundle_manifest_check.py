@@ -120,6 +120,8 @@ def test_takes_a_manifest_with_everything_in_it(full_manifest: Manifest) -> None
         (also(chain(("b", ("x",), ("h",)))), "chain gpu: outputs: nothing produces the output 'y'"),
         (also(replace(chain(("b", ("x",), ("y",))), values={"x": FLOAT})), "chain gpu: the value 'y' has no type"),
         (replace(ONE, inputs=ONE.inputs * 2), "the input 'x' stands twice"),
+        (replace(ONE, defaults={"y": "report.json"}), "defaults: 'y' has a default, but is no input"),
+        (replace(ONE, defaults={"x": "w"}), "'w', which is not listed"),
         (replace(ONE, outputs=ONE.outputs * 2), "the output 'y' stands twice"),
         (replace(ONE, aliases={"y": "x"}), "the alias 'y' is also produced by a"),
         (replace(chain(), aliases={"y": "z"}), "the alias 'y' of 'z' does not lead from an output to an input"),

@@ -119,6 +119,20 @@ def test_places_come_back_and_make_it_format_1_8(full_manifest: Manifest) -> Non
         manifest_from_json(plain)
 
 
+def test_defaults_come_back_and_make_it_format_1_9(full_manifest: Manifest) -> None:
+    manifest = replace(full_manifest, defaults={full_manifest.inputs[0].name: "weights/defaults.values"})
+    plain = manifest_to_json(manifest)
+    assert plain["format"]["minor"] == 9
+    VALIDATOR.validate(plain)
+    assert manifest_from_json(plain) == manifest
+    plain["defaults"] = dict.fromkeys(plain["defaults"], "../defaults.values")
+    with pytest.raises(BundleError, match="defaults"):
+        manifest_from_json(plain)
+    del plain["defaults"]
+    with pytest.raises(BundleError, match="defaults"):
+        manifest_from_json(plain)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -399,7 +413,7 @@ def test_refuses_data_without_a_format() -> None:
 def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
     data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
-    data["placings"] = {}
+    data["placings"], data["defaults"] = {}, {}
     data["ranges"]["N"]["step"] = 1
     data["goldens"][0]["limits"] = {}
     for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
@@ -410,7 +424,7 @@ def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Jso
 def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
     data["format"]["minor"] = FORMAT_MINOR + 1
     data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
-    data["placings"] = {}
+    data["placings"], data["defaults"] = {}, {}
     data["ranges"]["N"]["step"] = 1
     data["goldens"][0]["limits"] = {}
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))

@@ -137,11 +137,19 @@ class TestWhatIsNoModel:
 
 
 class TestVersions:
-    @pytest.mark.parametrize("version", [-1, 0, 2, 15, 9999, 1 << 62])
+    @pytest.mark.parametrize("version", [-1, 0, 15, 9999, 1 << 62])
     def test_an_unknown_ir_version_is_refused_with_the_known_ones(self, version: int) -> None:
         error = refusal(model_bytes(ir_version=version))
-        assert str(error) == f"the model has IR version {version} (hint: nndeploy reads the versions 3 to 14)"
+        assert f"IR version {version} (hint: nndeploy reads the versions 1 to 14)" in str(error)
         assert error.exit_code == 65
+
+    @pytest.mark.parametrize(("ir_version", "is_right"), [(1, True), (2, True), (3, False)])
+    def test_the_first_ir_versions_import_no_operator_set(self, ir_version: int, is_right: bool) -> None:
+        data = model_bytes(node("Relu"), ir_version=ir_version, after=b"")
+        if is_right:
+            assert check_bytes(data).opset_imports == {"": 1}
+        else:
+            assert refusal(data).exit_code == 65
 
     def test_a_missing_ir_version_is_refused(self) -> None:
         assert "the model has no IR version" in str(refusal(block(7) + OPSET_17))

@@ -55,9 +55,25 @@ def test_a_remark_on_a_foreign_operator_is_kept() -> None:
     assert inferred(body, header) == {"t": "FLOAT[5]", "u": "FLOAT[5]", "z": "FLOAT[5]"}
 
 
-def test_a_wrong_promise_on_an_output_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"node 'Relu_0' .*differ in dimension 0"):
-        inferred("g (float[2] x) => (float[3] y) { y = Relu(x) }")
+@pytest.mark.parametrize(
+    ("carried", "made", "body", "want"),
+    [
+        ("2,3", "2,3", "w = Add(v, x)", "FLOAT[2,3]"),
+        ("2,3", "A,B", "w = Add(v, x)", "FLOAT[2,3]"),
+        ("N,3", "N,3", "w = Relu(v)", "FLOAT[...]"),
+        ("2,3", "2,3", "w = Concat <axis = 0> (v, x)", "FLOAT[...]"),
+        ("2,3", "A,B", "w = Concat <axis = 0> (v, x)", "FLOAT[...]"),
+        ("2,3", "A,B,C", "o = Constant <value_ints = [0]> ()  w = Unsqueeze(v, o)", "FLOAT[...]"),
+    ],
+)
+def test_what_a_loop_declares_of_what_it_carries_counts_where_it_is_proven(
+    carried: str, made: str, body: str, want: str
+) -> None:
+    """What goes in is float[2,3] everywhere."""
+    loop = f"""g (float[2,3] x, int64 n) => (float[N,M] y) {{ y = Loop(n, , x) <body = b
+        (int64 i, bool c, float[{carried}] v) => (bool d, float[{made}] w)
+        {{ d = Identity(c)  t = Abs(v)  {body} }}> }}"""
+    assert inferred(loop)["t"] == want
 
 
 def test_a_branch_that_is_never_taken_may_hold_what_does_not_fit() -> None:
