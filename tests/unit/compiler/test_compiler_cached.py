@@ -313,6 +313,7 @@ def test_every_option_is_a_part(model: Path, tmp_path: Path) -> None:
         "cache_buffer": "1MiB", "pace": True, "decisions": str(tmp_path / "none.json"), "targets": ["x86-64-v3"],
         "places": "cpu=1GiB", "keep_fallback": False, "rtol": 0.1, "atol": 0.1, "require": ["native=1%"],
         "max_fallback": "5%", "max_size": "1MiB", "num_goldens": 2, "allow_uncompared": True,
+        "initializer_inputs": "constants",
     }  # fmt: skip
     known = set(described_fields(CompileOptions)) - {"dry_run"}
     assert set(given) == known, "an option that is new: say here what it is like when given"
