@@ -6,12 +6,14 @@ image's description, a pipeline) ends the compile here, before any work.
 """
 
 from collections.abc import Callable, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.compilation import Compilation
+from nndeploy.compiler.independent_sizes import independent_symbols
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.limits import limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
@@ -34,7 +36,8 @@ def model_to_compile(
         DataError: the pipeline does not fit it.
     """
     options = compilation.options
-    loaded = load_model(
+    load = partial(
+        load_model,
         source,
         shapes=options.shapes,
         extra_domains=extra_domains(compilation, chains),
@@ -42,13 +45,19 @@ def model_to_compile(
         folder_for_weights=folder_for_weights,
         initializer_inputs=options.initializer_inputs,
     )
+    loaded = load()
     check_value_sizes(loaded.model, memory_limit())
     if options.image_input is not None:
         check_image_fits(options.image_input, loaded.inputs)
     if options.pipeline is not None:
         options.pipeline.check(_outside(loaded))
     compilation.warnings += loaded.warnings
-    return loaded
+    none: frozenset[str] = frozenset()
+    own = compilation.or_else("names of sizes were not checked", lambda: independent_symbols(compilation, loaded), none)
+    if not own:
+        return loaded
+    compilation.warnings += [f"{name!r:.80} is no single size: each place where it stands has its own" for name in own]
+    return load(independent=own)
 
 
 def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) -> Set[str]:

@@ -2,14 +2,14 @@
 """Types of outputs that a model declares and the load could not confirm: as the passes and the reference show them.
 
     before        shown                                  becomes
-    [N, ?]        [N, 2] after the passes                [N, 2]
+    [?, ?]        [N, 2] after the passes                [N, 2]
     [1, seq]      (5, 1, 1) by the reference             a tensor of any rank
-    [N, N, 4]     (2, 3, 4) by the reference, N = 2      [N, ?, 4]
+    [2, 4]        (3, 4) by the reference                [?, 4]
 
 Law: of the types that are left none contradicts an output that the reference gave.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -25,55 +25,46 @@ def as_observed(
     loaded: LoadedModel, models: Iterable[ir.Model], original: Original
 ) -> tuple[LoadedModel, tuple[str, ...]]:
     """Returns the model with outputs as they were observed, and warnings; the outputs of `models` follow, in place."""
-    sizes = [_sizes_of(loaded.inputs, sample) for sample in original.samples]
-    known = [
-        _as_inferred(named, value) for named, value in zip(loaded.outputs, loaded.model.graph.outputs, strict=True)
-    ]
-    outputs = tuple(_observed(named, original.outputs, sizes) for named in known)
+    symbols = {dim for named in loaded.inputs for dim in _dims_of(named) if isinstance(dim, str)}
+    made = zip(loaded.outputs, loaded.model.graph.outputs, strict=True)
+    known = [_as_inferred(named, value, symbols) for named, value in made]
+    outputs = tuple(_observed(named, original.outputs) for named in known)
     pairs = list(zip(known, outputs, strict=True))
     changed = {after.name: after.type for before, after in pairs if before != after}
     for value in (value for model in models for value in model.graph.outputs):
         kind = changed.get(value.name or "")
         if isinstance(kind, TensorType):
             value.shape = None if kind.shape is None else ir.Shape(kind.shape)
-    warnings = [f"output {a.name!r:.80} is no {a.type}, as the model declares" for a, b in pairs if a != b]
+    warnings = [f"output {a.name!r:.80} does not have the declared shape: {a.type}" for a, b in pairs if a != b]
     return replace(loaded, outputs=outputs), tuple(warnings)
 
 
-def _as_inferred(named: NamedType, value: ir.Value) -> NamedType:
-    """Returns the output with the fixed sizes that passes found since the load."""
+def _dims_of(named: NamedType) -> tuple[Dim, ...]:
+    return (named.type.shape or ()) if isinstance(named.type, TensorType) else ()
+
+
+def _as_inferred(named: NamedType, value: ir.Value, symbols: Set[str]) -> NamedType:
+    """Returns the output with what passes found since the load: its rank, fixed sizes, and sizes of inputs."""
     kind, shape = named.type, value.shape
-    if not isinstance(kind, TensorType) or kind.shape is None or shape is None or len(shape) != len(kind.shape):
+    if not isinstance(kind, TensorType) or shape is None or len(shape) != len(kind.shape or shape):
         return named
-    pairs = zip(kind.shape, shape, strict=True)
-    dims = tuple(size if dim is None and isinstance(size, int) else dim for dim, size in pairs)
+    sizes = [size if isinstance(size, int) else size.value for size in shape]
+    found = [size if isinstance(size, int) or size in symbols else None for size in sizes]
+    known = found if kind.shape is None else kind.shape
+    dims = tuple(size if dim is None else dim for dim, size in zip(known, found, strict=True))
     return replace(named, type=replace(kind, shape=dims))
 
 
-def _sizes_of(inputs: Iterable[NamedType], sample: Mapping[str, Value]) -> dict[str, int]:
-    """Returns symbol -> size in one sample."""
-    found: dict[str, int] = {}
-    for named in inputs:
-        value = sample.get(named.name)
-        if isinstance(value, np.ndarray) and isinstance(named.type, TensorType) and named.type.shape is not None:
-            pairs = zip(named.type.shape, value.shape, strict=False)
-            found.update((dim, size) for dim, size in pairs if isinstance(dim, str))
-    return found
-
-
-def _observed(
-    named: NamedType, outputs: Sequence[Mapping[str, Value]], sizes: Sequence[Mapping[str, int]]
-) -> NamedType:
+def _observed(named: NamedType, outputs: Sequence[Mapping[str, Value]]) -> NamedType:
+    """Returns the output without the rank or the fixed sizes that some output of the reference does not have."""
     kind = named.type
     given = [value for output in outputs if isinstance(value := output.get(named.name), np.ndarray)]
-    if not isinstance(kind, TensorType) or kind.shape is None or len(given) < len(sizes):
+    if not isinstance(kind, TensorType) or kind.shape is None:
         return named
     if any(value.ndim != len(kind.shape) for value in given):
         return replace(named, type=replace(kind, shape=None))
-
-    def seen(axis: int, dim: Dim) -> Dim:
-        expected = [known.get(dim) if isinstance(dim, str) else dim for known in sizes]
-        is_right = all(want in (None, value.shape[axis]) for want, value in zip(expected, given, strict=True))
-        return dim if is_right else None
-
-    return replace(named, type=replace(kind, shape=tuple(seen(axis, dim) for axis, dim in enumerate(kind.shape))))
+    dims = [
+        None if isinstance(dim, int) and any(value.shape[axis] != dim for value in given) else dim
+        for axis, dim in enumerate(kind.shape)
+    ]
+    return replace(named, type=replace(kind, shape=tuple(dims)))

@@ -4,6 +4,7 @@
     inferred    declared      becomes
     [N, 3]      [1, 4]        [N, 3]        what is inferred stays; a warning where a fixed size or the rank differs
     [?, 3]      [1, 3]        [?, 3]        if some size of an input is open: the one may be that of a single run
+    [?, 3]      [N, 3]        [?, 3]        if N is a size of an input: nothing says that it is the same one
     [?, 3]      [boxes, 3]    [boxes, 3]
     nothing     [1, boxes]    [?, boxes]    unless ranks depend on which branch of an If is taken
 
@@ -56,7 +57,8 @@ def add_declared(typed: onnx.ModelProto, declared: Mapping[str, onnx.TypeProto],
         if len(output.type.tensor_type.shape.dim) == len(said.tensor_type.shape.dim):
             for dim, claim in zip(output.type.tensor_type.shape.dim, said.tensor_type.shape.dim, strict=True):
                 is_known = dim.HasField("dim_value") or dim.dim_param in symbols
-                if not is_known and not (is_open and claim.HasField("dim_value")):
+                is_hint = claim.dim_param in symbols or (is_open and claim.HasField("dim_value"))
+                if not is_known and not is_hint:
                     dim.CopyFrom(claim)
     return warnings
 

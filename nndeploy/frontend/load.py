@@ -96,12 +96,14 @@ def load_model(
     folder: Path | None = None,
     folder_for_weights: Callable[[], Path] | None = None,
     initializer_inputs: str = AUTO,
+    independent: Set[str] = frozenset(),
 ) -> LoadedModel:
     """Returns the model of a file, of serialised bytes, or of an onnx or onnx_ir model, checked.
 
     `shapes` maps inputs to what `--shape` takes after the "=". `extra_domains` are operator domains that a library
     named by the user implements. `folder` is where external data of a model that comes from no file lie.
-    `initializer_inputs` says what initializers are that are listed as inputs too (`default_inputs.py`).
+    `initializer_inputs` says what initializers are that are listed as inputs too (`default_inputs.py`). The symbols in
+    `independent` are another size wherever they occur.
     `folder_for_weights` makes a private folder, which must stay as long as the model is used; it is called where the
     weights are too many to travel inside the model.
 
@@ -119,7 +121,7 @@ def load_model(
         for tensor in embed_external_data(original, _folder_of(source, folder), stored):
             for piece in [tensor.raw_data] if stored is None else stored.pieces_of(tensor):
                 digest.update(piece)
-        make_normal(original)
+        make_normal(original, independent)
         if stored is not None:
             original = stored.add_large(original)
         defaults, notes = take_defaults(original, initializer_inputs)

@@ -13,6 +13,7 @@ numbers of few bits, as training writes them  ->  operators of ONNX (`lower_quan
 """
 
 import re
+from collections.abc import Set
 
 import onnx
 
@@ -28,8 +29,8 @@ _NO_SYMBOL = re.compile(r"\W*|_+|-?\d+|none|null|nan|unk(nown)?([-_.]*\d+)?", re
 """Names of sizes that exporters write where they know none: "?", "*", "-1", "None", "unk__12", "unknown"."""
 
 
-def make_normal(model: onnx.ModelProto) -> None:
-    """Rewrites the model as the module's docstring says.
+def make_normal(model: onnx.ModelProto, nameless: Set[str] = frozenset()) -> None:
+    """Rewrites the model as the module's docstring says; symbols in `nameless` are treated as names that say nothing.
 
     Raises:
         ModelError: a sparse constant, or an operator that is rewritten, is malformed.
@@ -44,7 +45,7 @@ def make_normal(model: onnx.ModelProto) -> None:
     lower_quant(model)
     for graph in graphs_of(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
-            _forget_nameless_sizes(value.type)
+            _forget_nameless_sizes(value.type, nameless)
 
 
 def _name_default_domain(model: onnx.ModelProto) -> None:
@@ -77,11 +78,11 @@ def _list_outputs_once(model: onnx.ModelProto) -> None:
             seen.add(output.name)
 
 
-def _forget_nameless_sizes(value_type: onnx.TypeProto) -> None:
+def _forget_nameless_sizes(value_type: onnx.TypeProto, nameless: Set[str]) -> None:
     """Forgets sizes that are -1, or symbols that only say that nothing is known: each of these is a size of its own."""
     for dim in value_type.tensor_type.shape.dim if value_type.HasField("tensor_type") else ():
         if dim.dim_value < 0:
             dim.ClearField("dim_value")
     for dim in symbolic_dims(value_type):
-        if _NO_SYMBOL.fullmatch(dim.dim_param):
+        if dim.dim_param in nameless or _NO_SYMBOL.fullmatch(dim.dim_param):
             dim.ClearField("dim_param")

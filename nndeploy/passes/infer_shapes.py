@@ -6,8 +6,8 @@ tells more, which in turn lets them fold more. Changes no node.
 
 Conditions: an operator of ONNX's own domain without bodies; all inputs are tensors of known rank. Of operators of
 ai.onnx.ml the type alone is added; `name-sizes` knows their sizes. What is known stays:
-a size is only ever added, and where the inference contradicts what is there, the node is left alone. The shapes of
-the graph's outputs are its interface and stay as they are. Runs in branches of If too.
+a size is only ever added, and where the inference contradicts what is there, the node is left alone. Outputs of the
+graph that have a shape keep it: it is the interface. Runs in branches of If too.
 
 Source: ONNX's own shape inference, one node at a time; `classical_sizes.py` of `nndeploy/graph`.
 """
@@ -31,7 +31,7 @@ class InferShapes(ModelPass):
 
     def rewrite(self, model: ir.Model) -> int:
         """Writes shapes into values; returns how many values it learnt of."""
-        edits, kept = GraphEdits(model), set(model.graph.outputs)
+        edits, kept = GraphEdits(model), {output for output in model.graph.outputs if output.shape is not None}
         return sum(
             _learn_type(node, model) or (_may_tell_more(node, edits) and _learn_outputs(node, edits.opset, kept))
             for graph in graphs_entered_without_inputs(model.graph)

@@ -100,6 +100,19 @@ MODELS: dict[str, tuple[str, Feeds, str, Tweak | None]] = {
         ONLY, HEADER, None,
     ),
     "sizes called ?": (g("float[A,B] x", "float[A,B] y", "y = Relu(x)"), [{"x": X}, {"x": X.T}], HEADER, questioned),
+    "one name for two sizes": (g("float[N,N] x", "float[N,N] y", "y = Relu(x)"), ONLY, HEADER, None),
+    "one name for sizes of two inputs": (
+        g("float[N] a, float[N] b", "float[M] y", "y = Concat <axis = 0> (a, b)"),
+        [{"a": X[0], "b": X[0, :1]}],
+        HEADER,
+        None,
+    ),
+    "a name that a weight contradicts": (
+        g("float[N,N] x", "float[N,2] y", "y = MatMul(x, w)", "<float[3,2] w = {1, 2, 3, 4, 5, 6}>"),
+        ONLY,
+        HEADER,
+        None,
+    ),
     "the default domain by its name": (
         g(IN, OUT, "t = ai.onnx.Relu(x)  y = ai.onnx.Neg(t)"),
         ONLY,
@@ -152,6 +165,22 @@ def test_gives_what_onnx_runtime_gives(name: str, backends: tuple[str, ...] | No
             for output, want in outputs_of(proto, given).items():
                 assert np.shape(got[output]) == np.shape(want)
                 np.testing.assert_allclose(got[output], want, rtol=1e-5)
+
+
+def test_a_name_is_one_size_where_the_operators_want_it(tmp_path: Path) -> None:
+    proto = model(g("float[N] a, float[N] b", "float[N] y", "y = Add(a, b)"))
+    nndeploy.compile_model(proto, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("native", "onnxruntime")))
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program, pytest.raises(InputError):
+        program.run({"a": X[0], "b": X[0, :2]})
+
+
+def test_samples_show_that_a_name_is_not_one_size(tmp_path: Path) -> None:
+    proto = model(g("float[N] a, float[N] b", "float[N] y", "y = Add(a, b)"))
+    sample = {"a": X[0], "b": X[0, :1]}
+    options = nndeploy.CompileOptions(backends=("onnxruntime",), samples=[sample])
+    nndeploy.compile_model(proto, tmp_path / "m.nnd", options)
+    with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert program.run(sample)["y"].tolist() == [2, -1, 4]
 
 
 def test_a_default_must_be_of_the_right_type_where_it_is_given(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ class TestTypes:
             ("2,3", "6", "y = Relu(x)", "float32[2,3]", 1),
             ("N,3", "1,3", "y = Relu(x)", "float32[N,3]", 0),
             ("N,3", "3,N", "y = Relu(x)", "float32[N,3]", 0),
-            ("N,3", "N,3", "y = Concat <axis = 0> (x, x)", "float32[N,3]", 0),
+            ("N,3", "N,3", "y = Concat <axis = 0> (x, x)", "float32[?,3]", 0),
             ("2,3", "A,B", "y = Relu(x)", "float32[2,3]", 0),
             ("2,3", "2,3", UNKNOWN, "float32[2,3]", 0),
             ("N,3", "1,3", UNKNOWN, "float32[?,?]", 0),
