@@ -5,6 +5,8 @@
     -> "Could not find an implementation for Add(6)"
 "... Exception during initialization: /onnxruntime_src/x.h:53 T::T(const Info&) layout_ == 0 was false. Batchwise ..."
     -> "Batchwise ..."
+"... Non-zero status code returned while running Pad node. Name:'/Pad' Status Message: Pad reflect: pre-pad ..."
+    -> "Pad '/Pad': Pad reflect: pre-pad ..."
 """
 
 import re
@@ -25,6 +27,7 @@ _NOISE = tuple(
         r" \(node:'' ep:'\w+'\)\..*$",
     )
 )
+_RUNNING = re.compile(r"^Non-zero status code returned while running (\S+) node\. Name:'(.*?)' Status Message: ")
 _SOURCE = re.compile(r"^\S+\.(?:cc|h|cpp):\d+ ")
 _CONDITION = re.compile(r"^.*? was false\.\s*")
 
@@ -34,8 +37,12 @@ def reason_of(error: Exception) -> str:
     text = one_line(str(error))
     for noise in _NOISE:
         text = noise.sub("", text)
+    node = _RUNNING.match(text)
+    text = _RUNNING.sub("", text)
     if _SOURCE.match(text):
         text = _CONDITION.sub("", _after_signature(_SOURCE.sub("", text)))
+    if node:
+        text = f"{node[1]} {node[2]!r}: {text}" if node[2] else f"{node[1]}: {text}"
     return one_line_reason(text) or type(error).__name__
 
 

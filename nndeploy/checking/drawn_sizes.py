@@ -7,17 +7,16 @@ every size is one that its range holds, no choice comes twice, and the same rang
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
+from nndeploy.checking.likely_sizes import expression_of
+from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, choices, open_sizes
 from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.values.types import DimRange
-
-Sizes = Mapping[str, int]
-"""Symbol -> size."""
 
 NUM_DRAWN = 5
 MAX_SECONDS = 0.5
@@ -29,21 +28,43 @@ _HALVINGS = 12
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Choices of sizes, the estimated compute of the costliest in seconds, and what was too costly to be chosen."""
+    """Choices of sizes, the estimated compute of the costliest in seconds, and what was too costly to be chosen.
+
+    `unknown` are the open sizes of the inputs and `costs` tells what a choice of them costs; both where they are known.
+    """
 
     sizes: tuple[Sizes, ...]
     seconds: float
     warnings: tuple[str, ...]
+    unknown: OpenSizes | None = None
+    costs: "Costs | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The estimated compute of a model in seconds, by sizes; those that were asked for are remembered."""
+
+    model: ir.Model
+    _known: dict[tuple[tuple[str, int], ...], float] = field(default_factory=dict)
+
+    def __call__(self, sizes: Sizes) -> float:
+        """Returns the seconds of one call at these sizes."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._known:
+            self._known[key] = seconds_at(self.model, sizes)
+        return self._known[key]
 
 
 def affordable_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> Drawn:
     """Returns the sizes to check a model at; those that would take too long are made smaller, but for the first."""
+    unknown, costs = open_sizes(model), Costs(model)
     if not ranges:
-        return Drawn(({},), estimate_costs(model, {}).total, ())
+        likely = next(choices(unknown, {}, costs)) if unknown.kinds else {}
+        return Drawn(({},), costs(likely), (), unknown, costs)
     first, *others = drawn_sizes(ranges, NUM_DRAWN)
     sizes = [first]
     for wanted in others:
-        chosen = within(wanted, ranges, lambda asked: seconds_at(model, asked) <= MAX_SECONDS)
+        chosen = within(wanted, ranges, lambda asked: costs(asked) <= MAX_SECONDS)
         if chosen not in sizes:
             sizes.append(chosen)
     warnings = []
@@ -52,7 +73,7 @@ def affordable_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> Drawn:
         warnings.append(
             f"the largest sizes ({text_of(largest(ranges))}) take too long to be compared; compared at {used}"
         )
-    return Drawn(tuple(sizes), max(seconds_at(model, chosen) for chosen in sizes), tuple(warnings))
+    return Drawn(tuple(sizes), max(map(costs, sizes)), tuple(warnings), unknown, costs)
 
 
 def seconds_at(model: ir.Model, sizes: Sizes) -> float:
@@ -103,7 +124,9 @@ def within(sizes: Sizes, ranges: Mapping[str, DimRange], is_affordable: Callable
 def _size(dim: object, sizes: Sizes) -> int:
     if isinstance(dim, int):
         return dim
-    return sizes.get(str(dim.value), 1) if isinstance(dim, ir.SymbolicDim) else 1
+    name = str(dim.value) if isinstance(dim, ir.SymbolicDim) else ""
+    computed = expression_of(name, lambda symbol: sizes.get(symbol, 1)) if name not in sizes else None
+    return computed if isinstance(computed, int) else sizes.get(name, 1)
 
 
 def _between(sizes: Sizes, ranges: Mapping[str, DimRange], part: float) -> Sizes:

@@ -1,167 +1,156 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which size an open axis of an input probably wants: told by weights, by names, by sums of names, else by its place.
+"""What an open axis of an input probably is, by its name, by the windows that move over it, or else by its place.
 
-    weights   x: [N, num_channels, H, W] read by a Conv whose weight is [16, 3, 3, 3]          ->  num_channels = 3
-    patches   x: [N, 3, H, W] cut by a Conv into patches of 16 x 16, to which 65 positions are added  ->  H = W = 128
-    sums      attention_mask: [batch, past_sequence_length + sequence_length]                   ->  16 + 64
-    names     past_key_values.0.key: [batch, 4, past_sequence_length, 32]                       ->  a short past
-    places    axis 0 is a batch, the last two of four are an image's, the others are lengths
-
-A library that refuses an input says why: `enlarged` reads from its words how much longer an axis must be.
+names     past_key_values.0.key: [batch, 4, past_sequence_length, 32]           ->  a short past
+sums      attention_mask: [batch, past_sequence_length + sequence_length]       ->  16 + 64
+windows   wave: [N, T] that a Conv over one axis reads                          ->  thousands of samples
+places    axis 0 is a batch, the last two of four are an image's (not the last where it has 1, 3 or 4 channels)
 """
 
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
-BATCH, IMAGE, LENGTH, WAVE, PAST, CHANNELS = "batch", "image", "length", "wave", "past", "channels"
-"""What an open axis may be; a wave is of samples of sound, of which a second has thousands."""
+from nndeploy.values.size import Dim, UndecidedError
 
-ATTEMPTS: tuple[Mapping[str, int], ...] = (
-    {BATCH: 1, IMAGE: 224, LENGTH: 64, WAVE: 8000, PAST: 16, CHANNELS: 3},
-    {BATCH: 1, IMAGE: 64, LENGTH: 512, WAVE: 4096, PAST: 8, CHANNELS: 3},
-    {BATCH: 1, IMAGE: 320, LENGTH: 16, WAVE: 16000, PAST: 8, CHANNELS: 3},
-    {BATCH: 2, IMAGE: 32, LENGTH: 2, WAVE: 512, PAST: 3, CHANNELS: 1},
-    {BATCH: 1, IMAGE: 1, LENGTH: 1, WAVE: 1, PAST: 1, CHANNELS: 1},
-    {BATCH: 1, IMAGE: 640, LENGTH: 4096, WAVE: 32000, PAST: 1, CHANNELS: 3},
-    {BATCH: 1, IMAGE: 256, LENGTH: 16000, WAVE: 64000, PAST: 0, CHANNELS: 3},
+BATCH, IMAGE, LENGTH, WAVE, PAST, CHANNELS, FRAMES = (
+    "batch", "image", "length", "wave", "past", "channels", "frames",
+)  # fmt: skip
+"""What an open axis may be; a wave is of samples of sound, of which a second has thousands; frames are a video's."""
+
+_USUAL: Mapping[str, Sequence[int]] = {
+    BATCH: (1, 1, 1, 2, 1, 1, 1, 4, 1, 1, 1, 1),
+    CHANNELS: (3, 3, 3, 1, 1, 3, 3, 4, 3, 3, 3, 2),
+    FRAMES: (8, 16, 4, 2, 1, 8, 8, 32, 8, 8, 8, 8),
+    IMAGE: (224, 64, 320, 32, 1, 640, 256, 384, 416, 448, 512, 518),
+    LENGTH: (64, 512, 16, 2, 1, 4096, 16000, 128, 400, 480, 160, 256),
+    PAST: (16, 8, 8, 3, 1, 1, 4, 2, 16, 16, 16, 16),
+    WAVE: (8000, 4096, 16000, 512, 1, 32000, 64000, 160, 400, 480, 1024, 48000),
+}
+"""Kind -> sizes that models are exported for, the likeliest first; those of one column are tried together."""
+NUM_COLUMNS = 12
+
+_PAST = ("past", "cache")
+_NAMES = (
+    (PAST, _PAST),
+    (BATCH, ("batch",)),
+    (CHANNELS, ("channel",)),
+    (IMAGE, ("height", "width", "image")),
+    (LENGTH, ("seq", "len", "time", "token", "sample")),
+    (FRAMES, ("frame",)),
 )
-"""Sizes tried, the likeliest first."""
-
-MAX_LENGTH = 1 << 17
-_SAME_SHAPE = frozenset({"Cast", "Identity", "Relu", "QuantizeLinear", "Clip", "Neg", "Sigmoid", "Tanh"})
-_SAME_ORDER = _SAME_SHAPE | {"Reshape", "Flatten", "Transpose", "Concat", "Squeeze", "Unsqueeze"}
-_PAD = re.compile(r"-pad \((\d+)\) exceeds maximum allowed \((\d+)\)")
-_TERM = re.compile(r"\s*([A-Za-z_.\w]+|\d+)\s*")
+_OF_WINDOWS = {1: WAVE, 2: IMAGE, 3: IMAGE}
+_SOUND_CHANNELS = (1, 2, None)
+_FACTORS = (1, 3, 4)
 
 
-def sizes_from_weights(graph: ir.Graph) -> dict[tuple[str, int], int]:
-    """Returns (input, axis) -> size, as far as a weight that the input meets tells it."""
-    found: dict[tuple[str, int], int] = {}
-    for value in graph.inputs:
-        if value.name and value.shape is not None:
-            rank = len(value.shape)
-            for axis, size in _told(value, list(range(rank)), rank, depth=4):
-                found.setdefault((value.name, axis), size)
-    return found
+def is_past(name: str) -> bool:
+    """Returns whether an input, or an axis, of this name is a cache of what came before, or how long that is."""
+    return any(word in name.lower() for word in _PAST)
 
 
-def kind_of(dim: Any, axis: int, dims: Sequence[Any]) -> str:
-    """Returns what an open axis probably is, by its name or else by its place."""
+def kind_of(dim: Any, axis: int, dims: Sequence[Any], num_window_axes: int = 0) -> str:
+    """Returns what an open axis probably is; over `num_window_axes` windows move together, 0 where none does."""
     name = str(dim).lower() if isinstance(dim, str) else ""
     rank = len(dims)
-    if "past" in name or "cache" in name:
-        return PAST
-    if "batch" in name:
-        return BATCH
-    if "channel" in name:
-        return CHANNELS
-    if any(word in name for word in ("height", "width", "image")):
-        return IMAGE
     if "sample" in name and axis == rank - 1:
         return WAVE
-    if any(word in name for word in ("seq", "len", "time", "frame", "token", "sample")):
-        return LENGTH
+    if "frame" in name:
+        return FRAMES if rank == 5 else LENGTH
+    for kind, words in _NAMES:
+        if any(word in name for word in words):
+            return kind
+    if num_window_axes == 1 and (rank < 2 or (rank == 3 and dims[1] not in _SOUND_CHANNELS)):
+        return LENGTH  # of features, not of sound
+    if num_window_axes:
+        return FRAMES if num_window_axes == 3 and axis == rank - 3 else _OF_WINDOWS[num_window_axes]
+    return _kind_by_place(axis, dims, has_name=bool(name))
+
+
+def _kind_by_place(axis: int, dims: Sequence[Any], *, has_name: bool) -> str:
+    rank = len(dims)
     is_state = rank == 3 and axis == 1 and isinstance(dims[0], int) and isinstance(dims[2], int) and dims[0] <= 4
-    if axis == 0 or (is_state and not name):
+    if axis == 0 or (is_state and not has_name):
         return BATCH
+    if rank in (4, 5) and dims[-1] in _FACTORS:  # channels come last
+        return FRAMES if (rank, axis) == (5, 1) else IMAGE
+    if rank == 5 and axis in (1, 2):
+        return FRAMES if axis == (1 if dims[2] in _FACTORS else 2) else CHANNELS
     if rank == 4 and axis == 1:
         return CHANNELS
-    return IMAGE if rank in (4, 5) and axis >= 2 else LENGTH
+    return IMAGE if rank in (4, 5) else LENGTH
 
 
-def terms_of(dim: str) -> list[str] | None:
-    """Returns the terms of a symbol that is a sum ("past + 1"), None where it is a name."""
-    if "+" not in dim:
+def expression_of(text: str, size_of: Callable[[str], Dim]) -> "Dim | None":
+    """Returns the size that a name such as "past_length + 1" or "length // 2" computes, None where it is a plain name.
+
+    `size_of` gives what a name in it stands for.
+    """
+    try:
+        tree = ast.parse(text, mode="eval").body
+        return None if isinstance(tree, ast.Name) else _computed(tree, size_of)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, UndecidedError, ZeroDivisionError):
         return None
-    terms = [_TERM.fullmatch(part) for part in dim.split("+")]
-    return [term[1] for term in terms if term] if all(terms) else None
 
 
-def enlarged(sizes: Mapping[str, int], reason: str) -> Mapping[str, int] | None:
-    """Returns sizes that may suit a library that refused these with such words, None where they tell nothing."""
-    found = _PAD.search(reason)
-    if not found:
-        return None
-    factor = (int(found[1]) + 1) / (int(found[2]) + 1) * 1.25
-    larger = {
-        **sizes,
-        LENGTH: min(MAX_LENGTH, _rounded_up(sizes[LENGTH] * factor)),
-        WAVE: min(MAX_LENGTH, _rounded_up(sizes[WAVE] * factor)),
-        IMAGE: min(1024, _rounded_up(sizes[IMAGE] * min(factor, 4.0))),
-    }
-    return larger if larger != dict(sizes) else None
+def _computed(tree: ast.expr, size_of: Callable[[str], Dim]) -> Dim:
+    match tree:
+        case ast.Constant(int() as number):
+            return number
+        case ast.Name(name):
+            return size_of(name)
+        case ast.BinOp(left, operator, right):
+            a, b = _computed(left, size_of), _computed(right, size_of)
+            match operator:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+                case ast.Div() | ast.FloorDiv():
+                    return a // b
+    raise ValueError("no arithmetic of sizes")
 
 
-def _rounded_up(size: float) -> int:
-    """Returns the next multiple of 32: strides divide it."""
-    return int(-(-size // 32) * 32)
+def usual_sizes(kind: str) -> Sequence[int]:
+    """Returns `NUM_COLUMNS` sizes of a kind, the likeliest first."""
+    return _USUAL[kind]
 
 
-def _told(value: ir.Value, axes: Sequence[int], rank: int, depth: int) -> Iterator[tuple[int, int]]:
-    """Yields (axis of the input, size); `axes` says which axis of the input each axis of `value` is."""
-    for node, index in value.uses():
-        for axis, size in _wanted(node, index, rank):
-            if -rank <= axis < rank and isinstance(size, int):
-                yield axes[axis], size
-        if depth and index == 0 and node.op_type in _SAME_SHAPE:
-            yield from _told(node.outputs[0], axes, rank, depth - 1)
-        elif depth and node.op_type == "Transpose" and "perm" in node.attributes:
-            perm = list(node.attributes["perm"].as_ints())
-            if len(perm) == rank:
-                yield from _told(node.outputs[0], [axes[source] for source in perm], rank, depth - 1)
+def sizes_to_try(kind: str, most: int) -> Iterator[int]:
+    """Yields sizes of a kind, the usual ones first, then every size up to `most`, the roundest first."""
+    yield from dict.fromkeys(_USUAL[kind])
+    for step in (32, 16, 8, 4, 2, 1):
+        yield from range(step, most + 1, step)
 
 
-def _wanted(node: ir.Node, index: int, rank: int) -> Iterator[tuple[int, Any]]:
-    """Yields (axis, size) that a node wants of its input."""
-    weight = _shape(node, 1)
-    if index == 0 and node.op_type == "Conv" and weight:
-        yield 1, _times(weight[1], node.attributes.get_int("group", 1))
-        yield from enumerate(_image_of_patches(node), start=2)
-    elif index == 0 and node.op_type in ("ConvTranspose", "MatMul") and weight and len(weight) >= 2:
-        yield (1, weight[0]) if node.op_type == "ConvTranspose" else (rank - 1, weight[-2])
-    elif index == 0 and node.op_type == "Gemm" and weight and not node.attributes.get_int("transA", 0):
-        yield 1, weight[1 if node.attributes.get_int("transB", 0) else 0]
-    elif index == 0 and node.op_type in ("LSTM", "GRU", "RNN") and weight:
-        yield 2, weight[2]
-    elif index == 0 and node.op_type in ("BatchNormalization", "InstanceNormalization") and weight:
-        yield 1, weight[0]
-    elif index == 0 and node.op_type == "LayerNormalization" and weight and len(weight) == 1:
-        yield rank - 1, weight[0]
+def likely_rank(value: ir.Value) -> int:
+    """Returns how many axes an input of which nothing is known probably has: those that its first readers ask for."""
+    waiting, seen = [value], {value}
+    while waiting:
+        for node, index in waiting.pop(0).uses():
+            weight = node.inputs[1] if len(node.inputs) > 1 else None
+            if index == 0 and node.op_type in _RANKS:
+                return _RANKS[node.op_type]
+            if index == 0 and node.op_type in ("Conv", "ConvTranspose") and weight is not None and weight.shape:
+                return len(weight.shape)
+            if node.op_type == "Transpose" and "perm" in node.attributes:
+                return len(node.attributes["perm"].as_ints())
+            following = [one for one in node.outputs[:1] if one not in seen and len(seen) < _MAX_VISITED]
+            if node.op_type in _SAME_RANK:
+                waiting += following
+                seen.update(following)
+    return 2
 
 
-def _image_of_patches(conv: ir.Node) -> list[int]:
-    """Returns height and width of the square image that has a patch for each position added, [] where none are."""
-    steps = list(conv.attributes.get_ints("strides", []))
-    weight = _shape(conv, 1) or ()
-    if len(steps) != 2 or list(weight[2:]) != steps:
-        return []
-    side = next(_sides_of_positions(conv.outputs[0], weight[0], depth=6), 0)
-    return [side * step for step in steps]
-
-
-def _sides_of_positions(value: ir.Value, width: Any, depth: int) -> Iterator[int]:
-    """Yields how many patches a side has: positions are [1, rows, width], some rows for tokens that are no patch."""
-    for node, index in value.uses():
-        if node.op_type == "Add" and (positions := _shape(node, 1 - index)):
-            rows = positions[-2] if len(positions) >= 2 and positions[-1] == width else 0
-            for extra in (1, 0, 2) if isinstance(rows, int) else ():
-                side = math.isqrt(max(0, rows - extra))
-                if side > 1 and side * side == rows - extra:
-                    yield side
-        elif depth and (node.op_type in _SAME_ORDER):
-            yield from _sides_of_positions(node.outputs[0], width, depth - 1)
-
-
-def _shape(node: ir.Node, index: int) -> tuple[Any, ...] | None:
-    value = node.inputs[index] if index < len(node.inputs) else None
-    if value is None or value.shape is None:
-        return None
-    return tuple(value.shape.dims)
-
-
-def _times(size: Any, group: int) -> Any:
-    return size * group if isinstance(size, int) else None
+_MAX_VISITED = 100
+_RANKS = {
+    "GRU": 3, "Gemm": 2, "GlobalAveragePool": 4, "GlobalMaxPool": 4, "LSTM": 3, "MatMul": 2, "MaxPool": 4,
+    "AveragePool": 4, "BatchNormalization": 4, "RNN": 3, "STFT": 3,
+}  # fmt: skip
+_SAME_RANK = frozenset(
+    {"Add", "Cast", "Clip", "Div", "Identity", "Mul", "Pad", "Relu", "Resize", "Sub", "QuantizeLinear"}
+)

@@ -8,30 +8,39 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.checking.drawn_sizes import Drawn, Sizes, text_of
+from nndeploy.checking.drawn_sizes import Drawn, text_of
+from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, open_sizes
 from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.checking.reference import Reference
-from nndeploy.checking.samples import Sample, generated_samples, given_samples, has_free_size
+from nndeploy.checking.samples import MadeUpSample, generated_samples, given_samples, has_free_size
 from nndeploy.errors import BuildRefusedError, ModelError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.values.types import TensorType, Value, shapes_text
 
 NUM_GENERATED = 2
-MAX_SECONDS = 120.0  # for all attempts at one sample
+MAX_SECONDS = 120.0
+"""For all attempts at one sample."""
+MAX_EVALUATED = 3
+"""Samples that a library refused and that ONNX's evaluator, which takes a thousand times as long, is asked about."""
 LARGE_SECONDS = 0.1  # estimated compute; larger models are checked on one generated sample
+NUM_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
     """Samples and the original model's outputs on them; `warnings` say why there are none, or none of some sizes.
 
-    `origin` is "sample" (given by the user) or "generated".
+    `origin` is "sample" (given by the user) or "generated"; of these `sizes` are those of the first, one of the choices
+    for `unknown`. `hint` is what to type where nothing ran.
     """
 
     samples: tuple[Mapping[str, Value], ...]
     outputs: tuple[Mapping[str, Value], ...]
     origin: str
     warnings: tuple[str, ...] = ()
+    hint: str = ""
+    unknown: OpenSizes | None = None
+    sizes: Sizes = field(default_factory=dict)
 
     @property
     def is_made_up(self) -> bool:
@@ -58,52 +67,67 @@ def original_outputs(
         InputError: a given sample does not fit the model's inputs.
         ModelError: the reference cannot run the model on a given sample.
     """
-    model = loaded.original.SerializeToString()
     if samples is None:
-        count = 1 if drawn.seconds > LARGE_SECONDS else NUM_GENERATED
-        found = _on_generated(loaded, reference, model, drawn.sizes if loaded.ranges else [{}] * count)
+        found = _on_generated(loaded, reference, drawn)
         return replace(found, warnings=(*drawn.warnings, *found.warnings))
     given = given_samples(samples, loaded.inputs, loaded.ranges)
     try:
-        return Original(given, tuple(reference.evaluate(model, given)), "sample")
+        return Original(given, tuple(reference.evaluate(loaded.original.SerializeToString(), given)), "sample")
     except BuildRefusedError as err:
         raise ModelError(f"the original model does not run on the given samples: {err}") from err
 
 
-def _on_generated(loaded: LoadedModel, reference: Reference, model: bytes, sizes: Sequence[Sizes]) -> Original:
-    found: list[Sample] = []
-    outputs: list[Mapping[str, Value]] = []
+def _on_generated(loaded: LoadedModel, reference: Reference, drawn: Drawn) -> Original:
+    model, unknown = loaded.original.SerializeToString(), drawn.unknown or open_sizes(loaded.model)
+    tried = _Tried(loaded.outputs)
+    found: list[tuple[MadeUpSample, Mapping[str, Value]]] = []
     failed: list[str] = []
-    reason = "none could be made"
-    for seed, chosen in enumerate(sizes):
-        attempts = generated_samples(loaded.model.graph, loaded.inputs, chosen, seed)
-        refused = _Refused(reason)
-        made = _that_runs(attempts, lambda sample: reference.evaluate_made_up(model, sample), loaded.outputs, refused)
+    count = 1 if drawn.seconds > LARGE_SECONDS else NUM_GENERATED
+    for seed, chosen in enumerate(drawn.sizes if loaded.ranges else [{}] * count):
+        known = found[0][0].sizes if found and not loaded.ranges else chosen
+        attempts = generated_samples(
+            loaded.model, loaded.inputs, known, seed, unknown, drawn.costs or (lambda _sizes: 0.0)
+        )
+        before = len(tried.samples)
+        made = tried.first_that_runs(attempts, lambda sample: reference.evaluate_made_up(model, sample))
         if made is None and (reference.has_soon_evaluator or not has_free_size(loaded.inputs, chosen)):
             # it may be the library that is wrong: nothing says that other sizes would do
-            again = _each(refused.samples)
-            made = _that_runs(again, lambda sample: reference.evaluate(model, [sample])[0], loaded.outputs, refused)
-        if made is not None:
-            found.append(made[0])
-            outputs.append(made[1])
+            again = _each(tried.samples[before:][:MAX_EVALUATED])
+            made = tried.first_that_runs(again, lambda sample: reference.evaluate(model, [sample])[0])
+        if made is None:
+            failed.append(f"the original model does not run at {text_of(chosen)}, inside its ranges: {tried.reason}")
         else:
-            reason = refused.reason
-            failed.append(f"the original model does not run at {text_of(chosen)}, inside its ranges: {reason}")
+            found.append(made)
     if not found:
-        nothing = f"outputs were not compared: no generated input runs ({reason}); give --samples"
-        return Original((), (), "generated", (nothing,))
-    return Original(tuple(found), tuple(outputs), "generated", tuple(failed) if loaded.ranges else ())
+        nothing = f"outputs were not compared: no generated input runs ({tried.reason}){tried.text}"
+        return Original((), (), "generated", (nothing,), _hint(loaded, unknown, tried.samples))
+    samples, outputs = zip(*found, strict=True)
+    return Original(
+        samples, outputs, "generated", tuple(failed) if loaded.ranges else (), "", unknown, samples[0].sizes
+    )
 
 
-def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: Original) -> list[Sample]:
+def _hint(loaded: LoadedModel, unknown: OpenSizes, samples: Sequence[MadeUpSample]) -> str:
+    """Returns what to type: the sizes of the inputs that have open ones, as they were tried first."""
+    if not unknown.kinds or not samples:
+        return ""
+    sizes = " ".join(
+        f"--shape {named.name}={','.join(map(str, samples[0][named.name].shape))}"
+        for named in loaded.inputs
+        if isinstance(named.type, TensorType) and has_free_size([named])
+    )
+    return f"say what sizes the model takes, as {sizes}, or give inputs with --samples FOLDER" if sizes else ""
+
+
+def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: Original) -> list[MadeUpSample]:
     """Returns inputs of sizes around those that were made up, as far as they run; none where inputs were given."""
-    if not original.is_made_up or loaded.ranges:
+    if not original.is_made_up or original.unknown is None or loaded.ranges:
         return []
     model = loaded.original.SerializeToString()
     found = []
-    for sizes in other_sizes(original.samples[0], loaded.inputs):
+    for sizes in other_sizes(original.unknown, original.sizes):
         try:
-            sample = next(generated_samples(loaded.model.graph, loaded.inputs, sizes, 0))
+            sample = next(generated_samples(loaded.model, loaded.inputs, sizes, 0, original.unknown))
             reference.evaluate_made_up(model, sample)
         except (StopIteration, BuildRefusedError):
             continue  # too large, or no sizes that go together
@@ -112,42 +136,43 @@ def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: 
 
 
 @dataclass(slots=True)
-class _Refused:
-    """The last reason why a sample was refused, and the samples that were.
+class _Tried:
+    """Samples that were refused, and the last reason; `declared` are the model's outputs."""
 
-    `contradicting` is the first that runs but gives outputs of other ranks than the model declares.
-    """
+    declared: Sequence[NamedType]
+    reason: str = "none could be made"
+    samples: list[MadeUpSample] = field(default_factory=list)
 
-    reason: str
-    samples: list[Sample] = field(default_factory=list)
-    contradicting: tuple[Sample, Mapping[str, Value]] | None = None
+    @property
+    def text(self) -> str:
+        """The sizes that were tried, "" where none was open."""
+        sizes = list(dict.fromkeys(text_of(sample.sizes) for sample in self.samples if sample.sizes))
+        more = f", and {len(sizes) - NUM_SHOWN} more" if len(sizes) > NUM_SHOWN else ""
+        return f"; tried {'; '.join(sizes[:NUM_SHOWN])}{more}" if sizes else ""
 
+    def first_that_runs(
+        self, attempts: Generator[MadeUpSample, str, None], run: Callable[[MadeUpSample], Mapping[str, Value]]
+    ) -> tuple[MadeUpSample, Mapping[str, Value]] | None:
+        """Returns the first attempt that runs, and its outputs; None where there is none.
 
-def _that_runs(
-    attempts: Generator[Sample, str, None],
-    run: Callable[[Sample], Mapping[str, Value]],
-    declared: Sequence[NamedType],
-    refused: _Refused,
-) -> tuple[Sample, Mapping[str, Value]] | None:
-    """Returns the first attempt that runs, and its outputs; None where there is none. `refused` is added to.
-
-    One that gives what the model declares goes before one that contradicts it: that may be no legal input.
-    """
-    refusal: str | None = None
-    until = time.monotonic() + MAX_SECONDS
-    while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
-        try:
-            outputs = run(sample)
-        except BuildRefusedError as err:
-            refusal = str(err)
-        else:
-            refusal = _contradiction(outputs, declared)
-            if not refusal:
-                return sample, outputs
-            refused.contradicting = refused.contradicting or (sample, outputs)
-        refused.reason = refusal
-        refused.samples.append(sample)
-    return refused.contradicting
+        One that gives what the model declares goes before one that contradicts it: that may be no legal input.
+        """
+        contradicting = None
+        refusal: str | None = None
+        until = time.monotonic() + MAX_SECONDS
+        while (sample := _next(attempts, refusal)) is not None and time.monotonic() < until:
+            try:
+                outputs = run(sample)
+            except BuildRefusedError as err:
+                refusal = str(err)
+            else:
+                refusal = _contradiction(outputs, self.declared)
+                if not refusal:
+                    return sample, outputs
+                contradicting = contradicting or (sample, outputs)
+            self.reason = refusal
+            self.samples.append(sample)
+        return contradicting
 
 
 def _contradiction(outputs: Mapping[str, Value], declared: Sequence[NamedType]) -> str:
@@ -160,12 +185,12 @@ def _contradiction(outputs: Mapping[str, Value], declared: Sequence[NamedType]) 
     return ""
 
 
-def _each(samples: Sequence[Sample]) -> Generator[Sample, str, None]:
+def _each(samples: Sequence[MadeUpSample]) -> Generator[MadeUpSample, str, None]:
     for sample in tuple(samples):  # noqa: UP028 - it takes the reasons that are sent, as `yield from` would not
         yield sample
 
 
-def _next(attempts: Generator[Sample, str, None], refusal: str | None) -> Sample | None:
+def _next(attempts: Generator[MadeUpSample, str, None], refusal: str | None) -> MadeUpSample | None:
     try:
         return next(attempts) if refusal is None else attempts.send(refusal)
     except StopIteration:

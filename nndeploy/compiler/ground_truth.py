@@ -41,6 +41,8 @@ from nndeploy.partition.cost import estimate_costs
 from nndeploy.plugin.interface import PRECISIONS, BuildOptions
 from nndeploy.values.types import Value
 
+_HINT = "give inputs with --samples, or sizes with --shape"
+
 SMALL_NODES, SMALL_SECONDS, SMALL_BYTES = 64, 100e-6, 1 << 18
 """Models of at most so many nodes, estimated compute and bytes of all values are voted on before they are compiled.
 
@@ -228,5 +230,5 @@ def _check_is_compared(compilation: Compilation, original: Original) -> None:
         return
     raise CheckError(
         original.warnings[-1] if original.warnings else "nothing can be compared with the original model",
-        hint="give inputs with --samples, or sizes with --shape; --allow-uncompared writes the bundle as it is",
+        hint=f"{original.hint or _HINT}; --allow-uncompared writes the bundle as it is",
     )

@@ -362,6 +362,10 @@ def test_packed_integers_cross_both_ways(tmp_path: Path) -> None:
 
 # reasons
 
+RUNNING = (
+    "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Non-zero status code returned while running Gather node. "
+    "Name:'/model/Gather' Status Message: indices element out of data bounds, idx=64 must be within the range [-9,8]"
+)
 SIGNATURE = (
     "[ONNXRuntimeError] : 1 : FAIL : Exception during initialization: /onnxruntime_src/a/b.h:53 "
     "onnxruntime::LSTMBase::LSTMBase(const onnxruntime::OpKernelInfo&) layout_ == 0 was false. "
@@ -392,6 +396,7 @@ SIGNATURE = (
             "input parameter (x) of operator (Identity) in node () is invalid.",
             "Type Error: Type 'tensor(int2)' of input parameter (x) of operator (Identity) is invalid",
         ),
+        (RUNNING, "Gather '/model/Gather': indices element out of data bounds, idx=64 must be within the range [-9,8]"),
         ("something\nelse", "something else"),
         ("", "ValueError"),
     ],

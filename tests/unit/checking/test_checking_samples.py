@@ -4,13 +4,12 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 import pytest
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.made_up_values import MAX_ELEMENTS
 from nndeploy.checking.samples import (
-    MAX_ELEMENTS,
     generated_samples,
     given_samples,
     samples_from_folder,
@@ -27,11 +26,19 @@ from nndeploy.values.types import (
     shapes_text,
 )
 
-NO_NODES = ir.Graph([], [], nodes=[], name="g")
+
+def model_of(*inputs: NamedType) -> ir.Model:
+    """Returns a model without nodes that has the tensors among some inputs."""
+    values = [
+        ir.Value(name=one.name, shape=ir.Shape(one.type.shape), type=ir.TensorType(ir.DataType.FLOAT))
+        for one in inputs
+        if isinstance(one.type, TensorType) and one.type.shape is not None
+    ]
+    return ir.Model(ir.Graph(values, [], nodes=[], opset_imports={"": 18}, name="g"), ir_version=8)
 
 
-def first(*inputs: NamedType, sizes: dict[str, int] | None = None, seed: int = 0, graph: ir.Graph = NO_NODES):  # type: ignore[no-untyped-def]
-    return next(generated_samples(graph, inputs, sizes or {}, seed))
+def first(*inputs: NamedType, sizes: dict[str, int] | None = None, seed: int = 0):  # type: ignore[no-untyped-def]
+    return next(generated_samples(model_of(*inputs), inputs, sizes or {}, seed))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -69,38 +76,21 @@ def test_a_symbol_has_one_size_everywhere_and_the_one_that_was_chosen() -> None:
 
 def test_later_attempts_try_other_sizes_and_none_is_absurd() -> None:
     x = NamedType("x", TensorType("float32", ("N", 3, "H", "W")))
-    shapes = {sample["x"].shape for sample in generated_samples(NO_NODES, [x], {}, 0)}
+    shapes = {sample["x"].shape for sample in generated_samples(model_of(x), [x], {}, 0)}
     assert (1, 3, 224, 224) in shapes
     assert len(shapes) > 3
     huge = NamedType("x", TensorType("float32", (MAX_ELEMENTS, 2)))
-    assert list(generated_samples(NO_NODES, [huge], {}, 0)) == []
+    assert list(generated_samples(model_of(huge), [huge], {}, 0)) == []
 
 
-def test_indices_stay_inside_the_table_they_choose_from() -> None:
-    model = ir.from_proto(
-        onnx.parser.parse_model(
-            """<ir_version: 8, opset_import: ["": 18]>
-            g (float[7,4] table, int32[50] ids) => (float[50,4] y) {
-                wide = Cast <to = 7> (ids)
-                y = Gather <axis = 0> (table, wide)
-            }"""
-        )
-    )
-    ids = first(NamedType("ids", TensorType("int32", (50,))), graph=model.graph)["ids"]
-    assert ids.min() >= 0
-    assert ids.max() < 7
-    assert len(set(ids.tolist())) > 3
-
-
-def test_an_axis_is_one_that_is_there() -> None:
-    model = ir.from_proto(
-        onnx.parser.parse_model(
-            """<ir_version: 8, opset_import: ["": 20]>
-            g (bool[2,0,4] data, int64[50] axes) => (bool[2,1,4] y) { y = ReduceMax (data, axes) }"""
-        )
-    )
-    axes = first(NamedType("axes", TensorType("int64", (50,))), graph=model.graph)["axes"]
-    assert set(axes.tolist()) == {0, 1, 2}
+def test_positions_stand_behind_the_past_and_lengths_are_those_of_the_inputs() -> None:
+    past = NamedType("past_key", TensorType("float32", ("B", 2, "past_length", 4)))
+    ids = NamedType("ids", TensorType("int64", ("B", "length")))
+    positions = NamedType("position_ids", TensorType("int64", ("B", "length")))
+    lengths = NamedType("lengths", TensorType("int64", ("B",)))
+    sample = first(past, ids, positions, lengths, sizes={"past_length": 5, "length": 3})
+    assert sample["position_ids"].tolist() == [[5, 6, 7]]
+    assert sample["lengths"].tolist() == [3]
 
 
 def test_a_mask_lets_everything_through() -> None:
