@@ -10,6 +10,7 @@ which costs about a millisecond and gives full speed; see docs/reference/backend
 Law: the same submodel gives the same bytes.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ import onnx_ir as ir
 from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.file_content import content_of
-from nndeploy.plugin.interface import Artifact, BuildOptions
+from nndeploy.plugin.interface import Artifact, BuildOptions, Json
 from nndeploy_onnxruntime.cut_operators import cut_operators
 from nndeploy_onnxruntime.element_types import RAW_TYPES
-from nndeploy_onnxruntime.library import onnxruntime, session_options
+from nndeploy_onnxruntime.library import VNNI, onnxruntime, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights, with_weights_in
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
@@ -30,6 +31,13 @@ from nndeploy_onnxruntime.reason import reason_of
 MODEL_FILE = "model.onnx"
 WEIGHTS_FILE = "weights.bin"
 EXTERNAL_BYTES = 64 * 1024
+_QUANTISED = re.compile(rb"Integer|QLinear|Quantize|QGemm|QAttention")
+"""What the name of every operator of 8 bits has; a weight that holds it does no harm."""
+EXACT_MACHINES: list[Json] = [
+    *({"arch": "x86_64", "cpu_features": [flag]} for flag in sorted(VNNI)),
+    {"arch": "aarch64", "cpu_features": []},
+]
+"""Machines whose products of 8 bits are exact as the library comes."""
 OWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "com.microsoft"})
 
 
@@ -50,11 +58,25 @@ def build(submodel: ir.Model, options: BuildOptions, workdir: Path) -> Artifact:
     except Exception as err:  # the library's way to say no has many classes
         raise BuildRefusedError(reason_of(err)) from err
     names = [name for name in (MODEL_FILE, WEIGHTS_FILE) if (workdir / name).exists()]
-    domains = custom_domains(submodel)
-    return Artifact(
-        files={name: content_of(workdir / name) for name in names},
-        requires={"custom_ops": domains} if domains else {},
-    )
+    requires: dict[str, Json] = {}
+    if domains := custom_domains(submodel):
+        requires["custom_ops"] = [*domains]
+    if not _has_exact_products(model, libraries):
+        requires["machines"] = EXACT_MACHINES
+    return Artifact(files={name: content_of(workdir / name) for name in names}, requires=requires)
+
+
+def _has_exact_products(model: bytes, libraries: Sequence[str]) -> bool:
+    """Returns whether a model's products of 8 bits are exact on every processor: those of two int8 need VNNI."""
+    if not _QUANTISED.search(model):
+        return True
+    options = session_options(1, libraries, exact_products=True)
+    options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    try:
+        session_with_weights(model, options)
+    except Exception:  # the library's way to say no has many classes; here it has no kernel for int8 by uint8
+        return False
+    return True
 
 
 def _save(model: bytes, has_bodies: bool, libraries: Sequence[str], workdir: Path) -> None:
@@ -79,7 +101,7 @@ def _has_bodies(model: ir.Model) -> bool:
 
 
 def _saving_options(libraries: Sequence[str], workdir: Path, with_weights: bool) -> Any:
-    options = session_options(1, libraries)
+    options = session_options(1, libraries, exact_products=False)  # that is for the processor which opens it
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(workdir / MODEL_FILE)
     if not with_weights:

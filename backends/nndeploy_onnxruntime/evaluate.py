@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime as a reference: a model's outputs as the file says, without optimisation, on one thread.
 
-Products of integers are the exception: their kernels saturate where the processor has no VNNI, and what keeps them from
-that (`session.x64quantprecision`) is an optimisation of the second level.
+There are two exceptions. Where products of integers would saturate, what keeps them from that (`EXACT_PRODUCTS`) is an
+optimisation of the second level. And some operators have kernels only as the optimised model has them: a Gather of
+4-bit weights that are dequantised behind it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import Value
-from nndeploy_onnxruntime.library import onnxruntime, session_options
+from nndeploy_onnxruntime.library import onnxruntime, saturates, session_options
 from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
@@ -52,17 +53,30 @@ def _session(model: bytes, libraries: Sequence[str]) -> tuple[object, Any]:
 
     Before it comes what must stay as long as it.
     """
-    is_integer = _has_integer_products(model)
     try:
-        return session_with_weights(model, _options(is_integer, libraries))
+        return _session_at_some_level(model, libraries)
     except Exception:
         older = bytes_for_onnxruntime(ir.from_proto(onnx.load_from_string(model)))
-        return session_with_weights(older, _options(is_integer, libraries))
+        return _session_at_some_level(older, libraries)
 
 
-def _options(has_integer_products: bool, libraries: Sequence[str]) -> Any:
-    options = session_options(1, libraries)
+def _session_at_some_level(model: bytes, libraries: Sequence[str]) -> tuple[object, Any]:
     levels = onnxruntime().GraphOptimizationLevel
-    exact = levels.ORT_ENABLE_EXTENDED if has_integer_products else levels.ORT_DISABLE_ALL
-    options.graph_optimization_level = exact
+    first, second = levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_EXTENDED
+    if saturates() and _has_integer_products(model):
+        first, second = second, first
+    try:
+        return session_with_weights(model, _options(first, libraries))
+    except Exception as err:
+        if not any(words in str(err) for words in _NO_KERNEL):
+            raise
+    return session_with_weights(model, _options(second, libraries))
+
+
+_NO_KERNEL = ("Could not find an implementation", "Failed to find kernel")
+
+
+def _options(level: Any, libraries: Sequence[str]) -> Any:
+    options = session_options(1, libraries)
+    options.graph_optimization_level = level
     return options

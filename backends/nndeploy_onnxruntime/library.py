@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from nndeploy.errors import UnavailableError, one_line
+from nndeploy.target.target import host_target
 
 PROVIDERS = ("CPUExecutionProvider",)
 SLOWER_FUSIONS = ("SkipLayerNormFusion",)
@@ -28,7 +29,6 @@ _FATAL_ONLY = 4  # messages come back as exceptions; the log would repeat them o
 _NO_FOLDER = "/dev/null"
 
 EXACT = {
-    "session.x64quantprecision": "1",
     "session.qdq_matmulnbits_accuracy_level": "1",
     "session.disable_double_qdq_remover": "1",
     "session.set_denormal_as_zero": "0",
@@ -36,11 +36,19 @@ EXACT = {
     "mlas.enable_gemm_fastmath_arm64_bfloat16": "0",
     "mlas.use_lut_gemm": "0",
 }
-"""What trades numbers for speed, told not to; by default the first three do (1.31).
+"""What trades numbers for speed, told not to; by default the first two do (1.31).
 
-Products of 8 bits would saturate at 16 where the processor has no VNNI, a float MatMul of dequantised 4-bit weights
-would round its activations to 8 bits, and of two roundings one would be left out.
+A float MatMul of dequantised 4-bit weights would round its activations to 8 bits, and of two roundings one would be
+left out.
 """
+EXACT_PRODUCTS = "session.x64quantprecision"
+"""Keeps sums of two products of 8 bits from saturating at 16 bits, by weights of uint8 in place of int8.
+
+Set to "1" on processors that `saturates` speaks of; on others the sums are exact anyway, and products of uint8 take up
+to twice as long. An optimised model that was saved with it keeps those weights, on every processor.
+"""
+VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+"""Linux's flags of x86 processors that add up products of 8 bits in 32 bits."""
 
 
 @cache
@@ -71,8 +79,10 @@ def quantization(module: str) -> ModuleType:
         raise UnavailableError(f"onnxruntime cannot quantise here: {err}", hint=HINT) from err
 
 
-def session_options(threads: int | None, libraries: Sequence[str] = ()) -> Any:
+def session_options(threads: int | None, libraries: Sequence[str] = (), *, exact_products: bool | None = None) -> Any:
     """Returns options for a session with `threads` (None: one a core) that reads no file and leaves no thread spinning.
+
+    `exact_products` says whether weights become uint8 (`EXACT_PRODUCTS`); None: where this processor needs it.
 
     Threads spin during a run, which makes small models up to twice as fast, and stop at its end: otherwise they take
     the cores from whatever runs next (measured in docs/reference/backends.md).
@@ -86,7 +96,7 @@ def session_options(threads: int | None, libraries: Sequence[str] = ()) -> Any:
     options.intra_op_num_threads = threads or 0
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", _NO_FOLDER)
-    for key, value in EXACT.items():
+    for key, value in exact_settings(exact_products).items():
         options.add_session_config_entry(key, value)
     for library in libraries:
         try:
@@ -96,6 +106,20 @@ def session_options(threads: int | None, libraries: Sequence[str] = ()) -> Any:
                 f"the operator library cannot be loaded: {one_line(str(err))}", where=library
             ) from err
     return options
+
+
+def exact_settings(exact_products: bool | None = None) -> dict[str, str]:
+    """Returns the settings of a session that trades no numbers for speed, on this processor where nothing is said."""
+    return {**EXACT, EXACT_PRODUCTS: str(int(saturates() if exact_products is None else exact_products))}
+
+
+def saturates() -> bool:
+    """Returns whether the library's products of uint8 and int8 are not exact on this processor.
+
+    Source: Intel's manual, VPMADDUBSW, which ONNX Runtime uses where there is no VPDPBUSD.
+    """
+    host = host_target()
+    return host.arch == "x86_64" and VNNI.isdisjoint(host.cpu_features)
 
 
 def inference_session(model: bytes, options: Any) -> Any:

@@ -111,9 +111,11 @@ def unmet(requires: Mapping[str, Any], host: Target) -> str:
     ones too. Of several GPUs one that fits is enough. `machines` lists kinds of machine, one of which must be met.
     """
     if machines := requires.get("machines"):
-        reasons = {one.get("arch"): unmet(one, host) for one in machines}
-        if all(reasons.values()):
-            return reasons.get(host.arch) or f"needs {' or '.join(map(str, reasons))}, this machine is {host.arch}"
+        reasons = [(one.get("arch"), unmet(one, host)) for one in machines]
+        if all(reason for _, reason in reasons):
+            archs = dict.fromkeys(arch for arch, _ in reasons)
+            here = dict(reversed(reasons)).get(host.arch)
+            return here or f"needs {' or '.join(map(str, archs))}, this machine is {host.arch}"
     if (arch := requires.get("arch")) not in (None, host.arch):
         return f"needs {arch}, this machine is {host.arch}"
     if missing := sorted(set(requires.get("cpu_features", ())) - set(host.cpu_features)):

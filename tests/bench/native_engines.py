@@ -97,9 +97,9 @@ def onnxruntime(inputs: Inputs, model: str, threads: int, knows_sizes: bool = Tr
     settings.intra_op_num_threads, settings.inter_op_num_threads = threads, 1
     settings.log_severity_level = 3
     if exact:
-        from nndeploy_onnxruntime.library import EXACT
+        from nndeploy_onnxruntime.library import exact_settings
 
-        for key, text in EXACT.items():
+        for key, text in exact_settings().items():
             settings.add_session_config_entry(key, text)
     for value in onnx.load(model, load_external_data=False).graph.input if knows_sizes else ():
         for axis, size in enumerate(value.type.tensor_type.shape.dim):
@@ -108,6 +108,24 @@ def onnxruntime(inputs: Inputs, model: str, threads: int, knows_sizes: bool = Tr
     session = library.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
     feed = dict(inputs)
     return Ready(lambda: session.run(None, feed), list, library.__version__)
+
+
+def bundled_onnxruntime(inputs: Inputs, model: str, threads: int) -> Ready:
+    """The same library as a bundle has it: the artifact of the whole model, opened by our backend."""
+    from nndeploy_onnxruntime.plugin import Plugin
+
+    from nndeploy.frontend.load import load_model
+    from nndeploy.plugin.interface import BuildOptions, OpenOptions
+    from nndeploy.target.target import host_target
+
+    plugin = Plugin()
+    loaded = load_model(Path(model), extra_domains=frozenset(plugin.extra_domains))
+    with tempfile.TemporaryDirectory() as folder:
+        artifact = plugin.build(loaded.model, host_target(), BuildOptions(threads=threads), Path(folder))
+    files = {name: memoryview(data) for name, data in artifact.files.items()}
+    session = plugin.open(files, artifact.metadata, OpenOptions(threads=threads))
+    feed, names = dict(inputs), [one.name for one in loaded.outputs]
+    return Ready(lambda: session.run(feed), lambda found: [found[name] for name in names])
 
 
 def openvino(inputs: Inputs, model: str, threads: int, precision: str = "fp32", knows_sizes: bool = True) -> Ready:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No library trades numbers for speed: each setting is really set, and what it is there for comes out right."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,15 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from nndeploy_onnxruntime import library as onnxruntime_library
+from nndeploy_onnxruntime.build import build
 from nndeploy_onnxruntime.evaluate import evaluate
+from nndeploy_onnxruntime.open_session import open_session
 from nndeploy_openvino import library as openvino_library
 from onnx import TensorProto, helper, numpy_helper
 
 from nndeploy.jobs import tasks
-from nndeploy.plugin.interface import BuildOptions
-from nndeploy.target.target import host_target
+from nndeploy.plugin.interface import BuildOptions, OpenOptions
+from nndeploy.target.target import Target, host_target, unmet
 
 SIZE, WIDTH, BLOCK = 256, 32, 32
 
@@ -154,11 +157,71 @@ def test_integer_products_that_share_weights_are_built_and_are_a_reference(rando
         np.testing.assert_array_equal(got["u"], want[1])
 
 
-def test_every_setting_of_onnxruntime_is_set() -> None:
-    options = onnxruntime_library.session_options(1)
-    assert {
-        key: options.get_session_config_entry(key) for key in onnxruntime_library.EXACT
-    } == onnxruntime_library.EXACT
+@pytest.mark.parametrize("saturates", [True, False], ids=["AVX2", "VNNI"])
+def test_every_setting_of_onnxruntime_is_set(saturates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime_library, "saturates", lambda: saturates)
+    options, asked = onnxruntime_library.session_options(1), onnxruntime_library.exact_settings()
+    assert {key: options.get_session_config_entry(key) for key in asked} == asked
+    assert asked[onnxruntime_library.EXACT_PRODUCTS] == str(int(saturates))
+    assert len(asked) > len(onnxruntime_library.EXACT) > 0
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags", "saturates"),
+    [
+        ("x86_64", ("avx2", "fma"), True),
+        ("x86_64", ("avx2", "avx512_vnni"), False),
+        ("x86_64", ("avx2", "avx_vnni"), False),
+        ("aarch64", ("asimd",), False),
+    ],
+)
+def test_products_of_eight_bits_saturate_where_x86_has_no_vnni(
+    arch: str, flags: tuple[str, ...], saturates: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnxruntime_library, "host_target", lambda: Target("box", arch, flags))
+    assert onnxruntime_library.saturates() == saturates
+
+
+def int8_convolution(activations: str, random: np.random.Generator) -> onnx.ModelProto:
+    text = f"""<ir_version: 8, opset_import: ["" : 10]> g ({activations}[1,4,9,9] x) => ({activations}[1,8,7,7] y)
+      <float s = {{0.1}}, {activations} z = {{1}}, float t = {{0.01}}, int8 u = {{0}}> {{
+      y = QLinearConv(x, s, z, w, t, u, s, z)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    weights = random.integers(-127, 128, (8, 4, 3, 3)).astype(np.int8)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    return model
+
+
+@pytest.mark.parametrize("activations", ["int8", "uint8"])
+def test_weights_of_int8_stay_and_are_made_exact_where_they_are_opened(
+    activations: str, random: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = int8_convolution(activations, random)
+    x = random.integers(0, 100, (1, 4, 9, 9)).astype(activations)
+    want = evaluate(model.SerializeToString(), [{"x": x}], ())[0]["y"]
+    artifact = build(ir.from_proto(model), BuildOptions(), tmp_path)
+    (member,) = artifact.files.values()
+    kept = onnx.load_from_string(bytes(member))
+    assert {one.data_type for one in kept.graph.initializer if len(one.dims) == 4} == {TensorProto.INT8}
+    needs_vnni = "machines" in artifact.requires
+    assert needs_vnni == (activations == "int8")  # products of two int8 have no exact kernel elsewhere
+    assert bool(unmet(artifact.requires, Target("box", "x86_64", ("avx2",)))) == needs_vnni
+    assert not unmet(artifact.requires, Target("box", "x86_64", ("avx2", "avx_vnni")))
+    for saturates in (False,) if needs_vnni else (False, True):
+        monkeypatch.setattr(onnxruntime_library, "saturates", lambda saturates=saturates: saturates)
+        session = open_session({"model.onnx": memoryview(bytes(member))}, OpenOptions(threads=1))
+        np.testing.assert_array_equal(session.run({"x": x})["y"], want)
+
+
+def test_a_reference_is_optimised_where_it_has_no_kernel_otherwise() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) <float s = {0.5}> {
+      v = Identity(w) d = DequantizeLinear(v, s) y = Add(x, d)
+    }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(helper.make_tensor("w", TensorProto.INT4, [2], [3, -4]))
+    got = evaluate(model.SerializeToString(), [{"x": np.zeros(2, np.float32)}], ())[0]["y"]
+    np.testing.assert_array_equal(got, [1.5, -2])
 
 
 @pytest.mark.parametrize(("precision", "type_name"), [("fp32", "f32"), ("bf16", "bf16")])

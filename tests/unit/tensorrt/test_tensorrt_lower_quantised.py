@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
-from nndeploy_onnxruntime.library import EXACT
+from nndeploy_onnxruntime.library import exact_settings
 from nndeploy_tensorrt.transforms.lower_quantised import LowerQuantised
 
 ort = pytest.importorskip("onnxruntime")
@@ -143,9 +143,9 @@ def feed(model: ir.Model) -> dict[str, "np.ndarray[Any, Any]"]:
 
 def outputs(model: ir.Model, given: Mapping[str, "np.ndarray[Any, Any]"]) -> list["np.ndarray[Any, Any]"]:
     options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL  # EXACT works there alone
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL  # exact products are made there alone
     options.log_severity_level = 4
-    for key, value in EXACT.items():
+    for key, value in exact_settings().items():
         options.add_session_config_entry(key, value)
     data = ir.to_proto(model).SerializeToString()
     session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
