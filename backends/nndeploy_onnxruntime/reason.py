@@ -41,9 +41,10 @@ def reason_of(error: Exception) -> str:
     text = _RUNNING.sub("", text)
     if _SOURCE.match(text):
         text = _CONDITION.sub("", _after_signature(_SOURCE.sub("", text)))
-    if node:
-        text = f"{node[1]} {node[2]!r}: {text}" if node[2] else f"{node[1]}: {text}"
-    return one_line_reason(text) or type(error).__name__
+    said = one_line_reason(text) or type(error).__name__
+    if node is None:
+        return said
+    return f"{node[1]} {node[2]!r}: {said}" if node[2] else f"{node[1]}: {said}"
 
 
 def _after_signature(text: str) -> str:

@@ -42,12 +42,27 @@ def _is_whole(value: ir.Value) -> bool:
     return value.dtype is not None and value.dtype.is_integer()
 
 
+def sizes_of_images(graph: ir.Graph) -> frozenset[str]:
+    """Returns the inputs whose elements are heights and widths that a Resize makes images of."""
+    return frozenset(
+        value.name
+        for value in graph.inputs
+        if value.name and any((node.op_type, index) == ("Resize", 3) for node, index, _ in _readers(value))
+    )
+
+
 def _rows(value: ir.Value, known: KnownSizes) -> Iterator[Dim]:
+    for node, index, added in _readers(value):
+        yield from (rows - added for rows in _chosen_from(node, index, known))
+
+
+def _readers(value: ir.Value) -> Iterator[tuple[ir.Node, int, int]]:
+    """Yields who reads the elements of a value, as which input, and how much was added to them at most."""
     waiting, seen = [(value, 0)], {value}
     while waiting and len(seen) < _MAX_VISITED:
         current, added = waiting.pop()
         for node, index in current.uses():
-            yield from (rows - added for rows in _chosen_from(node, index, known))
+            yield node, index, added
             more = added + _added(node, index)
             for following in _following(node, index):
                 if following not in seen:

@@ -37,13 +37,14 @@ _NAMES = (
     (PAST, _PAST),
     (BATCH, ("batch",)),
     (CHANNELS, ("channel",)),
+    (LENGTH, ("latent",)),
     (IMAGE, ("height", "width", "image")),
     (LENGTH, ("seq", "len", "time", "token", "sample")),
     (FRAMES, ("frame",)),
 )
-_OF_WINDOWS = {1: WAVE, 2: IMAGE, 3: IMAGE}
-_SOUND_CHANNELS = (1, 2, None)
+_OF_WINDOWS = {1: LENGTH, 2: IMAGE, 3: IMAGE}
 _FACTORS = (1, 3, 4)
+_SOUND_CHANNELS = (1, 2, None)
 
 
 def is_past(name: str) -> bool:
@@ -59,14 +60,19 @@ def kind_of(dim: Any, axis: int, dims: Sequence[Any], num_window_axes: int = 0) 
         return WAVE
     if "frame" in name:
         return FRAMES if rank == 5 else LENGTH
-    for kind, words in _NAMES:
-        if any(word in name for word in words):
-            return kind
-    if num_window_axes == 1 and (rank < 2 or (rank == 3 and dims[1] not in _SOUND_CHANNELS)):
-        return LENGTH  # of features, not of sound
+    named = next((kind for kind, words in _NAMES if any(word in name for word in words)), "")
+    if num_window_axes == 1 and named in ("", LENGTH) and _may_be_sound(axis, dims):
+        return WAVE
+    if named:
+        return named
     if num_window_axes:
         return FRAMES if num_window_axes == 3 and axis == rank - 3 else _OF_WINDOWS[num_window_axes]
     return _kind_by_place(axis, dims, has_name=bool(name))
+
+
+def _may_be_sound(axis: int, dims: Sequence[Any]) -> bool:
+    """Returns whether an axis is one of samples, of one channel or two, and not of features."""
+    return axis == len(dims) - 1 and (len(dims) == 2 or (len(dims) == 3 and dims[1] in _SOUND_CHANNELS))
 
 
 def _kind_by_place(axis: int, dims: Sequence[Any], *, has_name: bool) -> str:

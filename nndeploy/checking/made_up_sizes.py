@@ -16,11 +16,12 @@ from itertools import islice
 
 import onnx_ir as ir
 
-from nndeploy.checking.index_limits import index_limits
+from nndeploy.checking.index_limits import index_limits, sizes_of_images
 from nndeploy.checking.likely_sizes import (
     BATCH,
     CHANNELS,
     IMAGE,
+    LENGTH,
     NUM_COLUMNS,
     PAST,
     expression_of,
@@ -30,6 +31,7 @@ from nndeploy.checking.likely_sizes import (
     sizes_to_try,
     usual_sizes,
 )
+from nndeploy.checking.operator_conditions import EQUAL
 from nndeploy.checking.size_conditions import Condition, size_conditions, spatial_symbols
 from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.known_sizes import KnownSizes, Shape
@@ -50,6 +52,7 @@ LONG_SECONDS = 5.0
 Sizes = Mapping[str, int]
 """Symbol -> size."""
 _ANY = DimRange(1, MAX_SIZE, 1)
+_PROBES = (97, 360)
 _SMALL = frozenset({BATCH, CHANNELS, PAST})
 """Kinds of which sizes beyond the usual ones say that something was misunderstood."""
 
@@ -58,13 +61,15 @@ _SMALL = frozenset({BATCH, CHANNELS, PAST})
 class OpenSizes:
     """The open sizes of a model's inputs: what each is (`kinds`), what must hold of them, the shapes they stand in.
 
-    `limits` are numbers that the elements of inputs of integers must be below (`index_limits`).
+    `limits` are numbers that the elements of inputs of integers must be below (`index_limits`); the elements of
+    `sizes_of_images` are heights and widths.
     """
 
     kinds: Mapping[str, str]
     conditions: tuple[Condition, ...]
     shapes: Mapping[str, Shape]
     limits: Mapping[str, tuple[Dim, ...]]
+    sizes_of_images: frozenset[str]
 
     def shape(self, name: str, sizes: Sizes) -> tuple[int, ...]:
         """Returns the shape of an input."""
@@ -104,13 +109,27 @@ def open_sizes(model: ir.Model) -> OpenSizes:
     for one in size_conditions(model, known):
         with suppress(UndecidedError):
             changed = Condition(one.relation, plain(one.left), plain(one.right), one.is_firm)
-            if changed.symbols and changed.symbols <= kinds.keys():
+            if changed.symbols and changed.symbols <= kinds.keys() and not _is_of_one(changed):
                 conditions.append(changed)
     limits = {
         name: tuple(plain(one) for one in rows if isinstance(one, int) or {s.name for s in one.symbols} <= kinds.keys())
         for name, rows in index_limits(model.graph, known).items()
     }
-    return OpenSizes(kinds, tuple(conditions), shapes, limits)
+    for rows in (rows for many in limits.values() for rows in many if isinstance(rows, Size)):
+        kinds.update({one.name: LENGTH for one in rows.symbols if kinds[one.name] == BATCH})  # one row is no choice
+    return OpenSizes(kinds, tuple(conditions), shapes, limits, sizes_of_images(model.graph))
+
+
+def _is_of_one(condition: Condition) -> bool:
+    """Returns whether a wish has a size that is 1 whatever the others are, as a slice of the last element is."""
+    return (
+        not condition.is_firm
+        and condition.relation == EQUAL
+        and any(
+            all(evaluated(size, dict.fromkeys(condition.symbols, each)) == 1 for each in _PROBES)
+            for size in (condition.left, condition.right)
+        )
+    )
 
 
 def _with_ranks(model: ir.Model) -> ir.Model:
@@ -128,12 +147,13 @@ def _kinds(model: ir.Model, known: KnownSizes, shapes: Mapping[str, Shape]) -> d
     """Returns for each symbol of the inputs what it probably is; who stands in several axes is what the first says."""
     found: dict[str, str] = {}
     spatial = spatial_symbols(model, known)
+    floats = {value.name for value in model.graph.inputs if value.dtype is not None and value.dtype.is_floating_point()}
     for name, shape in shapes.items():
         dims = [size if isinstance(size, int) else None for size in shape]
         for axis, size in enumerate(shape):
             for one in size.symbols if isinstance(size, Size) else ():
                 dim = None if one.name.startswith(f"{name}.{axis}") else one.name
-                kind = kind_of(dim, axis, dims, spatial.get(one.name, 0))
+                kind = kind_of(dim, axis, dims, spatial.get(one.name, 0) if name in floats else 0)
                 found.setdefault(one.name, PAST if kind == IMAGE and is_past(name) else kind)
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.checking.likely_sizes import LENGTH, PAST, WAVE, kind_of, usual_sizes
+from nndeploy.checking.likely_sizes import IMAGE, LENGTH, PAST, WAVE, kind_of, usual_sizes
 from nndeploy.checking.made_up_sizes import OpenSizes
 from nndeploy.values.types import (
     ML_DTYPES,
@@ -92,6 +92,8 @@ class ValueMaker:
             return np.array(random.choice(np.array(_WORDS, dtype=object), size=shape), dtype=object)
         if dtype == "bool":
             return np.asarray(random.random(shape) < (1.0 if "mask" in words or "use_cache" in words else 0.5))
+        if name in self.unknown.sizes_of_images:
+            return np.full(shape, self.unknown.size_of_kind(IMAGE, self.sizes), numpy_dtype(dtype))
         if dtype.startswith(("int", "uint")):
             known = None if self.plain else self._integers_by_name(name, shape)
             found = known if known is not None else self._integers(name, dtype, shape, random)
@@ -139,8 +141,10 @@ class ValueMaker:
 
 
 def is_varied(kind: ValueType) -> bool:
-    """Returns whether plain values of a type are more than other numbers: then they may run where others do not."""
-    return not isinstance(kind, TensorType) or not kind.dtype.startswith(("float", "bfloat", "complex", "string"))
+    """Returns whether plain values of a type may run where others do not: integers, parts, few floats as parameters."""
+    if not isinstance(kind, TensorType) or kind.dtype.startswith(("int", "uint", "bool")):
+        return True
+    return kind.shape is not None and len(kind.shape) < 2 and kind.dtype != "string"
 
 
 def _is_picture(name: str, shape: tuple[int, ...]) -> bool:

@@ -20,6 +20,9 @@ from nndeploy.values.size import Dim, most, product
 
 EQUAL, BROADCAST, AT_LEAST, MULTIPLE = "equals", "equals, or either is 1,", "is at least", "is a multiple of"
 
+_LEAST_PATCH = 4
+"""Convolutions whose windows do not overlap and are so large cut an image into patches."""
+
 Found = Iterator[tuple[str, Dim, Dim] | tuple[str, Dim, Dim, bool]]
 Rule = Callable[[ir.Node, KnownSizes], Found]
 
@@ -55,7 +58,7 @@ def _convolution(weights_at: int) -> Rule:
             return
         yield EQUAL, x[1], w[1] * int_attribute(node, "group", 1)
         for size, kernel, stride in zip(x[2:], w[2:], ints_attribute(node, "strides") or (), strict=False):
-            if kernel == stride:  # patches: none should be cut off
+            if kernel == stride >= _LEAST_PATCH:  # none should be cut off
                 yield MULTIPLE, size, stride, False
 
     return rule
@@ -133,9 +136,11 @@ def _reshape(node: ir.Node, known: KnownSizes) -> Found:
     if len(others) == len(sizes):
         yield EQUAL, product(shape), product(sizes)
         return
-    yield MULTIPLE, product(shape), product(others)
-    if sizes[0] == -1 and not any(product(shape[axis:]) == product(others) for axis in range(1, len(shape) + 1)):
-        yield EQUAL, product(shape[1:]), product(others), False  # what is flattened is a row of the same batch
+    row = product(others)
+    yield MULTIPLE, product(shape), row
+    is_row = len(sizes) == 2 and sizes[0] == -1 and isinstance(row, int)
+    if is_row and not any(product(shape[axis:]) == row for axis in range(1, len(shape) + 1)):
+        yield EQUAL, product(shape[1:]), row, False  # what is flattened is a row of the same batch
 
 
 def _squeeze(node: ir.Node, known: KnownSizes) -> Found:

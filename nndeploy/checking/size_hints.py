@@ -51,6 +51,8 @@ def _pairs(reason: str) -> Iterator[tuple[int, int]]:
             more = int("got_more" in numbers)
             if "by" in found[0]:
                 yield from ((max(got, want), min(got, want)), (min(got, want), max(got, want)))
+            elif "exceeds" in found[0]:
+                yield got + 1, 2 * (want + 1)  # what comes behind it may need more
             elif want or more:
                 yield got + more, want + more
     shapes = [[int(size) for size in found[1].split(",")] for found in _SHAPES.finditer(reason)]

@@ -143,6 +143,20 @@ def _regions(node: ir.Node, known: KnownSizes) -> None:
         known.learn_shape(node.outputs[0], (rois[0], shape[1], *sizes))
 
 
+def _spectra(node: ir.Node, known: KnownSizes) -> None:
+    """Source: ONNX STFT, opset 17: a window where no length is given; one side where nothing else is said."""
+    signal, step, window = (
+        known.shape(operand(node, 0)),
+        known.elements(operand(node, 1)),
+        known.shape(operand(node, 2)),
+    )
+    length = known.elements(operand(node, 3)) or window
+    if signal is not None and step is not None and length is not None:
+        frames = (signal[1] - length[0]) // step[0] + 1
+        bins = length[0] // 2 + 1 if int_attribute(node, "onesided", 1) else length[0]
+        known.learn_shape(node.outputs[0], (signal[0], frames, bins, 2))
+
+
 def _unpool(node: ir.Node, known: KnownSizes) -> None:
     shape, given = known.shape(operand(node, 0)), known.elements(operand(node, 2))
     kernel, pads = ints_attribute(node, "kernel_shape"), ints_attribute(node, "pads")
@@ -165,4 +179,5 @@ RULES: dict[str, Rule] = {
     "ConvTranspose": _transposed,
     "GridSample": _grid_sample,
     "MaxUnpool": _unpool,
+    "STFT": _spectra,
 }

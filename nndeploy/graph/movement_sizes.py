@@ -194,7 +194,7 @@ def _pad(node: ir.Node, known: KnownSizes) -> None:
     shape = known.shape(operand(node, 0))
     if shape is None:
         return
-    axes, pads = pad_axes(node, len(shape)), known.elements(operand(node, 1))
+    axes, pads = pad_axes(node, len(shape)), known.elements(operand(node, 1)) or _turned_pads(operand(node, 1), known)
     if (widths := pad_widths(node, known.opset)) is not None:
         axes, pads = tuple(range(len(shape))), (*widths[0], *widths[1])
     if pads is None or axes is None or len(pads) != 2 * len(axes):
@@ -203,6 +203,35 @@ def _pad(node: ir.Node, known: KnownSizes) -> None:
     for place, axis in enumerate(axes):
         sizes[axis] = sizes[axis] + pads[place] + pads[place + len(axes)]
     known.learn_shape(node.outputs[0], tuple(sizes))
+
+
+_TURNED = ("Reshape", "Transpose", "Slice", "Reshape")
+
+
+def _turned_pads(value: ir.Value | None, known: KnownSizes) -> Shape | None:
+    """Returns the widths that torch's older exporter computes: pairs of the axes, the last axis first, turned by nodes.
+
+    [left, right, top, bottom] -> [[left, right], [top, bottom]] -> last pair first -> transposed -> one list
+    """
+    node = value.producer() if value is not None else None
+    for operator in _TURNED:
+        while node is not None and node.op_type == "Cast":
+            value, node = _source_of(node)
+        if node is None or node.op_type != operator:
+            return None
+        if operator == "Slice" and slice_bounds(node)[2:] != ((0,), (-1,)):
+            return None
+        value, node = _source_of(node)
+    pairs = known.elements(value)
+    if pairs is None or len(pairs) % 2:
+        return None
+    return (*pairs[-2::-2], *pairs[::-2])
+
+
+def _source_of(node: ir.Node) -> tuple[ir.Value | None, ir.Node | None]:
+    """Returns a node's first input, and the node that makes it."""
+    value = operand(node, 0)
+    return value, value.producer() if value is not None else None
 
 
 def _expand(node: ir.Node, known: KnownSizes) -> None:

@@ -8,10 +8,9 @@ MobileNetV2 and a residual network (width 64, 16 dense convolutions) at 224 x 22
 statically by onnxruntime.quantization (QDQ, weights a scale a channel), two LSTM layers of 256 whose weights it
 quantised dynamically, and models that are quantised already. One process an engine, the others stopped, rounds
 interleaved (interleaved.py). The first ratio is the faster of ONNX Runtime and OpenVINO over native, the second
-native's float32 over native, the third (plain / bundled)
-ONNX Runtime as its users open it over the one in our bundles. Noise is the
-largest difference of native (of the bundle, where native refuses) from ONNX Runtime without optimisations, over that
-one's largest value; beyond `BOUND` the command ends.
+native's float32 over native, the third (plain / bundled) ONNX Runtime as its users open it over the one in our bundles.
+Noise is the largest difference of native (of the bundle, where native refuses) from ONNX Runtime without optimisations,
+over that one's largest value; beyond `BOUND` the command ends.
 """
 
 import argparse
