@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.checking.likely_sizes import expression_of
 from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, choices, open_sizes
-from nndeploy.partition.concrete_shapes import concrete_shapes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.values.types import DimRange
 
@@ -42,22 +40,28 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The estimated compute of a model in seconds, by sizes; those that were asked for are remembered."""
+    """The estimated compute of a model in seconds, by sizes; those that were asked for are remembered.
+
+    `unknown` are the open sizes of its inputs; those that are not given are usual ones.
+    """
 
     model: ir.Model
+    unknown: OpenSizes
     _known: dict[tuple[tuple[str, int], ...], float] = field(default_factory=dict)
 
     def __call__(self, sizes: Sizes) -> float:
         """Returns the seconds of one call at these sizes."""
         key = tuple(sorted(sizes.items()))
         if key not in self._known:
-            self._known[key] = seconds_at(self.model, sizes)
+            shapes = self.unknown.shapes_of_values(sizes)
+            self._known[key] = math.fsum(estimate_costs(self.model, shapes).seconds.values())
         return self._known[key]
 
 
 def affordable_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> Drawn:
     """Returns the sizes to check a model at; those that would take too long are made smaller, but for the first."""
-    unknown, costs = open_sizes(model), Costs(model)
+    unknown = open_sizes(model)
+    costs = Costs(model, unknown)
     if not ranges:
         likely = next(choices(unknown, {}, costs)) if unknown.kinds else {}
         return Drawn(({},), costs(likely), (), unknown, costs)
@@ -74,16 +78,6 @@ def affordable_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> Drawn:
             f"the largest sizes ({text_of(largest(ranges))}) take too long to be compared; compared at {used}"
         )
     return Drawn(tuple(sizes), max(map(costs, sizes)), tuple(warnings), unknown, costs)
-
-
-def seconds_at(model: ir.Model, sizes: Sizes) -> float:
-    """Returns the estimated compute of one call at these sizes; symbols that have none are 1."""
-    sample = {
-        value.name: np.broadcast_to(np.uint8(0), tuple(_size(dim, sizes) for dim in value.shape))
-        for value in model.graph.inputs
-        if value.name and value.shape is not None
-    }
-    return math.fsum(estimate_costs(model, concrete_shapes(model, sample)).seconds.values())
 
 
 def largest(ranges: Mapping[str, DimRange]) -> Sizes:
@@ -119,14 +113,6 @@ def within(sizes: Sizes, ranges: Mapping[str, DimRange], is_affordable: Callable
         else:
             high = middle
     return _between(sizes, ranges, low)
-
-
-def _size(dim: object, sizes: Sizes) -> int:
-    if isinstance(dim, int):
-        return dim
-    name = str(dim.value) if isinstance(dim, ir.SymbolicDim) else ""
-    computed = expression_of(name, lambda symbol: sizes.get(symbol, 1)) if name not in sizes else None
-    return computed if isinstance(computed, int) else sizes.get(name, 1)
 
 
 def _between(sizes: Sizes, ranges: Mapping[str, DimRange], part: float) -> Sizes:

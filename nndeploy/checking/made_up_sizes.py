@@ -62,7 +62,7 @@ class OpenSizes:
     """The open sizes of a model's inputs: what each is (`kinds`), what must hold of them, the shapes they stand in.
 
     `limits` are numbers that the elements of inputs of integers must be below (`index_limits`); the elements of
-    `sizes_of_images` are heights and widths.
+    `sizes_of_images` are heights and widths. `values` has the shapes of other values, where they are known.
     """
 
     kinds: Mapping[str, str]
@@ -70,6 +70,16 @@ class OpenSizes:
     shapes: Mapping[str, Shape]
     limits: Mapping[str, tuple[Dim, ...]]
     sizes_of_images: frozenset[str]
+    values: Mapping[str, Shape]
+
+    def shapes_of_values(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of all values that are known; sizes that are not given are usual ones."""
+        all_sizes = {symbol: sizes.get(symbol, usual_sizes(kind)[0]) for symbol, kind in self.kinds.items()}
+        found = {}
+        for name, shape in (*self.shapes.items(), *self.values.items()):
+            with suppress(KeyError, ZeroDivisionError):  # it depends on the data
+                found[name] = tuple(max(0, evaluated(size, all_sizes)) for size in shape)
+        return found
 
     def shape(self, name: str, sizes: Sizes) -> tuple[int, ...]:
         """Returns the shape of an input."""
@@ -101,12 +111,19 @@ def open_sizes(model: ir.Model) -> OpenSizes:
     computed = {name: size for name in named if (size := expression_of(name, known.size_of)) is not None}
 
     def plain(size: Dim) -> Dim:
+        if not computed or isinstance(size, int):
+            return size
         return replaced(size, lambda atom: computed.get(atom.name) if isinstance(atom, Symbol) else None)
 
     shapes = {value.name: tuple(map(plain, known.shape(value) or ())) for value in model.graph.inputs if value.name}
     kinds = _kinds(model, known, shapes)
+    values = dict[str, Shape]()
+    for output in (output for node in model.graph for output in node.outputs if named and output.name):
+        if (shape := known.shape(output)) is not None and output.name:
+            with suppress(UndecidedError):
+                values[output.name] = tuple(map(plain, shape))
     conditions = list[Condition]()
-    for one in size_conditions(model, known):
+    for one in size_conditions(model, known) if named else ():
         with suppress(UndecidedError):
             changed = Condition(one.relation, plain(one.left), plain(one.right), one.is_firm)
             if changed.symbols and changed.symbols <= kinds.keys() and not _is_of_one(changed):
@@ -117,7 +134,7 @@ def open_sizes(model: ir.Model) -> OpenSizes:
     }
     for rows in (rows for many in limits.values() for rows in many if isinstance(rows, Size)):
         kinds.update({one.name: LENGTH for one in rows.symbols if kinds[one.name] == BATCH})  # one row is no choice
-    return OpenSizes(kinds, tuple(conditions), shapes, limits, sizes_of_images(model.graph))
+    return OpenSizes(kinds, tuple(conditions), shapes, limits, sizes_of_images(model.graph), values)
 
 
 def _is_of_one(condition: Condition) -> bool:

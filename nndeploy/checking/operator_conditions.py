@@ -138,8 +138,11 @@ def _reshape(node: ir.Node, known: KnownSizes) -> Found:
         return
     row = product(others)
     yield MULTIPLE, product(shape), row
-    is_row = len(sizes) == 2 and sizes[0] == -1 and isinstance(row, int)
-    if is_row and not any(product(shape[axis:]) == row for axis in range(1, len(shape) + 1)):
+    if (
+        sizes[0] == -1
+        and isinstance(row, int)
+        and not any(product(shape[axis:]) == row for axis in range(1, len(shape) + 1))
+    ):
         yield EQUAL, product(shape[1:]), row, False  # what is flattened is a row of the same batch
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.checking.drawn_sizes import MAX_SECONDS, affordable_sizes, drawn_sizes, seconds_at, within
+from nndeploy.checking.drawn_sizes import MAX_SECONDS, Costs, affordable_sizes, drawn_sizes, within
+from nndeploy.checking.made_up_sizes import open_sizes
 from nndeploy.values.types import DimRange
 
 ranges = st.dictionaries(
@@ -60,12 +61,13 @@ def test_sizes_that_cost_too_much_are_made_smaller_and_stay_in_their_ranges() ->
 
 
 def test_a_model_is_checked_at_its_largest_sizes_where_that_does_not_take_too_long() -> None:
+    costs = Costs(product(), open_sizes(product()))
     small = affordable_sizes(product(), {"N": DimRange(1, 100, 10), "K": DimRange(1, 100, 10)})
     assert {"N": 100, "K": 100} in small.sizes
     assert small.warnings == ()
-    assert small.seconds == pytest.approx(max(seconds_at(product(), sizes) for sizes in small.sizes))
+    assert small.seconds == pytest.approx(max(costs(sizes) for sizes in small.sizes))
     large = affordable_sizes(product(), {"N": DimRange(1, 10**5, 10), "K": DimRange(1, 10**5, 10)})
-    assert all(seconds_at(product(), sizes) <= MAX_SECONDS for sizes in large.sizes)
+    assert all(costs(sizes) <= MAX_SECONDS for sizes in large.sizes)
     assert max(sizes["N"] for sizes in large.sizes) > 1000
     (warning,) = large.warnings
     assert "the largest sizes (N = 100000, K = 100000) take too long to be compared" in warning

@@ -56,6 +56,16 @@ def graph(text: str) -> ir.Model:
         ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(one, l, three)", "[({w} + 1)//(3)]"),
         ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(l, one, back)", "[({w} + 1)//(3)]"),
         ("y = Pad(x, q)", "[n,4,h,{w} + 5]"),
+        (
+            "s = Shape<start=3>(x) l = Concat<axis=0>(t, s, z, t, z, z, z, z) two = Constant<value_ints=[-1,2]>() "
+            "b = Constant<value_ints=[-1]>() f = Constant<value_ints=[-9223372036854775807]>() c = Reshape(l, two) "
+            "d = Slice(c, b, f, z, b) i = Transpose(d) j = Reshape(i, b) w = Cast<to=7>(j) y = Pad(x, w)",
+            "[n,4,{h} + 2,2*{w} + 2]",
+        ),
+        (
+            "a = ReduceMean<keepdims=0>(x, t) b = Transpose<perm=[0,2,1]>(a) y = STFT(b, one, , three)",
+            "[n,{w} + -2,2,2]",
+        ),
         ("y = ReduceMean<keepdims=0>(x, t)", "[n,4,w]"),
         ("y = GlobalAveragePool(x)", "[n,4,1,1]"),
         ("y = Transpose<perm=[3,0,1,2]>(x)", "[w,n,4,h]"),
