@@ -8,7 +8,7 @@ places    axis 0 is a batch, the last two of four are an image's (not the last w
 """
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -89,13 +89,22 @@ def _kind_by_place(axis: int, dims: Sequence[Any], *, has_name: bool) -> str:
     return IMAGE if rank in (4, 5) else LENGTH
 
 
-def expression_of(text: str, size_of: Callable[[str], Dim]) -> "Dim | None":
-    """Returns the size that a name such as "past_length + 1" or "length // 2" computes, None where it is a plain name.
+def computed_size(name: str, names: Collection[str], size_of: Callable[[str], Dim]) -> "Dim | None":
+    """Returns the size that a name computes from others, None where it is a plain name.
 
-    `size_of` gives what a name in it stands for.
+    That is "past_length + 1" or "length // 2", or the total of a past and of what is new. `size_of` gives what a name
+    stands for.
     """
+
+    def is_sum(one: str) -> bool:
+        return is_past(one) or "total" in one.lower()
+
+    past = next((one for one in names if is_past(one) and one.isidentifier()), None)
+    new = next((one for one in names if "seq" in one.lower() and one.isidentifier() and not is_sum(one)), None)
+    if is_sum(name) and not is_past(name):
+        return size_of(past) + size_of(new) if past and new else None
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = ast.parse(name, mode="eval").body
         return None if isinstance(tree, ast.Name) else _computed(tree, size_of)
     except (SyntaxError, ValueError, RecursionError, MemoryError, UndecidedError, ZeroDivisionError):
         return None

@@ -9,6 +9,7 @@ depends on is changed: to the likeliest one that mends it and breaks least else.
 first. Nothing runs here; the same model gives the same choices.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from nndeploy.checking.likely_sizes import (
     LENGTH,
     NUM_COLUMNS,
     PAST,
-    expression_of,
+    computed_size,
     is_past,
     kind_of,
     likely_rank,
@@ -108,7 +109,7 @@ def open_sizes(model: ir.Model) -> OpenSizes:
         if isinstance(dim, ir.SymbolicDim) and dim.value
     }
     known = known_sizes(model, named)
-    computed = {name: size for name in named if (size := expression_of(name, known.size_of)) is not None}
+    computed = {name: size for name in named if (size := computed_size(name, named, known.size_of)) is not None}
 
     def plain(size: Dim) -> Dim:
         if not computed or isinstance(size, int):
@@ -208,6 +209,7 @@ class _Search:
         self._kinds = unknown.kinds
         self._free = [symbol for symbol in unknown.kinds if symbol not in chosen]
         self._conditions = sorted(unknown.conditions, key=lambda one: not one.is_firm)
+        self._num_conditions = Counter(symbol for one in unknown.conditions for symbol in one.symbols)
         self._num_left = MAX_ASKED
 
     def mended(self, sizes: Sizes) -> Sizes:
@@ -261,7 +263,7 @@ class _Search:
         if len(images) > 1:
             squares = list(self._mending_by(images, sizes, condition))
             yield from squares or self._rectangles(images, sizes, condition)
-        free.sort(key=lambda symbol: self._kinds[symbol] == BATCH)
+        free.sort(key=lambda symbol: (self._kinds[symbol] == BATCH, self._num_conditions[symbol]))
         alike = [
             tuple(one for one in self._free if (self._kinds[one], sizes[one]) == (self._kinds[symbol], sizes[symbol]))
             for symbol in free

@@ -296,6 +296,13 @@ def _embedded(node: ir.Node, known: KnownSizes) -> Found:
     yield from _equal(ids, segments)
 
 
+def _cached_attention(node: ir.Node, known: KnownSizes) -> Found:
+    (query, past), total = _shapes(node, known, 0, 3), known.elements(operand(node, 6))
+    yield EQUAL, past[0], query[0]
+    if total:
+        yield EQUAL, total[0], past[2] + query[1]
+
+
 def _features(name: str, *, is_list: bool) -> Rule:
     """Returns the rule of an operator on rows, one of whose attributes has one number for each, or numbers them."""
 
@@ -360,6 +367,7 @@ _LIBRARY: dict[str, Rule] = {
     "Attention": _projected,
     "DynamicQuantizeLSTM": _recurrent,
     "EmbedLayerNormalization": _embedded,
+    "GroupQueryAttention": _cached_attention,
     "MatMulNBits": _packed_product,
     "QGemm": _product(3, may_turn=True),
 }

@@ -5,6 +5,7 @@ Each graph stands for a kind of network: what it needs must be found at once, wi
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 import onnx
 import pytest
 
-from nndeploy.checking.likely_sizes import expression_of, kind_of
+from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.likely_sizes import computed_size, kind_of
 from nndeploy.checking.made_up_sizes import choices, open_sizes
 from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.checking.samples import MadeUpSample, generated_samples
@@ -21,6 +23,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.tasks import evaluate
 from nndeploy.plugin.interface import BuildOptions
+from nndeploy.values.types import TensorType
 
 
 def with_weights(text: str) -> LoadedModel:
@@ -154,7 +157,17 @@ KINDS = {
         " present = Concat<axis=2>(past_key, k) pt = Transpose<perm=[0,1,3,2]>(present)"
         " s = MatMul(k, pt) axes = Constant<value_ints=[1,2]>() m = Unsqueeze(attention_mask, axes)"
         " f = Cast<to=1>(m) y = Add(s, f) }",
-        {"ids": (1, 48), "attention_mask": (1, 64), "past_key": (1, 2, 16, 4)},
+        {"past_key": (1, 2, 16, 4)},
+    ),
+    "a cache in ONNX Runtime's attention, a mask of all positions": (
+        "(int64[B,seq] ids, int64[B,total_length] attention_mask, float[B,2,past_length,8] past_key,"
+        " float[B,2,past_length,8] past_value, float[9,64] e) => (float[B,seq,32] y, float[B,2,A,8] k,"
+        " float[B,2,A,8] v) <int64 one = {1}, int32 i1 = {1}> { x = Gather(e, ids) c = Cast<to=6>(attention_mask)"
+        " ones = Constant<value_ints=[1]>() n = ReduceSum<keepdims=0>(c, ones) m = Sub(n, i1)"
+        " s = Shape(attention_mask) t = Gather(s, one) u = Cast<to=6>(t)"
+        " y, k, v = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>"
+        "(x, , , past_key, past_value, m, u) }",
+        {"past_key": (1, 2, 16, 8)},
     ),
     "two pictures that are compared": (
         "(float[N,3,H,W] a, float[M,3,K,L] b, float[4,3,3,3] w) => (float[N,4,A,B] y)"
@@ -202,6 +215,28 @@ def test_the_first_choice_of_sizes_runs(text: str, shapes: dict[str, tuple[int, 
     assert shapes == {name: value.shape for name, value in sample.items() if name in shapes}
 
 
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        ("(float[N,3,H,W] x, float[4,3,3,3] w) => (float[N,4,A,B] y) { y = Conv(x, w) }", 4),
+        ("(float[N,H,W,3] x) => (float[N,3,H,W] y) { s = Mul(x, x) y = Transpose<perm=[0,3,1,2]>(s) }", 4),
+        ("(float[T,B,8] x, float[1,16,8] w, float[1,16,4] r) => (float[T,1,B,4] y)"
+         " { y, h, s = LSTM<hidden_size=4>(x, w, r) }", 3),
+        ("(float[N,8] x, float[8,3] w) => (float[N,3] y) { y = Gemm(x, w) }", 2),
+        ("(int64[N,S] x, float[8,3] w) => (float[N,S,3] y) { y = Gather(w, x) }", 2),
+    ],
+)  # fmt: skip
+def test_an_input_of_unknown_rank_gets_the_one_that_its_readers_want(text: str, rank: int) -> None:
+    known = with_weights(text)
+    (value,), (named,) = known.model.graph.inputs, known.inputs
+    value.shape = None
+    known.original.graph.input[0].type.tensor_type.ClearField("shape")
+    assert isinstance(named.type, TensorType)
+    loaded = replace(known, inputs=(NamedType(named.name, TensorType(named.type.dtype, None)),))
+    sample, number = tries(loaded)
+    assert (sample["x"].ndim, number) == (rank, 1)
+
+
 LIMITS = {
     "through a Cast": ("i = Cast<to=6>(ids) r = Gather(t, i)", 7),
     "through a Reshape, with an offset": (
@@ -243,10 +278,20 @@ def test_integers_choose_what_is_there(nodes: str, limit: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("N", None), ("input.1", None), ("a + b", 5), ("2*a", 4), ("(b + 1) // a", 2), ("b / 2", 1), ("a +", None)],
+    [
+        ("N", None),
+        ("input.1", None),
+        ("a + b", 5),
+        ("2*a", 4),
+        ("(b + 1) // a", 2),
+        ("b / 2", 1),
+        ("a +", None),
+        ("total_length", 12),
+    ],
 )
 def test_a_name_that_computes_a_size(text: str, size: int | None) -> None:
-    assert expression_of(text, {"a": 2, "b": 3}.__getitem__) == size
+    sizes = {"a": 2, "b": 3, "past_length": 5, "new_seq": 7}
+    assert computed_size(text, sizes, sizes.__getitem__) == size
 
 
 @pytest.mark.parametrize(
