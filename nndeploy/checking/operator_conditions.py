@@ -6,7 +6,7 @@ not there: that ends it, as a size does that is not worth following. Source: ONN
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations, zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import onnx_ir as ir
@@ -34,7 +34,7 @@ def _shapes(node: ir.Node, known: KnownSizes, *indices: int) -> list[Shape]:
 
 def _broadcast(shapes: Iterable[Shape]) -> Found:
     for dims in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
-        for left, right in combinations(dict.fromkeys(dims), 2):
+        for left, right in pairwise(dict.fromkeys(dims)):
             yield BROADCAST, left, right
 
 

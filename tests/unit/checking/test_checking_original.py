@@ -74,8 +74,10 @@ def test_a_slow_evaluator_is_asked_about_few_inputs_that_the_library_refused() -
 def test_sizes_around_are_those_that_run_too() -> None:
     workers, model = Workers(224), loaded()
     original = found(workers, "onnxruntime")
-    reference = Reference(workers, ("onnxruntime",), BuildOptions())
+    reference = Reference(workers, (EVALUATOR, "onnxruntime"), BuildOptions())
+    workers.asked.clear()
     assert samples_of_other_sizes(model, reference, original) == []
     workers.height = 448
     (larger,) = samples_of_other_sizes(model, reference, original)
     assert larger["images"].shape == (1, 3, 448, 448)
+    assert EVALUATOR not in workers.asked
