@@ -15,14 +15,15 @@ import onnx_ir as ir
 
 from nndeploy.values.size import Dim, UndecidedError
 
-BATCH, IMAGE, LENGTH, WAVE, PAST, CHANNELS, FRAMES = (
-    "batch", "image", "length", "wave", "past", "channels", "frames",
+BATCH, IMAGE, LENGTH, WAVE, PAST, CHANNELS, FRAMES, COUNT = (
+    "batch", "image", "length", "wave", "past", "channels", "frames", "count",
 )  # fmt: skip
 """What an open axis may be; a wave is of samples of sound, of which a second has thousands; frames are a video's."""
 
 _USUAL: Mapping[str, Sequence[int]] = {
     BATCH: (1, 1, 1, 2, 1, 1, 1, 4, 1, 1, 1, 1),
     CHANNELS: (3, 3, 3, 1, 1, 3, 3, 4, 3, 3, 3, 2),
+    COUNT: (2, 3, 1, 2, 1, 4, 5, 6, 8, 10, 12, 16),
     FRAMES: (8, 16, 4, 2, 1, 8, 8, 32, 8, 8, 8, 8),
     IMAGE: (224, 64, 320, 32, 1, 640, 256, 384, 416, 448, 512, 518),
     LENGTH: (64, 512, 16, 2, 1, 4096, 16000, 128, 400, 480, 160, 256),

@@ -9,6 +9,7 @@ depends on is changed: to the likeliest one that mends it and breaks least else.
 first. Nothing runs here; the same model gives the same choices.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from itertools import islice
 
 import onnx_ir as ir
 
-from nndeploy.checking.index_limits import index_limits, sizes_of_images
+from nndeploy.checking.input_meanings import counting_inputs, index_limits
 from nndeploy.checking.likely_sizes import (
     BATCH,
     CHANNELS,
@@ -36,7 +37,7 @@ from nndeploy.checking.operator_conditions import EQUAL
 from nndeploy.checking.size_conditions import Condition, size_conditions, spatial_symbols
 from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.known_sizes import KnownSizes, Shape
-from nndeploy.values.size import MAX_SIZE, Dim, Size, Symbol, UndecidedError, evaluated, replaced
+from nndeploy.values.size import MAX_SIZE, Dim, Size, Symbol, UndecidedError, evaluated, replaced, symbol
 from nndeploy.values.types import DimRange
 
 MAX_SCANNED = 1024
@@ -62,15 +63,15 @@ _SMALL = frozenset({BATCH, CHANNELS, PAST})
 class OpenSizes:
     """The open sizes of a model's inputs: what each is (`kinds`), what must hold of them, the shapes they stand in.
 
-    `limits` are numbers that the elements of inputs of integers must be below (`index_limits`); the elements of
-    `sizes_of_images` are heights and widths. `values` has the shapes of other values, where they are known.
+    `limits` are numbers that the elements of inputs of integers must be below; the elements of some inputs are sizes
+    themselves, `counts` (`input_meanings`). `values` has the shapes of other values, where they are known.
     """
 
     kinds: Mapping[str, str]
     conditions: tuple[Condition, ...]
     shapes: Mapping[str, Shape]
     limits: Mapping[str, tuple[Dim, ...]]
-    sizes_of_images: frozenset[str]
+    counts: Mapping[str, Shape]
     values: Mapping[str, Shape]
 
     def shapes_of_values(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -108,7 +109,9 @@ def open_sizes(model: ir.Model) -> OpenSizes:
         for dim in value.shape or ()
         if isinstance(dim, ir.SymbolicDim) and dim.value
     }
-    known = known_sizes(model, named)
+    counting = counting_inputs(model.graph)
+    counts = {value: _elements_of(value) for value in counting}
+    known = known_sizes(model, named, counts)
     computed = {name: size for name in named if (size := computed_size(name, named, known.size_of)) is not None}
 
     def plain(size: Dim) -> Dim:
@@ -118,13 +121,14 @@ def open_sizes(model: ir.Model) -> OpenSizes:
 
     shapes = {value.name: tuple(map(plain, known.shape(value) or ())) for value in model.graph.inputs if value.name}
     kinds = _kinds(model, known, shapes)
+    kinds |= {one.name: counting[value] for value, sizes in counts.items() for size in sizes for one in size.symbols}
     values = dict[str, Shape]()
-    for output in (output for node in model.graph for output in node.outputs if named and output.name):
+    for output in (output for node in model.graph for output in node.outputs if kinds and output.name):
         if (shape := known.shape(output)) is not None and output.name:
             with suppress(UndecidedError):
                 values[output.name] = tuple(map(plain, shape))
     conditions = list[Condition]()
-    for one in size_conditions(model, known) if named else ():
+    for one in size_conditions(model, known) if kinds else ():
         with suppress(UndecidedError):
             changed = Condition(one.relation, plain(one.left), plain(one.right), one.is_firm)
             if changed.symbols and changed.symbols <= kinds.keys() and not _is_of_one(changed):
@@ -135,7 +139,14 @@ def open_sizes(model: ir.Model) -> OpenSizes:
     }
     for rows in (rows for many in limits.values() for rows in many if isinstance(rows, Size)):
         kinds.update({one.name: LENGTH for one in rows.symbols if kinds[one.name] == BATCH})  # one row is no choice
-    return OpenSizes(kinds, tuple(conditions), shapes, limits, sizes_of_images(model.graph), values)
+    by_name = {value.name: sizes for value, sizes in counts.items() if value.name}
+    return OpenSizes(kinds, tuple(conditions), shapes, limits, by_name, values)
+
+
+def _elements_of(value: ir.Value) -> tuple[Size, ...]:
+    """Returns a symbol for each element of a list of fixed length, or for one number."""
+    assert value.shape is not None, "it was counted"
+    return tuple(symbol(f"{value.name}[{i}]", 1) for i in range(math.prod(value.shape.numpy())))
 
 
 def _is_of_one(condition: Condition) -> bool:
@@ -235,7 +246,7 @@ class _Search:
         """Returns how many conditions are broken, how many wishes, and how many batches and the like are unusual."""
         self._num_left -= len(self._conditions)
         broken = [one.is_firm for one in self._conditions if one.excess(sizes)]
-        unusual = sum(sizes[symbol] not in usual_sizes(kind) for symbol, kind in self._kinds.items() if kind in _SMALL)
+        unusual = sum(sizes[one] not in usual_sizes(kind) for one, kind in self._kinds.items() if kind in _SMALL)
         return sum(broken), len(broken) - sum(broken), unusual
 
     def _changed(self, sizes: Sizes, condition: Condition, seen: Sequence[Sizes]) -> Sizes | None:
@@ -265,10 +276,10 @@ class _Search:
             yield from squares or self._rectangles(images, sizes, condition)
         free.sort(key=lambda symbol: (self._kinds[symbol] == BATCH, self._num_conditions[symbol]))
         alike = [
-            tuple(one for one in self._free if (self._kinds[one], sizes[one]) == (self._kinds[symbol], sizes[symbol]))
-            for symbol in free
+            tuple(other for other in self._free if (self._kinds[other], sizes[other]) == (self._kinds[one], sizes[one]))
+            for one in free
         ]
-        for group in dict.fromkeys((*((symbol,) for symbol in free), *alike)):
+        for group in dict.fromkeys((*((one,) for one in free), *alike)):
             yield from self._mending_by(group, sizes, condition)
 
     def _mending_by(self, group: Sequence[str], sizes: Sizes, condition: Condition) -> Iterator[Sizes]:

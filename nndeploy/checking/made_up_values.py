@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.checking.likely_sizes import IMAGE, LENGTH, PAST, WAVE, kind_of, usual_sizes
+from nndeploy.checking.likely_sizes import LENGTH, PAST, WAVE, kind_of, usual_sizes
 from nndeploy.checking.made_up_sizes import OpenSizes
+from nndeploy.values.size import evaluated
 from nndeploy.values.types import (
     ML_DTYPES,
     MapType,
@@ -92,8 +93,9 @@ class ValueMaker:
             return np.array(random.choice(np.array(_WORDS, dtype=object), size=shape), dtype=object)
         if dtype == "bool":
             return np.asarray(random.random(shape) < (1.0 if "mask" in words or "use_cache" in words else 0.5))
-        if name in self.unknown.sizes_of_images:
-            return np.full(shape, self.unknown.size_of_kind(IMAGE, self.sizes), numpy_dtype(dtype))
+        if name in self.unknown.counts:
+            counts = [evaluated(size, self.sizes) for size in self.unknown.counts[name]]
+            return np.array(counts).reshape(shape).astype(numpy_dtype(dtype))
         if dtype.startswith(("int", "uint")):
             known = None if self.plain else self._integers_by_name(name, shape)
             found = known if known is not None else self._integers(name, dtype, shape, random)

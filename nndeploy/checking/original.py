@@ -100,7 +100,7 @@ def _on_generated(loaded: LoadedModel, reference: Reference, drawn: Drawn) -> Or
         else:
             found.append(made)
     if not found:
-        nothing = f"outputs were not compared: no generated input runs ({tried.reason}){tried.text}"
+        nothing = f"outputs were not compared: no made-up input runs ({tried.reason}){tried.text}; give --samples"
         return Original((), (), "generated", (nothing,), _hint(loaded, unknown, tried.samples))
     samples, outputs = zip(*found, strict=True)
     return Original(
@@ -117,7 +117,7 @@ def _hint(loaded: LoadedModel, unknown: OpenSizes, samples: Sequence[MadeUpSampl
         for named in loaded.inputs
         if isinstance(named.type, TensorType) and has_free_size([named])
     )
-    return f"say what sizes the model takes, as {sizes}, or give inputs with --samples FOLDER" if sizes else ""
+    return f"give the sizes that the model takes, as {sizes}, or inputs with --samples FOLDER" if sizes else ""
 
 
 def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: Original) -> list[MadeUpSample]:

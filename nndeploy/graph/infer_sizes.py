@@ -24,16 +24,23 @@ from nndeploy.graph import (
     movement_sizes,
 )
 from nndeploy.graph.branches import branches_of
-from nndeploy.graph.known_sizes import KnownSizes
+from nndeploy.graph.known_sizes import KnownSizes, Shape
 from nndeploy.graph.nodes import bodies
 from nndeploy.graph.operators import is_overridden, opset_of
 from nndeploy.values.size import UndecidedError, symbol
 from nndeploy.values.types import DimRange
 
 
-def known_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> KnownSizes:
-    """Returns the sizes of the values of a model; `ranges` are those of the symbols of its inputs."""
+def known_sizes(
+    model: ir.Model, ranges: Mapping[str, DimRange], elements: Mapping[ir.Value, Shape] | None = None
+) -> KnownSizes:
+    """Returns the sizes of the values of a model; `ranges` are those of the symbols of its inputs.
+
+    `elements` are those of inputs whose elements are sizes.
+    """
     known = KnownSizes(opset_of(model), ranges)
+    for value, sizes in (elements or {}).items():
+        known.learn_elements(value, sizes)
     _follow(model.graph, model, known)
     return known
 

@@ -81,7 +81,7 @@ def test_time_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
 def test_memory_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
     """A slow machine comes to the limit of the time, a fast one to that of the memory, where no engine goes on."""
     exit_code, line = ended_at_a_limit(tmp_path, GROWING)
-    said = {124: "it took more than", 1: r"no generated input runs \(reference: (Unable to allocate|MemoryError)"}
+    said = {124: "it took more than", 1: r"no made-up input runs \(reference: (Unable to allocate|MemoryError)"}
     assert re.search(said[exit_code], line)
 
 

@@ -27,12 +27,12 @@ from nndeploy.values.types import TensorType
 
 
 def with_weights(text: str) -> LoadedModel:
-    """Returns a model whose floats of fixed sizes are weights."""
+    """Returns a model whose floats of fixed sizes are weights, but for one that is called size."""
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]> g {text}')
     random = np.random.default_rng(0)
     for value in list(model.graph.input):
         dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        if all(dims) and value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+        if all(dims) and value.name != "size" and value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
             array = random.standard_normal(dims).astype(np.float32)
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
             model.graph.input.remove(value)
@@ -168,6 +168,20 @@ KINDS = {
         " y, k, v = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>"
         "(x, , , past_key, past_value, m, u) }",
         {"past_key": (1, 2, 16, 8)},
+    ),
+    "a shape that is an input": (
+        "(float[12] x, int64[2] shape) => (float[A,B] y) { y = Reshape(x, shape) }",
+        {"shape": (2,)},
+    ),
+    "the size of a picture in floats": (
+        "(float[N,3,H,W] x, float[2] size, float[4,3,1,1] w) => (float[N,4,A,B] y) { c = Conv(x, w)"
+        " s = Cast<to=7>(size) t = Shape<end=2>(c) a = Concat<axis=0>(t, s) y = Resize(c, , , a) }",
+        {"size": (2,)},
+    ),
+    "how many, and how often": (
+        "(float[5,7] x, int64[1] k, int64[2] times) => (float[A,B] y)"
+        " { t, i = TopK(x, k) y = Tile(t, times) }",
+        {"k": (1,)},
     ),
     "two pictures that are compared": (
         "(float[N,3,H,W] a, float[M,3,K,L] b, float[4,3,3,3] w) => (float[N,4,A,B] y)"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many rows there are to choose from for each input of integers that chooses rows of a table, or an axis.
+"""What the numbers in an input stand for, by who reads them: rows of a table, an axis, or sizes.
 
     ids -> Cast -> Add(offsets up to 13) -> Gather(table of 20 rows)      ->  below 7
     edges [2, E] -> Gather(edges, 0) -> Gather(x [N, 8])                  ->  below N
+    size [2] -> Cast -> Resize(x, , , size)                               ->  height and width
 
 Followed through what moves integers or adds constants to them, and into bodies. Negative indices count from the end, so
 only the largest matters.
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from nndeploy.checking.likely_sizes import COUNT, IMAGE
 from nndeploy.graph.constants import constant_array
 from nndeploy.graph.known_sizes import KnownSizes, Shape
 from nndeploy.graph.operators import bodies, int_attribute, operand
@@ -29,6 +31,12 @@ _PLACES = frozenset(
 )
 _EMBEDDED = {0: 2, 1: 4}
 """Which table each input of EmbedLayerNormalization chooses from."""
+_COUNTS = {
+    ("CenterCropPad", 1): IMAGE, ("ConstantOfShape", 0): COUNT, ("Expand", 1): COUNT, ("OneHot", 1): COUNT,
+    ("Range", 1): COUNT, ("Reshape", 1): COUNT, ("Resize", 3): IMAGE, ("Tile", 1): COUNT, ("TopK", 1): COUNT,
+}  # fmt: skip
+"""(Operator, which input) -> what the elements of that input are."""
+_MAX_COUNTS = 8
 _MAX_VISITED = 1000
 
 
@@ -42,13 +50,23 @@ def _is_whole(value: ir.Value) -> bool:
     return value.dtype is not None and value.dtype.is_integer()
 
 
-def sizes_of_images(graph: ir.Graph) -> frozenset[str]:
-    """Returns the inputs whose elements are heights and widths that a Resize makes images of."""
-    return frozenset(
-        value.name
-        for value in graph.inputs
-        if value.name and any((node.op_type, index) == ("Resize", 3) for node, index, _ in _readers(value))
-    )
+def counting_inputs(graph: ir.Graph) -> dict[ir.Value, str]:
+    """Returns the inputs of few elements that become sizes inside the model, and of which kind these are."""
+    found = {value: _kind_of_count(value) for value in graph.inputs if 0 < _num_elements(value) <= _MAX_COUNTS}
+    return {value: kind for value, kind in found.items() if kind}
+
+
+def _kind_of_count(value: ir.Value) -> str:
+    readers = ((node.op_type, index) for node, index, _ in _readers(value) if node.domain == "")
+    return next((_COUNTS[reader] for reader in readers if reader in _COUNTS), "")
+
+
+def _num_elements(value: ir.Value) -> int:
+    """Returns how many numbers a list of fixed length, or one number, has; 0 for everything else."""
+    if value.shape is None or len(value.shape) > 1 or value.dtype in (None, ir.DataType.BOOL, ir.DataType.STRING):
+        return 0
+    size = value.shape[0] if len(value.shape) else 1
+    return size if isinstance(size, int) else 0
 
 
 def _rows(value: ir.Value, known: KnownSizes) -> Iterator[Dim]:
