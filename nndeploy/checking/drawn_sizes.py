@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, choices, open_sizes
+from nndeploy.checking.made_up_sizes import choices
+from nndeploy.checking.open_sizes import OpenSizes, Sizes, open_sizes
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.values.types import DimRange
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.checking.likely_sizes import LENGTH, PAST, WAVE, kind_of, usual_sizes
-from nndeploy.checking.made_up_sizes import OpenSizes
+from nndeploy.checking.open_sizes import OpenSizes
 from nndeploy.values.size import evaluated
 from nndeploy.values.types import (
     ML_DTYPES,

@@ -9,7 +9,7 @@ import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.checking.drawn_sizes import Drawn, text_of
-from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, open_sizes
+from nndeploy.checking.open_sizes import OpenSizes, Sizes, open_sizes
 from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.checking.reference import Reference
 from nndeploy.checking.right_engines import EVALUATOR

@@ -10,7 +10,8 @@ Batches, channels and a cache's past stay. Law: the same sizes give the same.
 import math
 
 from nndeploy.checking.likely_sizes import IMAGE, LENGTH, WAVE
-from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, choice_near
+from nndeploy.checking.made_up_sizes import choice_near
+from nndeploy.checking.open_sizes import OpenSizes, Sizes
 
 FACTORS = (0.25, 4.0)
 """Factors of the number of elements of a sequence or picture: a fourth, and four times as many."""

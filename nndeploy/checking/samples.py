@@ -17,8 +17,9 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.checking.made_up_sizes import OpenSizes, Sizes, choice_near, choices, open_sizes
+from nndeploy.checking.made_up_sizes import choice_near, choices
 from nndeploy.checking.made_up_values import TooLargeError, ValueMaker, is_varied
+from nndeploy.checking.open_sizes import OpenSizes, Sizes, open_sizes
 from nndeploy.checking.size_hints import suggested
 from nndeploy.errors import InputError, MissingInputError
 from nndeploy.runtime.input_checks import InputChecks

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.checking.operator_conditions import AT_LEAST, BROADCAST, EQUAL, MULTIPLE, RULES, WINDOWS, Found
+from nndeploy.checking.operator_conditions import RULES, WINDOWS
+from nndeploy.checking.relations import AT_LEAST, BROADCAST, EQUAL, MULTIPLE, Found
 from nndeploy.graph.known_sizes import KnownSizes
 from nndeploy.graph.operators import bodies, operand
 from nndeploy.values.size import Dim, Size, bounds, evaluated, exact_quotient

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.checking.drawn_sizes import MAX_SECONDS, Costs, affordable_sizes, drawn_sizes, within
-from nndeploy.checking.made_up_sizes import open_sizes
+from nndeploy.checking.open_sizes import open_sizes
 from nndeploy.values.types import DimRange
 
 ranges = st.dictionaries(

@@ -15,7 +15,8 @@ import pytest
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.checking.likely_sizes import computed_size, kind_of
-from nndeploy.checking.made_up_sizes import choices, open_sizes
+from nndeploy.checking.made_up_sizes import choices
+from nndeploy.checking.open_sizes import open_sizes
 from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.checking.samples import MadeUpSample, generated_samples
 from nndeploy.checking.size_hints import suggested
