@@ -12,7 +12,6 @@ from nndeploy.checking.drawn_sizes import Drawn, text_of
 from nndeploy.checking.open_sizes import OpenSizes, Sizes, open_sizes
 from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.checking.reference import Reference
-from nndeploy.checking.right_engines import EVALUATOR
 from nndeploy.checking.samples import MadeUpSample, generated_samples, given_samples, has_free_size
 from nndeploy.errors import BuildRefusedError, ModelError
 from nndeploy.frontend.load import LoadedModel
@@ -129,22 +128,11 @@ def samples_of_other_sizes(loaded: LoadedModel, reference: Reference, original: 
     for sizes in other_sizes(original.unknown, original.sizes):
         try:
             sample = next(generated_samples(loaded.model, loaded.inputs, sizes, 0, original.unknown))
-        except StopIteration:
-            continue  # too large
-        if _runs(reference, model, sample):
-            found.append(sample)
+            reference.evaluate_made_up(model, sample)
+        except (StopIteration, BuildRefusedError):
+            continue  # too large, or no sizes that go together
+        found.append(sample)
     return found
-
-
-def _runs(reference: Reference, model: bytes, sample: Mapping[str, Value]) -> bool:
-    """Returns whether an engine runs the model; ONNX's evaluator, which is slow, is asked where there is no other."""
-    for engine in [one for one in reference.engines if one != EVALUATOR] or reference.engines:
-        try:
-            reference.workers.evaluate(engine, model, [sample], reference.options)
-        except BuildRefusedError:
-            continue
-        return True
-    return False
 
 
 @dataclass(slots=True)

@@ -9,13 +9,14 @@ import numpy as np
 import onnx.parser
 
 from nndeploy.checking.drawn_sizes import affordable_sizes
+from nndeploy.checking.engines import EVALUATOR, Engines
 from nndeploy.checking.original import MAX_EVALUATED, Original, original_outputs, samples_of_other_sizes
 from nndeploy.checking.reference import Reference
-from nndeploy.checking.right_engines import EVALUATOR
 from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import BuildOptions
+from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
 
 TEXT = '<ir_version: 8, opset_import: ["": 18]> g (float[N,3,H,W] images) => (float[N,3,H,W] y) { y = Relu(images) }'
@@ -44,8 +45,11 @@ def loaded() -> LoadedModel:
 
 def found(workers: Workers, *engines: str) -> Original:
     model = loaded()
-    reference = Reference(workers, engines, BuildOptions())
-    return original_outputs(model, reference, None, affordable_sizes(model.model, {}))
+    return original_outputs(model, reference_of(workers, *engines), None, affordable_sizes(model.model, {}))
+
+
+def reference_of(workers: Workers, *order: str) -> Reference:
+    return Reference(Engines(workers, host_target(), BuildOptions()), order, has_soon_evaluator=EVALUATOR in order)
 
 
 def test_the_second_sample_has_the_sizes_at_which_the_first_ran() -> None:
@@ -67,14 +71,14 @@ def test_where_nothing_runs_the_sizes_the_reason_and_the_option_are_said() -> No
 
 def test_a_slow_evaluator_is_asked_about_few_inputs_that_the_library_refused() -> None:
     workers = Workers(0)
-    assert found(workers, EVALUATOR, "onnxruntime").outputs == ()
+    assert found(workers, "onnxruntime", EVALUATOR).outputs == ()
     assert workers.asked.count(EVALUATOR) <= 2 * MAX_EVALUATED
 
 
 def test_sizes_around_are_those_that_run_too() -> None:
     workers, model = Workers(224), loaded()
     original = found(workers, "onnxruntime")
-    reference = Reference(workers, (EVALUATOR, "onnxruntime"), BuildOptions())
+    reference = reference_of(workers, "onnxruntime", EVALUATOR)
     workers.asked.clear()
     assert samples_of_other_sizes(model, reference, original) == []
     workers.height = 448
