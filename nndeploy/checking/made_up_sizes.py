@@ -23,7 +23,7 @@ MAX_SOLVED = 1 << 20
 NUM_COMPARED = 24
 """So many sizes that mend a condition are compared by what else they break."""
 MAX_CHANGES = 40
-MAX_ASKED = 200_000
+MAX_ASKED = 500_000
 """So often conditions are asked, at most, for all choices of a model: some seconds."""
 LONG_SECONDS = 5.0
 """Estimated compute of a call: a decoder of images that begins at 64 x 64 would make pictures of 1792 x 1792 of 224."""
@@ -94,6 +94,10 @@ class _Search:
         unusual = sum(sizes[one] not in usual_sizes(kind) for one, kind in self._kinds.items() if kind in _SMALL)
         return sum(broken), len(broken) - sum(broken), unusual
 
+    def _excess(self, condition: Condition, sizes: Sizes) -> int:
+        self._num_left -= 1
+        return condition.excess(sizes)
+
     def _changed(self, sizes: Sizes, condition: Condition, seen: Sequence[Sizes]) -> Sizes | None:
         """Returns sizes that mend a condition and break least else, None where there are none that are new.
 
@@ -130,12 +134,12 @@ class _Search:
     def _mending_by(self, group: Sequence[str], sizes: Sizes, condition: Condition) -> Iterator[Sizes]:
         """Yields changes of some symbols to one size that mend a condition, the likeliest first."""
         changes = ({**sizes, **dict.fromkeys(group, size)} for size in self._candidates(group, sizes, condition))
-        yield from islice((changed for changed in changes if not condition.excess(changed)), NUM_COMPARED)
+        yield from islice((changed for changed in changes if not self._excess(condition, changed)), NUM_COMPARED)
 
     def _candidates(self, group: Sequence[str], sizes: Sizes, condition: Condition) -> Iterator[int]:
         yield from (sizes[symbol] for symbol in condition.symbols if symbol not in group)
         yield from sizes_to_try(self._kinds[group[0]], MAX_SCANNED)
-        solved = _solved(lambda size: condition.excess({**sizes, **dict.fromkeys(group, size)}))
+        solved = _solved(lambda size: self._excess(condition, {**sizes, **dict.fromkeys(group, size)}))
         if solved is not None:
             yield from (-(-solved // step) * step for step in (100, 32, 16, 8, 4, 2, 1))
 
@@ -145,7 +149,7 @@ class _Search:
         low, high = images[:2]
         for size in range(1, MAX_SCANNED + 1):
             fixed = {**sizes, low: size}
-            other = _solved(lambda one, fixed=fixed: condition.excess({**fixed, high: one}))  # type: ignore[misc]
+            other = _solved(lambda one, fixed=fixed: self._excess(condition, {**fixed, high: one}))  # type: ignore[misc]
             if other is not None and not condition.excess({**fixed, high: other}):
                 found.append({**fixed, high: other})
         found.sort(key=lambda one: (max(one[low], one[high]) / min(one[low], one[high]), one[low]))

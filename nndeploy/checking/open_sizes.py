@@ -111,7 +111,9 @@ def open_sizes(model: ir.Model) -> OpenSizes:
             if changed.symbols and changed.symbols <= kinds.keys() and not _is_of_one(changed):
                 conditions.append(changed)
     limits = {
-        name: tuple(plain(one) for one in rows if isinstance(one, int) or {s.name for s in one.symbols} <= kinds.keys())
+        name: tuple(
+            one for one in map(plain, rows) if isinstance(one, int) or {s.name for s in one.symbols} <= kinds.keys()
+        )
         for name, rows in index_limits(model.graph, known).items()
     }
     for rows in (rows for many in limits.values() for rows in many if isinstance(rows, Size)):
