@@ -5,11 +5,11 @@
     a: [N], b: [N] -> Concat(a, b)         N: ONNX Runtime runs the model on a: [4] and b: [8]
     a: [N], b: [N] -> Add(a, b)            N is one size: no engine runs it on others
 
-ONNX Runtime never holds the sizes of a call against such names. Most wrong ones are found by shape inference alone, at
-sizes that differ; only where that contradicts nothing, the model is run.
+ONNX Runtime never holds the sizes of a call against such names. Most wrong ones are found by the operators' own rules
+alone, at sizes that differ; only where these contradict nothing, the model is run.
 
-Law: a symbol that is given up stands for sizes with which the model was seen to run, or that its weights or the
-user's samples contradict.
+Law: a symbol that is given up stands for sizes with which the model was seen to run, or that the user's samples
+contradict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,15 +17,15 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
+import onnx_ir as ir
 
 from nndeploy.bundle.manifest import NamedType
 from nndeploy.checking.engines import EVALUATOR, Engines, engines_here, is_reference_engine
-from nndeploy.checking.likely_sizes import sizes_from_weights
-from nndeploy.checking.samples import generated_samples
+from nndeploy.checking.open_sizes import OpenSizes, open_sizes
+from nndeploy.checking.samples import Sample, generated_samples
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.frontend.sizes_that_fit import do_sizes_fit
 from nndeploy.plugin.interface import BuildOptions
 from nndeploy.values.types import TensorType, Value
 
@@ -46,14 +46,12 @@ def independent_symbols(compilation: Compilation, loaded: LoadedModel) -> frozen
         for symbol, places in _places(loaded.inputs).items()
         if len(places) > 1 and symbol not in loaded.ranges and symbol not in asked
     }
-    told = sizes_from_weights(loaded.model.graph) if shared else {}
     samples = compilation.options.samples or ()
     return frozenset(
         symbol
         for symbol, places in list(shared.items())[:MAX_SYMBOLS]
-        if len({told.get(place) for place in places}) > 1
-        or any(len(_sizes_in(sample, places)) > 1 for sample in samples)
-        or _runs_with_others(compilation, loaded, symbol, places)
+        if any(len(_sizes_in(sample, places)) > 1 for sample in samples)
+        or _runs_with_others(compilation, loaded, places)
     )
 
 
@@ -73,18 +71,10 @@ def _sizes_in(sample: Mapping[str, Value], places: Iterable[Place]) -> set[int]:
     return {value.shape[axis] for value, axis in found if isinstance(value, np.ndarray) and axis < value.ndim}
 
 
-def _runs_with_others(compilation: Compilation, loaded: LoadedModel, symbol: str, places: Sequence[Place]) -> bool:
-    """Returns whether a library runs the model where the places of a symbol have sizes that differ."""
+def _runs_with_others(compilation: Compilation, loaded: LoadedModel, places: Sequence[Place]) -> bool:
+    """Returns whether a library runs the model where some places of its inputs have sizes that differ."""
     closed = loaded.without_defaults() if loaded.defaults else loaded
-    first = next(generated_samples(loaded.model.graph, closed.inputs, {}, 0), None)
-    base = max(2, *_sizes_in(first or {}, places), 2)
-    sizes = {place: base * number for number, place in enumerate(places, start=1)}
-    if first is None or not do_sizes_fit(closed.original, sizes):
-        return False
-    names = {place: f"{symbol}/{number}" for number, place in enumerate(places)}
-    inputs = [replace(named, type=_renamed(named, names)) for named in closed.inputs]
-    chosen = {names[place]: size for place, size in sizes.items()}
-    sample = next(generated_samples(loaded.model.graph, inputs, chosen, 0), None)
+    sample = _sample_of_other_sizes(closed, {place: f"place_{number}" for number, place in enumerate(places)})
     options = compilation.options
     engines = Engines(
         compilation.workers, compilation.host, BuildOptions(options.threads, {}, options.custom_op_libraries)
@@ -97,6 +87,30 @@ def _runs_with_others(compilation: Compilation, loaded: LoadedModel, symbol: str
     except BuildRefusedError:
         return False
     return True
+
+
+def _sample_of_other_sizes(loaded: LoadedModel, names: Mapping[Place, str]) -> Sample | None:
+    """Returns inputs whose sizes differ at the places in `names`, None where the operators rule that out."""
+    model = loaded.model.clone()
+    for value in model.graph.inputs:
+        if value.shape is not None and value.name:
+            value.shape = ir.Shape([names.get((value.name, axis), dim) for axis, dim in enumerate(value.shape)])
+    inputs = [replace(named, type=_renamed(named, names)) for named in loaded.inputs]
+    unknown = open_sizes(model)
+    first = next(generated_samples(model, inputs, {}, 0, unknown), None)
+    if first is None:
+        return None
+    base = max(2, *(first.sizes.get(name, 0) for name in names.values()))
+    told = {name: first.sizes[name] for name in names.values() if _is_told(unknown, first.sizes, name)}
+    sizes = {name: told.get(name, base * number) for number, name in enumerate(names.values(), start=2)}
+    if len(set(sizes.values())) == 1 or 1 in sizes.values() or unknown.breaks({**first.sizes, **sizes}):
+        return None
+    return next(generated_samples(model, inputs, sizes, 0, unknown), None)
+
+
+def _is_told(unknown: OpenSizes, sizes: Mapping[str, int], name: str) -> bool:
+    """Returns whether no other size goes with the rest, as where a weight tells one."""
+    return unknown.breaks({**sizes, name: 2 * sizes[name]}) and unknown.breaks({**sizes, name: sizes[name] + 1})
 
 
 def _renamed(named: NamedType, names: Mapping[Place, str]) -> TensorType:
