@@ -11,6 +11,7 @@ import click
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import TOML_FILE
 from nndeploy.errors import UsageError
 from nndeploy.farm.emit.forms import FORMS
@@ -104,6 +105,7 @@ def batch(
         else:
             with BatchView() as view, EventFile(asked.events) as events:
                 ended = opened.run(heard_by(view, events), os.environ, datetime.now(UTC))
+        effect_is_made()
     if as_json:
         print_json(batch_to_data(ended.batch))
     else:

@@ -9,6 +9,7 @@ from nndeploy.build_cache import upkeep
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.cli.console import print_json, print_line, warn
 from nndeploy.cli.option_fields import options_given
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.compiler.cached_compile import DEFAULT_CACHE_BYTES, CacheOptions, opened_cache
 from nndeploy.errors import CheckError
 from nndeploy.options.texts import bytes_in
@@ -70,6 +71,7 @@ def gc(size: str | None, cache_dir: str | None, as_json: bool) -> None:
     most = DEFAULT_CACHE_BYTES if size is None else bytes_in("--size")(size)
     opened = _opened(cache_dir)
     removed = upkeep.collect(opened, most)
+    effect_is_made()
     if as_json:
         print_json({"folder": str(opened.folder), "removed": asdict(removed)})
         return
@@ -86,6 +88,7 @@ def verify(cache_dir: str | None, as_json: bool) -> None:
     """Read every entry and file; what is damaged goes, and the command ends with 1."""
     opened = _opened(cache_dir)
     found = upkeep.verify(opened)
+    effect_is_made()
     if as_json:
         print_json({"folder": str(opened.folder), "verified": asdict(found)})
     else:

@@ -12,6 +12,7 @@ import click
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import given, options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import MODEL_FILE, TOML_FILE
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.compiler.options import READ_BY_CHILD, CompileLimits, CompileOptions
@@ -154,6 +155,8 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         if isinstance(err, CheckError) and err.report is not None:
             show(err.report)  # what a gate is about comes before the gate
         raise
+    if not options["dry_run"]:
+        effect_is_made()
     report = replace(
         compiled.report, bundle=str(options["output"] or "")
     )  # as the user wrote it, not as the child saw it

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from nndeploy.cli.console import print_line
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.options.texts import bytes_in
 
 EXAMPLES = """\b
@@ -57,7 +58,9 @@ def authority(folder: Path, days: int) -> None:
     """Make an authority in FOLDER, and certificates of a scheduler, of workers and of who sends jobs."""
     from nndeploy.farm.cluster.certificates import make_certificates
 
-    for path in make_certificates(folder, days):
+    made = make_certificates(folder, days)
+    effect_is_made()
+    for path in made:
         print_line(str(path))
 
 

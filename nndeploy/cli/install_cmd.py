@@ -11,6 +11,7 @@ from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.registry_options import SIGNED_BY, registry_options, registry_options_given
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import ANY_FILE, FOLDER
 from nndeploy.errors import UsageError
 from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
@@ -35,6 +36,7 @@ Examples:
 ROLLBACK_EXAMPLES = """\b
 Examples:
   nndeploy rollback faces
+  nndeploy rollback faces --to 1.4.0           for scripts: a second call changes nothing
   nndeploy rollback faces --store /var/lib/nndeploy
 """
 STORE = click.option(
@@ -80,6 +82,7 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
         return str(pull(reference, out, have=here, signed_by=signed_by, options=registry).reference)
 
     state, trial = install_bundle(where, name, source, asked, load, fetch)
+    effect_is_made()
     if as_json:
         print_json({**_to_json(where, name, state), "trial": asdict(trial)})
         return
@@ -123,24 +126,32 @@ def installed(name: str | None, store: str | None, as_json: bool) -> None:
 
 @click.command("rollback", epilog=ROLLBACK_EXAMPLES)
 @NAME
+@click.option(
+    "--to", metavar="VERSION",
+    help="Go back only if the bundle before is this one: its signed release, or 8 or more digits of its SHA-256. "
+    "Nothing is changed where that is current already.",
+)  # fmt: skip
 @STORE
 @click.option(
     "--allow-unsigned-code", is_flag=True, help="Go back to a bundle with executable code that no trusted key signed."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what is current now as JSON on standard output.")
-def rollback(name: str, store: str | None, allow_unsigned_code: bool, as_json: bool) -> None:
+def rollback(name: str, to: str | None, store: str | None, allow_unsigned_code: bool, as_json: bool) -> None:
     """Go back to the bundle that a NAME stood for before.
 
-    That bundle is read whole first, and must be allowed here as it had to be when it was installed.
+    That bundle is read whole first, and must be allowed here as it had to be when it was installed. A second rollback
+    goes forward again, unless --to says where to.
     """
     from nndeploy.installed.kept_bundle import roll_back
 
     where = store_at(store)
-    state = roll_back(where, name, allow_unsigned_code=allow_unsigned_code)
+    before = where.state(name)
+    state = roll_back(where, name, to=to, allow_unsigned_code=allow_unsigned_code)
+    effect_is_made()
     if as_json:
         print_json(_to_json(where, name, state))
         return
-    print_line(f"{name}@ is {_told(state.current)} again")
+    print_line(f"{name}@ is {_told(state.current)} {'already' if state == before else 'again'}")
 
 
 def _told(one: Installed) -> str:

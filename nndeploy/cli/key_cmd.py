@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import ANY_FILE
 from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, UsageError
 
@@ -82,6 +83,7 @@ def new(name: str) -> None:
     is_left = _is_left(private)
     made = (read_key(private) if is_left else new_key(private)).public
     replace_durably(public, made.pem.encode("ascii"))
+    effect_is_made()
     if is_left:
         print_line(f"{private} was there already, and stays as it is")
     print_line(f"{private} signs: keep it secret; {public} is what others trust")
@@ -156,6 +158,7 @@ def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str |
     path, until = Path(file), _day(not_after) if not_after is not None else ""
     public, called = read_public_key(path), name or path.stem
     trust_key(_store(machine), public, called, frozenset(scopes), until)
+    effect_is_made()
     print_line(f"{called} ({public.id:.16}) is trusted with {' and '.join(sorted(scopes))}")
 
 
@@ -168,6 +171,7 @@ def revoke(named: str, machine: bool) -> None:
 
     ids = _ids(named, trust_store())
     change_store(_store(machine), lambda old: replace(old, revoked=old.revoked | set(ids)))
+    effect_is_made()
     print_line(f"revoked: {', '.join(f'{one:.16}' for one in ids)}")
 
 
@@ -185,6 +189,7 @@ def floor(model: str, release: str, machine: bool) -> None:
 
     least = check_release(release)
     change_store(_store(machine), lambda old: replace(old, floors={**old.floors, model: least}))
+    effect_is_made()
     print_line(f"no release of {model} below {least} is used here")
 
 
@@ -206,6 +211,7 @@ def need(numbers: tuple[str, ...], machine: bool) -> None:
     if wanted.get("code") == 0:
         raise UsageError("code always needs a signature", hint="--allow-unsigned-code runs it without, for one call")
     change_store(_store(machine), lambda old: replace(old, needed={**old.needed, **wanted}))
+    effect_is_made()
     print_line("signatures that are needed: " + ", ".join(f"{n} for {scope}" for scope, n in wanted.items()))
 
 

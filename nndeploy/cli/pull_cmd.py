@@ -9,6 +9,7 @@ import click
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.registry_options import SIGNED_BY, registry_options, registry_options_given
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import BUNDLE_FILE
 from nndeploy.values.amounts import size_text
 
@@ -43,6 +44,7 @@ def pull(
 
     registry = registry_options_given(options)
     pulled = pull_bundle(reference, output, have=have, signed_by=signed_by, options=registry)
+    effect_is_made()
     if as_json:
         print_json(
             {

@@ -12,6 +12,7 @@ from nndeploy.cli.loading import BUNDLE
 from nndeploy.cli.option_fields import sections_of
 from nndeploy.cli.registry_options import registry_options, registry_options_given
 from nndeploy.cli.signer_options import SIGNERS, signer_options, signers_given
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.values.amounts import size_text
 
@@ -40,6 +41,7 @@ def push(bundle: Path, reference: str, as_json: bool, **options: Any) -> None:
 
     signers, registry = signers_given(options), registry_options_given(options)
     pushed = push_bundle(bundle, reference, signers=signers, options=registry)
+    effect_is_made()
     if as_json:
         print_json(
             {

@@ -9,6 +9,7 @@ import click
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.loading import BUNDLE
 from nndeploy.cli.signer_options import signer_options, signers_given
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.errors import UsageError
 
 EXAMPLES = """\b
@@ -43,6 +44,7 @@ def sign(bundle: Path, release: str | None, as_json: bool, **options: Any) -> No
     if not signers:
         raise UsageError("nobody is named who signs", hint="--key farm.key; nndeploy key new makes one")
     signed = sign_bundle(bundle, signers, release)
+    effect_is_made()
     if as_json:
         print_json({"bundle": str(bundle), "release": signed.release, "signatures": list(signed.key_ids)})
         return

@@ -3,8 +3,10 @@
 
 Native libraries print on descriptor 1, so our own output moves to a descriptor of its own and 1 becomes standard
 error: every line on standard output is ours. A stream that is closed is filled, so that no file we open gets its
-number; writing to a standard output that is closed, full or broken is an error and never silent. What cannot be written
-to standard error is dropped, whoever writes it: messages change no result and no exit code.
+number. Writing to a standard output that is closed, full or broken is an error and never silent; once a command has
+changed what it was to change, it is a warning: the exit code then tells of the change alone, and who runs the command
+again because of its code never makes a change twice. What cannot be written to standard error is dropped, whoever
+writes it: messages change no result and no exit code.
 """
 
 import contextlib
@@ -22,13 +24,21 @@ FIRST_OWN_DESCRIPTOR = 3
 class _Output(io.FileIO):
     """Standard output; a failure to write is an `InputOutputError`, a reader that has gone a `BrokenPipeError`."""
 
+    is_effect_made = is_lost = False
+
     def write(self, data: Any, /) -> int:
         try:
-            return super().write(data)
-        except BrokenPipeError:
-            raise
+            return len(data) if self.is_lost else super().write(data)
         except OSError as err:
-            raise InputOutputError(f"standard output cannot be written: {err.strerror}") from err
+            what = f"standard output cannot be written: {err.strerror}"
+            if self.is_effect_made:
+                self.is_lost = True
+                if not isinstance(err, BrokenPipeError):  # who stops reading wants no more lines
+                    print(f"nndeploy: warning: {what}; the command has done its work", file=sys.stderr)
+                return len(data)
+            if isinstance(err, BrokenPipeError):
+                raise
+            raise InputOutputError(what) from err
 
 
 class _Messages(io.FileIO):
@@ -53,8 +63,21 @@ def take_over() -> None:
     encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
     messages = io.BufferedWriter(_Messages(2, "wb", closefd=False))
     sys.stderr = io.TextIOWrapper(messages, encoding=encoding, errors="backslashreplace", line_buffering=True)
-    output = io.BufferedWriter(_Output(own, "wb"))
-    sys.stdout = io.TextIOWrapper(output, encoding="utf-8", errors="backslashreplace", line_buffering=os.isatty(own))
+    sys.stdout = output_to(own)
+
+
+def output_to(descriptor: int) -> io.TextIOWrapper:
+    """Returns a standard output over a descriptor."""
+    output = io.BufferedWriter(_Output(descriptor, "wb"))
+    is_terminal = os.isatty(descriptor)
+    return io.TextIOWrapper(output, encoding="utf-8", errors="backslashreplace", line_buffering=is_terminal)
+
+
+def effect_is_made() -> None:
+    """Says that the command has changed what it was to change: what it prints from here on may be lost."""
+    output = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(output, _Output):
+        output.is_effect_made = True
 
 
 def _is_open(descriptor: int) -> bool:

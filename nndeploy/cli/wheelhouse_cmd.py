@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import BOX
 from nndeploy.values.amounts import size_text
 
@@ -60,6 +61,7 @@ def wheelhouse(
 
     asked = box_of(box, glibc, python or f"{sys.version_info.major}.{sys.version_info.minor}")
     found = gather(asked, extras_of(names), find_links, output)
+    effect_is_made()
     sizes = [wheel.path.stat().st_size for wheel in found]
     if as_json:
         wheels = [

@@ -7,13 +7,16 @@ to is looked at again, and so is all that `doctor` tells of. Law: nothing is cha
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.errors import BundleError, BusyError, PolicyError
+from nndeploy.errors import BundleError, BusyError, MissingInputError, PolicyError, UsageError
 from nndeploy.files.pieces import sha256_of
 from nndeploy.installed.bundle_store import BundleStore, Installed, State
 from nndeploy.installed.floors import check_floor
 from nndeploy.runtime.code_policy import files_in, with_code_flags
 from nndeploy.runtime.code_trust import why_no_code
 from nndeploy.runtime.load_options import LoadOptions
+
+MIN_DIGITS = 8
+"""So many digits of a SHA-256 may stand for it."""
 
 
 def check_kept(store: BundleStore, name: str, one: Installed) -> tuple[Manifest, str]:
@@ -33,16 +36,21 @@ def check_kept(store: BundleStore, name: str, one: Installed) -> tuple[Manifest,
         return manifest, why_no_code(bundle, manifest, LoadOptions())
 
 
-def roll_back(store: BundleStore, name: str, *, allow_unsigned_code: bool = False) -> State:
+def roll_back(store: BundleStore, name: str, *, to: str | None = None, allow_unsigned_code: bool = False) -> State:
     """Makes the bundle before the current one the current one again, where it may be used; returns the new state.
 
+    With `to`, a release or the beginning of a SHA-256, nothing is changed where the current one is that already.
+
     Raises:
-        MissingInputError: nothing is installed, there is none before it, or that is gone.
+        MissingInputError: nothing is installed, there is none before it, that is gone, or neither is the one of `to`.
+        UsageError: both bundles are of the release `to`.
         BundleError: the one before is not the file that was installed.
         PolicyError: it may not be used here.
         BusyError, CannotCreateError, InputOutputError: the name cannot be changed.
     """
     state = store.state(name)
+    if to is not None and _wanted(name, state, to) is state.current:
+        return state
     if state.previous is not None:
         _, problem = check_kept(store, name, state.previous)
         if problem and not allow_unsigned_code:
@@ -54,3 +62,17 @@ def roll_back(store: BundleStore, name: str, *, allow_unsigned_code: bool = Fals
     if back.current != state.previous:
         raise BusyError(f"another process changed {name!r} meanwhile", where=str(store.path), hint="try again")
     return back
+
+
+def _wanted(name: str, state: State, version: str) -> Installed:
+    """Returns the one bundle of a name that a release, or the beginning of a SHA-256, means."""
+    kept = [one for one in (state.current, state.previous) if one is not None]
+    found = [one for one in kept if version and one.release == version]
+    if not found and len(version) >= MIN_DIGITS:
+        found = [one for one in kept if one.sha256.startswith(version.lower())]
+    told = ", ".join(f"{one.release or 'no release'} {one.sha256:.12}" for one in kept)
+    if not found:
+        raise MissingInputError(f"no bundle of {name!r} that is here is {version!r:.80}", hint=f"here are: {told}")
+    if len(found) > 1:
+        raise UsageError(f"both bundles of {name!r} are {version!r}", hint=f"name it by its SHA-256: {told}")
+    return found[0]

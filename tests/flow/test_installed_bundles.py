@@ -567,3 +567,22 @@ def test_a_call_that_meets_a_bundle_which_was_just_closed_goes_to_the_current_on
     start.run = closed_meanwhile  # type: ignore[method-assign]
     assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
     program.close()
+
+
+def test_a_rollback_to_a_version_is_made_once(store: BundleStore, capsys) -> None:
+    signed_releases(store)
+    before, now = store.state("faces").previous, store.state("faces").current
+    for version in ("2.0", now.sha256, now.sha256[:8].upper()):
+        say("rollback", "faces", "--to", version)
+        assert store.state("faces").current == now
+    for version in ("1.0", "1.0", before.sha256[:8]):
+        say("rollback", "faces", "--to", version)
+        assert store.state("faces").current == before
+    for version in ("3.0", "", before.sha256[:7], "f" * 64):
+        assert run_command(["rollback", "faces", "--to", version]) == 66
+    assert store.state("faces").current == before
+    say("sign", "one.nnd", "--key", "farm.key", "--release", "2.0")
+    say("install", "faces", "one.nnd")  # the bundle before it is of release 1.0
+    say("install", "faces", "two.nnd")  # and now of the same one
+    assert run_command(["rollback", "faces", "--to", "2.0"]) == 2
+    capsys.readouterr()
