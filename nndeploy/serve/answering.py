@@ -101,8 +101,7 @@ class Answering:
                 traceback.print_exception(err, file=sys.stderr)  # a bug, of which the client is told no more than that
             raise
         finally:
-            if name in self.models:
-                self.figures.add(name, protocol, code, time.monotonic() - began)
+            self.figures.add(name if name in self.models else "", protocol, code, time.monotonic() - began)
 
 
 async def apart(num_bytes: int, work: Callable[..., Result], *arguments: Any) -> Result:

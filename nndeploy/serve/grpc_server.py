@@ -1,38 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Open Inference Protocol over gRPC.
+"""The Open Inference Protocol over gRPC, and the protocol of health checks.
 
-message -> who asks -> `Answering` -> message. Laws: an error is a status with one line; a call whose deadline passes,
-or that its client gives up, is cancelled by the library, and never run where it still waits.
+bytes of a message -> who asks -> message -> `Answering` -> message. Laws: an error is a status with one line; a call
+whose deadline passes, or that its client gives up, is cancelled by the library, and never run where it still waits;
+calls of health are answered however many others there are.
 
-Source: Open Inference Protocol, gRPC; ModelStreamInfer is Triton's extension, answered message by message, in order.
+Messages are read here and not by the library: it would take bytes that are none for a failure of ours, and would let
+those that never come whole wait for ever.
+
+Source: Open Inference Protocol, gRPC; ModelStreamInfer is Triton's extension, answered message by message, in order;
+GRPC Health Checking Protocol, grpc/doc/health-checking.md.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
-from nndeploy.errors import NndeployError
+from nndeploy.errors import InputError, NndeployError
 from nndeploy.serve.access import SCHEME
 from nndeploy.serve.address import Address, not_bound, own_path
 from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
-from nndeploy.serve.infer_request import status_of, told
+from nndeploy.serve.infer_request import RefusedError, status_of, told
 from nndeploy.serve.message_form import message_from_answer, request_from_message
-from nndeploy.serve.messages import MESSAGES, METHODS, SERVICE
+from nndeploy.serve.messages import HEALTH, MESSAGES, METHODS, SERVICE
+from nndeploy.serve.open_files import RESERVED
 
 PROTOCOL = "grpc"
 _HEAD_BYTES = 1 << 16
 """What a message may have beside the tensors in it."""
+HANDSHAKE_SECONDS, IDLE_SECONDS = 5.0, 60.0
+"""After so long a connection is closed that has not begun to speak gRPC, or that has no call."""
+LOOK_SECONDS = 0.25
+"""How often who watches is told of a change, at most."""
+SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
+PROBES = ("ServerLive", "ServerReady")
 
 
 class GrpcServer:
     """Answers at one address from `start` to `close`, both called in the event loop."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: Answering, most_connections: int) -> None:
         self._answering = answering
+        self._most_connections = most_connections
+        self._num_at_work = 0
         self._server: grpc.aio.Server | None = None
 
     async def start(self, address: Address) -> Address:
@@ -43,14 +59,18 @@ class GrpcServer:
         """
         options, access = self._answering.options, self._answering.access
         self._server = grpc.aio.server(
-            maximum_concurrent_rpcs=options.max_connections,
             options=[
                 ("grpc.max_receive_message_length", options.max_body + _HEAD_BYTES),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),  # a second service would silently take a part of the calls
-            ],
+                ("grpc.max_allowed_incoming_connections", self._most_connections),
+                ("grpc.max_concurrent_streams", options.max_connections + RESERVED),  # of one connection
+                ("grpc.server_handshake_timeout_ms", round(HANDSHAKE_SECONDS * 1e3)),
+                ("grpc.max_connection_idle_ms", round(IDLE_SECONDS * 1e3)),
+            ]
         )
-        self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, self._handlers())])
+        for service, handlers in ((SERVICE, self._handlers()), (HEALTH, self._health_handlers())):
+            self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, handlers)])
         try:
             if address.path:
                 with own_path(address):
@@ -76,54 +96,85 @@ class GrpcServer:
     def _handlers(self) -> dict[str, Any]:
         answers = (
             self._server_live, self._server_ready, self._model_ready, self._server_metadata, self._model_metadata,
-            self._model_infer,
+            self._inferred,
         )  # fmt: skip
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(
-                self._judged(answer), MESSAGES[f"{name}Request"].FromString,
-                MESSAGES[f"{name}Response"].SerializeToString,
-            )
+            name: self._unary(f"{name}Request", answer, is_probe=name in PROBES)
             for name, answer in zip(METHODS, answers, strict=True)
-        }  # fmt: skip
-        handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(
-            self._model_stream_infer, MESSAGES["ModelInferRequest"].FromString,
-            MESSAGES["ModelStreamInferResponse"].SerializeToString,
-        )  # fmt: skip
+        }
+        streamed = self._model_stream_infer
+        handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(streamed, None, _serialised)
         return handlers
 
-    def _judged(self, answer: Any) -> Any:
-        """Returns the answer to a method, for those who may call it, with errors as statuses."""
+    def _health_handlers(self) -> dict[str, Any]:
+        return {
+            "Check": self._unary("HealthCheckRequest", self._health_check, is_probe=True),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._health_watch, None, _serialised),
+        }
 
-        async def judged(message: Any, context: Any) -> Any:
-            if answer not in (self._server_live, self._server_ready):
-                await self._check_access(context)
-            try:
-                return await answer(message, context)
-            except Exception as err:
-                await context.abort(grpc.StatusCode[status_of(err)[1]], told(err))
+    def _unary(self, kind: str, answer: Any, *, is_probe: bool) -> Any:
+        """Returns the handler of a method that takes one message of a kind, for those who may call it."""
 
-        return judged
+        async def judged(messages: AsyncIterator[bytes], context: Any) -> Any:
+            with self._counted(is_probe=is_probe) as has_place:
+                try:
+                    if not is_probe:
+                        self._check_may_call(context, has_place=has_place)
+                    return await answer(await self._first(kind, messages, is_probe=is_probe))
+                except Exception as err:
+                    await _abort(context, err)
 
-    async def _check_access(self, context: Any) -> None:
+        return grpc.stream_unary_rpc_method_handler(judged, None, _serialised)
+
+    @contextmanager
+    def _counted(self, *, is_probe: bool = False) -> Iterator[bool]:
+        """Yields whether there is a place for one more call."""
+        self._num_at_work += not is_probe
+        try:
+            yield self._num_at_work <= self._answering.options.max_connections
+        finally:
+            self._num_at_work -= not is_probe
+
+    def _check_may_call(self, context: Any, *, has_place: bool, is_open: bool = False) -> None:
+        """Refuses a call for which there is no place, or no token."""
         headers = {key: value for key, value in context.invocation_metadata() or () if key == "authorization"}
-        if not self._answering.access.is_granted(str(headers.get("authorization", ""))):
-            what = f"this service asks for a token (hint: authorization: {SCHEME}TOKEN)"
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, what)
+        error = None
+        if not has_place:
+            error = RefusedError(503, "RESOURCE_EXHAUSTED", "too many calls at once", hint="try again")
+        elif not is_open and not self._answering.access.is_granted(str(headers.get("authorization", ""))):
+            hint = f"authorization: {SCHEME}TOKEN"
+            error = RefusedError(401, "UNAUTHENTICATED", "this service asks for a token", hint=hint)
+        if error is not None:
+            self._answering.figures.add("", PROTOCOL, error.status[1])
+            raise error
 
-    async def _server_live(self, message: Any, context: Any) -> Any:
+    async def _first(self, kind: str, messages: AsyncIterator[bytes], *, is_probe: bool) -> Any:
+        """Returns the only message of a call, which does not wait for it long: of probes no number is limited."""
+        seconds = self._answering.options.request_timeout
+        async with asyncio.timeout(min(seconds, HANDSHAKE_SECONDS) if is_probe else seconds):
+            return self._message(kind, await anext(messages))
+
+    def _message(self, kind: str, data: bytes) -> Any:
+        try:
+            return MESSAGES[kind].FromString(data)
+        except DecodeError as err:
+            self._answering.figures.add("", PROTOCOL, "INVALID_ARGUMENT")
+            raise InputError(f"the bytes are no message {kind}") from err
+
+    async def _server_live(self, message: Any) -> Any:
         return MESSAGES["ServerLiveResponse"](live=True)
 
-    async def _server_ready(self, message: Any, context: Any) -> Any:
+    async def _server_ready(self, message: Any) -> Any:
         return MESSAGES["ServerReadyResponse"](ready=self._answering.is_ready)
 
-    async def _model_ready(self, message: Any, context: Any) -> Any:
+    async def _model_ready(self, message: Any) -> Any:
         model = self._answering.model(message.name, message.version)
         return MESSAGES["ModelReadyResponse"](ready=model.is_ready and not self._answering.is_ending)
 
-    async def _server_metadata(self, message: Any, context: Any) -> Any:
+    async def _server_metadata(self, message: Any) -> Any:
         return MESSAGES["ServerMetadataResponse"](name=NAME, version=VERSION, extensions=EXTENSIONS)
 
-    async def _model_metadata(self, message: Any, context: Any) -> Any:
+    async def _model_metadata(self, message: Any) -> Any:
         model = self._answering.model(message.name, message.version)
         served = model.served
         how = {"name": model.name, "versions": [model.version], "platform": served.platform}
@@ -132,9 +183,6 @@ class GrpcServer:
             for one in tensors:
                 told_tensors.add(name=one.name, datatype=one.datatype, shape=one.shape)
         return answer
-
-    async def _model_infer(self, message: Any, context: Any) -> Any:
-        return await self._inferred(message)
 
     async def _inferred(self, message: Any) -> Any:
         began_ns = time.monotonic_ns()
@@ -151,15 +199,60 @@ class GrpcServer:
             size = size // RAW_BYTES if message.raw_input_contents else size
             return await apart(size, message_from_answer, model.name, found, message)
 
-    async def _model_stream_infer(self, messages: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
-        await self._check_access(context)
-        kind = MESSAGES["ModelStreamInferResponse"]
-        async for message in messages:
+    async def _model_stream_infer(self, messages: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+        with self._counted() as has_place:
             try:
-                yield kind(infer_response=await self._inferred(message))
-            except NndeployError as err:
-                yield kind(error_message=told(err), infer_response=MESSAGES["ModelInferResponse"](id=message.id))
-            except asyncio.CancelledError:
-                raise
+                self._check_may_call(context, has_place=has_place)
+                async for data in messages:
+                    yield await self._answered(self._message("ModelInferRequest", data))
             except Exception as err:
-                await context.abort(grpc.StatusCode.INTERNAL, told(err))
+                await _abort(context, err)
+
+    async def _answered(self, message: Any) -> Any:
+        """Returns the answer to a message of a stream, which goes on after an error."""
+        kind = MESSAGES["ModelStreamInferResponse"]
+        try:
+            return kind(infer_response=await self._inferred(message))
+        except NndeployError as err:
+            return kind(error_message=told(err), infer_response=MESSAGES["ModelInferResponse"](id=message.id))
+
+    def _health(self, service: str) -> int:
+        answering = self._answering
+        if service in ("", SERVICE, HEALTH):
+            return SERVING if answering.is_ready else NOT_SERVING
+        if service not in answering.models:
+            return SERVICE_UNKNOWN
+        return SERVING if answering.models[service].is_ready and not answering.is_ending else NOT_SERVING
+
+    async def _health_check(self, message: Any) -> Any:
+        status = self._health(message.service)
+        if status == SERVICE_UNKNOWN:
+            raise RefusedError(404, "NOT_FOUND", f"no model is called {message.service!r:.80}")
+        return MESSAGES["HealthCheckResponse"](status=status)
+
+    async def _health_watch(self, messages: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+        with self._counted() as has_place:
+            try:
+                self._check_may_call(context, has_place=has_place, is_open=True)
+                message = await self._first("HealthCheckRequest", messages, is_probe=True)
+                last = None
+                while True:
+                    if (status := self._health(message.service)) != last:
+                        yield MESSAGES["HealthCheckResponse"](status=status)
+                        last = status
+                    await asyncio.sleep(LOOK_SECONDS)
+            except Exception as err:
+                await _abort(context, err)
+
+
+def _serialised(message: Any) -> bytes:
+    return bytes(message.SerializeToString())
+
+
+async def _abort(context: Any, err: Exception) -> None:
+    """Ends a call with the status of an error."""
+    if isinstance(err, TimeoutError):
+        err = RefusedError(408, "DEADLINE_EXCEEDED", "the message did not come in time")
+    elif isinstance(err, StopAsyncIteration):
+        err = InputError("there is no message")
+    await context.abort(grpc.StatusCode[status_of(err)[1]], told(err))

@@ -23,17 +23,13 @@ from aiohttp import web
 from nndeploy.errors import InputError, NndeployError
 from nndeploy.serve.access import SCHEME
 from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
+from nndeploy.serve.http_connections import PROTOCOL, Connections
 from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
 from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
 from nndeploy.serve.served_model import ServedModel
 
-PROTOCOL = "http"
+HEALTH, FIGURES = "/v2/health/", "/metrics"
 JSON_BYTES = "Inference-Header-Content-Length"
-IDLE_SECONDS = 60.0
-"""A connection that has not sent the head of a request after so long is closed; so is one that asks nothing more.
-
-Clients keep connections for later requests, and an answer is lost where both ends act at once, so it is no shorter.
-"""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -41,10 +37,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class HttpServer:
     """Answers on one socket from `start` to `close`, both called in the event loop."""
 
-    def __init__(self, answering: Answering) -> None:
-        self._answering = answering
+    def __init__(self, answering: Answering, places: Connections) -> None:
+        self._answering, self._places = answering, places
         self._runner: web.AppRunner | None = None
-        self._server: asyncio.Server | None = None
+        self._accepting: asyncio.Task[None] | None = None
 
     async def start(self, listening: socket.socket) -> None:
         """Begins to accept connections on a socket that listens."""
@@ -55,41 +51,39 @@ class HttpServer:
             app.router.add_get(f"{path}/ready", self._model_ready)
             app.router.add_post(f"{path}/infer", self._infer)
         app.router.add_get("/v2", self._server_metadata)
-        app.router.add_get("/v2/health/live", self._live)
-        app.router.add_get("/v2/health/ready", self._ready)
-        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get(f"{HEALTH}live", self._live)
+        app.router.add_get(f"{HEALTH}ready", self._ready)
+        app.router.add_get(FIGURES, self._metrics)
         self._runner = web.AppRunner(
-            app, handle_signals=False, access_log=None, keepalive_timeout=IDLE_SECONDS, auto_decompress=False,
-            handler_cancellation=True, shutdown_timeout=LAST_ANSWERS_SECONDS,
-        )  # fmt: skip
+            app, handle_signals=False, handler_cancellation=True, shutdown_timeout=LAST_ANSWERS_SECONDS
+        )
         await self._runner.setup()
-        loop = asyncio.get_running_loop()
-        context = self._answering.access.context
-        how: dict[str, Any] = {"ssl": context} | ({"ssl_handshake_timeout": IDLE_SECONDS} if context else {})
-        if listening.family == socket.AF_UNIX:
-            self._server = await loop.create_unix_server(self._connection, sock=listening, **how)
-        else:
-            self._server = await loop.create_server(self._connection, sock=listening, **how)
+        server = self._runner.server
+        assert server is not None
+        accepting = self._places.accept(listening, server, self._answering.access.context)
+        self._accepting = asyncio.get_running_loop().create_task(accepting)
+        self._accepting.add_done_callback(lambda _: listening.close())
 
     async def close(self) -> None:
         """Ends every connection."""
-        if self._server is not None:
-            self._server.close()
+        if self._accepting is not None:
+            self._accepting.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
 
-    def _connection(self) -> asyncio.BaseProtocol:
-        assert self._runner is not None
-        server = self._runner.server
-        assert server is not None
-        if len(server.connections) >= self._answering.options.max_connections:
-            return _Refusing()
-        return server()
-
     @web.middleware
     async def _judged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Returns the answer to a request, which is refused where too many are being answered."""
+        is_probe = request.path.startswith(HEALTH) or request.path == FIGURES
+        with self._places.at_work(request.protocol, is_probe=is_probe) as has_place:
+            if has_place:
+                return await self._answered(request, handler)
+            self._answering.figures.add("", PROTOCOL, "UNAVAILABLE")
+            return self._refused(RefusedError(503, "UNAVAILABLE", "too many requests at once", hint="try again"))
+
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         access = self._answering.access
-        is_health = request.path.startswith("/v2/health/")  # a balancer asks without a token
+        is_health = request.path.startswith(HEALTH)  # a balancer asks without a token
         if access.refuses_page(request.headers):
             return _refusal(403, "a page of another origin may not ask; without a token, Host must be an address")
         if not is_health and not access.is_granted(request.headers.get("Authorization", "")):
@@ -103,13 +97,17 @@ class HttpServer:
             answer.headers.extend({name: err.headers[name] for name in ("Allow",) if name in err.headers})
             return answer
         except NndeployError as err:
-            status, _ = status_of(err)
-            answer = _refusal(status, told(err))
-            if status in (429, 503):
-                answer.headers["Retry-After"] = "1"
-            return answer
+            return self._refused(err)
         except Exception as err:  # told on standard error where it came up
             return _refusal(INTERNAL[0], told(err))
+
+    @staticmethod
+    def _refused(err: NndeployError) -> web.Response:
+        status, _ = status_of(err)
+        answer = _refusal(status, told(err))
+        if status in (429, 503):
+            answer.headers["Retry-After"] = "1"
+        return answer
 
     async def _live(self, request: web.Request) -> web.Response:
         return _json({"live": True})
@@ -160,6 +158,8 @@ class HttpServer:
                 async for piece in self._pieces(request):
                     take(len(piece))
                     pieces.append(piece)
+        except web.RequestPayloadError as err:  # which quotes the body
+            raise InputError("the body is malformed HTTP") from err
         except TimeoutError as err:
             raise RefusedError(408, "DEADLINE_EXCEEDED", "the body did not come in time") from err
         return b"".join(pieces)
@@ -194,14 +194,6 @@ class HttpServer:
             if request.transport is not None:
                 request.transport.abort()
         return answer
-
-
-class _Refusing(asyncio.Protocol):
-    """Closes a connection at once: too many are open."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Closes it."""
-        transport.close()
 
 
 def _too_large(num_bytes: int | None, limit: int) -> RefusedError:

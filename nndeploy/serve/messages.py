@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of the protocol's gRPC form, and the methods of its service, made from a table of their fields.
+"""The messages of the protocol's gRPC form and of health checks, made from a table of their fields.
 
 Message -> its fields as "number type name", where `*` before the type says repeated, `map` a map from texts, and a type
 that is none of protobuf's names another message. They live in a pool of their own, so that a client's messages of the
 same names can be in the same process.
 
-Source: Open Inference Protocol, open_inference_grpc.proto, package `inference`; ModelStreamInfer is Triton's extension.
+Source: Open Inference Protocol, open_inference_grpc.proto, package `inference`; ModelStreamInfer is Triton's extension;
+grpc.health.v1, health.proto, of which the name of a package is nowhere in a message, and a status is its number.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PACKAGE = "inference"
-SERVICE = f"{PACKAGE}.GRPCInferenceService"
+SERVICE, HEALTH = f"{PACKAGE}.GRPCInferenceService", "grpc.health.v1.Health"
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _ONE_OF = "parameter_choice"
@@ -54,6 +55,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "ModelInferResponse.InferOutputTensor": (*_TENSOR, "5 InferTensorContents contents"),
     "ModelStreamInferResponse": ("1 string error_message", "2 ModelInferResponse infer_response"),
+    "HealthCheckRequest": ("1 string service",),
+    "HealthCheckResponse": ("1 int32 status",),
 }  # fmt: skip
 
 METHODS = ("ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer")

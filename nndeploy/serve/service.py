@@ -24,6 +24,7 @@ from nndeploy.serve.answering import LAST_ANSWERS_SECONDS, Answering
 from nndeploy.serve.body_budget import BodyBudget
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.installed_name import InstalledName, version_at
+from nndeploy.serve.open_files import RESERVED, shares
 from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_model import ServedModel
@@ -56,6 +57,7 @@ class Service:
         self._followed = [
             InstalledName(self._models[name], path, say) for name, path in bundles.items() if options.follow
         ]
+        self._say = say
         self._answering = Answering(self._models, options, access, BodyBudget(options.max_body))
         self._loop = asyncio.new_event_loop()
         self._elements = ThreadPoolExecutor(ELEMENT_THREADS, "nndeploy serve")
@@ -71,13 +73,17 @@ class Service:
             CannotCreateError: an address is taken.
         """
         keep_freed_memory()
+        wanted = self._options.max_connections + RESERVED
+        http, grpc = shares((wanted, wanted))
+        if http < wanted:
+            self._say(f"{http} connections at once, not {wanted}: the limit of open files is low (ulimit -n)")
         self._thread.start()
         self._stack.callback(self._end_loop)
         try:
             if self._options.http is not None:
-                self._listen_http(self._options.http)
+                self._listen_http(self._options.http, http)
             if self._options.grpc is not None:
-                self._listen_grpc(self._options.grpc)
+                self._listen_grpc(self._options.grpc, grpc)
         except BaseException:
             self._stack.close()
             raise
@@ -127,7 +133,8 @@ class Service:
             self.stop()
         self._stack.close()
 
-    def _listen_http(self, address: Address) -> None:
+    def _listen_http(self, address: Address, most: int) -> None:
+        from nndeploy.serve.http_connections import Connections
         from nndeploy.serve.http_server import HttpServer
 
         listening = bound(address)
@@ -136,16 +143,18 @@ class Service:
             self.addresses["http"] = address
         else:
             self.addresses["http"] = Address(address.host, listening.getsockname()[1])
-        server = HttpServer(self._answering)
+        at_work = min(self._options.max_connections, max(1, most - RESERVED))
+        self._http_places = Connections(most, at_work, self._answering.figures, self._say)
+        server = HttpServer(self._answering, self._http_places)
         self._stack.callback(self._closed, server.close)
         self._in_loop(server.start(listening))
 
-    def _listen_grpc(self, address: Address) -> None:
+    def _listen_grpc(self, address: Address, most: int) -> None:
         from nndeploy.serve.grpc_server import GrpcServer
 
-        server = GrpcServer(self._answering)
-        self._stack.callback(self._closed, server.close)
-        self.addresses["grpc"] = self._in_loop(server.start(address))
+        self._grpc = GrpcServer(self._answering, most)
+        self._stack.callback(self._closed, self._grpc.close)
+        self.addresses["grpc"] = self._in_loop(self._grpc.start(address))
 
     def _in_loop(self, work: Coroutine[Any, Any, Result]) -> Result:
         found: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -34,6 +35,14 @@ SLOW = [
     "    time.sleep(max(0.0, float(inputs['image'].max()) - 100))\n"
     "    return run(self, inputs)\n"
     "Program.run = slow\n"
+    "main()", "serve",
+]  # fmt: skip
+
+FEW_FILES = [
+    sys.executable, "-c",
+    "import resource\n"
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
+    "from nndeploy.cli.main import main\n"
     "main()", "serve",
 ]  # fmt: skip
 
@@ -319,3 +328,33 @@ def test_the_public_client_gets_what_a_run_gives(served) -> None:
             assert found.as_numpy("y").tolist() == (2 * x).tolist()
             with pytest.raises(Exception, match="no model is called 'n'"):
                 client.infer("n", [one])
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 3000:
+        pytest.skip(f"this process may have {hard} files open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 3000), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_probes_are_answered_whatever_a_thousand_idle_connections_do(served) -> None:
+    write_double(Path("m.nnd"))
+    service = served("m.nnd", command=FEW_FILES)
+    http_at, grpc_at = service.until("listening: http"), service.until("listening: grpc")
+    service.until("ready:")
+    with contextlib.ExitStack() as stack:
+        for number in range(1000):
+            for address in (grpc_at, http_at):
+                host, port = address.rsplit(":", 1)
+                stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            if number % 100 == 99:
+                assert ask(http_at, "/v2/health/ready")[0] == 200
+                assert "process_open_fds" in _page(http_at)
+        assert ask(http_at, "/v2/models/m/infer", doubled(2.5))[0] == 200
+    service.process.send_signal(signal.SIGTERM)
+    code, errors = service.ends()
+    assert (code, len(errors.splitlines())) == (143, 2)  # of the limit of files, and once of the crowd

@@ -17,11 +17,19 @@ Sample = tuple[Mapping[str, str], float]
 """Labels and a value."""
 
 
-def family(name: str, kind: str, samples: Iterable[Sample], *, is_open_metrics: bool = False) -> Iterator[str]:
-    """Yields the lines of a counter, whose name ends in `_total`, or of a gauge."""
-    yield f"# TYPE {name.removesuffix('_total') if is_open_metrics else name} {kind}"
+def family(
+    name: str, kind: str, about: str, samples: Iterable[Sample], *, is_open_metrics: bool = False
+) -> Iterator[str]:
+    """Yields the lines of a counter, whose name ends in `_total`, a gauge or a summary without sum and count."""
+    yield from head(name.removesuffix("_total") if is_open_metrics else name, kind, about)
     for labels, value in samples:
         yield f"{name}{labels_text(labels)} {_number(value)}"
+
+
+def head(name: str, kind: str, about: str) -> Iterator[str]:
+    """Yields the lines that tell what a family is."""
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} {kind}"
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
@@ -31,7 +39,9 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.9g}"
+    if value == float("inf"):
+        return "+Inf"
+    return str(value) if isinstance(value, int) else repr(value)
 
 
 def _escaped(text: str) -> str:

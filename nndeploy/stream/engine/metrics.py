@@ -19,11 +19,19 @@ from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.engine.exposition import CONTENT_TYPE, family
+from nndeploy.stream.engine.process_figures import process_families
 from nndeploy.stream.sources.readers import SourceFigures
 
 SECONDS = 1.0
 HOST = "127.0.0.1"
 JSON_PATH = "/metrics.json"
+_COUNTS = {
+    "records": "Records that have an outcome.",
+    "failed": "Records whose outcome is an error.",
+    "not_taken": "Records that no pipeline takes.",
+    "non_finite": "Records with NaN or infinity in an output.",
+    "forgotten_sessions": "Sessions whose state was dropped to keep to the limit.",
+}
 
 
 def metrics_of(stream: Stream) -> dict[str, Any]:
@@ -52,33 +60,41 @@ def prometheus_text(metrics: dict[str, Any]) -> str:
 
 
 def _lines(metrics: dict[str, Any]) -> Iterator[str]:
-    for name in ("records", "failed", "not_taken", "non_finite", "forgotten_sessions"):
-        yield from family(f"nndeploy_{name}_total", "counter", [({}, metrics[name])])
+    for name, about in _COUNTS.items():
+        yield from family(f"nndeploy_{name}_total", "counter", about, [({}, metrics[name])])
     stages, queues = metrics["stages"], metrics["queues"]
-    for name, key, scale in (("busy_seconds_total", "busy_ns", 1e9), ("records_total", "num_done", 1)):
-        samples = [({"stage": stage["name"]}, stage[key] / scale) for stage in stages]
-        yield from family(f"nndeploy_stage_{name}", "counter", samples)
-    workers = [({"stage": stage["name"]}, stage["num_workers"]) for stage in stages]
-    yield from family("nndeploy_stage_workers", "gauge", workers)
-    for name, key, kind in (("depth", "depth", "gauge"), ("passed_total", "num_passed", "counter")):
-        yield from family(f"nndeploy_queue_{name}", kind, [({"queue": queue["name"]}, queue[key]) for queue in queues])
-    yield from _latency_family("latency", [({}, metrics["latency_ms"])])
+    for name, key, kind, about in (
+        ("busy_seconds_total", "busy_ns", "counter", "Time for which the workers of a stage were at work."),
+        ("records_total", "num_done", "counter", "Records that a stage is done with."),
+        ("workers", "num_workers", "gauge", "Workers of a stage."),
+    ):
+        samples = [({"stage": stage["name"]}, stage[key] / (1e9 if key == "busy_ns" else 1)) for stage in stages]
+        yield from family(f"nndeploy_stage_{name}", kind, about, samples)
+    for name, key, kind, about in (
+        ("depth", "depth", "gauge", "Records that wait."),
+        ("passed_total", "num_passed", "counter", "Records that have waited."),
+    ):
+        samples = [({"queue": queue["name"]}, queue[key]) for queue in queues]
+        yield from family(f"nndeploy_queue_{name}", kind, about, samples)
+    yield from _latency_family("latency", "From a record's start to its outcome.", [({}, metrics["latency_ms"])])
     for what, found, done in (("stage", stages, "worked"), ("queue", queues, "waited")):
         percentiles = [({what: one["name"]}, one[f"{done}_ms"]) for one in found]
-        yield from _latency_family(f"{what}_{done}", percentiles)
+        yield from _latency_family(f"{what}_{done}", f"How long a record {done} there.", percentiles)
     for key in [one.name for one in fields(SourceFigures) if one.name != "name"] if metrics["sources"] else ():
         samples = [({"source": source["name"]}, source[key]) for source in metrics["sources"]]
-        yield from family(f"nndeploy_source_{key.removeprefix('num_')}_total", "counter", samples)
+        name = key.removeprefix("num_")
+        yield from family(f"nndeploy_source_{name}_total", "counter", f"What a source did: {name}.", samples)
+    yield from process_families()
 
 
-def _latency_family(name: str, found: list[tuple[dict[str, str], dict[str, float]]]) -> Iterator[str]:
+def _latency_family(name: str, about: str, found: list[tuple[dict[str, str], dict[str, float]]]) -> Iterator[str]:
     """Yields percentiles in seconds, by labels of what they are of."""
     samples = [
         ({**labels, "quantile": f"0.{percentile.removeprefix('p')}"}, ms / 1e3)
         for labels, percentiles in found
         for percentile, ms in percentiles.items()
     ]
-    yield from family(f"nndeploy_{name}_seconds", "gauge", samples)
+    yield from family(f"nndeploy_{name}_seconds", "summary", about, samples)
 
 
 class MetricsFile:

@@ -1,52 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics keep to OpenMetrics' text format and are as few for ten jobs as for a thousand."""
 
-import re
-
 from batch_examples import HOSTILE_NAMES, batch, every_status, finding, outcome
+from exposition_page import samples_of
 
 from nndeploy.farm.outcome import STATUSES
 from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.openmetrics import openmetrics
 
-NAME = "[a-z_][a-z0-9_]*"
-SAMPLE = re.compile(rf'({NAME})((?:\{{{NAME}="[a-z]+"\}})?) (-?\d+(?:\.\d+)?(?:e[+-]\d+)?)')
-
 
 def metrics_of(made: Batch) -> dict[str, float]:
-    """Returns name and labels -> value, after checking what the format asks of gauges: types, units, order, end.
-
-    Source: OpenMetrics 1.0, "Text format", "MetricFamily" and "Unit".
-    """
-    text = openmetrics(made).decode("ascii")
-    assert text.endswith("# EOF\n")
-    lines = text.splitlines()[:-1]
-    found: dict[str, float] = {}
-    families: dict[str, list[str]] = {}
-    family = ""
-    for line in lines:
-        if line.startswith("# "):
-            _, keyword, name, told = line.split(" ", 3)
-            if keyword == "TYPE":
-                assert name not in families
-                assert told == "gauge"
-                family = name
-                families[name] = []
-            assert name == family
-            assert not (set(families[name]) & {keyword, "sample"})
-            families[name].append(keyword)
-            assert keyword in ("TYPE", "UNIT", "HELP")
-            assert keyword != "UNIT" or name.endswith(f"_{told}")
-            assert keyword != "HELP" or told.endswith(".")
-        else:
-            sample = SAMPLE.fullmatch(line)
-            assert sample is not None, line
-            assert sample[1] == family
-            families[family].append("sample")
-            assert sample[1] + sample[2] not in found
-            found[sample[1] + sample[2]] = float(sample[3])
-    assert all("HELP" in parts and "sample" in parts for parts in families.values())
-    return found
+    """Returns name and labels -> value."""
+    found = samples_of(openmetrics(made).decode("ascii"), is_open_metrics=True)
+    return {
+        name + "".join(f'{{{key}="{text}"}}' for key, text in labels): found[name, labels] for name, labels in found
+    }
 
 
 def test_every_status_is_counted() -> None:

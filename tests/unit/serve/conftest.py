@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from exposition_page import samples_of
 
 from nndeploy.bundle.manifest import Golden, Manifest, NamedType
 from nndeploy.errors import UsageError
@@ -95,6 +96,15 @@ class Caller:
             answer = connection.getresponse()
             data, found = answer.read(), dict(answer.getheaders())
         return answer.status, json.loads(data) if found.get("Content-Type") == "application/json" else data, found
+
+    def figure(self, name: str, **labels: str) -> float:
+        """Returns the sum of the samples of a figure that have these labels."""
+        found = samples_of(self.ask("/metrics")[1].decode())
+        return sum(
+            value
+            for (sample, pairs), value in found.items()
+            if sample == f"nndeploy_serve_{name}" and labels.items() <= set(pairs)
+        )
 
     def infer(self, rows: int = 1, **more: Any) -> tuple[int, Any]:
         one = {"name": "x", "shape": [rows, 3], "datatype": "FP32", "data": [1.0] * 3 * rows}

@@ -13,7 +13,8 @@ import pytest
 
 from nndeploy.serve import body_budget
 from nndeploy.serve.address import Address
-from nndeploy.serve.messages import MESSAGES, SERVICE
+from nndeploy.serve.grpc_server import NOT_SERVING, SERVICE_UNKNOWN, SERVING
+from nndeploy.serve.messages import HEALTH, MESSAGES, METHODS, SERVICE
 
 X = np.array([[1, 2, 3]], np.float32)
 ANY_PORT = {"http": None, "grpc": Address("127.0.0.1", 0)}
@@ -31,6 +32,18 @@ class Client:
             MESSAGES[f"{method}Response"].FromString,
         )  # fmt: skip
         return call(message or MESSAGES[f"{method}Request"](), timeout=how.pop("timeout", 30), **how)
+
+    def health(self, method: str, service: str) -> Any:
+        """Returns the answers of a health check as they come."""
+        call = self._channel.unary_stream(
+            f"/{HEALTH}/{method}", MESSAGES["HealthCheckRequest"].SerializeToString,
+            MESSAGES["HealthCheckResponse"].FromString,
+        )  # fmt: skip
+        return call(MESSAGES["HealthCheckRequest"](service=service), timeout=30)
+
+    def raw(self, method: str, *messages: bytes, **how: Any) -> Any:
+        """Returns the answer to bytes that may be no message."""
+        return self._channel.stream_unary(method)(iter(messages), **({"timeout": 30} | how))
 
     def stream(self, messages: list[Any]) -> list[Any]:
         call = self._channel.stream_stream(
@@ -213,3 +226,68 @@ def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
         assert Client(channel)("ServerReady").ready
     with grpc.insecure_channel(str(found)) as channel, pytest.raises(grpc.RpcError):
         Client(channel)("ServerReady", timeout=5)
+
+
+@pytest.mark.parametrize("loads", [False, True])
+def test_health_is_told_as_its_protocol_says(client_of, loads: bool, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("a-token-of-some-length")  # which health does not ask for
+    client = client_of(loads=loads, token_file=path)
+    for service in ("", SERVICE, "m"):
+        assert [one.status for one in client.health("Check", service)] == [SERVING if loads else NOT_SERVING]
+    with pytest.raises(grpc.RpcError) as error:
+        list(client.health("Check", "n"))
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+    assert next(client.health("Watch", "n")).status == SERVICE_UNKNOWN
+
+
+def test_who_watches_health_is_told_of_changes(serving) -> None:
+    service = serving(loads=False, **ANY_PORT).service
+    with grpc.insecure_channel(str(service.addresses["grpc"])) as channel:
+        watched = Client(channel).health("Watch", "m")
+        assert next(watched).status == NOT_SERVING
+        service.load()
+        assert next(watched).status == SERVING
+        service._answering.is_ending = True
+        assert next(watched).status == NOT_SERVING
+        service._answering.is_ending = False
+
+
+def test_health_is_told_however_many_calls_there_are(serving, until) -> None:
+    service = serving(**ANY_PORT, max_connections=2, request_timeout=20.0).service
+    with contextlib.ExitStack() as stack:
+        channels = [stack.enter_context(grpc.insecure_channel(str(service.addresses["grpc"]))) for _ in range(3)]
+        never = threading.Event()
+        for channel in channels[:2]:
+            stack.callback(channel.stream_unary(f"/{SERVICE}/ModelInfer").future(_waits(never)).cancel)
+        until(lambda: service._grpc._num_at_work == 2)
+        client = Client(channels[2])
+        for _ in range(3):
+            assert client("ServerReady").ready
+            assert next(client.health("Check", "")).status == SERVING
+        for call in (lambda: client("ModelInfer", infer()), lambda: next(client.health("Watch", ""))):
+            with pytest.raises(grpc.RpcError) as error:
+                call()
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        never.set()
+
+
+def _waits(event: threading.Event) -> Iterator[bytes]:
+    event.wait()
+    yield from ()
+
+
+@pytest.mark.parametrize("method", [*(f"/{SERVICE}/{one}" for one in METHODS), f"/{HEALTH}/Check", f"/{HEALTH}/Watch"])
+def test_bytes_that_are_no_message_are_the_clients_fault(client_of, capsys, method: str) -> None:
+    client = client_of(request_timeout=0.3)
+    for messages in ((b"\xff\xff\xff",), (b"\x0a\xff\x01",), ()):
+        with pytest.raises(grpc.RpcError) as error:
+            client.raw(method, *messages)
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    never = threading.Event()
+    with pytest.raises(grpc.RpcError) as error:
+        client._channel.stream_unary(method)(_waits(never), timeout=30)
+    never.set()
+    assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert capsys.readouterr().err == ""

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from byte_mutants import KINDS, mutant
+from exposition_page import samples_of
 
-from nndeploy.serve import body_budget, http_server
+from nndeploy.serve import body_budget, http_connections, http_server, open_files
 from nndeploy.values.types import TensorType
 
 INFER = "/v2/models/m/infer"
@@ -183,7 +184,7 @@ def test_a_client_that_goes_away_frees_its_place(serving, fake_program, gated, u
     with socket.create_connection(("127.0.0.1", caller.port)) as gone:
         gone.sendall(request)
         until(lambda: caller.service._models["m"].queue.num_waiting == 1)
-    until(lambda: b'code="CANCELLED"} 1' in caller.ask("/metrics")[1])
+    until(lambda: caller.figure("requests_total", outcome="cancelled") == 1)
     answers: list[int] = []
     client = threading.Thread(target=lambda: answers.append(caller.infer()[0]))
     client.start()
@@ -208,7 +209,7 @@ def test_slow_clients_hold_up_nobody_and_lose_their_connection(serving) -> None:
 
 
 def test_a_connection_that_asks_nothing_is_closed(serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(http_connections, "IDLE_SECONDS", 0.1)
     caller = serving()
     for start in (b"", b"GET /v2 HT", b"GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /v2 HTTP"):
         with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as silent:
@@ -239,14 +240,64 @@ def _received(client: socket.socket) -> int:
     return received
 
 
-def test_more_connections_than_allowed_are_closed_at_once(serving) -> None:
-    caller = serving(max_connections=2)
-    held = [socket.create_connection(("127.0.0.1", caller.port), timeout=20) for _ in range(2)]
+def idle(caller: Any, number: int) -> list[socket.socket]:
+    """Returns connections that ask nothing, some of them in the middle of a head."""
+    held = [socket.create_connection(("127.0.0.1", caller.port), timeout=20) for _ in range(number)]
+    for one in held[::2]:
+        with contextlib.suppress(ConnectionError):  # it was closed already
+            one.sendall(b"GET /v2 HTTP/1.1\r\nHost: ")
+    return held
+
+
+def test_whoever_has_been_idle_for_longest_makes_room(serving) -> None:
+    caller, said = serving(max_connections=2), list[str]()
+    caller.service._http_places._tell_crowd._say = said.append
+    first = http.client.HTTPConnection("127.0.0.1", caller.port, timeout=20)
+    first.request("GET", "/v2")
+    first.getresponse().read()
+    held = idle(caller, 2 + open_files.RESERVED - 1)
+    assert caller.ask("/v2/health/live")[0] == 200  # which needed a place
+    assert first.sock.recv(1) == b""
+    first.close()
+    held += idle(caller, 200)
+    for path in ("/v2/health/ready", "/metrics", "/v2/models/m"):
+        assert caller.ask(path)[0] == 200
+    assert caller.infer()[0] == 200
+    assert caller.figure("http_idle_closed_total") >= 200
+    assert caller.figure("http_connections") <= 2 + open_files.RESERVED
+    assert len(said) == 1  # in a minute
     for one in held:
-        one.sendall(b"GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert one.recv(4096).startswith(b"HTTP/1.1 200")
-    with socket.create_connection(("127.0.0.1", caller.port), timeout=20) as third:
-        assert third.recv(4096) == b""
+        one.close()
+
+
+def test_beyond_the_requests_that_are_answered_at_once_only_probes_are(serving, fake_program, gated, until) -> None:
+    caller = serving(fake_program(gated), max_connections=3, checks_goldens=False)
+    slow = [socket.create_connection(("127.0.0.1", caller.port), timeout=20) for _ in range(3)]
+    for one in slow:
+        one.sendall(f"POST {INFER} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n{{".encode())
+    until(lambda: caller.service._http_places._num_at_work == 3)
+    held = idle(caller, 40)
+    for path in ("/v2/health/live", "/v2/health/ready", "/metrics"):
+        assert caller.ask(path)[0] == 200
+    status, _, headers = caller.asked(INFER, BODY)
+    assert (status, headers["Retry-After"]) == (503, "1")
+    assert caller.figure("requests_total", outcome="overload", code="UNAVAILABLE") == 1
+    for one in (*slow, *held):
+        one.close()
+    gated.gate.set()
+    until(lambda: caller.infer()[0] == 200)
+
+
+def test_handshakes_that_never_end_make_room_too(serving, tls_files) -> None:
+    certificate, key = tls_files
+    caller = serving(tls_cert=certificate, tls_key=key, max_connections=2)
+    held = [socket.create_connection(("127.0.0.1", caller.port), timeout=20) for _ in range(60)]
+    context = ssl.create_default_context(cafile=certificate)
+    connection = http.client.HTTPSConnection("127.0.0.1", caller.port, timeout=20, context=context)
+    with contextlib.closing(connection):
+        connection.request("GET", "/v2/health/ready")
+        assert connection.getresponse().status == 200
+    assert held[0].recv(100) == b""
     for one in held:
         one.close()
 
@@ -295,8 +346,7 @@ def test_many_clients_at_once_each_get_their_own_answer(serving, fake_program) -
     for thread in threads:
         thread.join()
     assert wrong == []
-    page = caller.ask("/metrics")[1].decode()
-    assert 'nndeploy_serve_requests_total{model="m",protocol="http",code="OK"} 160' in page
+    assert caller.figure("requests_total", outcome="ok") == 160
 
 
 def test_damaged_bytes_of_a_connection_never_end_the_service(serving, capsys) -> None:
@@ -326,7 +376,7 @@ def test_a_client_that_goes_away_while_it_is_answered_is_no_bug(serving, monkeyp
     monkeypatch.setattr(http_server.web.Response, "write_eof", is_gone)
     with contextlib.suppress(ConnectionError, http.client.HTTPException):
         caller.infer()
-    assert b'code="CANCELLED"} 1' in caller.ask("/metrics")[1]
+    assert caller.figure("requests_total", outcome="cancelled") == 1
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -396,11 +446,20 @@ def test_figures_are_a_page_of_prometheus_or_openmetrics(serving, accept: str) -
     caller = serving()
     caller.infer()
     caller.ask(INFER, "{")
+    caller.ask("/v2/models/n/infer", BODY)
     _, page, headers = caller.asked("/metrics", headers={"Accept": accept})
-    lines = page.decode().splitlines()
-    assert 'nndeploy_serve_requests_total{model="m",protocol="http",code="INVALID_ARGUMENT"} 1' in lines
-    assert 'nndeploy_serve_request_seconds_count{model="m"} 1' in lines
-    is_open = bool(accept)
-    assert (lines[-1] == "# EOF") is is_open
-    assert ("# TYPE nndeploy_serve_requests counter" in lines) is is_open
-    assert headers["Content-Type"].startswith("application/openmetrics-text" if is_open else "text/plain")
+    assert headers["Content-Type"].startswith("application/openmetrics-text" if accept else "text/plain")
+    found = samples_of(page.decode(), is_open_metrics=bool(accept))
+    counts = {
+        frozenset(labels): value for (name, labels), value in found.items() if name == "nndeploy_serve_requests_total"
+    }
+    wanted = (("m", "ok", "OK"), ("m", "rejected", "INVALID_ARGUMENT"), ("", "rejected", "NOT_FOUND"))
+    assert counts == {
+        frozenset({("model", model), ("protocol", "http"), ("outcome", outcome), ("code", code)}): 1
+        for model, outcome, code in wanted
+    }
+    assert found["nndeploy_serve_request_seconds_count", frozenset({("model", "m")})] == 1
+    assert 0 < time.time() - found["process_start_time_seconds", frozenset()] < 86_400
+    assert found["process_resident_memory_bytes", frozenset()] > 1 << 20
+    assert 0 < found["process_open_fds", frozenset()] < found["process_max_fds", frozenset()]
+    assert found["process_cpu_seconds_total", frozenset()] > 0

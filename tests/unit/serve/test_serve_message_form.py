@@ -124,6 +124,8 @@ def fields_of(message: Any) -> dict[str, tuple[int, int, bool]]:
 def test_the_messages_are_those_of_a_public_client() -> None:
     theirs = pytest.importorskip("tritonclient.grpc.service_pb2", reason="tritonclient is not installed")
     for name, message in MESSAGES.items():
+        if name.startswith("Health"):  # of another package
+            continue
         other = theirs
         for part in name.split("."):
             other = getattr(other, part)
