@@ -32,6 +32,8 @@ DTYPES = {
 """Datatype of the protocol -> dtype of `nndeploy.values.types`."""
 DATATYPES = {dtype: datatype for datatype, dtype in DTYPES.items()}
 DYNAMIC = -1
+MAX_ELEMENTS = (1 << 63) // 16
+"""As many of the largest elements have addresses."""
 _LENGTH = struct.Struct("<I")
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -75,7 +77,10 @@ def checked_shape(shape: object, label: str) -> tuple[int, ...]:
     is_shape = isinstance(shape, Sequence) and len(shape) <= MAX_RANK
     if not is_shape or not all(type(size) is int and 0 <= size < 1 << 63 for size in shape):  # type: ignore[attr-defined]
         raise InputError(f"{label} has no shape", hint="a list of sizes from 0 on, for example [1, 8]")
-    return tuple(shape)  # type: ignore[arg-type]
+    sizes: tuple[int, ...] = tuple(shape)  # type: ignore[arg-type]
+    if math.prod(max(1, size) for size in sizes) > MAX_ELEMENTS:  # NumPy counts so too: a 0 makes no shape small
+        raise InputError(f"{label} has a shape that is too large, {list(sizes)}")
+    return sizes
 
 
 def array_from_raw(name: str, datatype: str, shape: tuple[int, ...], raw: Buffer) -> Array:

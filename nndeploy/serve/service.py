@@ -7,6 +7,7 @@ main thread is free for signals and for loading. Law: what listens is closed on 
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,6 +34,7 @@ from nndeploy.stream.run.options import Load
 Result = TypeVar("Result")
 ELEMENT_THREADS = 2
 """Threads that read and write large lists of elements: of JSON, which takes many times its size meanwhile."""
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read at its import; else each failed handshake is a line
 CLOSING_SECONDS = 2 * LAST_ANSWERS_SECONDS
 """How long a server, or the loop, has to close."""
 

@@ -76,8 +76,8 @@ class FakeProgram:
 class Caller:
     """Asks a service over HTTP."""
 
-    def __init__(self, service: Any) -> None:
-        self.service = service
+    def __init__(self, service: Any, said: list[str]) -> None:
+        self.service, self.said = service, said
         self.port = service.addresses["http"].port if "http" in service.addresses else 0
 
     def ask(
@@ -157,10 +157,11 @@ def serving() -> Iterator[Callable[..., Caller]]:
         def serve(program: Any = None, *, loads: bool = True, **options: Any) -> Caller:
             how = {"http": Address("127.0.0.1", 0), "grpc": None, "grace": 1.0, **ALONE} | options
             opened = program or FakeProgram()
-            service = Service({"m": Path("m.nnd")}, ServeOptions(**how), lambda *_, **__: opened, lambda _: None)
+            said = list[str]()
+            service = Service({"m": Path("m.nnd")}, ServeOptions(**how), lambda *_, **__: opened, said.append)
             stack.enter_context(service)
             if loads:
                 service.load()
-            return Caller(service)
+            return Caller(service, said)
 
         yield serve

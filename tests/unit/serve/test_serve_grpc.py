@@ -2,7 +2,9 @@
 """What clients of gRPC are promised: the protocol's methods, a status for every error, deadlines, and a token."""
 
 import contextlib
+import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+from byte_mutants import KINDS, mutant
 
 from nndeploy.serve import body_budget
 from nndeploy.serve.address import Address
@@ -291,3 +294,46 @@ def test_bytes_that_are_no_message_are_the_clients_fault(client_of, capsys, meth
     never.set()
     assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert capsys.readouterr().err == ""
+
+
+def odd_message(dice: random.Random) -> bytes:
+    """Returns a request for inference with a field or two that fit ill."""
+    message = infer(model_version=dice.choice(("", "1", "2")))
+    for _ in range(dice.randint(1, 2)):
+        one = dice.choice(message.inputs) if message.inputs else message.inputs.add()
+        match dice.randrange(9):
+            case 0:
+                one.shape[:] = dice.choice(([], [-1], [0, 1 << 62, 1 << 62], [1 << 62] * 3, [1] * 100, [3]))
+            case 1:
+                one.datatype = dice.choice(("", "FP16", "BYTES", "BOOL", "UINT64", "fp32"))
+            case 2:
+                one.contents.fp32_contents.extend([1.0] * dice.randint(0, 4))
+            case 3:
+                one.contents.int64_contents.append(-(1 << 63))
+            case 4:
+                del message.raw_input_contents[:]
+            case 5:
+                message.raw_input_contents[:] = [bytes(dice.randint(0, 20))] * dice.randint(0, 3)
+            case 6:
+                message.parameters["timeout"].int64_param = dice.choice((-1, 5, 1 << 62))
+            case 7:
+                message.outputs.add(name=dice.choice(("", "y", "z")))
+            case _:
+                message.inputs.add(name=dice.choice(("", "x", "y")))
+    return bytes(message.SerializeToString())
+
+
+def test_what_clients_send_is_never_a_failure_of_the_service(client_of, capsys, caplog) -> None:
+    client, dice = client_of(), random.Random(7)  # noqa: S311 - damage, not secrets
+    good, codes = infer().SerializeToString(), Counter[str]()
+    for number in range(400):
+        data = mutant(good, dice, dice.randrange(KINDS)) if number % 2 else odd_message(dice)
+        for method in ("ModelInfer", "ModelStreamInfer"):
+            try:
+                client.raw(f"/{SERVICE}/{method}", data)
+                codes["OK"] += 1
+            except grpc.RpcError as err:
+                codes[err.code().name] += 1
+    assert set(codes) <= {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "DEADLINE_EXCEEDED"}
+    assert codes["INVALID_ARGUMENT"] > 100
+    assert (capsys.readouterr().err, caplog.text) == ("", "")

@@ -54,7 +54,9 @@ def test_sixteen_bit_floats_are_raw(datatype: str) -> None:
     [
         (request("INT8", int_contents=[1, 128]), "a number that is no INT8"),
         (request("FP32", fp32_contents=[1]), "must have 2 elements ([2]), got 1"),
-        (request("FP32", (1 << 40, 1 << 40), fp32_contents=[1]), "got 1"),
+        (request("FP32", (1 << 40, 1 << 10), fp32_contents=[1]), "got 1"),
+        *((request(kind, (0, 1 << 62, 1 << 62), raw=b""), "shape that is too large") for kind in ("FP32", "BYTES")),
+        (request("FP32", (0, 1 << 62, 1 << 62)), "shape that is too large"),
         (request("FP32", (-1,), fp32_contents=[1]), "has no shape"),
         (request("FP32", fp64_contents=[1, 2]), "is FP32 and has fp64_contents"),
         (request("FP32", raw=bytes(8), fp32_contents=[1, 2]), "contents beside raw_input_contents"),
