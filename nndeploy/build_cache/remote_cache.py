@@ -21,7 +21,6 @@ import datetime as dt
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +40,7 @@ from nndeploy.errors import (
 )
 from nndeploy.files.pieces import pieces_of
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.registry.connection import Connection, CutError, Server
+from nndeploy.registry.connection import Connection, Server
 from nndeploy.registry.credentials import Credentials, credentials_for
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.trust.trust_store import TrustStore
@@ -138,7 +137,7 @@ class RemoteCache:
 
     def _connected(self) -> Connection:
         try:
-            connection = Connection(self._server, self._options, CONNECT_SECONDS)
+            connection = Connection(self._server, self._options, CONNECT_SECONDS, LEAST_BYTES_A_SECOND)
             if self._credentials is not None:
                 connection.log_in(self._credentials)
         except (DataError, MissingInputError) as err:  # a file of this account, nothing that was answered
@@ -170,15 +169,13 @@ class RemoteCache:
 
     def _pieces(self, connection: Connection, blob: Blob) -> Iterator[bytes]:
         """Yields what is kept under a digest, no more than its size; the digest is for the reader to compare."""
-        end, left = time.monotonic() + SILENCE_SECONDS + blob.size / LEAST_BYTES_A_SECOND, blob.size
+        left = blob.size
         with connection.ask("GET", f"{connection.root}cas/{blob.sha256}", attempts=1) as answer:
             self._check(connection, answer, f"file {blob.sha256:.12}")
             for piece in connection.pieces(answer):
                 left -= len(piece)
                 if left < 0:
                     raise DataError("it sends more bytes than a file has")
-                if time.monotonic() > end:
-                    raise CutError("it sends too slowly", where=self.address)
                 yield piece
         if left:
             raise DataError(f"it sends {left} bytes fewer than a file has")

@@ -10,7 +10,7 @@ from typing import Any
 
 from nndeploy.cli.bench_inputs import bench_inputs
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
-from nndeploy.cli.console import print_json, print_table, warn
+from nndeploy.cli.console import print_json, print_table, visible, warn
 from nndeploy.cli.loading import load
 from nndeploy.cli.option_fields import given
 from nndeploy.errors import CheckError
@@ -120,7 +120,7 @@ def _tell_plan(settings: Settings, num_samples: int) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"nndeploy: {text}", file=sys.stderr)
+    print(visible(f"nndeploy: {text}"), file=sys.stderr)
 
 
 def _report(program: Program, settings: Settings, request: Request, calls: JoinedCalls) -> dict[str, Any]:

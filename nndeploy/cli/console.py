@@ -17,8 +17,10 @@ from nndeploy.cli.answer import give
 from nndeploy.errors import one_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
 
+Cell = str | Sequence[str]
+"""What stands in a cell of a table: a line, or several."""
 GAP = "  "
 """What stands between the columns of a plain table."""
 
@@ -46,13 +48,12 @@ def console_for(stream: Any) -> "Console":
     return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Sequence[str] = ()) -> None:
     """Prints a table on standard output; the columns named in `right` are aligned to the right."""
-    lines = [[_cell(text) for text in row] for row in rows]
     if sys.stdout.isatty():
-        _print_drawn(title, columns, lines, right)
+        _print_drawn(title, columns, rows, right)
     else:
-        _print_plain(title, columns, lines, right)
+        _print_plain(title, columns, [[_cell(one) for one in row] for row in rows], right)
 
 
 def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
@@ -71,8 +72,19 @@ def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
     print()
 
 
-def _print_drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
+def _print_drawn(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Sequence[str]) -> None:
+    console = console_for(sys.stdout)
+    with console.capture() as capture:
+        console.print(drawn_table(title, columns, rows, right))
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n")
+
+
+def drawn_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Sequence[str] = ()
+) -> "Group":
+    """Returns a table with its title, as `console_for` prints it on a terminal."""
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -80,21 +92,22 @@ def _print_drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*map(Text, row))
-    console = console_for(sys.stdout)
-    with console.capture() as capture:
-        console.print(Text(one_line(title), style="bold"))
-        console.print(made)
-    print("\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n")
+        made.add_row(*(Text(_cell(one)) for one in row))
+    return Group(Text(one_line(title), style="bold"), made)
 
 
-def _cell(text: str) -> str:
-    return "\n".join(one_line(line) for line in text.split("\n"))
+def _cell(cell: Cell) -> str:
+    return one_line(cell) if isinstance(cell, str) else "\n".join(map(one_line, cell))
+
+
+def visible(text: str) -> str:
+    """Returns a text on one line whose spaces stay, and whose control characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def print_line(text: str) -> None:
     """Prints one line on standard output; spaces stay, control characters are escaped."""
-    print("".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text))
+    print(visible(text))
 
 
 def print_json(data: Any) -> None:

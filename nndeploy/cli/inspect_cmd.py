@@ -18,7 +18,7 @@ from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
-from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.console import Cell, print_json, print_line, print_table
 from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.places_view import print_places
@@ -186,13 +186,13 @@ def _print_here(manifest: Manifest, chain: ChainChoice, choices: Sequence[Choice
 
 
 def _print_choices(choices: Sequence[Choice]) -> None:
-    rows = []
+    rows: list[Sequence[Cell]] = []
     for choice in choices:
         passed = [
             f"{other.variant}: {other.reason}" + (f" ({other.hint})" if other.hint else "")
             for other in choice.passed_over
         ]
-        rows.append((choice.submodel, choice.variant or "NONE", choice.backend, "\n".join(passed) or "-"))
+        rows.append((choice.submodel, choice.variant or "NONE", choice.backend, passed or "-"))
     print_table("on this machine", ("submodel", "takes", "backend", "passed over"), rows)
 
 

@@ -2,16 +2,20 @@
 """`nndeploy key`: keys that sign bundles, and what this machine trusts them with."""
 
 import stat
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import ANY_FILE
-from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, UsageError
+from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, PolicyError, UsageError
+
+if TYPE_CHECKING:
+    from nndeploy.trust.trust_store import TrustStore
 
 EXAMPLES = """\b
 Examples:
@@ -48,6 +52,7 @@ Examples:
 Examples:
   nndeploy key floor faces 1.4.0
   nndeploy key floor faces 1.4.0 --machine
+  nndeploy key floor faces 1.3.0 --lower
 """,
     "need": """\b
 Examples:
@@ -58,6 +63,7 @@ Examples:
 
 MIN_ID_DIGITS = 8
 """So many digits of an id may stand for it."""
+LOWER = click.option("--lower", is_flag=True, help="Also where that asks for less than what is said already.")
 MACHINE = click.option("--machine", is_flag=True, help="Change the store of the whole machine, in /etc/nndeploy.")
 
 
@@ -154,12 +160,16 @@ def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str |
     """Trust the public key in FILE, *.pub."""
     from nndeploy.trust.public_key import read_public_key
     from nndeploy.trust.signing import trust_key
+    from nndeploy.trust.trust_store import read_store
 
     path, until = Path(file), _day(not_after) if not_after is not None else ""
     public, called = read_public_key(path), name or path.stem
+    before = read_store(_store(machine)).keys.get(public.id)
     trust_key(_store(machine), public, called, frozenset(scopes), until)
     effect_is_made()
-    print_line(f"{called} ({public.id:.16}) is trusted with {' and '.join(sorted(scopes))}")
+    print_line(f"{called} ({public.id:.16}) is trusted with {_trust_text(scopes, until)}")
+    if before is not None and (before.scopes, before.not_after) != (frozenset(scopes), until):
+        print_line(f"before: as {before.name}, with {_trust_text(before.scopes, before.not_after)}")
 
 
 @key.command("revoke", epilog=EXAMPLES_OF["revoke"])
@@ -178,27 +188,28 @@ def revoke(named: str, machine: bool) -> None:
 @key.command("floor", epilog=EXAMPLES_OF["floor"])
 @click.argument("model")
 @click.argument("release")
+@LOWER
 @MACHINE
-def floor(model: str, release: str, machine: bool) -> None:
+def floor(model: str, release: str, lower: bool, machine: bool) -> None:
     """Allow no RELEASE of a MODEL below this one.
 
     MODEL is the name in the bundle, or the one it is installed by. A trusted key must have signed which release it is.
     """
     from nndeploy.trust.statement import check_release
-    from nndeploy.trust.trust_store import change_store
+    from nndeploy.trust.trust_store import trust_store
 
     least = check_release(release)
-    change_store(_store(machine), lambda old: replace(old, floors={**old.floors, model: least}))
-    effect_is_made()
-    print_line(f"no release of {model} below {least} is used here")
+    _change(machine, lambda old: replace(old, floors={**old.floors, model: least}), lowers=lower)
+    print_line(f"no release of {model} below {trust_store().floors[model]} is used here")
 
 
 @key.command("need", epilog=EXAMPLES_OF["need"])
 @click.argument("numbers", metavar="SCOPE=N", nargs=-1, required=True)
+@LOWER
 @MACHINE
-def need(numbers: tuple[str, ...], machine: bool) -> None:
+def need(numbers: tuple[str, ...], lower: bool, machine: bool) -> None:
     """Say how many trusted keys must have signed: code=2, data=1."""
-    from nndeploy.trust.trust_store import MAX_NEEDED, SCOPES, change_store
+    from nndeploy.trust.trust_store import MAX_NEEDED, SCOPES, trust_store
 
     wanted = {}
     for text in numbers:
@@ -210,9 +221,36 @@ def need(numbers: tuple[str, ...], machine: bool) -> None:
         wanted[scope] = int(number)
     if wanted.get("code") == 0:
         raise UsageError("code always needs a signature", hint="--allow-unsigned-code runs it without, for one call")
-    change_store(_store(machine), lambda old: replace(old, needed={**old.needed, **wanted}))
+    _change(machine, lambda old: replace(old, needed={**old.needed, **wanted}), lowers=lower)
+    needed = trust_store().needed
+    print_line("signatures that are needed: " + ", ".join(f"{needed[scope]} for {scope}" for scope in wanted))
+
+
+def _change(machine: bool, change: "Callable[[TrustStore], TrustStore]", *, lowers: bool) -> None:
+    """Changes a store; what would be lowered stays unless that was asked for, and is told where it was.
+
+    Raises:
+        PolicyError: something would be lowered.
+    """
+    from nndeploy.trust.trust_store import change_store, lowered
+
+    were = list[str]()
+
+    def changed(old: "TrustStore") -> "TrustStore":
+        new = change(old)
+        were.extend(lowered(old, new))
+        if were and not lowers:
+            raise PolicyError(f"this lowers {'; '.join(were)}", hint="--lower, if that is what you want")
+        return new
+
+    change_store(_store(machine), changed)
     effect_is_made()
-    print_line("signatures that are needed: " + ", ".join(f"{n} for {scope}" for scope, n in wanted.items()))
+    for one in were:
+        print_line(f"lowered: {one}")
+
+
+def _trust_text(scopes: Iterable[str], not_after: str) -> str:
+    return " and ".join(sorted(scopes)) + (f" until {not_after}" if not_after else "")
 
 
 def _day(text: str) -> str:

@@ -4,15 +4,15 @@
 from collections.abc import Mapping
 
 from nndeploy.bundle.report import Report
-from nndeploy.cli.console import print_table
+from nndeploy.cli.console import Cell, print_table
 
 WHY_NOT = "why no backend above took it"
 """The head of the column that `refusal_lines` fills."""
 
 
-def refusal_lines(refusals: Mapping[str, str], max_reason: int | None = None) -> str:
+def refusal_lines(refusals: Mapping[str, str], max_reason: int | None = None) -> Cell:
     """Returns a line for each backend with its reason, cut to `max_reason` characters; "-" where there are none."""
-    return "\n".join(f"{backend}: {_cut(reason, max_reason)}" for backend, reason in refusals.items()) or "-"
+    return [f"{backend}: {_cut(reason, max_reason)}" for backend, reason in refusals.items()] or "-"
 
 
 def print_nodes(report: Report, title: str, max_reason: int | None = None) -> None:

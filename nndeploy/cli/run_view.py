@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
-from nndeploy.cli.console import err, may_escape, print_line
+from nndeploy.cli.console import err, may_escape, print_line, visible
 from nndeploy.cli.pace_group_view import group_text
 from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
@@ -119,7 +119,8 @@ class RunView:
             for line in pace_lines(self._stream.pacing):
                 self._say(line)
         elif self._pacer is not None:
-            self._say(pace_text(self._pacer))
+            for line in pace_text(self._pacer).split("\n"):
+                self._say(line)
         if summary.is_stopped:
             self._say("nndeploy: stopped before the end")
         for source in summary.sources:
@@ -219,13 +220,13 @@ class RunView:
         }
         self._looked_ns, self._busy_ns = now, {stage.name: stage.busy_ns for stage in stages}
         depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
-        return f"; {limit_text(shares)}; queues {depths}"
+        return f"; {visible(limit_text(shares))}; queues {depths}"
 
     def _say(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(text, soft_wrap=True)
+            self._bar.console.print(visible(text), soft_wrap=True)
         else:
-            print(text, file=sys.stderr)
+            print(visible(text), file=sys.stderr)
 
 
 def pace_text(pacer: Pacer) -> str:
@@ -269,7 +270,7 @@ def _bar() -> "Progress":
         TimeRemainingColumn,
     )
 
-    shown = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    shown = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}", markup=False), TimeRemainingColumn())
     return Progress(*shown, console=err())
 
 
@@ -278,7 +279,7 @@ def _tell_program(program: Program) -> None:
     for choice in program.choices:
         _tell_choice(choice)
     for note in program.pacer.notes if program.pacer is not None else ():
-        print(f"nndeploy: {note}", file=sys.stderr)
+        print(visible(f"nndeploy: {note}"), file=sys.stderr)
 
 
 def _program_to_json(program: Program) -> dict[str, Any]:
@@ -325,7 +326,7 @@ def source_text(source: SourceFigures) -> str:
 
 
 def _tell_chain(chain: ChainChoice) -> None:
-    print(f"nndeploy: chain {chain.id} on {chain.where}", file=sys.stderr)
+    print(visible(f"nndeploy: chain {chain.id} on {chain.where}"), file=sys.stderr)
     for other in chain.passed_over:
         print(f"nndeploy:   not {other.chain}: {one_line(other.reason)}", file=sys.stderr)
 

@@ -3,6 +3,8 @@
 
 import http.client
 import json
+import socket
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import console_for, may_escape, print_table
+from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table
 from nndeploy.cli.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.files.whole_files import read_regular
@@ -47,7 +49,7 @@ def top(where: str, once: bool, interval: float) -> None:
 
     found = figures_at(where)
     if once or not may_escape(sys.stdout):
-        for title, columns, rows in tables(found, None):
+        for title, columns, rows in _tables(where, found, None):
             print_table(title, columns, rows, right=columns[1:])
         return
     _watch(where, found, interval)
@@ -74,14 +76,31 @@ def figures_at(where: str) -> dict[str, Any]:
 def _served(port: int) -> bytes:
     try:
         connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT_SECONDS)
-        connection.request("GET", JSON_PATH)
-        answer = connection.getresponse()
-        body = answer.read(MAX_BYTES)
-        connection.close()
+        connection.connect()
+        slow = threading.Timer(TIMEOUT_SECONDS, connection.sock.shutdown, (socket.SHUT_RDWR,))
+        slow.start()  # the other limit is for each byte
+        try:
+            connection.request("GET", JSON_PATH)
+            answer = connection.getresponse()
+            body = answer.read(MAX_BYTES)
+        finally:
+            slow.cancel()
+            slow.join()
+            connection.close()
     except (OSError, http.client.HTTPException, OverflowError) as err:
         hint = "run --metrics-port serves them, while it runs"
         raise UnavailableError("nobody serves figures there", where=f"{HOST}:{port}", hint=hint) from err
     return body if answer.status == http.client.OK else b""
+
+
+def _tables(
+    where: str, now: Mapping[str, Any], before: Mapping[str, Any] | None
+) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Returns what `tables` does of figures that anybody may have written; raises a DataError where they are none."""
+    try:
+        return tables(now, before)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as err:
+        raise DataError("holds no figures of a stream", where=where) from err
 
 
 def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -141,7 +160,9 @@ def _watch(where: str, found: Mapping[str, Any], interval: float) -> None:
     before, heard = None, time.monotonic()
     with Live(console=console_for(sys.stdout), auto_refresh=False) as live:
         while time.monotonic() - heard < max(SILENT_SECONDS, 2 * interval):
-            live.update(Group(*(_drawn(*table) for table in tables(found, before))), refresh=True)
+            live.update(
+                Group(*(drawn_table(*one, right=one[1][1:]) for one in _tables(where, found, before))), refresh=True
+            )
             time.sleep(interval)
             try:
                 now = figures_at(where)
@@ -149,15 +170,3 @@ def _watch(where: str, found: Mapping[str, Any], interval: float) -> None:
                 return  # it served them as long as it ran
             if now["time"] != found["time"]:
                 before, found, heard = found, now, time.monotonic()
-
-
-def _drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table

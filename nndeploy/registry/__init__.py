@@ -10,6 +10,7 @@ credentials.py      the passwords that docker keeps
 challenge.py        what a registry asks for, and the token that answers it
 web_address.py      addresses that a registry names
 connection.py       requests to one registry: TLS, redirects, credentials, limits
+watched_reads.py    ends the waiting for who sends too slowly
 remote.py           blobs and manifests of one repository
 failures.py         what an answer means that is no success
 cosign.py           signatures beside an artifact

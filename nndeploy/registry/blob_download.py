@@ -3,10 +3,13 @@
 
 from nndeploy.errors import BundleError, InputOutputError, NndeployError
 from nndeploy.registry.artifact import Blob
-from nndeploy.registry.connection import ATTEMPTS, CutError, NoAnswerError, pause
+from nndeploy.registry.connection import ATTEMPTS, CutError, NoAnswerError, SlowError, pause
 from nndeploy.registry.kept_blobs import KeptBlobs
 from nndeploy.registry.member_parts import Part
 from nndeploy.registry.remote import Remote
+
+LEAST_PROGRESS = 16 << 10
+"""An attempt that brings fewer bytes has failed."""
 
 
 class BlobDownload:
@@ -40,7 +43,7 @@ class BlobDownload:
         )
 
     def _fill(self, blob: Blob, member: str) -> None:
-        """Fetches until as many bytes are here as the blob has; gives up where attempts bring nothing."""
+        """Fetches until as many bytes are here as the blob has; gives up where attempts bring hardly anything."""
         if self._kept.size(blob.sha256) > blob.size:
             self._kept.remove(blob.sha256)
         failures = 0
@@ -51,7 +54,7 @@ class BlobDownload:
             except (CutError, NoAnswerError) as err:
                 error = err
             has = self._kept.size(blob.sha256)
-            if has > had:
+            if has >= blob.size or (has - had >= LEAST_PROGRESS and not isinstance(error, SlowError)):
                 failures = 0
                 continue
             failures += 1
@@ -73,7 +76,8 @@ class BlobDownload:
     def _given_up(self, blob: Blob, member: str, has: int, error: NndeployError | None) -> NndeployError:
         if isinstance(error, NoAnswerError) and not has:
             return error
+        how = "too slow" if isinstance(error, SlowError) else "cut"
         return InputOutputError(
-            f"the download was cut at {has} of {blob.size} bytes", where=f"{self._remote.where}: {member}",
+            f"the download was {how} at {has} of {blob.size} bytes", where=f"{self._remote.where}: {member}",
             hint="the same command goes on from there",
         )  # fmt: skip

@@ -37,6 +37,7 @@ from nndeploy.registry.credentials import Credentials, credentials_for
 from nndeploy.registry.failures import LOG_IN, MAX_TOLD_BYTES, PASSING, failure, told_by
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import is_loopback
+from nndeploy.registry.watched_reads import WatchedReads, watching_adapter
 from nndeploy.registry.web_address import origin_of, web_address
 from nndeploy.version import __version__
 
@@ -49,6 +50,8 @@ MAX_WAIT_SECONDS = 30.0
 MAX_REDIRECTS = 5
 MAX_TOKEN_BYTES = 64 << 10
 PIECE_BYTES = 256 << 10
+LEAST_BYTES_A_SECOND = 1 << 10
+"""The slowest link that is worth waiting for."""
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _REASON = re.compile(r"\[(?:Errno -?\d+|SSL[^\]]*)\] ([^'\"(\\)]+)")
 
@@ -63,6 +66,10 @@ class NoAnswerError(UnavailableError):
 
 class CutError(InputOutputError):
     """An answer ended before all of it was there."""
+
+
+class SlowError(CutError):
+    """An answer was ended, because too little of it came in too long a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +91,17 @@ class Server:
 class Connection:
     """A server; use it in a `with`. What is asked is one request at a time."""
 
-    def __init__(self, server: Server, options: RegistryOptions, connect_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        options: RegistryOptions,
+        connect_seconds: float | None = None,
+        least_bytes_a_second: int = LEAST_BYTES_A_SECOND,
+    ) -> None:
         """Makes ready to speak to a server; nothing is sent.
 
-        `connect_seconds` is how long it may take to be reached, None for as long as the next bytes may.
+        `connect_seconds` is how long it may take to be reached, None for as long as the next bytes may. A body that
+        comes with less than `least_bytes_a_second`, over the options' timeout, is given up.
 
         Raises:
             UnavailableError: the library is not installed.
@@ -103,14 +117,19 @@ class Connection:
         self._session.trust_env = not is_loopback(server.name)  # proxies lead elsewhere
         self._session.auth = _as_it_is  # else a password for the host is looked for in ~/.netrc
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._watch = WatchedReads(options.timeout, least_bytes_a_second)
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, watching_adapter(self._watch))
         self._session.headers.update({"User-Agent": f"nndeploy/{__version__}", "Accept-Encoding": "identity"})
 
     def __enter__(self) -> "Connection":
+        self._watch.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._watch.__exit__()
         self._session.close()
 
     def ask(
@@ -168,17 +187,30 @@ class Connection:
 
         Raises:
             DataError: it is compressed, which was not asked for.
-            CutError: it ended early.
+            CutError: it ended early, or comes too slowly.
         """
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise DataError(f"{self._kind} compresses its answer, which nobody asked for", where=self.where)
         from urllib3.exceptions import HTTPError
 
-        try:
-            while piece := answer.raw.read1(PIECE_BYTES, decode_content=False):
-                yield piece
-        except (HTTPError, http.client.HTTPException, OSError, ValueError) as err:
-            raise CutError("the connection was cut", where=self.where) from err
+        self._watch.begin()
+        while True:
+            try:
+                with self._watch.waiting():
+                    piece = answer.raw.read1(PIECE_BYTES, decode_content=False)
+            except (HTTPError, http.client.HTTPException, OSError, ValueError) as err:
+                raise self._slow() or CutError("the connection was cut", where=self.where) from err
+            if not piece:
+                break
+            self._watch.got(len(piece))
+            yield piece
+        if (slow := self._slow()) is not None:
+            raise slow
+
+    def _slow(self) -> SlowError | None:
+        """Returns the error of an answer that was given up, None where it was not."""
+        what = f"{self._kind} sends too slowly: hardly anything in {self._options.timeout:g} s"
+        return SlowError(what, where=self.where) if self._watch.is_slow else None
 
     def refused(self, answer: "requests.Response", what: str) -> NndeployError:
         """Returns the error for an answer that is no success; `what` is what was asked for."""
@@ -267,6 +299,7 @@ class Connection:
         from urllib3.exceptions import HTTPError
 
         errors, seconds = self._requests.exceptions, (self._connect_seconds, self._options.timeout)
+        self._watch.begin()
         try:
             answer: requests.Response = self._session.request(
                 method, url, data=body or None, headers=headers, allow_redirects=False, stream=True,
@@ -282,10 +315,15 @@ class Connection:
             waited = seconds[0] if isinstance(err, errors.ConnectTimeout) else seconds[1]
             raise NoAnswerError(f"{self._kind} does not answer within {waited:g} s", where=self.where) from err
         except errors.ConnectionError as err:
+            if (slow := self._slow()) is not None:
+                raise NoAnswerError(slow.what, where=self.where) from err
             why = _reason(err) or "the connection ended"
             raise NoAnswerError(f"{self._kind} cannot be reached: {why}", where=self.where) from err
         except (errors.RequestException, HTTPError, http.client.HTTPException, ValueError) as err:
             raise DataError(f"{self._kind} answers what has no meaning", where=self.where) from err
+        if (slow := self._slow()) is not None:  # the library takes a head that ends early for whole
+            answer.close()
+            raise NoAnswerError(slow.what, where=self.where)
         return answer
 
 

@@ -29,7 +29,11 @@ class RegistryOptions:
         section=_REGISTRY,
     )  # fmt: skip
     timeout: float = described(
-        60.0, "How many seconds to wait for the next bytes.", section=_REGISTRY, least=0, is_above=True
+        60.0,
+        "How many seconds to wait for the next bytes, and for 1 KiB for each of them.",
+        section=_REGISTRY,
+        least=0,
+        is_above=True,
     )
     password: str = field(default="", repr=False)
 

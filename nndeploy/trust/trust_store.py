@@ -3,8 +3,11 @@
 
 Both are read as one: a key of either is trusted, a revocation in either counts, and where both say something the
 stricter word does: of two scopes data, of two days the earlier, of two floors the higher, of two numbers of signatures
-the larger. Laws: a store that is damaged, or that others may write, trusts nobody and is an error, never an empty one;
-it is replaced whole, and only by what can be read again.
+the larger. Laws: a store that is damaged, or that others may write or replace, trusts nobody and is an error, never an
+empty one; it is replaced whole, and only by what can be read again; floors and numbers of signatures are lowered only
+for who says so.
+
+Source: sshd_config(5), StrictModes, for the folders above.
 """
 
 import base64
@@ -122,6 +125,8 @@ def read_store(path: Path) -> TrustStore:
     """
     try:
         _check_alone(path.parent.stat(), path.parent)
+        if path.exists():
+            _check_above(path)
         with open_regular(path, MAX_BYTES) as file:  # what is asked of the file is asked of the one that is read
             _check_alone(os.fstat(file.fileno()), path)
             return _from_json(file.read())
@@ -144,6 +149,20 @@ def _check_alone(found: os.stat_result, path: Path) -> None:
         raise _unusable(path, "others may write it", hint=f"chmod go-w {path}, once you know what it holds")
 
 
+def _check_above(path: Path) -> None:
+    """Refuses a file that others may replace by renaming a folder above it, or a link on the way."""
+    is_open = True  # whether others get as far as here
+    for folder in [*reversed(path.absolute().parents), *reversed(path.resolve().parents)]:
+        is_open = is_open or folder == Path(folder.anchor)
+        found, link = folder.stat(), folder.lstat()
+        may_write = found.st_mode & (_OTHERS_WRITE if is_open else stat.S_IWOTH)
+        is_ours = {found.st_uid, link.st_uid} <= {os.geteuid(), 0}
+        if not is_ours or (may_write and not found.st_mode & stat.S_ISVTX):
+            hint = f"chmod go-w {folder}, or XDG_CONFIG_HOME names another folder"
+            raise _unusable(path, f"others may write {folder}", hint=hint)
+        is_open = is_open and bool(found.st_mode & (stat.S_IXGRP | stat.S_IXOTH))
+
+
 def _unusable(
     path: Path, why: str, hint: str = "nndeploy key trust makes a new one where it is removed"
 ) -> PolicyError:
@@ -160,6 +179,7 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
         InputOutputError: the disk is full or failed.
     """
     make_private_folder(path.parent)
+    _check_above(path)
     with _locked(path.with_name(f"{path.name}.lock")):
         sweep_temporary(path.parent)
         changed = change(read_store(path))
@@ -170,6 +190,20 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
             raise UsageError(f"the trust store cannot say this: {err.what}", where=str(path)) from err
         replace_durably(path, text)
     return changed
+
+
+def lowered(old: TrustStore, new: TrustStore) -> list[str]:
+    """Returns a line for each floor and number of signatures that is lower in a store than it was."""
+    found = [
+        f"the floor of {model!r}, {least}"
+        for model, least in sorted(old.floors.items())
+        if release_numbers(new.floors.get(model, "0")) < release_numbers(least)
+    ]
+    return found + [
+        f"the number of signatures for {scope}, {number}"
+        for scope, number in sorted(old.needed.items())
+        if new.needed[scope] < number
+    ]
 
 
 def make_private_folder(path: Path) -> None:

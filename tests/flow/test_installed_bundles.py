@@ -26,6 +26,7 @@ from nndeploy.installed.install import InstallOptions, install
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
 from nndeploy.trust.signing import machine_key
+from nndeploy.trust.trust_store import trust_store
 
 INPUT = {"image": np.ones((2, 3), np.float32)}
 
@@ -244,6 +245,36 @@ def test_a_floor_that_was_raised_later_holds_for_what_is_installed(store: Bundle
     assert run_command(["run", "faces@", "--input", "x.npz"]) == 77
     assert "none below 2.1" in capsys.readouterr().err
     assert run_command(["doctor"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "lower", "higher"),
+    [
+        ("key floor faces 1.4", "key floor faces 1.3.9", "key floor faces 1.10"),
+        ("key need code=3 data=1", "key need data=0", "key need data=2"),
+    ],
+)
+def test_what_a_box_asks_for_is_never_lowered_without_a_word(
+    store, capsys, first: str, lower: str, higher: str
+) -> None:
+    say(*first.split())
+    before = trust_store()
+    assert run_command(lower.split()) == 77
+    assert trust_store() == before
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    for line in (first, higher, f"{lower} --lower"):
+        say(*line.split())
+    out = capsys.readouterr().out
+    assert trust_store() != before
+    assert out.count("lowered: ") == 1
+
+
+def test_who_trusts_a_key_otherwise_is_told_how_it_was(store: BundleStore, capsys) -> None:
+    say("key", "new", "farm")
+    say("key", "trust", "farm.pub", "--scope", "data", "--not-after", "2030-01-01")
+    assert "before: " not in capsys.readouterr().out
+    say("key", "trust", "farm.pub")
+    assert "before: as farm, with data until 2030-01-01" in capsys.readouterr().out
 
 
 def test_other_things_in_a_store_are_no_names(store: BundleStore, capsys) -> None:

@@ -14,12 +14,14 @@ from nndeploy.cli.run_view import describe
 
 
 def test_tables_escape_what_is_in_them(capsys) -> None:
-    print_table("the\x1b[31m title", ("name", "size"), [("[red]a\x1b[2J", "1"), ("two\nlines", "22")], right=("size",))
+    print_table(
+        "the\x1b[31m title", ("name", "size"), [("[red]a\x1b[2J", "1"), ("no\nline", ("2\n2", "3"))], right=("size",)
+    )
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "[red]a\\x1b[2J" in out
     assert "the\\x1b[31m title" in out
-    assert [line.strip() for line in out.splitlines()][3:] == ["two              22", "lines", ""]
+    assert [line.strip() for line in out.splitlines()][3:] == ["no line         2 2", "3", ""]
     assert all(line == line.rstrip() for line in out.splitlines())
 
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`top` tells of a stream by the figures in a file or at a port, and of nothing else."""
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nndeploy.cli.console import print_table
 from nndeploy.cli.main import run_command
 from nndeploy.cli.top_cmd import tables
 from nndeploy.stream.engine.metrics import MetricsServer
@@ -31,6 +34,12 @@ FIGURES: dict[str, Any] = {
         "name": "camera", "num_read": 1200, "num_dropped": 5, "num_unmatched": 0, "num_reconnects": 1, "num_skipped": 7,
     }],
 }  # fmt: skip
+
+PIPELINE = (
+    '[source]\nkind = "json-lines"\nfields = ["x"]\n[[level]]\n[[level.pipeline]]\nrunners = 0\n'
+    '[[level.pipeline.post]]\nsteps = [{ use = "constant", value = 1, out = ["y"] }]\n'
+    '[[sink]]\nkind = "json-lines"\n'
+)
 
 
 def later() -> dict[str, Any]:
@@ -78,6 +87,47 @@ def test_a_file_and_a_port_say_the_same(tmp_path: Path, capsys: pytest.CaptureFi
     assert "one: runner" in said[0]
 
 
+HOSTILE = "one\n\x1b[2J\u202e"
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_name_never_drives_the_terminal(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
+    named = {**FIGURES, "stages": [{**STAGE, "name": HOSTILE}], "queues": [{**QUEUE, "name": HOSTILE}]}
+    named["sources"] = [{**FIGURES["sources"][0], "name": HOSTILE}]
+    named["latency_ms"] = {HOSTILE: 1.0}
+    out = io.StringIO()
+    out.isatty = lambda: is_terminal  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for table in tables(named, None):
+        print_table(*table)
+    told = out.getvalue()
+    assert not {"\x1b", "\u202e"} & set(told)
+    assert all("one" not in line or "one \\x1b[2J\\u202e" in line for line in told.splitlines())
+
+
+def test_a_run_escapes_the_names_of_its_stages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.toml").write_text(
+        PIPELINE.replace("[[level.pipeline]]", f"[[level.pipeline]]\nname = {json.dumps(HOSTILE)}")
+    )
+    Path("in.jsonl").write_text('{"x": 1}\n')
+    assert run_command(["run", "--pipeline", "p.toml", "-i", "in.jsonl", "-o", "out.jsonl", "-v"]) == 0
+    told = capsys.readouterr().err
+    assert not {"\x1b", "\u202e"} & set(told)
+    assert all(line.startswith(("nndeploy: ", "1 item")) for line in told.splitlines())
+
+
+@pytest.mark.parametrize("change", [{"stages": [1]}, {"records": "x"}, {"cores": {}}, {"latency_ms": 3}, {"time": []}])
+def test_figures_that_somebody_else_wrote_are_one_line(tmp_path: Path, capsys: Any, change: dict[str, Any]) -> None:
+    (tmp_path / "m.json").write_text(json.dumps({**FIGURES, **change}))
+    assert run_command(["top", str(tmp_path / "m.json"), "--once"]) == (0 if "time" in change else 65)
+    assert len(capsys.readouterr().err.splitlines()) == ("time" not in change)
+
+
 @pytest.mark.parametrize(
     ("where", "code", "message"),
     [
@@ -106,11 +156,7 @@ def test_a_run_tells_which_free_port_it_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(
-        '[source]\nkind = "json-lines"\nfields = ["x"]\n[[level]]\n[[level.pipeline]]\nrunners = 0\n'
-        '[[level.pipeline.post]]\nsteps = [{ use = "constant", value = 1, out = ["y"] }]\n'
-        '[[sink]]\nkind = "json-lines"\n'
-    )
+    (tmp_path / "p.toml").write_text(PIPELINE)
     (tmp_path / "in.jsonl").write_text('{"x": 1}\n')
     told = []
     for port in ("0", None):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half a download is no loss: what came is kept beside the output, checked, and not sent again."""
 
+import contextlib
 import errno
 import os
 import re
@@ -15,8 +16,9 @@ import pytest
 from registry_server import BLOB, Asked, Handler, RegistryServer
 from weighty_bundles import QUICK, write_weights
 
-from nndeploy.errors import BundleError, BusyError, InputOutputError
+from nndeploy.errors import BundleError, BusyError, InputOutputError, UnavailableError
 from nndeploy.registry.kept_blobs import KeptBlobs
+from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.pull import pull
 
 Fault = Callable[[Handler, Asked], bool]
@@ -234,3 +236,49 @@ def test_a_pull_that_is_killed_loses_nothing(
     assert pulled.kept_bytes > 100_000
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
     assert names_in(box) == ["m.nnd"]
+
+
+def dripping(part: str) -> Fault:
+    """Answers blobs a byte now and then, in the part that is named; for ever, or until nobody reads."""
+
+    def fault(handler: Handler, asked: Asked) -> bool:
+        found = BLOB.fullmatch(asked.path)
+        if found is None or asked.method != "GET":
+            return False
+        size = len(handler.owner.blobs[found["name"]])
+        if part != "status":
+            handler.send_response(200)
+        if part in ("body", "chunk"):
+            length = {"chunk": ("Transfer-Encoding", "chunked")}.get(part, ("Content-Length", str(size)))
+            handler.send_header(*length)
+            handler.end_headers()
+        if part == "head":
+            handler.flush_headers()
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(b"1")
+                time.sleep(0.02)
+        return True
+
+    return fault
+
+
+@pytest.mark.parametrize("part", ["status", "head", "body", "chunk"])
+def test_a_registry_that_sends_a_byte_now_and_then_is_given_up(
+    pushed: RegistryServer, box: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    pushed.fault = dripping(part)
+    monkeypatch.setattr("nndeploy.registry.connection.ATTEMPTS", 2)
+    monkeypatch.setattr("nndeploy.registry.blob_download.ATTEMPTS", 2)
+    monkeypatch.setattr("nndeploy.registry.remote.ATTEMPTS", 2)
+    with pytest.raises((InputOutputError, UnavailableError)):
+        pull(pushed.reference(), box / "m.nnd", options=RegistryOptions(timeout=0.1))
+    assert not (box / "m.nnd").exists()
+
+
+def test_attempts_that_bring_hardly_anything_do_not_go_on_for_ever(pushed: RegistryServer, box: Path) -> None:
+    pushed.fault = cut_after(10)
+    with pytest.raises(InputOutputError, match=r"cut at \d+ of 300000"):
+        pull(pushed.reference(), box / "m.nnd", options=QUICK)
+    assert len(pushed.asked) < 30

@@ -77,6 +77,38 @@ def test_a_store_in_a_folder_that_others_may_write_is_refused(tmp_path: Path) ->
     assert read_store(path) == TrustStore()
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner", "is_taken"),
+    [
+        (0o755, 0o755, True),
+        (0o755, 0o777, False),
+        (0o777, 0o700, False),
+        (0o1777, 0o755, True),  # nobody removes or renames there what is not his
+        (0o700, 0o777, False),  # whoever opens the outer folder one day opens this one
+        (0o700, 0o775, True),  # umask 002 in a home that is closed
+    ],
+)
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_store_below_a_folder_that_others_may_write_is_refused(
+    tmp_path: Path, outer: int, inner: int, is_taken: bool, by_link: bool
+) -> None:
+    folder = tmp_path / "outer" / "inner"
+    real = folder / "config" / "trust.json"
+    trust_key(real, ONE, "one")
+    path = real
+    if by_link:
+        (tmp_path / "link").symlink_to("outer/inner")
+        path = tmp_path / "link" / "config" / "trust.json"
+    folder.chmod(inner)
+    folder.parent.chmod(outer)
+    if is_taken:
+        assert read_store(path).keys.keys() == {ONE.id}
+        return
+    for use in (read_store, lambda found: trust_key(found, TWO, "two")):
+        with pytest.raises(PolicyError, match="others may write"):
+            use(path)
+
+
 def test_the_file_that_is_read_is_the_one_that_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, others = tmp_path / "trust.json", tmp_path / "others.json"
     trust_key(path, ONE, "one")
