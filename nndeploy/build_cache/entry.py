@@ -70,8 +70,8 @@ def encode(entry: Entry, signer: Signer) -> bytes:
     return encode_envelopes([Envelope(payload, (signature,), PAYLOAD_TYPE)])
 
 
-def decode(text: bytes, key: str, store: TrustStore, today: dt.date) -> Entry:
-    """Returns the entry of `key` that a text says.
+def decode(text: bytes, key: str, store: TrustStore | None, today: dt.date) -> Entry:
+    """Returns the entry of `key` that a text says; with no `store`, whoever signed it: only to know what to keep.
 
     Raises:
         BundleError: it is malformed, or the entry of another key.
@@ -80,8 +80,8 @@ def decode(text: bytes, key: str, store: TrustStore, today: dt.date) -> Entry:
     envelope, *others = decode_envelopes(text, PAYLOAD_TYPE)
     if others:
         raise BundleError("expected one line")
-    if all(one.problem for one in signed_by(envelope, store, CODE, today)):
-        raise PolicyError("no key that is trusted with code signed it")
+    if store is not None and all(one.problem for one in signed_by(envelope, store, CODE, today)):
+        raise PolicyError("no key that is trusted with code signed it", hint="nndeploy key trust KEY.pub")
     fields = Fields(parse_json(envelope.payload, MAX_ENTRY_BYTES), "", ignore_unknown=False)
     outputs = {name: _blob(one) for name, one in fields.named_fields("outputs")}
     parts = fields.names_by_name("parts")

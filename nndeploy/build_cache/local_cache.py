@@ -6,7 +6,8 @@
              locks/<key>  tmp/  total
 
 The names are those of bazel-remote. A file is written before the entry that names it, each under a temporary name
-first; the first entry of a key stays. Law: nothing comes out of which the digest was not compared while it was read, or
+first; the first entry of a key stays. A folder that cannot be written, of another account, an image or a read-only
+mount, is read. Law: nothing comes out of which the digest was not compared while it was read, or
 of which the entry is not signed by a key that is trusted with code; whatever else happens to the folder costs a build.
 """
 
@@ -19,7 +20,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from nndeploy.build_cache.entry import MAX_ENTRY_BYTES, Blob, Entry, decode, encode
-from nndeploy.errors import BundleError, CannotCreateError, InputError, InputOutputError, MissingInputError, PolicyError
+from nndeploy.errors import (
+    BundleError,
+    CannotCreateError,
+    InputError,
+    InputOutputError,
+    MissingInputError,
+    NndeployError,
+    PolicyError,
+)
 from nndeploy.files.account_folders import NOBODYS_HOME, cache_folder
 from nndeploy.files.locked_file import locked_file
 from nndeploy.files.pieces import pieces_of, written
@@ -49,28 +58,48 @@ def default_cache_folder() -> Path | None:
 class LocalCache:
     """Builds by key, in a folder.
 
-    `complain` hears a line for each entry or file that was there and is not to be used.
+    `complain` hears, when `tell_unused` is called, a line for each reason why entries or files were there and not used.
+    `why_read_only` says why nothing can be added, "" where it can be: also where there is no signer.
     """
 
     def __init__(
-        self, folder: Path, store: TrustStore, signer: Signer, complain: Callable[[str], None] = lambda _line: None
+        self,
+        folder: Path,
+        store: TrustStore,
+        signer: Signer | None,
+        complain: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Makes the folder where it is not there.
 
         Raises:
-            CannotCreateError: it cannot be made, or not be written to.
+            CannotCreateError: it is not there and cannot be made.
         """
         self.folder = folder
         self._store = store
         self._signer = signer
         self._complain = complain
-        try:
-            for name in FOLDERS:
-                (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as err:
-            raise CannotCreateError(f"the cache cannot be made: {err.strerror}", where=str(folder)) from err
-        if not os.access(folder / ENTRIES, os.W_OK):
-            raise CannotCreateError("the cache cannot be written", where=str(folder))
+        self._unused: dict[str, list[Path]] = {}
+        self.why_read_only = _made(folder) or ("" if signer is not None else "there is no key to sign entries with")
+
+    def check_writable(self) -> None:
+        """Checks that the folder can be changed.
+
+        Raises:
+            CannotCreateError: it cannot be.
+        """
+        if self.why_read_only:
+            raise CannotCreateError(f"the cache cannot be written: {self.why_read_only}", where=str(self.folder))
+
+    def tell_unused(self) -> None:
+        """Complains of what was not used since the last time, in a line for each reason."""
+        for why, paths in self._unused.items():
+            more = f", and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+            self._complain(f"not used from the cache: {why} ({paths[0]}{more})")
+        self._unused.clear()
+
+    def _left(self, path: Path, err: NndeployError) -> None:
+        why = err.what + (f"; {err.hint}" if err.hint else "")
+        self._unused.setdefault(why, []).append(path)
 
     def entry(self, key: str, *, is_use: bool = True) -> Entry | None:
         """Returns the entry of a key, None where there is none that is to be used; `is_use`: so it stays longer."""
@@ -87,10 +116,20 @@ class LocalCache:
         try:
             text = read_regular(path, MAX_ENTRY_BYTES)
             return decode(text, key, self._store, dt.datetime.now(dt.UTC).date()), text
-        except MissingInputError:
-            return None
         except _UNUSABLE as err:
-            self._complain(f"an entry of the cache is not used: {err.what} ({path})")
+            if not isinstance(err.__cause__, FileNotFoundError):
+                self._left(path, err)
+            return None
+
+    def named(self, key: str) -> Entry | None:
+        """Returns the entry of a key, whoever signed it; None where there is none that is one.
+
+        Raises:
+            MissingInputError, InputOutputError: it cannot be read.
+        """
+        try:
+            return decode(read_regular(self._entry_path(key), MAX_ENTRY_BYTES), key, None, dt.date.min)
+        except (BundleError, InputError):
             return None
 
     def copy(self, blob: Blob, write: Callable[[bytes], object]) -> bool:
@@ -103,10 +142,10 @@ class LocalCache:
         try:
             found = written(pieces_of(path), write)
         except _UNUSABLE as err:
-            self._complain(f"a file of the cache is not used: {err.what} ({path})")
+            self._left(path, err)
             return False
         if found != (blob.sha256, blob.size):
-            self._complain(f"a file of the cache is not what it was ({path})")
+            self._left(path, BundleError("a file is not what it was"))
             with contextlib.suppress(OSError):  # so that the next build brings it again, where it may be removed
                 path.unlink()
             return False
@@ -179,6 +218,8 @@ class LocalCache:
         """
         known = self.entry(entry.key)
         is_there = known is not None and self.has_all(known)
+        self.check_writable()
+        assert self._signer is not None
         self._keep(entry, None if is_there else encode(entry, self._signer), near, most)
 
     def adopt(self, entry: Entry, text: bytes, near: str) -> None:
@@ -232,9 +273,30 @@ def is_key(text: str) -> bool:
     return len(text) == 64 and not set(text) - set("0123456789abcdef")
 
 
+def _made(folder: Path) -> str:
+    """Makes the folders of a cache; returns why it can only be read, "" where it can be written.
+
+    What is below a folder that the user made is for those whom the umask admits.
+
+    Raises:
+        CannotCreateError: it is not there and cannot be made.
+    """
+    try:
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in FOLDERS:
+            (folder / name).mkdir(exist_ok=True)
+    except OSError as err:
+        with contextlib.suppress(OSError):
+            if (folder / ENTRIES).is_dir():
+                return err.strerror or str(err)
+        raise CannotCreateError(f"the cache cannot be made: {err.strerror}", where=str(folder)) from err
+    return "" if os.access(folder / ENTRIES, os.W_OK) else "nothing can be created there"
+
+
 def _make(folder: Path) -> None:
     with wrapped_io(folder):
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(exist_ok=True)
 
 
 def _used(path: Path) -> None:

@@ -76,24 +76,30 @@ def gc(size: str | None, cache_dir: str | None, as_json: bool) -> None:
         print_json({"folder": str(opened.folder), "removed": asdict(removed)})
         return
     print_line(
-        f"removed {removed.entries:,} entries and {removed.files:,} files of {removed.size:,} bytes; "
+        f"removed {removed.entries:,} entries and {removed.files:,} files, {removed.size:,} bytes; "
         f"{removed.left:,} bytes are left"
     )
+    for line in removed.why:
+        print_line(f"more than {most:,} bytes are left because of {line}")
 
 
 @cache.command("verify", epilog=EXAMPLES_OF["verify"])
 @FOLDER
 @AS_JSON
 def verify(cache_dir: str | None, as_json: bool) -> None:
-    """Read every entry and file; what is damaged goes, and the command ends with 1."""
+    """Read every entry and file; what is damaged goes, and the command ends with 1.
+
+    An entry that no trusted key signed is told and stays: it is of another account.
+    """
     opened = _opened(cache_dir)
     found = upkeep.verify(opened)
+    opened.tell_unused()
     effect_is_made()
     if as_json:
         print_json({"folder": str(opened.folder), "verified": asdict(found)})
     else:
         for line in found.damaged:
-            print_line(f"damaged and removed: {line}")
+            print_line(f"damaged: {line}")
         print_line(f"whole: {found.entries:,} entries, {found.files:,} files")
     if found.damaged:
         raise CheckError(f"{len(found.damaged)} entries and files were damaged", where=str(opened.folder))

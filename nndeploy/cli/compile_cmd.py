@@ -38,6 +38,8 @@ Examples:
 """
 
 
+TRUTHS = frozenset(("true", "false", "yes", "no", "on", "off"))
+"""What `cache` of a configuration file may be but for a place: whether there is a cache."""
 RECIPE = "recipe"
 """The table of a configuration file that says what the model and other files must be."""
 
@@ -53,6 +55,8 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
 
         table = TomlTable({RECIPE: data.pop(RECIPE)}, str(path)).table(RECIPE)
         context.meta[RECIPE] = None if table is None else recipe_from_table(table)
+    if isinstance(said := data.get("cache"), list) or (isinstance(said, str) and said.lower() not in TRUTHS):
+        data |= _caches(data.pop("cache"), path)
     known = {parameter.name: parameter for parameter in context.command.params if parameter.name != "config"}
     defaults: dict[str, Any] = {}
     for key, value in data.items():
@@ -62,6 +66,18 @@ def _load_config(context: click.Context, _parameter: click.Parameter, path: Path
         defaults[name] = _configured(known[name], key, value, path)
     context.default_map = defaults
     return path
+
+
+def _caches(found: str | list[object], path: Path) -> dict[str, object]:
+    """Returns the options that say which caches are used: a folder, an address, or both."""
+    texts = [found] if isinstance(found, str) else found
+    options: dict[str, object] = {}
+    for text in texts:
+        key = "cache-remote" if isinstance(text, str) and "://" in text else "cache-dir"
+        if not isinstance(text, str) or not text or key in options:
+            raise DataError(f"cache names a folder, an address or both, is {found!r:.80}", where=str(path))
+        options[key] = text
+    return options
 
 
 def _configured(parameter: click.Parameter, key: str, value: object, path: Path) -> object:

@@ -27,6 +27,7 @@ from nndeploy.target.known_targets import parted, target_of
 from nndeploy.target.target import host_target
 
 _MAX_TOML_BYTES = 64 << 20
+_MAX_PATH_BYTES = 4096
 _NO_PARTS_OF = frozenset({"dry_run"})
 MACHINE = "machine:"
 """What the names of parts begin with that tell of the machine that compiles."""
@@ -89,8 +90,8 @@ def _of_options(given: Mapping[str, Any], digests: FileDigests) -> Iterator[tupl
         if name in _NO_PARTS_OF:
             continue
         value = given.get(name, default_of(field))
-        if not value and value is not False and value != 0:
-            continue  # None, no text, no list: not given
+        if value is None or (not one.is_path and value in ("", (), [])) or value in ((), []):
+            continue  # not given
         if name == "targets":
             boxes = [dataclasses.asdict(target_of(text)) for text in value]
             yield f"option:{name}", _text(boxes)
@@ -109,6 +110,8 @@ def _paths(value: Any) -> list[Path]:
 def _of_path(name: str, path: Path, digests: FileDigests) -> Iterator[tuple[str, str]]:
     if is_to_be_written(name, path):
         yield "", "to be written"
+    elif path.is_dir():  # which may be empty
+        yield "", "a folder"
     for inner, file in _files_of_path(name, path):
         yield inner, digests.file(file)
     if name == "custom_op_libraries":
@@ -125,7 +128,7 @@ def _files_of_path(name: str, path: Path) -> Iterator[tuple[str, Path]]:
     yield "", path
     if name == "pipeline":
         for text in sorted(set(_texts(tomllib.loads(read_regular(path, _MAX_TOML_BYTES).decode("utf-8"))))):
-            if 0 < len(text) < 256 and text.isprintable() and (path.parent / text).is_file():
+            if 0 < len(text) < _MAX_PATH_BYTES and "\0" not in text and (path.parent / text).is_file():
                 yield f":{text}", path.parent / text
 
 

@@ -11,7 +11,7 @@ cache that cannot be used costs a warning, never a compile.
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -163,14 +163,17 @@ def compile_cached(
     except NndeployError as err:  # compiling says it better, or takes it
         return anew(err.what)
     key = key_of(parts)
-    with cache.held(key):
+    with cache.held(key), _telling(cache):
         taken = bundle_from_cache(cache, key, out, given)
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
+        if cache.why_read_only:
+            warn(f"the cache {cache.folder} is read, and nothing is kept there: {cache.why_read_only}")
+            shared = None  # what it brings goes through the folder
         if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
             taken = bundle_from_cache(cache, key, out, given)
             with _warned(warn, "the cache may grow beyond its size"):
-                upkeep.account(cache, brought.size, caching.cache_size)
+                upkeep.account(cache, [brought], caching.cache_size)
             if taken is not None:
                 return Compiled(taken[0], CacheNews("hit", key, origin=shared.address), taken[1])
         check_can_create(Path(out))
@@ -187,14 +190,16 @@ def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
     """Returns the cache that options name.
 
     Raises:
-        CannotCreateError: there is no place for it, or for the key that signs its entries.
+        CannotCreateError: there is no place for it.
         PolicyError: the key or the trust store is not to be used.
     """
     folder = Path(caching.cache_dir) if caching.cache_dir is not None else default_cache_folder()
     if folder is None:
         raise CannotCreateError("this account has no cache folder", hint="--cache-dir names one")
     check_no_child_writes(folder)
-    signer = machine_key()  # first: where it is new, the store learns of it
+    signer = None
+    with suppress(CannotCreateError):  # an account without a place for a key reads what others built
+        signer = machine_key()  # first: where it is new, the store learns of it
     return LocalCache(folder, trust_store(), signer, warn)
 
 
@@ -269,23 +274,27 @@ class _Keeper:
         """Takes answers under the model's own name: a model that broke into its process may have forged them."""
         from nndeploy.jobs.kept_calls import answers_in  # who hits needs nothing of how libraries are asked
 
+        if self.cache.why_read_only:
+            return
         with _warned(self.warn, "what libraries answered is not kept in the cache"):
             answers = [(key, files) for key, files in answers_in(made) if is_key(key)]
             new = [
                 self._added(Entry({"call": key, "of": self._calls}, {}), files, self._calls, MAX_CALLS)
                 for key, files in answers
             ]
-            upkeep.account(self.cache, sum(entry.size for entry in new), self.most_bytes)
+            upkeep.account(self.cache, new, self.most_bytes)
 
     def keep_bundle(self, report: Report, files: Mapping[str, Path]) -> None:
         if changed := differing(self.parts, self.parts_now()):
             raise BusyError(f"{', '.join(changed)} changed during the compile", where=self.source, hint="run it again")
+        if self.cache.why_read_only:
+            return
         with _warned(self.warn, "the bundle is not kept in the cache"), temporary_folder("report") as folder:
             text = folder / "report.json"
             text.write_text(json.dumps(report_to_json(report)), encoding="utf-8")
             seconds = sum(report.seconds.values())
             entry = self._added(Entry(self.parts, {}, seconds), {**files, REPORT: text}, self.source)
-            upkeep.account(self.cache, entry.size, self.most_bytes)
+            upkeep.account(self.cache, [entry], self.most_bytes)
             self.sha256 = entry.outputs[BUNDLE].sha256
 
     @property
@@ -300,6 +309,15 @@ class _Keeper:
         entry = replace(entry, outputs=outputs)
         self.cache.add(entry, near, most)
         return entry
+
+
+@contextmanager
+def _telling(cache: LocalCache) -> Iterator[None]:
+    """Tells in the end what was there and not used: once, however often it was met."""
+    try:
+        yield
+    finally:
+        cache.tell_unused()
 
 
 @contextmanager

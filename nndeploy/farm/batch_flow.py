@@ -234,7 +234,11 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     root = Path(options.journal) if options.journal is not None else fleet.folder / ".nndeploy" / "batch"
     # parts of one batch know of each other's work
     folder = root / jobs.whole_digest[:16]
-    yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, folder, warn)
+    try:
+        yield OpenedBatch(fleet, options, _joined(fleet, gates), jobs, caching, cache, remote, folder, warn)
+    finally:
+        if cache is not None:
+            cache.tell_unused()
 
 
 def _caching(fleet: Fleet) -> CacheOptions:

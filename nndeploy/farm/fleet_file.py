@@ -214,7 +214,7 @@ class _Reader:
         return text
 
     def _caches(self, table: TomlTable) -> tuple[str, ...]:
-        texts = table.texts("cache")
+        texts = table.text_or_texts("cache") if "cache" in table else ()
         if sum("://" in text for text in texts) > 1 or sum("://" not in text for text in texts) > 1:
             raise DataError("cache names more than a folder and an address", where=table.where)
         with _as_data(table.where):

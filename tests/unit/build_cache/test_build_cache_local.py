@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What went into a cache comes out of it, or nothing does."""
 
+import errno
+import os
 import random
+import shutil
 import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from byte_mutants import KINDS, mutant
 
+from nndeploy.build_cache import upkeep
 from nndeploy.build_cache.entry import Blob, Entry
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.errors import CannotCreateError
-from nndeploy.trust.signers import new_key
+from nndeploy.trust.signers import FileSigner, new_key
 from nndeploy.trust.trust_store import CODE, DATA, TrustedKey, TrustStore
 
 Build = Callable[..., Entry]
@@ -63,6 +68,7 @@ def test_no_mutant_of_an_entry_is_served(cache: LocalCache, build: Build, said: 
     for number in range(1, 501):
         path.write_bytes(mutant(text, dice, number % KINDS))
         assert cache.entry(entry.key) is None
+        cache.tell_unused()
         assert len(said) == number
 
 
@@ -93,7 +99,9 @@ def test_what_no_trusted_key_signed_is_not_served(
     entry = Entry({"model": "m"}, {"bundle": planting.add_file(tmp_path / "x")})
     planting.add(entry, "model")
     assert planting.entry(entry.key) == entry
-    assert LocalCache(cache.folder, trusting, stranger, said.append).entry(entry.key) is None
+    opened = LocalCache(cache.folder, trusting, stranger, said.append)
+    assert opened.entry(entry.key) is None
+    opened.tell_unused()
     assert len(said) == 1
 
 
@@ -192,4 +200,80 @@ def test_a_damaged_file_that_may_not_be_removed_is_not_served_either(
 
     monkeypatch.setattr(Path, "unlink", refuse)
     assert cache.content(blob) is None
+    cache.tell_unused()
     assert len(said) == 1
+
+
+def test_what_is_not_used_is_told_in_a_line_with_a_count(
+    tmp_path: Path, cache: LocalCache, build: Build, said: list[str]
+) -> None:
+    for number in range(21):
+        build(model=str(number))
+    stranger = LocalCache(cache.folder, TrustStore(), new_key(tmp_path / "k.key"), said.append)
+    assert stranger.near("model") == []
+    entry_file(cache, build(model="0")).write_bytes(b"{}")
+    assert stranger.near("model") == []
+    stranger.tell_unused()
+    assert len(said) == 2
+    assert "and 40 more" in said[0]  # 21 + 20
+    said.clear()
+    stranger.tell_unused()
+    assert said == []
+
+
+@pytest.mark.parametrize("missing", ["", "locks", "near", "tmp"])
+def test_a_cache_that_cannot_be_written_is_read(
+    cache: LocalCache,
+    build: Build,
+    store: TrustStore,
+    signer: FileSigner,
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+) -> None:
+    entry = build(b"content", model="m")
+    if missing:
+        shutil.rmtree(cache.folder / missing)
+    make, opened = Path.mkdir, os.open
+
+    def no_folder(path: Path, *arguments: Any, **named: Any) -> None:
+        if not path.exists():
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        make(path, *arguments, **named)
+
+    def no_file(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *arguments, **named)
+
+    def no_writing(_path: Any, mode: int) -> bool:
+        return mode != os.W_OK
+
+    monkeypatch.setattr(Path, "mkdir", no_folder)
+    monkeypatch.setattr(os, "open", no_file)
+    monkeypatch.setattr(os, "access", no_writing)
+    read = LocalCache(cache.folder, store, signer)
+    assert read.why_read_only
+    with read.held(entry.key):
+        assert read.entry(entry.key) == entry
+    assert read.content(entry.outputs["bundle"]) == b"content"
+    for change in (lambda: read.add(entry, "m"), lambda: upkeep.collect(read, 0)):
+        with pytest.raises(CannotCreateError):
+            change()
+    assert upkeep.stats(read).entries == 1
+
+
+def test_who_has_no_key_reads(cache: LocalCache, build: Build, store: TrustStore) -> None:
+    entry = build(b"content", model="m")
+    read = LocalCache(cache.folder, store, None)
+    assert read.why_read_only
+    assert read.entry(entry.key) == entry
+
+
+def test_a_folder_that_others_may_enter_is_for_them_too(tmp_path: Path, store: TrustStore, signer: FileSigner) -> None:
+    (tmp_path / "shared").mkdir(0o755)
+    cache = LocalCache(tmp_path / "shared", store, signer)
+    (tmp_path / "x").write_bytes(b"x")
+    cache.add(Entry({"model": "m"}, {"bundle": cache.add_file(tmp_path / "x")}), "m")
+    assert {path.stat().st_mode & 0o555 for path in cache.folder.rglob("*") if path.is_dir()} == {0o555}
+    LocalCache(tmp_path / "own", store, signer)
+    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cache stays within its size, loses what was not used for longest, and finds what is damaged."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import pytest
 from nndeploy.build_cache import upkeep
 from nndeploy.build_cache.entry import Entry
 from nndeploy.build_cache.local_cache import LocalCache
+from nndeploy.trust.signers import new_key
+from nndeploy.trust.trust_store import TrustStore
 
 Build = Callable[..., Entry]
 HOUR = 3600
@@ -31,7 +34,8 @@ def test_counts_what_is_there(cache: LocalCache, build: Build) -> None:
     build(b"123", model="2")
     build(b"123", model="3")  # the same file
     found = upkeep.stats(cache)
-    assert (found.entries, found.files, found.size) == (3, 2, 8)
+    texts = sum(path.stat().st_size for path in (cache.folder / "ac").rglob("*") if path.is_file())
+    assert (found.entries, found.files, found.size) == (3, 2, 8 + texts)
     assert found.oldest.startswith("20")
 
 
@@ -40,8 +44,10 @@ def test_what_was_not_used_for_longest_goes_first(cache: LocalCache, build: Buil
     for i, entry in enumerate(entries):
         age(entry_file(cache, entry), 100 - i)
     assert cache.entry(entries[0].key) is not None  # is now the newest
-    removed = upkeep.collect(cache, 250)
-    assert (removed.entries, removed.files, removed.size, removed.left) == (3, 3, 300, 200)
+    own = 100 + entry_file(cache, entries[0]).stat().st_size
+    removed = upkeep.collect(cache, own * 5 // 2)
+    assert (removed.entries, removed.files, removed.size, removed.left) == (3, 3, 3 * own, 2 * own)
+    assert removed.why == ()
     assert [entry.parts["model"] for entry in entries if cache.entry(entry.key)] == ["0", "4"]
 
 
@@ -83,10 +89,10 @@ def test_what_kills_left_goes(cache: LocalCache, build: Build) -> None:
 
 def test_building_keeps_within_the_size(cache: LocalCache, build: Build) -> None:
     for i in range(30):
-        entry = build(bytes([i]) * 1000, model=str(i))
-        upkeep.account(cache, 1000, 10_000)
+        entry = build(bytes([i]) * 10_000, model=str(i))
+        upkeep.account(cache, [entry], 100_000)
         age(entry_file(cache, entry), 30 - i)
-    assert upkeep.stats(cache).size <= 10_000
+    assert upkeep.stats(cache).size <= 100_000
     assert cache.entry(entry.key) is not None
 
 
@@ -104,3 +110,42 @@ def test_verify_finds_and_removes_what_is_damaged(cache: LocalCache, build: Buil
     assert cache.entry(whole.key) == whole
     assert cache.entry(broken.key) is None
     assert upkeep.verify(cache).damaged == ()
+
+
+def stranger_of(cache: LocalCache, tmp_path: Path, said: list[str]) -> LocalCache:
+    """Returns the same cache as an account opens it that trusts nobody."""
+    return LocalCache(cache.folder, TrustStore(), new_key(tmp_path / "k.key"), said.append)
+
+
+def test_what_others_built_is_kept_while_it_is_used_and_goes_like_the_rest(
+    cache: LocalCache, build: Build, tmp_path: Path, said: list[str]
+) -> None:
+    entries = [build(bytes([i]) * 100, model=str(i)) for i in range(3)]
+    stranger = stranger_of(cache, tmp_path, said)
+    assert upkeep.verify(stranger) == upkeep.Verified(0, 3, ())
+    stranger.tell_unused()
+    assert len(said) == 1
+    assert upkeep.collect(stranger, 1 << 30).entries == 0
+    assert [cache.entry(entry.key) for entry in entries] == entries
+    removed = upkeep.collect(stranger, 0)
+    assert (removed.entries, removed.files, removed.left, removed.why) == (3, 3, 0, ())
+
+
+def test_it_is_told_why_more_is_left_than_was_asked_for(
+    cache: LocalCache, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_bytes(b"being built")
+    cache.add_file(tmp_path / "x")
+    stuck = entry_file(cache, build(model="m"))
+    remove = Path.unlink
+
+    def refuse(path: Path, **named: bool) -> None:
+        if path == stuck:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        remove(path, **named)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    removed = upkeep.collect(cache, 0)
+    assert removed.left == upkeep.stats(cache).size > 0
+    assert len(removed.why) == 2
+    assert upkeep.collect(cache, 1 << 20).why == ()

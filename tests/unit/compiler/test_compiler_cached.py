@@ -15,17 +15,20 @@ import pytest
 from bazel_remote_server import BazelRemoteServer
 from onnx import TensorProto, helper
 
+from nndeploy.build_cache import local_cache
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.key import key_of
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.bundle.report import Report, report_to_json
+from nndeploy.cli.compile_cmd import compile_
 from nndeploy.compiler import cache_key, cached_compile
 from nndeploy.compiler.cache_key import parts_of
 from nndeploy.compiler.cached_compile import CacheOptions, Compiled, compile_cached
 from nndeploy.compiler.job import Keeper, Onlooker
 from nndeploy.compiler.options import CompileLimits, CompileOptions
-from nndeploy.errors import BusyError, InputOutputError, ModelError
-from nndeploy.options.described import described_fields
+from nndeploy.errors import BusyError, CannotCreateError, DataError, InputOutputError, ModelError
+from nndeploy.options.described import described_fields, option_name
+from nndeploy.trust.trust_store import TrustStore
 
 REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=())
 
@@ -168,6 +171,71 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(compiled: Any, tmp_path:
     assert (tmp_path / "o.nnd").exists()
 
 
+def test_a_cache_that_cannot_be_written_is_read(
+    compiled: Any, compiler: Compiler, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled("1.nnd")
+    monkeypatch.setattr(local_cache, "_made", lambda _folder: "Read-only file system")
+    assert compiled("2.nnd").cache.status == "hit"
+    assert said == []
+    assert [compiled("3.nnd", threads=2).cache.status for _ in range(2)] == ["miss", "miss"]
+    assert compiler.count == 3
+    assert len(said) == 2  # one for each
+
+
+def test_an_account_without_a_place_for_a_key_reads(
+    compiled: Any, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled("1.nnd")
+
+    def no_key() -> None:
+        raise CannotCreateError("no place")
+
+    monkeypatch.setattr(cached_compile, "machine_key", no_key)
+    assert compiled("2.nnd").cache.status == "hit"
+    assert compiler.count == 1
+
+
+def test_builds_of_others_are_told_once(
+    compiled: Any, compiler: Compiler, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for threads in range(1, 6):
+        compiled(threads=threads)
+    monkeypatch.setattr(cached_compile, "trust_store", TrustStore)
+    assert compiled().cache.status == "miss"
+    assert len([line for line in said if "not used from the cache" in line]) == 1
+    assert "and 4 more" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("said_so", "options"),
+    [
+        ('cache = "builds"', {"cache_dir": "builds"}),
+        ('cache = "https://c.example/b"', {"cache_remote": "https://c.example/b"}),
+        ('cache = ["builds", "https://c.example/b"]', {"cache_dir": "builds", "cache_remote": "https://c.example/b"}),
+        ("cache = false", {"cache": False}),
+        ('cache = ["a", "b"]', None),
+        ("cache = [1]", None),
+        ("cache = [[]]", None),
+        ('cache = ""', None),
+    ],
+)
+def test_a_configuration_names_the_cache_as_a_fleet_file_does(
+    tmp_path: Path, said_so: str, options: dict[str, Any] | None
+) -> None:
+    (tmp_path / "c.toml").write_text(said_so)
+    arguments = ["m.onnx", "--config", str(tmp_path / "c.toml")]
+    if options is None:
+        with pytest.raises(DataError):
+            compile_.make_context("compile", arguments)
+        return
+    given = compile_.make_context("compile", arguments).params
+    found = {name: given[name] for name in ("cache", "cache_dir", "cache_remote") if given[name] is not None}
+    assert {name: value if name == "cache" else str(value) for name, value in found.items()} == {
+        "cache": True, **options
+    }  # fmt: skip
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BazelRemoteServer]:
     pytest.importorskip("requests", reason="the extra `registry` is not installed")
@@ -301,24 +369,62 @@ def parts(model: Path, limits: CompileLimits | None = None, **given: Any) -> dic
     return parts_of(model, given, limits or CompileLimits(), FileDigests())
 
 
-def test_every_option_is_a_part(model: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text("labels = 1")
-    (tmp_path / "lib.so").write_bytes(b"so")
-    given: dict[str, Any] = {
-        "shapes": ["x=2"], "min_shapes": "x:1", "opt_shapes": "x:1", "max_shapes": "x:2",
-        "samples": str(tmp_path / "a.toml"), "image_input": str(tmp_path / "a.toml"),
-        "pipeline": str(tmp_path / "a.toml"), "custom_op_libraries": [str(tmp_path / "lib.so")], "optimise": False,
-        "quantise": "int8", "calibration": "entropy", "quantise_tolerance": 30.0, "backends": "native",
-        "without": ["openvino"], "pins": ["a=b"], "objective": "throughput", "precision": "bf16", "threads": 2,
-        "cache_buffer": "1MiB", "pace": True, "decisions": str(tmp_path / "none.json"), "targets": ["x86-64-v3"],
-        "places": "cpu=1GiB", "keep_fallback": False, "rtol": 0.1, "atol": 0.1, "require": ["native=1%"],
-        "max_fallback": "5%", "max_size": "1MiB", "num_goldens": 2, "allow_uncompared": True,
-        "initializer_inputs": "constants",
+def values_of_options(folder: Path) -> dict[str, list[Any]]:
+    """Returns values of each option that may make bundles differ from each other, and from one without it."""
+    for name, text in (("a.toml", "labels = 1"), ("b.toml", "labels = 2"), ("lib.so", "so"), ("other.so", "so")):
+        (folder / name).write_text(text)
+    for name, files in (("empty", {}), ("one", {"a.npz": b"1"}), ("two", {"a.npz": b"1", "b.npz": b"1"})):
+        (folder / name).mkdir()
+        for file, data in files.items():
+            (folder / name / file).write_bytes(data)
+    toml = [str(folder / name) for name in ("a.toml", "b.toml", "empty")]
+    return {
+        "shapes": [["x=2"], ["x=3"], ["x=2", "y=2"]], "min_shapes": ["x:1", "x:2"], "opt_shapes": ["x:1", "x:2"],
+        "max_shapes": ["x:2", "x:3"],
+        "samples": [str(folder / name) for name in ("empty", "one", "two", "one/a.npz")],
+        "image_input": toml, "pipeline": toml,
+        "custom_op_libraries": [
+            [str(folder / "lib.so")], [str(folder / "other.so")], [str(folder / "lib.so"), str(folder / "other.so")]
+        ],
+        "optimise": [False], "quantise": ["int8", "int4"], "calibration": ["entropy", "minmax"],
+        "quantise_tolerance": [30.0, 40.0], "backends": ["native", "native,openvino"],
+        "without": [["openvino"], ["native"]], "pins": [["a=b"], ["a=c"]], "objective": ["throughput", "priority"],
+        "precision": ["bf16", "fp16"], "threads": [1, 2], "cache_buffer": ["1MiB", "2MiB"], "pace": [True],
+        "decisions": [str(folder / "none.json"), *toml],
+        "targets": [["x86-64-v3"], ["x86-64-v3+openvino"], ["x86-64-v4"]],
+        "places": ["cpu=1GiB", "cpu=2GiB"], "keep_fallback": [False], "rtol": [0.0, 0.1], "atol": [0.0, 0.1],
+        "require": [["native=1%"], ["native=2%"]], "max_fallback": ["0%", "5%"], "max_size": ["1MiB", "2MiB"],
+        "num_goldens": [0, 2], "allow_uncompared": [True], "initializer_inputs": ["constants"],
     }  # fmt: skip
-    known = set(described_fields(CompileOptions)) - {"dry_run"}
-    assert set(given) == known, "an option that is new: say here what it is like when given"
-    keys = {key_of(parts(model, **{name: value})) for name, value in given.items()}
-    assert len({key_of(parts(model)), *keys}) == len(known) + 1
+
+
+NO_PARTS = {
+    "model": "its content and name are parts", "output": "where the bundle is written",
+    "dry_run": "no bundle is written, and no cache is asked", "as_json": "how the report is printed",
+    "verbose": "how the report is printed", "config": "its keys are the options", "dump_config": "nothing is compiled",
+    "jobs": "how many builds run at once; each has its own limits",
+    "total_time_limit": "a compile that passes it writes no bundle",
+    "cache": "whether a cache is asked", "cache_dir": "which one", "cache_size": "what it may hold",
+    "cache_remote": "which one", "cache_push": "what is brought there", "cache_ca": "who may be it",
+}  # fmt: skip
+"""Parameters of the command that cannot change a bundle, and why."""
+
+
+def test_two_compiles_that_an_option_tells_apart_share_no_key(model: Path, tmp_path: Path) -> None:
+    values = values_of_options(tmp_path)
+    keys = {"": key_of(parts(model))}
+    for name, several in values.items():
+        keys |= {f"{name}: {value}": key_of(parts(model, **{name: value})) for value in several}
+    assert len(set(keys.values())) == len(keys)
+
+
+def test_every_parameter_of_the_command_is_a_part_or_changes_no_bundle(tmp_path: Path) -> None:
+    options = {option_name(name, one): name for name, (_, one) in described_fields(CompileOptions).items()}
+    limits = {option_name(name, one): name for name, (_, one) in described_fields(CompileLimits).items()}
+    known, values = {parameter.name for parameter in compile_.params}, values_of_options(tmp_path)
+    are_parts = {name for name in known if options.get(name or "") in values}
+    are_parts |= {name for name in known if limits.get(name or "") in ("time_limit", "memory_limit", "sandbox")}
+    assert known - are_parts == set(NO_PARTS), "a parameter that is new: give values above, or a reason here"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_the_farm_s_table(read: Read, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (fleet.output, fleet.jobs, fleet.push) == ("out/{model}-{target}.nnd", 3, "always")
     assert fleet.cache == ("/home/of/d", "https://h.example:9/n")
     assert fleet.cache_ca == str(tmp_path / "ca.pem")
+    assert read(f'[farm]\ncache = "d"\n{MODELS}').cache == (str(tmp_path / "d"),)
     limits = {"total_time_limit": 1800.0, "memory_limit": 8 << 30, "time_limit": 90.0, "sandbox": False}
     assert fleet.settings == Settings({"precision": "bf16"}, limits, {"gpu": "sm89"})
 
