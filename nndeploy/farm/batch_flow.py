@@ -20,7 +20,7 @@ from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cache_key import parts_of_machine
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
-from nndeploy.errors import BusyError, CheckError, NndeployError
+from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError
 from nndeploy.farm.cluster.half import check_cluster_half
 from nndeploy.farm.cluster.place import place_of
 from nndeploy.farm.collect import collected
@@ -176,7 +176,8 @@ class OpenedBatch:
             seconds=round(time.monotonic() - began, 3), outcomes=tuple(told),
         )  # fmt: skip
         is_part = bool(self.options.filters or self.options.shard or self.options.only)
-        batch = judged(batch, before, self.gates, is_part=is_part)
+        gates = self.gates if before is not None or not self.options.only else Gates(min_share=self.gates.min_share)
+        batch = judged(batch, before, gates, is_part=is_part)
         if not self.options.only:
             write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
         if publisher is not None and not is_part:  # a page about a part would hide the others
@@ -219,6 +220,9 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     Raises:
         NndeployError: the file or an option is malformed, or names what is not there.
     """
+    if gates.comparing and options.against is None:
+        asked = ", ".join(f"--{name.replace('_', '-')}" for name in gates.comparing)
+        raise UsageError(f"{asked}: there is nothing to compare with", hint="--against batch.json, of an earlier batch")
     fleet = fleet_from_toml(path)
     filters = [filter_from_text(text, fleet.keys) for text in options.filters]
     shard = shard_from_text(options.shard) if options.shard else None

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from nndeploy.farm.outcome import STATUSES, Outcome
 
-GATES = ("fails-now", "vanished", "slowdown", "error-growth", "size-growth", "min-share", "share-drop")
+GATES = ("fails-now", "vanished", "slowdown", "error-growth", "size-growth", "min-share", "share-drop", "strict-gates")
 """What a finding may be of that fails a batch."""
 NOT_JUDGED = "not-judged"
-"""The gate of a finding that says what could not be compared, and why."""
+"""The gate of a finding that says what could not be compared, and why; "strict-gates" where that fails the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

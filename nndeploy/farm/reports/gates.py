@@ -2,8 +2,8 @@
 """Gates between two batches: what got slower, larger, less exact or worse placed, and what no longer builds.
 
 Comes in: a batch and the one before it, as `batch.json` told it. Goes out: findings, each with both values. A figure
-that only one of them has, or that another kind of processor measured, is not judged, and one finding for all jobs with
-the same reason says so.
+that not both of them have, or that another kind of processor measured, is not judged, and one finding for all jobs with
+the same reason says so. Law: a limit that was asked for is judged, or it is said why not.
 """
 
 import dataclasses
@@ -19,6 +19,8 @@ from nndeploy.values.amounts import ms_text, size_text
 
 _SECTION = "Gates"
 _ROUNDING = 1e-9
+PART = "this batch is a part of its plan"
+"""Why jobs are not judged that a batch was asked to leave out: no fault of anybody."""
 
 
 def _shares(option: str, example: str) -> Callable[[Sequence[str]], dict[str, float]]:
@@ -54,6 +56,16 @@ class Gates:
         dict, "Fail where a backend's share of a bundle's compute fell by more (repeatable).",
         section=_SECTION, metavar="BACKEND=5%", from_texts=_shares("--max-share-drop", "native=5%"),
     )  # fmt: skip
+    strict_gates: bool = described(
+        False, "Fail where a limit could not be judged: no earlier batch, nothing measured, another processor.",
+        section=_SECTION,
+    )  # fmt: skip
+
+    @property
+    def comparing(self) -> list[str]:
+        """The limits that compare with an earlier batch."""
+        names = ("max_slowdown", "max_error_growth", "max_size_growth", "max_share_drop")
+        return [name for name in names if getattr(self, name) not in (None, {})]
 
 
 def judged(batch: Batch, before: Batch | None, gates: Gates, *, is_part: bool = False) -> Batch:
@@ -66,11 +78,14 @@ def judged(batch: Batch, before: Batch | None, gates: Gates, *, is_part: bool = 
 
 
 def _findings(now: Batch, before: Batch | None, gates: Gates, is_part: bool) -> tuple[Finding, ...]:
-    found = [finding for one in now.outcomes for finding in _too_small_shares(one, gates.min_share)]
+    unjudged = _Unjudged(is_failure=gates.strict_gates)
+    found = [finding for one in now.outcomes for finding in _too_small_shares(one, gates.min_share, unjudged)]
+    old = {one.job: one for one in before.outcomes} if before is not None else {}
+    if gates.comparing and not any(one.job in old for one in now.outcomes):
+        for one in now.outcomes:
+            unjudged.add(one, "no earlier batch was named" if before is None else "the earlier batch has none of them")
     if before is None:
-        return tuple(found)
-    old = {one.job: one for one in before.outcomes}
-    unjudged = _Unjudged()
+        return (*found, *unjudged.findings())
     for one in now.outcomes:
         if one.job in old:
             found += _compared(one, old[one.job], gates, unjudged)
@@ -78,7 +93,7 @@ def _findings(now: Batch, before: Batch | None, gates: Gates, is_part: bool) -> 
     for one in before.outcomes:
         if one.job in gone and one.is_good:
             if is_part:
-                unjudged.add(one, "this batch is a part of its plan")
+                unjudged.add(one, PART)
             else:
                 text = f"was {one.status}, and is no longer in the plan"
                 found.append(_finding(one, "vanished", text, before=one.status))
@@ -89,7 +104,9 @@ def _finding(one: Outcome, gate: str, text: str, **values: Any) -> Finding:
     return Finding(gate=gate, job=one.job, model=one.model, target=one.target, variant=one.variant, text=text, **values)
 
 
-def _too_small_shares(one: Outcome, least: Mapping[str, float]) -> Iterator[Finding]:
+def _too_small_shares(one: Outcome, least: Mapping[str, float], unjudged: "_Unjudged") -> Iterator[Finding]:
+    if least and one.is_good and not one.backends:
+        unjudged.add(one, "the shares of backends are not known")
     for backend, limit in least.items() if one.is_good and one.backends else ():
         share = one.backends.get(backend, 0.0)
         if share < limit - _ROUNDING:
@@ -113,10 +130,10 @@ def _compared(now: Outcome, before: Outcome, gates: Gates, unjudged: "_Unjudged"
 
 
 def _slower(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unjudged") -> Iterator[Finding]:
-    if limit is None or before.latency_ms is None:
+    if limit is None:
         return
-    if now.latency_ms is None:
-        unjudged.add(now, "latency was measured before, and not now")
+    if before.latency_ms is None or now.latency_ms is None:
+        unjudged.add(now, f"latency was {_known_of(before.latency_ms, now.latency_ms, 'measured')}")
     elif reason := _measured_elsewhere(now, before):
         unjudged.add(now, reason)
     elif now.latency_ms > before.latency_ms * (1 + limit):
@@ -133,10 +150,11 @@ def _measured_elsewhere(now: Outcome, before: Outcome) -> str:
 
 
 def _less_exact(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unjudged") -> Iterator[Finding]:
-    if limit is None or before.max_error is None:
+    if limit is None:
         return
-    if now.max_error is None:
-        unjudged.add(now, "outputs were compared with the original before, and not now")
+    if before.max_error is None or now.max_error is None:
+        how = _known_of(before.max_error, now.max_error, "compared with the original")
+        unjudged.add(now, f"outputs were {how}")
     elif now.max_error > before.max_error * limit:
         figures = f"{before.max_error:.3g}", f"{now.max_error:.3g}"
         text = _grown("the largest error", *figures, f"a factor of {limit:.4g}")
@@ -156,10 +174,11 @@ def _larger(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unju
 
 
 def _dropped(now: Outcome, before: Outcome, limits: Mapping[str, float], unjudged: "_Unjudged") -> Iterator[Finding]:
-    if not limits or not before.backends:
+    if not limits:
         return
-    if not now.backends:
-        unjudged.add(now, "the shares of backends are known of before, and not of now")
+    if not (before.backends and now.backends):
+        how = _known_of(before.backends or None, now.backends or None, "known")
+        unjudged.add(now, f"the shares of backends are {how}")
         return
     for backend, limit in limits.items():
         share, left = before.backends.get(backend, 0.0), now.backends.get(backend, 0.0)
@@ -172,10 +191,18 @@ def _grown(what: str, before: str, now: str, limit: str) -> str:
     return f"{what} grew from {before} to {now}, by more than {limit}"
 
 
+def _known_of(before: object, now: object, done: str) -> str:
+    """Returns of which of two batches something is known: not of both."""
+    if before is None:
+        return f"{done} now, and not before" if now is not None else f"{done} neither before nor now"
+    return f"{done} before, and not now"
+
+
 class _Unjudged:
     """Collects what could not be judged by its reason, so that ten thousand jobs with one reason are one line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_failure: bool) -> None:
+        self._is_failure = is_failure
         self._by_reason: dict[str, list[Outcome]] = {}
 
     def add(self, one: Outcome, reason: str) -> None:
@@ -183,4 +210,5 @@ class _Unjudged:
 
     def findings(self) -> Iterator[Finding]:
         for reason, jobs in self._by_reason.items():
-            yield _finding(jobs[0], NOT_JUDGED, f"{counted(len(jobs), 'job')} not judged: {reason}")
+            gate = "strict-gates" if self._is_failure and reason != PART else NOT_JUDGED
+            yield _finding(jobs[0], gate, f"{counted(len(jobs), 'job')} not judged: {reason}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates find what got worse since the batch before, with both values, and say what they could not judge."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,13 +68,10 @@ def test_a_finding_says_what_happened_in_words() -> None:
         ({}, {}),
         ({"latency_ms": 2.0}, {"latency_ms": 2.1}),
         ({"latency_ms": 2.0}, {"latency_ms": 0.1}),
-        ({"latency_ms": None}, {"latency_ms": 9.0}),
         ({"max_error": 1e-6}, {"max_error": 2e-6}),
         ({"max_error": 0.0}, {"max_error": 0.0}),
-        ({"max_error": None}, {"max_error": 1.0}),
         ({"size": 1000}, {"size": 1100}),
         ({"backends": {"native": 0.9}}, {"backends": {"native": 0.85}}),
-        ({"backends": {}}, {"backends": {"native": 0.1}}),
         ({"backends": {"onnxruntime": 0.9}}, {"backends": {"native": 0.9}}),
         ({"status": "crash"}, {"status": "crash"}),
         ({"status": "crash"}, {"status": "ok"}),
@@ -115,7 +113,11 @@ def test_speed_is_judged_only_on_the_same_kind_of_processor(
     [
         ({}, {"latency_ms": None}, "latency was measured before, and not now"),
         ({}, {"max_error": None}, "outputs were compared with the original before, and not now"),
-        ({}, {"backends": {}}, "the shares of backends are known of before"),
+        ({}, {"backends": {}}, "the shares of backends are known before, and not now"),
+        ({"latency_ms": None}, {"latency_ms": 9.0}, "latency was measured now, and not before"),
+        ({"latency_ms": None}, {"latency_ms": None}, "latency was measured neither before nor now"),
+        ({"max_error": None}, {"max_error": 1.0}, "outputs were compared with the original now, and not before"),
+        ({"backends": {}}, {"backends": {"native": 0.1}}, "the shares of backends are known now, and not before"),
         ({"size": 0}, {}, "the size of a bundle is not known"),
         ({}, {"status": "skipped"}, "now skipped"),
         ({}, {"worker": "w2"}, "latency was measured on w1 before, on w2 now"),
@@ -126,6 +128,8 @@ def test_what_only_one_of_them_has_is_said(before: dict[str, Any], now: dict[str
     assert (one.gate, one.is_failure) == (NOT_JUDGED, False)
     assert one.text.startswith("1 job not judged: ")
     assert words in one.text
+    (strict,) = found(now, before, dataclasses.replace(ALL, strict_gates=True))
+    assert (strict.gate, strict.is_failure, strict.text) == ("strict-gates", True, one.text)
 
 
 def test_many_jobs_that_cannot_be_judged_for_one_reason_are_one_finding_behind_the_failures() -> None:
@@ -141,8 +145,9 @@ def test_a_bundle_that_is_no_longer_planned_is_missed_unless_this_is_a_part() ->
     now = batch(outcome("a"), outcome("new"))
     (gone,) = judged(now, before, ALL).findings
     assert (gone.gate, gone.job, gone.before, gone.now) == ("vanished", "b/host/", "ok", None)
-    (said,) = judged(now, before, ALL, is_part=True).findings
-    assert said.text == "1 job not judged: this batch is a part of its plan"
+    for gates in (ALL, dataclasses.replace(ALL, strict_gates=True)):
+        (said,) = judged(now, before, gates, is_part=True).findings
+        assert (said.gate, said.text) == (NOT_JUDGED, "1 job not judged: this batch is a part of its plan")
 
 
 def test_a_least_share_needs_no_batch_before() -> None:
@@ -150,6 +155,30 @@ def test_a_least_share_needs_no_batch_before() -> None:
     made = batch(outcome("a"), outcome("b", backends={"native": 0.8}), outcome("c", status="crash"))
     (one,) = judged(made, None, gates).findings
     assert (one.gate, one.model, one.before, one.now, one.limit) == ("min-share", "a", None, 0.75, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("gates", "before", "num_findings"),
+    [
+        (ALL, None, 1),
+        (ALL, batch(), 1),
+        (ALL, batch(outcome("other", status="crash")), 1),
+        (Gates(), None, 0),
+        (Gates(), batch(), 0),
+        (Gates(min_share={"native": 0.1}), None, 0),
+    ],
+)
+def test_limits_that_have_nothing_to_compare_with_are_not_judged(gates: Gates, before: Any, num_findings: int) -> None:
+    made = batch(outcome("a"), outcome("b"))
+    assert [one.gate for one in judged(made, before, gates).findings] == [NOT_JUDGED] * num_findings
+    strict = dataclasses.replace(gates, strict_gates=True)
+    assert len(judged(made, before, strict).failed_gates) == num_findings
+
+
+def test_a_least_share_of_what_nobody_knows_is_not_judged() -> None:
+    made = batch(outcome("a", backends={}), outcome("b", status="crash"))
+    (one,) = judged(made, None, Gates(min_share={"native": 0.8})).findings
+    assert (one.gate, one.model) == (NOT_JUDGED, "a")
 
 
 def test_every_gate_is_one_that_batch_json_knows() -> None:
