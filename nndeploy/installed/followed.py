@@ -15,6 +15,7 @@ from pathlib import Path
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError, NndeployError, UsageError
 from nndeploy.installed.bundle_store import State, followed_name
+from nndeploy.installed.interface import can_replace
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value
 
@@ -123,8 +124,7 @@ class FollowedProgram:
                 self._loader = None
 
     def _take(self, state: State, new: Program) -> None:
-        old = self._now.manifest
-        if (new.manifest.inputs, new.manifest.outputs) != (old.inputs, old.outputs):
+        if not can_replace(self._now.manifest, new.manifest):
             new.close()
             self._left.add(state.current.sha256)
             self._say(

@@ -18,12 +18,20 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import replace_file
-from nndeploy.errors import BundleError, CheckError, MissingInputError, NndeployError
+from nndeploy.errors import (
+    BundleError,
+    CheckError,
+    DataError,
+    InputOutputError,
+    MissingInputError,
+    NndeployError,
+)
 from nndeploy.files.confined_file import read_confined
 from nndeploy.files.pieces import pieces_of, sha256_of
 from nndeploy.files.whole_files import MAX_FILE_BYTES
 from nndeploy.installed.bundle_store import BundleStore, Installed, State
 from nndeploy.installed.floors import check_floor
+from nndeploy.installed.interface import can_replace, interface_text
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, nanoseconds_in
 from nndeploy.runtime.load_options import LoadOptions
@@ -59,6 +67,10 @@ class InstallOptions:
         True, "Take a bundle that holds no goldens, so that nothing can be compared here.",
         section="What it must keep to", flags=("--allow-uncompared",),
     )  # fmt: skip
+    keeps_interface: bool = described(
+        True, "Take a bundle with other inputs or outputs than the current one: whoever calls NAME@ must call it "
+        "otherwise.", section="What it must keep to", flags=("--replace-interface",),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,8 @@ def install(
         BundleError: it is no bundle, or damaged.
         PolicyError: it may not be used here, or its release is below the floor of this name.
         UnavailableError: this box cannot run it.
-        CheckError: its results are others here than where it was compiled, or it keeps not to the options.
+        CheckError: its results are others here than where it was compiled, its inputs or outputs others than those of
+            the current bundle, or it keeps not to the options.
         BusyError: another process changes this name.
         CannotCreateError, InputOutputError: it cannot be written.
     """
@@ -91,6 +104,8 @@ def install(
         try:
             release = _trusted_release(incoming)
             check_floor(name, release)
+            if options.keeps_interface:
+                _check_interface(store, name, incoming)
             trial = _tried(incoming, source, options, load)
         except NndeployError as err:
             err.where = err.where.replace(str(incoming), source)  # what is gone when this is read tells nobody anything
@@ -145,6 +160,20 @@ def _members_of(folder: Path) -> dict[str, Buffer]:
 def _trusted_release(path: Path) -> str:
     with open_bundle(path) as bundle:
         return check_signatures(bundle, trust_store(), DATA).trusted_release
+
+
+def _check_interface(store: BundleStore, name: str, incoming: Path) -> None:
+    """Refuses a bundle that cannot be called as the current one; one that cannot be read any more holds up nobody."""
+    try:
+        with open_bundle(store.bundle(name)) as current:
+            old = current.manifest
+    except (MissingInputError, DataError, InputOutputError):
+        return
+    with open_bundle(incoming) as bundle:
+        new = bundle.manifest
+    if not can_replace(old, new):
+        what = f"other inputs or outputs than the current bundle: {interface_text(new)}; current: {interface_text(old)}"
+        raise CheckError(what, where=str(incoming), hint="--replace-interface")
 
 
 def _tried(path: Path, source: str, options: InstallOptions, load: LoadOptions) -> Trial:

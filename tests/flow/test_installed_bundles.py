@@ -455,7 +455,8 @@ def test_one_with_other_inputs_is_not_followed(store: BundleStore, monkeypatch) 
     said: list[str] = []
     program = follows(store, monkeypatch, said)
     write_fours(Path("fours.nnd"))
-    install(store, "faces", "fours.nnd", InstallOptions(needs_goldens=False), LoadOptions(), no_registry)
+    options = InstallOptions(needs_goldens=False, keeps_interface=False)
+    install(store, "faces", "fours.nnd", options, LoadOptions(), no_registry)
     wait_for(said, "has other inputs or outputs", program)
     assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
     program.close()
@@ -616,4 +617,21 @@ def test_a_rollback_to_a_version_is_made_once(store: BundleStore, capsys) -> Non
     say("install", "faces", "one.nnd")  # the bundle before it is of release 1.0
     say("install", "faces", "two.nnd")  # and now of the same one
     assert run_command(["rollback", "faces", "--to", "2.0"]) == 2
+    capsys.readouterr()
+
+
+def test_another_interface_needs_a_word(store: BundleStore, capsys) -> None:
+    put(store, "one.nnd")
+    before = store.state("faces")
+    write_fours(Path("fours.nnd"))
+    command = ["install", "faces", "fours.nnd", "--allow-uncompared"]
+    assert run_command(command) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "image float32[4,3] -> y float32[4,3]; current: image float32[N,3] -> y float32[N,3], N in 1..8" in line
+    assert (store.state("faces"), "incoming" in line) == (before, False)
+    say(*command, "--replace-interface")
+    assert store.state("faces").previous == before.current
+    say("rollback", "faces")  # which went through both
+    store.bundle("faces").write_bytes(b"")
+    say(*command)  # what cannot be read any more holds up nobody
     capsys.readouterr()
