@@ -18,7 +18,7 @@ from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
-from nndeploy.cli.value_types import ANY_FILE
+from nndeploy.cli.value_types import ANY_FILE, Number
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.loadgen.settings import Request
@@ -79,7 +79,7 @@ SECTIONS = sections_of(
     help="How many calls are measured. Default: as many as fit into --duration.",
 )
 @click.option(
-    "--duration", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--duration", type=Number(min=0, min_open=True), metavar="SECONDS",
     help=f"How long to measure. Default: {DEFAULT_SECONDS:g}, or with --iterations until they are done; "
          "with --scenario at least this long, default: 10 (MLPerf wants 600 of a submission).",
 )  # fmt: skip

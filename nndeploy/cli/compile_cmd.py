@@ -15,10 +15,10 @@ from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.cli.value_types import MODEL_FILE, TOML_FILE
 from nndeploy.compiler.cached_compile import CacheOptions
-from nndeploy.compiler.options import READ_BY_CHILD, CompileLimits, CompileOptions
+from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, UsageError, did_you_mean
 from nndeploy.files.toml_file import toml_from_file
-from nndeploy.options.described import described_fields, option_name, options_from
+from nndeploy.options.described import described_fields, option_name
 
 if TYPE_CHECKING:
     from nndeploy.bundle.report import Report
@@ -134,6 +134,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     from nndeploy.cli.compile_view import CompileProgress, cache_line, print_report, print_warnings
     from nndeploy.cli.console import print_json, print_line, warn
     from nndeploy.compiler.cached_compile import CacheNews, compile_cached
+    from nndeploy.compiler.early_checks import check_early
 
     if options["dump_config"]:
         click.echo(_dumped(context, _recipe(options)), nl=False)
@@ -159,7 +160,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     try:
         limits, asked = options_given(CompileLimits, options), given(CompileOptions, options)
         caching = options_given(CacheOptions, options)
-        options_from(CompileOptions, {name: text for name, text in asked.items() if name not in READ_BY_CHILD})
+        check_early(options["model"].absolute(), asked)
         if (recipe := context.meta.get(RECIPE)) is not None:
             others = recipe.check(_recipe(options), str(options["config"]))
             if others:

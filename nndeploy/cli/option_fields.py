@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from nndeploy.cli.value_types import COMPLETED_BY
+from nndeploy.cli.value_types import COMPLETED_BY, AnyNumber, Number
 from nndeploy.options.described import (
     Described,
     Options,
@@ -107,6 +107,6 @@ def _type(field: Any, one: Described) -> Any:
         return str
     kind = plain_kind(field)
     if kind is str or (one.least is None and one.most is None):
-        return kind
-    ranged: Any = click.FloatRange if kind is float else click.IntRange
+        return AnyNumber() if kind is float else kind
+    ranged: Any = Number if kind is float else click.IntRange
     return ranged(one.least, one.most, min_open=one.is_above)

@@ -14,6 +14,7 @@ import click
 
 from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table
 from nndeploy.cli.stream_figures import SOURCE_COUNTS, limit_text
+from nndeploy.cli.value_types import Number
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.files.whole_files import read_regular
 from nndeploy.stream.engine.metrics import HOST, JSON_PATH
@@ -36,9 +37,7 @@ TIMEOUT_SECONDS = 5.0
 @click.command("top", epilog=EXAMPLES)
 @click.argument("where", metavar="FILE.json|PORT")
 @click.option("--once", is_flag=True, help="Show the figures once and end.")
-@click.option(
-    "--interval", type=click.FloatRange(0.2, 60.0), default=1.0, show_default=True, help="Seconds from look to look."
-)
+@click.option("--interval", type=Number(0.2, 60.0), default=1.0, show_default=True, help="Seconds from look to look.")
 def top(where: str, once: bool, interval: float) -> None:
     """Show what a running stream does: rate, latencies, load, waits.
 

@@ -5,6 +5,7 @@ Each type takes any text, as before, and lets the command judge it; it adds what
 here imports a library, opens a file or fails, because a shell waits for it.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -121,6 +122,21 @@ class Text(click.ParamType):  # type: ignore[type-arg] # generic in click 8.3 an
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
         """Returns the text as it is."""
         return str(value)
+
+
+class AnyNumber(click.types.FloatParamType):
+    """A float that is a number: neither NaN, which no range refuses, nor an infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r:.40} is no number.", param, ctx)
+        return found
+
+
+class Number(click.FloatRange, AnyNumber):
+    """Such a number within bounds."""
 
 
 class Box(Text):

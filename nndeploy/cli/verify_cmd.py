@@ -13,6 +13,7 @@ from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.value_types import Number
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict
@@ -34,8 +35,8 @@ SECTIONS = sections_of({"What is checked": ("run", "signatures", "rtol", "atol")
 @click.command("verify", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
 @click.option("--run/--no-run", default=True, help="Re-run the goldens on this machine.")
-@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance in place of the bundle's, for floats.")
-@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance in place of the bundle's, for floats.")
+@click.option("--rtol", type=Number(min=0), help="Relative tolerance in place of the bundle's, for floats.")
+@click.option("--atol", type=Number(min=0), help="Absolute tolerance in place of the bundle's, for floats.")
 @click.option("--signatures", is_flag=True, help="Fail unless a trusted key has signed the bundle.")
 @options_of(LoadOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")

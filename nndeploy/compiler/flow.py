@@ -42,7 +42,7 @@ from nndeploy.compiler.wanted_chains import wanted_chains
 from nndeploy.compiler.whole_bundle import check_and_write, finished
 from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.load import LoadedModel
-from nndeploy.frontend.shapes import parse_trtexec_shapes
+from nndeploy.frontend.shape_texts import parse_trtexec_shapes
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.shared_workers import shared_workers

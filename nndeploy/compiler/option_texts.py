@@ -10,7 +10,7 @@ from nndeploy.options.texts import assignments_in, bytes_in, share_in
 
 if TYPE_CHECKING:
     from nndeploy.bundle.manifest import ImageInput
-    from nndeploy.frontend.shapes import ShapeSpec
+    from nndeploy.frontend.shape_texts import ShapeSpec
     from nndeploy.stream.pipeline.bundled_pipeline import CarriedPipeline
     from nndeploy.target.target import Target
     from nndeploy.values.types import Value
@@ -20,7 +20,7 @@ LEAST_MEMORY_BYTES = 512 << 20
 
 def shapes(texts: Sequence[str]) -> "Mapping[str, ShapeSpec]":
     """Returns input or symbol -> sizes; raises a UsageError."""
-    from nndeploy.frontend.shapes import parse_shape_options
+    from nndeploy.frontend.shape_texts import parse_shape_options
 
     return parse_shape_options(texts)
 

@@ -240,7 +240,9 @@ class CompileLimits:
     jobs: int | None = described(
         None, "How many builds run at once. Default: the number of cores.", section=_LIMITS, least=1
     )
-    time_limit: float = described(600.0, "How many seconds each build or check may take.", section=_LIMITS)
+    time_limit: float = described(
+        600.0, "How many seconds each build or check may take.", section=_LIMITS, least=0, is_above=True
+    )
     total_time_limit: float = described(
         3600.0, "How many seconds the whole compile may take.", section=_LIMITS, least=0, is_above=True
     )
@@ -255,8 +257,15 @@ class CompileLimits:
         section=_LIMITS, flags=("--no-sandbox",),
     )  # fmt: skip
 
+    def __post_init__(self) -> None:
+        for name in ("time_limit", "total_time_limit"):
+            if not 0 < (seconds := getattr(self, name)) < float("inf"):
+                raise UsageError(f"{name} is a number of seconds above 0, not {seconds}")
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"jobs must be at least 1, not {self.jobs}")
 
-READ_BY_CHILD = frozenset({"shapes", "samples", "pipeline"})
+
+READ_BY_CHILD = frozenset({"samples", "pipeline"})
 """Options whose texts take libraries or arrays to read: the process that compiles does it, not the command."""
 _OF_THIS_COMPILE = frozenset({
     "dry_run", "allow_uncompared", "custom_op_libraries", "image_input", "targets", "shapes", "min_shapes",

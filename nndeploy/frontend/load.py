@@ -33,7 +33,8 @@ from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.normal_form import make_normal
 from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
 from nndeploy.frontend.operator_sets.one_set import use_one_set
-from nndeploy.frontend.shapes import ShapeSpec, apply_shapes, name_sizes, shape_spec_from_value, symbolic_dims
+from nndeploy.frontend.shape_texts import ShapeSpec, shape_spec_from_value
+from nndeploy.frontend.shapes import apply_shapes, name_sizes, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
 from nndeploy.graph.onnx_types import named_types_from_onnx
 from nndeploy.values.types import DimRange, Value

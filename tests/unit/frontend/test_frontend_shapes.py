@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.errors import UsageError
-from nndeploy.frontend.shapes import (
+from nndeploy.frontend.shape_texts import (
     ShapeSpec,
-    apply_shapes,
     parse_shape,
     parse_shape_options,
     parse_trtexec_shapes,
     shape_spec_from_value,
 )
+from nndeploy.frontend.shapes import apply_shapes
 from nndeploy.values.types import DimRange
 
 TWO_INPUTS = """g (float[N,3,H,?] x, float[N,4] y) => (float[N,3,H,?] z, float[N,4] v) <float[N,3,H,W] t> {
