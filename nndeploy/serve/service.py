@@ -34,7 +34,7 @@ from nndeploy.stream.run.options import Load
 Result = TypeVar("Result")
 ELEMENT_THREADS = 2
 """Threads that read and write large lists of elements: of JSON, which takes many times its size meanwhile."""
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read at its import; else each failed handshake is a line
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read at its import; else clients make it write lines
 CLOSING_SECONDS = 2 * LAST_ANSWERS_SECONDS
 """How long a server, or the loop, has to close."""
 

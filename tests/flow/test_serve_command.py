@@ -344,6 +344,7 @@ def many_files() -> Iterator[None]:
 def test_probes_are_answered_whatever_a_thousand_idle_connections_do(served) -> None:
     write_double(Path("m.nnd"))
     service = served("m.nnd", command=FEW_FILES)
+    began = time.monotonic()
     http_at, grpc_at = service.until("listening: http"), service.until("listening: grpc")
     service.until("ready:")
     with contextlib.ExitStack() as stack:
@@ -357,4 +358,6 @@ def test_probes_are_answered_whatever_a_thousand_idle_connections_do(served) -> 
         assert ask(http_at, "/v2/models/m/infer", doubled(2.5))[0] == 200
     service.process.send_signal(signal.SIGTERM)
     code, errors = service.ends()
-    assert (code, len(errors.splitlines())) == (143, 2)  # of the limit of files, and once of the crowd
+    few, *crowd = errors.splitlines()
+    assert (code, "ulimit -n" in few) == (143, True)
+    assert 1 <= len(crowd) <= 1 + (time.monotonic() - began) / 60, errors
