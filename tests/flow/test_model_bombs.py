@@ -2,7 +2,6 @@
 """Models that ask for more time or memory than anybody has end inside the limits, with one line, and leave nothing."""
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -81,8 +80,7 @@ def test_time_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
 def test_memory_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
     """A slow machine comes to the limit of the time, a fast one to that of the memory, where no engine goes on."""
     exit_code, line = ended_at_a_limit(tmp_path, GROWING)
-    said = {124: "it took more than", 1: r"no made-up input runs \(reference: (Unable to allocate|MemoryError)"}
-    assert re.search(said[exit_code], line)
+    assert exit_code == 124 or (exit_code == 1 and "error[check-failed]" in line)
 
 
 def test_a_limit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:

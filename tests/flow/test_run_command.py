@@ -79,7 +79,7 @@ def test_stops_at_the_first_error_where_asked(double, here) -> None:
 
 def test_json_lines_in_and_out(double, here, capsys, monkeypatch) -> None:
     class Stdin:
-        buffer = io.BytesIO(b'{"image": [[1, 2, 3]]}\n{"imag": 1}\n{"image": [[1e999, 0, 0]]}\n')
+        buffer = io.BytesIO(b'{"image": [[1, 2, 3]]}\n{"imag": 1}\n{"image": [["Infinity", 0, 0]]}\n')
 
     monkeypatch.setattr("sys.stdin", Stdin)
     assert run("--input", "-", "--output", "-") == 1

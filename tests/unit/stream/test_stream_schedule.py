@@ -76,7 +76,7 @@ def test_a_record_stays_with_one_thread_where_the_next_stage_is_free() -> None:
     line = Line([(lambda _: compute(0.0005), 2, {})] * 3).known_to_compute()
     line.run(100)
     by_record = Counter(index for index, _ in set(line.threads))
-    assert sum(count == 1 for count in by_record.values()) > 40  # a thread for each stage would leave none
+    assert sum(count == 1 for count in by_record.values()) > 10  # a thread for each stage would leave none
 
 
 def test_no_more_stages_compute_than_there_are_cores() -> None:
