@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No committed file names a machine or a registry, is a build product, or unpickles anything."""
+"""No committed file names a machine or a registry, is of an unexpected kind or size, or unpickles anything."""
 
 import ast
 import re
@@ -16,7 +16,13 @@ MACHINE_WORDS = (
     *("pypi" + ".org", "pythonhosted" + ".org", "file:" + SLASH * 3),
 )
 OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain|-kernels)")
-BUILD_PRODUCTS = {".whl", ".pyc", ".so", ".egg"}
+SUFFIXES = {
+    *(".py", ".typed", ".c", ".h", ".sh", ".md", ".html", ".css", ".txt"),
+    *(".toml", ".json", ".jsonl", ".yml", ".yaml", ".ini", ".conf", ".service", ".timer", ".lock"),
+    *(".onnx", ".npz", ".png", ".svg", ".nnd"),
+}
+WITHOUT_SUFFIX = {"Containerfile", "LICENSE", "Makefile", "run", ".clang-format", ".gitignore"}
+MAX_BYTES = 200 << 10
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 PRODUCT = ("nndeploy/", "backends/", "examples/")
 
@@ -47,8 +53,15 @@ def test_no_hint_installs_the_other_project_of_our_name() -> None:
     assert list(lines_with(re.compile(OTHER_PROJECT.pattern.encode()))) == []
 
 
-def test_no_build_product_is_committed() -> None:
-    assert [name for name in committed() if Path(name).suffix in BUILD_PRODUCTS] == []
+def test_only_known_kinds_of_files_are_committed() -> None:
+    paths = map(Path, committed())
+    assert [path for path in paths if path.suffix not in SUFFIXES and path.name not in WITHOUT_SUFFIX] == []
+
+
+def test_no_large_file_is_committed() -> None:
+    """Lock files grow with the number of packages, whose hashes they hold."""
+    names = (name for name in committed() if not name.endswith(".lock"))
+    assert [name for name in names if (ROOT / name).stat().st_size > MAX_BYTES] == []
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:
