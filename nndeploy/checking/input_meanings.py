@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the numbers in an input stand for, by who reads them: rows of a table, an axis, or sizes.
+"""What the numbers in an input stand for, by who reads them: rows of a table, axes, steps, or sizes.
 
     ids -> Cast -> Add(offsets up to 13) -> Gather(table of 20 rows)      ->  below 7
     edges [2, E] -> Gather(edges, 0) -> Gather(x [N, 8])                  ->  below N
@@ -36,6 +36,11 @@ _COUNTS = {
     ("Range", 1): COUNT, ("Reshape", 1): COUNT, ("Resize", 3): IMAGE, ("Tile", 1): COUNT, ("TopK", 1): COUNT,
 }  # fmt: skip
 """(Operator, which input) -> what the elements of that input are."""
+AXES, STEPS = "axes", "steps"
+_PARAMETERS = {
+    ("Pad", 3): AXES, ("Slice", 3): AXES, ("Slice", 4): STEPS, ("Squeeze", 1): AXES, ("Unsqueeze", 1): AXES,
+}  # fmt: skip
+"""(Operator, which input) -> what its elements are: axes are all different, a step is not 0."""
 _MAX_COUNTS = 8
 _MAX_VISITED = 1000
 
@@ -59,6 +64,22 @@ def counting_inputs(graph: ir.Graph) -> dict[ir.Value, str]:
 def _kind_of_count(value: ir.Value) -> str:
     readers = ((node.op_type, index) for node, index, _ in _readers(value) if node.domain == "")
     return next((_COUNTS[reader] for reader in readers if reader in _COUNTS), "")
+
+
+def parameter_inputs(graph: ir.Graph) -> dict[str, str]:
+    """Returns the inputs whose elements are axes or steps, and which of the two."""
+    found = {
+        value.name: next(filter(None, (_parameter(node, index) for node, index, _ in _readers(value))), "")
+        for value in graph.inputs
+        if value.name and _is_whole(value)
+    }
+    return {name: kind for name, kind in found.items() if kind}
+
+
+def _parameter(node: ir.Node, index: int) -> str:
+    if index == 1 and (node.op_type.startswith("Reduce") or node.op_type == "CumSum"):
+        return AXES
+    return _PARAMETERS.get((node.op_type, index), "")
 
 
 def _num_elements(value: ir.Value) -> int:
@@ -114,7 +135,7 @@ def _chosen_from(node: ir.Node, index: int, known: KnownSizes) -> Iterator[Dim]:
         yield from table[int_attribute(node, "gather_axis", 0) :][:1]
     elif node.op_type == "EmbedLayerNormalization" and index in _EMBEDDED:
         yield from (known.shape(operand(node, _EMBEDDED[index])) or ())[:1]
-    elif index == 1 and (node.op_type.startswith("Reduce") or node.op_type in ("CumSum", "Squeeze")):
+    elif _parameter(node, index) == AXES:
         yield len(table)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
+from nndeploy.checking.input_meanings import AXES, STEPS
 from nndeploy.checking.likely_sizes import LENGTH, PAST, WAVE, kind_of, usual_sizes
 from nndeploy.checking.open_sizes import OpenSizes
 from nndeploy.values.size import evaluated
@@ -128,7 +129,8 @@ class ValueMaker:
         return None
 
     def _integers(self, name: str, dtype: str, shape: tuple[int, ...], random: np.random.Generator) -> _Array:
-        lower, upper = 0, 10
+        meaning = self.unknown.parameters.get(name)
+        lower, upper = 0 if meaning != STEPS else 1, 10
         if (limit := self.unknown.limit(name, self.sizes)) is not None:
             upper = limit if dtype in ML_DTYPES else min(limit, np.iinfo(dtype).max)
         elif dtype in ("int8", "uint8"):
@@ -137,6 +139,8 @@ class ValueMaker:
             lower, upper = 1, 2
         elif dtype in ML_DTYPES:
             lower, upper = 0, 2
+        if meaning == AXES:
+            return np.arange(np.prod(shape, dtype=int)).reshape(shape) % max(1, upper)
         if self.plain:
             lower, upper = 1 if upper > 1 else 0, 2 if upper > 1 else 1
         return np.asarray(random.integers(lower, upper, shape))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.checking.input_meanings import counting_inputs, index_limits
+from nndeploy.checking.input_meanings import counting_inputs, index_limits, parameter_inputs
 from nndeploy.checking.likely_sizes import (
     BATCH,
     IMAGE,
@@ -41,7 +41,8 @@ class OpenSizes:
     """The open sizes of a model's inputs: what each is (`kinds`), what must hold of them, the shapes they stand in.
 
     `limits` are numbers that the elements of inputs of integers must be below; the elements of some inputs are sizes
-    themselves, `counts` (`input_meanings`). `values` has the shapes of other values, where they are known.
+    themselves, `counts`, and those of others axes or steps, `parameters` (`input_meanings`). `values` has the shapes of
+    other values, where they are known.
     """
 
     kinds: Mapping[str, str]
@@ -50,6 +51,7 @@ class OpenSizes:
     limits: Mapping[str, tuple[Dim, ...]]
     counts: Mapping[str, Shape]
     values: Mapping[str, Shape]
+    parameters: Mapping[str, str]
 
     def shapes_of_values(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         """Returns the shapes of all values that are known; sizes that are not given are usual ones."""
@@ -119,7 +121,7 @@ def open_sizes(model: ir.Model) -> OpenSizes:
     for rows in (rows for many in limits.values() for rows in many if isinstance(rows, Size)):
         kinds.update({one.name: LENGTH for one in rows.symbols if kinds[one.name] == BATCH})  # one row is no choice
     by_name = {value.name: sizes for value, sizes in counts.items() if value.name}
-    return OpenSizes(kinds, tuple(conditions), shapes, limits, by_name, values)
+    return OpenSizes(kinds, tuple(conditions), shapes, limits, by_name, values, parameter_inputs(model.graph))
 
 
 def _elements_of(value: ir.Value) -> tuple[Size, ...]:

@@ -133,6 +133,16 @@ def test_given_samples_are_checked_as_the_program_will_check_its_inputs() -> Non
         given_samples([{"x": np.zeros((1, 3), np.float32)}], image, {})
 
 
+def test_axes_are_all_different_and_steps_not_0() -> None:
+    signature = "float[A,B] x, int64[2] s, int64[2] e, int64[2] ax, int64[2] st"
+    graph = f"g ({signature}) => (float[C,D] y) {{ y = Slice(x, s, e, ax, st) }}"
+    model = ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 13]> {graph}')
+    inputs = [NamedType(name, TensorType("int64", (2,))) for name in ("ax", "st")]
+    for sample in generated_samples(model, inputs, {}, 0):
+        assert sorted(sample["ax"]) == [0, 1]
+        assert (sample["st"] > 0).all()
+
+
 def test_a_folder_of_npz_files_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     for name, value in (("b", 2.0), ("a", 1.0)):
         np.savez(tmp_path / f"{name}.npz", x=np.array([value]))
