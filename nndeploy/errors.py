@@ -80,7 +80,7 @@ class BundleError(DataError):
 
 
 class InputError(DataError):
-    """A value handed to a program has the wrong name, dtype, rank or size."""
+    """A value handed to a program has the wrong name, dtype, rank or size, or holds an index that is out of range."""
 
     code = "bad-input"
 
@@ -91,8 +91,12 @@ class NotTakenError(DataError):
     code = "not-taken"
 
 
-class OtherSizesError(InputError):
-    """A session was not built for these sizes; the next variant of its submodel may be."""
+class OtherVariantError(InputError):
+    """A session does not compute with these values; the next variant of its submodel may."""
+
+
+class OtherSizesError(OtherVariantError):
+    """A session was not built for these sizes."""
 
 
 class CheckError(NndeployError):

@@ -20,7 +20,7 @@ import numpy as np
 
 from nndeploy.bundle.manifest import Submodel
 from nndeploy.cuda.array import DeviceArray
-from nndeploy.errors import BundleError, DataError, NndeployError, OtherSizesError, one_line
+from nndeploy.errors import BundleError, DataError, NndeployError, OtherVariantError, one_line
 from nndeploy.plugin.interface import Session
 from nndeploy.runtime.crossing import NOTHING_CROSSES, Crossing
 from nndeploy.values.types import TensorType, Value, ValueType, numpy_dtype
@@ -49,7 +49,7 @@ class ChainStep:
     """One submodel of the chain; `label` names submodel and backend in messages.
 
     `crossing` says how its inputs come to the device that runs it; copies that others there read are outputs too.
-    `next_variant` runs the calls whose sizes the session was not built for; None: these are refused.
+    `next_variant` runs the calls that the session does not take; None: these are refused.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ChainStep:
             given = values if is_all else self._crossing.inputs(values, self._submodel.inputs)
             try:
                 results = self._run(given)
-            except OtherSizesError:
+            except OtherVariantError:
                 if self._next_variant is None:
                     raise
                 results = self._next_variant.run(given)

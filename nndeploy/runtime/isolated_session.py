@@ -24,7 +24,7 @@ from nndeploy.errors import (
     DataError,
     InputOutputError,
     NndeployError,
-    OtherSizesError,
+    OtherVariantError,
     UnavailableError,
     error_from_json,
     one_line,
@@ -214,6 +214,6 @@ class _Worker:
 
 def _error_from(said: Mapping[str, Any]) -> NndeployError:
     error = error_from_json({key: str(said["error"][key])[:1000] for key in ("code", "what", "where", "hint")})
-    if said.get("is_of_sizes"):
-        return OtherSizesError(error.what, where=error.where, hint=error.hint)
+    if said.get("is_of_variant"):
+        return OtherVariantError(error.what, where=error.where, hint=error.hint)
     return error if isinstance(error, DataError | InputOutputError | UnavailableError) else DataError(str(error))

@@ -22,7 +22,7 @@ from typing import Any
 from nndeploy.bundle.manifest import Manifest, Submodel, Variant
 from nndeploy.bundle.manifest_json import encode_manifest
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.errors import BundleError, DataError, NndeployError, OtherSizesError, error_to_json, one_line
+from nndeploy.errors import BundleError, DataError, NndeployError, OtherVariantError, error_to_json, one_line
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
@@ -90,7 +90,7 @@ def _answer(session: Session, given: SharedValues, made: SharedValues, num_bytes
         outputs = session.run(given.read(num_bytes))
         return {"bytes": made.write(on_host(outputs, outputs))}
     except NndeployError as err:
-        return {"error": error_to_json(err), "is_of_sizes": isinstance(err, OtherSizesError)}
+        return {"error": error_to_json(err), "is_of_variant": isinstance(err, OtherVariantError)}
     except Exception as err:  # a library fails in its own ways; the item is then lost, not the worker
         return {"error": error_to_json(DataError(one_line(f"failed: {type(err).__name__}: {err}")))}
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The next variant of a submodel, for calls with sizes that the chosen one does not take.
+"""The next variant of a submodel, for calls that the chosen one does not take.
 
-Own kernels compute with what a model says of its sizes, and refuse those for which it does not hold, as sizes of zero.
-The next variant is opened when the first such call comes: most programs never need it.
+Own kernels refuse sizes for which what the model says of them does not hold, as sizes of zero; other libraries refuse
+NaN, or integers beyond 32 bits, with which they do not compute. The next variant is opened when the first such call
+comes: most programs never need it.
 """
 
 import threading
@@ -33,7 +34,7 @@ class NextVariant:
 
         Raises:
             UnavailableError: no other variant can run here.
-            OtherSizesError: it is not built for these sizes either.
+            OtherVariantError: it does not take this call either.
         """
         with self._lock:
             if self._session is None:
