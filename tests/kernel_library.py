@@ -49,7 +49,12 @@ class Call(ctypes.Structure):
         ("scratch", ctypes.c_void_p),
         ("scratch_bytes", ctypes.c_int64),
         ("pace", ctypes.c_void_p),
+        *((f"fault_{name}", ctypes.c_int64) for name in ("step", "at", "index", "size")),
     )
+
+
+class OutOfRangeError(Exception):
+    """An index is out of range: (step, number of the index, index, size of the axis)."""
 
 
 class RefusedError(Exception):
@@ -162,6 +167,7 @@ def run_plan(
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
+        OutOfRangeError: an index is.
     """
     lib, (words, weights) = library(level), plan
     copied = Guarded(len(weights), 64)
@@ -185,11 +191,13 @@ def run_plan(
         ctypes.addressof(given), ctypes.addressof(taken), arena.address, scratch.address, each, None
     )  # fmt: skip
     pool = lib.nnd_pool_make(ctypes.c_void_p(model), threads) if threads > 1 else None
-    lib.nnd_run(table, ctypes.addressof(call), pool)
+    has_fault = lib.nnd_run(table, ctypes.addressof(call), pool)
     if pool:
         lib.nnd_pool_free(pool)
     lib.nnd_table_free(table)
     lib.nnd_model_close(model)
+    if has_fault:
+        raise OutOfRangeError(call.fault_step, call.fault_at, call.fault_index, call.fault_size)
     return [array.copy() for array, _ in results]
 
 

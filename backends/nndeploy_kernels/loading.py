@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 2
+API_VERSION = 3
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
@@ -40,7 +40,7 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_table_describe": (None, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64)),
     "nnd_pool_make": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)),
     "nnd_pool_free": (None, (ctypes.c_void_p,)),
-    "nnd_run": (None, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    "nnd_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
 }  # fmt: skip
 
 _loaded: dict[Path, ctypes.CDLL] = {}

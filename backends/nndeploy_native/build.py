@@ -132,11 +132,17 @@ def _written(lowered: Lowered, weights: WeightBytes) -> _Written:
         _borders(inputs),
         _borders(outputs),
         tuple(solved.values()),
-        tuple({**step, "value": value} for step, value in zip(writer.shown, values, strict=True)),
+        tuple(_told(step, value, lowered) for step, value in zip(writer.shown, values, strict=True)),
         _grown_outputs(lowered, list(solved)),
         lowered.moved is not None,
     )
     return _Written(plan, document, _format_of(document, writer))
+
+
+def _told(step: Mapping[str, str], value: str, lowered: Lowered) -> dict[str, str]:
+    """Returns a step with the names that its values have in the model."""
+    indices = {"indices": lowered.value_of(step["indices"])} if "indices" in step else {}
+    return {**step, **indices, "value": value}
 
 
 def _format_of(document: PlanDocument, writer: PlanWriter) -> int:

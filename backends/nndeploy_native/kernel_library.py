@@ -11,7 +11,7 @@ from nndeploy.target.target import Target, host_target
 if TYPE_CHECKING:
     from nndeploy_kernels.levels import Level
 
-API_VERSION = 2
+API_VERSION = 3
 """The version of nndeploy_kernels.h that sessions speak."""
 HINT = "pip install nndeploy-kernels"
 

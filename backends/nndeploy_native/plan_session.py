@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from nndeploy.bundle.steps import step_name
 from nndeploy.errors import BundleError, InputError, OtherSizesError, UsageError
 from nndeploy.plugin.interface import PacePoint
 from nndeploy.values.types import Value
@@ -35,8 +36,17 @@ if TYPE_CHECKING:  # few models have caches that grow
 MAX_TABLES = 1024
 """Tables of a session that are kept; each is some kilobytes."""
 MAX_BYTES = 2**40
+COUNTING_FROM_THE_END = ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd")
+"""Kernels whose negative indices are those of the axis from its end on."""
+CLAMP_HINT = "compile with --out-of-range clamp to take the nearest index"
 
 _Shapes = tuple[tuple[int, ...], ...]
+
+
+class _Fault(ctypes.Structure):
+    """struct nnd_fault."""
+
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("step", "at", "index", "size"))
 
 
 class _Call(ctypes.Structure):
@@ -49,6 +59,7 @@ class _Call(ctypes.Structure):
         ("scratch", ctypes.c_void_p),
         ("scratch_bytes", ctypes.c_int64),
         ("pace", ctypes.c_void_p),
+        ("fault", _Fault),
     )
 
 
@@ -180,7 +191,6 @@ class PlanSession:
         wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
     ) -> list[PacePoint]:
         """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
-        from nndeploy.bundle.steps import step_name
         from nndeploy.files.shared_object import exported_version
         from nndeploy.pacing.item import PACE_VERSION
 
@@ -196,7 +206,7 @@ class PlanSession:
         """Returns the value of every output by name.
 
         Raises:
-            InputError: an input has another shape than the submodel.
+            InputError: an input has another shape than the submodel, or an index is out of range.
             UsageError: the session is closed.
         """
         if not self._is_open:
@@ -225,9 +235,11 @@ class PlanSession:
             slot.pace(self._pace())
         pool = self._pool.taken()
         try:
-            self._run(table.address, slot.address, pool)
+            has_fault = self._run(table.address, slot.address, pool)
         finally:
             self._pool.give_back(pool)
+        if has_fault:
+            raise slot.fault()
         is_moved = slot.moved is not None and bool(slot.moved.any())
         self._slots.append(slot)
         return outputs, is_moved
@@ -284,7 +296,7 @@ class _Slot:
     """What one caller at a time works with: an arena, the struct of the call, and memory of earlier outputs."""
 
     def __init__(self, document: PlanDocument, num_threads: int) -> None:
-        self._num_threads = num_threads
+        self._num_threads, self._steps = num_threads, document.steps
         self._memory = aligned_zeros(0)
         self._table: _Table | None = None
         self._inputs = (ctypes.c_void_p * max(1, len(document.plan_inputs)))()
@@ -313,6 +325,14 @@ class _Slot:
         if self._of_moved is not None:
             self.moved, self._outputs[len(self._memories)] = self._of_moved.taken(table.outputs[-1])
         return outputs
+
+    def fault(self) -> InputError:
+        """Returns the error of a call in which an index was out of range."""
+        fault = self._call.fault
+        step = self._steps[fault.step]
+        low = -fault.size if step.get("kernel") in COUNTING_FROM_THE_END else 0
+        what = f"element {fault.at} of {step.get('indices', '')!r:.60} is {fault.index}"
+        return InputError(f"{what}, outside of {low}..{fault.size - 1}", where=step_name(step), hint=CLAMP_HINT)
 
     def pace(self, address: int) -> None:
         """Lets the call pass points of the item at `address`, none where it is 0."""

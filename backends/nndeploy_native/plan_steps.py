@@ -170,7 +170,7 @@ def _(step: PaddedImage, w: PlanWriter) -> None:
 @write_step.register
 def _(step: Picked, w: PlanWriter) -> None:
     words = [*(w.tensor(one) for one in (step.data, step.numbers, step.output)), step.axis]
-    w.step(step.kind, f"{step.kind} of {step.numbers.element}", words)
+    w.step(step.kind, f"{step.kind} of {step.numbers.element}", words, indices=step.numbers.name)
 
 
 @write_step.register
@@ -178,7 +178,7 @@ def _(step: Scattered, w: PlanWriter) -> None:
     words = [w.tensor(one) for one in (step.data, step.numbers, step.updates, step.output)]
     words += [REDUCTIONS.index(step.reduction), *([] if step.axis is None else [step.axis])]
     kind = "scatter_nd" if step.axis is None else "scatter_elements"
-    w.step(kind, f"{kind} by {step.numbers.element}, {step.reduction}", words)
+    w.step(kind, f"{kind} by {step.numbers.element}, {step.reduction}", words, indices=step.numbers.name)
 
 
 @write_step.register
@@ -190,7 +190,7 @@ def _(step: OneHot, w: PlanWriter) -> None:
 @write_step.register
 def _(step: ReverseSequence, w: PlanWriter) -> None:
     words = [*(w.tensor(one) for one in (step.x, step.lengths, step.output)), int(step.is_time_first)]
-    w.step("reverse_sequence", "sequences backwards", words)
+    w.step("reverse_sequence", "sequences backwards", words, indices=step.lengths.name)
 
 
 @write_step.register
@@ -252,7 +252,7 @@ def _(step: AffineGrid, w: PlanWriter) -> None:
 def _(step: RoiAlign, w: PlanWriter) -> None:
     words = [*(w.tensor(one) for one in (step.x, step.rois, step.images, step.output)), int(step.is_max), step.samples]
     words += [double_bits(step.scale), double_bits(step.offset), int(step.is_least_one)]
-    w.step("roi_align", f"regions, {'largest' if step.is_max else 'mean'}", words)
+    w.step("roi_align", f"regions, {'largest' if step.is_max else 'mean'}", words, indices=step.images.name)
 
 
 @write_step.register
@@ -273,7 +273,8 @@ def _(step: Append, w: PlanWriter) -> None:
     if step.places is None:
         w.step("append", "appended to a cache", words)
     else:
-        w.step("append_at", "put into a cache", [*words, w.tensor(step.places), w.size(step.length)])
+        words += [w.tensor(step.places), w.size(step.length)]
+        w.step("append_at", "put into a cache", words, indices=step.places.name)
 
 
 @write_step.register

@@ -221,7 +221,7 @@ static int run(const struct nnd_table *table, int threads) {
       __asan_unpoison_memory_region((char *)arena + table->offsets[value], (size_t)shape->num_bytes);
   }
   __asan_poison_memory_region((char *)scratch + scratch_bytes, 64);
-  struct nnd_call call = {(const void *const *)inputs, outputs, arena, scratch, table->scratch_bytes, NULL};
+  struct nnd_call call = {(const void *const *)inputs, outputs, arena, scratch, table->scratch_bytes, NULL, {0}};
   run_steps(table, &call, threads);
   __asan_unpoison_memory_region(arena, (size_t)table->arena_bytes + 64);
   __asan_unpoison_memory_region(scratch, (size_t)scratch_bytes + 64);

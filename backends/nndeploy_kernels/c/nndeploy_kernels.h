@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 2
+#define NND_API_VERSION 3
 
 #pragma GCC visibility push(default)
 
@@ -33,6 +33,11 @@ struct nnd_options {
   int64_t l2_bytes, buffer_bytes, threads, gives_weights, plain_bytes, shares_all;
 };
 
+/* An index that is out of range: element `at` of the indices of step `step` is `index`, the axis has `size`. */
+struct nnd_fault {
+  int64_t step, at, index, size;
+};
+
 /* One call. `inputs` and `outputs` are in the order of the plan, their elements in the order of ONNX; `arena` and
  * `scratch` begin at 64 bytes; each thread has `scratch_bytes` of scratch. `pace`: null where nothing is paced. */
 struct nnd_call {
@@ -41,6 +46,7 @@ struct nnd_call {
   char *arena, *scratch;
   int64_t scratch_bytes;
   struct nnd_pace_item *pace;
+  struct nnd_fault fault;
 };
 
 /* What the library was built for, as "x86-64-v4", and NND_API_VERSION. */
@@ -78,8 +84,9 @@ void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text,
 struct nnd_pool *nnd_pool_make(const struct nnd_model *model, int workers);
 void nnd_pool_free(struct nnd_pool *pool);
 
-/* Runs the steps; `pool` is null where the caller works alone. */
-void nnd_run(const struct nnd_table *table, const struct nnd_call *call, struct nnd_pool *pool);
+/* Runs the steps; `pool` is null where the caller works alone. Returns 0; or 1 where an index was out of range: the
+ * first such of the first step is `call->fault` then, whatever the number of threads, and the outputs mean nothing. */
+int nnd_run(const struct nnd_table *table, struct nnd_call *call, struct nnd_pool *pool);
 
 #pragma GCC visibility pop
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps whose places are data: elements and slices that whole numbers pick, or that are put where these say.
 
-Numbers are int32 or int64, negative ones count from the end. Where one is no place, picking gives NaN (0 of whole
-numbers) and putting leaves what is there.
+Numbers are int32 or int64, negative ones count from the end. One that is out of range is an error of the call.
 """
 
 from dataclasses import dataclass

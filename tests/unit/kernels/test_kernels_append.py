@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from kernel_library import RefusedError, every_level, plan_of, run_plan
+from kernel_library import OutOfRangeError, RefusedError, every_level, plan_of, run_plan
 from nndeploy_native.steps.movement import Append
 from nndeploy_native.tensors import Array, Tensor
 
@@ -25,9 +25,8 @@ def put(level: str, past: Array, new: Array, places: Array, whole: int, length: 
 def wanted(past: Array, new: Array, places: Array, length: int) -> Array:
     found, added = np.zeros((*past.shape[:2], length, *past.shape[3:]), np.float32), new.shape[2]
     for b, place in enumerate(places.reshape(-1)):
-        begin = int(np.clip(place, 0, min(past.shape[2], length - added)))
-        found[b, :, :begin] = past[b, :, :begin]
-        found[b, :, begin : begin + added] = new[b]
+        found[b, :, :place] = past[b, :, :place]
+        found[b, :, place : place + added] = new[b]
     return found
 
 
@@ -42,9 +41,15 @@ def test_places_of_each_row(
 ) -> None:
     rng = np.random.default_rng(3)
     past, new = (rng.standard_normal((6, 3, count, 5)).astype(np.float32) for count in (before, added))
-    places = np.array([0, before, before // 2, -1, before + 1, FAR], element)
+    last = min(before, length - added)
+    places = np.array([0, last, last // 2, 0, last, last], element)
     found = put(level, past, new, places, whole, length, threads)
     np.testing.assert_array_equal(found, wanted(past, new, places, length))
+    for place in (-1, last + 1, FAR):
+        places[3:] = place
+        with pytest.raises(OutOfRangeError) as caught:
+            put(level, past, new, places, whole, length, threads)
+        assert caught.value.args == (0, 3, place, last + 1)
 
 
 @every_level

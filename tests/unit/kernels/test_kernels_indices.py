@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that numbers which are data lead, wrong numbers among them, against NumPy; what does not fit is refused."""
+"""Steps that indices lead, against NumPy; indices out of range are told, and what does not fit is refused."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_library import RefusedError, every_level, plan_of, run_plan
+from kernel_library import OutOfRangeError, RefusedError, every_level, plan_of, run_plan
 from nndeploy_native.steps.indexed import PICKS, REDUCTIONS, OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Tensor
@@ -15,12 +15,32 @@ ELEMENTS = ("int32", "int64")
 
 
 def _numbers(rng: np.random.Generator, shape: Sequence[int], sizes: Sequence[int] | int, element: str) -> Array:
-    """Returns places of an axis, or of the axes of tuples: some from the end, some wrong."""
-    found = rng.integers(-np.array(sizes), np.array(sizes), tuple(shape)).astype(element)
-    limits = np.iinfo(np.dtype(element))
-    wrong = rng.random(found.shape) < 0.1
-    strange = rng.choice([limits.max, limits.min, np.max(sizes), -np.max(sizes) - 1], found.shape)
-    return np.where(wrong, strange, found).astype(element)
+    """Returns places of an axis, or of the axes of tuples: some from the end."""
+    return rng.integers(-np.array(sizes), np.array(sizes), tuple(shape)).astype(element)
+
+
+def _strange(numbers: Array, sizes: Sequence[int] | int, *, from_end: bool = True) -> list[tuple[int, int, int]]:
+    """Returns (number of an element, index out of its range, size of the axis): near and far, before and behind."""
+    limits = np.iinfo(numbers.dtype)
+    all_sizes, places = np.broadcast_to(sizes, numbers.shape).reshape(-1), (0, numbers.size // 2, numbers.size - 1)
+    return [
+        (at, int(index), int(all_sizes[at]))
+        for at in places
+        for index in (all_sizes[at], -all_sizes[at] * from_end - 1, limits.max, limits.min)
+    ]
+
+
+def _assert_told(
+    level: str, step: NativeStep, arrays: Sequence[Array], which: int, strange: Sequence[tuple[int, int, int]]
+) -> None:
+    """Asserts that each index out of range is told; of two the first, on any number of threads."""
+    for number, (at, index, size) in enumerate(strange):
+        numbers = arrays[which].copy()
+        numbers.reshape(-1)[[at, -1]] = index
+        with pytest.raises(OutOfRangeError) as caught:
+            _run(level, step, [*arrays[:which], numbers, *arrays[which + 1 :]], 1 + number % 2)
+        assert caught.value.args[:3] == (0, at, index)
+        assert at == numbers.size - 1 or caught.value.args[3] == size
 
 
 def _run(level: str, step: NativeStep, arrays: Sequence[Array], threads: int) -> Array:
@@ -42,25 +62,16 @@ def _data(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> Array:
 
 
 def _picked(kind: str, data: Array, numbers: Array, axis: int) -> Array:
-    """Returns what ONNX says; where a number is no place NaN, or a zero of whole numbers."""
-    whole, missing = numbers.astype(np.int64), np.array(np.nan if data.dtype == np.float32 else 0).astype(data.dtype)
+    """Returns what ONNX says."""
     if kind == "GatherND":
-        sizes = data.shape[axis : axis + whole.shape[-1]]
-        is_there = np.all((whole >= -np.array(sizes)) & (whole < sizes), axis=-1)
-        whole = np.where(is_there[..., None], whole, 0)
-        found = np.empty((*whole.shape[:-1], *data.shape[axis + whole.shape[-1] :]), data.dtype)
-        for at in np.ndindex(whole.shape[:-1]):
-            found[at] = data[(*at[:axis], *whole[at])] if is_there[at] else missing
+        found = np.empty((*numbers.shape[:-1], *data.shape[axis + numbers.shape[-1] :]), data.dtype)
+        for at in np.ndindex(numbers.shape[:-1]):
+            found[at] = data[(*at[:axis], *numbers[at])]
         return found
-    size = data.shape[axis]
-    is_there = (whole >= -size) & (whole < size)
-    whole = np.where(is_there, whole, 0)
     if kind == "Gather":
-        found = np.take(data, whole, axis)
-        found[(slice(None),) * axis + (~is_there,)] = missing
-        return found
-    near = data[tuple(slice(None) if i == axis else slice(one) for i, one in enumerate(whole.shape))]
-    return np.where(is_there, np.take_along_axis(near, whole, axis), missing)
+        return np.take(data, numbers, axis)
+    near = data[tuple(slice(None) if i == axis else slice(one) for i, one in enumerate(numbers.shape))]
+    return np.take_along_axis(near, numbers, axis)
 
 
 @every_level
@@ -98,6 +109,7 @@ def test_numbers_pick(
         wanted = _picked(kind, x, n, axis)
         step = Picked(PICKS[kind], _tensor("y", wanted), *_given(x=x, n=n), axis)
         np.testing.assert_array_equal(_run(level, step, [x, n], threads), wanted)
+    _assert_told(level, step, [x, n], 1, _strange(n, sizes))
 
 
 def _combined(a: Array, b: Array, reduction: str) -> Array:
@@ -109,9 +121,6 @@ def _scattered(data: Array, numbers: Array, updates: Array, reduction: str, axis
     found = data.copy()
     for at in np.ndindex(numbers.shape if axis is not None else numbers.shape[:-1]):
         tuple_ = [int(one) for one in np.atleast_1d(numbers[at])]
-        sizes = data.shape[: len(tuple_)] if axis is None else data.shape[axis : axis + 1]
-        if not all(-size <= one < size for one, size in zip(tuple_, sizes, strict=True)):
-            continue
         place = tuple(tuple_) if axis is None else (*at[:axis], tuple_[0], *at[axis + 1 :])
         found[place] = _combined(found[place], updates[at], reduction)
     return found
@@ -155,6 +164,8 @@ def test_updates_are_put_where_numbers_say(
         wanted = _scattered(x, n, u, reduction, axis)
         for threads in (1, 2):
             np.testing.assert_array_equal(_run(level, step, [x, n, u], threads), wanted)
+    if n.size:
+        _assert_told(level, step, [x, n, u], 1, _strange(n, sizes))
 
 
 @every_level
@@ -163,12 +174,14 @@ def test_updates_are_put_where_numbers_say(
 def test_rows_of_one_number_are_put_whole(level: str, reduction: str, element: str) -> None:
     rng = np.random.default_rng(0)
     x, u = _data(rng, (5, 3, 67), "float32"), _data(rng, (4, 3, 67), "float32")
-    n = np.array([3, -1, 7, 3], element)[:, None, None] + np.zeros(u.shape, element)
+    n = np.array([3, -1, 2, 3], element)[:, None, None] + np.zeros(u.shape, element)
     n[0, 1, 65] = 0  # one piece of one row that is not of one number
     step = Scattered(_tensor("y", x), *_given(x=x, n=n, u=u), reduction, 0)
     for threads in (1, 2):
         found = _run(level, step, [x, n, u], threads)
         np.testing.assert_array_equal(found, _scattered(x, n, u, reduction, 0))
+    n[2] = 7
+    _assert_told(level, step, [x, n, u], 1, [(2 * n[0].size, 7, 5)])
 
 
 @every_level
@@ -178,7 +191,7 @@ def test_rows_of_one_number_are_put_whole(level: str, reduction: str, element: s
 )
 def test_one_is_on(level: str, element: str, numbers: tuple[int, ...], depth: int, axis: int) -> None:
     rng = np.random.default_rng(depth)
-    n = _numbers(rng, numbers, depth, element)
+    n = _numbers(rng, numbers, 2 * depth, element)  # what is out of range is on nowhere
     places = np.expand_dims(np.where(n < 0, n.astype(np.int64) + depth, n), axis)
     steps = np.arange(depth).reshape([depth if i == axis else 1 for i in range(places.ndim)])
     for threads, dtype in ((1, "float32"), (2, "int64"), (2, "bool")):
@@ -195,12 +208,13 @@ def test_beginnings_come_backwards(level: str, shape: tuple[int, ...], element: 
     for turn in range(4):
         x, is_time_first = _data(rng, shape, ("float32", "bool")[turn // 2]), turn % 2
         time, batch = (0, 1) if is_time_first else (1, 0)
-        lengths = _numbers(rng, (shape[batch],), shape[time] + 1, element)
+        lengths = rng.integers(0, shape[time] + 1, shape[batch]).astype(element)
         wanted, view = x.copy(), np.moveaxis(x, batch, 0)
-        for each, length in enumerate(np.clip(lengths, 0, shape[time])):
+        for each, length in enumerate(lengths):
             np.moveaxis(wanted, batch, 0)[each][:length] = view[each][:length][::-1]
         step = ReverseSequence(_tensor("y", x), *_given(x=x, n=lengths), bool(is_time_first))
         np.testing.assert_array_equal(_run(level, step, [x, lengths], 1 + turn // 2), wanted)
+        _assert_told(level, step, [x, lengths], 1, _strange(lengths, shape[time] + 1, from_end=False))
 
 
 @every_level

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_library import RefusedError, assert_close, every_level, plan_of, run_plan
+from kernel_library import OutOfRangeError, RefusedError, assert_close, every_level, plan_of, run_plan
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.sampling import KINDS, PADDINGS, AffineGrid, GridSample, RoiAlign, RoiMaxPool
 from nndeploy_native.steps.step import NativeStep
@@ -198,15 +198,20 @@ def test_the_largest_of_regions(level: str) -> None:
 def test_strange_regions_touch_nothing_else(level: str) -> None:
     x = np.ones((2, 5, 3, 4), np.float32)
     corners = np.array(list(itertools.product(STRANGE, repeat=4)), np.float32)
-    images = np.resize(np.array([0, 1, 2, -1, 2**62, -(2**62)], np.int64), len(corners))
+    images = np.resize(np.array([0, 1], np.int64), len(corners))
     inner, rois = Tensor("in", x.shape, Layout.BLOCKED), Tensor("r", corners.shape)
     output, numbers = Tensor("out", (len(corners), 5, 2, 2), Layout.BLOCKED), Tensor("i", images.shape, element="int64")
     for is_max in (False, True):
         step = RoiAlign(output, inner, rois, numbers, is_max, 0, 1.0, 0.5, False)
-        found = _run(level, step, x, {"r": corners, "i": images})
-        np.testing.assert_array_equal(found[(images < 0) | (images > 1)], 0)
-    five = np.concatenate([np.resize(np.array([0, 1, 2, *STRANGE], np.float32), (len(corners), 1)), corners], 1)
-    _run(level, RoiMaxPool(output, inner, Tensor("r", five.shape), 1.0), x, {"r": five})
+        _run(level, step, x, {"r": corners, "i": images})
+    five = np.concatenate([images[:, None].astype(np.float32), corners], 1)
+    pool = RoiMaxPool(output, inner, Tensor("r", five.shape), 1.0)
+    _run(level, pool, x, {"r": five})
+    for image in (2, -1, 2**62, -(2**62)):
+        images[5], five[5, 0] = image, image
+        for one, given in ((step, {"r": corners, "i": images}), (pool, {"r": five})):
+            with pytest.raises(OutOfRangeError):
+                _run(level, one, x, given)
 
 
 @every_level

@@ -71,7 +71,7 @@ int main(int count, char **arguments) {
   }
   const int64_t scratch = nnd_table_scratch_bytes(table);
   void *arena = aligned(nnd_table_arena_bytes(table));
-  const struct nnd_call call = {inputs, outputs, arena, aligned(scratch * head[3]), scratch, NULL};
+  struct nnd_call call = {inputs, outputs, arena, aligned(scratch * head[3]), scratch, NULL, {0}};
   struct nnd_pool *pool = head[3] > 1 ? nnd_pool_make(model, (int)head[3]) : NULL;
   nnd_run(table, &call, pool);
   if (pool) nnd_pool_free(pool);

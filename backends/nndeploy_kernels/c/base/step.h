@@ -26,13 +26,21 @@ struct nnd_axis {
   nnd_size size, out_size, kernel, stride, dilation, pad;
 };
 
+struct nnd_faults;
+
 /* Part `number` of `count` of a step, each of them done once, by any thread; `scratch` is that thread's own, and keeps
- * between parts of a step what lies there. `held` is that step's to say what does: -1 before the thread's first part. */
+ * between parts of a step what lies there. `held` is that step's to say what does: -1 before the thread's first part.
+ * `faults`, `step`: for nnd_out_of_range(). */
 struct nnd_part {
   int number, count;
   char *scratch;
   nnd_size *held;
+  struct nnd_faults *faults;
+  nnd_size step;
 };
+
+/* Tells that element `at` of the indices that a step reads is `index`, which is no place in an axis of `size`. */
+void nnd_out_of_range(const struct nnd_part *part, nnd_size at, int64_t index, nnd_size size);
 
 /* The units [*first, *last) of a part. */
 NND_INLINE void nnd_share(nnd_size units, struct nnd_part part, nnd_size *first, nnd_size *last) {

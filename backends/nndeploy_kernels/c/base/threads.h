@@ -129,7 +129,7 @@ NND_INLINE void nnd_pool_step(struct nnd_pool *pool, int step, int worker, int e
     const int owner = (worker + k) % pool->workers;
     atomic_int *claimed = &pool->claimed[step * pool->workers + owner];
     for (int i; (i = atomic_fetch_add(claimed, 1)) < each;) {
-      run(context, (struct nnd_part){owner * each + i, chunks, scratch, &held});
+      run(context, (struct nnd_part){.number = owner * each + i, .count = chunks, .scratch = scratch, .held = &held});
       if (atomic_fetch_add(&pool->finished[step], 1) + 1 == chunks && atomic_load(&pool->waiting) > 0)
         nnd_futex_wake(&pool->finished[step], pool->workers);
     }

@@ -55,9 +55,10 @@ NND_INLINE struct nnd_angle nnd_angle_of(vf a) {
   return angle;
 }
 
+/* Of -pi/4 to pi/4: with the sign of the angle, also of a zero. */
 NND_INLINE vf nnd_short_sin(vf r) {
   const vf z = r * r;
-  return r + r * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f));
+  return nnd_with_sign_of(r + r * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f)), r);
 }
 
 NND_INLINE vf nnd_short_cos(vf r) {

@@ -4,8 +4,8 @@
  *
  *   append                 output, input, what follows it, axis
  *   append_at              the same, then places (int32 or int64: one for each element of the first axis), length (rule):
- *                          what follows begins there, the nearest place that the input and `length` allow; zeros come
- *                          behind it, up to `length`
+ *                          what follows begins there; zeros come behind it, up to `length`. A place that the input or
+ *                          `length` does not allow is told, and the nearest one is taken
  *
  * Where the caller gives the memory of the output as that of the input too, this already begins with it, and nothing of
  * it is copied. What earlier callers hold of it must not change, so append_at then writes behind the input or nothing.
@@ -67,6 +67,7 @@ static void nnd_run_append_at(const void *fields, void *const *at, struct nnd_pa
   nnd_share(t->outer, part, &row, &last);
   for (; row < last; row++) {
     const int64_t said = nnd_whole_at(at[3], t->is_wide, row / t->rows);
+    if (said < 0 || said > t->last_place) nnd_out_of_range(&part, row / t->rows, said, t->last_place + 1);
     const nnd_size before = (said < 0 ? 0 : said > t->last_place ? t->last_place : (nnd_size)said) * t->inner;
     char *to = (char *)at[0] + row * t->whole;
     if (at[1] == at[0] && before != t->past) continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements, rows and slices that numbers pick, which are data: int32 or int64, negative ones count from the end. What
- * is none gives NaN, a zero of whole numbers.
+ * Elements, rows and slices that numbers pick, which are data: int32 or int64, negative ones count from the end. One
+ * that is out of range is told, and picks zeros.
  *
  *   gather            data, numbers, output (tensors), axis: slices along it, in the places of the numbers
  *   gather_elements   data, numbers, output (tensors), axis: an element for each number, at its place along the others
@@ -33,14 +33,13 @@ static int nnd_open_indexed(struct nnd_opener *o) {
 
 /* What instances begin with. */
 struct nnd_indexed_fields {
-  int is_wide, missing;
+  int is_wide;
 };
 
 static int nnd_indexed_done(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
   const struct nnd_indexed_own *own = m->step->own;
   struct nnd_indexed_fields *t = (struct nnd_indexed_fields *)m->instance->fields;
   t->is_wide = nnd_shape_of(m, own->numbers)->element == NND_INT64;
-  t->missing = nnd_missing(nnd_shape_of(m, own->data));
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->data);
   nnd_give_tensor(m, own->numbers);
@@ -60,17 +59,16 @@ NND_INLINE void nnd_gather_slices(const struct nnd_gather_fields *t, void *const
   nnd_size first, last;
   nnd_share(t->outer * t->count, part, &first, &last);
   const nnd_size size = t->size, count = t->count; /* what is written may lie anywhere, for all that a compiler knows */
-  const int missing = t->common.missing;
   const void *numbers = at[2];
   nnd_size number = first % count;
   const char *from = (const char *)at[1] + first / t->count * t->size * slice;
   char *to = (char *)at[0] + first * slice;
   for (nnd_size unit = first; unit < last; unit++, to += slice) {
-    const nnd_size place = nnd_place_at(numbers, is_wide, number, size);
+    const nnd_size place = nnd_told_place_at(&part, numbers, is_wide, number, size);
     if (place >= 0)
       memcpy(to, from + place * slice, (size_t)slice);
     else
-      memset(to, missing, (size_t)slice);
+      memset(to, 0, (size_t)slice);
     if (++number == count) number = 0, from += size * slice;
   }
 }
@@ -114,7 +112,6 @@ NND_INLINE void nnd_gather_rows_of_elements(const struct nnd_gather_elements_fie
                                             struct nnd_part part, nnd_size width, int is_wide) {
   const struct nnd_elements_axis row = t->axes[0];
   const nnd_size size = t->size, step = t->step; /* what is written may lie anywhere, for all that a compiler knows */
-  const int missing = t->common.missing;
   nnd_size first, last;
   nnd_share(t->rows, part, &first, &last);
   for (nnd_size number = first; number < last; number++) {
@@ -127,11 +124,11 @@ NND_INLINE void nnd_gather_rows_of_elements(const struct nnd_gather_elements_fie
     const void *numbers = at[2];
     char *to = (char *)at[0] + number * row.count * width;
     for (nnd_size i = 0; i < row.count; i++, to += width) {
-      const nnd_size place = nnd_place_at(numbers, is_wide, number * row.count + i, size);
+      const nnd_size place = nnd_told_place_at(&part, numbers, is_wide, number * row.count + i, size);
       if (place >= 0)
         memcpy(to, from + (i * row.step + place * step) * width, (size_t)width);
       else
-        memset(to, missing, (size_t)width);
+        memset(to, 0, (size_t)width);
     }
   }
 }
@@ -182,12 +179,12 @@ NND_INLINE void nnd_gather_tuples(const struct nnd_gather_nd_fields *t, void *co
   nnd_size first, last;
   nnd_share(t->units, part, &first, &last);
   for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size number = nnd_tuple_at(at[2], is_wide, unit, t->depth, t->sizes);
+    const nnd_size number = nnd_tuple_at(&part, at[2], is_wide, unit, t->depth, t->sizes);
     char *to = (char *)at[0] + unit * slice;
     if (number >= 0)
       memcpy(to, (const char *)at[1] + unit / t->tuples * t->whole + number * slice, (size_t)slice);
     else
-      memset(to, t->common.missing, (size_t)slice);
+      memset(to, 0, (size_t)slice);
   }
 }
 

@@ -13,18 +13,27 @@ NND_INLINE int64_t nnd_whole_at(const void *numbers, int is_wide, nnd_size i) {
 }
 
 /* Place `i` of a tensor of int32, or of int64, in an axis of `size`: negative numbers count from its end. Returns -1
- * where it is none. */
+ * where it is out of range, which nnd_told_place_at() also tells. */
 NND_INLINE nnd_size nnd_place_at(const void *numbers, int is_wide, nnd_size i, nnd_size size) {
   const int64_t number = nnd_whole_at(numbers, is_wide, i);
   const int64_t place = number + (number >> 63 & size);
   return (uint64_t)place < (uint64_t)size ? (nnd_size)place : -1;
 }
 
-/* The number of the slice at a tuple of `depth` places along axes of these sizes, -1 where one of them is none. */
-NND_INLINE nnd_size nnd_tuple_at(const void *numbers, int is_wide, nnd_size tuple, int depth, const nnd_size *sizes) {
+NND_INLINE nnd_size nnd_told_place_at(const struct nnd_part *part, const void *numbers, int is_wide, nnd_size i,
+                                      nnd_size size) {
+  const nnd_size place = nnd_place_at(numbers, is_wide, i, size);
+  if (__builtin_expect(place < 0, 0)) nnd_out_of_range(part, i, nnd_whole_at(numbers, is_wide, i), size);
+  return place;
+}
+
+/* The number of the slice at a tuple of `depth` places along axes of these sizes, -1 where one of them is out of range,
+ * which is told. */
+NND_INLINE nnd_size nnd_tuple_at(const struct nnd_part *part, const void *numbers, int is_wide, nnd_size tuple,
+                                 int depth, const nnd_size *sizes) {
   nnd_size number = 0;
   for (int axis = 0; axis < depth; axis++) {
-    const nnd_size place = nnd_place_at(numbers, is_wide, tuple * depth + axis, sizes[axis]);
+    const nnd_size place = nnd_told_place_at(part, numbers, is_wide, tuple * depth + axis, sizes[axis]);
     if (place < 0) return -1;
     number = number * sizes[axis] + place;
   }
@@ -48,9 +57,6 @@ NND_INLINE nnd_size nnd_extent(const struct nnd_shape *shape, int axis, int end)
 NND_INLINE int nnd_is_product(nnd_size count, nnd_size a, nnd_size b) {
   return a ? count % a == 0 && count / a == b : count == 0;
 }
-
-/* The byte that stands for an element that is not there: a NaN of four such bytes, or 0 of whole numbers. */
-NND_INLINE int nnd_missing(const struct nnd_shape *shape) { return shape->element == NND_FLOAT32 ? 0xff : 0; }
 
 /* Runs a function for elements of `width` bytes, a compile-time constant where it is usual, and for numbers of either
  * type. */

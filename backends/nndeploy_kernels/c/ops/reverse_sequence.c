@@ -4,7 +4,7 @@
  *
  *   reverse_sequence   input, lengths (int32 or int64), output (tensors), is time first: the first two axes are time and
  *                      batch, or batch and time; the first `lengths[b]` elements of sequence b come backwards, the rest
- *                      as they are. A length beyond the sequence is that of the sequence, a negative one is 0.
+ *                      as they are. A length that the sequence does not have is told.
  *
  * Workers share elements of sequences.
  */
@@ -43,6 +43,7 @@ static void nnd_run_reverse(const void *fields, void *const *at, struct nnd_part
     const nnd_size batch = t->is_time_first ? unit % t->batches : unit / t->times;
     const nnd_size time = t->is_time_first ? unit / t->batches : unit % t->times;
     const int64_t said = nnd_whole_at(at[2], t->is_wide, batch);
+    if (said < 0 || said > t->times) nnd_out_of_range(&part, batch, said, t->times + 1);
     const nnd_size length = said > t->times ? t->times : (nnd_size)said;
     const nnd_size from = time < length ? length - 1 - time : time;
     const nnd_size place = t->is_time_first ? from * t->batches + batch : batch * t->times + from;

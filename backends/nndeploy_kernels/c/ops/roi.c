@@ -8,7 +8,7 @@
  *                  one pixel
  *   roi_max_pool   input, regions (plain: R, 5; the image first), output (tensors), scale of the regions (the same)
  *
- * A region of an image that there is not gives zeros. Workers share output rows of all regions.
+ * A region of an image that there is not is told, and gives zeros. Workers share output rows of all regions.
  * Source: ONNX RoiAlign, opset 16; MaxRoiPool, opset 1.
  */
 #include "model/model.h"
@@ -136,6 +136,7 @@ static void nnd_run_roi_align(const void *fields, void *const *at, struct nnd_pa
     const float *roi = (const float *)at[2] + number * 4;
     nnd_elem *out = (nnd_elem *)at[0] + number * t->blocks * out_plane + row * t->out_w * NND_LANES;
     if (image < 0 || image >= t->images) {
+      nnd_out_of_range(&part, number, image, t->images);
       nnd_fill_row(t, out);
       continue;
     }
@@ -178,6 +179,7 @@ static void nnd_run_roi_max_pool(const void *fields, void *const *at, struct nnd
     double ends[4]; /* left, top, right, bottom, to whole pixels */
     for (int i = 0; i < 4; i++) ends[i] = nnd_rounded(roi[1 + i] * t->scale);
     if (!(roi[0] >= 0 && roi[0] < (float)t->images)) {
+      nnd_out_of_range(&part, number * 5, roi[0] < 0 ? -1 : t->images, t->images);
       nnd_fill_row(t, out);
       continue;
     }

@@ -6,9 +6,9 @@
  *   scatter_nd         data, numbers, updates, output (tensors), reduction: slices by tuples, the last axis of the
  *                      numbers, of places along the first axes
  *
- * Numbers are int32 or int64, negative ones count from the end; what is no place is skipped. Updates of one place are
- * taken in their order, whatever the workers: these share the output, and each looks at all numbers that may be of its
- * own.
+ * Numbers are int32 or int64, negative ones count from the end; one that is out of range is told, and skipped. Updates
+ * of one place are taken in their order, whatever the workers: these share the output, and each looks at all numbers
+ * that may be of its own.
  */
 #include "ops/indices.h"
 
@@ -184,14 +184,14 @@ static void nnd_run_scatter_elements(const void *fields, void *const *at, struct
     for (nnd_size k = 0; k < t->along.count; k++) {
       const nnd_size first = unit.numbers + k * t->along.by + unit.begin;
       if (is_row && nnd_is_one_number(at[2], t->common.is_wide, first, count)) {
-        const nnd_size place = nnd_place_at(at[2], t->common.is_wide, first, t->along.size);
+        const nnd_size place = nnd_told_place_at(&part, at[2], t->common.is_wide, first, t->along.size);
         if (place >= 0)
           t->common.combine(to + (place * t->along.step + unit.begin) * width, updates + first * width, count);
         continue;
       }
       for (nnd_size i = unit.begin; i < end; i++) {
         const nnd_size n = unit.numbers + k * t->along.by + i * t->row.by;
-        const nnd_size place = nnd_place_at(at[2], t->common.is_wide, n, t->along.size);
+        const nnd_size place = nnd_told_place_at(&part, at[2], t->common.is_wide, n, t->along.size);
         if (place >= 0)
           t->common.combine(to + (place * t->along.step + i * t->row.step) * width, updates + n * width, 1);
       }
@@ -251,7 +251,7 @@ static void nnd_run_scatter_nd(const void *fields, void *const *at, struct nnd_p
   memcpy((char *)at[0] + first * slice_bytes, (const char *)at[1] + first * slice_bytes,
          (size_t)((last - first) * slice_bytes));
   for (nnd_size tuple = 0; tuple < t->tuples; tuple++) {
-    const nnd_size row = nnd_tuple_at(at[2], t->common.is_wide, tuple, t->depth, t->sizes);
+    const nnd_size row = nnd_tuple_at(&part, at[2], t->common.is_wide, tuple, t->depth, t->sizes);
     if (row >= first && row < last)
       t->common.combine((char *)at[0] + row * slice_bytes, (const char *)at[3] + tuple * slice_bytes, t->slice);
   }
