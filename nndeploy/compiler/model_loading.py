@@ -6,7 +6,7 @@ image's description, a pipeline) ends the compile here, before any work.
 """
 
 from collections.abc import Callable, Sequence, Set
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.independent_sizes import independent_symbols
+from nndeploy.frontend.clamped_indices import clamp_indices, clamped
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.limits import limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
@@ -36,15 +37,22 @@ def model_to_compile(
         DataError: the pipeline does not fit it.
     """
     options = compilation.options
-    load = partial(
-        load_model,
-        source,
-        shapes=options.shapes,
-        extra_domains=extra_domains(compilation, chains),
-        limits=limits_within(memory_limit()),
-        folder_for_weights=folder_for_weights,
-        initializer_inputs=options.initializer_inputs,
-    )
+
+    def load(independent: Set[str] = frozenset()) -> LoadedModel:
+        loaded = load_model(
+            source,
+            shapes=options.shapes,
+            extra_domains=extra_domains(compilation, chains),
+            limits=limits_within(memory_limit()),
+            folder_for_weights=folder_for_weights,
+            initializer_inputs=options.initializer_inputs,
+            independent=independent,
+        )
+        if options.out_of_range != "clamp":
+            return loaded
+        clamp_indices(loaded.model)
+        return replace(loaded, original=clamped(loaded.original))
+
     loaded = load()
     check_value_sizes(loaded.model, memory_limit())
     if options.image_input is not None:

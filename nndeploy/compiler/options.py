@@ -19,6 +19,8 @@ from nndeploy.values.types import Value
 INITIALIZER_INPUTS = ("auto", "inputs", "constants")
 OBJECTIVES = ("latency", "throughput", "priority")
 """What is to be fast: a call, items with several at once; or the order of tiers as it is. The first is the default."""
+OUT_OF_RANGE = ("error", "clamp")
+"""What an index out of range is: an error of that input, or the nearest one. The first is the default."""
 QUANTISE = ("int8", "int4")
 """To what a float32 model may be quantised: weights and activations, or weights alone."""
 LEAST_SQNR_DB = 20.0
@@ -90,6 +92,11 @@ class CompileOptions:
     optimise: bool = described(
         True, "Run the passes that rewrite the graph for any backend.",
         section=_INPUTS, flags=("--optimise/--no-optimise",),
+    )  # fmt: skip
+    out_of_range: str = described(
+        OUT_OF_RANGE[0],
+        "What an index out of range is to Gather, Scatter and look-ups: an error of that input, or the nearest one.",
+        section=_INPUTS, choices=OUT_OF_RANGE,
     )  # fmt: skip
     quantise: str | None = described(
         None,
@@ -202,6 +209,9 @@ class CompileOptions:
             raise UsageError(f"unknown objective {self.objective!r}", hint=did_you_mean(self.objective, OBJECTIVES))
         if self.precision not in PRECISIONS:
             raise UsageError(f"unknown precision {self.precision!r}", hint=did_you_mean(self.precision, PRECISIONS))
+        if self.out_of_range not in OUT_OF_RANGE:
+            hint = did_you_mean(self.out_of_range, OUT_OF_RANGE)
+            raise UsageError(f"unknown treatment of indices out of range {self.out_of_range!r}", hint=hint)
         self._check_quantisation()
         if self.initializer_inputs not in INITIALIZER_INPUTS:
             hint = did_you_mean(self.initializer_inputs, INITIALIZER_INPUTS)
