@@ -2,8 +2,8 @@
 """ONNX models in the form that the installed onnxruntime reads: versions no newer than it knows.
 
 In: an `onnx_ir` model. Out: its bytes, with operator set and format versions lowered where every operator means the
-same (see `nndeploy.backend_kit.transforms.operator_versions`), and without what makes the library's settings fail
-(`unshared_weights`). What the library knows is asked of it, once.
+same (see `nndeploy.backend_kit.transforms.operator_versions`), without what ends the process (`safe_operators`), and
+without what makes the library's settings fail (`unshared_weights`). What the library knows is asked of it, once.
 """
 
 from functools import cache
@@ -16,6 +16,7 @@ from nndeploy.backend_kit.query import bytes_of
 from nndeploy.backend_kit.transforms.operator_versions import operator_newer_than, restamp
 from nndeploy.errors import BuildRefusedError
 from nndeploy_onnxruntime.library import inference_session, session_options
+from nndeploy_onnxruntime.safe_operators import with_safe_operators
 from nndeploy_onnxruntime.unshared_weights import unshare_int8_weights
 
 
@@ -28,7 +29,7 @@ def bytes_for_onnxruntime(model: ir.Model) -> bytes:
     newest = newest_opsets()
     if newer := operator_newer_than(model, newest):
         raise BuildRefusedError(f"{newer} is newer than what this onnxruntime knows (opset {newest['']})")
-    proto = ir.to_proto(model)
+    proto = ir.to_proto(with_safe_operators(model))
     restamp(proto, newest, newest_ir_version())
     unshare_int8_weights(proto)
     return bytes_of(proto)

@@ -12,6 +12,7 @@ from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy_onnxruntime.finite_inputs import FiniteSession, finite_inputs
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.session import session_over
 
@@ -40,7 +41,10 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     check_names_no_file(model, () if weights is None else (WEIGHTS_FILE,))
     wanted = _options(options, weights)
     if not options.pace_library:
-        return session_over(inference_session(model, wanted), weights)
+        session = inference_session(model, wanted)
+        names = finite_inputs(model, session)
+        opened = session_over(session, weights)
+        return FiniteSession(opened, names) if names else opened
     from nndeploy_onnxruntime.paced_session import PacedSession
 
     with HeldFolder("pace") as folder:
@@ -51,7 +55,8 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
         except Exception:  # a model beyond 2 GiB cannot be written once more; any other reason comes again
             session, optimised = inference_session(model, _options(options, weights)), None
     is_fixed = all(isinstance(size, int) for value in session.get_inputs() for size in value.shape)
-    return PacedSession(session_over(session, weights), optimised, options, has_fixed_shapes=is_fixed)
+    whole, names = session_over(session, weights), finite_inputs(model, session)
+    return PacedSession(whole, optimised, options, has_fixed_shapes=is_fixed, finite=names)
 
 
 def _options(options: OpenOptions, weights: memoryview | None) -> Any:

@@ -4,7 +4,7 @@
 Which of these it is, is found out by trying on a sample, and told. Law: where no way works the session runs as it is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
 from nndeploy.values.types import Value
+from nndeploy_onnxruntime.finite_inputs import check_finite
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_fields import values_until
 from nndeploy_onnxruntime.pace_operator import operator_problem
@@ -26,12 +27,21 @@ class PacedSession:
     """A session that passes no point until `pace` puts some into it."""
 
     def __init__(
-        self, whole: Session, optimised: bytes | None, options: OpenOptions, *, has_fixed_shapes: bool
+        self,
+        whole: Session,
+        optimised: bytes | None,
+        options: OpenOptions,
+        *,
+        has_fixed_shapes: bool,
+        finite: Sequence[str] = (),
     ) -> None:
-        """Takes over a session without points; `optimised` is its model as it is run, None where that is not known."""
+        """Takes over a session without points; `optimised` is its model as it is run, None where that is not known.
+
+        `finite` are the inputs that must be so.
+        """
         self.pace_note = ""
         self._session, self._optimised, self._options = whole, optimised, options
-        self._has_fixed_shapes = has_fixed_shapes
+        self._has_fixed_shapes, self._finite = has_fixed_shapes, finite
         self._library = PaceLibrary(Path(options.pace_library).read_bytes())
         self._last_point: int | None = None
 
@@ -54,7 +64,12 @@ class PacedSession:
         return [PacePoint(name, is_cut=False, values=some) for name, some in zip(found.names, values, strict=True)]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the value of every output by name."""
+        """Returns the value of every output by name.
+
+        Raises:
+            OtherVariantError: an input holds a NaN or an infinity, which the model loses.
+        """
+        check_finite(inputs, self._finite)
         results = self._session.run(inputs)
         if self._last_point is not None:
             self._library.passes(self._last_point)

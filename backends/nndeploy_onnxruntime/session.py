@@ -16,6 +16,7 @@ from nndeploy.plugin.interface import Session
 from nndeploy.values.types import Value
 from nndeploy_onnxruntime.element_types import RAW_TYPES, array_from_raw, raw_from_array, raw_name
 from nndeploy_onnxruntime.library import onnxruntime
+from nndeploy_onnxruntime.no_elements import without_elements
 
 
 def session_over(session: Any, weights: object) -> Session:
@@ -38,7 +39,10 @@ class PlainSession:
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name."""
-        results = self._run(self._outputs, inputs, self._options)
+        try:
+            results = self._run(self._outputs, inputs, self._options)
+        except Exception as err:  # the library's way to say no has many classes
+            raise without_elements(err) or err from None
         found: dict[str, Value] = {}
         for number, name in self._numbered:  # half of the time of a dict of a zip
             found[name] = results[number]
