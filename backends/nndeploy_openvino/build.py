@@ -60,6 +60,7 @@ def _metadata(converted: Converted, precision: str) -> dict[str, Any]:
         "inputs": list(converted.inputs),
         "outputs": list(converted.outputs),
         "openvino": str(openvino().__version__),
+        **({"limits": limits} if (limits := converted.limits.to_json()) else {}),
         **({} if precision == "fp32" else {"precision": precision}),
     }
 

@@ -7,7 +7,7 @@ The names of inner values and of the graph are forgotten: OpenVINO numbers some 
 process, and without them the same submodel gives the same bytes. So are the notes that a model carries.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from nndeploy.backend_kit.query import bytes_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
+from nndeploy_openvino.indices import indexed_inputs
+from nndeploy_openvino.input_values import COMPARING, LOSING_INFINITY, NEEDING_ELEMENTS, Limits
 from nndeploy_openvino.library import core, openvino
 from nndeploy_openvino.pads import unsafe_pads
 from nndeploy_openvino.reason import reason_of
@@ -24,11 +26,12 @@ from nndeploy_openvino.reason import reason_of
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """OpenVINO's model, and the names of its inputs (unused ones are gone) and outputs in its order."""
+    """OpenVINO's model, the names of its inputs (unused ones are gone) and outputs in its order, and its limits."""
 
     model: Any
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    limits: Limits
 
 
 def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
@@ -55,7 +58,9 @@ def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
         _check_shape(value, port)
     _check_pads(converted)
     _forget_names(converted)
-    return Converted(converted, inputs, outputs)
+    indices = {name: size for name, size in indexed_inputs(model.graph).items() if name in inputs}
+    loses, needs, compares = (_has(converted, fact) for fact in (_loses_infinity, _needs_elements, _compares_integers))
+    return Converted(converted, inputs, outputs, Limits(loses, needs, compares, indices))
 
 
 def _input_names(converted: Any, wanted: list[str]) -> tuple[str, ...]:
@@ -130,6 +135,30 @@ def _check_pads(model: Any) -> None:
                 raise BuildRefusedError(f"OpenVINO reads beyond a tensor for {reason}")
         for body in _bodies(operation):
             _check_pads(body)
+
+
+def _has(model: Any, fact: Callable[[Any], bool]) -> bool:
+    """Returns whether something holds for a layer of a model, or of a body in it."""
+    return any(fact(layer) or any(_has(body, fact) for body in _bodies(layer)) for layer in model.get_ops())
+
+
+def _loses_infinity(layer: Any) -> bool:
+    return layer.get_type_name() in LOSING_INFINITY
+
+
+def _compares_integers(layer: Any) -> bool:
+    return layer.get_type_name() in COMPARING and layer.get_input_element_type(0).get_type_name() in ("i32", "i64")
+
+
+def _needs_elements(layer: Any) -> bool:
+    kind = layer.get_type_name()
+    if kind not in NEEDING_ELEMENTS:
+        return False
+    shape = layer.get_input_partial_shape(0)
+    axes = _integers(layer.input_value(1).get_node()) if kind.startswith("Reduce") else None
+    if shape.rank.is_dynamic or axes is None:
+        return bool(shape.is_dynamic)
+    return any(shape[axis].is_dynamic for axis in axes)
 
 
 def _integers(operation: Any) -> list[int] | None:

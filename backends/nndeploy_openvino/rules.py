@@ -16,14 +16,17 @@ Arithmetic on 8-bit integers saturates in OpenVINO and wraps around in ONNX; mov
 Each rule was seen to give wrong numbers, or to end the process, with OpenVINO 2026.4.1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import numpy as np
 import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
+from nndeploy.graph.operators import int_attribute
+from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import crosses
+from nndeploy_openvino.indices import ANY, Spans
 from nndeploy_openvino.library import configuration, core, openvino
 
 INDEX_OUTPUTS = {
@@ -69,13 +72,19 @@ WRONG_OPERATORS = {
     "Scatter": "OpenVINO writes beyond the tensor where an index of Scatter is out of it",
     "ScatterElements": "OpenVINO writes beyond the tensor where an index of ScatterElements is out of it",
     "Col2Im": "OpenVINO divides by sizes of Col2Im that may be zero",
+    "RoiAlign": "OpenVINO takes other samples of regions beyond the image",
 }
 
+OF_INTEGERS_BY_FLOATS = frozenset({"Relu", "Shrink"})
+"""Operators that OpenVINO computes in float32 for integers too."""
+SUMS = frozenset({"ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"})
+"""The same; sums of truths, and of sizes and positions, are small enough."""
+
 RIGHT_ONLY_WITH: dict[str, dict[str, object]] = {
+    "LpPool": {"ceil_mode": 0}, "MaxPool": {"storage_order": 0},
     "Attention": {"left_window_size": -1, "right_window_size": -1},
-    "GRU": {"layout": 0}, "LSTM": {"layout": 0}, "RNN": {"layout": 0},
+    "GRU": {"layout": 0}, "LSTM": {"layout": 0, "input_forget": 0}, "RNN": {"layout": 0},
     "Resize": {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stretch"},
-    "RoiAlign": {"mode": "avg"},
     "SpaceToDepth": {"mode": "DCR"},
 }  # fmt: skip
 """Operator -> attributes that OpenVINO passes over, and the value at which that is right."""
@@ -93,6 +102,8 @@ CARRYING_INFINITY = frozenset({
 })  # fmt: skip
 """Operators through which an infinite constant comes out as such."""
 
+FLOAT32_INTEGERS = 2**24
+"""Up to here float32 holds each integer, and a quotient rounds to the right side of one."""
 _SMALL_SOURCES = frozenset({"bool", "int8", "uint8", "int16", "uint16", "int32"})
 _INT32 = np.iinfo(np.int32)
 
@@ -100,13 +111,17 @@ _INT32 = np.iinfo(np.int32)
 class Rules:
     """The rules for one model; what is known of its values is worked out once."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: Mapping[str, DimRange]) -> None:
+        """Takes the ranges of symbolic sizes."""
+        self._spans = Spans(ranges)
         self._is_size: dict[int, bool] = {}
         self._fits_known: dict[int, bool] = {}
         self._counters: set[int] = set()
+        self._main: ir.Graph | ir.Function | None = None
 
     def __call__(self, node: ir.Node) -> str:
         """Returns why `node`, with all in its bodies, is refused, or ""."""
+        self._main = node.graph
         return next((reason for inner in self._with_bodies(node) if (reason := self._refusal(inner))), "")
 
     def _with_bodies(self, node: ir.Node) -> Iterator[ir.Node]:
@@ -125,6 +140,16 @@ class Rules:
                 return reason
         if reason := _wrong_by_itself(node):
             return reason
+        if reason := self._spans.unproven(node, self._main):
+            return reason
+        if any(0 in list(value.shape or ()) for _, value in read if constant_of(value) is None):
+            return "OpenVINO is not asked about tensors without elements"
+        if node.op_type in SUMS and _dtype(made[0]) == "int32" and self._spans.of(_input(node, 0)) == ANY:
+            return f"OpenVINO computes {node.op_type} of int32 in float32"
+        if _is_flattening(node, self._main):
+            return f"OpenVINO takes {node.op_type} before opset 13 along one axis"
+        if node.op_type in ("Div", "Mod") and self._is_inexact_division(node):
+            return f"OpenVINO computes {node.op_type} of integers in float32, and divides by 0 otherwise"
         if node.op_type in WRAPPING_8_BIT and any(_dtype(v) in ("int8", "uint8") for v in made):
             return f"{node.op_type} of {_dtype(made[0])} saturates in OpenVINO, ONNX wraps around"
         sizes = SIZE_INPUTS.get(node.op_type, set())
@@ -135,6 +160,15 @@ class Rules:
             if not self._fits(value):
                 return f"int64 {value.name!r} is data and would be computed as {narrowing()['int64']}"
         return ""
+
+    def _is_inexact_division(self, node: ir.Node) -> bool:
+        """Returns whether a division is of integers that need not be sizes or positions, or may be by 0."""
+        dividend, divisor = _input(node, 0), _input(node, 1)
+        if not _is_integer(divisor) or self._depends_on_shapes_alone(node.outputs[0]):
+            return False
+        low, high = self._spans.of(divisor)
+        is_exact = _dtype(dividend) == "int64" or max(map(abs, self._spans.of(dividend))) < FLOAT32_INTEGERS
+        return low <= 0 <= high or not is_exact
 
     def _fits(self, value: ir.Value) -> bool:
         """Returns whether an int64 value is a size or a position, and so fits into 32 bits."""
@@ -244,8 +278,24 @@ def _wrong_by_itself(node: ir.Node) -> str:
         attribute = node.attributes.get(name)
         if attribute is not None and attribute.value != right:
             return f"OpenVINO passes over {name} of {node.op_type}"
+    if node.op_type in OF_INTEGERS_BY_FLOATS and _is_integer(_input(node, 0)):
+        return f"OpenVINO computes {node.op_type} of integers in float32"
+    is_ceiled, counts_pads = (int_attribute(node, name, 0) for name in ("ceil_mode", "count_include_pad"))
+    if node.op_type == "AveragePool" and is_ceiled and counts_pads:
+        return "OpenVINO divides by fewer elements where a window of AveragePool hangs over the end"
+    if node.op_type == "LRN" and int_attribute(node, "size", 1) % 2 == 0:
+        return "OpenVINO sums over other channels in an LRN of even size"
+    if node.op_type in ("GRU", "LSTM", "RNN") and any(constant_of(_input(node, at)) is None for at in (1, 2)):
+        return f"OpenVINO divides by the sizes of a {node.op_type} whose weights only a call tells"
+    if node.op_type == "Scan" and not all(map(_has_elements, node.inputs)):
+        return "OpenVINO divides by sizes of a Scan, which may be 0"
     if node.op_type in STARTING_FROM_LARGEST and any(_may_be_infinite(v) for v in node.inputs[:1] if v is not None):
         return f"OpenVINO gives the largest float for {node.op_type} of infinities"
+    shape = node.inputs[0].shape if node.op_type in ("NonZero", "If") and node.inputs[0] is not None else None
+    if shape is not None and bool(len(shape)) == (node.op_type == "If"):
+        return f"OpenVINO takes a scalar of {node.op_type} for a vector, or the other way round"
+    if node.op_type == "NonMaxSuppression" and not _is_above_zero(node, 3):
+        return "OpenVINO leaves out boxes that do not overlap where the threshold is 0"
     if node.op_type == "Tile" and constant_of(_input(node, 1)) is None:
         return "OpenVINO crashes where a repeat of Tile that only a call tells is below zero"
     if (
@@ -287,6 +337,28 @@ def _input(node: ir.Node, at: int) -> ir.Value:
     value = node.inputs[at]
     assert value is not None, "the checker demands it"
     return value
+
+
+def _is_flattening(node: ir.Node, main: ir.Graph | ir.Function | None) -> bool:
+    """Returns whether an operator takes all axes from one on together, which is not the last."""
+    if node.op_type not in ("Softmax", "LogSoftmax", "Hardmax") or main is None:
+        return False
+    axis, shape = int_attribute(node, "axis", 1), _input(node, 0).shape
+    return main.opset_imports.get("", 13) < 13 and (shape is None or axis not in (-1, len(shape) - 1))
+
+
+def _is_above_zero(node: ir.Node, at: int) -> bool:
+    value = node.inputs[at] if len(node.inputs) > at else None
+    constant = None if value is None else constant_of(value)
+    return constant is not None and bool(np.all(constant.numpy() > 0))
+
+
+def _is_integer(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_integer()
+
+
+def _has_elements(value: ir.Value | None) -> bool:
+    return value is None or (value.shape is not None and all(isinstance(s, int) and s > 0 for s in value.shape))
 
 
 def _has_scan_outputs(loop: ir.Node) -> bool:

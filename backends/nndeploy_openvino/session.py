@@ -14,12 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.errors import BundleError, DataError, UnavailableError, UsageError
+from nndeploy.errors import BundleError, UnavailableError, UsageError
 from nndeploy.plugin.interface import Json, OpenOptions
 from nndeploy.target.target import has_bf16, host_target
 from nndeploy.values.types import Value, numpy_dtype
 from nndeploy_openvino.element_types import RAW_TYPES, raw_type
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, WEIGHTS_FILE
+from nndeploy_openvino.input_values import NO_LIMITS, Limits, check_of, limits_of, no_elements
 from nndeploy_openvino.ir_gate import check_ir
 from nndeploy_openvino.library import DEVICE, configuration, core, openvino
 from nndeploy_openvino.ports import OpenSizes, check_ports, check_sizes, open_sizes
@@ -47,10 +48,10 @@ def open_session(
     compiled = _compiled(files, metadata, options.threads)
     check_ports("input", inputs, compiled.inputs, options.inputs)
     check_ports("output", outputs, compiled.outputs, options.outputs)
-    return OpenVinoSession(compiled, inputs, outputs, files, open_sizes(outputs, compiled.outputs, options.outputs))
+    compared = open_sizes(outputs, compiled.outputs, options.outputs)
+    return OpenVinoSession(compiled, inputs, outputs, files, compared, limits_of(metadata))
 
 
-_INT32 = np.iinfo(np.int32)
 _LONG_LONG = {"q": np.int64, "Q": np.uint64}
 """C's `long long`: another type than `long` to OpenVINO, though of the same 64 bits; some libraries give it."""
 
@@ -65,37 +66,49 @@ class OpenVinoSession:
         outputs: Sequence[str],
         files: Mapping[str, memoryview],
         compared: OpenSizes = (),
+        limits: Limits = NO_LIMITS,
     ) -> None:
-        """Takes over a compiled model; `files` are kept as long as it. `compared` are outputs, in each call."""
+        """Takes over a compiled model; `files` are kept as long as it.
+
+        Of each call outputs that are `compared` must have their sizes, and inputs stay within `limits`.
+        """
         types_in = [port.get_element_type().get_type_name() for port in compiled.inputs]
         types_out = [port.get_element_type().get_type_name() for port in compiled.outputs]
         self._compiled = compiled
         self._is_alone = compiled.get_property("INFERENCE_NUM_THREADS") == 1
         self._inputs = [
-            (i, name, _tensor_over(kind)) for i, (name, kind) in enumerate(zip(inputs, types_in, strict=True))
+            (i, name, check_of(name, kind, limits), _tensor_over(kind))
+            for i, (name, kind) in enumerate(zip(inputs, types_in, strict=True))
         ]
         self._outputs = [
             (i, name, _copy_of(kind)) for i, (name, kind) in enumerate(zip(outputs, types_out, strict=True))
         ]
         self._files = files
-        self._compared = compared
+        self._compared, self._needs_elements = compared, limits.elements
         self._idle: list[Any] = []
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the value of every output by name."""
+        """Returns the value of every output by name.
+
+        Raises:
+            OtherVariantError: OpenVINO does not compute with the inputs.
+            InputError: an index is out of range.
+        """
         try:
             request = self._idle.pop()
         except IndexError:
             request = self._new_request()
         kept = []  # a tensor does not keep the array whose memory it is
-        for i, name, tensor_over in self._inputs:
+        for i, name, check, tensor_over in self._inputs:
             array = inputs[name]
             if not array.flags.carray:  # OpenVINO wants it contiguous, aligned and writable, although it only reads
                 array = np.require(array, requirements=["C", "A", "W"])
             if array.dtype.char in _LONG_LONG:
                 array = array.view(_LONG_LONG[array.dtype.char])
-            if array.dtype == np.int64 and array.size:
-                _check_narrow(name, array)
+            if not array.size and self._needs_elements:
+                raise no_elements(name)
+            if check is not None and array.size:
+                check(array)
             kept.append(array)
             request.set_input_tensor(i, tensor_over(array))
         if self._is_alone:
@@ -119,12 +132,6 @@ class OpenVinoSession:
         if compiled is None:
             raise UsageError("the session is closed")
         return compiled.create_infer_request()
-
-
-def _check_narrow(name: str, array: "np.ndarray[Any, Any]") -> None:
-    """Refuses 64-bit integers that OpenVINO, which computes with 32 bits, would silently make others of."""
-    if np.minimum.reduce(array, axis=None) < _INT32.min or np.maximum.reduce(array, axis=None) > _INT32.max:
-        raise DataError(f"{name!r} holds an integer beyond 32 bits, which OpenVINO does not compute with")
 
 
 def _names(metadata: Mapping[str, Json], key: str) -> list[str]:

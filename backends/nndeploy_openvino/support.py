@@ -17,7 +17,7 @@ from nndeploy_openvino.rules import Rules
 
 def supports(model: ir.Model, ranges: Mapping[str, DimRange]) -> list[Support]:
     """Returns the library's answer for each node of the main graph."""
-    return supported_nodes(model, lambda asked: refusal(asked, ranges), Rules())
+    return supported_nodes(model, lambda asked: refusal(asked, ranges), Rules(ranges))
 
 
 def refusal(model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
