@@ -52,7 +52,7 @@ static void sum_some_alone(const void *context, struct nnd_pool *pool, int worke
     if (place != 2 && place != 3)
       nnd_pool_step(pool, rows.row, worker, {CHUNKS}, sum, &rows, 0);
     else if (is_mine)
-      sum(&rows, (struct nnd_part){{0, 1, 0, 0}});
+      sum(&rows, (struct nnd_part){{.count = 1}});
     if (place == 3 || (place == 2 && rows.row + 1 == rows.rows)) nnd_pool_claimed_done(pool, rows.row, is_mine);
   }}
 }}
@@ -69,7 +69,7 @@ NND_EXPORT void run_some_alone(struct nnd_pool *pool, long *sums, nnd_size units
   nnd_pool_run(pool, sum_some_alone, &rows);
 }}
 NND_EXPORT void share(nnd_size units, int number, int count, nnd_size *bounds) {{
-  nnd_share(units, (struct nnd_part){{number, count, 0, 0}}, bounds, bounds + 1);
+  nnd_share(units, (struct nnd_part){{.number = number, .count = count}}, bounds, bounds + 1);
 }}
 """
 
