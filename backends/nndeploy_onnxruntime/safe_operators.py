@@ -7,6 +7,7 @@ Its Mod with fmod computes in float64, also of 64-bit integers.
                                 y = Where(b = 0, 0, Where(b = -1, -a, Div(a, c)))
     y = Mod(a, b)           ->  y = Mod(a, c); with fmod, of 64 bits:  y = a - c Div(a, c)
     y = GRU(x, ...)         ->  y = GRU(x', ...), which fails where x has no elements: `needed_elements.py`
+    StringNormalizer        ->  in the locale C.UTF-8, which glibc has since 2.35, and Debian before
 
 Law: outputs do not change, where there were some. Source: rules 3 and 8 of docs/reference/verification.md.
 """
@@ -16,7 +17,7 @@ import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
 from nndeploy.graph.nodes_before import NodesBefore
-from nndeploy.graph.operators import int_attribute
+from nndeploy.graph.operators import int_attribute, text_attribute
 from nndeploy_onnxruntime.needed_elements import inputs_in_need, need_elements
 
 _SIGNED = frozenset({ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64})
@@ -34,7 +35,12 @@ def with_safe_operators(model: ir.Model) -> ir.Model:
 
 
 def _is_unsafe(node: ir.Node) -> bool:
-    return is_unsafe_division(node) or any(True for _ in inputs_in_need(node))
+    return is_unsafe_division(node) or any(True for _ in inputs_in_need(node)) or _is_of_usual_locale(node)
+
+
+def _is_of_usual_locale(node: ir.Node) -> bool:
+    """Returns whether ONNX Runtime would ask for en_US.UTF-8, whose letters are those of C.UTF-8 (glibc)."""
+    return node.op_type == "StringNormalizer" and text_attribute(node, "locale", "") in ("", "en_US", "en_US.UTF-8")
 
 
 def is_unsafe_division(node: ir.Node) -> bool:
@@ -54,6 +60,8 @@ def _is_wide_fmod(node: ir.Node) -> bool:
 
 
 def _replace(node: ir.Node) -> None:
+    if _is_of_usual_locale(node):
+        node.attributes["locale"] = ir.AttrString("locale", "C.UTF-8")
     if is_unsafe_division(node):
         _divide(node, NodesBefore(node, "safe"))
     for number in list(inputs_in_need(node)):

@@ -103,6 +103,17 @@ def test_operator_library_that_is_none_is_unavailable(tmp_path: Path) -> None:
     assert caught.value.where == str(path)
 
 
+@pytest.mark.parametrize("locale", ["", ', locale = "en_US"'])
+def test_text_is_normalised_without_a_locale_that_systems_lack(locale: str, tmp_path: Path) -> None:
+    attributes = f'case_change_action = "LOWER", is_case_sensitive = 0, stopwords = ["\u00c4PFEL"]{locale}'
+    text = f"g (string[N] s) => (string[M] t) {{ t = StringNormalizer<{attributes}>(s) }}"
+    model = model_of(text)
+    assert all(answer.ok for answer in PLUGIN.supports(model, host_target(), BuildOptions()))
+    given = np.array(["\u00c9COLE", "\u00e4pfel", "\u03a3OX"], object)
+    found = opened(built(model, tmp_path).files).run({"s": given})["t"]
+    assert found.tolist() == ["\u00e9cole", "\u03c3ox"]
+
+
 # versions
 
 
