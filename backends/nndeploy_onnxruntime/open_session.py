@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Artifact -> running session: the run half of the backend; it loads onnxruntime and numpy, never onnx.
 
-Weights are used where the bundle was read to, not copied again. Where runs are to be paced, the model as it was
+The model passes the gate that models pass before a compile: it may come from anybody. Weights are used where the bundle
+was read to, not copied again. Where runs are to be paced, the model as it was
 optimised for this CPU is kept, so that points can be put into it.
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.files.held_folder import HeldFolder
+from nndeploy.onnx_gate.member import check_member
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy_onnxruntime.finite_inputs import FiniteSession, finite_inputs
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
@@ -39,6 +41,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
         raise BundleError("the model holds an address in memory")
     weights = files.get(WEIGHTS_FILE)
     check_names_no_file(model, () if weights is None else (WEIGHTS_FILE,))
+    check_member(MODEL_FILE, model, 0 if weights is None else len(weights))
     wanted = _options(options, weights)
     if not options.pace_library:
         session = inference_session(model, wanted)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.errors import BundleError, UnavailableError, UsageError, one_line
+from nndeploy.onnx_gate.member import check_member
 from nndeploy.plugin.interface import OpenOptions
 from nndeploy.values.types import Value
 
@@ -41,6 +42,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> "Eval
         raise UnavailableError(f"the package onnx is not installed: {err}", hint=hint) from err
     model = bytes(files[MODEL_FILE])
     check_names_no_file(model)
+    check_member(MODEL_FILE, model)
     try:
         return EvaluatorSession(onnx.load_from_string(model))
     except Exception as err:

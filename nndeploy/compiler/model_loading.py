@@ -16,11 +16,11 @@ from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.independent_sizes import independent_symbols
 from nndeploy.frontend.clamped_indices import clamp_indices, clamped
 from nndeploy.frontend.image_input import check_image_fits
-from nndeploy.frontend.limits import limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.graph.operator_rules import ANY_DOMAIN
 from nndeploy.jobs.memory import memory_limit
+from nndeploy.onnx_gate.limits import limits_within
 
 
 def model_to_compile(

@@ -23,8 +23,8 @@ import onnx
 
 from nndeploy.errors import InputOutputError, MissingInputError, ModelError, NndeployError, PolicyError
 from nndeploy.frontend.stored_weights import MIN_STORED_BYTES, StoredWeights
-from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL
 from nndeploy.frontend.traversal import graphs_of, nodes_of
+from nndeploy.onnx_gate.tensor_rules import ELEMENT_TYPES, EXTERNAL
 
 _KEYS = ("location", "offset", "length", "checksum")
 _MEMORY_MARKER = "_ORT_MEM_ADDR_"

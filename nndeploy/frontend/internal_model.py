@@ -18,10 +18,10 @@ from nndeploy.errors import NndeployError, one_line
 from nndeploy.frontend.declared_outputs import add_declared
 from nndeploy.frontend.inference import infer_types
 from nndeploy.frontend.stored_weights import mapped
-from nndeploy.frontend.tensor_rules import EXTERNAL
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.frontend.unique_names import name_values
 from nndeploy.graph.onnx_types import value_type_from_onnx
+from nndeploy.onnx_gate.tensor_rules import EXTERNAL
 from nndeploy.values.types import VALUE_TYPE, ValueType
 
 _LARGE_BYTES = 4096

@@ -24,11 +24,9 @@ from nndeploy.bundle.manifest import NamedType
 from nndeploy.errors import ModelError, NndeployError
 from nndeploy.frontend.default_inputs import AUTO, make_constants, take_defaults
 from nndeploy.frontend.external_data import embed_external_data
-from nndeploy.frontend.gate import check_bytes, check_file
 from nndeploy.frontend.graph_rules import check_graphs
 from nndeploy.frontend.inference import forget_remarks
 from nndeploy.frontend.internal_model import internal_model_from_onnx, without_large_weights
-from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
 from nndeploy.frontend.node_names import name_nodes
 from nndeploy.frontend.normal_form import make_normal
 from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
@@ -37,6 +35,8 @@ from nndeploy.frontend.shape_texts import ShapeSpec, shape_spec_from_value
 from nndeploy.frontend.shapes import apply_shapes, name_sizes, symbolic_dims
 from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
 from nndeploy.graph.onnx_types import named_types_from_onnx
+from nndeploy.onnx_gate.gate import check_bytes, check_file
+from nndeploy.onnx_gate.limits import DEFAULT_LIMITS, Limits
 from nndeploy.values.types import DimRange, Value
 
 if TYPE_CHECKING:

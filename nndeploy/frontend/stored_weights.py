@@ -15,8 +15,8 @@ from typing import TypeAlias
 import onnx
 import onnx_ir as ir
 
-from nndeploy.frontend.limits import PROTOBUF_MAX_BYTES
-from nndeploy.frontend.tensor_rules import EXTERNAL
+from nndeploy.onnx_gate.limits import PROTOBUF_MAX_BYTES
+from nndeploy.onnx_gate.tensor_rules import EXTERNAL
 
 Buffer: TypeAlias = bytes | memoryview
 

@@ -375,6 +375,49 @@ def _table(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]
     return replace(seed, weights=bytes(weights)), f"table at {at}: {old} -> {number}"
 
 
+def _main_layers(net: ET.Element, kind: str) -> list[ET.Element]:
+    """Returns the layers of a kind that stand in no body."""
+    return [layer for layer in net.findall("layers/layer") if layer.get("type") == kind]
+
+
+def _computed(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]:
+    """Makes an input of a constant of integers: an axis, a shape, an index that nobody knows when the model is read."""
+    found = [(layer, layer.find("data")) for layer in _main_layers(net, "Const")]
+    layer, data = dice.choice(
+        [(one, d) for one, d in found if d is not None and d.get("element_type") in ("i32", "i64")]
+    )
+    kind = TensorType({"i32": "int32", "i64": "int64"}[data.attrib["element_type"]], _sizes_of(data.attrib["shape"]))
+    layer.set("type", "Parameter")
+    del data.attrib["offset"], data.attrib["size"]
+    at, name = _main_layers(net, "Parameter").index(layer), f"computed{len(seed.inputs)}"
+    names = list(seed.metadata["inputs"])
+    metadata = {**seed.metadata, "inputs": [*names[:at], name, *names[at:]]}
+    call = seed.call or dice.randrange(2**31)
+    return replace(seed, metadata=metadata, inputs={**seed.inputs, name: kind}, call=call), f"{name} for a constant"
+
+
+def _folded(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]:
+    """Makes a constant of an input, with numbers that nobody expects: the library computes with it when it reads."""
+    found = [(layer, layer.find("data")) for layer in _main_layers(net, "Parameter")]
+    at, (layer, data) = dice.choice([(at, pair) for at, pair in enumerate(found) if pair[1] is not None])
+    name = seed.metadata["inputs"][at]
+    raw = replace(seed, call=dice.randrange(1, 2**31)).values()[name].tobytes()
+    layer.set("type", "Const")
+    data.set("shape", ", ".join(str(size) for size in replace(seed, call=0).values()[name].shape))
+    data.set("offset", str(len(seed.weights)))
+    data.set("size", str(len(raw) or 1))
+    rest = [other for other in seed.metadata["inputs"] if other != name]
+    inputs = {other: kind for other, kind in seed.inputs.items() if other != name}
+    changed = replace(
+        seed, metadata={**seed.metadata, "inputs": rest}, inputs=inputs, weights=seed.weights + (raw or b"0")
+    )
+    return changed, f"a constant for {name}"
+
+
+def _sizes_of(shape: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in shape.split(",")) if shape else ()
+
+
 def _weights(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]:
     data = seed.weights
     at = dice.randrange(len(data))
@@ -436,5 +479,5 @@ def _types(seed: Seed, dice: random.Random) -> tuple[Seed, str]:
 
 _CHANGES: dict[Change, int] = {
     _attribute: 22, _shape: 18, _lie: 5, _parameter: 9, _kind: 9, _edge: 9, _bypass: 4, _structure: 6, _table: 15,
-    _weights: 4,
+    _weights: 4, _computed: 14, _folded: 10,
 }  # fmt: skip

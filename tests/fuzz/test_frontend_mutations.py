@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nndeploy.errors import NndeployError
-from nndeploy.frontend.gate import check_bytes
 from nndeploy.frontend.load import load_model
 from nndeploy.frontend.traversal import nodes_of
+from nndeploy.onnx_gate.gate import check_bytes
 
 TEXTS = (
     """<ir_version: 8, opset_import: ["" : 17]>

@@ -13,8 +13,8 @@ from frontend_builders import model
 
 from nndeploy.errors import MissingInputError, ModelError, NndeployError
 from nndeploy.frontend.external_data import embed_external_data, tensors_of
-from nndeploy.frontend.gate import check_bytes
 from nndeploy.frontend.load import load_model
+from nndeploy.onnx_gate.gate import check_bytes
 
 VALUES = np.arange(6, dtype=np.float32)
 

@@ -11,10 +11,10 @@ import pytest
 from frontend_builders import HEADER, OPSET_17, block, model, model_bytes, node, number, tensor
 
 from nndeploy.errors import InputOutputError, MissingInputError, ModelError, NndeployError, PolicyError
-from nndeploy.frontend.gate import check_bytes, check_file
-from nndeploy.frontend.limits import Limits
-from nndeploy.frontend.tensor_rules import ELEMENT_TYPES
 from nndeploy.graph.operator_rules import ANY_DOMAIN, IR_VERSIONS, OPSETS
+from nndeploy.onnx_gate.gate import check_bytes, check_file
+from nndeploy.onnx_gate.limits import Limits
+from nndeploy.onnx_gate.tensor_rules import ELEMENT_TYPES
 
 RELU = "g (float[1] x) => (float[1] y) { y = Relu(x) }"
 IF = """g (float[1] x, bool c) => (float[1] y) {

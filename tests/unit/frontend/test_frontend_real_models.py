@@ -8,9 +8,9 @@ import onnx_ir as ir
 import pytest
 
 from nndeploy.errors import ModelError, PolicyError
-from nndeploy.frontend.gate import check_file
 from nndeploy.frontend.load import load_model
 from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.onnx_gate.gate import check_file
 
 SOUND = (
     "basic_pitch", "fastestdet", "fsmn_vad_online", "magika_standard_v3_3", "micro_kws_qdq", "mobilenet_v2_quant",

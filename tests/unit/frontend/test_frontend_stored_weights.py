@@ -12,10 +12,10 @@ from frontend_builders import block, model, model_bytes, number, tensor
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend import load
-from nndeploy.frontend.gate import check_bytes
-from nndeploy.frontend.limits import Limits, limits_within
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.stored_weights import MIN_STORED_BYTES, has_stored_weights
+from nndeploy.onnx_gate.gate import check_bytes
+from nndeploy.onnx_gate.limits import Limits, limits_within
 
 GIB = 1 << 30
 WEIGHTS = {

@@ -7,8 +7,8 @@ from frontend_builders import block, model_bytes, number, tensor, varint
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from nndeploy.errors import ModelError
-from nndeploy.frontend import onnx_messages
-from nndeploy.frontend.wire import FIXED32, FIXED64, LENGTH, VARINT, Budget, Fields, Kind, Message, fields_of
+from nndeploy.onnx_gate import onnx_messages
+from nndeploy.onnx_gate.wire import FIXED32, FIXED64, LENGTH, VARINT, Budget, Fields, Kind, Message, fields_of
 
 WIRE_OF_TYPE = {
     FieldDescriptor.TYPE_INT64: VARINT, FieldDescriptor.TYPE_INT32: VARINT, FieldDescriptor.TYPE_UINT64: VARINT,

@@ -21,11 +21,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from nndeploy.errors import InputOutputError, MissingInputError, ModelError, NndeployError
-from nndeploy.frontend import onnx_messages as onnx
-from nndeploy.frontend.file_kinds import file_kind_hint
-from nndeploy.frontend.limits import DEFAULT_LIMITS, Limits
-from nndeploy.frontend.tensor_rules import ELEMENT_TYPES, EXTERNAL, check_tensor, dense_bytes
-from nndeploy.frontend.wire import Budget, Fields, Message, Span, fields_of
 from nndeploy.graph.operator_rules import (
     FIRST_IR_WITH_IMPORTS,
     check_ir_version,
@@ -34,6 +29,11 @@ from nndeploy.graph.operator_rules import (
     normal_domain,
     shown_operator,
 )
+from nndeploy.onnx_gate import onnx_messages as onnx
+from nndeploy.onnx_gate.file_kinds import file_kind_hint
+from nndeploy.onnx_gate.limits import DEFAULT_LIMITS, Limits
+from nndeploy.onnx_gate.tensor_rules import ELEMENT_TYPES, EXTERNAL, check_tensor, dense_bytes
+from nndeploy.onnx_gate.wire import Budget, Fields, Message, Span, fields_of
 
 FunctionId: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a function that the model defines."""

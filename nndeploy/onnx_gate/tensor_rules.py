@@ -10,8 +10,8 @@ Source: TensorProto and SparseTensorProto in onnx.proto (IR version 14).
 from dataclasses import dataclass
 
 from nndeploy.errors import ModelError
-from nndeploy.frontend.limits import Limits
-from nndeploy.frontend.wire import Fields
+from nndeploy.onnx_gate.limits import Limits
+from nndeploy.onnx_gate.wire import Fields
 
 EXTERNAL = 1
 """TensorProto.DataLocation.EXTERNAL"""

@@ -6,7 +6,7 @@ Plain data for `wire.py`. A test compares it with the installed onnx library, fi
 Source: onnx.proto of onnx 1.23 (IR version 14).
 """
 
-from nndeploy.frontend.wire import FIXED32, FIXED64, LENGTH, VARINT, Field, Kind, Message
+from nndeploy.onnx_gate.wire import FIXED32, FIXED64, LENGTH, VARINT, Field, Kind, Message
 
 
 def _number(number: int, name: str) -> Field:
