@@ -25,6 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
 from nndeploy.errors import BundleError, PolicyError
 from nndeploy_openvino.ir_layers import ELEMENT_BITS, KINDS, MAX_RANK, WINDOW_LISTS
 from nndeploy_openvino.pads import unsafe_pads
@@ -85,8 +87,25 @@ _REPEATS = 1
 _LENGTHS = 2
 _NEW_SIZES = 1
 """Sizes or scales of an Interpolate: where one is zero and another the largest, it reads beyond its tables."""
-_AXES, _INDICES = 1, 1
-"""An axis of MVN that is the largest integer, an index of a Gather far behind the sizes of a shape end the process."""
+_AXES: dict[str, int] = {
+    **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceL1", "ReduceL2"), 1),
+    **dict.fromkeys(("CumSum", "MVN", "Reverse", "Split", "Squeeze", "Transpose", "Unsqueeze", "VariadicSplit"), 1),
+    "Gather": 2,
+    "Slice": 4,
+}
+"""Layer -> the input of its axes: those that only a call tells, or that are the largest integer, end the process."""
+_INDICES = 1
+"""An index of a Gather far behind the sizes of a shape ends the process."""
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+_MOVING = frozenset({"Broadcast", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+_KEEPING_TYPE = _MOVING | {
+    "Abs", "Add", "Concat", "Divide", "Exp", "Gather", "Maximum", "Minimum", "Multiply", "Negative", "Power", "Sqrt",
+    "Subtract",
+}  # fmt: skip
+"""Layers that give numbers of the type of their first input."""
+_DIVISIONS = frozenset({"Divide", "FloorMod", "Mod"})
+_DIVISOR = 1
+"""Integers are divided when the library reads them, where no number of a call is among them: by 0 the process ends."""
 _ROUNDS, _ENDLESS = 0, -1
 """The input of a Loop with the number of its rounds, and that of one that its body ends; less end the process."""
 _BEGINS, _ENDS = 1, 2
@@ -110,6 +129,10 @@ class _Layer:
     """Whether it is a Loop with an output that is joined from pieces, whose number is that of the rounds."""
     integers: tuple[int, ...] | None = None
     """The numbers of a constant of integers that is no longer than a shape."""
+    divides: bool = False
+    """Whether it is a constant of integers that are neither 0 nor -1."""
+    floats: bool = False
+    """Whether it is a constant of floats, or gives floats of whatever it gets."""
 
 
 @dataclass(slots=True)
@@ -202,7 +225,9 @@ class _Reader:
         integers = self._integers(attributes, elements) if kind == "Const" else None
         constant = _STEP if divides else _REPEATS if kind == "Tile" else None
         joins = kind == "Loop" and maps["body"].joins
-        layer = _Layer(kind, inputs, outputs, constant, elements, joins, integers)
+        is_divisor = kind == "Const" and self._divides(attributes)
+        is_float = attributes.get("element_type", attributes.get("destination_type")) in _FLOATS
+        layer = _Layer(kind, inputs, outputs, constant, elements, joins, integers, is_divisor, is_float)
         for name in reversed(maps):
             self._body(name, layer, maps[name], depth + 1)
         self._take(_LAYER_END, "the end of a layer")
@@ -233,6 +258,14 @@ class _Reader:
             int.from_bytes(self._weights[at : at + width], "little", signed=True)
             for at in range(offset, offset + width * elements, width)
         )
+
+    def _divides(self, attributes: Mapping[str, str]) -> bool:
+        """Returns whether a constant is of integers that are neither 0 nor -1."""
+        kind, offset, size = attributes["element_type"], int(attributes["offset"]), int(attributes["size"])
+        if kind[0] not in "iu" or ELEMENT_BITS[kind] < 8:
+            return False
+        numbers = np.frombuffer(self._weights[offset : offset + size], f"{kind[0]}{ELEMENT_BITS[kind] // 8}")
+        return not bool(np.isin(numbers, (0, -1) if kind[0] == "i" else (0,)).any())
 
     def _port_map(self, name: str) -> _PortMap:
         port_map = _PortMap()
@@ -344,8 +377,11 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
     if len(ready) != len(layers):
         raise _refusal("the layers need each other in a circle")
     for number, layer in layers.items():
-        if layer.kind == "MVN" and not _are_axes(layers, sources, sources[number, _AXES]):
-            raise _refusal("a layer MVN with axes that are no small constants")
+        axes = sources.get((number, _AXES.get(layer.kind, -1)))
+        if axes is not None and not _are_axes(layers, sources, axes):
+            raise _refusal(f"a layer {layer.kind} with axes that are no small constants")
+        if layer.kind in _DIVISIONS and not _is_safe_divisor(layers, sources, sources[number, _DIVISOR]):
+            raise _refusal(f"a layer {layer.kind} by constants that may be 0")
         if layer.kind == "Interpolate" and _is_of_call(layers, sources, sources[number, _NEW_SIZES]):
             raise _refusal("a layer Interpolate to sizes that are numbers of a call")
         of_shape = layer.kind == "Gather" and _is_shape(layers, sources, sources[number, 0])
@@ -372,6 +408,19 @@ def _is_of_call(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], 
             seen |= before
             waiting += before
     return False
+
+
+def _is_safe_divisor(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
+    """Whether a divisor depends on numbers of a call, is of floats, or a constant that is neither 0 nor -1."""
+    if _is_of_call(layers, sources, number):
+        return True
+    while layers[number].kind in _MOVING:
+        number = sources[number, 0]
+    if layers[number].divides:
+        return True
+    while layers[number].kind in _KEEPING_TYPE:
+        number = sources[number, 0]
+    return layers[number].floats
 
 
 def _are_axes(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:

@@ -4,7 +4,7 @@
 They are those that OpenVINO's converter makes of ONNX. All that reads files, keeps state between calls, holds text or
 comes from extensions is not among them, nor is what numbers of a call make it end the process with (2026.4.1):
 GatherND reads and ScatterElementsUpdate writes wherever an index points, Col2Im divides by sizes that may be zero, and
-Unique with an axis does not look whether there is such an axis.
+Unique with an axis and DFT do not look whether there are such axes.
 Each attribute has a form, and none may be missing or be there besides: the library leaves what is not said as it finds
 it, and takes further names as orders.
 
@@ -97,7 +97,7 @@ def _kinds() -> dict[tuple[str, str], LayerKind]:
     add("opset1 Abs Acos Asin Atan Ceiling Cos Cosh Erf Exp Floor LogicalNot Log Negative ReLU Sigmoid Sign Sin", 1)
     add("opset1 Sinh Sqrt Tan Tanh opset4 Acosh Asinh Atanh HSwish Mish SoftPlus opset9 SoftSign opset10 IsNaN", 1)
     add("opset13 BitwiseNot opset16 Identity", 1)
-    add("opset1 ConvertLike PReLU Tile Transpose Unsqueeze opset4 Swish opset7 DFT IDFT", 2)
+    add("opset1 ConvertLike PReLU Tile Transpose Unsqueeze opset4 Swish", 2)
     add("opset1 HardSigmoid Selu VariadicSplit", 3)
     add("opset8 Slice", 5)
     add("opset1 Add Equal FloorMod Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr Maximum", 2, **_BROADCAST)
@@ -147,8 +147,6 @@ def _kinds() -> dict[tuple[str, str], LayerKind]:
     add("opset11 Interpolate", 2, 3, mode=_WORD, shape_calculation_mode=_WORD, coordinate_transformation_mode=_WORD,
         nearest_mode=_WORD, antialias=_FLAG, pads_begin=_PADS, pads_end=_PADS, cube_coeff=_NUMBER)  # fmt: skip
     add("opset9 GridSample", 2, align_corners=_FLAG, mode=_WORD, padding_mode=_WORD)
-    add("opset9 ROIAlign", 3, pooled_h=_POSITIVE, pooled_w=_POSITIVE, sampling_ratio=_COUNT, spatial_scale=_NUMBER,
-        mode=_WORD, aligned_mode=_WORD)  # fmt: skip
     add("opset9 NonMaxSuppression", 5, box_encoding=_WORD, sort_result_descending=_FLAG, output_type=_TYPE)
 
     add("opset5 BatchNormInference", 5, epsilon=_NUMBER)

@@ -128,7 +128,7 @@ def mutant(seed: Seed, number: int) -> tuple[Seed, str]:
             change: Change = dice.choices(list(_CHANGES), list(_CHANGES.values()))[0]
             try:
                 seed, what = change(net, seed, dice)
-            except (IndexError, KeyError, ValueError):
+            except (IndexError, KeyError, TypeError, ValueError):
                 continue  # there is nothing of that kind in this one
             seed = replace(seed, graph=_written(net))
         said.append(what)
@@ -380,6 +380,10 @@ def _main_layers(net: ET.Element, kind: str) -> list[ET.Element]:
     return [layer for layer in net.findall("layers/layer") if layer.get("type") == kind]
 
 
+def _edges_from(net: ET.Element, layer: ET.Element) -> list[ET.Element]:
+    return [edge for edge in net.findall("edges/edge") if edge.get("from-layer") == layer.get("id")]
+
+
 def _computed(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]:
     """Makes an input of a constant of integers: an axis, a shape, an index that nobody knows when the model is read."""
     found = [(layer, layer.find("data")) for layer in _main_layers(net, "Const")]
@@ -393,7 +397,9 @@ def _computed(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, s
     names = list(seed.metadata["inputs"])
     metadata = {**seed.metadata, "inputs": [*names[:at], name, *names[at:]]}
     call = seed.call or dice.randrange(2**31)
-    return replace(seed, metadata=metadata, inputs={**seed.inputs, name: kind}, call=call), f"{name} for a constant"
+    readers = ", ".join(f"{one.attrib['to-layer']}:{one.attrib['to-port']}" for one in _edges_from(net, layer))
+    changed = replace(seed, metadata=metadata, inputs={**seed.inputs, name: kind}, call=call)
+    return changed, f"{name} for the constant {layer.get('id')}, which {readers} read"
 
 
 def _folded(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]:

@@ -2,6 +2,7 @@
 """What the library would believe of an IR is refused before it reads it, each in one line; what is made here passes."""
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import onnx
@@ -210,28 +211,59 @@ def test_numbers_of_a_call_that_would_end_the_process_are_refused(text: str, mes
         check_ir(graph.encode(), weights)
 
 
-NORMALISATIONS = {
-    "instances": "g (float[1,2,4] x, float[2] s) => (float[1,2,4] y) { y = InstanceNormalization(x, s, s) }",
-    "layers": "g (float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s, s) }",
-    "from an axis": "g (float[2,3] x, float[2,3] s) => (float[2,3] y) { y = LayerNormalization<axis=0>(x, s, s) }",
-}
+AXES = {
+    "instances": (
+        "g (float[1,2,4] x, float[2] s) => (float[1,2,4] y) { y = InstanceNormalization(x, s, s) }", "MVN", 1,
+    ),
+    "layers": ("g (float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s, s) }", "MVN", 1),
+    "from an axis": (
+        "g (float[2,3] x, float[2,3] s) => (float[2,3] y) { y = LayerNormalization<axis=0>(x, s, s) }", "MVN", 1,
+    ),
+    "picked": ("g (float[2,3] x, int64[2] i) => (float[2,2] y) { y = Gather<axis=1>(x, i) }", "Gather", 2),
+    "reduced": (
+        "g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }", "ReduceMax", 1
+    ),
+    "cut": (
+        """g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}, int64[1] b = {2}>
+        { y = Slice(x, a, b, a) }""", "Slice", 4,
+    ),
+    "added": ("g (float[2,3] x) => (float[2,1,3] y) <int64[1] a = {1}> { y = Unsqueeze(x, a) }", "Unsqueeze", 1),
+    "summed": ("g (float[2,3] x) => (float[2,3] y) <int64 a = {1}> { y = CumSum(x, a) }", "CumSum", 1),
+    "turned": ("g (float[2,3] x) => (float[3,2] y) { y = Transpose(x) }", "Transpose", 1),
+}  # fmt: skip
+"""ONNX text, a layer that it makes, and the input of its axes."""
 
 
-@pytest.mark.parametrize("text", NORMALISATIONS.values(), ids=NORMALISATIONS)
-def test_an_axis_that_ends_the_process_is_refused(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "kind", "port"), AXES.values(), ids=AXES)
+def test_an_axis_that_ends_the_process_is_refused(text: str, kind: str, port: int, tmp_path: Path) -> None:
     graph, weights = written(text, tmp_path)
     check_ir(graph.encode(), weights)
-    norm = re.search(r'<layer id="(\d+)" name="[^"]*" type="MVN"', graph)
-    assert norm
-    axes = re.search(rf'from-layer="(\d+)" from-port="\d+" to-layer="{norm[1]}" to-port="1"', graph)
+    layer = re.search(rf'<layer id="(\d+)" name="[^"]*" type="{kind}"', graph)
+    assert layer
+    axes = re.search(rf'from-layer="(\d+)" from-port="\d+" to-layer="{layer[1]}" to-port="{port}"', graph)
     assert axes
+    edge = f'to-layer="{layer[1]}" to-port="{port}"'
+    computed = re.sub(rf'from-layer="\d+" from-port="\d+" {edge}', f'from-layer="0" from-port="0" {edge}', graph)
+    with pytest.raises(BundleError, match=f"a layer {kind} with axes that are no small constants"):
+        check_ir(computed.encode(), weights)
     begin = re.search(rf'from-layer="(\d+)" from-port="\d+" to-layer="{axes[1]}" to-port="0"', graph) or axes
     at = re.search(rf'<layer id="{begin[1]}" [^>]*>\s*<data element_type="i64" [^>]* offset="(\d+)"', graph)
     assert at
     changed = bytearray(weights)
     changed[int(at[1]) : int(at[1]) + 8] = packed(2**63 - 1)
-    with pytest.raises(BundleError, match="a layer MVN with axes that are no small constants"):
+    with pytest.raises(BundleError, match=f"a layer {kind} with axes that are no small constants"):
         check_ir(graph.encode(), bytes(changed))
+
+
+@pytest.mark.parametrize(("number", "is_refused"), [(2, False), (0, True), (-1, True)])
+def test_integers_that_the_library_divides_by_nothing_when_it_reads_them_are_refused(
+    number: int, is_refused: bool, tmp_path: Path
+) -> None:
+    text = "g (float[N,4] x) => (int64[2] y) <int64 d = {7}> { s = Shape(x) y = Div(s, d) }"
+    graph, weights = written(text, tmp_path)
+    assert packed(7) in weights
+    with pytest.raises(BundleError, match="a layer Divide by constants") if is_refused else nullcontext():
+        check_ir(graph.encode(), weights.replace(packed(7), packed(number)))
 
 
 def test_a_place_far_behind_a_shape_is_refused(tmp_path: Path) -> None:
