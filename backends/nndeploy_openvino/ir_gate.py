@@ -80,6 +80,7 @@ _BODY_ENDS = {
 _SLICES = {("0", "-1", "1", "1"), ("-1", "0", "-1", "1")}
 """(start, end, stride, part_size) of what a body takes or gives piece by piece: forwards and backwards."""
 _SIGNED = ("i32", "i64")
+_WIDE = (*_SIGNED, "u32", "u64")
 _STEP = 2
 """A Range of these divides by its step, and a zero there ends the process; a constant the library looks at."""
 _REPEATS = 1
@@ -103,6 +104,15 @@ _KEEPING_TYPE = _MOVING | {
     "Subtract",
 }  # fmt: skip
 """Layers that give numbers of the type of their first input."""
+_FOLDED = _KEEPING_TYPE | {
+    "Ceiling", "Clamp", "Const", "Convert", "ConvertLike", "Cos", "CumSum", "Equal", "Erf", "Eye", "Floor", "FloorMod",
+    "Greater", "GreaterEqual", "If", "Less", "LessEqual", "Log", "LogicalAnd", "LogicalNot", "LogicalOr", "LogicalXor",
+    "MatMul", "Mod", "NotEqual", "Parameter", "RandomUniform", "Range", "ReduceMax", "ReduceMin", "ReduceProd",
+    "ReduceSum", "Relu", "Result", "Round", "Select", "ShapeOf", "Sigmoid", "Sign", "Sin", "Slice", "Split",
+    "StridedSlice", "Tanh", "Tile", "VariadicSplit",
+}  # fmt: skip
+"""Layers that may have no number of a call among their inputs, as positions of a rotary embedding do not. The library
+computes other layers when it reads them, and does not check what they get."""
 _DIVISIONS = frozenset({"Divide", "FloorMod", "Mod"})
 _DIVISOR = 1
 """Integers are divided when the library reads them, where no number of a call is among them: by 0 the process ends."""
@@ -251,11 +261,12 @@ class _Reader:
             raise _refusal(f"a constant of {size} bytes at {offset}, the weights are {len(self._weights)}")
 
     def _integers(self, attributes: Mapping[str, str], elements: int | None) -> tuple[int, ...] | None:
-        if attributes["element_type"] not in _SIGNED or elements is None or elements > MAX_RANK:
+        kind, offset = attributes["element_type"], int(attributes["offset"])
+        if kind not in _WIDE or elements is None or elements > MAX_RANK:
             return None
-        width, offset = ELEMENT_BITS[attributes["element_type"]] // 8, int(attributes["offset"])
+        width = ELEMENT_BITS[kind] // 8
         return tuple(
-            int.from_bytes(self._weights[at : at + width], "little", signed=True)
+            int.from_bytes(self._weights[at : at + width], "little", signed=kind in _SIGNED)
             for at in range(offset, offset + width * elements, width)
         )
 
@@ -376,13 +387,17 @@ def _check_edges(layers: Mapping[int, _Layer], edges: Sequence[tuple[str, str, s
                 ready.append(target)
     if len(ready) != len(layers):
         raise _refusal("the layers need each other in a circle")
+    of_calls = _of_calls(layers, sources, ready)
     for number, layer in layers.items():
+        if number not in of_calls and layer.kind not in _FOLDED:
+            raise _refusal(f"a layer {layer.kind} of constants alone")
         axes = sources.get((number, _AXES.get(layer.kind, -1)))
         if axes is not None and not _are_axes(layers, sources, axes):
             raise _refusal(f"a layer {layer.kind} with axes that are no small constants")
-        if layer.kind in _DIVISIONS and not _is_safe_divisor(layers, sources, sources[number, _DIVISOR]):
+        divisor = sources[number, _DIVISOR] if layer.kind in _DIVISIONS else number
+        if divisor != number and divisor not in of_calls and not _is_safe_divisor(layers, sources, divisor):
             raise _refusal(f"a layer {layer.kind} by constants that may be 0")
-        if layer.kind == "Interpolate" and _is_of_call(layers, sources, sources[number, _NEW_SIZES]):
+        if layer.kind == "Interpolate" and sources[number, _NEW_SIZES] in of_calls:
             raise _refusal("a layer Interpolate to sizes that are numbers of a call")
         of_shape = layer.kind == "Gather" and _is_shape(layers, sources, sources[number, 0])
         if of_shape and not _are_small(layers[sources[number, _INDICES]]):
@@ -396,24 +411,21 @@ def _is_constant(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int],
     return layers[number].kind == "Const"
 
 
-def _is_of_call(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
-    """Whether numbers that a caller gives are in what a layer gives, and not their sizes alone."""
-    waiting, seen = [number], {number}
-    while waiting:
-        layer = layers[number := waiting.pop()]
-        if layer.kind == "Parameter":
-            return True
-        if layer.kind != "ShapeOf":
-            before = {sources[number, port] for port in range(layer.inputs)} - seen
-            seen |= before
-            waiting += before
-    return False
+def _of_calls(
+    layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], ordered: Sequence[int]
+) -> frozenset[int]:
+    """Returns the layers that give numbers which depend on those of a caller, and not on their sizes alone."""
+    found = set[int]()
+    for number in ordered:
+        layer = layers[number]
+        reads = (sources[number, port] for port in range(layer.inputs))
+        if layer.kind == "Parameter" or (layer.kind != "ShapeOf" and not found.isdisjoint(reads)):
+            found.add(number)
+    return frozenset(found)
 
 
 def _is_safe_divisor(layers: Mapping[int, _Layer], sources: Mapping[tuple[int, int], int], number: int) -> bool:
-    """Whether a divisor depends on numbers of a call, is of floats, or a constant that is neither 0 nor -1."""
-    if _is_of_call(layers, sources, number):
-        return True
+    """Whether a divisor, which depends on no numbers of a call, is of floats or a constant that is neither 0 nor -1."""
     while layers[number].kind in _MOVING:
         number = sources[number, 0]
     if layers[number].divides:

@@ -111,8 +111,8 @@ TEXTS = {
         {},
     ),
     "choices": (
-        """g (float[4,5] x, bool[4,5] c) => (float[4,5] y, int64[2,K] k, float[4,6] o) <float z = {0}, int64[4] i =
-        {0, 1, 5, 2}, int64 d = {6}, float[2] v = {0, 1}>
+        """g (float[4,5] x, bool[4,5] c, int64[4] i) => (float[4,5] y, int64[2,K] k, float[4,6] o) <float z = {0},
+        int64 d = {6}, float[2] v = {0, 1}>
         { a = Where(c, x, z) y = Clip(a, z) k = NonZero(x) o = OneHot(i, d, v) }""",
         {},
     ),
@@ -121,10 +121,8 @@ TEXTS = {
         { y = NonMaxSuppression(b, s, m, t, t) }""",
         {},
     ),
-    "regions": (
-        """g (float[1,2,8,8] x, float[2,4] r) => (float[2,2,3,3] y, float[1,2,8,8] n) <int64[2] i = {0, 0}>
-        { y = RoiAlign<output_height=3, output_width=3, sampling_ratio=2>(x, r, i)
-        n = InstanceNormalization(x, w, w) }""",
+    "instances": (
+        "g (float[1,2,8,8] x) => (float[1,2,8,8] n) { n = InstanceNormalization(x, w, w) }",
         {"w": (2,)},
     ),
 }

@@ -35,6 +35,9 @@ PADS = "g (float[N,4] x) => (float[K,4] y) <int64[4] p = {2, 0, 1, 0}> { y = Pad
 TILE = "g (float[2] x) => (float[6] y) <int64[1] r = {3}> { y = Tile(x, r) }"
 WINDOW = """g (float[1,2,9,9] x) => (float[1,2,5,5] y)
     { y = AveragePool<kernel_shape=[3,3], dilations=[2,2]>(x) }"""
+ROTARY = """g (float[N,4] x) => (float[N,4] y) <float[1,4] f = {1, 0.1, 0.01, 0.001}, float z = {0}, float o = {1},
+    int64[1] a = {1}> { s = Shape<start = 0, end = 1>(x) e = Squeeze(s) n = Cast<to = 1>(e) r = Range(z, n, o)
+    c = Unsqueeze(r, a) p = MatMul(c, f) q = Sin(p) y = Mul(x, q) }"""
 OPEN = "g (float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 
@@ -46,7 +49,7 @@ def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) 
     return (folder / "m.xml").read_text(), (folder / "m.bin").read_bytes()
 
 
-@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, PADS, TILE, OPEN])
+@pytest.mark.parametrize("text", [SUM, LOOP, CHOICE, SCAN, EINSUM, STEPS, SPLIT, PADS, TILE, ROTARY, OPEN])
 def test_what_is_made_here_passes(text: str, tmp_path: Path) -> None:
     graph, weights = written(text, tmp_path)
     check_ir(graph.encode(), weights)
@@ -99,6 +102,7 @@ DAMAGES = [
     ('from-layer="1" from-port="0"', 'from-layer="1" from-port="1"', "an edge from port 1 of layer 1"),
     ('from-layer="1" from-port="0"', 'from-layer="9" from-port="0"', "an edge from layer 9"),
     ('from-layer="1" from-port="0"', 'from-layer="2" from-port="2"', "in a circle"),
+    ('from-layer="2" from-port="2"', 'from-layer="1" from-port="0"', "a layer SoftMax of constants alone"),
     ("</layers>", "<!-- --></layers>", "a layer was expected at '<!-- -->"),
     ("</layers>", "&a;</layers>", "a layer was expected at '&a;"),
     ("<rt_info />", '<rt_info><runtime_options /></rt_info>', "rt_info without orders"),
