@@ -5,7 +5,7 @@
 
 The Reshape gives x as it is, and fails where it has no elements: the size that is -1 follows from their number. It
 stands only where sizes are open, and takes about a microsecond. Its name tells the session what happened
-(`no_elements.py`).
+(`node_errors.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ import onnx_ir as ir
 from nndeploy.backend_kit.query import constant_of
 from nndeploy.graph.nodes_before import NodesBefore
 from nndeploy.graph.operators import int_attribute, ints_attribute
-from nndeploy_onnxruntime.no_elements import NO_ELEMENTS
+from nndeploy_onnxruntime.node_errors import NO_ELEMENTS
 
 REDUCED = "reduced"
 
@@ -25,13 +25,15 @@ REDUCED = "reduced"
 class Needs(NamedTuple):
     """An input whose `axes` must not be 0; None: all of them, `REDUCED`: those that the node reduces.
 
-    Only where the node has the attribute `where`, and the input as many axes as `rank`, unless these say nothing.
+    Only where the node has the attribute `where`, and the input as many axes as `rank`, unless these say nothing; not
+    where it has the sizes of the input `unlike`.
     """
 
     number: int
     axes: tuple[int, ...] | str | None = None
     where: str = ""
     rank: int = 0
+    unlike: int | None = None
 
 
 _MICROSOFT = "com.microsoft"
@@ -54,6 +56,10 @@ NEEDING_ELEMENTS: Mapping[tuple[str, str], tuple[Needs, ...]] = {
     (_MICROSOFT, "MultiHeadAttention"): (Needs(2, (-1,)),),
     (_MICROSOFT, "QAttention"): (Needs(0, (0,)),),
     (_MICROSOFT, "RotaryEmbedding"): (Needs(0, (-1,)),),
+    **dict.fromkeys(
+        ((_MICROSOFT, "SkipLayerNormalization"), (_MICROSOFT, "SkipSimplifiedLayerNormalization")),
+        (Needs(1, unlike=0),),
+    ),
 }
 """Operator -> what must have elements."""
 
@@ -93,9 +99,18 @@ def _may_be_empty(node: ir.Node, value: ir.Value, needs: Needs) -> bool:
     shape = list(value.shape)
     if needs.rank and needs.rank != len(shape):
         return False
+    if needs.unlike is not None and (same := _sizes(value)) and _sizes(node.inputs[needs.unlike]) == same:
+        return False
     axes = _reduced_axes(node) if isinstance(needs.axes, str) else needs.axes
     sizes = shape if axes is None else [shape[axis] for axis in axes]
     return any(not isinstance(size, int) or size == 0 for size in sizes)
+
+
+def _sizes(value: ir.Value | None) -> list[int | str | None] | None:
+    if value is None or value.shape is None:
+        return None
+    sizes = [size if isinstance(size, int) else size.value for size in value.shape]
+    return None if None in sizes else sizes
 
 
 def _reduced_axes(node: ir.Node) -> tuple[int, ...] | None:

@@ -7,17 +7,23 @@ Its Mod with fmod computes in float64, also of 64-bit integers.
                                 y = Where(b = 0, 0, Where(b = -1, -a, Div(a, c)))
     y = Mod(a, b)           ->  y = Mod(a, c); with fmod, of 64 bits:  y = a - c Div(a, c)
     y = GRU(x, ...)         ->  y = GRU(x', ...), which fails where x has no elements: `needed_elements.py`
+    y = Range(a, b, c)      ->  y = Range(a, b', c), which fails where these are too many: `bounded_sizes.py`
     StringNormalizer        ->  in the locale C.UTF-8, which glibc has since 2.35, and Debian before
 
 Law: outputs do not change, where there were some. Source: rules 3 and 8 of docs/reference/verification.md.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
+from nndeploy.backend_kit.sizes_of_calls import unbounded_sizes
+from nndeploy.backend_kit.spans import Spans
 from nndeploy.graph.nodes_before import NodesBefore
 from nndeploy.graph.operators import int_attribute, text_attribute
+from nndeploy_onnxruntime.bounded_sizes import bound_size
 from nndeploy_onnxruntime.needed_elements import inputs_in_need, need_elements
 
 _SIGNED = frozenset({ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64})
@@ -26,16 +32,21 @@ _WHOLE = _SIGNED | {ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, i
 
 def with_safe_operators(model: ir.Model) -> ir.Model:
     """Returns the model itself where there is nothing to do, else a copy with other nodes."""
-    if not any(_is_unsafe(node) for node in model.graph.all_nodes()):
+    if not any(True for _ in _unsafe_nodes(model)):
         return model
     copy = model.clone()
-    for node in [node for node in copy.graph.all_nodes() if _is_unsafe(node)]:
-        _replace(node)
+    for node, sizes in list(_unsafe_nodes(copy)):
+        _replace(node, sizes)
     return copy
 
 
-def _is_unsafe(node: ir.Node) -> bool:
-    return is_unsafe_division(node) or any(True for _ in inputs_in_need(node)) or _is_of_usual_locale(node)
+def _unsafe_nodes(model: ir.Model) -> Iterator[tuple[ir.Node, list[int]]]:
+    """Yields the nodes that are replaced or led, each with its inputs that may ask for too many elements."""
+    spans = Spans()
+    for node in model.graph.all_nodes():
+        sizes = unbounded_sizes(node, spans)
+        if sizes or is_unsafe_division(node) or any(True for _ in inputs_in_need(node)) or _is_of_usual_locale(node):
+            yield node, sizes
 
 
 def _is_of_usual_locale(node: ir.Node) -> bool:
@@ -59,7 +70,9 @@ def _is_wide_fmod(node: ir.Node) -> bool:
     return node.op_type == "Mod" and bool(int_attribute(node, "fmod", 0)) and node.outputs[0].dtype in wide
 
 
-def _replace(node: ir.Node) -> None:
+def _replace(node: ir.Node, sizes: list[int]) -> None:
+    if sizes:
+        bound_size(node, sizes)
     if _is_of_usual_locale(node):
         node.attributes["locale"] = ir.AttrString("locale", "C.UTF-8")
     if is_unsafe_division(node):

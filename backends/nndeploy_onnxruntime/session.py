@@ -16,7 +16,7 @@ from nndeploy.plugin.interface import Session
 from nndeploy.values.types import Value
 from nndeploy_onnxruntime.element_types import RAW_TYPES, array_from_raw, raw_from_array, raw_name
 from nndeploy_onnxruntime.library import onnxruntime
-from nndeploy_onnxruntime.no_elements import without_elements
+from nndeploy_onnxruntime.node_errors import error_of_node
 
 
 def session_over(session: Any, weights: object) -> Session:
@@ -42,7 +42,7 @@ class PlainSession:
         try:
             results = self._run(self._outputs, inputs, self._options)
         except Exception as err:  # the library's way to say no has many classes
-            raise without_elements(err) or err from None
+            raise error_of_node(err) or err from None
         found: dict[str, Value] = {}
         for number, name in self._numbered:  # half of the time of a dict of a zip
             found[name] = results[number]

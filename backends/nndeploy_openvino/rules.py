@@ -23,10 +23,12 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
+from nndeploy.backend_kit.sizes_of_calls import unbounded_sizes
+from nndeploy.backend_kit.spans import ANY, Spans
 from nndeploy.graph.operators import int_attribute
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import crosses
-from nndeploy_openvino.indices import ANY, Spans
+from nndeploy_openvino.indices import unproven_index
 from nndeploy_openvino.library import configuration, core, openvino
 
 INDEX_OUTPUTS = {
@@ -113,7 +115,7 @@ class Rules:
 
     def __init__(self, ranges: Mapping[str, DimRange]) -> None:
         """Takes the ranges of symbolic sizes."""
-        self._spans = Spans(ranges)
+        self._spans, self._ranges = Spans(), ranges
         self._is_size: dict[int, bool] = {}
         self._fits_known: dict[int, bool] = {}
         self._counters: set[int] = set()
@@ -140,10 +142,12 @@ class Rules:
                 return reason
         if reason := _wrong_by_itself(node):
             return reason
-        if reason := self._spans.unproven(node, self._main):
+        if reason := unproven_index(node, self._main, self._spans, self._ranges):
             return reason
         if any(0 in list(value.shape or ()) for _, value in read if constant_of(value) is None):
             return "OpenVINO is not asked about tensors without elements"
+        if unbounded_sizes(node, self._spans):
+            return f"nobody bounds how many elements {node.op_type} makes of numbers of a call"
         if node.op_type in SUMS and _dtype(made[0]) == "int32" and self._spans.of(_input(node, 0)) == ANY:
             return f"OpenVINO computes {node.op_type} of int32 in float32"
         if _is_flattening(node, self._main):

@@ -13,6 +13,7 @@ import nndeploy_openvino.plugin
 import numpy as np
 import onnx
 import onnx.parser
+import onnx.reference
 import onnx_ir as ir
 import pytest
 
@@ -46,10 +47,13 @@ def i64(*numbers: int) -> "np.ndarray[Any, Any]":
     return np.array(numbers, np.int64)
 
 
+def parsed(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20]> g ' + text)
+
+
 def outcome(backend: str, text: str, inputs: dict[str, Any], folder: Path) -> Any:
     """Returns the outputs, or what the backend does instead."""
-    model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20]> g ' + text)
-    found = ir.from_proto(onnx.shape_inference.infer_shapes(model, data_prop=True))
+    found = ir.from_proto(onnx.shape_inference.infer_shapes(parsed(text), data_prop=True))
     optimise(found, {})
     plugin, options = PLUGINS[backend], BuildOptions()
     target = Target("box", host_target().arch, cpu_features=host_target().cpu_features)
@@ -62,7 +66,7 @@ def outcome(backend: str, text: str, inputs: dict[str, Any], folder: Path) -> An
     files = {name: memoryview(data) for name, data in artifact.files.items()}
     session = plugin.open(files, dict(artifact.metadata), OpenOptions(threads=1))
     try:
-        return session.run(inputs)
+        return session.run({name: np.asarray(value) for name, value in inputs.items()})
     except OtherVariantError:
         return HANDED_ON
     finally:
@@ -257,3 +261,93 @@ def test_an_index_out_of_range_is_an_error(backend: str, name: str, tmp_path: Pa
         with pytest.raises(Exception, match=r"9|Out of range") as caught:  # a library has a class of its own
             outcome(backend, text, {**inputs, "i": wrong}, tmp_path)
         assert backend != "native" or isinstance(caught.value, InputError)
+
+
+HUGE = 10**13
+SIZES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "Range": (
+        "(int64 a, int64 b, int64 c) => (int64[K] y) { y = Range(a, b, c) }",
+        {"a": np.int64(2), "b": np.int64(-4), "c": np.int64(-3)}, {"b": np.int64(-HUGE)},
+    ),
+    "Range of floats": (
+        "(float b) => (float[K] y) <float a = {0}, float c = {0.5}> { y = Range(a, b, c) }",
+        {"b": np.float32(1.5)}, {"b": np.float32(HUGE)},
+    ),
+    "Range in a body": (
+        """(bool c, int64 b) => (int64[K] y) <int64 z = {0}, int64 o = {1}> { y = If (c) <
+        then_branch = t () => (int64[K] p) { p = Range(z, b, o) }, else_branch = e () => (int64[1] q)
+        { q = Constant<value_ints = [7]>() }> }""",
+        {"c": np.bool_(True), "b": np.int64(3)}, {"b": np.int64(HUGE)},
+    ),
+    "ConstantOfShape": (
+        "(int64[2] s) => (float[A,B] y) { y = ConstantOfShape(s) }", {"s": i64(2, 0)}, {"s": i64(HUGE, 1)},
+    ),
+    "HannWindow": ("(int64 n) => (float[K] y) { y = HannWindow(n) }", {"n": np.int64(4)}, {"n": np.int64(HUGE)}),
+    "MelWeightMatrix": (
+        """(int64 n, int64 d) => (float[A,B] y) <int64 r = {8000}, float l = {0}, float h = {4000}>
+        { y = MelWeightMatrix(n, d, r, l, h) }""",
+        {"n": np.int64(2), "d": np.int64(8)}, {"n": np.int64(HUGE)},
+    ),
+    "Expand": ("(float[2,1] x, int64[2] s) => (float[A,B] y) { y = Expand(x, s) }",
+               {"x": f32(1, 2).reshape(2, 1), "s": i64(1, 3)}, {"s": i64(1, HUGE)}),
+    "Expand by more axes": (
+        "(float[2] x, int64[3] s) => (float[A,B,C] y) { y = Expand(x, s) }",
+        {"x": f32(1, 2), "s": i64(3, 1, 1)}, {"s": i64(10**7, 10**6, 1)},
+    ),
+    "Tile": ("(float[2] x, int64[1] r) => (float[K] y) { y = Tile(x, r) }",
+             {"x": f32(1, 2), "r": i64(3)}, {"r": i64(HUGE)}),
+    "Resize to sizes": (
+        "(float[1,1,2,2] x, int64[4] s) => (float[A,B,C,D] y) { y = Resize(x, , , s) }",
+        {"x": f32(1, 2, 3, 4).reshape(1, 1, 2, 2), "s": i64(1, 1, 3, 3)}, {"s": i64(1, 1, 10**7, 10**6)},
+    ),
+    "Resize by scales": (
+        "(float[1,1,2,2] x, float[4] s) => (float[A,B,C,D] y) { y = Resize(x, , s) }",
+        {"x": f32(1, 2, 3, 4).reshape(1, 1, 2, 2), "s": f32(1, 1, 2, 2)}, {"s": f32(1, 1, 1e7, 1e6)},
+    ),
+    "Resize of axes": (
+        "(float[2,2] x, int64[1] s) => (float[A,2] y) { y = Resize<axes = [0]>(x, , , s) }",
+        {"x": f32(1, 2, 3, 4).reshape(2, 2), "s": i64(4)}, {"s": i64(HUGE)},
+    ),
+    "OneHot": (
+        "(int64[2] x, int64 d) => (float[2,K] y) <float[2] v = {0, 1}> { y = OneHot(x, d, v) }",
+        {"x": i64(0, 1), "d": np.int64(3)}, {"d": np.int64(HUGE)},
+    ),
+    "Pad": ("(float[2] x, int64[2] p) => (float[K] y) { y = Pad(x, p) }",
+            {"x": f32(1, 2), "p": i64(1, 0)}, {"p": i64(0, HUGE)}),
+    "Pad of axes": (
+        "(float[2,2] x, int64[2] p) => (float[2,K] y) <int64[1] k = {-1}> { y = Pad(x, p, , k) }",
+        {"x": f32(1, 2, 3, 4).reshape(2, 2), "p": i64(1, 0)}, {"p": i64(HUGE, 0)},
+    ),
+    "CenterCropPad": (
+        "(float[2,2] x, int64[1] s) => (float[A,2] y) { y = CenterCropPad<axes = [0]>(x, s) }",
+        {"x": f32(1, 2, 3, 4).reshape(2, 2), "s": i64(4)}, {"s": i64(HUGE)},
+    ),
+    "MaxUnpool": (
+        """(float[1,1,1,1] x, int64[1,1,1,1] i, int64[4] s) => (float[A,B,C,D] y)
+        { y = MaxUnpool<kernel_shape = [2,2]>(x, i, s) }""",
+        {"x": f32(1).reshape(1, 1, 1, 1), "i": i64(3).reshape(1, 1, 1, 1), "s": i64(1, 1, 2, 2)},
+        {"s": i64(1, 1, 10**7, 10**6)},
+    ),
+    "AffineGrid": (
+        "(float[1,2,3] x, int64[4] s) => (float[A,B,C,D] y) { y = AffineGrid(x, s) }",
+        {"x": f32(1, 0, 0, 0, 1, 0).reshape(1, 2, 3), "s": i64(1, 1, 2, 2)}, {"s": i64(1, 1, 10**7, 10**6)},
+    ),
+    "Col2Im": (
+        "(float[1,4,1] x, int64[2] s) => (float[1,1,A,B] y) <int64[2] k = {2,2}> { y = Col2Im(x, s, k) }",
+        {"x": f32(1, 2, 3, 4).reshape(1, 4, 1), "s": i64(2, 2)}, {"s": i64(10**7, 10**6)},
+    ),
+}  # fmt: skip
+"""Name -> model, inputs, and those with which it asks for far too many elements."""
+
+
+@pytest.mark.parametrize("backend", PLUGINS)
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_numbers_of_a_call_say_are_bounded(backend: str, name: str, tmp_path: Path) -> None:
+    text, inputs, huge = SIZES[name]
+    found = outcome(backend, text, inputs, tmp_path)
+    if isinstance(found, str):
+        return
+    reference = onnx.reference.ReferenceEvaluator(parsed(text)).run(None, inputs)[0]
+    np.testing.assert_allclose(found["y"], reference, atol=1e-6)
+    with pytest.raises(InputError):
+        outcome(backend, text, {**inputs, **huge}, tmp_path)

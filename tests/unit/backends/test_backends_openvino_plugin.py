@@ -269,7 +269,7 @@ REFUSED = {
     ),
     "pads that a call tells": (
         "g (float[5] x, int64[2] p) => (float[K] y) { y = Pad(x, p) }",
-        "beyond a tensor for pads that only a call tells",
+        "nobody bounds how many elements Pad makes of numbers of a call",
     ),
     "cut by more than there is, and padded": (
         "g (float[5] x) => (float[5] y) <int64[2] p = {-100, 100}> { y = Pad(x, p) }",
@@ -277,7 +277,7 @@ REFUSED = {
     ),
     "pads that the library makes of sizes": (
         "g (float[5,6] x, int64[2] s) => (float[A,B] y) { y = CenterCropPad(x, s) }",
-        "beyond a tensor for pads that only a call tells",
+        "nobody bounds how many elements CenterCropPad makes of numbers of a call",
     ),
     "computed tiles": (
         "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
