@@ -20,7 +20,7 @@ import onnx.helper
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.free_names import FreeNames
-from nndeploy.frontend.limits import PROTOBUF_MAX_BYTES
+from nndeploy.onnx_gate.limits import PROTOBUF_MAX_BYTES
 from nndeploy.frontend.unique_names import made_in, rename_made
 from nndeploy.graph.operator_rules import normal_domain
 

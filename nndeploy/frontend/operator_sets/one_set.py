@@ -18,7 +18,7 @@ import onnx.defs
 
 from nndeploy.errors import ModelError, NndeployError
 from nndeploy.frontend.free_names import FreeNames
-from nndeploy.frontend.limits import DEFAULT_LIMITS
+from nndeploy.onnx_gate.limits import DEFAULT_LIMITS
 from nndeploy.frontend.onnx_checks import check_node, shown_node
 from nndeploy.frontend.operator_sets.changes import CHANGES, NOT_OWN, SAME_IN_BOTH
 from nndeploy.frontend.operator_sets.function_calls import Calls, FunctionKey, function_key
