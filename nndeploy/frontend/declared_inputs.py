@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nndeploy.errors import ModelError, UsageError, did_you_mean
-from nndeploy.onnx_gate.limits import DEFAULT_LIMITS, Limits
-from nndeploy.frontend.onnx_messages import MESSAGES
 from nndeploy.frontend.shape_texts import ShapeSpec
-from nndeploy.frontend.wire import Budget, Fields, Span, fields_of
+from nndeploy.onnx_gate.limits import DEFAULT_LIMITS, Limits
+from nndeploy.onnx_gate.onnx_messages import MESSAGES
+from nndeploy.onnx_gate.wire import Budget, Fields, Span, fields_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ import onnx.helper
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.free_names import FreeNames
-from nndeploy.onnx_gate.limits import PROTOBUF_MAX_BYTES
 from nndeploy.frontend.unique_names import made_in, rename_made
 from nndeploy.graph.operator_rules import normal_domain
+from nndeploy.onnx_gate.limits import PROTOBUF_MAX_BYTES
 
 Attributes: TypeAlias = Mapping[str, onnx.AttributeProto]
 FunctionKey: TypeAlias = tuple[str, str, str]

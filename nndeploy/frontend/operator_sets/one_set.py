@@ -18,7 +18,6 @@ import onnx.defs
 
 from nndeploy.errors import ModelError, NndeployError
 from nndeploy.frontend.free_names import FreeNames
-from nndeploy.onnx_gate.limits import DEFAULT_LIMITS
 from nndeploy.frontend.onnx_checks import check_node, shown_node
 from nndeploy.frontend.operator_sets.changes import CHANGES, NOT_OWN, SAME_IN_BOTH
 from nndeploy.frontend.operator_sets.function_calls import Calls, FunctionKey, function_key
@@ -26,6 +25,7 @@ from nndeploy.frontend.operator_sets.surroundings import Surroundings, take
 from nndeploy.frontend.traversal import bodies_of, nodes_below, nodes_of
 from nndeploy.frontend.unique_names import made_in
 from nndeploy.graph.operator_rules import normal_domain, shown_domain
+from nndeploy.onnx_gate.limits import DEFAULT_LIMITS
 
 LEAST_VERSION = 7
 """The first version of ai.onnx in which operators broadcast as NumPy does; most engines know no older one."""
