@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks cuDNN for plans for one GPU, through a child process in which a crash costs one question only.
 
-The child sees a stand-in for libcuda.so.1 where there is no driver (`stub.py`), by a search path of its own: this
-process and its real driver, if any, never meet it. Law: equal graphs are asked about once.
+The child sees a stand-in for libcuda.so.1 where there is no driver (it comes with nndeploy-kernels), by a search path
+of its own: this process and its real driver, if any, never meet it. Law: equal graphs are asked about once.
 """
 
 import contextlib
 import ctypes
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol
 
 from nndeploy.errors import UnavailableError, one_line
 from nndeploy.sandbox.child_process import describe_exit
 from nndeploy.target.target import Gpu
 from nndeploy_cudnn.graph import Graph, graph_to_json
-from nndeploy_cudnn.stub import stub_folder
 
 MODES = {False: ("heuristic",), True: ("heuristic", "fallback")}
 MAX_CRASHES = 20
@@ -153,12 +155,23 @@ def child_environment() -> dict[str, str]:
     """Returns the environment of the child: a search path that has a libcuda.so.1, and nothing of the user's.
 
     Raises:
-        UnavailableError: there is no driver, and its stand-in cannot be built.
+        UnavailableError: there is no driver, and its stand-in is not installed.
     """
     environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
     if not has_driver():
-        environment["LD_LIBRARY_PATH"] = str(stub_folder())
+        environment["LD_LIBRARY_PATH"] = str(_stub_folder())
     return environment
+
+
+def _stub_folder() -> Path:
+    arch = platform.machine()
+    if find_spec("nndeploy_kernels") is not None:
+        from nndeploy_kernels.loading import driver_stub_for
+
+        if (found := driver_stub_for(arch)) is not None:
+            return found.parent
+    what = f"there is no NVIDIA driver here, and nndeploy-kernels has no stand-in for it for {arch}"
+    raise UnavailableError(what, hint="pip install nndeploy-kernels")
 
 
 def has_driver() -> bool:

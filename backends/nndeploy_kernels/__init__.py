@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel library: C kernels and the interpreter of plans, built once for each level of each architecture.
+"""All native code of nndeploy, compiled before it is shipped: no compile and no run needs a C compiler.
 
-`nndeploy_kernels.levels` says which libraries there are, `build` makes them, `loading` takes the one for this machine.
+Kernels and the interpreter of plans, a library for each level of each architecture; the library of delays and the
+stand-in for NVIDIA's driver, one for each architecture. `nndeploy_kernels.levels` says which libraries there are,
+`build` makes them, `loading` takes those for this machine.
 """
-
-from pathlib import Path
-
-HEADERS = Path(__file__).with_name("c")
-"""The folder of nndeploy_kernels.h."""

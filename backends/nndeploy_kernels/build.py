@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the library of each level with ziglang: `python -m nndeploy_kernels.build [here | LEVEL ...]`.
+"""Builds the libraries with ziglang: `python -m nndeploy_kernels.build [here | LEVEL ...]`.
+
+There is one of kernels for each level, and for each architecture the library of delays (`c/pacing/`) and the stand-in
+for NVIDIA's driver (`c/driver/`).
 
 Law: the same sources give the same bytes: no path and no clock goes into a library. A library whose sources, compiler
 and flags are those of the last build is left as it is.
@@ -16,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
-from nndeploy_kernels.levels import LEVELS, Level
+from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, zig_target
 
 SOURCES = Path(__file__).with_name("c")
 LIBRARIES = Path(__file__).with_name("lib")
@@ -30,7 +33,12 @@ FLAGS = (
 )  # fmt: skip
 
 
-def build(level: Level, folder: Path = LIBRARIES, more_flags: Sequence[str] = ()) -> Path:
+_ANY_CPU = {"x86_64": "x86_64", "aarch64": "generic"}
+_APART = ("pacing", "driver")
+"""Folders of sources that are libraries of their own."""
+
+
+def build(level: Level) -> Path:
     """Returns the library of a level, made where it is not up to date.
 
     Raises:
@@ -38,19 +46,62 @@ def build(level: Level, folder: Path = LIBRARIES, more_flags: Sequence[str] = ()
     """
     arguments = [
         "-target", level.zig_target, f"-mcpu={level.zig_cpu}", f'-DNND_LEVEL="{level.name}"', *FLAGS,
-        *(["-DNND_BF16"] if level.precision == "bf16" else []), *more_flags,
+        *(["-DNND_BF16"] if level.precision == "bf16" else []),
     ]  # fmt: skip
-    objects = folder / "objects" / level.name
+    return _built(LIBRARIES / level.file_name, level.name, units(), arguments, ["-target", level.zig_target])
+
+
+def build_pace(arch: str) -> Path:
+    """Returns the library of delays for any CPU of an architecture, made where it is not up to date.
+
+    Raises:
+        RuntimeError: the compiler refuses a source.
+    """
+    return _built_apart(LIBRARIES / pace_library(arch), "pacing", arch)
+
+
+def build_driver_stub(arch: str) -> Path:
+    """Returns the stand-in for libcuda.so.1, made where it is not up to date; a folder of its own holds it.
+
+    Raises:
+        RuntimeError: the compiler refuses a source.
+    """
+    library = LIBRARIES / driver_stub(arch)
+    library.parent.mkdir(parents=True, exist_ok=True)
+    return _built_apart(library, "driver", arch, [f"-Wl,-soname,{library.name}"])
+
+
+def build_all(arch: str) -> list[Path]:
+    """Returns all libraries of an architecture."""
+    return [*(build(level) for level in LEVELS if level.arch == arch), build_pace(arch), build_driver_stub(arch)]
+
+
+def _built_apart(library: Path, sources: str, arch: str, link_flags: Sequence[str] = ()) -> Path:
+    names = sorted(path.relative_to(SOURCES).as_posix() for path in (SOURCES / sources).glob("*.c"))
+    target = ["-target", zig_target(arch), f"-mcpu={_ANY_CPU[arch]}"]
+    return _built(
+        library, f"{sources}-{arch}", [(name, ()) for name in names], [*target, *FLAGS], [*target, *link_flags]
+    )
+
+
+def _built(
+    library: Path,
+    name: str,
+    sources: Sequence[tuple[str, tuple[str, ...]]],
+    arguments: Sequence[str],
+    link_arguments: Sequence[str],
+) -> Path:
+    """Returns a library of sources, each with flags of its own; its objects are kept under `name`."""
+    objects = LIBRARIES / "objects" / name
     objects.mkdir(parents=True, exist_ok=True)
     headers = _Headers()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = list(pool.map(lambda unit: _compiled(unit[0], unit[1], arguments, objects, headers), _units()))
-    library = folder / level.file_name
+        made = list(pool.map(lambda unit: _compiled(unit[0], unit[1], arguments, objects, headers), sources))
     if library.exists() and _is_newer(library, made):
         return library
-    staged = folder / f".{level.file_name}.{os.getpid()}"
+    staged = library.with_name(f".{library.name}.{os.getpid()}")
     flags = ["-shared", "-pthread", *([] if os.environ.get("NND_SYMBOLS") else ["-s"]), "-Wl,--build-id=none"]
-    _zig(["-target", level.zig_target, *flags, *more_flags, *map(str, made), "-o", str(staged)])
+    _zig([*link_arguments, *flags, *map(str, made), "-o", str(staged)])
     staged.replace(library)
     for old in set(objects.glob("*.o")) - set(made):
         old.unlink(missing_ok=True)
@@ -63,14 +114,15 @@ def _is_newer(library: Path, objects: Sequence[Path]) -> bool:
     return all(one.stat().st_mtime_ns < since for one in objects) and {*objects} == {*objects[0].parent.glob("*.o")}
 
 
-def _units() -> list[tuple[str, tuple[str, ...]]]:
-    """Returns each source with the flags that are its own, those that take longest first."""
+def units() -> list[tuple[str, tuple[str, ...]]]:
+    """Returns each source of kernels with the flags that are its own, those that take longest first."""
     names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.c"))
     tiles: list[tuple[str, tuple[str, ...]]] = [(TILES, (f"-DNND_WAY={way}",)) for way in range(WAYS)]
+    apart = (TILES, "kernels/depthwise.c")
     return [
         ("kernels/depthwise.c", ()),
         *tiles,
-        *((name, ()) for name in names if name not in (TILES, "kernels/depthwise.c")),
+        *((name, ()) for name in names if name not in apart and not name.startswith(_APART)),
     ]
 
 
@@ -132,11 +184,14 @@ def level_here() -> Level:
 
 
 def main(names: Sequence[str]) -> None:
-    """Builds the named levels, "here" being that of this machine; all where none is named."""
+    """Builds what the named levels need, "here" being that of this machine; all where none is named."""
     wanted = {level_here().name if name == "here" else name for name in names}
-    for level in LEVELS:
-        if not wanted or level.name in wanted:
-            build(level)
+    levels = [level for level in LEVELS if not wanted or level.name in wanted]
+    for level in levels:
+        build(level)
+    for arch in dict.fromkeys(level.arch for level in levels):
+        build_pace(arch)
+        build_driver_stub(arch)
 
 
 if __name__ == "__main__":

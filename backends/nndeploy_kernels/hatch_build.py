@@ -23,14 +23,14 @@ class Libraries(BuildHookInterface):  # type: ignore[type-arg] # generic for its
             ValueError: there are none for the architecture.
         """
         sys.path.insert(0, str(Path(self.root).parent))
-        from nndeploy_kernels.build import build
+        from nndeploy_kernels.build import LIBRARIES, build_all
         from nndeploy_kernels.levels import GLIBC, LEVELS
 
         arch = os.environ.get(ARCH) or platform.machine()
-        libraries = [build(level) for level in LEVELS if level.arch == arch]
-        if not libraries:
-            known = ", ".join(sorted({level.arch for level in LEVELS}))
-            raise ValueError(f"there are no kernels for {arch}, only for {known}")
-        build_data["force_include"] |= {str(path): f"lib/{path.name}" for path in libraries}
+        known = sorted({level.arch for level in LEVELS})
+        if arch not in known:
+            raise ValueError(f"there are no kernels for {arch}, only for {', '.join(known)}")
+        libraries = build_all(arch)
+        build_data["force_include"] |= {str(path): f"lib/{path.relative_to(LIBRARIES)}" for path in libraries}
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_{GLIBC.replace('.', '_')}_{arch}"

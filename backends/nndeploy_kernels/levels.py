@@ -14,6 +14,21 @@ GLIBC = "2.17"
 """The least glibc that the libraries run with."""
 
 
+def zig_target(arch: str) -> str:
+    """Returns the platform of an architecture, as the compiler calls it."""
+    return f"{arch}-linux-gnu.{GLIBC}"
+
+
+def pace_library(arch: str) -> str:
+    """Returns the file name of the library of delays for an architecture."""
+    return f"libnndeploy_pace-{arch}.so"
+
+
+def driver_stub(arch: str) -> str:
+    """Returns the path of the stand-in for NVIDIA's driver, whose name is the driver's, below the other libraries."""
+    return f"driver-{arch}/libcuda.so.1"
+
+
 class Level(NamedTuple):
     """One build of the library; `precision` is that of channel blocks and of the weights of products."""
 
@@ -26,7 +41,7 @@ class Level(NamedTuple):
     @property
     def zig_target(self) -> str:
         """The platform, as the compiler calls it."""
-        return f"{self.arch}-linux-gnu.{GLIBC}"
+        return zig_target(self.arch)
 
     @property
     def file_name(self) -> str:

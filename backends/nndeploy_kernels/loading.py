@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library for this machine: the widest level of a precision that the processor has and that is installed."""
+"""The libraries for this machine; of kernels the widest level of a precision that the processor has."""
 
 import ctypes
 import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from nndeploy_kernels.levels import LEVELS, Level
+from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library
 
 LIBRARIES = Path(__file__).with_name("lib")
 API_VERSION = 3
@@ -67,6 +67,18 @@ def installed(arch: str, cpu_features: Collection[str], precision: str = "fp32")
     of_precision = [level for level in fitting if level.precision == precision]
     found = of_precision or [level for level in fitting if level.precision == "fp32"]
     return found[-1] if found else None
+
+
+def pace_library_for(arch: str) -> Path | None:
+    """Returns the library of delays for an architecture, None where it is not here."""
+    path = LIBRARIES / pace_library(arch)
+    return path if path.exists() else None
+
+
+def driver_stub_for(arch: str) -> Path | None:
+    """Returns the stand-in for libcuda.so.1 for an architecture, None where it is not here."""
+    path = LIBRARIES / driver_stub(arch)
+    return path if path.exists() else None
 
 
 def load(level: Level) -> ctypes.CDLL:

@@ -3,6 +3,7 @@
 
 import ctypes
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nndeploy.errors import UnavailableError
@@ -48,6 +49,21 @@ def level_here(precision: str = "fp32") -> "Level":
     if level is None:
         raise UnavailableError(f"nndeploy-kernels has no library for this {host.arch} machine", hint=HINT)
     return level
+
+
+def pace_library() -> Path:
+    """Returns the library of delays for this machine.
+
+    Raises:
+        UnavailableError: it is not installed.
+    """
+    arch = host_target().arch
+    if is_installed():
+        from nndeploy_kernels.loading import pace_library_for
+
+        if (path := pace_library_for(arch)) is not None:
+            return path
+    raise UnavailableError(f"nndeploy-kernels has no library of delays for {arch} here", hint=HINT)
 
 
 def kernel_library(precision: str) -> ctypes.CDLL:

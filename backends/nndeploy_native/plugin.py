@@ -99,12 +99,12 @@ class Plugin:
 
         return steps_here(files, metadata)
 
-    def build_pace_library(self, arch: str, workdir: Path) -> bytes:
-        """Returns the library of delays for an architecture.
+    def pace_library(self) -> Path:
+        """Returns the library of delays, which comes with the kernel library.
 
         Raises:
-            BuildRefusedError: there is no compiler, or not for this architecture.
+            UnavailableError: it is not installed, or not for this machine.
         """
-        from nndeploy_native.pace_library import build_pace_library
+        from nndeploy_native.kernel_library import pace_library
 
-        return build_pace_library(arch, workdir)
+        return pace_library()

@@ -72,7 +72,7 @@ def _problem(library: str) -> str:
     options = session_options(1, [library])
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
     model, names = with_points(_model())
-    session, pace = inference_session(model, options), PaceLibrary(Path(library).read_bytes())
+    session, pace = inference_session(model, options), PaceLibrary(Path(library))
     item = ItemMemory(len(names), 1)
     item.order[:] = -1
     with watched_copies(library, len(names)) as copies:

@@ -42,7 +42,7 @@ class PacedSession:
         self.pace_note = ""
         self._session, self._optimised, self._options = whole, optimised, options
         self._has_fixed_shapes, self._finite = has_fixed_shapes, finite
-        self._library = PaceLibrary(Path(options.pace_library).read_bytes())
+        self._library = PaceLibrary(Path(options.pace_library))
         self._last_point: int | None = None
 
     def pace(

@@ -29,10 +29,10 @@ from nndeploy.errors import (
     NndeployError,
     PolicyError,
 )
-from nndeploy.files.account_folders import NOBODYS_HOME, cache_folder
+from nndeploy.files.account_folders import cache_folder
 from nndeploy.files.locked_file import locked_file
 from nndeploy.files.pieces import pieces_of, written
-from nndeploy.files.whole_files import new_file, read_regular, wrapped_io, write_file
+from nndeploy.files.whole_files import make_folders, new_file, read_regular, wrapped_io, write_file
 from nndeploy.trust.signers import Signer
 from nndeploy.trust.trust_store import TrustStore
 
@@ -45,14 +45,10 @@ _UNUSABLE = (BundleError, PolicyError, MissingInputError, InputError, InputOutpu
 
 
 def default_cache_folder() -> Path | None:
-    """Returns the folder that `VARIABLE` names, or that of this account; None where that is nothing, or has no home.
-
-    No child of a compile can write to the account's.
-    """
+    """Returns the folder that `VARIABLE` names, None where that is nothing; else that of this account."""
     if (named := os.environ.get(VARIABLE)) is not None:
         return Path(named) if named else None
-    folder = cache_folder()
-    return None if NOBODYS_HOME in folder.parents else folder / "nndeploy-builds"
+    return cache_folder() / "nndeploy-builds"
 
 
 class LocalCache:
@@ -283,7 +279,7 @@ def _made(folder: Path) -> str:
     """
     try:
         if not folder.is_dir():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folders(folder, 0o700)
         for name in FOLDERS:
             (folder / name).mkdir(exist_ok=True)
     except OSError as err:

@@ -185,11 +185,12 @@ class Manifest:
     `aliases` maps a program output that no submodel produces to the input it passes through; `constants` is the
     values member of outputs that do not depend on any input, "" where there are none. `defaults` maps an input that
     may be left out to the values member that holds its default under the input's name. `values` gives the type of
-    every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `pace_libraries` are the members
-    that hold the library of delays, by architecture (`uname -m`), where runs may be paced; `pace_operators` is the
-    member that says what operators compute, "" where there is none. `provenance` is plain data: tool and library
-    versions, options, the model's hash, passes. `members` lists every other member as it is stored; `compressed` says
-    of some that they are more than that. `placings` says of some chains, by id or `PORTABLE`, that they span places.
+    every value in the chain. `ranges` gives the declared sizes of symbolic dimensions. `pace_operators` is the member
+    that says what operators compute, "" where runs cannot be paced; `pace_libraries` are libraries of delays by
+    architecture in older bundles, which are not read: the installed one is used. `provenance` is plain data: tool and
+    library versions, options, the model's hash, passes. `members` lists every other member as it is stored;
+    `compressed` says of some that they are more than that. `placings` says of some chains, by id or `PORTABLE`, that
+    they span places.
     """
 
     model_name: str

@@ -61,6 +61,11 @@ def parts_of_model(source: Path, digests: FileDigests) -> dict[str, str]:
     return {"model": found.sha256, "name": source.stem, **external}
 
 
+def is_of_file(name: str) -> bool:
+    """Returns whether a part is the digest of a file: the model, one beside it, or one that an option names."""
+    return name == "model" or name.startswith("external:") or (name.startswith("option:") and name.count(":") > 1)
+
+
 def files_of(source: Path, given: Mapping[str, Any], digests: FileDigests) -> Iterator[Path]:
     """Yields every file that a compile reads; boxes that are known by name have theirs in the package.
 

@@ -25,7 +25,7 @@ from nndeploy.build_cache.local_cache import MAX_NEAR, VARIABLE, LocalCache, def
 from nndeploy.build_cache.remote_address import NEVER, PUSH, remote_address
 from nndeploy.bundle.report import Report, report_from_json, report_to_json
 from nndeploy.bundle.writer import check_can_create
-from nndeploy.compiler.cache_key import MACHINE, parts_of
+from nndeploy.compiler.cache_key import MACHINE, is_of_file, parts_of
 from nndeploy.compiler.job import Onlooker, compile_in_child
 from nndeploy.compiler.options import CompileLimits
 from nndeploy.compiler.outputs import BUNDLE, DECISIONS
@@ -35,7 +35,7 @@ from nndeploy.files.whole_files import new_file, sync_folder, wrapped_io
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
-from nndeploy.sandbox.child_process import StartsChildren, check_no_child_writes, start_child
+from nndeploy.sandbox.child_process import StartsChildren, start_child
 from nndeploy.trust.signing import machine_key
 from nndeploy.trust.trust_store import trust_store
 
@@ -196,7 +196,6 @@ def opened_cache(caching: CacheOptions, warn: Warn) -> LocalCache:
     folder = Path(caching.cache_dir) if caching.cache_dir is not None else default_cache_folder()
     if folder is None:
         raise CannotCreateError("this account has no cache folder", hint="--cache-dir names one")
-    check_no_child_writes(folder)
     signer = None
     with suppress(CannotCreateError):  # an account without a place for a key reads what others built
         signer = machine_key()  # first: where it is new, the store learns of it
@@ -271,7 +270,7 @@ class _Keeper:
         return {"calls": calls, "packages": canonical_json(packages).decode("ascii")}
 
     def keep_calls(self, made: Path) -> None:
-        """Takes answers under the model's own name: a model that broke into its process may have forged them."""
+        """Takes answers for compiles of the same files: a model that broke into its process may have forged them."""
         from nndeploy.jobs.kept_calls import answers_in  # who hits needs nothing of how libraries are asked
 
         if self.cache.why_read_only:
@@ -299,7 +298,8 @@ class _Keeper:
 
     @property
     def _calls(self) -> str:
-        return f"calls of {self.source}"
+        """What answers are found by: all files that the processes read who gave them, the model first of all."""
+        return f"calls of {key_of({name: text for name, text in self.parts.items() if is_of_file(name)})}"
 
     def _places(self, entry: Entry) -> dict[str, tuple[str, str]]:
         return {name: (str(self.cache.place(blob)), blob.sha256) for name, blob in entry.outputs.items()}

@@ -30,7 +30,6 @@ from nndeploy.compiler.ground_truth import OverruledError, ground_truth
 from nndeploy.compiler.model_loading import model_to_compile
 from nndeploy.compiler.observed_outputs import as_observed
 from nndeploy.compiler.options import CompileOptions
-from nndeploy.compiler.pace_libraries import pace_libraries
 from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placed_targets import placed_targets, places_here
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
@@ -192,9 +191,6 @@ def _flow(
     if quantised is not None:
         with in_stage("float32"):
             packing = with_speeds(compilation, packing, settled, lambda other: _flow(other, float32, portable, ()))
-    if options.pace:
-        with in_stage("pace"):
-            packing = replace(packing, pace_libraries=pace_libraries((compilation.host, *options.targets)))
     if options.keep_fallback:
         with in_stage("fallback"):
             settled = with_fallbacks(setting, settled)

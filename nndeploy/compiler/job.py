@@ -6,7 +6,7 @@ and reads the report. The child (`python -m nndeploy.compiler.job FOLDER`) runs 
 in a child of its own. A crash of the ONNX library on a hostile model is then one line that names the stage.
 
 The child lives in a sandbox: it reads the model's folder, what the options name and programs; it writes its own folder,
-the account's cache of ours, and a folder beside each file that is to be made, which the parent moves to its place.
+and a folder beside each file that is to be made, which the parent moves to its place.
 """
 
 import contextlib
@@ -60,7 +60,6 @@ from nndeploy.sandbox.child_process import (
     drained,
     end_child,
     start_child,
-    writable_cache,
 )
 from nndeploy.sandbox.forked import ForkServer, fork_server_off_this
 
@@ -135,7 +134,7 @@ def compile_in_child(
         (folder / "request.json").write_text(json.dumps(request, default=str), encoding="utf-8")
         sandbox = None
         if limits.sandbox:
-            writes = (str(folder), *writable_cache(), *(file.folder for file in handed.values()))
+            writes = (str(folder), *(file.folder for file in handed.values()))
             known = (path for files in _calls_of(request).values() for path, _ in files.values())
             sandbox = Sandbox((*_reads(source, given), *known), writes, starts_sessions=True)
         crash = _run(folder, request["import_paths"], onlooker, limits, sandbox, start)

@@ -66,7 +66,6 @@ class Packing:
     measured_shapes: tuple[str, ...] = ()
     chains: tuple[SettledChain, ...] = ()
     limits: tuple[Mapping[str, Limits], ...] = ()
-    pace_libraries: Mapping[str, bytes] = field(default_factory=dict)
     targets: tuple[TargetReport, ...] = ()
     quantisation: QuantisationReport | None = None
     float_outputs: tuple[Mapping[str, Value], ...] = ()
@@ -133,10 +132,7 @@ def pack(
         tolerances=packing.setting.tolerances[precision_of(chains)],
         checks=tuple(_check_to_json(check) for check in _all_checks(packing, settled, findings)),
         image_input=packing.options.image_input,
-        pace_libraries={
-            arch: members.add(f"pacing/{arch}/pace.so", library) for arch, library in packing.pace_libraries.items()
-        },
-        pace_operators=members.add(OPERATORS_NAME, _operators(packing, chains)) if packing.pace_libraries else "",
+        pace_operators=members.add(OPERATORS_NAME, _operators(packing, chains)) if packing.options.pace else "",
         provenance=_provenance(packing),
         placings=_placings(packing, settled),
     )

@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of the account: its cache, for what a compiler makes once and needs again, configuration, data."""
+"""The folders of the account: its cache, its configuration, its data.
+
+Law: nothing is made below a home that does not exist (`nndeploy.files.whole_files.make_folders`), by root neither.
+"""
 
 import os
 import pwd
-import stat
 from pathlib import Path
 
 NOBODYS_HOME = Path("/nonexistent")
-"""The home of an account that has none: nothing is read or made there."""
+"""The home of an account that has none."""
+
+
+def home() -> Path:
+    """Returns the home folder: what the environment says, else the account's entry; it may not exist."""
+    return _named("HOME") or _entry() or NOBODYS_HOME
 
 
 def cache_folder() -> Path:
-    """Returns the cache folder of the account; a job's HOME is a private folder, so the account's entry counts."""
-    return _named("XDG_CACHE_HOME") or (_entry() or _named("HOME") or NOBODYS_HOME) / ".cache"
+    """Returns the cache folder of the account; that of a job lies in its own folder, which is its home."""
+    return _named("XDG_CACHE_HOME") or home() / ".cache"
 
 
 def config_folder() -> Path:
     """Returns the configuration folder of the account."""
-    return _named("XDG_CONFIG_HOME") or (_named("HOME") or _entry() or NOBODYS_HOME) / ".config"
+    return _named("XDG_CONFIG_HOME") or home() / ".config"
 
 
 def data_folder() -> Path:
     """Returns the folder for data of the account."""
-    return _named("XDG_DATA_HOME") or (_named("HOME") or _entry() or NOBODYS_HOME) / ".local" / "share"
+    return _named("XDG_DATA_HOME") or home() / ".local" / "share"
 
 
 def _named(variable: str) -> Path | None:
@@ -36,22 +43,3 @@ def _entry() -> Path | None:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
         return None
-
-
-def own_cache_folder(name: str) -> Path | None:
-    """Returns the folder `name` of ours in the cache folder, made where it is absent; None where it cannot be used.
-
-    It belongs to this account, and nobody else may write to it.
-    """
-    folder = cache_folder() / "nndeploy" / name
-    if NOBODYS_HOME in folder.parents:
-        return None
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return None
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    if not is_ours or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or not os.access(folder, os.W_OK):
-        return None
-    return folder

@@ -27,6 +27,7 @@ from nndeploy.errors import (
     MissingInputError,
     NndeployError,
 )
+from nndeploy.files.account_folders import home
 
 MAX_FILE_BYTES = 2 << 30
 MAX_STEM_LENGTH = 80
@@ -401,9 +402,11 @@ def make_folders(path: Path, mode: int = 0o777) -> None:
     """Makes a folder and those above it, where they are not there, so that a loss of power does not take them back.
 
     Raises:
-        OSError: one cannot be made.
+        OSError: one cannot be made, or is the account's home, which is never made.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    if home() in missing:
+        raise FileNotFoundError(errno.ENOENT, "the home of this account does not exist", str(home()))
     for folder in reversed(missing):
         folder.mkdir(mode=mode, exist_ok=True)
         sync_folder(folder.parent)

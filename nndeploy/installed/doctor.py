@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nndeploy.errors import NndeployError, PolicyError
-from nndeploy.files.account_folders import own_cache_folder
+from nndeploy.files.own_cache import own_cache_folder
 from nndeploy.installed.bundle_store import STATE, BundleStore, Installed, State
 from nndeploy.installed.kept_bundle import check_kept
 from nndeploy.plugin.registry import backend, backend_names
@@ -78,11 +78,11 @@ def _of_folders() -> Iterator[Finding]:
         yield Finding("temporary folder", OK, temporary)
     else:
         yield Finding("temporary folder", WRONG, f"{temporary} cannot be written", "TMPDIR names another one")
-    cache = own_cache_folder("kernels")
+    cache = own_cache_folder("")
     if cache is None:
         yield Finding("cache folder", LACKS, "none that is this account's alone", "XDG_CACHE_HOME names another one")
     else:
-        yield Finding("cache folder", OK, str(cache.parent))
+        yield Finding("cache folder", OK, str(cache))
 
 
 def _of_trust() -> Finding:

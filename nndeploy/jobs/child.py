@@ -5,8 +5,8 @@ The parent writes the name of a job's folder to the child's standard input and w
 what the libraries print goes to standard error, of which the last bytes are kept. A child that died, whose time was
 over or whose caller was interrupted is gone with its whole group; the job that was running is refused with the reason.
 
-It lives in a sandbox (`nndeploy.sandbox`): it writes its own folder and our folder in the account's cache, and reads
-programs, what its workers share, and the libraries that the user named; one that needs more of these is started anew.
+It lives in a sandbox (`nndeploy.sandbox`): it writes its own folder, and reads programs, what its workers share, and
+the libraries that the user named; one that needs more of these is started anew.
 """
 
 import contextlib
@@ -31,7 +31,6 @@ from nndeploy.sandbox.child_process import (
     drained,
     end_child,
     start_child,
-    writable_cache,
 )
 
 POLL_SECONDS = 0.2
@@ -116,7 +115,7 @@ class Child:
         if self._has_sandbox and (self._allowed is None or not self._allowed.covers(paths)):
             self._stop()
             self._reads = tuple(dict.fromkeys((*self._reads, *paths)))
-            self._allowed = Sandbox(self._reads, (self._folder, *writable_cache()))
+            self._allowed = Sandbox(self._reads, (self._folder,))
 
     def _running(self) -> ChildProcess:
         if self._process is None:

@@ -92,7 +92,6 @@ class PaceGroup:
             UnavailableError: its page cannot be used, or all places are taken.
             UsageError: its members have another limit.
         """
-        library.check_terms("groups")
         with cls._lock:
             group = cls._joined.get(name)
             if group is None:

@@ -82,8 +82,6 @@ class Pacer:
         Raises:
             UsageError: the goal names an operator or a pair that is not there.
         """
-        if self.goal.pairs:
-            self._library.check_terms("chosen pairs")
         self.points.choose(pairs, self.goal.pairs)
 
     @property
@@ -213,8 +211,6 @@ class Pacer:
                 raise DataError(f"the plan has {name!r:.80} in {parts} parts, which is done in one")
         if learnt.pairs:
             self.points.pairs = list(learnt.pairs)
-        if self.goal.pairs:
-            self._library.check_terms("chosen pairs")
         self.goal.check(learnt.baseline, self.points.presets_ns)
         with self._lock:
             self._plans.given = learnt

@@ -337,14 +337,14 @@ class Quantiser(Protocol):
 
 
 @runtime_checkable
-class PaceLibraryMaker(Protocol):
+class HasPaceLibrary(Protocol):
     """What a backend may offer besides: the library of delays, which paced sessions of all backends call."""
 
-    def build_pace_library(self, arch: str, workdir: Path) -> bytes:
-        """Returns the shared library for an architecture as `uname -m` says; `workdir` is empty and private.
+    def pace_library(self) -> Path:
+        """Returns the installed shared library for this machine.
 
         Raises:
-            BuildRefusedError: nothing can be built for it.
+            UnavailableError: it is not installed.
         """
 
 

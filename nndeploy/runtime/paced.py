@@ -4,14 +4,14 @@
 Submodels of backends that can stop between operators pass points of their own; any other is one operator.
 """
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Submodel
+from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.operators_file import CountedOperators, operators_from_json
 from nndeploy.bundle.pace_plan_file import AGAIN, PacePlanFile, check_made_for
 from nndeploy.bundle.reader import Bundle
@@ -23,7 +23,8 @@ from nndeploy.pacing.library import PaceLibrary
 from nndeploy.pacing.operators import Amount, Operators
 from nndeploy.pacing.paced_shape import LearntShape, Shapes
 from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
-from nndeploy.plugin.interface import PacedSession, PacePoint
+from nndeploy.plugin.interface import HasPaceLibrary, PacedSession, PacePoint
+from nndeploy.plugin.registry import backends_in_order
 from nndeploy.runtime.chain import Runnable, is_line, needs_of
 from nndeploy.runtime.gpu_stream import GpuStreams
 from nndeploy.runtime.opened_chain import OpenedChain
@@ -31,7 +32,7 @@ from nndeploy.target.target import host_target
 from nndeploy.values.types import Value
 
 AT_ONCE = "submodels that do not wait for each other run at once; loads over time are of the one that works longest"
-HINT = "compile it with --pace, and --target for this machine"
+HINT = "compile it with --pace"
 
 
 class ProgramPoint(NamedTuple):
@@ -44,7 +45,7 @@ class ProgramPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The library of delays of a bundle, what the user grants, and what the operators compute."""
+    """The library of delays, what the user grants, and what the operators compute."""
 
     library: PaceLibrary
     goal: PaceGoal
@@ -62,21 +63,31 @@ class Pacing:
 
 
 def pacing_of(bundle: Bundle, by: PaceGoal | PacePlanFile) -> Pacing:
-    """Returns the library of delays for this machine, and what runs are paced by.
+    """Returns the installed library of delays, and what runs are paced by.
 
     Raises:
-        UnavailableError: the bundle has none, or it cannot be loaded.
+        UnavailableError: the bundle has no points, or the library is not installed or cannot be loaded.
         BundleError: it is damaged.
         DataError: the plan was made for another bundle.
     """
     plan, goal = (by, by.goal) if isinstance(by, PacePlanFile) else (None, by)
     if plan is not None:
         check_made_for(plan, bundle.manifest)
-    libraries, arch = bundle.manifest.pace_libraries, platform.machine()
-    if arch not in libraries:
-        has = f"for {', '.join(libraries)} only" if libraries else "no pace points"
-        raise UnavailableError(f"the bundle has {has}: it cannot be paced on {arch}", hint=HINT)
-    return Pacing(PaceLibrary(bytes(bundle.member(libraries[arch]))), goal, counted_operators(bundle).submodels, plan)
+    if not has_points(bundle.manifest):
+        raise UnavailableError("the bundle has no pace points", hint=HINT)
+    return Pacing(PaceLibrary(_library_path()), goal, counted_operators(bundle).submodels, plan)
+
+
+def has_points(manifest: Manifest) -> bool:
+    """Returns whether a bundle was compiled to be paced; those of before brought a library of delays, too."""
+    return bool(manifest.pace_operators or manifest.pace_libraries)
+
+
+def _library_path() -> Path:
+    found = next((one for one in backends_in_order() if isinstance(one, HasPaceLibrary)), None)
+    if found is None:
+        raise UnavailableError("no backend here has the library of delays", hint="install the backend native")
+    return found.pace_library()
 
 
 def counted_operators(bundle: Bundle) -> CountedOperators:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.errors import BundleError, NndeployError, PolicyError, UsageError
+from nndeploy.errors import BundleError, NndeployError, UsageError
 from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Run, Runnable, copied
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
@@ -30,7 +30,7 @@ from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.places import ChainChoice, open_chain
-from nndeploy.runtime.select import UNTRUSTED, Choice, SessionOptions
+from nndeploy.runtime.select import Choice, SessionOptions
 from nndeploy.values.types import Value
 
 if TYPE_CHECKING:  # what paces runs is loaded where one is to be paced
@@ -209,8 +209,7 @@ def load_bundle(
         BundleError: the bundle is malformed, damaged or of a newer format.
         UnavailableError: a submodel has no variant that can run here, or the bundle cannot be paced on it.
         PolicyError: the manifest says of a file that it is no code, which it is, or the other way round; or the bundle
-            names files outside of itself; or it is to be paced without native code; or no trusted key signed code
-            that would run.
+            names files outside of itself; or no trusted key signed code that would run.
         UsageError: an argument has no meaning.
         DataError: the plan was made for another bundle, or for another machine.
     """
@@ -245,13 +244,7 @@ def _paced_program(
 
 
 def _check_can_pace(options: SessionOptions) -> None:
-    """Refuses to pace where the library of delays, which is code, is not to be loaded, or cannot be."""
-    if not options.allow_native_code:
-        what = "the library of delays, by which runs are paced, is native code, which is not allowed here"
-        raise PolicyError(what, hint="either pace or no native code")
-    if options.why_no_code:
-        what = f"the library of delays is code, and is not trusted: {options.why_no_code}"
-        raise PolicyError(what, hint=UNTRUSTED)
+    """Refuses to pace what runs elsewhere."""
     if options.isolate != "none":
         raise UsageError("a submodel in a process of its own cannot be paced", hint="either pace or isolate")
 

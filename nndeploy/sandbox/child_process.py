@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.files.account_folders import cache_folder, own_cache_folder
+from nndeploy.errors import UnavailableError
 from nndeploy.sandbox import idle_threads
 from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.capabilities import PR_SET_NO_NEW_PRIVS
@@ -90,9 +89,8 @@ def die_with_parent() -> None:
 
 
 def child_environment(folder: Path) -> dict[str, str]:
-    """Returns the environment of a child: nothing of the user's but the search path and the folder for caches."""
+    """Returns the environment of a child: nothing of the user's but the search path; caches lie in its own folder."""
     return {
-        "XDG_CACHE_HOME": str(cache_folder()),
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "LANG": "C.UTF-8",
         "HOME": str(folder),
@@ -144,22 +142,6 @@ def at_home(process: _ChildProcess, folder: Path) -> _ChildProcess:
     """Returns a process of which `kill_group` is to know that its home is a folder."""
     _HOMES[process] = folder
     return process
-
-
-def writable_cache() -> tuple[str, ...]:
-    """Returns the folder of ours in the account's cache, where there is or can be one: what is built there stays."""
-    folder = own_cache_folder("")
-    return () if folder is None else (str(folder),)
-
-
-def check_no_child_writes(folder: Path) -> None:
-    """Passes a folder that is in none which processes in a sandbox may write to.
-
-    Raises:
-        UsageError: it is in one.
-    """
-    if any(folder.resolve().is_relative_to(Path(place).resolve()) for place in writable_cache()):
-        raise UsageError("processes that parse models may write there", where=str(folder), hint="name another folder")
 
 
 def kill_group(process: ChildProcess) -> None:

@@ -87,7 +87,7 @@ def signed_as(bundle: Bundle) -> Signed:
 def holds_code(manifest: Manifest) -> bool:
     """Returns whether a bundle holds anything that only a trusted key may vouch for."""
     variants = (variant for submodel in all_submodels(manifest) for variant in submodel.variants)
-    return bool(manifest.pace_libraries) or any(variant.native_code for variant in variants)
+    return any(variant.native_code for variant in variants)
 
 
 def check_signatures(

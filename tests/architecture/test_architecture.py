@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -184,3 +185,11 @@ def test_what_a_constant_or_field_is_stands_in_a_sentence_that_names_it() -> Non
         and begins.match(str(said.value.value))
     ]
     assert telegrams == []
+
+
+def test_the_build_of_the_kernel_library_alone_runs_a_compiler() -> None:
+    """A compile or a run would take what it makes from a cache that others may have written."""
+    build = REPOSITORY / "backends" / "nndeploy_kernels" / "build.py"
+    assert [path for path in SOURCES if "ziglang" in path.read_text(encoding="utf-8")] == [build]
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "ziglang" not in str((extras["dependencies"], extras["optional-dependencies"]))

@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+from c_library import library_from_source
 from native_engines import with_own_transforms
 from nndeploy_native.build import build
-from nndeploy_native.library import library_from_source
 from nndeploy_native.plan import DOCUMENT_FILE
 from nndeploy_native.session import open_session
 from nndeploy_native.support import supports
 
-from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.frontend.load import load_model
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import BuildOptions, OpenOptions
@@ -84,7 +83,7 @@ def main() -> None:
 def profile(model: ir.Model, precision: str, threads: int, runs: int) -> list[Row]:
     """Returns the steps of an optimised model in the order in which they run."""
     with tempfile.TemporaryDirectory() as folder:
-        clock = library_from_bytes(library_from_source([CLOCK], host_target().arch, Path(folder)))
+        clock = ctypes.CDLL(str(library_from_source([CLOCK], Path(folder))))
     clock.nnd_clock.restype = ctypes.c_void_p
     marks, num_marks = (
         (ctypes.c_int64 * (MOST_STEPS + 1)).in_dll(clock, "nnd_marks"),

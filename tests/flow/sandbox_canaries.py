@@ -7,7 +7,10 @@ It does so where the compile imports it and where a worker builds with it, and s
 import json
 import os
 import socket
+import sys
 from pathlib import Path
+
+from nndeploy_kernels.loading import LIBRARIES
 
 PLUGIN = r"""
 import ctypes, json, os, socket
@@ -38,6 +41,17 @@ def attached():
         raise OSError(ctypes.get_errno(), "refused")
 
 
+def wrote_somewhere():  # where another job, or a command of the user's, may read it
+    refused = None
+    for folder in PLANTED["folders"]:
+        try:
+            Path(folder, "planted.so").write_text("x")
+            return
+        except OSError as err:
+            refused = err
+    raise refused
+
+
 def began_a_session():
     if not (pid := os.fork()):
         try:
@@ -60,8 +74,7 @@ EVERYWHERE = {
     "append to a file": lambda: open(Path(PLANTED["home"], ".profile"), "a").write("x"),
     "truncate a file": lambda: os.truncate(Path(PLANTED["home"], ".profile"), 0),
     "remove a file": lambda: Path(PLANTED["home"], ".profile").unlink(),
-    "write temporary files": lambda: Path(PLANTED["temporary"], "written").write_text("x"),
-    "write beside the output": lambda: Path(PLANTED["output"], "written").write_text("x"),
+    "write a file for others": wrote_somewhere,
     "connect": lambda: sent(socket.SOCK_STREAM, socket.AF_INET, ("127.0.0.1", PLANTED["tcp"])),
     "send a datagram": lambda: sent(socket.SOCK_DGRAM, socket.AF_INET, ("127.0.0.1", PLANTED["udp"])),
     "reach an abstract socket": lambda: sent(socket.SOCK_STREAM, socket.AF_UNIX, "\0" + PLANTED["unix"]),
@@ -119,9 +132,14 @@ class Planted:
         self.home, self.temporary, self.output = folder / "home", folder / "temporary", folder / "output"
         self.model = folder / "models/m.onnx"
         self.job = self.temporary / "nndeploy-job-other"
+        self.cache = folder / "cache"
         keys, secrets = self.home / ".config/nndeploy", self.home / ".ssh"
-        for path in (secrets, keys, self.job, self.output, self.model.parent):
-            path.mkdir(parents=True)
+        caches = [self.cache / name for name in ("", "nndeploy", "nndeploy/zig-0.17.0", "nndeploy-builds/ac", "zig")]
+        for path in (secrets, keys, self.job, self.output, self.model.parent, *caches):
+            path.mkdir(parents=True, exist_ok=True)
+        shared = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm")]  # noqa: S108 - nothing is made there
+        own = (self.home, self.temporary, self.output, self.model.parent, keys, self.job)
+        self.folders = [*caches, *own, *shared, LIBRARIES, Path(sys.prefix), Path.cwd()]
         for path in (secrets / "x", keys / "key", self.home / ".profile", self.job / "request.json"):
             path.write_text("secret")
         self.model.with_name("farm.key").write_text("-----BEGIN PRIVATE KEY-----")
@@ -143,7 +161,7 @@ class Planted:
         planted = {
             "home": str(self.home), "temporary": str(self.temporary), "job": str(self.job), "output": str(self.output),
             "model": str(self.model), "tcp": self.tcp.getsockname()[1], "udp": self.udp.getsockname()[1],
-            "unix": self.name, "tests": os.getpid(),
+            "unix": self.name, "tests": os.getpid(), "folders": [str(folder) for folder in self.folders],
         }  # fmt: skip
         return PLUGIN.replace("@PLANTED@", repr(json.dumps(planted)))
 
@@ -161,6 +179,6 @@ class Planted:
         return True
 
     def files(self) -> dict[str, str]:
-        """Returns what lies in the home and among the temporary files."""
-        folders = (self.home, self.temporary)
+        """Returns what lies in the home, the cache and among the temporary files."""
+        folders = (self.home, self.temporary, self.cache)
         return {str(p.relative_to(f)): p.read_text() for f in folders for p in f.rglob("*") if p.is_file()}

@@ -66,7 +66,11 @@ def say(*arguments: str) -> None:
 
 
 def test_data_runs_from_anyone_and_makes_no_key(here: Path) -> None:
-    write_double(here / "m.nnd")
+    from nndeploy.trust.signing import sign_as_this_machine
+
+    before = write_double(here / "m.nnd").read_bytes()
+    assert sign_as_this_machine(here / "m.nnd") == ""
+    assert (here / "m.nnd").read_bytes() == before  # the same bytes wherever it was made
     for command in commands("m.nnd"):
         assert run_command(command) == 0
     assert not config_folder().exists()
@@ -193,12 +197,6 @@ def test_a_member_that_was_changed_with_its_hash_is_not_signed(coded: Path) -> N
     assert run_command(commands("evil.nnd")[0]) == 65
 
 
-def write_paced(path: Path) -> Path:
-    """Writes a bundle that has a library of delays, which is code."""
-    libraries = dict.fromkeys(("x86_64", "aarch64"), "pace.so")
-    return write_double(path, members={"pace.so": b"code"}, pace_libraries=libraries)
-
-
 def with_signature(path: Path, signature: bytes) -> None:
     with open_bundle(path) as bundle:
         members = {name: bytes(bundle.stored(name)) for name in bundle.manifest.members}
@@ -206,31 +204,13 @@ def with_signature(path: Path, signature: bytes) -> None:
     path.write_bytes(b"".join(encode_container(members)))
 
 
-def test_what_this_machine_compiles_with_code_it_signs_and_trusts(here: Path, capsys) -> None:
+def test_what_this_machine_compiles_with_code_it_signs_and_trusts(coded: Path, here: Path, capsys) -> None:
     from nndeploy.trust.signing import sign_as_this_machine
 
-    write_double(here / "m.nnd")
-    before = (here / "m.nnd").read_bytes()
-    assert sign_as_this_machine(here / "m.nnd") == ""
-    assert (here / "m.nnd").read_bytes() == before  # no code: the same bytes wherever it was made
-
-    write_paced(here / "code.nnd")
-    assert sign_as_this_machine(here / "code.nnd") == ""
-    say("verify", "code.nnd", "--signatures")
+    assert sign_as_this_machine(coded) == ""
+    say("verify", coded.name, "--signatures")
     assert "by this machine" in capsys.readouterr().out
     assert (config_folder() / "nndeploy" / "machine.key").stat().st_mode & 0o777 == 0o600
-
-
-def test_the_library_of_delays_is_not_mapped_before_it_is_trusted(here: Path, monkeypatch, capsys) -> None:
-    from nndeploy.runtime import paced
-
-    def never(*_: object) -> None:
-        raise AssertionError("it was mapped")
-
-    write_paced(here / "m.nnd")
-    monkeypatch.setattr(paced, "pacing_of", never)
-    assert run_command(["run", "m.nnd", "--input", "x.npz", "--pace", "--cpu-limit", "50%"]) == 77
-    assert "the library of delays is code" in capsys.readouterr().err
 
 
 def corpus(signed: Path, other: Path) -> list[tuple[str, bytes]]:
@@ -329,7 +309,7 @@ def test_inspect_says_who_signed(here: Path, capsys) -> None:
 
 
 def test_python_says_the_same(coded: Path) -> None:
-    with pytest.raises(nndeploy.runtime.program.PolicyError, match="nobody has signed"):
+    with pytest.raises(nndeploy.errors.PolicyError, match="nobody has signed"):
         nndeploy.load_bundle(coded)
     with nndeploy.load_bundle(coded, nndeploy.LoadOptions(allow_unsigned_code=True)) as program:
         assert program.run({"image": np.ones((1, 3), np.float32)})["y"].tolist() == [[2, 2, 2]]

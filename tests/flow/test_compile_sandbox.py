@@ -49,7 +49,7 @@ def compiled(planted: Planted, tmp_path: Path) -> Compile:
             "HOME": str(planted.home),
             "TMPDIR": str(planted.temporary),
         }
-        environment |= {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        environment |= {"XDG_CACHE_HOME": str(planted.cache)}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     return run
@@ -75,6 +75,6 @@ def test_what_a_backend_tries_is_refused_to_it_and_the_next_one_builds(compiled:
 def test_without_a_sandbox_it_gets_everywhere(compiled: Compile, planted: Planted) -> None:
     done = compiled("-o", str(planted.output / "m.nnd"), *BACKENDS, "--no-sandbox")
     assert done.returncode == 69
-    for attempt in ("read a private key", "read the signing key", "write the home", "connect", "limit it"):
+    for attempt in ("read a private key", "read the signing key", "write a file for others", "connect", "limit it"):
         assert attempt in done.stderr
     assert planted.heard() == ["tcp", "udp", "unix"]

@@ -124,7 +124,7 @@ def test_target_that_nobody_builds_for_is_one_line(model: Path, backends: tuple[
 
 def test_no_compiler_is_needed(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
-    assert taken(compiled(model, keep_fallback=False)) == "native"
+    assert taken(compiled(model, keep_fallback=False, pace=True)) == "native"
 
 
 def test_operators_of_onnxruntime_stay_with_the_own_kernels(tmp_path: Path) -> None:

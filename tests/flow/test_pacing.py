@@ -20,7 +20,7 @@ from nndeploy.pacing.achieved import achieved
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.pacer import BASELINE_RUNS
 from nndeploy.pacing.policy import PacePolicy
-from nndeploy.target.target import host_target
+from nndeploy.trust.signatures import holds_code
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
 NANOSECONDS = 1_000_000
@@ -152,18 +152,23 @@ def test_a_budget_below_the_baseline_is_refused_before_anything_runs(
 
 def test_a_bundle_without_points_says_how_to_get_them(model: Path) -> None:
     bundle = compiled(model, pace=False)
-    with open_bundle(bundle) as opened:
-        assert opened.manifest.pace_libraries == {}
     with pytest.raises(UnavailableError, match="no pace points") as caught:
         nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5))
     assert "--pace" in caught.value.hint
 
 
-def test_a_bundle_for_other_machines_alone_says_so(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paced_bundle_holds_no_code_and_needs_the_installed_library(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundle = compiled(model)
-    monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with pytest.raises(UnavailableError, match=f"for {host_target().arch} only"):
+    with open_bundle(bundle) as opened:
+        assert not opened.signature
+        assert not holds_code(opened.manifest)
+        assert opened.manifest.pace_operators
+    monkeypatch.setattr("nndeploy_kernels.loading.LIBRARIES", tmp_path)
+    with pytest.raises(UnavailableError) as caught:
         nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5))
+    assert "nndeploy-kernels" in caught.value.hint
 
 
 def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from nndeploy_kernels.build import FLAGS, SOURCES, TILES, WAYS
+from nndeploy_kernels.build import FLAGS, SOURCES, units
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.build import build
 from nndeploy_native.plan import WEIGHTS_FILE
@@ -86,12 +86,10 @@ class SanitizedLibrary:
         """
         self._folder = folder
         self._level = next(one for one in LEVELS if one.name == level_name)
-        names = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.c"))
-        units: list[tuple[str, tuple[str, ...]]] = [(TILES, (f"-DNND_WAY={way}",)) for way in range(WAYS)]
-        units += [(name, ()) for name in names if name not in (TILES, _INCLUDED)]
+        sources = [unit for unit in units() if unit[0] != _INCLUDED]
         with ThreadPoolExecutor(2) as pool:
-            made = pool.map(lambda unit: self._compiled(SOURCES / unit[0], unit[0], unit[1]), units)
-            self._objects = dict(zip(units, made, strict=True))
+            made = pool.map(lambda unit: self._compiled(SOURCES / unit[0], unit[0], unit[1]), sources)
+            self._objects = dict(zip(sources, made, strict=True))
         self._objects[_INCLUDED, ()] = self._compiled(DRIVER, _INCLUDED, ())
 
     def driver(self) -> Path:

@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from c_library import zig_missing
 from kernel_library import LEVELS_HERE
 from nndeploy_kernels.build import SOURCES
-from nndeploy_native.library import zig_missing
 from plan_mutants import FoundError, SanitizedLibrary, run_mutants, sanitizer_missing, small_plans
 
 COUNT = 20_000

@@ -26,7 +26,7 @@ names_of() {
     case $1 in
     base) echo cuda-bindings cuda-pathfinder onnx-ir safetensors ml-dtypes click cryptography cffi pycparser pytest pluggy iniconfig ;;
     tensorrt) echo tensorrt-rtx-cu13-bindings tensorrt-rtx-cu13-libs ;;
-    cudnn) echo nvidia-cudnn-cu13 nvidia-cuda-nvrtc ;; # ziglang only where there is no driver
+    cudnn) echo nvidia-cudnn-cu13 nvidia-cuda-nvrtc ;;
     ort) echo onnxruntime-gpu ;;                       # shadows onnxruntime; has the CUDA provider
     triton) echo triton ;;                             # the version that bundles are built with
     *) echo "carry.sh: no group is called $1: base tensorrt cudnn ort triton" >&2 && return 2 ;;

@@ -15,7 +15,7 @@ from nndeploy.build_cache.entry import Blob
 from nndeploy.build_cache.local_cache import is_key
 from nndeploy.errors import BusyError, CannotCreateError, DataError, MissingInputError
 from nndeploy.files.pieces import ANY_SIZE, PIECE_BYTES, pieces_of, sha256_of, written
-from nndeploy.files.whole_files import open_regular, wrapped_io
+from nndeploy.files.whole_files import make_folders, open_regular, wrapped_io
 
 _KEPT_SECONDS = 3600.0
 
@@ -32,7 +32,7 @@ class BlobFolder:
         self._folder = folder
         self._most_bytes = most_bytes
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folders(folder, 0o700)
         except OSError as err:
             raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(folder)) from err
 

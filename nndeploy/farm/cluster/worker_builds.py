@@ -23,8 +23,8 @@ from nndeploy.farm.cluster.packed_job import TREE, packed_from_json, unpacked
 from nndeploy.farm.job import Job
 from nndeploy.farm.machine import Machine
 from nndeploy.farm.outcome import outcome_to_json
+from nndeploy.files.whole_files import make_folders
 from nndeploy.jobs.temporary import temporary_folder
-from nndeploy.sandbox.child_process import check_no_child_writes
 
 Told = Callable[[str, str, str], None]
 """Hears (batch, id of a job, stage)."""
@@ -40,9 +40,7 @@ class WorkerBuilds:
 
         Raises:
             CannotCreateError: they cannot be made.
-            UsageError: what parses models could write there.
         """
-        check_no_child_writes(folder)
         self.machine = machine
         self.blobs = BlobFolder(folder / "blobs", most_bytes)
         self._jobs = folder / "jobs"
@@ -53,7 +51,7 @@ class WorkerBuilds:
         self._running: dict[Build, str] = {}
         self._ended: set[str] = set()
         try:
-            self._jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folders(self._jobs, 0o700)
         except OSError as err:
             raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(self._jobs)) from err
 

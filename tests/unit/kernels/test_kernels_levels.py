@@ -5,8 +5,8 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from nndeploy_kernels import HEADERS, loading
-from nndeploy_kernels.build import level_here
+from nndeploy_kernels import loading
+from nndeploy_kernels.build import SOURCES, level_here
 from nndeploy_kernels.levels import LEVELS, least_machines
 from nndeploy_kernels.loading import API_VERSION, installed, missing
 
@@ -66,7 +66,7 @@ def test_widest_level_that_is_here_is_taken(features, precision, files, level, t
 
 
 def test_version_of_the_interface_is_that_of_the_header() -> None:
-    assert f"#define NND_API_VERSION {API_VERSION}\n" in (HEADERS / "nndeploy_kernels.h").read_text()
+    assert f"#define NND_API_VERSION {API_VERSION}\n" in (SOURCES / "nndeploy_kernels.h").read_text()
 
 
 def test_the_level_that_is_built_here_is_the_widest_that_this_machine_runs() -> None:

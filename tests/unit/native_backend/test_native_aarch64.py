@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arm64_root import before_arm64_program
+from c_library import zig_missing
 from kernel_library import DTYPE_NAMES
 from native_models import Array, built, model_of, reals, run
 from nndeploy_kernels.build import LIBRARIES, SOURCES, build
 from nndeploy_kernels.levels import LEVELS
-from nndeploy_native.library import zig_missing
 from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, document_from_json
 from random_networks import network_of
 

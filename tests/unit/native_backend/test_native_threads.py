@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from nndeploy_native.library import library_from_source, zig_missing
-
-from nndeploy.files.shared_object import library_from_bytes
-from nndeploy.target.target import host_target
+from c_library import library_from_source, zig_missing
 
 CHUNKS = 4
 MOST_STEPS = 300
@@ -93,7 +90,7 @@ class Pool:
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if reason := zig_missing():
         pytest.skip(reason)
-    made = library_from_bytes(library_from_source([TEXT], host_target().arch, tmp_path_factory.mktemp("pool")))
+    made = ctypes.CDLL(str(library_from_source([TEXT], tmp_path_factory.mktemp("pool"))))
     made.nnd_start.argtypes, made.nnd_start.restype = [ctypes.c_int], ctypes.c_void_p
     made.nnd_stop.argtypes = [ctypes.c_void_p]
     made.run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]

@@ -3,13 +3,13 @@
 
 from pathlib import Path
 
-from nndeploy_native.library import SOURCES, library_from_source
+from c_library import library_from_source
+from nndeploy_kernels.build import SOURCES
 
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.target.target import host_target
 
 
 def library_of(operator: str, workdir: Path) -> PaceLibrary:
     """Returns a library of delays with a source in place of the operator's."""
     pace = (SOURCES / "pacing" / "pace.c").read_text(encoding="utf-8")
-    return PaceLibrary(library_from_source([pace, operator], host_target().arch, workdir))
+    return PaceLibrary(library_from_source([pace, operator], workdir))

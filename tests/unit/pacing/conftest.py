@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
-from nndeploy_native.library import zig_missing
-from nndeploy_native.pace_library import build_pace_library
+from c_library import zig_missing
+from nndeploy_kernels.build import build_pace
 from virtual_clock import VirtualPace
 
 from nndeploy.pacing.library import PaceLibrary
@@ -13,15 +13,10 @@ from nndeploy.target.target import host_target
 
 
 @pytest.fixture(scope="session")
-def pace_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def pace_library() -> PaceLibrary:
     if reason := zig_missing():
         pytest.skip(reason)
-    return build_pace_library(host_target().arch, Path(tmp_path_factory.mktemp("pace")))
-
-
-@pytest.fixture(scope="session")
-def pace_library(pace_bytes: bytes) -> PaceLibrary:
-    return PaceLibrary(pace_bytes)
+    return PaceLibrary(build_pace(host_target().arch))
 
 
 @pytest.fixture(scope="session")

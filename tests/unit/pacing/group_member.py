@@ -21,7 +21,7 @@ PARTS = 20
 def main(library_path: str, folder: str, name: str, limit: str, seconds: str) -> None:
     """Joins, says so, works, leaves."""
     group.FOLDER = Path(folder)
-    library = PaceLibrary(Path(library_path).read_bytes())
+    library = PaceLibrary(Path(library_path))
     place = PaceGroup.join(name, float(limit), library)
     item = ItemMemory(1, 1, place.address, place.member)
     print("joined", place.member, flush=True)

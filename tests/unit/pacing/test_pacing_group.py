@@ -18,17 +18,15 @@ from typing import Any
 
 import group_member
 import pytest
-from nndeploy_native.library import library_from_source
+from c_library import library_from_source
 from virtual_clock import VirtualPace
 
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing import group
 from nndeploy.pacing.goal import PaceGoal
 from nndeploy.pacing.group import MEMBERS, PAGE_BYTES, PaceGroup
 from nndeploy.pacing.item import ItemMemory
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.target.target import host_target
 
 MS = 1_000_000
 LIMIT = 0.6
@@ -58,7 +56,7 @@ def test_structures_are_those_of_the_header(tmp_path: Path) -> None:
         '#include "pacing/group.h"\n#include <stddef.h>\n__attribute__((visibility("default"))) '
         f"long places[] = {{{numbers}, NND_GROUP_MEMBERS, NND_GROUP_VERSION}};"
     )
-    library = library_from_bytes(library_from_source([source], host_target().arch, tmp_path))
+    library = ctypes.CDLL(str(library_from_source([source], tmp_path)))
     want = [
         number
         for struct, fields in places.values()
@@ -126,13 +124,12 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(pace_bytes: bytes, tmp_path: Path) -> Any:
+def start(pace_library: PaceLibrary, tmp_path: Path) -> Any:
     """Starts a member and waits until it has joined."""
-    path, started = tmp_path / "pace.so", list[subprocess.Popen[str]]()
-    path.write_bytes(pace_bytes)
+    started = list[subprocess.Popen[str]]()
 
     def begun(seconds: float, limit: float = LIMIT) -> "subprocess.Popen[str]":
-        arguments = [str(path), str(tmp_path), "box", str(limit), str(seconds)]
+        arguments = [pace_library.path, str(tmp_path), "box", str(limit), str(seconds)]
         process = subprocess.Popen(
             [sys.executable, group_member.__file__, *arguments],
             stdout=subprocess.PIPE,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from broken_libraries import library_of
-from nndeploy_native.library import SOURCES
+from nndeploy_kernels.build import SOURCES
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.pace_operator import operator_problem, watched_copies
 from onnx import TensorProto, helper

@@ -12,7 +12,7 @@ import pytest
 from broken_libraries import library_of
 from hypothesis import given
 from hypothesis import strategies as st
-from nndeploy_native.library import SOURCES
+from nndeploy_kernels.build import SOURCES
 from nndeploy_onnxruntime import pace_segments, pace_trials, paced_session, placed_points
 from nndeploy_onnxruntime.open_session import open_session
 from nndeploy_onnxruntime.pace_trials import NoPointsError

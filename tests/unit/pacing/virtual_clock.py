@@ -4,11 +4,9 @@
 import ctypes
 from pathlib import Path
 
-from nndeploy_native.library import library_from_source
+from c_library import library_from_source
 
-from nndeploy.files.shared_object import library_from_bytes
 from nndeploy.pacing.library import PaceLibrary
-from nndeploy.target.target import host_target
 
 _SOURCE = """
 #define _GNU_SOURCE
@@ -61,9 +59,9 @@ class VirtualPace(PaceLibrary):
 
     def __init__(self, workdir: Path) -> None:
         """Builds and loads it; `workdir` is private."""
-        data = library_from_source([_SOURCE], host_target().arch, workdir)
-        super().__init__(data)
-        library = library_from_bytes(data)
+        path = library_from_source([_SOURCE], workdir)
+        super().__init__(path)
+        library = ctypes.CDLL(str(path))
         self._now, self._used, self._late = (
             ctypes.c_int64.in_dll(library, f"virtual_{name}") for name in ("now", "used", "late")
         )

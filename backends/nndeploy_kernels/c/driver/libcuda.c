@@ -6,12 +6,14 @@
 // ask the kernels for attributes. Here every load succeeds with a handle that means nothing, attributes are 0 and the
 // tensor-map encoders fill zeros. There is no device: cuInit says so, and whatever would run something fails.
 //
-// It is built by stub.py and loaded only in the planner's child process. The functions are those that cuDNN 9.28
+// It is loaded only in the planner's child process. The functions are those that cuDNN 9.28
 // links (nm) or looks up (it prints the names that it misses). Source: CUDA Driver API 13.0.
 
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+
+#pragma GCC visibility push(default)  // all of it stands in for the driver's functions
 
 #define SUCCESS 0
 #define NO_DEVICE 100
