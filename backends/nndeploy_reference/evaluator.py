@@ -22,6 +22,7 @@ from nndeploy_reference import (  # noqa: F401 - they fill the table
     control_flow,
     convolutions,
     elementwise,
+    image_decoder,
     machines,
     normalisation,
     pooling,

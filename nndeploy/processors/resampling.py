@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from nndeploy.files.image_files import require_pillow
 from nndeploy.processors.arrays import Image, Transform
-from nndeploy.processors.image_files import require_pillow
 
 Filter: TypeAlias = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from nndeploy.files.image_files import require_pillow
 from nndeploy.processors.arrays import Image, Quads, image_from_value, quads_from_value
-from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.parameters import Range
 
 

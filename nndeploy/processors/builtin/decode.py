@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nndeploy.errors import InputError
+from nndeploy.files.image_files import pixels_from_bytes
 from nndeploy.processors.arrays import Image
-from nndeploy.processors.image_files import pixels_from_bytes
 
 
 @dataclass(frozen=True)

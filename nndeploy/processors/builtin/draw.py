@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 
 from nndeploy.errors import InputError, UsageError
+from nndeploy.files.image_files import require_pillow
 from nndeploy.processors.arrays import Image, image_from_value, quads_from_value, rows_from_value, vector_from_value
-from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.parameters import Range
 from nndeploy.values.types import Value
 

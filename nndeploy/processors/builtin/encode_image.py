@@ -4,8 +4,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from nndeploy.files.image_files import ImageFormat, bytes_from_pixels
 from nndeploy.processors.arrays import Image, image_from_value
-from nndeploy.processors.image_files import ImageFormat, bytes_from_pixels
 from nndeploy.processors.parameters import Range
 
 

@@ -2,7 +2,7 @@
 """Turns an image file into the input tensor that the bundle describes, and class scores into a label.
 
 decode -> upright -> channels -> resize (bilinear) -> (pixel - mean) / std -> layout, batch of one. Images may have
-been made by anybody: `nndeploy.processors.image_files` says what is decoded. Needs Pillow, the extra `vision`.
+been made by anybody: `nndeploy.files.image_files` says what is decoded. Needs Pillow, the extra `vision`.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ import numpy as np
 
 from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.errors import InputError
+from nndeploy.files.image_files import SUFFIXES, decoded, require_pillow
 from nndeploy.files.whole_files import read_regular
-from nndeploy.processors.image_files import SUFFIXES, decoded, require_pillow
 from nndeploy.values.types import TensorType, Value, numpy_dtype
 
 if TYPE_CHECKING:

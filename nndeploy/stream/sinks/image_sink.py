@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from nndeploy.errors import DataError
+from nndeploy.files.image_files import ImageFormat, bytes_from_pixels, require_pillow
 from nndeploy.processors.arrays import image_from_value
-from nndeploy.processors.image_files import ImageFormat, bytes_from_pixels, require_pillow
 from nndeploy.stream.sinks.resumable import Resumables
 from nndeploy.stream.sinks.sinks import FolderSink
 from nndeploy.values.types import Value

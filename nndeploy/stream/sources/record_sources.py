@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
 from nndeploy.errors import DataError, InputError, UsageError, did_you_mean
+from nndeploy.files.image_files import SUFFIXES as IMAGE_SUFFIXES
+from nndeploy.files.image_files import require_pillow
 from nndeploy.files.whole_files import read_regular
-from nndeploy.processors.image_files import SUFFIXES as IMAGE_SUFFIXES
-from nndeploy.processors.image_files import require_pillow
 from nndeploy.processors.wav_files import mono, sound_from_bytes
 from nndeploy.stream.formats.json_lines import MAX_LINE_BYTES, object_from_line
 from nndeploy.stream.formats.npz import read_npy_file, read_npz_file

@@ -20,8 +20,8 @@ from typing import BinaryIO
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError, MissingInputError, UsageError, did_you_mean
+from nndeploy.files.image_files import HEADS as IMAGE_HEADS
 from nndeploy.files.whole_files import NamedPipe
-from nndeploy.processors.image_files import HEADS as IMAGE_HEADS
 from nndeploy.runtime.plain_data import value_from_plain
 from nndeploy.stream.formats.images import SUFFIXES as IMAGE_SUFFIXES
 from nndeploy.stream.formats.images import read_image, require_pillow

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nndeploy.errors import InputError, NndeployError, UnavailableError
+from nndeploy.files.image_files import MAX_PIXELS
 from nndeploy.files.whole_files import open_regular, safe_stem
 from nndeploy.processors.arrays import Image
-from nndeploy.processors.image_files import MAX_PIXELS
 from nndeploy.stream.items import Item, failing
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.video_decoder import VideoDecoder

@@ -13,7 +13,7 @@ from PIL import Image
 
 from nndeploy.bundle.manifest import ImageInput
 from nndeploy.errors import InputError, UnavailableError
-from nndeploy.processors.image_files import FORMATS
+from nndeploy.files.image_files import FORMATS
 from nndeploy.stream.formats import images
 from nndeploy.stream.formats.images import array_from_image, best_label, decoded, read_image, require_pillow
 from nndeploy.values.types import TensorType

@@ -6,18 +6,18 @@ are, and what cannot be converted without loss of meaning (16 bits, CMYK) is ref
 first one is taken. Needs Pillow, the extra `vision`, which lets go of the interpreter while it decodes, resizes and
 encodes, so that threads do it at once.
 
-Law: an image is upright, as its EXIF data say, whoever decodes it.
+Law: an image is upright, as its EXIF data say, whoever decodes it for a pipeline.
 """
 
 import io
 import math
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from nndeploy.errors import InputError, UnavailableError
-from nndeploy.processors.arrays import Image as Pixels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,6 +35,8 @@ TILE_TAGS = (322, 323)
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 
 ImageFormat = Literal["png", "jpeg"]
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+"""uint8, (height, width, 3), RGB; (height, width) where they are grey."""
 
 
 def require_pillow() -> None:
@@ -50,8 +52,8 @@ def require_pillow() -> None:
         raise UnavailableError("images need the package pillow, which is not installed", hint=hint) from err
 
 
-def decoded(data: bytes) -> "Image":
-    """Returns the decoded image, turned upright where its EXIF data say how.
+def decoded(data: bytes, *, upright: bool = True) -> "Image":
+    """Returns the decoded image, turned upright where its EXIF data say how, or as it is stored.
 
     Raises:
         InputError: the bytes are of no such format, are damaged, too large, or of a kind that is not taken.
@@ -65,7 +67,7 @@ def decoded(data: bytes) -> "Image":
             image = PIL.Image.open(io.BytesIO(data), formats=FORMATS)
             _check_kind(image)
             image.load()
-            return PIL.ImageOps.exif_transpose(image)
+            return PIL.ImageOps.exif_transpose(image) if upright else image
     except InputError:
         raise
     except PIL.UnidentifiedImageError as err:
@@ -88,18 +90,18 @@ def _check_kind(image: "Image") -> None:
         raise InputError(f"is an image {kind}, which is not taken", hint="convert it to 8-bit RGB or grey")
 
 
-def pixels_from_bytes(data: bytes) -> Pixels:
-    """Returns an encoded image as RGB pixels; a transparent one loses its transparency.
+def pixels_from_bytes(data: bytes, mode: Literal["RGB", "L"] = "RGB", *, upright: bool = True) -> Pixels:
+    """Returns an encoded image as RGB or grey pixels; a transparent one loses its transparency.
 
     Raises:
         InputError: as `decoded` does.
         UnavailableError: Pillow is not installed.
     """
     require_pillow()
-    image = decoded(data)
+    image = decoded(data, upright=upright)
     if image.mode in ("P", "PA"):
         image = image.convert("RGBA")  # a palette may hold transparent colours
-    return np.asarray(image.convert("RGB"))
+    return np.asarray(image.convert(mode))
 
 
 def bytes_from_pixels(image: Pixels, kind: ImageFormat, quality: int = 90) -> bytes:
