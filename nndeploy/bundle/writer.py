@@ -9,9 +9,7 @@ The content is written to a temporary file in the same folder, synced, renamed, 
 locked while it is written, so that one that a kill left is known, and the next bundle written there removes it.
 """
 
-import contextlib
 import dataclasses
-import errno
 import hashlib
 import os
 import stat
@@ -22,12 +20,11 @@ from nndeploy.bundle.container import Buffer, check_names, encode_container
 from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest, encode_manifest
-from nndeploy.errors import BundleError, CannotCreateError, InputOutputError, NndeployError
+from nndeploy.errors import BundleError, CannotCreateError, InputOutputError
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.files.whole_files import TEMPORARY, lock_temporary, sweep_temporary, sync_folder
+from nndeploy.files.whole_files import new_file, sync_folder, wrapped_io
 
 RESERVED_NAMES = (MANIFEST_NAME, REPORT_NAME, SIGNATURE_NAME)
-_DEVICE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def write_bundle(
@@ -64,12 +61,7 @@ def check_can_create(path: str | Path) -> None:
     """
     path = Path(path)
     _check_place(path)
-    temporary = _temporary_name(path.parent)
-    try:
-        _write_new(temporary, ())
-        temporary.unlink()
-    except OSError as err:
-        raise _error_of(err, path) from err
+    new_file(path).discard()
 
 
 def _check_place(path: Path) -> None:
@@ -129,34 +121,18 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
         InputOutputError: the disk is full or failed.
     """
     _check_place(path)
-    sweep_temporary(path.parent)
-    temporary = _temporary_name(path.parent)
+    new = new_file(path)
     try:
-        _write_new(temporary, chunks)
-        temporary.replace(path)
-    except OSError as err:
-        raise _error_of(err, path) from err
+        with wrapped_io(path):
+            for chunk in chunks:
+                new.file.write(chunk)
+        new.finish()
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        new.discard()
     try:
         sync_folder(path.parent)
     except OSError as err:
         raise InputOutputError(f"written, but perhaps not to stay: {_reason(err)}", where=str(path)) from err
-
-
-def _temporary_name(folder: Path) -> Path:
-    return folder / f"{TEMPORARY}{os.urandom(8).hex()}.tmp"
-
-
-def _write_new(path: Path, chunks: Iterable[Buffer]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        lock_temporary(descriptor)
-        for chunk in chunks:
-            file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _mode(path: Path) -> int | None:
@@ -165,12 +141,6 @@ def _mode(path: Path) -> int | None:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _error_of(err: OSError, path: Path) -> NndeployError:
-    if err.errno in _DEVICE_ERRORS:
-        return InputOutputError(f"cannot be written: {_reason(err)}", where=str(path))
-    return CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path))
 
 
 def _reason(err: OSError | ValueError) -> str:

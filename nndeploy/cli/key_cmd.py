@@ -76,8 +76,8 @@ def key() -> None:
 @click.argument("name", type=ANY_FILE)
 def new(name: str) -> None:
     """Make a key: NAME.key signs, NAME.pub is trusted."""
-    from nndeploy.files.whole_files import replace_durably
-    from nndeploy.trust.signers import new_key, read_key, remove_temporary
+    from nndeploy.files.whole_files import opened_folder, replace_durably, sweep_temporary
+    from nndeploy.trust.signers import new_key, read_key
 
     if not name or name.endswith("/"):
         raise UsageError("a key needs a name", hint="nndeploy key new farm")
@@ -85,7 +85,8 @@ def new(name: str) -> None:
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
     if private.exists():
-        remove_temporary(private)
+        with opened_folder(private.parent) as folder:
+            sweep_temporary(folder)  # the other name of a key whose making was cut off
     is_left = _is_left(private)
     made = (read_key(private) if is_left else new_key(private)).public
     replace_durably(public, made.pem.encode("ascii"))

@@ -24,6 +24,7 @@ import click
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line, shortage
+from nndeploy.files.whole_files import discard_unfinished
 from nndeploy.sandbox import idle_threads
 from nndeploy.version import __version__
 
@@ -152,6 +153,7 @@ def _leave(code: int) -> NoReturn:
     Such a thread would call into an interpreter that is being taken down, and crash.
     """
     if any(thread.daemon for thread in threading.enumerate()):
+        discard_unfinished()
         with contextlib.suppress(OSError, ValueError, NndeployError):
             sys.stdout.flush()
             sys.stderr.flush()

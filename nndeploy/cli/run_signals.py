@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from nndeploy.files.whole_files import discard_unfinished
 from nndeploy.stream.stopping import Stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -41,6 +42,7 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if isinstance(error, SecondSignalError):
+            discard_unfinished()
             os._exit(128 + self.number)  # a library may still be computing, and nobody wants to wait for it
         self.stop.close()
 

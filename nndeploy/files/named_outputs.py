@@ -13,16 +13,18 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
 from nndeploy.errors import BusyError, CannotCreateError, UsageError
-from nndeploy.files.whole_files import NewFile, OutputFolder, let_go, no_folder, wrapped_io
+from nndeploy.files.whole_files import TEMPORARY, NewFile, OutputFolder, let_go, no_folder, sweep_once, wrapped_io
 
 DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
 STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 MAX_LINKS = 40
+SWEPT_SECONDS = 0.02
 
 
 def is_stream(path: Path) -> bool:
@@ -56,37 +58,46 @@ def through_links(path: Path) -> Path:
 class ClaimedFile(NewFile):
     """A new file that one run at a time may write: its temporary file is locked and named after it."""
 
-    def _create(self) -> int:
+    def _create(self, folder: int) -> tuple[str, int]:
+        sweep_once(folder)
+        name = f"{TEMPORARY}{hashlib.sha256(os.fsencode(self.path.name)).hexdigest()[:16]}.tmp"
         while True:
-            descriptor = os.open(
-                self._temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666, dir_fd=self._folder
-            )
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(name, flags, 0o666, dir_fd=folder)
             try:
-                if self._is_claimed(descriptor):
+                if self._is_claimed(name, descriptor):
                     os.ftruncate(descriptor, 0)
                     self._lock = os.dup(descriptor)  # held until the file has its name
-                    return descriptor
+                    return name, descriptor
             except BaseException:
                 let_go(descriptor)
                 raise
             let_go(descriptor)
 
-    def _is_claimed(self, descriptor: int) -> bool:
-        """Returns whether the file is this run's now; not where another one just finished with it."""
+    def _is_claimed(self, name: str, descriptor: int) -> bool:
+        """Returns whether the file is this run's now; not where another one just finished with it, or swept it."""
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except BlockingIOError as err:
             raise BusyError("another run writes this output", where=str(self.path)) from err
         except OSError:
             pass  # a file system without locks
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise CannotCreateError(f"{self._temporary} is in the way", where=str(self.path), hint="remove it")
+            raise CannotCreateError(f"{name} is in the way", where=str(self.path), hint="remove it")
         return found.st_nlink == 1
 
     def _end(self) -> None:
         super()._end()
         let_go(self._lock)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:  # who sweeps holds it for a moment
+        time.sleep(SWEPT_SECONDS)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class PipedFile:
@@ -149,7 +160,7 @@ def new_output(path: Path, *, at_once: bool = False) -> "ClaimedFile | PipedFile
         raise no_folder(path)
     folder = OutputFolder(path.parent)
     try:
-        return ClaimedFile(folder.descriptor, path, name=hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16])
+        return ClaimedFile(folder.descriptor, path)
     finally:
         folder.close()
 

@@ -14,10 +14,10 @@ import os
 import re
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PosixPath
 from typing import BinaryIO
+from weakref import WeakSet
 
 from nndeploy.errors import (
     BusyError,
@@ -111,8 +111,11 @@ def safe_stem(text: str) -> str:
 
 
 TEMPORARY = ".nndeploy-"
-OWN_TEMPORARY = f"{TEMPORARY}resume-"
-"""How temporary files begin that nobody else can have open, so that a later run may remove them."""
+"""How names of temporary files begin; behind it stand 16 hexadecimal digits and `.tmp`."""
+_TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}\.tmp")
+
+_swept = set[tuple[int, int]]()
+_unfinished = WeakSet["NewFile"]()
 
 
 class OutputFolder:
@@ -123,6 +126,7 @@ class OutputFolder:
 
         Raises:
             CannotCreateError: it cannot be made, or is no folder.
+            InputOutputError: the disk is full or failed.
         """
         self.path = path
         self._is_own = is_own
@@ -133,7 +137,7 @@ class OutputFolder:
         except FileNotFoundError as err:
             raise no_folder(path) from err
         except (OSError, ValueError) as err:
-            raise CannotCreateError(f"the folder cannot be made: {_reason(err)}", where=str(path)) from err
+            raise not_created(err, path, "the folder cannot be made") from err
 
     @property
     def descriptor(self) -> int:
@@ -160,7 +164,7 @@ class OutputFolder:
         Raises:
             CannotCreateError: nothing can be created here.
         """
-        return NewFile(self._descriptor, self.path / name, OWN_TEMPORARY if self._is_own else TEMPORARY)
+        return NewFile(self._descriptor, self.path / name)
 
     def write(self, name: str, write_to: Callable[[BinaryIO], object]) -> Path:
         """Writes the file `name` whole, in place of the one that is there, and returns its path.
@@ -200,13 +204,6 @@ class OutputFolder:
             os.fsync(self._descriptor)
         self._not_synced.clear()
 
-    def remove_temporary(self) -> None:
-        """Removes what a killed run left half written, in a folder of one's own."""
-        with wrapped_io(self.path):
-            for path in self.path.iterdir():
-                if path.name.startswith(OWN_TEMPORARY):
-                    os.unlink(path.name, dir_fd=self._descriptor)
-
     def remove(self, name: str) -> None:
         """Removes a file of an earlier run, if there is one."""
         try:
@@ -215,6 +212,10 @@ class OutputFolder:
             return
         except OSError as err:
             raise InputOutputError(f"cannot be removed: {_reason(err)}", where=str(self.path / name)) from err
+
+    def sweep(self) -> None:
+        """Removes what killed writers left half written in it."""
+        sweep_temporary(self._descriptor)
 
     def close(self) -> None:
         """Lets go of the folder."""
@@ -226,33 +227,32 @@ class OutputFolder:
 class NewFile:
     """A file under a temporary name; `finish` gives it its own name, `discard` removes it."""
 
-    def __init__(self, folder: int, path: Path, prefix: str = TEMPORARY, name: str = "") -> None:
-        """Creates the temporary file, called `name` or at random, in the folder with the descriptor `folder`.
+    def __init__(self, folder: int, path: Path) -> None:
+        """Creates the temporary file in the folder with the descriptor `folder`.
 
         Raises:
-            CannotCreateError: the folder is not writable, full, or `path` is a folder.
+            CannotCreateError: the folder is not writable, or `path` is a folder.
+            InputOutputError: the disk is full or failed.
         """
         self.path = path
         self._folder = os.dup(folder)
-        self._temporary = f"{prefix}{name or os.urandom(8).hex()}.tmp"
         try:
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            descriptor = self._create()
+            self._temporary, descriptor = self._create(self._folder)
         except OSError as err:
             let_go(self._folder)
-            raise CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path)) from err
+            raise not_created(err, path) from err
         except NndeployError:
             let_go(self._folder)
             raise
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         self._is_open = True
+        _unfinished.add(self)
 
-    def _create(self) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._temporary, flags, 0o666, dir_fd=self._folder)
-        lock_temporary(descriptor)
-        return descriptor
+    def _create(self, folder: int) -> tuple[str, int]:
+        """Returns the name and the descriptor of the temporary file."""
+        return temporary_file(folder)
 
     def finish(self, *, sync: bool = True) -> None:
         """Closes the file and gives it its name; with `sync` its content is on the disk first.
@@ -284,7 +284,14 @@ class NewFile:
 
     def _end(self) -> None:
         self._is_open = False
+        _unfinished.discard(self)
         let_go(self._folder)
+
+
+def discard_unfinished() -> None:
+    """Removes all temporary files of this process, which is to end at once."""
+    for new in [*_unfinished]:
+        new.discard()
 
 
 def new_file(path: Path) -> NewFile:
@@ -348,29 +355,65 @@ def replace_durably(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
-def lock_temporary(descriptor: int) -> None:
-    """Says that a temporary file is being written: whoever sweeps the folder leaves it, however long that takes."""
-    with contextlib.suppress(OSError):  # a file system without locks is never swept either
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def temporary_file(folder: int, mode: int = 0o666) -> tuple[str, int]:
+    """Returns the name and the descriptor of a new file in a folder, locked as long as it is being written.
+
+    What killed processes left there is removed first, once a process.
+
+    Raises:
+        OSError: none can be made.
+    """
+    sweep_once(folder)
+    while True:
+        name = f"{TEMPORARY}{os.urandom(8).hex()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(name, flags, mode, dir_fd=folder)
+        with contextlib.suppress(OSError):  # a file system without locks is never swept either
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink:
+            return name, descriptor
+        let_go(descriptor)  # who sweeps took it before it was locked
 
 
-def sweep_temporary(folder: Path) -> None:
-    """Removes the files that killed writers left in a folder: those of a minute and more that nobody has locked."""
-    oldest = time.time() - 60  # a younger one may be between its making and its lock
-    for path in folder.glob(f"{TEMPORARY}{'[0-9a-f]' * 16}.tmp"):
-        with contextlib.suppress(OSError), _locked(path) as found:
-            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_mtime < oldest:
-                path.unlink()
+def sweep_once(folder: int) -> None:
+    """Removes what killed writers left in a folder, if this process has not yet."""
+    found = os.fstat(folder)
+    if (found.st_dev, found.st_ino) not in _swept:
+        _swept.add((found.st_dev, found.st_ino))
+        sweep_temporary(folder)
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[os.stat_result]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield os.fstat(descriptor)
-    finally:
-        let_go(descriptor)
+def sweep_temporary(folder: int) -> None:
+    """Removes the files that killed writers of this account left in a folder: those that nobody has locked."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if _TEMPORARY_NAME.fullmatch(name):
+                _remove_if_left(folder, name)
+
+
+def _remove_if_left(folder: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(name, flags, dir_fd=folder)
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=folder)
+        finally:
+            let_go(descriptor)
+
+
+_OF_DEVICE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_OF_RIGHTS = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def not_created(
+    error: OSError | ValueError, path: Path, what: str = "cannot be created"
+) -> CannotCreateError | InputOutputError:
+    """Returns what to raise where a file or folder could not be made: 74 where the disk is full or fails, else 73."""
+    is_of_device = isinstance(error, OSError) and error.errno in _OF_DEVICE
+    return (InputOutputError if is_of_device else CannotCreateError)(f"{what}: {_reason(error)}", where=str(path))
 
 
 def _folder_of(path: Path) -> OutputFolder:
@@ -382,6 +425,20 @@ def _folder_of(path: Path) -> OutputFolder:
 def no_folder(path: Path) -> CannotCreateError:
     """Returns the error of a file or folder whose own folder is not there."""
     return CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="make it first")
+
+
+@contextlib.contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """Yields the descriptor of a folder.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        let_go(descriptor)
 
 
 def sync_folder(path: Path) -> None:
@@ -423,11 +480,11 @@ def make_folder_of(path: Path) -> None:
     try:
         make_folders(path.absolute().parent)
     except OSError as err:
-        raise CannotCreateError(f"its folder cannot be made: {err.strerror}", where=str(path)) from err
+        raise not_created(err, path) from err
 
 
 class wrapped_io:  # noqa: N801 - a context manager reads like a function
-    """Turns an `OSError` inside its block into an `InputOutputError` that names `path`."""
+    """Turns an `OSError` inside its block into an `InputOutputError` that names `path`, or one of rights to create."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -437,7 +494,8 @@ class wrapped_io:  # noqa: N801 - a context manager reads like a function
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            raise InputOutputError(f"writing failed: {_reason(error)}", where=str(self._path)) from error
+            kind = CannotCreateError if error.errno in _OF_RIGHTS else InputOutputError
+            raise kind(f"writing failed: {_reason(error)}", where=str(self._path)) from error
 
 
 def _reason(err: Exception) -> str:

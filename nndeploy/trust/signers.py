@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nndeploy.errors import CannotCreateError, DataError, PolicyError, UnavailableError, UsageError
-from nndeploy.files.whole_files import TEMPORARY, open_regular, reading, sync_folder
+from nndeploy.files.whole_files import not_created, open_regular, opened_folder, reading, temporary_file
 from nndeploy.trust.public_key import MAX_PEM_BYTES, SIGNATURE_BYTES, PublicKey
 
 COMMAND_SECONDS = 120
@@ -127,6 +127,7 @@ def new_key(path: Path) -> FileSigner:
 
     Raises:
         CannotCreateError: the file is there, or cannot be made.
+        InputOutputError: the disk is full or failed.
     """
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -144,37 +145,28 @@ def write_private(path: Path, text: bytes) -> None:
 
     Raises:
         CannotCreateError: the file is there, or cannot be made.
+        InputOutputError: the disk is full or failed.
     """
-    temporary = path.with_name(f"{TEMPORARY}{os.urandom(8).hex()}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(temporary, path)  # whole, and never over another
-        finally:
-            temporary.unlink()
-        sync_folder(path.parent)
+        with opened_folder(path.parent) as folder:
+            _write_new(folder, path.name, text)
+            os.fsync(folder)
     except FileExistsError as err:
         raise CannotCreateError("is there already; a key is never overwritten", where=str(path)) from err
     except OSError as err:
-        raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(path)) from err
+        raise not_created(err, path) from err
 
 
-def remove_temporary(path: Path) -> None:
-    """Removes the other name of a file that `write_private` has made and not yet let go of.
-
-    Raises:
-        CannotCreateError: it cannot be removed.
-    """
+def _write_new(folder: int, name: str, text: bytes) -> None:
+    temporary, descriptor = temporary_file(folder, 0o600)
     try:
-        for other in path.parent.glob(f"{TEMPORARY}*.tmp"):
-            if other.samefile(path):
-                other.unlink()
-    except OSError as err:
-        raise CannotCreateError(f"the folder cannot be tidied: {err.strerror}", where=str(path.parent)) from err
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)  # whole, and never over another
+    finally:
+        os.unlink(temporary, dir_fd=folder)
 
 
 def read_key(path: Path) -> FileSigner:

@@ -37,7 +37,6 @@ from nndeploy.files.whole_files import (
     make_folders,
     open_regular,
     replace_durably,
-    sweep_temporary,
 )
 from nndeploy.trust.public_key import RAW_BYTES, PublicKey
 from nndeploy.trust.statement import release_numbers
@@ -181,7 +180,6 @@ def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> Trus
     make_private_folder(path.parent)
     _check_above(path)
     with _locked(path.with_name(f"{path.name}.lock")):
-        sweep_temporary(path.parent)
         changed = change(read_store(path))
         text = canonical_json(_to_json(changed))
         try:

@@ -212,6 +212,7 @@ class FolderSink:
         """
         self._folder = OutputFolder(path, is_own=resumables is not None)
         self._folder.claim()
+        self._folder.sweep()
         self._folder.create("probe").discard()
         if resumables is not None:
             resumables.append(self)
@@ -240,9 +241,8 @@ class FolderSink:
         """Lets go of the folder; every file in it is whole."""
         self._folder.close()
 
-    def resume(self, state: Mapping[str, Any]) -> None:  # noqa: ARG002 - names say which record a file is of
-        """Removes what a killed run left half written; the files of records that are done again are replaced."""
-        self._folder.remove_temporary()
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Does nothing: the files of records that are done again are replaced."""
 
     def checkpoint(self) -> Mapping[str, Any]:
         """Forces the files to the disk."""
@@ -251,7 +251,6 @@ class FolderSink:
 
     def finish_again(self, state: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Does nothing but let go: every file had its name."""
-        self._folder.remove_temporary()
         self._folder.close()
 
 

@@ -2,6 +2,7 @@
 """Reading only what is a file; writing whole files or none, and only where they belong."""
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 from nndeploy.errors import CannotCreateError, InputError, InputOutputError, MissingInputError
 from nndeploy.files.whole_files import (
     OutputFolder,
+    discard_unfinished,
     make_folders,
     new_file,
     open_regular,
+    opened_folder,
     read_regular,
     safe_stem,
     sweep_temporary,
+    temporary_file,
 )
 
 
@@ -119,15 +123,32 @@ def test_removing_what_is_not_there_is_fine(tmp_path) -> None:
 
 
 def test_a_sweep_leaves_what_is_being_written_however_long_that_takes(tmp_path: Path) -> None:
-    new = new_file(tmp_path / "slow.jsonl")
+    new, other = new_file(tmp_path / "slow.jsonl"), new_file(tmp_path / "other.jsonl")
     left = tmp_path / f".nndeploy-{'0' * 16}.tmp"
-    left.write_bytes(b"left by a kill")
-    for path in tmp_path.iterdir():
-        os.utime(path, (0, 0))
-    sweep_temporary(tmp_path)
+    left.write_bytes(b"left by a kill just now")
+    with opened_folder(tmp_path) as folder:
+        sweep_temporary(folder)
     assert not left.exists()
     new.finish()
-    assert [path.name for path in tmp_path.iterdir()] == ["slow.jsonl"]
+    discard_unfinished()
+    other.discard()
+    assert names(tmp_path) == ["slow.jsonl"]
+
+
+def test_what_is_swept_before_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, removed = fcntl.flock, list[str]()
+
+    def locked_late(descriptor: int, how: int) -> None:
+        if not removed:
+            removed.append(names(tmp_path)[0])
+            (tmp_path / removed[0]).unlink()
+        real(descriptor, how)
+
+    with opened_folder(tmp_path) as folder:
+        monkeypatch.setattr(fcntl, "flock", locked_late)
+        name, descriptor = temporary_file(folder)
+    os.close(descriptor)
+    assert names(tmp_path) == [name] != removed
 
 
 def test_a_disk_that_fails_is_no_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
