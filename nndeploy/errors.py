@@ -11,6 +11,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 
 import difflib
 import errno
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -176,11 +177,40 @@ ERRORS_BY_CODE: dict[str, type[NndeployError]] = {
 }  # fmt: skip
 
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+def lacks_space(error: BaseException | None) -> bool:
+    """Returns whether an error is, or comes of, a disk that is full; libraries say so in the system's words."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+            return True
+        if not isinstance(error, NndeployError) and tells_of_full_disk(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+_FULL_DISK = "no space is left on the disk"
+
+
+def tells_of_full_disk(text: str) -> bool:
+    """Returns whether a message, ours or of the system's words, is of a disk that is full."""
+    return any(words in text for words in (_FULL_DISK, *map(os.strerror, _NO_SPACE)))
+
+
+def full_disk() -> InputOutputError:
+    """Returns the error that says so."""
+    return InputOutputError(_FULL_DISK, hint="make room; temporary files lie where TMPDIR says")
+
+
 def shortage(error: BaseException | None) -> InputOutputError | None:
-    """Returns what to say where an error is, or comes of, memory, a thread or an open file that the system refused.
+    """Returns what to say where an error is, or comes of, memory, a thread, an open file or space on a disk.
 
     None of these is a bug of whoever asked, and the same call may work with a higher limit.
     """
+    if lacks_space(error):
+        return full_disk()
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")

@@ -23,7 +23,16 @@ import click
 
 from nndeploy.cli import answer
 from nndeploy.cli.standard_streams import give_up_output, take_over
-from nndeploy.errors import NndeployError, UsageError, did_you_mean, one_line, shortage
+from nndeploy.errors import (
+    InputOutputError,
+    NndeployError,
+    UsageError,
+    did_you_mean,
+    full_disk,
+    lacks_space,
+    one_line,
+    shortage,
+)
 from nndeploy.files.whole_files import discard_unfinished
 from nndeploy.sandbox import idle_threads
 from nndeploy.version import __version__
@@ -174,7 +183,7 @@ def run_command(arguments: Sequence[str]) -> int:
         give_up_output()
         return BROKEN_PIPE
     except NndeployError as err:
-        return _failed(err, given)
+        return _failed(full_disk() if lacks_space(err) and not isinstance(err, InputOutputError) else err, given)
     except KeyboardInterrupt:
         _say("nndeploy: interrupted")
         return _failed_quietly(given, INTERRUPTED)

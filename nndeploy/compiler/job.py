@@ -36,6 +36,8 @@ from nndeploy.errors import (
     NndeployError,
     error_from_json,
     error_to_json,
+    full_disk,
+    lacks_space,
 )
 from nndeploy.files.handed_file import HandedFile
 from nndeploy.jobs.deferred_imports import defer_imports
@@ -45,8 +47,7 @@ from nndeploy.jobs.temporary import (
     NO_SPACE,
     disk_error,
     disk_fails,
-    lacks_space,
-    no_space,
+    is_nearly_full,
     temporary_folder,
 )
 from nndeploy.jobs.watch import Limits, Watch
@@ -233,8 +234,8 @@ def _run(
         hint = "--total-time-limit and --memory-limit say how much it may take"
         kind = MemoryLimitError if watch.is_memory else DeadlineError
         raise kind(f"the compile was ended in stage {stage!r}: {watch.verdict}", hint=hint)
-    if returncode == NO_SPACE:
-        raise no_space()
+    if returncode == NO_SPACE or (returncode and is_nearly_full(str(folder))):
+        raise full_disk()
     if returncode == DISK_FAILS:
         raise disk_fails()
     if returncode > 0:
@@ -266,12 +267,12 @@ def _compile(
     except NndeployError as err:
         found = err.report if isinstance(err, CheckError) else None
         return {"error": error_to_json(err), **({"report": report_to_json(found)} if found is not None else {})}
-    except OSError as err:
+    except MemoryError:
+        return {"error": error_to_json(DeadlineError("the machine has not enough memory for this model"))}
+    except Exception as err:
         if (known := disk_error(err)) is None:
             raise
         return {"error": error_to_json(known)}
-    except MemoryError:
-        return {"error": error_to_json(DeadlineError("the machine has not enough memory for this model"))}
     return {"report": report_to_json(report)}
 
 
@@ -302,13 +303,15 @@ def main(folder: Path) -> None:
 
         with closing(server):
             response = _compile(request, folder / MADE, event, server.start_child)
-    try:
-        partial = folder / "response.partial"
-        partial.write_text(json.dumps(response), encoding="utf-8")
-        partial.rename(folder / "response.json")
-    except OSError as err:
-        sys.exit(NO_SPACE if lacks_space(err) else DISK_FAILS if disk_error(err) else str(err))
+    partial = folder / "response.partial"
+    partial.write_text(json.dumps(response), encoding="utf-8")
+    partial.rename(folder / "response.json")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except OSError as err:
+        if (known := disk_error(err)) is None:
+            raise
+        sys.exit(NO_SPACE if lacks_space(err) else DISK_FAILS)

@@ -20,7 +20,7 @@ from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cache_key import parts_of_machine
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
-from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError
+from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, full_disk, tells_of_full_disk
 from nndeploy.farm.cluster.half import check_cluster_half
 from nndeploy.farm.cluster.place import place_of
 from nndeploy.farm.collect import collected
@@ -62,12 +62,15 @@ class Ended:
         """Ends the command as its outcomes say.
 
         Raises:
+            InputOutputError: a disk is full.
             BusyError: a machine is to blame for what is not built; another call may do it.
             CheckError: jobs or gates failed.
         """
         counts, gates = self.batch.counts, len(self.batch.failed_gates)
         failed = sum(counts[status] for status in ("failed", "unsupported", "crash", "timeout", "memory"))
         if counts["infra"] and not failed:
+            if any(one.error and tells_of_full_disk(one.error["message"]) for one in self.batch.outcomes):
+                raise full_disk()
             told = f"{counted(counts['infra'], 'job')} could not be built or published for want of a machine"
             raise BusyError(told, hint="run it again")
         if self.num_missing and not (failed or gates):

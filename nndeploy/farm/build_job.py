@@ -26,6 +26,7 @@ from nndeploy.errors import (
     InputOutputError,
     MemoryLimitError,
     NndeployError,
+    lacks_space,
     told_error,
 )
 from nndeploy.farm.job import Job, limits_of
@@ -33,7 +34,6 @@ from nndeploy.farm.job_options import given_here
 from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, fields_of, outcome_of
 from nndeploy.files.pieces import sha256_of
 from nndeploy.files.whole_files import make_folder_of
-from nndeploy.jobs.temporary import lacks_space
 from nndeploy.sandbox.child_process import ChildProcess, kill_group
 
 Tell = Callable[[str, str, str], None]

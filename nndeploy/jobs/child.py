@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nndeploy.errors import BuildRefusedError, UnavailableError
+from nndeploy.errors import BuildRefusedError, UnavailableError, full_disk
 from nndeploy.files.held_folder import HeldFolder
-from nndeploy.jobs.messages import FULL, Request, Response, request_to_folder, response_from_folder
+from nndeploy.jobs.messages import FULL, NO_SPACE, Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
-from nndeploy.jobs.temporary import NO_SPACE, no_space, temporary_folder
+from nndeploy.jobs.temporary import is_nearly_full, temporary_folder
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.child_process import (
@@ -35,6 +35,7 @@ from nndeploy.sandbox.child_process import (
 
 POLL_SECONDS = 0.2
 LOG_SECONDS = 0.5  # how long to wait for the end of the log of a child that is gone
+END_SECONDS = 5.0  # how long a process that closed its output may take to end
 _NOT_THERE = ("No module named 'nndeploy", "No module named nndeploy")
 
 
@@ -78,9 +79,14 @@ class Child:
         with temporary_folder("", inside=self._folder) as folder:
             request_to_folder(request, folder)
             self._may_read([read for path in request.libraries() for read in places.named(path)])
-            self._perform(str(folder), seconds_limit)
-            keep(folder)
-            return response_from_folder(folder)
+            try:
+                self._perform(str(folder), seconds_limit)
+                keep(folder)
+                return response_from_folder(folder)
+            except BuildRefusedError as err:
+                if is_nearly_full(str(folder), len(request.model or b"")):
+                    raise full_disk() from err
+                raise
 
     def close(self) -> None:
         """Ends the process and removes its folder; a second call does nothing."""
@@ -97,12 +103,13 @@ class Child:
         if answer is None:
             self._stop()
             raise BuildRefusedError(f"no answer within {seconds_limit:g} s")
+        if answer == NO_SPACE:
+            self._stop()
+            raise full_disk()
         if not answer or not Path(folder, "response.json").exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LOG_SECONDS)  # its output is closed: let it end by itself, so that its status tells
+                process.wait(END_SECONDS)  # its output is closed: let it end by itself, so that its status tells
             returncode = self._stop()
-            if returncode == NO_SPACE:
-                raise no_space()
             last = " ".join(bytes(self._log).decode("utf-8", "replace").strip().splitlines()[-1:])
             if any(text in last for text in _NOT_THERE):
                 raise UnavailableError(f"no child can be started: {last}", hint="install nndeploy into this Python")

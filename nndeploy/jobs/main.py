@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nndeploy.errors import BuildRefusedError, NndeployError
+from nndeploy.errors import BuildRefusedError, NndeployError, full_disk, lacks_space
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.memory import is_half_full, limit_file_size, limit_memory, machine_memory_bytes
-from nndeploy.jobs.messages import FULL, Request, Response
-from nndeploy.jobs.temporary import NO_SPACE, lacks_space, no_space
+from nndeploy.jobs.messages import FULL, NO_SPACE, Request, Response
 from nndeploy.plugin.interface import QuantiseRecipe
 from nndeploy.sandbox.child_process import die_with_parent
 from nndeploy.target.target import Target
@@ -86,15 +85,15 @@ def perform_in(folder: Path) -> None:
     try:
         response: Response | NndeployError | BuildRefusedError = perform(messages.request_from_folder(folder))
     except (NndeployError, BuildRefusedError) as err:
-        response = no_space() if lacks_space(err) else err
+        response = full_disk() if lacks_space(err) else err
     except Exception as err:  # a plugin's or a library's own failure: one more refusal with a reason
         refusal = BuildRefusedError(f"{type(err).__name__}: {tasks.reason_of(err)}")
-        response = no_space() if lacks_space(err) else refusal
+        response = full_disk() if lacks_space(err) else refusal
     messages.response_to_folder(response, folder)
 
 
 def main() -> None:
-    """Performs jobs until the input ends; answers each with an empty line, or `FULL` where it is fit for no other.
+    """Performs jobs until the input ends; answers each with an empty line, `FULL` or `NO_SPACE`.
 
     No file grows beyond the machine's memory, through which all that a job makes passes.
     """
@@ -106,11 +105,12 @@ def main() -> None:
         for line in sys.stdin:
             try:
                 perform_in(Path(line.rstrip("\n")))
+                answer = FULL if is_half_full() else b"\n"
             except OSError as err:
-                if lacks_space(err):
-                    sys.exit(NO_SPACE)
-                raise
-            answers.write(FULL if is_half_full() else b"\n")
+                if not lacks_space(err):
+                    raise
+                answer = NO_SPACE
+            answers.write(answer)
             answers.flush()
 
 

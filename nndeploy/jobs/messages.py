@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 FULL = b"full\n"
 """The answer of a child that kept so much memory that the next job needs another child."""
 
+NO_SPACE = b"no space\n"
+"""The answer of a child that could not leave its response, because the disk is full."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

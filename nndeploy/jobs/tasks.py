@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.bundle.onnx_member import named_files
-from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, one_line
+from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, full_disk, lacks_space, one_line
 from nndeploy.jobs.measuring import raced
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
@@ -198,6 +198,8 @@ def _refused_if_failing(call: Callable[[], T]) -> T:
     except (BuildRefusedError, NndeployError):
         raise
     except Exception as err:  # whatever a library throws is its way to say no
+        if lacks_space(err):
+            raise full_disk() from err
         raise BuildRefusedError(_bug_in(err) or reason_of(err)) from err
 
 

@@ -2,15 +2,19 @@
 """Temporary folders, and what to say where the disk below them is full or fails: it would hit every backend alike."""
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nndeploy.errors import CannotCreateError, InputOutputError
+from nndeploy.errors import CannotCreateError, InputOutputError, full_disk, lacks_space
 from nndeploy.files.held_folder import HeldFolder
 
 NO_SPACE = InputOutputError.exit_code
 """The exit status of a child that could not write its answer."""
+
+SPARE_BYTES, COPIES = 1 << 20, 4
+"""What a library may write beside copies of its model, and how many of these; it is gone when it says why it failed."""
 
 DISK_FAILS = 5
 """The exit status of a child that could not either, though there is space."""
@@ -28,7 +32,7 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
         folder = HeldFolder(what, inside)
     except OSError as err:
         raise (
-            no_space()
+            full_disk()
             if lacks_space(err)
             else CannotCreateError(f"no temporary folder can be made: {err.strerror}", hint="name one with TMPDIR")
         ) from err
@@ -41,25 +45,19 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
             raise
 
 
-def lacks_space(error: BaseException | None) -> bool:
-    """Returns whether an error is, or comes of, a disk that is full."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def disk_error(error: OSError) -> InputOutputError | None:
+def disk_error(error: Exception) -> InputOutputError | None:
     """Returns what to say of a disk that is full or fails; None where an error comes of something else."""
     if lacks_space(error):
-        return no_space()
-    return disk_fails() if error.errno in (errno.EIO, errno.EINTR) else None  # closing a file may be interrupted
+        return full_disk()
+    fails = isinstance(error, OSError) and error.errno in (errno.EIO, errno.EINTR)  # closing a file may be interrupted
+    return disk_fails() if fails else None
 
 
-def no_space() -> InputOutputError:
-    """Returns the error that says so."""
-    return InputOutputError("no space is left for temporary files", hint="make room, or name another folder in TMPDIR")
+def is_nearly_full(folder: str, num_bytes: int = 0) -> bool:
+    """Returns whether the disk of a folder hardly takes files of so many bytes: who fails there is not believed why."""
+    found = os.statvfs(folder)
+    least = SPARE_BYTES + COPIES * num_bytes
+    return found.f_bavail * found.f_frsize < least or (found.f_files > 0 and found.f_favail < COPIES)
 
 
 def disk_fails() -> InputOutputError:

@@ -15,10 +15,9 @@ from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle_planned
-from nndeploy.errors import BundleError, CheckError, ModelError, NndeployError, one_line
+from nndeploy.errors import BundleError, CheckError, ModelError, NndeployError, lacks_space, one_line
 from nndeploy.graph.nodes import node_name
 from nndeploy.graph.regions import Region
-from nndeploy.jobs.temporary import lacks_space
 from nndeploy.partition.cost import Costs
 from nndeploy.partition.placement import Placement
 from nndeploy.plugin.interface import FALLBACK_TIER, TAKEN, Backend, Support
