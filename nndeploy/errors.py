@@ -12,7 +12,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 import difflib
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -182,13 +182,21 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 def lacks_space(error: BaseException | None) -> bool:
     """Returns whether an error is, or comes of, a disk that is full; libraries say so in the system's words."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+    for one in _chain(error):
+        if isinstance(one, OSError) and one.errno in _NO_SPACE:
             return True
-        if not isinstance(error, NndeployError) and tells_of_full_disk(str(error)):
+        if not isinstance(one, NndeployError) and tells_of_full_disk(str(one)):
             return True
-        error = error.__cause__ or error.__context__
     return False
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error and what it comes of, each once: who raises one while it is handled makes a circle."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 _FULL_DISK = "no space is left on the disk"
@@ -211,12 +219,11 @@ def shortage(error: BaseException | None) -> InputOutputError | None:
     """
     if lacks_space(error):
         return full_disk()
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+    for one in _chain(error):
+        if isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE):
             return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")
-        if isinstance(error, MemoryError) or _is_refused_memory(error):
+        if isinstance(one, MemoryError) or _is_refused_memory(one):
             return InputOutputError("the system gives no more memory", hint="fewer --threads, or a higher limit")
-        error = error.__cause__ or error.__context__
     return None
 
 

@@ -21,6 +21,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtim
 _CONFIG = tempfile.TemporaryDirectory(prefix="nndeploy-config-")
 atexit.register(_CONFIG.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not of who runs them
+os.environ["XDG_CACHE_HOME"] = str(Path(_CONFIG.name, "cache"))  # what this machine compiled, likewise
 os.environ["NNDEPLOY_CACHE_DIR"] = ""  # every test compiles what it looks at
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -33,6 +33,7 @@ class Plugin:
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("ai.onnx.ml", "com.microsoft")
     runs_alone = True
+    is_hardened = True
     has_pace_points = True
     plans_branches = True
 

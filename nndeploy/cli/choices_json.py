@@ -23,6 +23,7 @@ def choice_to_json(choice: "Choice") -> dict[str, Any]:
         "variant": choice.variant,
         "backend": choice.backend,
         "device": choice.device,
+        "isolated": choice.is_isolated,
         "passed_over": [
             {"variant": other.variant, "backend": other.backend, "reason": other.reason, "hint": other.hint}
             for other in choice.passed_over

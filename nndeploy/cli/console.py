@@ -115,6 +115,11 @@ def print_json(data: Any) -> None:
     give(data)
 
 
+def note(text: str) -> None:
+    """Prints one line on standard error that asks for nothing."""
+    print(f"nndeploy: {one_line(text)}", file=sys.stderr)
+
+
 def warn(text: str) -> None:
     """Prints one warning on standard error."""
     print(f"nndeploy: warning: {one_line(text)}", file=sys.stderr)

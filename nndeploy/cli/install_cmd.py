@@ -18,7 +18,7 @@ from nndeploy.installed.bundle_store import BundleStore, Installed, State, store
 from nndeploy.installed.install import InstallOptions
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import SCHEME
-from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.load_options import CautiousLoadOptions
 from nndeploy.values.amounts import size_text
 
 INSTALL_EXAMPLES = """\b
@@ -49,7 +49,7 @@ SECTIONS = sections_of(
     {"Where it goes": ("store",)},
     RegistryOptions,
     {"Registry": ("password_stdin", "signed_by")},
-    LoadOptions,
+    CautiousLoadOptions,
 )
 
 
@@ -59,7 +59,7 @@ SECTIONS = sections_of(
 @options_of(InstallOptions)
 @SIGNED_BY
 @registry_options
-@options_of(LoadOptions)
+@options_of(CautiousLoadOptions)
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON on standard output.")
 def install(name: str, source: str, signed_by: str | None, store: str | None, as_json: bool, **options: Any) -> None:
@@ -71,7 +71,7 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
     from nndeploy.installed.install import install as install_bundle
 
     where = store_at(store)
-    asked, load = options_given(InstallOptions, options), options_given(LoadOptions, options)
+    asked, load = options_given(InstallOptions, options), options_given(CautiousLoadOptions, options)
     registry = registry_options_given(options)
     if signed_by is not None and not source.startswith(SCHEME):
         raise UsageError("--signed-by is for a bundle in a registry", hint=f"a source that begins with {SCHEME}")

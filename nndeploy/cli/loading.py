@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nndeploy.cli.console import warn
+from nndeploy.cli.console import note, warn
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.value_types import BUNDLE_FILE
 
@@ -32,4 +32,7 @@ def load(path: Path, options: "LoadOptions", *, pace: "PaceGoal | PacePlanFile |
         program = load_bundle(path, options, pace=pace)
     for line in program.warnings:
         warn(line)
+    isolated = [choice.submodel for choice in program.choices if choice.is_isolated]
+    if isolated and not options.isolates_always:
+        note(f"{path} was not compiled here and no trusted key signed it: isolated {', '.join(isolated)}")
     return program

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from nndeploy.cli import answer
+from nndeploy.cli.signals import handle
 from nndeploy.cli.standard_streams import give_up_output, take_over
+from nndeploy.cli.supervised import ended_elsewhere, is_supervised
 from nndeploy.errors import (
     InputOutputError,
     NndeployError,
@@ -146,14 +148,27 @@ def main() -> NoReturn:
     """Runs the command line of this process and ends it."""
     take_over()
     os.environ.setdefault(idle_threads.VARIABLE, idle_threads.SOON)  # before anything imports NumPy
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    handlers = {signal.SIGTERM: _terminate, signal.SIGHUP: _terminate, signal.SIGINT: signal.default_int_handler}
+    for number, handler in handlers.items():
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, _terminate)
+            handle(number, handler)
     try:
-        code = run_command(sys.argv[1:])
+        code = _run_apart(sys.argv[1:])
     except SystemExit as err:  # SIGTERM, SIGHUP
         code = err.code if isinstance(err.code, int) else TERMINATED
     _leave(code)
+
+
+def _run_apart(arguments: Sequence[str]) -> int:
+    """Returns the exit code of a command, that of some from the process that does their work."""
+    if is_supervised(arguments):
+        try:
+            code = ended_elsewhere()
+        except NndeployError as err:
+            return _failed(err, list(arguments))
+        if code is not None:
+            return code
+    return run_command(arguments)
 
 
 def _leave(code: int) -> NoReturn:

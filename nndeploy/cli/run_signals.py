@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from nndeploy.cli.signals import handle
 from nndeploy.files.whole_files import discard_unfinished
 from nndeploy.stream.stopping import Stop
 
@@ -33,7 +34,7 @@ class StopSignals:
     def __enter__(self) -> Self:
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                self._before[number] = signal.signal(number, self._handle)
+                self._before[number] = handle(number, self._handle)
         return self
 
     def __exit__(

@@ -15,7 +15,7 @@ from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.value_types import Number
 from nndeploy.errors import CheckError, UsageError
-from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.load_options import CautiousLoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
 from nndeploy.trust.signatures import SignatureVerdict, signed_text
@@ -29,7 +29,7 @@ Examples:
 """
 
 
-SECTIONS = sections_of({"What is checked": ("run", "signatures", "rtol", "atol")}, LoadOptions)
+SECTIONS = sections_of({"What is checked": ("run", "signatures", "rtol", "atol")}, CautiousLoadOptions)
 
 
 @click.command("verify", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -38,7 +38,7 @@ SECTIONS = sections_of({"What is checked": ("run", "signatures", "rtol", "atol")
 @click.option("--rtol", type=Number(min=0), help="Relative tolerance in place of the bundle's, for floats.")
 @click.option("--atol", type=Number(min=0), help="Absolute tolerance in place of the bundle's, for floats.")
 @click.option("--signatures", is_flag=True, help="Fail unless a trusted key has signed the bundle.")
-@options_of(LoadOptions)
+@options_of(CautiousLoadOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")
 def verify(
     bundle: Path, run: bool, rtol: float | None, atol: float | None, signatures: bool, as_json: bool, **options: Any
@@ -50,7 +50,7 @@ def verify(
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol have no meaning with --no-run")
-    how = options_given(LoadOptions, options)
+    how = options_given(CautiousLoadOptions, options)
     found = verify_bundle(
         bundle, run=run, rtol=rtol, atol=atol, signatures=signatures, load=lambda path: load(path, how)
     )

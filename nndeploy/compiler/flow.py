@@ -43,10 +43,10 @@ from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.frontend.shape_texts import parse_trtexec_shapes
 from nndeploy.frontend.value_sizes import check_value_sizes
-from nndeploy.jobs.memory import memory_limit
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
+from nndeploy.sandbox.memory import memory_limit
 from nndeploy.target.target import Target, host_target, with_window_buffer
 
 if TYPE_CHECKING:

@@ -41,7 +41,6 @@ from nndeploy.errors import (
 )
 from nndeploy.files.handed_file import HandedFile
 from nndeploy.jobs.deferred_imports import defer_imports
-from nndeploy.jobs.memory import default_memory_limit, limit_memory, limit_processor_time
 from nndeploy.jobs.temporary import (
     DISK_FAILS,
     NO_SPACE,
@@ -63,6 +62,7 @@ from nndeploy.sandbox.child_process import (
     start_child,
 )
 from nndeploy.sandbox.forked import ForkServer, fork_server_off_this
+from nndeploy.sandbox.memory import default_memory_limit, limit_memory, limit_processor_time
 
 GRACE_SECONDS, LOG_SECONDS = 5.0, 1.0
 MADE = "made"

@@ -19,8 +19,8 @@ from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.graph.operator_rules import ANY_DOMAIN
-from nndeploy.jobs.memory import memory_limit
 from nndeploy.onnx_gate.limits import limits_within
+from nndeploy.sandbox.memory import memory_limit
 
 
 def model_to_compile(

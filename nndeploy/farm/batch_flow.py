@@ -43,7 +43,7 @@ from nndeploy.farm.reports import Batch, Gates, check_reports, judged, read_batc
 from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
-from nndeploy.jobs.memory import machine_memory_bytes
+from nndeploy.sandbox.memory import machine_memory_bytes
 from nndeploy.target.target import host_target, num_cores
 
 DIGESTS = "digests.json"

@@ -16,7 +16,7 @@ from nndeploy.errors import UsageError
 from nndeploy.farm.build_job import Build, Tell
 from nndeploy.farm.job import Job
 from nndeploy.farm.resources import Slots, slots_of
-from nndeploy.jobs.memory import machine_memory_bytes
+from nndeploy.sandbox.memory import machine_memory_bytes
 from nndeploy.target.target import Target, host_target, num_cores
 
 GPU = "gpu"

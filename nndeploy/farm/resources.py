@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nndeploy.farm.job import Job
-from nndeploy.jobs.memory import MEMORY_SHARE
+from nndeploy.sandbox.memory import MEMORY_SHARE
 
 USUAL_MEMORY_BYTES = 2 << 30
 """What a job is taken to need that states nothing."""

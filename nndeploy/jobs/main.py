@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from nndeploy.errors import BuildRefusedError, NndeployError, full_disk, lacks_space
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.deferred_imports import defer_imports
-from nndeploy.jobs.memory import is_half_full, limit_file_size, limit_memory, machine_memory_bytes
 from nndeploy.jobs.messages import FULL, NO_SPACE, Request, Response
 from nndeploy.plugin.interface import QuantiseRecipe
 from nndeploy.sandbox.child_process import die_with_parent
+from nndeploy.sandbox.memory import is_half_full, limit_file_size, limit_memory, machine_memory_bytes
 from nndeploy.target.target import Target
 
 if TYPE_CHECKING:

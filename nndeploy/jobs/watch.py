@@ -8,8 +8,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from nndeploy.jobs.memory import used_bytes
 from nndeploy.sandbox.child_process import ChildProcess, kill_group
+from nndeploy.sandbox.memory import used_bytes
 
 LOOK_SECONDS = 0.5
 GRACE_SECONDS = 1.0

@@ -2,7 +2,7 @@
 """Runs of several processes that share a part of the processor: a page of memory, and a place in it for each process.
 
 In: a name and a limit. Out: the address of the page and the number of a place, for the library of delays, which alone
-pays and sleeps (`backends/nndeploy_native/c/pacing/group.h`). Laws: together members never take more than the limit,
+pays and sleeps (`backends/nndeploy_kernels/c/pacing/group.h`). Laws: together members never take more than the limit,
 over any time that is long beside what they do between two points; a member that is killed leaves nothing that others
 wait for; a page that is not a regular file of this account alone, of the right size and form, is not used.
 

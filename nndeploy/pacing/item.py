@@ -59,7 +59,7 @@ class _Item(ctypes.Structure):
 
 
 class _PacedItem(ctypes.Structure):
-    """struct nnd_paced_item of `backends/nndeploy_native/c/pacing/paced_item.h`."""
+    """struct nnd_paced_item of `backends/nndeploy_kernels/c/pacing/paced_item.h`."""
 
     _fields_ = (
         ("item", _Item), ("presets", ctypes.c_void_p), ("presets_after", ctypes.c_void_p), ("group", ctypes.c_void_p),

@@ -98,7 +98,7 @@ def baseline_timeline(nanoseconds: float) -> Timeline:
 def expected_timeline(plan: PacePlan, budget: float) -> Timeline:
     """Returns that of a run of at most `budget` nanoseconds whose operators take their baseline.
 
-    Sleeps are those of `nnd_delay` in `backends/nndeploy_native/c/pacing/pace.c`, which end when they should.
+    Sleeps are those of `nnd_delay` in `backends/nndeploy_kernels/c/pacing/pace.c`, which end when they should.
     """
     sleeps = list[tuple[int, int]]()
     slept, wake, spent = 0, 0, 0.0

@@ -356,6 +356,14 @@ def runs_alone(plugin: Backend) -> bool:
     return bool(getattr(plugin, "runs_alone", False))
 
 
+def is_hardened(plugin: Backend) -> bool:
+    """Returns whether no file and no value of a stranger's ends the process that a backend's sessions run in.
+
+    A backend says so with an attribute `is_hardened`: it checks all that it opens, and all numbers that it follows.
+    """
+    return bool(getattr(plugin, "is_hardened", False))
+
+
 def plans_branches(plugin: Backend) -> bool:
     """Whether a backend plans each branch of an If by itself, and so needs the ranks of all values in it.
 

@@ -6,11 +6,14 @@ would be opened: `nndeploy.runtime.select` refuses it there. A bundle of data ne
 asks for one, and costs a look for that store.
 """
 
+from contextlib import suppress
+
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.reader import Bundle
-from nndeploy.errors import PolicyError
+from nndeploy.errors import BundleError, PolicyError
 from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.trust.made_here import is_made_here
 from nndeploy.trust.signatures import check_signatures, holds_code
 from nndeploy.trust.trust_store import CODE, DATA, trust_store
 
@@ -34,6 +37,18 @@ def why_no_code(bundle: Bundle, manifest: Manifest, options: LoadOptions) -> str
         return ""
     problem = check_signatures(bundle, store, CODE).problem
     return problem and f"{problem}; {_parts(manifest)}"
+
+
+def is_stranger(bundle: Bundle) -> bool:
+    """Returns whether nobody answers for a bundle: no trusted key signed it, and it was not made here.
+
+    Raises:
+        PolicyError: the trust store is damaged.
+    """
+    with suppress(BundleError):  # a signature of another bundle
+        if bundle.signature and check_signatures(bundle, trust_store(), DATA, at_least=1).is_allowed:
+            return False
+    return not is_made_here(bundle)
 
 
 def _parts(manifest: Manifest) -> str:

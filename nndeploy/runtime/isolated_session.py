@@ -11,26 +11,28 @@ Law: no call is made three times, and none is answered by what was computed for 
 import contextlib
 import json
 import os
-import selectors
+import select
 import subprocess
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nndeploy.errors import (
     DataError,
     InputOutputError,
     NndeployError,
     OtherVariantError,
+    PolicyError,
     UnavailableError,
     error_from_json,
     one_line,
 )
+from nndeploy.files.account_folders import NOBODYS_HOME
 from nndeploy.files.held_folder import HeldFolder
-from nndeploy.runtime.chain import copied, on_host
+from nndeploy.runtime.chain import on_host
 from nndeploy.runtime.isolated_worker import WorkerRequest
 from nndeploy.runtime.shared_values import SharedValues
 from nndeploy.sandbox import places
@@ -39,8 +41,14 @@ from nndeploy.sandbox.child_process import ChildProcess, describe_exit, drained,
 from nndeploy.values.types import Value
 
 MAX_ANSWER_BYTES = 1 << 20
-OPENING_SECONDS = 600.0
 _LOG_SECONDS = 0.5
+
+
+class CallLimits(NamedTuple):
+    """How long opening a session may take, and a call; None: any time."""
+
+    opening_seconds: float
+    item_seconds: float | None
 
 
 class _CrashError(Exception):
@@ -50,8 +58,8 @@ class _CrashError(Exception):
 class IsolatedSession:
     """A session in a worker; several threads may call `run`, one after the other is served."""
 
-    def __init__(self, request: WorkerRequest, import_paths: tuple[str, ...], seconds_limit: float | None) -> None:
-        """Starts the worker and opens the session; `request` names no memory yet. A call may take `seconds_limit`.
+    def __init__(self, request: WorkerRequest, import_paths: tuple[str, ...], limits: CallLimits) -> None:
+        """Starts the worker and opens the session; `request` names no memory yet.
 
         Raises:
             NndeployError: what opening it raised.
@@ -60,10 +68,11 @@ class IsolatedSession:
         self._given, self._made = SharedValues(), SharedValues()
         self._request = replace(request, given=self._given.descriptor, made=self._made.descriptor)
         self._import_paths = import_paths
-        self._seconds_limit = seconds_limit
-        self._folder = HeldFolder("isolated")
+        self._limits = limits
+        self._held = _held_folder()
+        self._folder = self._held.path if self._held is not None else NOBODYS_HOME / os.urandom(8).hex()
         reads = [path for named in request.custom_op_libraries for path in places.named(named)]
-        self._sandbox = Sandbox(tuple(reads), (str(self._folder.path),))
+        self._sandbox = Sandbox(tuple(reads), () if self._held is None else (str(self._folder),))
         self._starter = ThreadPoolExecutor(1, "nndeploy-isolated")  # a child dies with the thread that started it
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
@@ -80,14 +89,12 @@ class IsolatedSession:
             DataError: the call took too long, or ended its worker twice.
             NndeployError: what the session raised there.
         """
+        values = on_host(inputs, inputs)
         with self._lock:
-            num_bytes = self._given.write(on_host(inputs, inputs))
+            with contextlib.suppress(_CrashError):
+                return self._called(values)
             try:
-                return self._called(num_bytes)
-            except _CrashError:
-                pass
-            try:
-                return self._called(num_bytes)
+                return self._called(values)
             except _CrashError as err:
                 raise DataError(f"{err}, twice; it is not tried again", hint="nndeploy verify BUNDLE") from err
 
@@ -98,29 +105,33 @@ class IsolatedSession:
             self._starter.shutdown()
             self._given.close()
             self._made.close()
-            self._folder.close()
+            if self._held is not None:
+                self._held.close()
 
-    def _called(self, num_bytes: int) -> dict[str, Value]:
+    def _called(self, values: Mapping[str, Value]) -> dict[str, Value]:
         worker = self._running()
         try:
-            made_bytes = worker.answer(num_bytes, self._seconds_limit)
+            told = worker.answer(self._given.write(values), self._limits.item_seconds)
         except TimeoutError as err:
             self._end()
-            raise DataError(f"no answer within {self._seconds_limit:g} s", hint="--item-timeout") from err
+            what = f"no answer within {self._limits.item_seconds:g} s"
+            raise DataError(what, hint="--item-timeout gives more") from err
         except _CrashError:
             self._end()
             raise
         try:
-            return {name: copied(value) for name, value in self._made.read(made_bytes).items()}
+            return self._made.read(told)
         except DataError:
             self._end()  # what it says next would be of this call too
             raise
 
     def _running(self) -> "_Worker":
         if self._worker is None:
+            for values in (self._given, self._made):
+                values.forget()
             self._worker = self._starter.submit(self._start).result()
             try:
-                self._worker.opened()
+                self._worker.opened(self._limits.opening_seconds)
             except _CrashError as err:
                 self._end()
                 raise UnavailableError(f"the worker {err} while it opened") from err
@@ -130,7 +141,7 @@ class IsolatedSession:
         descriptors = (self._request.descriptor, self._given.descriptor, self._made.descriptor)
         return _Worker(
             start_child(
-                "nndeploy.runtime.isolated_worker", [self._request.to_text()], self._folder.path, subprocess.PIPE,
+                "nndeploy.runtime.isolated_worker", [self._request.to_text()], self._folder, subprocess.PIPE,
                 self._import_paths, self._sandbox, descriptors,
             )
         )  # fmt: skip
@@ -148,16 +159,19 @@ class _Worker:
         assert process.stderr is not None
         self._process = process
         self._reader, self._log = drained(process.stderr)
+        assert process.stdout is not None
+        self._poll = select.poll()
+        self._poll.register(process.stdout, select.POLLIN)
 
-    def opened(self) -> None:
+    def opened(self, seconds: float) -> None:
         """Waits until the session is open; raises what opening it raised."""
         try:
-            self._answer(OPENING_SECONDS)
+            self._answer(seconds)
         except TimeoutError as err:
-            raise _CrashError(f"gave no answer within {OPENING_SECONDS:g} s") from err
+            raise _CrashError(f"gave no answer within {seconds:.0f} s") from err
 
-    def answer(self, num_bytes: int, seconds: float | None) -> int:
-        """Returns how many bytes of outputs there are for so many of inputs.
+    def answer(self, told: int, seconds: float | None) -> int:
+        """Returns what is told of the outputs, where so much is told of the inputs.
 
         Raises:
             TimeoutError: it took too long.
@@ -165,8 +179,7 @@ class _Worker:
         """
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(b"%d\n" % num_bytes)
-            self._process.stdin.flush()
+            os.write(self._process.stdin.fileno(), b"%d\n" % told)
         return self._answer(seconds)
 
     def _answer(self, seconds: float | None) -> int:
@@ -187,17 +200,15 @@ class _Worker:
     def _line(self, seconds: float | None) -> bytes:
         """Returns what it writes up to the end of a line, or of all, or of what an answer may have."""
         assert self._process.stdout is not None
-        stream, line = self._process.stdout.fileno(), bytearray()
+        stream, line = self._process.stdout.fileno(), b""
         deadline = None if seconds is None else time.monotonic() + seconds
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while not line.endswith(b"\n") and len(line) < MAX_ANSWER_BYTES:
-                if not selector.select(None if deadline is None else max(0.0, deadline - time.monotonic())):
-                    raise TimeoutError
-                if not (piece := os.read(stream, MAX_ANSWER_BYTES)):
-                    break
-                line += piece
-        return bytes(line)
+        while not line.endswith(b"\n") and len(line) < MAX_ANSWER_BYTES:
+            if deadline is not None and not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise TimeoutError
+            if not (piece := os.read(stream, MAX_ANSWER_BYTES)):
+                break
+            line += piece
+        return line
 
     def _how_it_ended(self) -> str:
         returncode = self._process.poll()
@@ -212,8 +223,20 @@ class _Worker:
         end_child(self._process, self._reader, _LOG_SECONDS)
 
 
+def _held_folder() -> HeldFolder | None:
+    """Returns a folder for what a worker writes; a machine without any has workers that write nothing."""
+    try:
+        return HeldFolder("isolated")
+    except OSError:
+        return None
+
+
 def _error_from(said: Mapping[str, Any]) -> NndeployError:
     error = error_from_json({key: str(said["error"][key])[:1000] for key in ("code", "what", "where", "hint")})
     if said.get("is_of_variant"):
         return OtherVariantError(error.what, where=error.where, hint=error.hint)
-    return error if isinstance(error, DataError | InputOutputError | UnavailableError) else DataError(str(error))
+    return (
+        error
+        if isinstance(error, DataError | InputOutputError | PolicyError | UnavailableError)
+        else DataError(str(error))
+    )

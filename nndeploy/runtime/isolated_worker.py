@@ -2,8 +2,8 @@
 """The side of the worker: `python -m nndeploy.runtime.isolated_worker REQUEST` runs one submodel of a bundle.
 
     REQUEST                 which variant of which submodel, and how to open it, as JSON
-    a line of its input     how many bytes of values are in the memory that the parent writes
-    a line of its output    {"bytes": n} of the values in the memory that it writes, or {"error": ...}
+    a line of its input     what `SharedValues` tells of the values in the memory that the parent writes
+    a line of its output    {"bytes": n}, the same of the values in the memory that it writes, or {"error": ...}
 
 It reads the bundle again by the parent's descriptor, so it is the one that the parent has whatever took its name; if it
 was overwritten, that is an error. Its first line says that the submodel is open.
@@ -29,7 +29,12 @@ from nndeploy.runtime.chain import on_host
 from nndeploy.runtime.code_policy import files_in, without_code
 from nndeploy.runtime.shared_values import SharedValues
 from nndeploy.sandbox.child_process import die_with_parent
+from nndeploy.sandbox.memory import limit_file_size, limit_memory
 from nndeploy.values.types import ValueType
+
+OPEN = b'{"bytes": 0}\n'
+"""The line that says that the submodel is open."""
+MAX_LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class WorkerRequest:
     """One variant of a submodel of a chain, and how it is opened.
 
     `bundle` is the path of the file that is open as `descriptor`, `manifest_sha256` that of the manifest that was read,
-    `given` and `made` are descriptors of the memory in which values come and go.
+    `given` and `made` are descriptors of the memory in which values come and go; `memory_bytes` is what it may take.
     """
 
     bundle: str
@@ -50,6 +55,7 @@ class WorkerRequest:
     threads: int | None
     custom_op_libraries: tuple[str, ...]
     allow_native_code: bool
+    memory_bytes: int
     given: int
     made: int
 
@@ -68,31 +74,33 @@ def main(text: str) -> None:
     die_with_parent()
     data = json.loads(text)
     request = WorkerRequest(**{**data, "custom_op_libraries": tuple(data["custom_op_libraries"])})
+    if request.device == "cpu":  # a GPU's driver maps far more than it takes
+        limit_memory(request.memory_bytes)
+    limit_file_size(request.memory_bytes)
     given, made = SharedValues(request.given), SharedValues(request.made)
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
-
-        def answer(said: Mapping[str, Any]) -> None:
-            answers.write(json.dumps(said) + "\n")
-            answers.flush()
-
-        try:
-            with _opened(request) as session:
-                answer({"bytes": 0})
-                for line in sys.stdin:
-                    answer(_answer(session, given, made, int(line)))
-        except NndeployError as err:
-            answer({"error": error_to_json(err)})
-
-
-def _answer(session: Session, given: SharedValues, made: SharedValues, num_bytes: int) -> dict[str, Any]:
+    answers = os.dup(1)
+    os.dup2(2, 1)  # native libraries print; the answers have the pipe for themselves
     try:
-        outputs = session.run(given.read(num_bytes))
-        return {"bytes": made.write(on_host(outputs, outputs))}
+        with _opened(request) as session:
+            os.write(answers, OPEN)
+            while line := os.read(0, MAX_LINE_BYTES):  # one at a time: who asks waits for the answer
+                os.write(answers, _answer(session, given, made, int(line)))
     except NndeployError as err:
-        return {"error": error_to_json(err), "is_of_variant": isinstance(err, OtherVariantError)}
+        os.write(answers, _line({"error": error_to_json(err)}))
+
+
+def _answer(session: Session, given: SharedValues, made: SharedValues, told: int) -> bytes:
+    try:
+        outputs = session.run(given.read(told, is_trusted=True))
+        return b'{"bytes": %d}\n' % made.write(on_host(outputs, outputs))
+    except NndeployError as err:
+        return _line({"error": error_to_json(err), "is_of_variant": isinstance(err, OtherVariantError)})
     except Exception as err:  # a library fails in its own ways; the item is then lost, not the worker
-        return {"error": error_to_json(DataError(one_line(f"failed: {type(err).__name__}: {err}")))}
+        return _line({"error": error_to_json(DataError(one_line(f"failed: {type(err).__name__}: {err}")))})
+
+
+def _line(said: Mapping[str, Any]) -> bytes:
+    return json.dumps(said).encode() + b"\n"
 
 
 @contextmanager

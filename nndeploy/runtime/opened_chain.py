@@ -96,7 +96,7 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
 
 def _opener(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: SessionOptions) -> OpenVariant | None:
     """Returns what opens the variants of a submodel in processes of their own, None where none is asked for."""
-    if options.isolate == "none":
+    if not (options.isolates_always or (options.isolate == "auto" and options.is_stranger)):
         return None
     from nndeploy.runtime.isolation import opener_of
 
@@ -104,10 +104,10 @@ def _opener(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: Ses
 
 
 def _choice_of(session: Session, choice: Choice) -> Choice:
-    """Returns the choice with the device that the values are on: another process takes and gives them on the CPU."""
+    """Returns the choice with where the values are: another process takes and gives them on the CPU."""
     from nndeploy.runtime.isolated_session import IsolatedSession
 
-    return replace(choice, device="cpu") if isinstance(session, IsolatedSession) else choice
+    return replace(choice, device="cpu", is_isolated=True) if isinstance(session, IsolatedSession) else choice
 
 
 def _options_at(place: Place, options: SessionOptions) -> SessionOptions:

@@ -22,7 +22,7 @@ from nndeploy.errors import BundleError, NndeployError, UsageError
 from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Run, Runnable, copied
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
-from nndeploy.runtime.code_trust import why_no_code
+from nndeploy.runtime.code_trust import is_stranger, why_no_code
 from nndeploy.runtime.core_pool import PoolStep
 from nndeploy.runtime.crossing import crossings
 from nndeploy.runtime.gpu_stream import GpuStreamStep
@@ -202,7 +202,8 @@ def load_bundle(
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
 
     With `pace` each run sleeps between its operators, as far as that goal or plan allows. `trusted` says that the
-    caller vouches for the bundle: no signature is asked for.
+    caller vouches for the bundle: no signature is asked for. Submodels of a bundle that nobody answers for run in
+    processes of their own, where `options.isolate` says nothing else.
 
     Raises:
         MissingInputError: there is no such file.
@@ -220,7 +221,9 @@ def load_bundle(
     try:
         manifest = with_code_flags(bundle.manifest, files_in(bundle))
         if not trusted:
-            session_options = replace(session_options, why_no_code=why_no_code(bundle, manifest, options))
+            why = why_no_code(bundle, manifest, options)
+            stranger = options.isolate == "auto" and is_stranger(bundle)
+            session_options = replace(session_options, why_no_code=why, is_stranger=stranger)
         if pace is not None:
             return _paced_program(bundle, manifest, session_options, pace)
         return _program(bundle, manifest, session_options)
@@ -245,7 +248,7 @@ def _paced_program(
 
 def _check_can_pace(options: SessionOptions) -> None:
     """Refuses to pace what runs elsewhere."""
-    if options.isolate != "none":
+    if options.isolates_always:
         raise UsageError("a submodel in a process of its own cannot be paced", hint="either pace or isolate")
 
 

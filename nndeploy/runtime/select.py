@@ -8,7 +8,7 @@ that the user is told of: a warning, or with `strict` an error.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.errors import BundleError, InputOutputError, PolicyError, UnavailableError, one_line
@@ -37,11 +37,13 @@ UNTRUSTED = (
 class SessionOptions(LoadOptions):
     """Those of one bundle; `pace_library` is the path of its library of delays, "" where nothing is paced.
 
-    `why_no_code` says why a variant that is code must not be opened, "" where it may be.
+    `why_no_code` says why a variant that is code must not be opened, "" where it may be. `is_stranger` says that nobody
+    answers for the bundle.
     """
 
     pace_library: str = ""
     why_no_code: str = ""
+    is_stranger: bool = False
 
     def for_backend(self, device: str) -> OpenOptions:
         """Returns what a backend's `open` is told."""
@@ -63,7 +65,7 @@ class PassedOver:
 class Choice:
     """The variant that a submodel got ("" when none can be taken), and the better ones that it did not get.
 
-    `device` is where it runs: "cpu" or "cuda:N".
+    `device` is where it runs: "cpu" or "cuda:N"; `is_isolated`: in a process of its own.
     """
 
     submodel: str
@@ -71,6 +73,7 @@ class Choice:
     backend: str
     passed_over: tuple[PassedOver, ...] = ()
     device: str = "cpu"
+    is_isolated: bool = field(default=False, compare=False)
 
     @property
     def losses(self) -> tuple[PassedOver, ...]:

@@ -36,6 +36,9 @@ _ChildProcess = TypeVar("_ChildProcess", bound="ChildProcess")
 MAX_SWEEPS = 10
 """What forks without end while it is killed is left to the next limit."""
 
+PARENT = "NNDEPLOY_PARENT"
+"""The variable that tells a child the number of its parent, which is 1 where that is a container's first process."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -83,7 +86,7 @@ def die_with_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    if os.getppid() == 1:
+    if os.environ.get(PARENT, str(os.getppid())) != str(os.getppid()):
         sys.exit(1)  # the parent died before we could say so
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -93,6 +96,7 @@ def child_environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "LANG": "C.UTF-8",
+        PARENT: str(os.getpid()),
         "HOME": str(folder),
         "TMPDIR": str(folder),
         "ORT_DISABLE_TELEMETRY": "1",

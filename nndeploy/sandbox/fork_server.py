@@ -22,7 +22,7 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 
-from nndeploy.sandbox.child_process import MAX_SWEEPS, children_of, die_with_parent, kill_each
+from nndeploy.sandbox.child_process import MAX_SWEEPS, PARENT, children_of, die_with_parent, kill_each
 from nndeploy.sandbox.enter import enter_said
 
 NUM_DESCRIPTORS = 4
@@ -121,9 +121,8 @@ def _begun(server: int, descriptors: list[int]) -> Request:
     """Makes a process that was just forked one of its own; returns what it is to do."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ[PARENT] = str(server)
     die_with_parent()
-    if os.getppid() != server:
-        sys.exit(1)  # it died before this could be said
     os.setsid()
     with os.fdopen(descriptors[0], "rb") as file:
         request = Request(**json.loads(file.read()))
@@ -131,7 +130,7 @@ def _begun(server: int, descriptors: list[int]) -> Request:
         os.dup2(descriptor, number)
     os.closerange(_FIRST_OTHER, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()
-    os.environ.update(request.environment)
+    os.environ.update({**request.environment, PARENT: str(server)})
     tempfile.tempdir = None
     return request
 

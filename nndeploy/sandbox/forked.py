@@ -25,6 +25,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.child_process import (
+    PARENT,
     ChildProcess,
     at_home,
     child_environment,
@@ -203,8 +204,10 @@ def fork_server_off_this(import_paths: Sequence[str] = ()) -> ForkServer:
     This process has one thread yet, and has seen nothing of a stranger's.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
+        os.environ[PARENT] = str(parent)
         ours.close()
         serve(theirs)
         sys.exit()

@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy.errors import UsageError
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
-from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.load_options import CautiousLoadOptions, LoadOptions
 from nndeploy.serve.address import Address, address_in
 from nndeploy.stream.run.options import models_in
 
@@ -17,7 +17,7 @@ _NETWORK, _REQUESTS, _MODELS = "Network", "Requests", "Models"
 
 
 @dataclass(frozen=True, slots=True)
-class ServeOptions(LoadOptions):
+class ServeOptions(CautiousLoadOptions):
     """Where a service listens, whom it answers, how much it takes; what each option means is its help."""
 
     http: Address | None = described(

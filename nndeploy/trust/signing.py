@@ -18,6 +18,7 @@ from nndeploy.bundle.writer import replace_file
 from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, PolicyError
 from nndeploy.files.account_folders import config_folder
 from nndeploy.trust.envelope import Envelope, Signature, decode_envelopes, encode_envelopes, signed_bytes
+from nndeploy.trust.made_here import note_made_here
 from nndeploy.trust.public_key import PublicKey
 from nndeploy.trust.signatures import Signed, holds_code, signed_statement, statements
 from nndeploy.trust.signers import FileSigner, Signer, new_key, read_key
@@ -76,14 +77,15 @@ def _signed(payload: bytes, signers: Sequence[Signer], kept: Sequence[Signature]
 def sign_as_this_machine(path: Path) -> str:
     """Signs a bundle that holds code with this machine's own key; returns what to warn of, "" where nothing is.
 
-    A bundle that holds none is left as it is, so that it has the same bytes wherever it was made. The key is made, and
-    trusted here, when it is first needed.
+    A bundle that holds none is left as it is, so that it has the same bytes wherever it was made, and noted as no
+    stranger's. The key is made, and trusted here, when it is first needed.
 
     Raises:
         MissingInputError, BundleError, InputOutputError: it cannot be read, or is no bundle.
     """
     with open_bundle(path) as bundle:
         if not holds_code(bundle.manifest):
+            note_made_here(bundle)
             return ""
     try:
         signer = machine_key()

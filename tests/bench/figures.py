@@ -41,7 +41,7 @@ class Stale:
     commands: tuple[str, ...]
 
 
-_PACING = ("nndeploy/pacing", "backends/nndeploy_native/c/pacing", "backends/nndeploy_onnxruntime")
+_PACING = ("nndeploy/pacing", "backends/nndeploy_kernels/c/pacing", "backends/nndeploy_onnxruntime")
 _COMPILER = ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "backends")
 ALL = (
     Figure(

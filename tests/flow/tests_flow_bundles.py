@@ -8,9 +8,11 @@ import numpy as np
 import onnx.parser
 
 from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, Tolerance, Variant
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import CheckReport, NodeReport, Report, SubmodelReport, report_for_bundle
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
+from nndeploy.trust.made_here import note_made_here
 from nndeploy.values.types import DimRange, TensorType
 
 DOUBLE = """<ir_version: 8, opset_import: ["": 17]>
@@ -141,4 +143,6 @@ def _write(
         checks=(CheckReport("whole", "", 0, "y", True, 0.0, 0.0, 1.0),),
     )
     write_bundle(path, manifest, members, report_for_bundle(report))
+    with open_bundle(path) as bundle:
+        note_made_here(bundle)  # as a compile does
     return path

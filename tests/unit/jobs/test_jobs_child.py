@@ -118,7 +118,7 @@ def test_the_child_sees_nothing_of_the_users_environment(library, tmp_path: Path
     names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
     shell = {"PWD", "OLDPWD", "SHLVL", "_"}
     assert names - shell == {
-        "PATH", "LANG", "HOME", "TMPDIR", "ORT_DISABLE_TELEMETRY", "OPENBLAS_THREAD_TIMEOUT"
+        "PATH", "LANG", "HOME", "TMPDIR", "NNDEPLOY_PARENT", "ORT_DISABLE_TELEMETRY", "OPENBLAS_THREAD_TIMEOUT"
     }  # fmt: skip
 
 

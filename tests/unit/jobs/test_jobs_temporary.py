@@ -101,3 +101,9 @@ def test_a_library_that_fails_where_no_space_is_left_is_not_believed(
 def test_a_disk_is_nearly_full_where_copies_of_the_model_do_not_fit(tmp_path: Path) -> None:
     assert not is_nearly_full(str(tmp_path))
     assert is_nearly_full(str(tmp_path), 1 << 60)
+
+
+def test_an_error_that_comes_of_itself_is_looked_at_once() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__context__, second.__context__ = second, first
+    assert not lacks_space(first)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nndeploy.jobs import memory
-from nndeploy.jobs.memory import default_memory_limit, machine_memory_bytes, used_bytes
 from nndeploy.jobs.watch import Limits, Watch
+from nndeploy.sandbox import memory
 from nndeploy.sandbox.child_process import kill_group
+from nndeploy.sandbox.memory import default_memory_limit, machine_memory_bytes, used_bytes
 
 MIB = 1 << 20
 ALLOCATES = "import sys, time; data = b'x' * (int(sys.argv[1]) << 20); print(len(data), flush=True); time.sleep(60)"
@@ -92,7 +92,7 @@ def is_running(pid: int) -> bool:
 
 def test_limits_are_never_raised() -> None:
     code = (
-        "import resource as r; from nndeploy.jobs.memory import *\n"
+        "import resource as r; from nndeploy.sandbox.memory import *\n"
         "limit_file_size(1 << 20); limit_file_size(1 << 30); limit_processor_time(7); limit_processor_time(9)\n"
         "print(r.getrlimit(r.RLIMIT_FSIZE), r.getrlimit(r.RLIMIT_CPU))"
     )

@@ -57,6 +57,8 @@ class FakeBundle:
     constants: dict[str, Value] = field(default_factory=dict)
     path: Path = Path("model.nnd")
     is_closed: bool = False
+    signature: bytes = b""
+    manifest_text: bytes = b"{}"
 
     def member(self, name: str) -> memoryview:
         return memoryview(name.encode())
@@ -76,6 +78,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         table = {backend.name: backend for backend in backends}
         monkeypatch.setattr(select_module, "is_installed", lambda name: name in table)
         monkeypatch.setattr(select_module, "backend", table.__getitem__)
+        monkeypatch.setattr("nndeploy.runtime.program.is_stranger", lambda _bundle: False)
 
     return install
 

@@ -116,7 +116,7 @@ def test_a_child_has_its_arguments_environment_pipes_and_nothing_else(server: Fo
     assert isinstance(environment, dict)
     assert environment["HOME"] == environment["TMPDIR"] == modules
     assert set(environment) <= {
-        "XDG_CACHE_HOME", "PATH", "LANG", "HOME", "TMPDIR", "ORT_DISABLE_TELEMETRY", "OPENBLAS_THREAD_TIMEOUT",
+        "PATH", "LANG", "HOME", "TMPDIR", "NNDEPLOY_PARENT", "ORT_DISABLE_TELEMETRY", "OPENBLAS_THREAD_TIMEOUT",
     }  # fmt: skip
     assert said["files"] == [0, 1, 2]
     assert said["leads"]
