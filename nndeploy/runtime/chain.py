@@ -64,7 +64,7 @@ class ChainStep:
         self.inputs = tuple(crossing.taken.get(name, name) for name in submodel.inputs)
         self.outputs = (*submodel.outputs, *crossing.kept.values())
         self._submodel = submodel
-        self.label = f"submodel {submodel.id} ({backend})"
+        self.label = _label(submodel, backend)
         self._run = session.run
         self._crossing = crossing
         self._is_local = not (crossing.moved or crossing.taken)
@@ -81,6 +81,7 @@ class ChainStep:
             DataError: the library failed on these values.
             BundleError: the submodel is not what the manifest says.
         """
+        label = self.label
         try:
             is_all = self._is_local and len(values) == self._num_inputs  # values hold the inputs at least
             given = values if is_all else self._crossing.inputs(values, self._submodel.inputs)
@@ -89,12 +90,13 @@ class ChainStep:
             except OtherVariantError:
                 if self._next_variant is None:
                     raise
+                label = _label(self._submodel, self._next_variant.open())
                 results = self._next_variant.run(given)
         except NndeployError as err:
-            err.within(self.label)
+            err.within(label)
             raise
         except Exception as err:  # a library fails in its own ways; the item is then lost, not the program
-            raise DataError(one_line(f"failed: {type(err).__name__}: {err}"), where=self.label) from err
+            raise DataError(one_line(f"failed: {type(err).__name__}: {err}"), where=label) from err
         if not self._is_checked:
             self._check(results)
         if self._keeps_copies:
@@ -108,6 +110,10 @@ class ChainStep:
             if problem := _misfit(results[name], self._types.get(name)):
                 raise BundleError(f"output {name!r} is {problem}", where=self.label)
         self._is_checked = True
+
+
+def _label(submodel: Submodel, backend: str) -> str:
+    return f"submodel {submodel.id} ({backend})"
 
 
 def on_host(values: Mapping[str, Value], names: Iterable[str]) -> dict[str, Value]:

@@ -126,10 +126,11 @@ def _next_variant(
 
     place = chain.place_of(submodel)
 
-    def opened() -> Session:
+    def opened() -> tuple[Session, str]:
         how = _options_at(place, options)
         opener = _opener(bundle, chain, rest, how)
-        return open_submodel(rest, files_in(bundle), how, place.host, types=chain.values, open_variant=opener)[0]
+        session, found = open_submodel(rest, files_in(bundle), how, place.host, types=chain.values, open_variant=opener)
+        return session, found.backend
 
     return NextVariant(opened)
 

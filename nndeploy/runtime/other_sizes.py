@@ -21,24 +21,33 @@ def _dense(value: Value) -> Value:
 
 
 class NextVariant:
-    """A session that is opened by its first call; several threads may call at once."""
+    """A session that is opened when it is needed first; several threads may call at once."""
 
-    def __init__(self, opened: Callable[[], Session]) -> None:
-        """Takes what opens the session."""
+    def __init__(self, opened: Callable[[], tuple[Session, str]]) -> None:
+        """Takes what opens the session, and says of which backend it is."""
         self._opened = opened
         self._session: Session | None = None
+        self._backend = ""
         self._lock = threading.Lock()
+
+    def open(self) -> str:
+        """Opens the session, unless it is; returns its backend.
+
+        Raises:
+            UnavailableError: no other variant can run here.
+        """
+        with self._lock:
+            if self._session is None:
+                self._session, self._backend = self._opened()
+        return self._backend
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.
 
         Raises:
-            UnavailableError: no other variant can run here.
             OtherVariantError: it does not take this call either.
         """
-        with self._lock:
-            if self._session is None:
-                self._session = self._opened()
+        assert self._session is not None, "it was opened"
         return self._session.run({name: _dense(value) for name, value in inputs.items()})
 
     def close(self) -> None:

@@ -45,10 +45,17 @@ def test_sizes_that_a_session_was_not_built_for_run_on_the_next_variant() -> Non
             raise OtherSizesError("too large", where="x")
         return {"y": values["x"]}
 
-    other = NextVariant(lambda: opened.append("opened") or Next(lambda values: {"y": -values["x"]}))
+    def following(values):
+        if values["x"] > 3:
+            raise OtherSizesError("too large for both", where="x")
+        return {"y": -values["x"]}
+
+    other = NextVariant(lambda: (opened.append("opened") or Next(following), "other"))
     submodel = Submodel("s0", ("x",), ("y",), ())
     with_other = ChainStep(submodel, Session(own), "fake", {}, next_variant=other)
     assert [with_other({"x": x})["y"] for x in (1, 2, 1, 3)] == [1, -2, 1, -3]
+    with pytest.raises(InputError, match=r"s0 \(other\)"):
+        with_other({"x": 4})
     other.close()
     assert opened == ["opened", "closed"]
     with pytest.raises(InputError, match=r"s0.*too large"):
