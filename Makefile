@@ -97,7 +97,7 @@ build/zoo-env/ready: tests/zoo/requirements.txt
 	build/zoo-env/bin/pip install --quiet -r tests/zoo/requirements.txt
 	@touch $@
 
-rivals: build/rivals-env/ready ## install MNN and ncnn, for bench-rivals, into an environment of their own
+rivals: build/rivals-env/ready ## install MNN and ncnn, for bench-speed, into an environment of their own
 
 build/rivals-env/ready: tests/bench/rivals-requirements.txt
 	$(FOUND_PYTHON) -m venv build/rivals-env

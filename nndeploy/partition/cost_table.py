@@ -8,7 +8,7 @@ larger operator is never predicted to be faster.
 
 An operator within a network finds other things in the caches than one by itself, and is computed together with others.
 What it then takes, over what it takes alone, is a factor for each of the terms that `nndeploy.partition.speeds` adds up
-(a call, a kind, what is behind another operator), fitted to whole networks by `make bench-costs ARGS=--fit`.
+(a call, a kind, what is behind another operator), fitted to whole networks by `make bench-costs ARGS=fit`.
 
 A level without a table (x86-64-v2, aarch64) has the nearest one's: only ratios between backends mean something there.
 A backend without a row (those of GPUs, somebody else's) is taken to compute as fast as the fastest and to cost a call

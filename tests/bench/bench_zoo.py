@@ -1,93 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exported graphs and the real models through a default compile: right? how fast? docs/figures/zoo-results.md.
+"""The zoo's exported graphs and the real models through a default `nndeploy compile`: right? how fast?
 
-    python tests/bench/bench_zoo.py [PATTERN ...] [--zoo build/zoo] [--models FOLDER] [--threads 1,2] [--again]
+Each bundle is compared with ONNX Runtime on inputs that the compile never saw, then raced against plain ONNX Runtime
+(all optimisations) and plain OpenVINO (float32, latency). "times" is the faster engine over the bundle: over 1 where
+the bundle is faster. An engine whose numbers are others has no time.
 
-Each graph's result is a line of build/zoo-results.jsonl, so that the bench can be run in parts and go on where it was
-stopped: what was measured on this very tree is not measured again unless `--again` is given. At the end the page is
-written with the newest result of every graph that is there. Ends with 1 where one of those asked for does not
-compile, is wrong, or is slower than the floor (zoo_table.py).
+Each graph's result is a line of build/zoo-results.jsonl: the bench can be run in parts and go on where it was stopped;
+what was measured on this very tree is not measured again unless `--again` is given. The table shows the newest result
+of every graph that is there. Exit code 1 where one of those asked for does not compile, is wrong, or is slower than
+the floor: 0.97 of the faster engine, 0.90 where a call is shorter than 0.2 ms.
 """
 
-import argparse
-import fnmatch
-import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-
-from figures import figure, header, tree
+from figures import ROOT, tree
 from interleaved import Pace
-from native_engines import machine_line, machine_name
-from real_models import MODELS
-from zoo_graphs import all_names, subject
-from zoo_results import Result, append, measured, newest
-from zoo_table import NEEDS_LIBRARY, is_slow, page, summary
+from model_sets import EXPORTED, REAL, all_names, subject
+from report import Report, add_models, add_race, bench_parser, geometric_mean, matching
+from zoo_results import PEERS, Result, Times, append, measured, newest
 
-ROOT = Path(__file__).resolve().parents[2]
+NEEDS_LIBRARY = 77
+"""The exit code of a model with operators that ONNX Runtime does not have either without a library of its own."""
+SHORT_MS, FLOORS = 0.2, (0.97, 0.90)
 
 
 def main() -> None:
-    """Measures what is asked for and writes the page."""
-    options = _options()
-    names = all_names(options.zoo, options.models)
-    asked = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns or ["*"])]
+    parser = bench_parser(__doc__)
+    parser.add_argument("patterns", nargs="*", help="names, with * and ?; none: all")
+    add_models(parser, zoo=True)
+    add_race(parser, seconds=0.05, rounds=31, threads="1,2")
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "zoo-results.jsonl")
+    parser.add_argument("--again", action="store_true", help="measure also what this tree has a result of")
+    parser.add_argument("--table", action="store_true", help="measure nothing, print the table")
+    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for a compile")
+    options = parser.parse_args()
+    names, now = all_names(options.zoo, options.models), tree()
+    asked = matching(names, options.patterns)
     if not asked:
-        sys.exit("nothing to measure: `make zoo` exports the graphs")
-    tree_now, threads = tree(), [int(one) for one in options.threads.split(",")]
+        parser.error("nothing to measure: `make zoo` exports the graphs")
+    pace = Pace(options.seconds, options.rounds, warm_seconds=0.3, enough_seconds=10.0)
     for name in [] if options.table else asked:
         known = newest(options.results).get(name)
-        if known is None or known.tree != tree_now or options.again:
-            pace = Pace(options.seconds, options.rounds, warm_seconds=0.3, enough_seconds=10.0)
-            result = measured(subject(name, options.zoo, options.models), tree_now, pace, threads, options.time_limit)
-            append(options.results, result)
-            print(_line(result), flush=True)
+        if known is None or known.tree != now or options.again:
+            one = subject(name, options.zoo, options.models)
+            append(options.results, measured(one, now, pace, options.threads, options.time_limit))
+            sys.stderr.write(f"{name}\n")
     found = newest(options.results)
-    if options.page:
-        text = page([found[name] for name in names if name in found], machine_line())
-        options.page.write_text(header(figure("zoo-results.md"), machine_name()) + text)
-    rows = [found[name] for name in asked if name in found]
-    print("\n".join(summary(rows)))
-    sys.exit(any(one.exit_code not in (0, NEEDS_LIBRARY) or one.agrees is False or _is_slow(one) for one in rows))
+    with Report(options, "speed.md", "Default compile") as report:
+        report.text(f"Trees: {', '.join(sorted({found[name].tree for name in names if name in found}))}.")
+        for group in (EXPORTED, REAL):
+            if rows := [found[name] for name in names if name in found and found[name].group == group]:
+                _print(report, group, rows)
+    sys.exit(any(_is_bad(found[name]) for name in asked if name in found))
 
 
-def _is_slow(one: Result) -> bool:
-    return any(is_slow(times) for times in one.times)
+def _is_bad(one: Result) -> bool:
+    return one.exit_code not in (0, NEEDS_LIBRARY) or one.agrees is False or any(map(is_slow, one.times))
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description="default bundles of many graphs: right, and how fast",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.add_argument("patterns", nargs="*", help="names, with * and ?; none: all")
-    parser.add_argument("--zoo", type=Path, default=ROOT / "build" / "zoo", help="folder that `make zoo` wrote")
-    parser.add_argument("--models", type=Path, default=MODELS, help="folder with index.json and samples/")
-    parser.add_argument("--results", type=Path, default=ROOT / "build" / "zoo-results.jsonl")
-    page = ROOT / "docs" / "figures" / "zoo-results.md"
-    parser.add_argument("--page", type=Path, default=page, help="where the page is written")
-    parser.add_argument("--again", action="store_true", help="measure also what this tree has a result of")
-    parser.add_argument("--table", action="store_true", help="measure nothing, write the page")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for a compile")
-    parser.add_argument("--threads", default="1,2", help="how many, with commas between them")
-    parser.add_argument("--seconds", type=float, default=0.05, help="an engine and round")
-    parser.add_argument("--rounds", type=int, default=31, help="fewer where calls are long")
-    return parser.parse_args()
+def is_slow(times: Times) -> bool:
+    """Returns whether a bundle is below the floor."""
+    if times.ratio is None:
+        return False
+    return times.ratio < FLOORS[min(ms for name, ms in times.ms.items() if name != "bundle") < SHORT_MS]
 
 
-def _line(one: Result) -> str:
-    right = {True: "right", False: "WRONG", None: ""}[one.agrees]
-    failed = one.exit_code != 0 or not one.agrees
-    said = (one.said or one.agreement) if failed else one.made_of
-    times = "  ".join(
-        f"[{t.threads}] "
-        + " ".join("-" if ms is None else f"{ms:.3g}" for ms in (t.bundle_ms, t.onnxruntime_ms, t.openvino_ms))
-        + f" x{t.ratio}"
-        for t in one.times
-    )
-    head = f"{one.name:28} exit {one.exit_code} {one.compile_seconds:6.1f} s  {right}"
-    return f"{head}  {times}  {said}  {'; '.join(one.notes)}"
+def _print(report: Report, group: str, rows: Sequence[Result]) -> None:
+    threads = sorted({times.threads for one in rows for times in one.times})
+    report.text(f"### {group.capitalize()}")
+    for line in _summary(rows, threads):
+        report.line(f"* {line}")
+    heads = [f"{column}, {count}:" for count in threads for column in ("bundle ms", *PEERS, "times")]
+    table = report.table("model", "what", "compile s:", "who runs it", "right", *heads)
+    for one in rows:
+        ended = f"{one.compile_seconds:.0f}" if one.exit_code == 0 else f"exit {one.exit_code}"
+        right = {True: "yes", False: "NO", None: ""}[one.agrees]
+        by_threads = {times.threads: times for times in one.times}
+        cells = [cell for count in threads for cell in _cells(by_threads.get(count, Times(count, {}, None)))]
+        table.row(one.name, one.about, ended, one.made_of, right, *cells)
+    report.line()
+    for one in rows:
+        for note in one.notes:
+            report.line(f"* {one.name}: {note}")
+
+
+def _cells(times: Times) -> list[str]:
+    figures = [times.ms.get(name) for name in ("bundle", *PEERS)]
+    return [*("" if one is None else f"{one:.3g}" for one in figures), f"{times.ratio:.2f}" if times.ratio else ""]
+
+
+def _summary(rows: Sequence[Result], threads: Sequence[int]) -> list[str]:
+    lines = [
+        f"{len(rows)} models: {sum(one.exit_code == 0 for one in rows)} compile, "
+        f"{sum(one.agrees is True for one in rows)} of these are right; "
+        f"{sum(one.exit_code == NEEDS_LIBRARY for one in rows)} need a library of operators"
+    ]
+    for count in threads:
+        timed = [(one.name, times) for one in rows for times in one.times if times.threads == count]
+        ratios = [times.ratio for _, times in timed if times.ratio is not None]
+        below = [name for name, times in timed if is_slow(times)]
+        lines.append(
+            f"{count} threads: geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}; faster: "
+            f"{sum(one > 1 for one in ratios)}; below the floor: {len(below)}{': ' if below else ''}{', '.join(below)}"
+        )
+    return lines
 
 
 if __name__ == "__main__":

@@ -8,11 +8,17 @@ Each file begins with one line that says how it came about, which its command wr
 `python tests/bench/figures.py` (`make figures-stale`) lists the figures of which the code has changed since.
 """
 
+import os
+import platform
 import re
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,18 +57,13 @@ ALL = (
     Figure(
         "results.md",
         (
-            "make conformance", "make bench-dynamic-networks", "make bench-objective", "make bench-targets",
-            "make bench-spine", "make bench-loadgen",
+            "make conformance", "make bench-dynamic", "make bench-targets", "make bench-start", "make bench-loadgen",
         ),
         (*_COMPILER, "nndeploy/loadgen"),
     ),
     Figure(
         "native-results.md",
-        (
-            "make bench-checkouts", "make bench-products", "make bench-steps", "make bench-first-result",
-            "make bench-large-weights", "make bench-native-share", "make bench-native-networks",
-            "make bench-native-models", "make bench-quantised-networks", "make bench-rivals",
-        ),
+        ("make bench-speed", "make bench-kernels", "make bench-start"),
         ("backends/nndeploy_native", "backends/nndeploy_kernels"),
     ),
     Figure(
@@ -135,6 +136,37 @@ def figure(name: str) -> Figure:
 def header(one: Figure, machine: str) -> str:
     """Returns the line that a figure begins with when its command writes it now."""
     return header_line(one, today(), machine, tree())
+
+
+def stamp(script: str, arguments: Sequence[str] = ()) -> str:
+    """Returns the line below the heading of a section: command, date, machine, tree."""
+    told = shlex.join(one for one in arguments if one not in ("--write", "--json"))
+    command = f"make {script.replace('_', '-')}" + (f' ARGS="{told}"' if told else "")
+    return f"`{command}`, {today()}, {machine()}, tree {tree()}"
+
+
+def machine() -> str:
+    """Returns the processor, its cores, the load, and the versions of the libraries that are compared."""
+    versions = [f"{name} {version(name)}" for name in ("onnxruntime", "openvino") if find_spec(name)]
+    return ", ".join([machine_name(), f"load {os.getloadavg()[0]:.1f}", *versions])
+
+
+def machine_name() -> str:
+    """Returns the processor and its cores."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{next(names, platform.machine())}, {os.cpu_count()} cores"
+
+
+def put_section(page: str, heading: str, body: str) -> None:
+    """Replaces the section of a page of docs/figures, or adds it at the end."""
+    path = FIGURES / page
+    text = path.read_text(encoding="utf-8") if path.exists() else f"# {page.removesuffix('.md').capitalize()}\n"
+    before, found, rest = text.partition(f"\n## {heading}\n")
+    _, next_heading, behind = rest.partition("\n## ") if found else ("", "", "")
+    section = f"{before.rstrip()}\n\n## {heading}\n\n{body.strip()}\n"
+    path.write_text(section + (next_heading + behind if next_heading else ""), encoding="utf-8")
 
 
 def today() -> str:

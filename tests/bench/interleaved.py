@@ -6,9 +6,9 @@ one is timed the others are stopped (SIGSTOP). Slow drifts of a shared machine f
 are taken within a round; the result is the median over rounds.
 
 An engine is a function of a module in this folder, "module:function", called in the child as
-`function(inputs, **arguments)`; it returns a `Ready`. This file is also what the child runs: for each line of JSON on
-its standard input it answers with one line; what libraries print goes to standard error. Inputs and outputs cross in
-.npz files. Law: no child outlives `race`, not even where the parent is killed.
+`function(inputs, **arguments)`; it returns a `Ready`. This file is also what the child runs: it answers each line of
+JSON on its standard input with one line; what libraries print goes to standard error. Inputs and outputs cross in .npz
+files. Law: no child outlives `race`, not even where the parent is killed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Inputs = Mapping[str, Array]
 
-LOAD_SECONDS = 900.0
-TURN_SECONDS = 600.0
+LOAD_SECONDS, TURN_SECONDS = 900.0, 600.0
 ITERATIONS_AT_LEAST = 3
 FEWEST_ROUNDS = 7
 _PR_SET_PDEATHSIG = 1
@@ -44,8 +44,12 @@ class EngineRefusedError(Exception):
     """An engine cannot run the model; `str(error)` says why, in one line."""
 
 
-class EngineDiedError(Exception):
-    """A child ended, or gave no answer in time; `str(error)` says who, when and how."""
+class EngineDiedError(SystemExit):
+    """A child ended, or gave no answer in time; ends the command unless somebody can do without the engine."""
+
+    def __init__(self, engine: str, message: str) -> None:
+        super().__init__(f"{engine} {message}")
+        self.engine = engine
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,7 @@ class Ready:
 class Engine:
     """An engine by its name in tables, and what makes it: "module:function" and its arguments, plain data.
 
-    `tree` is another checkout of the repository, whose modules make it; "" for this one. `python` is the interpreter of
-    another environment; "" for this one's.
+    `tree` is another checkout, whose packages it uses; `python` the interpreter of another environment.
     """
 
     name: str
@@ -72,14 +75,10 @@ class Engine:
     python: str = ""
 
     @property
-    def script(self) -> str:
-        """What its process runs."""
-        return str(Path(self.tree) / "tests" / "bench" / Path(__file__).name) if self.tree else __file__
-
-    @property
     def environment(self) -> dict[str, str]:
-        """What its process is told beyond the environment of this one."""
-        return {"PYTHONPATH": f"{self.tree}/backends:{self.tree}"} if self.tree else {}
+        """The environment of its process."""
+        paths = {"PYTHONPATH": f"{self.tree}/backends:{self.tree}"} if self.tree else {}
+        return {**os.environ, **paths, "ORT_DISABLE_TELEMETRY": "1"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Pace:
 
 @dataclass
 class Race:
-    """What was found: outputs by engine, seconds an iteration by engine for each round, refusals and notes."""
+    """Outputs by engine, seconds of an iteration by engine for each round, refusals and notes."""
 
     outputs: dict[str, list[Array]] = field(default_factory=dict)
     rounds: list[dict[str, float]] = field(default_factory=list)
@@ -108,22 +107,51 @@ class Race:
         """Returns the median over rounds of an engine's milliseconds."""
         return 1e3 * statistics.median(one[name] for one in self.rounds)
 
-    def ratios(self, ours: str, peers: Sequence[str]) -> list[float]:
-        """Returns, for each round, the seconds of the fastest peer over ours: over 1 where ours is faster."""
-        present = [peer for peer in peers if peer in self.outputs]
-        return [min(one[peer] for peer in present) / one[ours] for one in self.rounds]
+    def ms_text(self, name: str) -> str:
+        """Returns the same for a table; "-" of an engine that has no time."""
+        return f"{self.ms(name):.3f}" if name in self.outputs else "-"
 
     def ratio(self, ours: str, peers: Sequence[str]) -> float:
-        """Returns the median over rounds of `ratios`."""
-        return statistics.median(self.ratios(ours, peers))
+        """Returns the median over rounds of the seconds of the fastest peer over ours; NaN without either."""
+        present = [peer for peer in peers if peer in self.outputs]
+        if not present or ours not in self.outputs:
+            return float("nan")
+        return statistics.median(min(one[peer] for peer in present) / one[ours] for one in self.rounds)
+
+    def drop_others(self, truth: Sequence[Array], bound: float, must: Collection[str]) -> dict[str, float]:
+        """Returns the errors against `truth`; engines beyond the bound have no time.
+
+        Raises:
+            SystemExit: one that must be right is wrong or refused.
+        """
+        errors = {name: largest_error(found, truth) for name, found in self.outputs.items()}
+        for name in [name for name, error in errors.items() if not error <= bound]:
+            del self.outputs[name]
+            self.refused[name] = f"other numbers: error {errors.pop(name):.1e} of the largest value"
+        if missing := [f"{name}: {self.refused[name]}" for name in must if name in self.refused]:
+            raise SystemExit("; ".join(missing))
+        return errors
 
 
-def race(engines: Sequence[Engine], inputs: Mapping[str, Array], pace: Pace) -> Race:
+def race(engines: Sequence[Engine], inputs: Inputs, pace: Pace, spared: Collection[str] = ()) -> Race:
     """Returns the outputs and the times of all engines on the same inputs.
 
+    An engine of `spared` that dies is refused, and the others race again without it.
+
     Raises:
-        EngineDiedError: a child crashed, failed or hung.
+        EngineDiedError: another child crashed, failed or hung.
     """
+    try:
+        return _raced(engines, inputs, pace)
+    except EngineDiedError as err:
+        if err.engine not in spared:
+            raise
+        found = race([one for one in engines if one.name != err.engine], inputs, pace, spared)
+        found.refused[err.engine] = str(err)
+        return found
+
+
+def _raced(engines: Sequence[Engine], inputs: Inputs, pace: Pace) -> Race:
     found = Race()
     with tempfile.TemporaryDirectory(prefix="nndeploy-race-") as name, _terminable(), contextlib.ExitStack() as stack:
         folder = Path(name)
@@ -146,8 +174,7 @@ def race(engines: Sequence[Engine], inputs: Mapping[str, Array], pace: Pace) -> 
         for number in range(pace.rounds):
             if number >= FEWEST_ROUNDS and time.monotonic() > end:
                 break
-            names = _rotated(list(children), number)
-            found.rounds.append({name: children[name].turn(iterations[name]) for name in names})
+            found.rounds.append({one: children[one].turn(iterations[one]) for one in rotated(list(children), number)})
     return found
 
 
@@ -158,7 +185,7 @@ def largest_error(got: Sequence[Array], want: Sequence[Array]) -> float:
     """
     if [array.shape for array in got] != [array.shape for array in want]:
         return float("inf")
-    return max(_error(a, b) for a, b in zip(got, want, strict=True))
+    return max((_error(a, b) for a, b in zip(got, want, strict=True)), default=0.0)
 
 
 def _error(got: Array, want: Array) -> float:
@@ -169,9 +196,10 @@ def _error(got: Array, want: Array) -> float:
     return difference / (float(np.abs(want).max(initial=0.0)) or 1.0)
 
 
-def _rotated(names: list[str], by: int) -> list[str]:
+def rotated(names: Sequence[Any], by: int) -> list[Any]:
+    """Returns the names in another order for each round."""
     by %= max(1, len(names))
-    return names[by:] + names[:by]
+    return [*names[by:], *names[:by]]
 
 
 @contextlib.contextmanager
@@ -192,31 +220,18 @@ class _Child:
         self._folder = folder / f"engine{len(list(folder.iterdir()))}"
         self._folder.mkdir()
         self._errors = self._folder / "stderr"
+        environment = {**engine.environment, "TMPDIR": str(self._folder)}
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [engine.python or sys.executable, "-u", engine.script],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={
-                    **os.environ,
-                    **engine.environment,
-                    "ORT_DISABLE_TELEMETRY": "1",
-                    "TMPDIR": str(self._folder),
-                },
-                start_new_session=True,
-            )
+                [engine.python or sys.executable, "-u", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=errors, env=environment, start_new_session=True,
+            )  # fmt: skip
 
     def load(self, warm_seconds: float) -> dict[str, Any]:
         """Lets the child load and warm up, then stops it."""
-        request = {
-            "maker": self._engine.maker,
-            "arguments": dict(self._engine.arguments),
-            "inputs": str(self._folder.parent / "inputs.npz"),
-            "outputs": str(self._folder / "outputs.npz"),
-            "warm_seconds": warm_seconds,
-        }
-        answer = self._ask(request, LOAD_SECONDS, "loading")
+        inputs, outputs = str(self._folder.parent / "inputs.npz"), str(self._folder / "outputs.npz")
+        told = {"maker": self._engine.maker, "arguments": dict(self._engine.arguments), "inputs": inputs}
+        answer = self._ask({**told, "outputs": outputs, "warm_seconds": warm_seconds}, LOAD_SECONDS, "loading")
         self._stop()
         return answer
 
@@ -254,10 +269,10 @@ class _Child:
             stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
         if not select.select([stdout], [], [], seconds)[0]:
-            raise EngineDiedError(f"{self._engine.name}: no answer within {seconds:g} s while {doing}")
+            raise EngineDiedError(self._engine.name, f"gave no answer within {seconds:g} s while {doing}")
         line = stdout.readline()
         if not line:
-            raise EngineDiedError(f"{self._engine.name} {self._end()} while {doing}: {self._last_words()}")
+            raise EngineDiedError(self._engine.name, f"{self._end()} while {doing}: {self._last_words()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -307,8 +322,7 @@ def _made(request: Mapping[str, Any]) -> Ready:
 
 def _warmed(call: Callable[[], Any], seconds: float) -> float:
     """Runs for `seconds`, three times at least; returns the median seconds of the later half."""
-    end = time.perf_counter() + seconds
-    times: list[float] = []
+    end, times = time.perf_counter() + seconds, list[float]()
     while time.perf_counter() < end or len(times) < ITERATIONS_AT_LEAST:
         times.append(_timed(call))
     return statistics.median(times[len(times) // 2 :])

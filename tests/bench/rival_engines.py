@@ -8,14 +8,12 @@ words. Both compute in float32 with their other defaults, and get the sizes of t
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interleaved import Array, EngineRefusedError, Ready
+from interleaved import Array, EngineRefusedError, Inputs, Ready
 
-Inputs = Mapping[str, Array]
 CONVERT_SECONDS = 120.0
 
 
@@ -29,9 +27,8 @@ def mnn(inputs: Inputs, model: str, threads: int, outputs: list[str]) -> Ready:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.mnn"
         files = ["--modelFile", model, "--MNNModel", str(path)]
-        _converted(
-            [str(Path(sys.executable).with_name("mnnconvert")), "-f", "ONNX", *files, "--bizCode", "bench"], path
-        )
+        converter = str(Path(sys.executable).with_name("mnnconvert"))
+        _converted([converter, "-f", "ONNX", *files, "--bizCode", "bench"], path)
         network = MNN.Interpreter(str(path))
     session = network.createSession({"backend": "CPU", "numThread": threads, "precision": "high"})
     tensors = network.getSessionInputAll(session)

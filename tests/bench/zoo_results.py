@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One graph measured, and the file that keeps every result: one line of JSON a graph and tree, the newest counts."""
+"""One graph through a default compile: compiled, compared, raced; and the file that keeps every result.
+
+`nndeploy compile MODEL -o BUNDLE` runs as a user types it, without samples or options, in a child with a time limit.
+The bundle and both libraries are told the model alone: no sizes, no inputs; the libraries trade no more numbers for
+speed than in our bundles (docs/reference/backends.md).
+"""
 
 import dataclasses
 import json
-import statistics
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,128 +20,116 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import ROOT
 from interleaved import Engine, EngineDiedError, Pace, Race, race
-from zoo_compile import Compiled, compiled
-from zoo_graphs import Subject
+from model_sets import Subject, shares_of
 
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.comparison.compare import compare_values
 
 PEERS = ("onnxruntime", "openvino")
 AGREEMENT_SECONDS = 300.0
-_ROUGH = Tolerance(rtol=2e-2, atol=1e-3, span=2e-2)
+ROUGH = Tolerance(rtol=2e-2, atol=1e-3, span=2e-2)
 """OpenVINO counts as an engine of a model where its outputs are not plainly other ones than ONNX Runtime's."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Medians in milliseconds on some threads, None where it did not run; `ratio` is the faster peer over ours."""
+    """Median milliseconds by engine on some threads, and the faster peer over the bundle; None without a peer."""
 
     threads: int
-    bundle_ms: float | None = None
-    onnxruntime_ms: float | None = None
-    openvino_ms: float | None = None
-    ratio: float | None = None
-
-    @property
-    def peers_ms(self) -> list[float]:
-        """The milliseconds of the peers that ran."""
-        return [time for time in (self.onnxruntime_ms, self.openvino_ms) if time is not None]
+    ms: dict[str, float]
+    ratio: float | None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was found of one graph, with the times on each number of threads that was asked for."""
+    """What was found of a graph; `exit_code` None: no end within the limit; `notes` say what an engine refused."""
 
     name: str
     group: str
     about: str
     tree: str
-    date: str
     exit_code: int | None
     compile_seconds: float
-    said: str
     made_of: str
-    comparisons: int
     agrees: bool | None = None
-    agreement: str = ""
     times: tuple[Times, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def measured(subject: Subject, tree: str, pace: Pace, threads: Sequence[int], seconds_limit: float) -> Result:
+def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], seconds_limit: float) -> Result:
     """Compiles, compares and races one graph, on each number of threads."""
     with tempfile.TemporaryDirectory(prefix="nndeploy-zoo-") as name:
-        bundle = Path(name) / "model.nnd"
-        made = compiled(subject.path, bundle, seconds_limit)
-        result = _started(subject, tree, made)
-        if made.exit_code != 0:
-            return result
-        agrees, note = _agreement(subject, bundle, Path(name))
-        result = dataclasses.replace(result, agrees=agrees, agreement=note)
+        bundle, began = Path(name) / "model.nnd", time.monotonic()
+        exit_code, out, said = _compiled(one.path, bundle, seconds_limit)
+        seconds = round(time.monotonic() - began, 1)
+        if exit_code != 0:
+            return Result(one.name, one.group, one.about, tree, exit_code, seconds, "", notes=(said,))
+        agrees, note = _agreement(one, bundle, Path(name))
+        notes, times = [note] if not agrees else [], []
         for count in threads:
-            result = _with_times(result, subject, bundle, count, pace)
-        return result
+            try:
+                times.append(_times(one, bundle, count, pace, notes))
+            except EngineDiedError as err:
+                notes.append(str(err)[:200])
+        shown = dict.fromkeys(notes)
+        made_of = shares_of(json.loads(out))
+        return Result(
+            one.name, one.group, one.about, tree, 0, seconds, made_of, agrees, tuple(times), tuple(shown)
+        )  # fmt: skip
 
 
-def _started(subject: Subject, tree: str, made: Compiled) -> Result:
-    return Result(
-        subject.name, subject.group, subject.about, tree, time.strftime("%Y-%m-%d"), made.exit_code,
-        round(made.seconds, 1), made.said, made.made_of, made.comparisons,
+def _compiled(model: Path, bundle: Path, seconds_limit: float) -> tuple[int | None, str, str]:
+    """Returns the exit code, standard output, and the line that says why it failed."""
+    command = [str(Path(sys.executable).with_name("nndeploy")), "compile", str(model), "-o", str(bundle), "--json"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"},
     )  # fmt: skip
+    try:
+        out, err = process.communicate(timeout=seconds_limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None, "", f"no end within {seconds_limit:g} s"
+    lines = [line.strip() for line in err.splitlines() if line.strip()] or [""]
+    return process.returncode, out, lines[-1].replace(f"{model.parent}/", "")[:300]
 
 
-def _agreement(subject: Subject, bundle: Path, folder: Path) -> tuple[bool, str]:
-    np.savez(folder / "inputs.npz", **subject.inputs)  # type: ignore[arg-type]  # one called allow_pickle is none of ours
-    command = [sys.executable, str(Path(__file__).resolve().parents[1] / "zoo" / "zoo_agreement.py")]
-    command += [str(subject.path), str(bundle), str(folder / "inputs.npz")]
+def _agreement(one: Subject, bundle: Path, folder: Path) -> tuple[bool, str]:
+    np.savez(folder / "inputs.npz", **one.inputs)  # type: ignore[arg-type]  # none is called allow_pickle
+    script = ROOT / "tests" / "zoo" / "zoo_agreement.py"
+    command = [sys.executable, str(script), str(one.path), str(bundle), str(folder / "inputs.npz")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=AGREEMENT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return False, f"no end within {AGREEMENT_SECONDS:g} s"
+        return False, f"not right: no end within {AGREEMENT_SECONDS:g} s"
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it said nothing"]
-        return False, f"ended with {done.returncode}: {lines[-1][:300]}"
+        return False, f"not right: ended with {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"
     found = json.loads(done.stdout.splitlines()[-1])
-    return bool(found["agrees"]), str(found["note"])
+    return bool(found["agrees"]), f"not right: {found['note']}"
 
 
-def _with_times(result: Result, subject: Subject, bundle: Path, threads: int, pace: Pace) -> Result:
-    engines = [Engine("bundle", "zoo_engines:bundle", {"path": str(bundle), "threads": threads})]
-    asked = {"model": str(subject.path), "threads": threads}
-    engines += [Engine(name, f"zoo_engines:{name}", asked) for name in PEERS]
-    notes: list[str] = []
-    found: Race | None = None
-    while found is None:
-        try:
-            found = race(engines, subject.inputs, pace)
-        except EngineDiedError as err:
-            dead = str(err).split(" ")[0].rstrip(":")
-            notes.append(str(err)[:200])
-            if dead not in PEERS:
-                return _noted(result, notes)
-            engines = [one for one in engines if one.name != dead]
+def _times(one: Subject, bundle: Path, threads: int, pace: Pace, notes: list[str]) -> Times:
+    told = {"threads": threads, "knows_sizes": False, "exact": True, "model": str(one.path)}
+    engines = [Engine("bundle", "engines:whole", {"engine": "bundle", "model": str(bundle), "threads": threads})]
+    engines += [Engine(name, "engines:whole", {**told, "engine": name}) for name in PEERS]
+    found = race(engines, one.inputs, pace, spared=PEERS)
     notes += [f"{name} refuses: {reason[:120]}" for name, reason in found.refused.items()]
-    peers = [name for name in PEERS if name in found.outputs]
-    if len(peers) == 2 and not _roughly_same(found):
+    if set(PEERS) <= found.outputs.keys() and not _roughly_same(found):
         notes.append("openvino's numbers are others and do not count")
-        peers.remove("openvino")
-    medians = {f"{name}_ms": _rounded(found.ms(name)) for name in ("bundle", *peers)}
-    ratio = _rounded(found.ratio("bundle", peers)) if peers else None
-    times = (*result.times, Times(threads, **medians, ratio=ratio))
-    return dataclasses.replace(_noted(result, notes), times=times)
-
-
-def _noted(result: Result, notes: Sequence[str]) -> Result:
-    """Returns the result with notes that it does not have yet."""
-    return dataclasses.replace(result, notes=tuple(dict.fromkeys([*result.notes, *notes])))
+        del found.outputs["openvino"]
+    ms = {name: _rounded(found.ms(name)) for name in found.outputs}
+    ratio = _rounded(found.ratio("bundle", PEERS)) if len(ms) > 1 else None
+    return Times(threads, ms, ratio)
 
 
 def _roughly_same(found: Race) -> bool:
     got, want = found.outputs["openvino"], found.outputs["onnxruntime"]
     if len(got) != len(want):
         return False
-    return all(compare_values(a.astype(b.dtype), b, _ROUGH).ok for a, b in zip(got, want, strict=True))
+    return all(compare_values(a.astype(b.dtype), b, ROUGH).ok for a, b in zip(got, want, strict=True))
 
 
 def _rounded(figure: float) -> float:
@@ -151,17 +145,10 @@ def append(path: Path, result: Result) -> None:
 
 def newest(path: Path) -> dict[str, Result]:
     """Returns the last result of every graph in the file."""
-    if not path.exists():
-        return {}
-    found = [_result(json.loads(line)) for line in path.read_text().splitlines()]
-    return {one.name: one for one in found}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {one.name: one for one in map(_result, map(json.loads, lines))}
 
 
 def _result(fields: dict[str, Any]) -> Result:
     times = tuple(Times(**one) for one in fields["times"])
     return Result(**{**fields, "times": times, "notes": tuple(fields["notes"])})
-
-
-def geometric_mean(ratios: list[float]) -> float:
-    """Returns the geometric mean; NaN of nothing."""
-    return statistics.geometric_mean(ratios) if ratios else float("nan")

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models on our CPU kernels and as bundles, against ONNX Runtime, OpenVINO, MNN, ncnn, or another checkout.
+
+Suites, each a table:
+
+    networks   MobileNetV1 and V2 by size and batch: native, ONNX Runtime, OpenVINO; --precision bf16
+    real       real models: the bundle of `--objective latency`, native alone, ONNX Runtime, OpenVINO
+    quantised  MobileNetV2 and a residual network quantised by ONNX Runtime's tools (QDQ), and --files that are so
+    rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
+    checkouts  native of this tree against that of another one (--other FOLDER)
+
+One process an engine, the others stopped, interleaved rounds (interleaved.py); ordinary inputs and outputs, layout
+conversions included. Ratios are the fastest peer over ours, medians over rounds. In the same run every output is
+compared: an engine beyond the bound, in parts of the largest value, has no time; ours ends the command.
+"""
+
+import argparse
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import model_sets
+import numpy as np
+import onnx
+from figures import ROOT
+from interleaved import Array, Engine, Pace, Race, race
+from model_sets import Subject
+from report import Report, add_models, add_race, bench_parser, geometric_mean, matching, numbers, words
+
+RIVALS_ENVIRONMENT = ROOT / "build" / "rivals-env"
+SINGLES = ("native", "onnxruntime", "openvino")
+PEERS = SINGLES[1:]
+BOUNDS = {"fp32": 1e-4, "bf16": 2e-2}
+"""bf16 keeps 8 bits: one rounding is 4e-3, and 28 or 53 layers in a row came to 5e-3 on 2026-11-20."""
+REAL = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2"
+FOR_CHECKOUTS = f"v1,v2,{REAL},ppocr_rec_en_mobile_v2,unet_stress_field,basic_pitch,fsmn_vad_online,silero_vad_v2_mini"
+FOR_RIVALS = (
+    "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,ppocr_rec_en_mobile_v2,unet_stress_field,mobilenet_v2,"
+    "mobilenet_v3_large,efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_x,repvgg,densenet,"
+    "squeezenet,convnext,yolov8n,unet,vit,bert_fixed"
+)
+OTHER, FIXED, OPEN = "other", "this", "this, sizes open"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A table: subjects, the engines of each, ratios as (ours, peers), and what is right within `bound`."""
+
+    subjects: Callable[[argparse.Namespace, Path], Iterator[Subject]]
+    engines: Callable[[Subject, int, argparse.Namespace], list[Engine]]
+    ratios: Sequence[tuple[str, Sequence[str]]]
+    names: Sequence[str]
+    must: Sequence[str]
+    truth: Callable[[Subject, Race], Sequence[Array]]
+    bound: float = BOUNDS["fp32"]
+    spared: Sequence[str] = ()
+
+
+def main() -> None:
+    options = _options()
+    suite = SUITES[options.suite]
+    pace = Pace(options.seconds, options.rounds)
+    means: dict[tuple[int, str], list[float]] = {}
+    refusals = []
+    with Report(options, "speed.md", f"Speed: {options.suite}") as report, tempfile.TemporaryDirectory() as folder:
+        ratios = [f"{peers[0] if len(peers) == 1 else 'fastest other'} / {ours}:" for ours, peers in suite.ratios]
+        table = report.table("model", "threads:", *(f"{name} ms:" for name in suite.names), *ratios, "error:")
+        for one in suite.subjects(options, Path(folder)):
+            for threads in options.threads:
+                found = race(suite.engines(one, threads, options), one.inputs, pace, suite.spared)
+                bound = max(suite.bound, BOUNDS[options.precision])
+                errors = found.drop_others(suite.truth(one, found), bound, suite.must)
+                values = [found.ratio(ours, peers) for ours, peers in suite.ratios]
+                for heading, value in zip(ratios, values, strict=True):
+                    means.setdefault((threads, heading.rstrip(":")), []).append(value)
+                worst = max(errors[name] for name in suite.must)
+                times = [found.ms_text(name) for name in suite.names]
+                table.row(one.name, threads, *times, *(f"{value:.2f}" for value in values), f"{worst:.1e}")
+                refusals += [f"{one.name}: {name}: {why}" for name, why in found.refused.items()]
+                report.sample(model=one.name, threads=threads, errors=errors, notes=found.notes, rounds=found.rounds)
+        report.line()
+        for (threads, heading), values in means.items():
+            known = [value for value in values if value == value]
+            least = min(known, default=float("nan"))
+            report.line(
+                f"* {threads} threads, {heading}: geometric mean {geometric_mean(known):.2f} of {len(known)}, "
+                f"least {least:.2f}"
+            )
+    sys.stderr.write("\n".join(dict.fromkeys(refusals)) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = bench_parser(__doc__)
+    parser.add_argument("suite", choices=SUITES, nargs="?", default="real")
+    parser.add_argument("--only", type=words, help="models by name; with * and ? in `rivals`")
+    parser.add_argument("--files", type=words, default="", help="of `quantised`: further models")
+    parser.add_argument("--sizes", type=numbers, default="224,640", help="of `networks`: rows and columns of the image")
+    parser.add_argument("--batches", type=numbers, default="1,8", help="of `networks`")
+    parser.add_argument("--precision", choices=tuple(BOUNDS), default="fp32", help="of native and OpenVINO")
+    parser.add_argument("--activations", choices=("uint8", "int8"), default="uint8", help="of `quantised`")
+    parser.add_argument("--other", type=Path, help="of `checkouts`: the other one")
+    add_models(parser, zoo=True)
+    add_race(parser)
+    options = parser.parse_args()
+    if options.suite == "checkouts" and not options.other:
+        parser.error("checkouts needs --other FOLDER")
+    if options.suite == "rivals" and not (RIVALS_ENVIRONMENT / "ready").exists():
+        parser.error("MNN and ncnn are not installed: make rivals")
+    return options
+
+
+def _singles(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
+    """Returns native, ONNX Runtime and OpenVINO, each alone on the model."""
+    told = {"model": str(one.path.resolve()), "threads": threads, "precision": options.precision}
+    return [Engine(name, "engines:whole", {**told, "engine": name}) for name in SINGLES]
+
+
+def _network_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    for kind, size, batch in itertools.product(options.only or ("v1", "v2"), options.sizes, options.batches):
+        yield model_sets.network_subject(kind, folder, size, batch)
+
+
+def _real_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    """Yields real models with weights that are constants: a library would take listed inputs for variable ones."""
+    for name in options.only or words(REAL):
+        one = model_sets.real_model(options.models, name)
+        onnx.save(model_sets.with_constant_weights(one.path), folder / one.path.name)
+        yield Subject(name, folder / one.path.name, one.inputs, one.outputs)
+
+
+def _real_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
+    bundle, shapes = one.path.with_suffix(f".{threads}.nnd"), model_sets.fixed_shapes(one.inputs)
+    model_sets.compiled(one.path, bundle, objective="latency", samples=[one.inputs], shapes=shapes, threads=threads)
+    told = {"engine": "bundle", "model": str(bundle), "threads": threads, "outputs": list(one.outputs)}
+    return [Engine("bundle", "engines:whole", told), *_singles(one, threads, options)]
+
+
+def _quantised_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    """Yields quantised models, the built ones with their float32 form beside them."""
+    for kind in ("v2", "resnet") if options.only is None else options.only:
+        yield _quantised(model_sets.network_subject(kind, folder), options.activations)
+    for path in map(Path, options.files):
+        given = onnx.load(path, load_external_data=False).graph.input
+        shapes = {one.name: [dim.dim_value or 1 for dim in one.type.tensor_type.shape.dim] for one in given}
+        yield Subject(path.stem, path, {name: _image(shape, 0) for name, shape in shapes.items()})
+
+
+def _image(shape: Sequence[int], seed: int) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def _quantised(one: Subject, activations: str) -> Subject:
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Images(CalibrationDataReader):  # type: ignore[misc]
+        left = iter([{"x": _image(one.inputs["x"].shape, seed)} for seed in range(1, 5)])
+
+        def get_next(self) -> dict[str, Array] | None:
+            return next(self.left, None)
+
+    ready, path = one.path.with_suffix(".ready.onnx"), one.path.with_suffix(f".{activations}.onnx")
+    quant_pre_process(str(one.path), str(ready))
+    kinds = {"uint8": QuantType.QUInt8, "int8": QuantType.QInt8}
+    quantize_static(
+        str(ready), str(path), Images(), quant_format=QuantFormat.QDQ, per_channel=True,
+        activation_type=kinds[activations], weight_type=QuantType.QInt8,
+    )  # fmt: skip
+    return Subject(one.name, path, one.inputs, about=str(one.path))
+
+
+def _quantised_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
+    found = _singles(one, threads, options)
+    if one.about.endswith(".onnx"):
+        told = {"engine": "native", "model": one.about, "threads": threads}
+        found.append(Engine("float32", "engines:whole", told))
+    return found
+
+
+def _as_written(one: Subject, found: Race) -> Sequence[Array]:
+    """Returns the outputs of ONNX Runtime without optimisations; those of float32 are others and not compared."""
+    from engines import ort_session
+
+    truth: Sequence[Array] = ort_session(str(one.path), optimised=False).run(None, one.inputs)
+    if "float32" in found.outputs:
+        found.outputs["float32"] = list(truth)
+    return truth
+
+
+def _rival_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    for name in matching(model_sets.all_names(options.zoo, options.models), options.only or words(FOR_RIVALS)):
+        yield model_sets.subject(name, options.zoo, options.models)
+
+
+def _rival_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
+    outputs = [value.name for value in onnx.load(one.path, load_external_data=False).graph.output]
+    told = {"model": str(one.path.resolve()), "threads": threads, "outputs": outputs}
+    python = str(RIVALS_ENVIRONMENT / "bin" / "python")
+    rivals = [Engine(name, f"rival_engines:{name}", told, python=python) for name in ("mnn", "ncnn")]
+    return [*_singles(one, threads, options), *rivals]
+
+
+def _checkout_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    for name in options.only or words(FOR_CHECKOUTS):
+        is_built = name in model_sets.NETWORKS
+        yield model_sets.network_subject(name, folder) if is_built else model_sets.real_model(options.models, name)
+
+
+def _checkout_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
+    told = {"engine": "native", "model": str(one.path), "threads": threads}
+    return [
+        Engine(OTHER, "engines:whole", told, str(options.other.resolve())),
+        Engine(FIXED, "engines:whole", told),
+        Engine(OPEN, "engines:whole", {**told, "knows_sizes": False}),
+    ]
+
+
+def _of(name: str) -> Callable[[Subject, Race], Sequence[Array]]:
+    return lambda _, found: found.outputs.get(name, [])
+
+
+SUITES = {
+    "networks": Suite(
+        _network_subjects, _singles, [("native", PEERS)], SINGLES, ("native",), _of("onnxruntime"), spared=PEERS
+    ),
+    "real": Suite(
+        _real_subjects, _real_engines, [("native", PEERS), ("bundle", SINGLES)], ("bundle", *SINGLES), ("bundle",),
+        lambda one, _: list(one.outputs.values()), spared=SINGLES,
+    ),
+    "quantised": Suite(
+        _quantised_subjects, _quantised_engines, [("native", PEERS), ("native", ("float32",))],
+        (*SINGLES, "float32"), ("native",), _as_written, bound=0.1, spared=PEERS,
+    ),
+    "rivals": Suite(
+        _rival_subjects, _rival_engines, [("native", (*PEERS, "mnn", "ncnn"))], (*SINGLES, "mnn", "ncnn"),
+        ("native",), _of("onnxruntime"), bound=1e-3, spared=("openvino", "mnn", "ncnn"),
+    ),
+    "checkouts": Suite(
+        _checkout_subjects, _checkout_engines, [(FIXED, (OTHER,)), (OPEN, (OTHER,))], (OTHER, FIXED, OPEN), (FIXED,),
+        _of(FIXED), spared=(OTHER,),
+    ),
+}  # fmt: skip
+"""Bounds: rounding that falls on either side of a step of a scale, layer after layer; Winograd's products of rivals."""
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start: load and first result of models, what a compile costs, the overhead of a call, many weights, the command.
+
+    models    load, first and second call of a bundle of `native`, of ONNX Runtime and OpenVINO from the .onnx file;
+              processor time of `nndeploy compile` and its children
+    weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
+    call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
+    command   wall time of `nndeploy --version`, of `import nndeploy.runtime.program`, and of an empty Python
+
+Every measurement but of `call` is a fresh process in which the library was imported before the clock starts; the page
+cache holds the files, engines take turns, medians are printed. Outputs are compared with the recorded ones.
+"""
+
+import argparse
+import compileall
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+import onnx
+import onnx.parser
+from figures import ROOT
+from interleaved import largest_error
+from model_sets import real_model
+from report import Report, add_models, bench_parser, words
+
+GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "overhead": 25.0}
+"""Milliseconds; processor milliseconds; milliseconds; peak memory over the weights; microseconds."""
+TOLERANCE = 1e-4
+SIZE, CALLS = 2048, 5000
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+ENGINES = {
+    "nndeploy": """
+from nndeploy import LoadOptions, load_bundle
+def load(path):
+    program = load_bundle(path, LoadOptions(threads=threads))
+    return lambda inputs: program.run(inputs)
+""",
+    "onnxruntime": """
+import onnxruntime
+def load(path):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 4
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda inputs: dict(zip([one.name for one in session.get_outputs()], session.run(None, inputs)))
+""",
+    "openvino": """
+import openvino
+def load(path):
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+    request = openvino.Core().compile_model(path, "CPU", options).create_infer_request()
+    return lambda inputs: {next(iter(port.get_names())): value for port, value in request.infer(inputs).items()}
+""",
+}
+MEASURE = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+folder, path, warm, threads = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+{engine}
+def mebibytes(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(field))) / 1024
+inputs = dict(np.load(folder / "inputs.npz"))
+if warm:
+    load(warm)({{name: value[:, :16] for name, value in inputs.items()}})
+before, times = mebibytes("VmRSS"), [time.perf_counter()]
+call = load(path)
+times.append(time.perf_counter())
+outputs = call(inputs)
+times.append(time.perf_counter())
+call(inputs)
+times.append(time.perf_counter())
+memory = [mebibytes("VmHWM") - before, mebibytes("VmRSS") - before]
+np.savez(folder / "outputs.npz", **{{name: np.asarray(value) for name, value in outputs.items()}})
+print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times[1:])), *memory]))
+"""
+
+
+def main() -> None:
+    parts: dict[str, Callable[[Report, argparse.Namespace], None]] = {
+        "models": _models, "weights": _weights, "call": _call, "command": _command,
+    }  # fmt: skip
+    parser = bench_parser(__doc__)
+    add_models(parser)
+    parser.add_argument("parts", nargs="*", default=list(parts), help="of: models weights call command")
+    parser.add_argument("--names", type=words, default="ultraface_rfb320", help="of `models`")
+    parser.add_argument("--mebibytes", type=int, default=96, help="of `weights`")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    for package in ("nndeploy", "backends"):
+        compileall.compile_dir(ROOT / package, quiet=2)  # as an installer does
+    with Report(options, "speed.md", "Start") as report:
+        for part in options.parts:
+            parts[part](report, options)
+
+
+def _models(report: Report, options: argparse.Namespace) -> None:
+    columns = ("load ms:", "first call ms:", "both ms:", "second call ms:", "compile, processor ms:")
+    table = report.table("model", "engine", *columns)
+    for name in options.names:
+        model = real_model(options.models, name)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder, bundle = Path(temporary), Path(temporary) / "model.nnd"
+            np.savez(folder / "inputs.npz", **model.inputs)  # type: ignore[arg-type]  # none is called allow_pickle
+            compiles = [_compiled(model.path, bundle) for _ in range(options.rounds)]
+            samples: dict[str, list[list[float]]] = {engine: [] for engine in ENGINES}
+            for _ in range(options.rounds):
+                for engine, taken in samples.items():
+                    path = bundle if engine == "nndeploy" else model.path
+                    taken.append(_measured(engine, folder, path, options.threads))
+                    with np.load(folder / "outputs.npz") as got:
+                        error = largest_error([got[one] for one in model.outputs], list(model.outputs.values()))
+                    assert error <= TOLERANCE, (engine, name, error)
+        for engine, taken in samples.items():
+            load, first, second = (statistics.median(column) for column in list(zip(*taken, strict=True))[:3])
+            both = statistics.median(one[0] + one[1] for one in taken)
+            compile_ms = f"{statistics.median(compiles):.0f}" if engine == "nndeploy" else ""
+            table.row(name, engine, f"{load:.1f}", f"{first:.1f}", f"{both:.1f}", f"{second:.1f}", compile_ms)
+        report.sample(model=name, samples=samples, compiles=compiles)
+    report.text(f"Goals: both {GOALS['first result']:g} ms, compile {GOALS['compile']:g} ms.")
+
+
+def _measured(engine: str, folder: Path, path: Path, threads: int, warm: str | Path = "") -> list[float]:
+    """Returns milliseconds of load, first and second call, then MiB at the peak and held."""
+    command = [sys.executable, "-c", MEASURE.format(engine=ENGINES[engine]), str(folder), str(path), str(warm)]
+    done = subprocess.run([*command, str(threads)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [float(value) for value in json.loads(done.stdout.splitlines()[-1])]
+
+
+def _compiled(model: Path, bundle: Path, *more: str) -> float:
+    """Returns the milliseconds of processor time that the command took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--backends", "native"]
+    subprocess.run([*command, *more], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
+
+
+def _weights(report: Report, options: argparse.Namespace) -> None:
+    count = max(1, options.mebibytes * 2**20 // (4 * SIZE * SIZE))
+    mebibytes = count * 4 * SIZE * SIZE / 2**20
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        np.savez(folder / "inputs.npz", x=np.ones((1, SIZE), np.float32))
+        small, large = _products(folder, 16, 1), _products(folder, SIZE, count)
+        taken = [_measured("nndeploy", folder, large, options.threads, small) for _ in range(options.rounds)]
+    load, first, _, peak, held = (statistics.median(column) for column in zip(*taken, strict=True))
+    table = report.table("weights MiB:", "load ms:", "first call ms:", "peak / weights:", "held / weights:")
+    table.row(f"{mebibytes:g}", f"{load:.1f}", f"{first:.1f}", f"{peak / mebibytes:.2f}", f"{held / mebibytes:.2f}")
+    report.text(f"Goals: load {GOALS['load']:g} ms, peak {GOALS['peak']:g}.")
+
+
+def _products(folder: Path, size: int, count: int) -> Path:
+    """Returns the bundle of `count` products by matrices of size x size."""
+    body = " ".join(f"h{i + 1} = MatMul(h{i}, w{i})" for i in range(count))
+    given, taken = f"float[1,{size}] x", f"float[1,{size}] h{count}"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g ({given}) => ({taken}) {{ h0 = Identity(x) {body} }}'
+    )
+    dice = np.random.default_rng(0)
+    for i in range(count):
+        matrix = dice.standard_normal((size, size), np.float32) / np.float32(size**0.5)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(matrix, f"w{i}"))
+    path = folder / f"{size}.onnx"
+    onnx.save(model, path)
+    _compiled(path, path.with_suffix(".nnd"), "--goldens", "0")
+    return path.with_suffix(".nnd")
+
+
+def _call(report: Report, options: argparse.Namespace) -> None:
+    from engines import ort_session
+
+    import nndeploy
+
+    image = {"image": np.random.default_rng(0).random((1, 1, 8, 8), np.float32) * 16}
+    session = ort_session(str(DIGITS), 1)
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder) / "digits.nnd"
+        nndeploy.compile_model(DIGITS, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), keep_fallback=False))
+        with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:
+            assert largest_error(list(program.run(image).values()), session.run(None, image)) <= TOLERANCE
+            calls = {"Program.run": lambda: program.run(image), "bare session": lambda: session.run(None, image)}
+            us = {name: seconds * 1e6 for name, seconds in _in_turns(calls, CALLS).items()}
+    table = report.table("call", "median us:", "goal:")
+    for name, value in us.items():
+        table.row(name, f"{value:.1f}", "")
+    table.row("overhead", f"{us['Program.run'] - us['bare session']:.1f}", f"{GOALS['overhead']:g}")
+
+
+def _command(report: Report, options: argparse.Namespace) -> None:
+    commands = {
+        "python -c pass": ["-c", "pass"],
+        "nndeploy --version": ["-m", "nndeploy", "--version"],
+        "import nndeploy.runtime.program": ["-c", "import nndeploy.runtime.program"],
+    }
+
+    def call_of(arguments: list[str]) -> Callable[[], Any]:
+        return lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+    table = report.table("start", "median s:")
+    for name, seconds in _in_turns({name: call_of(one) for name, one in commands.items()}, options.rounds).items():
+        table.row(name, f"{seconds:.3f}")
+
+
+def _in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Returns the median seconds of calls that take turns."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+if __name__ == "__main__":
+    main()

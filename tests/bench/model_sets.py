@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models that benches measure: the real ones beside the repository, the zoo's exports, and built networks.
+
+The networks are MobileNetV1, MobileNetV2 and ResNet-18: width 1.0, 1000 classes, ReLU6 as Clip, batch normalisation
+folded, seeded weights. These are scaled for their fan-in (He et al., 2015), by 1 instead of 2 where the input was not
+rectified, and by 0.1 where a residual is added: the root mean square of every value stays between 0.2 and 1.3.
+
+Source: Howard et al., 2017, table 1; Sandler et al., 2018, table 2; He et al., 2016, table 1.
+"""
+
+import json
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from interleaved import Array
+from onnx import TensorProto, helper, numpy_helper
+
+EXPORTED, REAL = "exported graphs", "real models"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model with inputs that run, by tensor name in the model's order; recorded outputs where there are some."""
+
+    name: str
+    path: Path
+    inputs: dict[str, Array]
+    outputs: dict[str, Array] = field(default_factory=dict)
+    group: str = REAL
+    about: str = "trained"
+
+
+def real_names(folder: Path) -> list[str]:
+    """Returns the names of the real models; none where the folder has no index."""
+    return list(_real_entries(folder))
+
+
+def real_model(folder: Path, name: str) -> Subject:
+    """Returns a real model with its recorded sample.
+
+    Raises:
+        SystemExit: there is none of that name.
+    """
+    entry = _real_entries(folder).get(name)
+    if entry is None:
+        raise SystemExit(f"no model {name!r} in {folder}")
+    with np.load(folder / entry["sample_npz"]) as arrays:
+        sample = {key: arrays[key] for key in sorted(arrays.files)}
+    inputs, outputs = (
+        {entry["sample_keys"][key]: value for key, value in sample.items() if key.startswith(kind)}
+        for kind in ("in", "out")
+    )
+    return Subject(name, folder / entry["file"], inputs, outputs)
+
+
+def _real_entries(folder: Path) -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in _json(folder / "index.json", {"models": []})["models"]}
+
+
+def _json(path: Path, otherwise: Any) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else otherwise
+
+
+def all_names(zoo: Path, models: Path) -> list[str]:
+    """Returns the names of the zoo's graphs, then of the real models."""
+    return [*_json(zoo / "index.json", {}), *real_names(models)]
+
+
+def subject(name: str, zoo: Path, models: Path) -> Subject:
+    """Returns a graph of the zoo or a real model."""
+    entry = _json(zoo / "index.json", {}).get(name)
+    if entry is None:
+        return real_model(models, name)
+    with np.load(zoo / "inputs" / f"{name}.npz") as arrays:
+        inputs = {key: arrays[key] for key in arrays.files}
+    return Subject(name, zoo / f"{name}.onnx", inputs, {}, EXPORTED, f"{entry['kind']}; {entry['exporter']}")
+
+
+def with_constant_weights(path: str | Path) -> onnx.ModelProto:
+    """Returns the model of a file without inputs that are weights: libraries would not fold these."""
+    model = onnx.load(path)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for value in [value for value in model.graph.input if value.name in weights]:
+        model.graph.input.remove(value)
+    return model
+
+
+def compiled(model: Path, bundle: Path, **options: Any) -> Any:
+    """Returns the report of a compile in a child process, without fallback variants."""
+    import nndeploy
+    from nndeploy.jobs.workers import ChildWorkers
+
+    how = nndeploy.CompileOptions(keep_fallback=False, **options)
+    with closing(ChildWorkers(num_parallel=1, seconds_limit=300.0)) as workers:
+        return nndeploy.compile_model(model, bundle, how, workers=workers)
+
+
+def fixed_shapes(inputs: dict[str, Array]) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of inputs, as a compile takes them."""
+    return {name: array.shape for name, array in inputs.items()}
+
+
+def shares_of(chain: dict[str, Any]) -> str:
+    """Returns who takes which share of a reported chain: "native 88.0% (1), onnxruntime 12.0% (2)", with submodels."""
+    shares: dict[str, list[float]] = {}
+    for one in chain["submodels"]:
+        shares.setdefault(one["backend"], []).append(one["share"])
+    ordered = sorted(shares.items(), key=lambda item: -sum(item[1]))
+    return ", ".join(f"{name} {sum(parts):.1%} ({len(parts)})" for name, parts in ordered)
+
+
+CLASSES = 1000
+V1 = (
+    (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1), (512, 1), (512, 1), (512, 1),
+    (1024, 2), (1024, 1),
+)  # fmt: skip
+"""Out channels and stride of each separable block."""
+V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+"""Expansion, out channels, repeats, stride of the first."""
+RECTIFIED, LINEAR, RESIDUAL = 2.0, 1.0, 0.1
+NETWORKS = ("v1", "v2", "resnet")
+
+
+def network(kind: str, size: int = 224, batch: int = 1) -> onnx.ModelProto:
+    """Returns a network of `NETWORKS` for x (batch, 3, size, size); y is (batch, 1000), without softmax."""
+    net = _Network(np.random.default_rng(0))
+    {"v1": _mobilenet_v1, "v2": _mobilenet_v2, "resnet": _resnet}[kind](net)
+    return net.model((batch, 3, size, size))
+
+
+def network_subject(kind: str, folder: Path, size: int = 224, batch: int = 1) -> Subject:
+    """Writes a network into a folder; returns it with random inputs."""
+    path = folder / f"{kind}-{size}-{batch}.onnx"
+    onnx.save(network(kind, size, batch), path)
+    x = np.random.default_rng(1).standard_normal((batch, 3, size, size), dtype=np.float32)
+    return Subject(f"{kind}, {size}, batch {batch}", path, {"x": x})
+
+
+def _mobilenet_v1(net: "_Network") -> None:
+    x, channels = net.conv("x", 3, 32, kernel=3, stride=2, gain=LINEAR), 32
+    for outputs, stride in V1:
+        x = net.conv(x, channels, channels, kernel=3, stride=stride, groups=channels)
+        x, channels = net.conv(x, channels, outputs), outputs
+    net.classify(x, channels)
+
+
+def _mobilenet_v2(net: "_Network") -> None:
+    x, channels = net.conv("x", 3, 32, kernel=3, stride=2, gain=LINEAR), 32
+    for expansion, outputs, repeats, stride in V2:
+        for repeat in range(repeats):
+            x = net.inverted_residual(x, channels, outputs, expansion, stride if repeat == 0 else 1)
+            channels = outputs
+    net.classify(net.conv(x, channels, 1280, gain=LINEAR), 1280)
+
+
+def _resnet(net: "_Network") -> None:
+    """ResNet-18, its first pooling as strides."""
+    x, channels = net.conv("x", 3, 64, kernel=7, stride=4, gain=LINEAR), 64
+    for outputs in (64, 128, 256, 512):
+        for stride in (1 if outputs == 64 else 2, 1):
+            x, channels = net.basic_residual(x, channels, outputs, stride), outputs
+    net.classify(x, channels)
+
+
+@dataclass
+class _Network:
+    """Nodes and weights as they grow; each method adds a block and returns its output."""
+
+    rng: np.random.Generator
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    weights: list[onnx.TensorProto] = field(default_factory=list)
+
+    def conv(
+        self, x: str, inputs: int, outputs: int, *, kernel: int = 1, stride: int = 1, groups: int = 1,
+        gain: float = RECTIFIED, relu6: bool = True,
+    ) -> str:  # fmt: skip
+        shape = (outputs, inputs // groups, kernel, kernel)
+        w = self.rng.standard_normal(shape) * np.sqrt(gain / np.prod(shape[1:]))
+        names = [x, self._weight(w), self._weight(self.rng.standard_normal(outputs) * 0.1)]
+        sizes = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [kernel // 2] * 4, "group": groups}
+        y = self._node("Conv", names, **sizes)
+        return self._node("Clip", [y, "zero", "six"]) if relu6 else y
+
+    def inverted_residual(self, x: str, inputs: int, outputs: int, expansion: int, stride: int) -> str:
+        wide, residual = inputs * expansion, stride == 1 and inputs == outputs
+        y = self.conv(x, inputs, wide, gain=LINEAR) if expansion > 1 else x
+        y = self.conv(y, wide, wide, kernel=3, stride=stride, groups=wide)
+        y = self.conv(y, wide, outputs, gain=RESIDUAL if residual else RECTIFIED, relu6=False)
+        return self._node("Add", [x, y]) if residual else y
+
+    def basic_residual(self, x: str, inputs: int, outputs: int, stride: int) -> str:
+        y = self.conv(x, inputs, outputs, kernel=3, stride=stride)
+        y = self.conv(y, outputs, outputs, kernel=3, gain=RESIDUAL, relu6=False)
+        if (inputs, stride) != (outputs, 1):
+            x = self.conv(x, inputs, outputs, stride=stride, gain=LINEAR, relu6=False)
+        return self._node("Relu", [self._node("Add", [x, y])])
+
+    def classify(self, x: str, channels: int) -> None:
+        flat = self._node("Flatten", [self._node("GlobalAveragePool", [x])])
+        matrix = self._weight(self.rng.standard_normal((channels, CLASSES)) / np.sqrt(channels))
+        bias = self._weight(self.rng.standard_normal(CLASSES) * 0.1)
+        self.nodes.append(helper.make_node("Gemm", [flat, matrix, bias], ["y"]))
+
+    def model(self, shape: tuple[int, ...]) -> onnx.ModelProto:
+        constants = [numpy_helper.from_array(np.array(v, np.float32), n) for n, v in (("zero", 0), ("six", 6))]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (shape[0], CLASSES))
+        graph = helper.make_graph(self.nodes, "network", [x], [y], [*self.weights, *constants])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+    def _node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
+        output = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def _weight(self, values: Array) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(values.astype(np.float32), name))
+        return name
