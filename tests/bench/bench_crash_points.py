@@ -31,9 +31,8 @@ import crash_updates
 import figures
 import file_faults
 import power_loss
-from crash_case import Case, Content, content
+from crash_case import Case, Content, content, imported_by
 from file_faults import FAULTS, Fault, in_child, recorded
-from imported_modules import imported_by
 from native_engines import machine_name
 
 POWER = "power"

@@ -1,57 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run fed without a pause for minutes or days: its memory, files, speed, every answer; many streams on and off."""
+"""Long runs: one fed without a pause for minutes or days, thousands of streams on and off, thousands of kills.
+
+    soak     one `nndeploy run` of the digit reader is fed JSON lines through a pipe without a pause, one of 1,009 no
+             input; every answer is compared with what it must be, in its place. Memory growth is the slope of the
+             straight line through all samples after the first quarter of the time, with twice its standard error.
+             Speed is records a second of processor time; other work on the machine slows parts of the time and makes
+             none faster, so the fastest of thirty parts of each half are compared.
+    cycles   streams of a loader, a runner and, in every other one, a post-processor, each with one to three workers,
+             are started and ended in one process: at the end of their input, stopped at any moment, at a record or a
+             sink that fails, by a bug; none may stick or leave a thread or a file
+    kills    `run --resume` is killed (SIGKILL) at a random moment and called again until it ends: one run writes 1,000
+             records as JSON lines, the next one 400 as JSON lines, csv, statistics and arrays; the outputs are byte for
+             byte those of a run that was never killed
+
+Exit code 1 where a record is lost, doubled or wrong, files stay open, memory grows, or speed drops.
+"""
 
 import argparse
+import gc
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
-import figures
-from native_engines import machine_name
+from crash_case import command, imported_by
+from figures import ROOT
+from report import Report, bench_parser
 
-sys.path.append(str(figures.ROOT / "tests" / "unit" / "stream"))
-DIGITS = figures.ROOT / "examples" / "digits"
-BROKEN = b'{"image": 3}\n'
-BROKEN_EVERY = 1009
-"""One line of so many is no input: errors are records too."""
-WARM = 0.25
-"""Part of the time after which memory counts: by then libraries, buffers and lists of limited length are full."""
-NUM_WINDOWS = 60
-"""Into so many parts the time is cut to find the fastest: other work on the machine makes a part slow, none fast."""
-NUM_SHOWN = 9
+sys.path.append(str(ROOT / "tests" / "unit" / "stream"))
+
+from resumed_runs import SEVERAL, content
+from resumed_runs import lines as resumed_lines
+
+DIGITS = ROOT / "examples" / "digits"
+BROKEN, BROKEN_EVERY = b'{"image": 3}\n', 1009
+WARM, NUM_WINDOWS, NUM_SHOWN = 0.25, 60, 9
 MAX_SLOPE_MB, MAX_DROP = 1.0, 0.02
+CHECKPOINT_SECONDS = 0.005
+FORK = multiprocessing.get_context("fork")
+SEED = 20261126
 
-PAGE = """{header}# Soak: figures
 
-`make bench-soak ARGS="--minutes {minutes:g} --write"` ([tests/bench/bench_soak.py](../../tests/bench/bench_soak.py)).
-One `nndeploy run` of the digit reader is fed JSON lines through a pipe without a pause, one of {every:,} no input, and
-its results are read from another one: each is compared with what it must be, in its place. Memory is what is in RAM of
-the process, its slope the straight line through all samples after the first quarter of the time, with twice its
-standard error. Speed is records a second of the run's processor time; other work on the machine slows parts of it and
-makes none faster, so the fastest of thirty parts of each half of the time are compared.
-
-**It ran for {ran:.0f} minutes**, no longer: {records:,} records, {failed:,} of them errors as they should be, {lost}
-lost, doubled, wrong or out of order. Memory {slope:+.2f} ± {error:.2f} MB an hour (goal: below {max_slope:g}), open
-files {fewest} to {most}, threads {threads}, a change of speed of {drop:+.1%} (goal: a drop below {max_drop:.0%}).
-
-{table}
-## Streams that start and end
-
-{cycles:,} streams of a loader, a runner and, in every other one, a post-processor, each with one to three workers, were
-started and ended in one process ([start_stop.py](../../tests/unit/stream/start_stop.py)): at the end of their input, by
-a wish that came at any moment, at a record that failed, at a sink that failed, by a bug. {cycle_seconds:.0f} s; none
-stuck, no thread or open file stayed, each gave one outcome for each item in order.
-"""
+def main() -> int:
+    parts: dict[str, Callable[[Report, argparse.Namespace], bool]] = {"soak": _soak, "cycles": _cycles, "kills": _kills}
+    parser = bench_parser(__doc__)
+    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parser.add_argument("--minutes", type=float, default=20.0, help="of `soak`")
+    parser.add_argument("--cycles", type=int, default=10_000)
+    parser.add_argument("--kills", type=int, default=10_000)
+    options = parser.parse_args()
+    with Report(options, "robustness.md", "Long runs") as report:
+        failed = [part for part in options.parts if not parts[part](report, options)]
+    return int(bool(failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +71,23 @@ class Sample:
     """What a process is like at one moment; `records` are those that it answered so far."""
 
     seconds: float
-    resident_bytes: int
+    megabytes: float
     num_open: int
     num_threads: int
     cpu_seconds: float
     records: int
 
 
-def sample(pid: int, began: float, records: int) -> Sample:
+def _sample(pid: int, began: float, records: int) -> Sample:
     folder = Path(f"/proc/{pid}")
     status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
     ticks = (folder / "stat").read_text().rpartition(")")[2].split()
     cpu = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
-    resident = int(status["VmRSS"].split()[0]) << 10
-    num_open = len(list((folder / "fd").iterdir()))
-    seconds, num_threads = time.monotonic() - began, int(status["Threads"])
-    return Sample(seconds, resident, num_open, num_threads, cpu, records)
+    resident, num_open = (int(status["VmRSS"].split()[0]) << 10) / 1e6, len(list((folder / "fd").iterdir()))
+    return Sample(time.monotonic() - began, resident, num_open, int(status["Threads"]), cpu, records)
 
 
-def lines() -> Iterator[bytes]:
-    """Yields the lines of the digits for ever, one now and then broken."""
-    whole = (DIGITS / "lines.jsonl").read_bytes().splitlines(keepends=True)
-    for index, line in enumerate(itertools.cycle(whole), 1):
-        yield line if index % BROKEN_EVERY else BROKEN
-
-
-class Answers:
+class _Answers:
     """Compares what a run answers with what it must, record by record."""
 
     def __init__(self, num_kinds: int) -> None:
@@ -93,6 +96,7 @@ class Answers:
         self._first: dict[int, object] = {}
 
     def take(self, line: bytes) -> None:
+        """Compares the next answer."""
         answer, index = json.loads(line), self.num
         self.num += 1
         must_fail = (index + 1) % BROKEN_EVERY == 0
@@ -100,29 +104,33 @@ class Answers:
         if answer["index"] != index or ("error" in answer) != must_fail:
             self.num_wrong += 1
         elif not must_fail:
-            outputs = answer["outputs"]
-            self.num_wrong += self._first.setdefault(index % self._num_kinds, outputs) != outputs
+            self.num_wrong += self._first.setdefault(index % self._num_kinds, answer["outputs"]) != answer["outputs"]
 
 
-def soak(seconds: float, every: float) -> tuple[list[Sample], Answers, int]:
+def _lines() -> Iterator[bytes]:
+    """Yields the lines of the digits for ever, one now and then broken."""
+    whole = (DIGITS / "lines.jsonl").read_bytes().splitlines(keepends=True)
+    for index, line in enumerate(itertools.cycle(whole), 1):
+        yield line if index % BROKEN_EVERY else BROKEN
+
+
+def _fed(seconds: float, every: float) -> tuple[list[Sample], _Answers, int]:
     """Returns samples of a run that was fed for so long, its answers, and how many lines it was given."""
-    given, samples, is_over = 0, [], threading.Event()
+    given, samples, is_over = 0, list[Sample](), threading.Event()
     with tempfile.TemporaryDirectory() as name:
-        bundle = Path(name, "digits.nnd")
-        command = [sys.executable, "-m", "nndeploy"]
-        subprocess.run([*command, "compile", DIGITS / "digits.onnx", "-o", bundle], check=True, capture_output=True)
+        bundle, nndeploy = Path(name, "digits.nnd"), [sys.executable, "-m", "nndeploy"]
+        subprocess.run([*nndeploy, "compile", DIGITS / "digits.onnx", "-o", bundle], check=True, capture_output=True)
         run = subprocess.Popen(
-            [*command, "run", bundle, "-i", "-", "-o", "-"],
+            [*nndeploy, "run", bundle, "-i", "-", "-o", "-"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert run.stdin is not None
         assert run.stdout is not None
-        feed, began = run.stdin, time.monotonic()
-        answers = Answers((DIGITS / "lines.jsonl").read_bytes().count(b"\n"))
+        feed, began, answers = run.stdin, time.monotonic(), _Answers(len(list((DIGITS / "lines.jsonl").open())))
 
         def give() -> None:
             nonlocal given
-            for line in lines():
+            for line in _lines():
                 if time.monotonic() - began > seconds:
                     break
                 feed.write(line)
@@ -132,7 +140,7 @@ def soak(seconds: float, every: float) -> tuple[list[Sample], Answers, int]:
 
         def watch() -> None:
             while not is_over.wait(every):
-                samples.append(sample(run.pid, began, answers.num))
+                samples.append(_sample(run.pid, began, answers.num))
 
         workers = [threading.Thread(target=work, daemon=True) for work in (give, watch)]
         for worker in workers:
@@ -145,22 +153,31 @@ def soak(seconds: float, every: float) -> tuple[list[Sample], Answers, int]:
     return samples, answers, given
 
 
-def start_and_end(num_cycles: int) -> float:
-    """Returns how long so many streams took to start and end; fails where one of them sticks or leaves something."""
-    from start_stop import cycle
+def _soak(report: Report, options: argparse.Namespace) -> bool:
+    seconds = options.minutes * 60
+    samples, answers, given = _fed(seconds, max(0.05, min(5.0, seconds / 200)))
+    warm, half = [one for one in samples if one.seconds >= WARM * seconds], len(samples) // 2
+    slope, error = _slope_of(warm)
+    drop = _fastest(samples[half:]) / _fastest(samples[:half]) - 1
+    lost, opened = abs(given - answers.num) + answers.num_wrong, {one.num_open for one in warm}
+    report.text(
+        f"{samples[-1].seconds / 60:.0f} minutes: {answers.num:,} records, {answers.num_failed:,} of them errors as "
+        f"expected, {lost} lost, doubled, wrong or out of order. Memory {slope:+.2f} ± {error:.2f} MB an hour (goal: "
+        f"below {MAX_SLOPE_MB:g}), open files {min(opened)} to {max(opened)}, change of speed {drop:+.1%} (goal: a "
+        f"drop below {MAX_DROP:.0%})."
+    )
+    step, before = max(1, len(samples) // NUM_SHOWN), samples[0]
+    table = report.table("minutes:", "records:", "MB in RAM:", "open files:", "threads:", "records a processor second:")
+    for one in samples[step::step]:
+        figures = (one.num_open, one.num_threads, f"{_rate([before, one]):,.0f}")
+        table.row(f"{one.seconds / 60:.1f}", f"{one.records:,}", f"{one.megabytes:.1f}", *figures)
+        before = one
+    return lost == 0 and len(opened) == 1 and slope - error <= MAX_SLOPE_MB and drop >= -MAX_DROP
 
-    dice, began = random.Random(20261126), time.monotonic()  # noqa: S311 - no secret
-    num_open = len(list(Path("/proc/self/fd").iterdir()))
-    for _ in range(num_cycles):
-        cycle(dice)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= num_open
-    return time.monotonic() - began
 
-
-def slope_of(samples: list[Sample]) -> tuple[float, float]:
+def _slope_of(samples: Sequence[Sample]) -> tuple[float, float]:
     """Returns by how many MB an hour memory grows, and twice the standard error of that."""
-    hours = [one.seconds / 3600 for one in samples]
-    sizes = [one.resident_bytes / 1e6 for one in samples]
+    hours, sizes = [one.seconds / 3600 for one in samples], [one.megabytes for one in samples]
     mean_hour, mean_size = sum(hours) / len(hours), sum(sizes) / len(sizes)
     spread = sum((hour - mean_hour) ** 2 for hour in hours)
     slope = sum((h - mean_hour) * (s - mean_size) for h, s in zip(hours, sizes, strict=True)) / spread
@@ -168,63 +185,126 @@ def slope_of(samples: list[Sample]) -> tuple[float, float]:
     return slope, 2 * math.sqrt(rest / (len(hours) - 2) / spread)
 
 
-def rate(samples: list[Sample]) -> float:
+def _rate(samples: Sequence[Sample]) -> float:
     """Returns how many records were answered for each second of processor time."""
     first, last = samples[0], samples[-1]
     return (last.records - first.records) / (last.cpu_seconds - first.cpu_seconds)
 
 
-def fastest(samples: list[Sample], num_windows: int) -> float:
-    """Returns the highest rate of all parts of the time."""
-    step = max(1, len(samples) // num_windows)
-    return max(rate(samples[i : i + step + 1]) for i in range(0, len(samples) - step, step))
+def _fastest(samples: Sequence[Sample]) -> float:
+    """Returns the highest rate of all parts of half the time."""
+    step = max(1, len(samples) // (NUM_WINDOWS // 2))
+    return max(_rate(samples[i : i + step + 1]) for i in range(0, len(samples) - step, step))
 
 
-def table(samples: list[Sample]) -> str:
-    step = max(1, len(samples) // NUM_SHOWN)
-    shown = samples[step - 1 :: step]
-    rows = [
-        "| minutes | records | MB in RAM | open files | threads | records a second of processor time |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    before = samples[0]
-    for one in shown:
-        a_second = f"{rate([before, one]):,.0f}" if one is not before else ""
-        rows.append(
-            f"| {one.seconds / 60:.1f} | {one.records:,} | {one.resident_bytes / 1e6:.1f} | {one.num_open} | "
-            f"{one.num_threads} | {a_second} |"
-        )
-        before = one
-    return "\n".join(rows) + "\n"
+def _cycles(report: Report, options: argparse.Namespace) -> bool:
+    from start_stop import cycle
+
+    dice, began = random.Random(SEED), time.monotonic()  # noqa: S311 - no secret
+    num_open = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(options.cycles):
+        cycle(dice)  # raises where one sticks or leaves something
+    left = len(list(Path("/proc/self/fd").iterdir())) - num_open
+    seconds = time.monotonic() - began
+    report.text(f"{options.cycles:,} streams started and ended in {seconds:.0f} s; {max(0, left)} files stayed open.")
+    return left <= 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--cycles", type=int, default=10_000, help="how many streams are started and ended after that")
-    parser.add_argument("--write", action="store_true", help="write docs/figures/soak-results.md")
-    options = parser.parse_args()
-    seconds = options.minutes * 60
-    header = figures.header(figures.figure("soak-results.md"), machine_name())
-    samples, answers, given = soak(seconds, max(0.05, min(5.0, seconds / 200)))
-    warm = [one for one in samples if one.seconds >= WARM * seconds]
-    slope, error = slope_of(warm)
-    half = len(samples) // 2
-    drop = fastest(samples[half:], NUM_WINDOWS // 2) / fastest(samples[:half], NUM_WINDOWS // 2) - 1
-    lost = abs(given - answers.num) + answers.num_wrong
-    opened, threads = {one.num_open for one in warm}, {one.num_threads for one in warm}
-    page = PAGE.format(
-        header=header, minutes=options.minutes, every=BROKEN_EVERY, ran=samples[-1].seconds / 60,
-        records=answers.num, failed=answers.num_failed, lost=lost, slope=slope, error=error, fewest=min(opened),
-        most=max(opened), threads=" to ".join(map(str, sorted({min(threads), max(threads)}))), drop=drop,
-        max_slope=MAX_SLOPE_MB, max_drop=MAX_DROP, table=table(samples),
-        cycles=options.cycles, cycle_seconds=start_and_end(options.cycles),
-    )  # fmt: skip
-    sys.stdout.write(page)
-    if options.write:
-        (figures.FIGURES / "soak-results.md").write_text(page)
-    grew = slope - error > MAX_SLOPE_MB
-    return int(lost > 0 or len(opened) > 1 or grew or drop < -MAX_DROP)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of so many records, below the folder `out`."""
+
+    output: str
+    num_records: int
+    more: tuple[str, ...] = ()
+
+    def __call__(self) -> int:
+        """Runs it in this process, from where the one before came to; returns the exit code."""
+        from nndeploy.stream.sinks import resume
+
+        resume.CHECKPOINT_SECONDS = CHECKPOINT_SECONDS  # often enough for kills to fall between them
+        ends = ("-i", f"{self.num_records}.jsonl", "-o", f"out/{self.output}", "--resume")
+        return command("run", "m.nnd", "--threads", "1", *self.more, *ends)()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its journal holds records that the next call need not do again."""
+        journal = Path("out", self.output, ".nndeploy-resume") if self.more else Path("out", f"{self.output}.resume")
+        try:
+            last = journal.read_bytes().rpartition(b"\n")[0].splitlines()[-1]
+        except (OSError, IndexError):
+            return False
+        return bool(json.loads(last.rpartition(b" ")[0]).get("records"))
+
+
+RUNS = (Run("y.jsonl", 1000), Run("y", 400, ("--pipeline", "p.toml")))
+
+
+def _kills(report: Report, options: argparse.Namespace) -> bool:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:  # noqa: S108
+        here = Path.cwd()
+        os.chdir(folder)
+        try:
+            report.text(_killed(options.kills))
+        finally:
+            os.chdir(here)
+    return True
+
+
+def _killed(count: int) -> str:
+    """Returns what came of so many kills, in the current folder.
+
+    Raises:
+        AssertionError: a run ended with other bytes than one that was never killed, or with an error.
+    """
+    from tests_flow_bundles import write_double
+
+    write_double(Path("m.nnd"))
+    Path("p.toml").write_text(SEVERAL)
+    Path("out").mkdir()
+    want, seconds = {}, {}
+    for run in RUNS:
+        Path(f"{run.num_records}.jsonl").write_text(resumed_lines(run.num_records))
+        imported_by(run)
+        _taken()
+    gc.freeze()  # a collection in a child would copy every page of this process
+    for run in RUNS:
+        began, process = time.perf_counter(), _started(run)
+        process.join()
+        assert process.exitcode == 0
+        seconds[run], want[run] = time.perf_counter() - began, _taken()
+    dice = random.Random(SEED)  # noqa: S311 - no secret
+    killed = went_on = runs = 0
+    while killed < count:
+        run = RUNS[runs % len(RUNS)]
+        process = _started(run)
+        process.join(seconds[run] * dice.random())
+        process.kill()
+        process.join()
+        if process.exitcode == -9:
+            killed, went_on = killed + 1, went_on + run.goes_on
+            continue
+        assert process.exitcode == 0, f"exit {process.exitcode} after {killed} kills"
+        assert _taken() == want[run], f"other bytes after {killed} kills"
+        runs += 1
+    return (
+        f"{killed:,} kills, after {went_on:,} of which the next run went on from records that were done; {runs:,} runs "
+        "ended in between, each with the same bytes as one that was never killed."
+    )
+
+
+def _started(run: Run) -> ForkProcess:
+    process = FORK.Process(target=lambda: sys.exit(run()))
+    process.start()
+    return process
+
+
+def _taken() -> dict[str, bytes]:
+    """Returns all that was written, and removes it."""
+    found = content(Path("out"))
+    shutil.rmtree("out")
+    Path("out").mkdir()
+    return found
 
 
 if __name__ == "__main__":

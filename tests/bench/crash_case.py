@@ -2,6 +2,7 @@
 """A case of bench_crash_points.py: the folder as it is before, a command, and what must hold whatever happened."""
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -99,3 +100,28 @@ def write_bundle(path: str, note: bytes) -> None:
     from tests_flow_bundles import write_double
 
     write_double(Path(path), members={"note": note * 3000})
+
+
+def imported_by(act: Callable[[], int]) -> None:
+    """Imports here what `act` imports, which runs in a child: threads of a library would not survive a fork.
+
+    Raises:
+        AssertionError: the child ended without having done it.
+    """
+    start, end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+            with os.fdopen(end, "w") as file:
+                file.write("\n".join(sys.modules))
+        finally:
+            os._exit(0)
+    os.close(end)
+    with os.fdopen(start) as file:
+        names = file.read().splitlines()
+    os.waitpid(child, 0)
+    assert names, "what was to be imported ended in the middle"
+    for name in names:
+        with contextlib.suppress(Exception):  # an alias, or one that is made by another
+            importlib.import_module(name)

@@ -73,7 +73,7 @@ ALL = (
     ),
     Figure(
         "stream-results.md",
-        ("make bench-stream", "make bench-stream-kills"),
+        ("make bench-stream", "make bench-soak"),
         ("nndeploy/stream", "nndeploy/processors"),
     ),
     Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
@@ -114,11 +114,11 @@ ALL = (
     ),
     Figure(
         "pacing-results.md",
-        ("make bench-pacing", "make bench-pacing-stream", "make bench-pace-points", "make bench-pace-solver"),
+        ("make bench-pacing", "make bench-pace-costs"),
         (*_PACING, "nndeploy/stream"),
     ),
     *(
-        Figure(f"pacing-{model}.svg", ("make bench-pacing-pictures",), _PACING)
+        Figure(f"pacing-{model}.svg", ("make bench-pace-costs",), _PACING)
         for model in ("magika_standard_v3_3", "ppocr_det_mobile_v2", "unet_stress_field")
     ),
 )  # fmt: skip

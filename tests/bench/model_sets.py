@@ -90,11 +90,11 @@ def with_constant_weights(path: str | Path) -> onnx.ModelProto:
 
 
 def compiled(model: Path, bundle: Path, **options: Any) -> Any:
-    """Returns the report of a compile in a child process, without fallback variants."""
+    """Returns the report of a compile in a child process, without fallback variants by default."""
     import nndeploy
     from nndeploy.jobs.workers import ChildWorkers
 
-    how = nndeploy.CompileOptions(keep_fallback=False, **options)
+    how = nndeploy.CompileOptions(**{"keep_fallback": False, **options})
     with closing(ChildWorkers(num_parallel=1, seconds_limit=300.0)) as workers:
         return nndeploy.compile_model(model, bundle, how, workers=workers)
 

@@ -92,14 +92,17 @@ class Report:
             figures.put_section(self._page, self._section, "\n".join(self._lines))
 
     def line(self, text: str = "") -> None:
-        """Prints a line."""
+        """Prints a line; of empty ones in a row only one."""
+        if not text and self._lines and not self._lines[-1]:
+            return
         self._lines.append(text)
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
     def text(self, paragraph: str) -> None:
         """Prints a paragraph, with an empty line before and behind it."""
-        self.line(f"\n{paragraph.strip()}\n")
+        for line in ("", paragraph.strip(), ""):
+            self.line(line)
 
     def table(self, *columns: str) -> Table:
         """Begins a table."""
