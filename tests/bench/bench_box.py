@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a box pays: the base install in time and disk, a bundle installed, updated over a registry and rolled back."""
+"""What a box pays: the base install, a bundle installed, updated over a registry, rolled back, verified and signed.
+
+install   the base install by the script of a wheelhouse, without a network; then `install`, `rollback` and `run` of
+          the digit reader, each a command of its own
+update    a bundle whose layers lie in one member is pushed to a registry here; then one layer has other weights.
+          What is pulled is the new bundle, byte for byte
+trust     a whole bundle verified beside a bare hash, the first signature of a process, a bundle signed; a bundle of
+          which a byte was changed is refused
+"""
 
 import argparse
+import hashlib
 import os
 import statistics
 import subprocess
@@ -13,7 +22,7 @@ from pathlib import Path
 
 import figures
 import numpy as np
-from native_engines import machine_name
+from report import Report, bench_parser
 
 sys.path += [str(figures.ROOT / "tests" / folder) for folder in ("", "packaging", "unit", "unit/registry")]
 
@@ -22,62 +31,69 @@ from weighty_bundles import write_weights
 from wheel_builds import wheelhouse_of_this_machine
 
 import nndeploy
+from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import write_bundle
+from nndeploy.errors import NndeployError
 from nndeploy.registry.pull import pull
 from nndeploy.registry.push import push
+from nndeploy.trust.signatures import check_signatures
+from nndeploy.trust.signers import new_key
+from nndeploy.trust.signing import sign_bundle
+from nndeploy.trust.trust_store import TrustedKey, TrustStore
+from nndeploy.values.types import TensorType
 
 DIGITS = figures.ROOT / "examples" / "digits" / "digits.onnx"
-ROUNDS = 3
-LAYER_BYTES, NUM_LAYERS = 4_000_000, 25
-
-PAGE = """{header}# A box: figures
-
-`make bench-box ARGS=--write` ([tests/bench/bench_box.py](../../tests/bench/bench_box.py)). Medians of {rounds}.
-
-| the base install, by the script of a wheelhouse, without a network | figure | goal |
-| --- | ---: | ---: |
-| files that it brings beside NumPy | {ours:.0f} MB | 60 |
-| the same on this disk, in whole blocks | {blocks:.0f} MB | |
-| NumPy | {numpy:.0f} MB | |
-| time, most of it Python's own for a new environment and pip's | {install:.1f} s | |
-
-| the digit reader, each a command of its own | seconds |
-| --- | ---: |
-| `nndeploy install`, the first of a name | {first:.2f} |
-| `nndeploy install` of the next one | {second:.2f} |
-| `nndeploy rollback` | {rollback:.2f} |
-| `nndeploy run NAME@` of one input | {run:.2f} |
-
-A bundle of {size:.1f} MB whose {layers} layers lie in one member, pushed to a registry on this machine; then one layer
-of {layer:.0f} MB has other weights. What was pulled is the new bundle, byte for byte.
-
-| | MB |
-| --- | ---: |
-| sent at first | {sent:.1f} |
-| sent of the next version | {sent_next:.1f} |
-| fetched by a box that has the version before | {fetched_next:.1f} |
+LAYER_BYTES, NUM_LAYERS, STARTS = 4_000_000, 25, 9
+START = """
+import sys, time
+from pathlib import Path
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.trust.public_key import read_public_key
+from nndeploy.trust.trust_store import TrustedKey, TrustStore
+import nndeploy.runtime.program
+key = read_public_key(Path(sys.argv[2]))
+store = TrustStore({key.id: TrustedKey(key, "farm", frozenset(("code",)))})
+with open_bundle(sys.argv[1]) as bundle:
+    start = time.perf_counter()
+    from nndeploy.trust.signatures import check_signatures
+    assert check_signatures(bundle, store, "code", at_least=1).is_allowed
+    print((time.perf_counter() - start) * 1e3)
 """
 
 
-def seconds_of(call: Callable[[int], object]) -> float:
+def main() -> None:
+    parts: dict[str, Callable[[Report, Path, argparse.Namespace], None]] = {
+        "install": _install, "update": _update, "trust": _trust,
+    }  # fmt: skip
+    parser = bench_parser(__doc__)
+    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=1024, help="of `trust`: size of the bundle")
+    options = parser.parse_args()
+    with Report(options, "robustness.md", "A box") as report:
+        for part in options.parts:
+            with tempfile.TemporaryDirectory() as name:
+                parts[part](report, Path(name), options)
+
+
+def seconds_of(call: Callable[[int], object], rounds: int) -> float:
     """Returns the median time of a call, which is told the number of the round."""
     times = []
-    for number in range(ROUNDS):
+    for number in range(rounds):
         start = time.perf_counter()
         call(number)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
 
 
-def megabytes(*folders: Path) -> np.ndarray:
+def _megabytes(*folders: Path) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Returns how large the files below folders are together, and what they occupy of the disk."""
     files = [path.lstat() for folder in folders for path in folder.rglob("*")]
     return np.array([sum(file.st_size for file in files), sum(file.st_blocks * 512 for file in files)]) / 1e6
 
 
-def base_install(folder: Path) -> dict[str, float]:
-    """Returns what the script of a wheelhouse takes, and what it leaves, without what every new environment has."""
+def _install(report: Report, folder: Path, options: argparse.Namespace) -> None:
     house = wheelhouse_of_this_machine(folder)
     subprocess.run([sys.executable, "-m", "venv", str(folder / "empty")], check=True)
     environment = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
@@ -87,38 +103,42 @@ def base_install(folder: Path) -> dict[str, float]:
         command = ["sh", str(house / "install.sh"), str(folder / f"box{number}")]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    seconds = seconds_of(install)
+    seconds = seconds_of(install, options.rounds)
     (numpy,) = (folder / "box0").glob("lib/python*/site-packages/numpy")
-    numpys = megabytes(numpy, numpy.with_name("numpy.libs"))
-    ours, blocks = megabytes(folder / "box0") - megabytes(folder / "empty") - numpys
-    return {"install": seconds, "numpy": numpys[0], "ours": ours, "blocks": blocks}
+    numpys = _megabytes(numpy, numpy.with_name("numpy.libs"))
+    ours, blocks = _megabytes(folder / "box0") - _megabytes(folder / "empty") - numpys
+    table = report.table("the base install", "figure:", "goal:")
+    table.row("files that it brings beside NumPy", f"{ours:.0f} MB", "60")
+    table.row("the same on this disk, in whole blocks", f"{blocks:.0f} MB", "")
+    table.row("NumPy", f"{numpys[0]:.0f} MB", "")
+    table.row("time, most of it Python's own for a new environment and pip's", f"{seconds:.1f} s", "")
+    _commands(report, folder, options.rounds)
 
 
-def commands(folder: Path) -> dict[str, float]:
-    """Returns the times of commands on an installed name, by the base install of `folder`."""
-    options = nndeploy.CompileOptions(backends=("native",), objective="priority", keep_fallback=False)
-    nndeploy.compile_model(DIGITS, folder / "one.nnd", options)
+def _commands(report: Report, folder: Path, rounds: int) -> None:
+    how = nndeploy.CompileOptions(backends=("native",), objective="priority", keep_fallback=False)
+    nndeploy.compile_model(DIGITS, folder / "one.nnd", how)
     with open_bundle(folder / "one.nnd") as bundle:
         members = {path: bundle.member(path) for path in bundle.manifest.members if path != "report.json"}
         write_bundle(folder / "two.nnd", bundle.manifest, members, {**bundle.report(), "model": "another"})
+    (folder / "line.jsonl").write_text(DIGITS.with_name("lines.jsonl").read_text().splitlines()[0] + "\n")
+    places = {"NNDEPLOY_STORE": str(folder / "store"), "XDG_CONFIG_HOME": str(folder / "config")}
+    table = report.table("the digit reader", "s:")
+    for what, words in (
+        ("`nndeploy install`, the first of a name", "install digits{} one.nnd"),
+        ("`nndeploy install` of the next one", "install digits{} two.nnd"),
+        ("`nndeploy rollback`", "rollback digits{}"),
+        ("`nndeploy run NAME@` of one input", "run digits{}@ --input line.jsonl --output -"),
+    ):
 
-    def call(*words: str) -> None:
-        command = [str(folder / "box0" / "bin" / "nndeploy"), *words]
-        places = {"NNDEPLOY_STORE": str(folder / "store"), "XDG_CONFIG_HOME": str(folder / "config")}
-        subprocess.run(command, env=places, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        def call(number: int, words: str = words) -> None:
+            command = [str(folder / "box0" / "bin" / "nndeploy"), *words.format(number).split()]
+            subprocess.run(command, env=places, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
-    line = DIGITS.with_name("lines.jsonl").read_text().splitlines()[0]
-    (folder / "line.jsonl").write_text(line + "\n")
-    return {
-        "first": seconds_of(lambda number: call("install", f"digits{number}", "one.nnd")),
-        "second": seconds_of(lambda number: call("install", f"digits{number}", "two.nnd")),
-        "rollback": seconds_of(lambda number: call("rollback", f"digits{number}")),
-        "run": seconds_of(lambda number: call("run", f"digits{number}@", "--input", "line.jsonl", "--output", "-")),
-    }
+        table.row(what, f"{seconds_of(call, rounds):.2f}")
 
 
-def update(folder: Path) -> dict[str, float]:
-    """Returns how many megabytes travel when one layer of a large bundle changes."""
+def _update(report: Report, folder: Path, options: argparse.Namespace) -> None:
     path, box = folder / "large.nnd", folder / "box.nnd"
     write_weights(path, (77,), size=LAYER_BYTES * NUM_LAYERS)
     with RegistryServer() as server:
@@ -133,28 +153,62 @@ def update(folder: Path) -> dict[str, float]:
         second = push(path, server.reference("2"))
         pulled = pull(server.reference("2"), box)
     assert box.read_bytes() == path.read_bytes()
-    return {
-        "size": first.size_bytes / 1e6,
-        "sent": first.sent_bytes / 1e6,
-        "sent_next": second.sent_bytes / 1e6,
-        "fetched_next": pulled.fetched_bytes / 1e6,
-    }
+    table = report.table(f"{NUM_LAYERS} layers of {LAYER_BYTES / 1e6:.0f} MB in one member", "MB:")
+    table.row("the bundle", f"{first.size_bytes / 1e6:.1f}")
+    table.row("sent at first", f"{first.sent_bytes / 1e6:.1f}")
+    table.row("sent of the next version", f"{second.sent_bytes / 1e6:.1f}")
+    table.row("fetched by a box that has the version before", f"{pulled.fetched_bytes / 1e6:.1f}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/figures/box-results.md")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        found = base_install(folder) | commands(folder) | update(folder)
-    header = figures.header(figures.figure("box-results.md"), machine_name())
-    text = PAGE.format(header=header, rounds=ROUNDS, layers=NUM_LAYERS, layer=LAYER_BYTES / 1e6, **found)
-    print(text)
-    if options.write:
-        (figures.FIGURES / "box-results.md").write_text(text)
-    return 0
+# Trust
+
+
+def _trust(report: Report, folder: Path, options: argparse.Namespace) -> None:
+    large = _written(folder / "large.nnd", [options.megabytes << 18] * 4)
+    gigabytes, data = large.stat().st_size / 1e9, large.read_bytes()
+    verify = seconds_of(lambda _: _verify(large), options.rounds)
+    bare = seconds_of(lambda _: hashlib.sha256(data).digest(), options.rounds)
+    key, small = new_key(folder / "farm.key"), _written(folder / "small.nnd", [4096] * 100)
+    (folder / "farm.pub").write_text(key.public.pem)
+    sign = seconds_of(lambda _: sign_bundle(small, [key], "1.0"), options.rounds)
+    command = [sys.executable, "-c", START, str(small), str(folder / "farm.pub")]
+    starts = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(STARTS)]
+    store = TrustStore({key.public.id: TrustedKey(key.public, "farm", frozenset(("code",)))})
+    with open_bundle(small) as bundle:
+        again = seconds_of(lambda _: check_signatures(bundle, store, "code", at_least=1), 51)
+    changed = bytearray(data)
+    changed[len(changed) // 3] ^= 1
+    large.write_bytes(changed)
+    try:
+        _verify(large)
+    except NndeployError:
+        pass
+    else:
+        raise AssertionError("a changed byte was not seen")
+    table = report.table("what", "figure:", "goal:")
+    what = f"`Bundle.verify` of {gigabytes:.2f} GB: every byte, SHA-256 and CRC-32"
+    table.row(what, f"{verify / gigabytes:.2f} s a GB", "1")
+    table.row("a bare SHA-256 of as many bytes in memory", f"{bare / gigabytes:.2f} s a GB", "")
+    table.row("first signature of a process, of 102 members", f"{statistics.median(starts):.1f} ms", "50")
+    table.row("the same again", f"{again * 1e3:.2f} ms", "")
+    table.row("`sign` of that bundle by a key in a file", f"{sign * 1e3:.1f} ms", "")
+
+
+def _written(path: Path, sizes: list[int]) -> Path:
+    """Writes a bundle with members of these sizes, of random bytes."""
+    random, kind = np.random.default_rng(0), TensorType("float32", (1,))
+    members = {f"weights/{i}": random.bytes(size) for i, size in enumerate(sizes)}
+    files = {f"{i}.bin": name for i, name in enumerate(members)}
+    submodel = Submodel("s0", ("x",), ("y",), (Variant("v", "onnxruntime", "host", files),))
+    ends = ((NamedType("x", kind),), (NamedType("y", kind),))
+    write_bundle(path, Manifest("m", "0" * 64, *ends, (submodel,), {"x": kind, "y": kind}), members, {})
+    return path
+
+
+def _verify(path: Path) -> None:
+    with open_bundle(path) as bundle:
+        bundle.verify()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

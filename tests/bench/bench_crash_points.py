@@ -33,7 +33,6 @@ import file_faults
 import power_loss
 from crash_case import Case, Content, content, imported_by
 from file_faults import FAULTS, Fault, in_child, recorded
-from native_engines import machine_name
 
 POWER = "power"
 KINDS = ("kill", "kill in a write", "failed", POWER)
@@ -318,7 +317,7 @@ def page(rows: list[Row], every: int, share: str) -> str:
     updates = {case.name for case in crash_updates.ALL}
     cuts = [row for row in rows if row.fault == POWER and row.case in updates]
     return PAGE.format(
-        header=figures.header(figures.figure("crash-results.md"), machine_name()),
+        header=figures.header(figures.figure("crash-results.md"), figures.machine_name()),
         points=f"{num:,}", states=f"{num_states:,}", wrong=wrong, table=table(rows),
         cuts=f"{sum(row.num_points for row in cuts):,}", lost=sum(len(row.wrong) for row in cuts),
         calls=("each call" if every == 1 else f"one call in {every}") + share,

@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service costs: a request beside a call in the process, a bare echo, other servers, and under LoadGen."""
+"""What a service costs: a request beside a call in the process, a bare echo, other servers, and under LoadGen.
+
+    one       one client, milliseconds from request to answer: the call in the process, the service, an echo (the same
+              library with a handler that reads the request and gives back as many bytes). "adds" is what the service
+              takes beyond the call, "over echo" the part of it that is not the library's own
+    many      several clients at once, requests a second
+    loadgen   the same questions of LoadGen to the bundle in LoadGen's process and through the service, in turns.
+              `single-stream`: the next question comes with the answer, both cores work on each. `server`: questions at
+              random times, at half of the rate of the slowest way; VALID where 99 of 100 answers took at most 100 ms
+    others    the same model in ONNX Runtime behind Triton and KServe (`make servers`), each with its own settings, no
+              log; Triton's backend for ONNX Runtime is on no index, so the model runs in its backend for Python
+
+Servers and clients are processes of their own over loopback; all but one engine are stopped while it is timed, rounds
+are interleaved, figures are medians. Answers are compared with those of the call in the process.
+"""
 
 import argparse
-import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import figures
@@ -15,88 +27,22 @@ import numpy as np
 import onnx
 import rival_servers
 import served_loadgen
-from constant_weights import with_constant_weights
 from interleaved import Array, Engine, Pace, Race, largest_error, race
-from native_engines import machine_name
-from real_models import MODELS, names_in, real_model
+from model_sets import real_model, real_names, with_constant_weights
+from report import MODELS, Report, add_race, bench_parser, words
 
 import nndeploy
 
-CLIENTS = 8
-EACH = 16
-LARGE = "ultraface_rfb320"
+CLIENTS, EACH = 8, 16
 LARGEST_ERROR = 1e-5
 DIGITS = figures.ROOT / "examples" / "digits"
-HTTP, HTTP_ECHO, JSON = "HTTP", "HTTP echo", "HTTP, JSON"
-GRPC, GRPC_ECHO = "gRPC", "gRPC echo"
-IN_PROCESS, BATCHED_HTTP, BATCHED_GRPC = "in the process", "HTTP, --batch 8", "gRPC, --batch 8"
-LOADGEN_SECONDS, LOADGEN_ROUNDS = 3.0, 5
+IN_PROCESS, PLAIN = "in the process", "ONNX Runtime in the process"
 SLOW_MS = 50.0
 """Of one client: a server that takes longer is not asked by several, which would take minutes."""
-
-PAGE = """{header}# A service: figures
-
-`make bench-serve ARGS=--write`. Servers and clients are processes of their own on one machine, over loopback. All but
-one engine are stopped while it is timed, rounds are interleaved, figures are medians. The clients are asynchronous, of
-aiohttp and grpcio. An echo is the same library with a handler that reads the request and gives back as many bytes as
-the service does. Each answer of the service was compared with that of the call in the process, within {error:g} of the
-largest value. A batch was asked for of both models; {large}, where it is there, takes one row at a time.
-The load average when it began was {load:.1f}, of programs that have nothing to do with this.
-
-## One client
-
-Milliseconds from request to answer, raw bytes unless JSON is said. "Adds" is what the service takes beyond the call in
-the process, "over echo" the part of it that is not the library's own.
-
-{one}
-## {clients} clients at once
-
-Requests a second, each client {each} requests one after the other over a connection of its own; server and clients
-share the machine's cores.
-
-{many}
-## Under MLPerf's LoadGen
-
-The same questions of LoadGen {loadgen} to the bundle in LoadGen's process, and through the service, each way {rounds}
-tests of {seconds:g} seconds in turns (`make bench-loadgen ARGS=--served` does it for other models). In `single-stream`
-a question comes when the one before is answered, and both cores work on each. In `server` questions come at random
-times, at half of the rate that the slowest way was able to answer; {at_once} calls run at once with a thread each, and
-through the service {clients_of_server} clients wait for answers. What the client takes to write a request and to read
-the answer is in the latency. A test of `server` is VALID where 99 of 100 answers took at most 100 ms.
-
-{loadgen_rows}
-## Beside other servers of the protocol
-
-The same model in ONNX Runtime {onnxruntime} behind each server, asked by the same client in interleaved rounds: for the
-service a bundle of that backend, for the others the model, so what the call takes in a process is told for each;
-`make servers` installs the others. Triton is the server that nvidia-pytriton {pytriton} holds. Its backend for
-ONNX Runtime is on no index, so the model runs in its backend for Python, whose process is beside the server, with
-values in shared memory. KServe {kserve} is the server of that package, which is Python, as the service is. All
-servers have the settings that they come with, but no log; ONNX Runtime stops its threads between calls in each, as the
-service lets it. Who takes longer than {slow_ms:g} ms with one client was not asked by several.
-
-{others}
-Triton's documentation has figures of another machine: of the 708 microseconds that a request of the model `simple`
-takes over HTTP on average, the model computes for 257
-([quick start of Perf Analyzer](https://docs.nvidia.com/deeplearning/triton-inference-server/user-guide/docs/perf_analyzer/docs/quick_start.html)),
-so 451 are what the table above calls "adds". OpenVINO Model Server is in no package of an index. Its documentation has
-rates of several clients over Ethernet, and no figure of what a request takes beyond the call in a process
-([how they are measured](https://docs.openvino.ai/2025/about-openvino/performance-benchmarks/getting-performance-numbers.html)).
-"""
-ONE = ("model", "over", "in the process", "service", "echo", "adds", "over echo")
-MANY = ("model", "over", "requests a second", "of calls one after the other in the process")
-OTHERS = (
-    "model",
-    "server",
-    "over",
-    "in the process, ms",
-    "one client, ms",
-    "adds, ms",
-    f"{CLIENTS} clients, requests a second",
-)
+LOADGEN = ("scenario", "answered", "LoadGen says", "queries/s:", "p50 ms:", "p90 ms:", "p99 ms:", "adds at p50:")
 
 Asked = Mapping[str, tuple[str, Mapping[str, object]]]
-"""Name of an engine -> "module:function", and its arguments beside the bundle."""
+"""Name of an engine -> its maker in serve_engines or "module:function", and its arguments beside the bundle."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +56,30 @@ class Case:
     inputs: Mapping[str, Array]
 
 
-def cases(folder: Path) -> list[Case]:
-    """Returns the digit reader, and a larger real model where it is there."""
-    found = [_case("digits", DIGITS / "digits.onnx", {"image": _digit()}, folder)]
-    if LARGE in names_in(MODELS):
-        model = real_model(MODELS, LARGE)
-        found.append(_case(LARGE, model.path, model.inputs, folder))
-    return found
+def main() -> None:
+    parts: dict[str, Callable[[Report, list[Case], argparse.Namespace], None]] = {
+        "one": _one, "many": _many, "loadgen": _loadgen, "others": _others,
+    }  # fmt: skip
+    parser = bench_parser(__doc__)
+    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parser.add_argument("--only", type=words, default="ultraface_rfb320", help="real models beside the digit reader")
+    parser.add_argument("--duration", type=float, default=3.0, help="of `loadgen`: seconds of a test")
+    add_race(parser, seconds=0.5, rounds=9)
+    options = parser.parse_args()
+    if "others" in options.parts and not rival_servers.ENVIRONMENT.exists():
+        sys.exit("there is no Triton and no KServe: `make servers` installs them")
+    with Report(options, "streams.md", "Services") as report, tempfile.TemporaryDirectory() as folder:
+        cases = _cases(Path(folder), options.only)
+        for part in options.parts:
+            parts[part](report, cases, options)
+
+
+def _cases(folder: Path, names: Sequence[str]) -> list[Case]:
+    """Returns the digit reader, and real models where they are there."""
+    with np.load(DIGITS / "batch.npz") as arrays:
+        found = [_case("digits", DIGITS / "digits.onnx", {"image": arrays["image"][:1]}, folder)]
+    real = (real_model(MODELS, name) for name in real_names(MODELS) if name in names)
+    return [*found, *(_case(one.name, one.path, one.inputs, folder) for one in real)]
 
 
 def _case(name: str, model: Path, inputs: Mapping[str, Array], folder: Path) -> Case:
@@ -127,20 +90,18 @@ def _case(name: str, model: Path, inputs: Mapping[str, Array], folder: Path) -> 
     return case
 
 
-def _digit() -> Array:
-    with np.load(DIGITS / "batch.npz") as arrays:
-        image: Array = arrays["image"][:1]
-        return image
-
-
-def raced(case: Case, bundle: Path, asked: Asked, pace: Pace) -> Race:
-    """Returns what a race of engines found.
+def _raced(case: Case, bundle: Path, asked: Asked, options: argparse.Namespace) -> Race:
+    """Returns what a race of engines with the call in the process found.
 
     Raises:
         SystemExit: an engine could not be made, or an answer differs from that of the process.
     """
-    every = [Engine(name, maker, {"bundle": str(bundle), **arguments}) for name, (maker, arguments) in asked.items()]
-    found = race(every, case.inputs, pace)
+    every: Asked = {IN_PROCESS: ("in_process", {}), **asked}
+    engines = [
+        Engine(name, maker if ":" in maker else f"serve_engines:{maker}", {"bundle": str(bundle), **arguments})
+        for name, (maker, arguments) in every.items()
+    ]
+    found = race(engines, case.inputs, Pace(options.seconds, options.rounds, 1.0))
     if found.refused:
         raise SystemExit(f"{case.name}: {found.refused}")
     for name, outputs in found.outputs.items():
@@ -149,106 +110,78 @@ def raced(case: Case, bundle: Path, asked: Asked, pace: Pace) -> Race:
     return found
 
 
-def head(columns: Sequence[str], num_texts: int = 2) -> list[str]:
-    """Returns the head of a table, of which all columns but the first ones hold figures."""
-    return [f"| {' | '.join(columns)} |", "|" + " --- |" * num_texts + " ---: |" * (len(columns) - num_texts)]
-
-
-def one_client(case: Case, pace: Pace) -> list[str]:
-    """Returns the rows of a model with one client."""
+def _one(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+    table = report.table("one client", "over", "in the process:", "service:", "echo:", "adds:", "over echo:")
     asked: Asked = {
-        IN_PROCESS: ("serve_engines:in_process", {}),
-        HTTP: ("serve_engines:over_http", {}),
-        HTTP_ECHO: ("serve_engines:over_http_echo", {}),
-        JSON: ("serve_engines:over_http", {"is_binary": False}),
-        GRPC: ("serve_engines:over_grpc", {}),
-        GRPC_ECHO: ("serve_engines:over_grpc_echo", {}),
+        "HTTP": ("over_http", {}),
+        "HTTP echo": ("over_http_echo", {}),
+        "HTTP, JSON": ("over_http", {"is_binary": False}),
+        "gRPC": ("over_grpc", {}),
+        "gRPC echo": ("over_grpc_echo", {}),
     }
-    found = raced(case, case.bundle, asked, pace)
-    rows = []
-    for name, echo in ((HTTP, HTTP_ECHO), (JSON, HTTP_ECHO), (GRPC, GRPC_ECHO)):
-        call, ours, bare = found.ms(IN_PROCESS), found.ms(name), found.ms(echo)
-        adds = ours - call
-        rows.append(f"| {case.name} | {name} | {call:.3f} | {ours:.3f} | {bare:.3f} | {adds:.3f} | {adds - bare:.3f} |")
-    return rows
+    for case in cases:
+        found = _raced(case, case.bundle, asked, options)
+        for name, echo in (("HTTP", "HTTP echo"), ("HTTP, JSON", "HTTP echo"), ("gRPC", "gRPC echo")):
+            call, ours, bare = (found.ms(one) for one in (IN_PROCESS, name, echo))
+            times = (call, ours, bare, ours - call, ours - call - bare)
+            table.row(case.name, name, *(f"{ms:.3f}" for ms in times))
 
 
-def many_clients(case: Case, pace: Pace) -> list[str]:
-    """Returns the rows of a model with several clients."""
+def _many(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+    table = report.table(f"{CLIENTS} clients", "over", "requests a second:", "of calls one after the other:")
     several: dict[str, object] = {"clients": CLIENTS}
     batched = {**several, "options": ("--batch", str(CLIENTS))}
-    asked: Asked = {
-        IN_PROCESS: ("serve_engines:in_process", {}),
-        HTTP: ("serve_engines:over_http", several),
-        BATCHED_HTTP: ("serve_engines:over_http", batched),
-        HTTP_ECHO: ("serve_engines:over_http_echo", several),
-        GRPC: ("serve_engines:over_grpc", several),
-        BATCHED_GRPC: ("serve_engines:over_grpc", batched),
-        GRPC_ECHO: ("serve_engines:over_grpc_echo", several),
-    }
-    found = raced(case, case.bundle, asked, pace)
-    rates = {name: (1 if name == IN_PROCESS else CLIENTS * EACH) / found.ms(name) * 1e3 for name in asked}
-    return [f"| {case.name} | {name} | {rates[name]:,.0f} | {rates[name] / rates[IN_PROCESS]:.0%} |" for name in asked]
+    asked: dict[str, tuple[str, Mapping[str, object]]] = {}
+    for name, maker in (("HTTP", "over_http"), ("gRPC", "over_grpc")):
+        asked |= {name: (maker, several), f"{name}, --batch {CLIENTS}": (maker, batched)}
+        asked[f"{name} echo"] = (f"{maker}_echo", several)
+    for case in cases:
+        found = _raced(case, case.bundle, asked, options)
+        alone = 1e3 / found.ms(IN_PROCESS)
+        for name in (IN_PROCESS, *asked):
+            rate = alone if name == IN_PROCESS else CLIENTS * EACH / found.ms(name) * 1e3
+            table.row(case.name, name, f"{rate:,.0f}", f"{rate / alone:.0%}")
 
 
-def other_servers(case: Case, pace: Pace) -> list[str]:
-    """Returns the rows of a model in ONNX Runtime behind several servers, asked by one client and by several."""
-    rival = {"model": str(case.model)}
-    plain = "ONNX Runtime in the process"
-    servers: Asked = {
-        "service | HTTP": ("serve_engines:over_http", {}),
-        "service | gRPC": ("serve_engines:over_grpc", {}),
-        "Triton | HTTP": ("rival_servers:triton", {**rival, "protocol": "http"}),
-        "Triton | gRPC": ("rival_servers:triton", {**rival, "protocol": "grpc"}),
-        "KServe | HTTP": ("rival_servers:kserve", {**rival, "protocol": "http"}),
-        "KServe | gRPC": ("rival_servers:kserve", {**rival, "protocol": "grpc"}),
-    }
-
-    def found(names: Sequence[str], **more: object) -> Race:
-        asked = {name: (servers[name][0], {**servers[name][1], **more}) for name in names}
-        here: Asked = {IN_PROCESS: ("serve_engines:in_process", {}), plain: ("rival_servers:in_process", rival)}
-        return raced(case, case.in_onnxruntime, {**here, **asked}, pace)
-
-    one = found(list(servers))
-    fast = [name for name in servers if one.ms(name) < SLOW_MS]
-    many = found(fast, clients=CLIENTS)
-    rows = []
-    for name in servers:
-        call = one.ms(IN_PROCESS if name.startswith("service") else plain)
-        rate = f"{CLIENTS * EACH / many.ms(name) * 1e3:,.0f}" if name in fast else "not asked"
-        rows.append(f"| {case.name} | {name} | {call:.3f} | {one.ms(name):.3f} | {one.ms(name) - call:.3f} | {rate} |")
-    return rows
+def _loadgen(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+    table = report.table("model", *LOADGEN)
+    for case in cases:
+        for row in served_loadgen.rows(case.name, case.bundle, case.inputs, options.duration, options.rounds):
+            table.row(case.name, *row)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/figures/serve-results.md")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of each race (default: 9)")
-    options = parser.parse_args()
-    if not rival_servers.ENVIRONMENT.exists():
-        sys.exit("there is no Triton and no KServe: `make servers` installs them")
-    pace = Pace(seconds=0.5, rounds=options.rounds, warm_seconds=1.0)
-    one, many, others, load = head(ONE), head(MANY), head(OTHERS, 3), os.getloadavg()[0]
-    loadgen = list(served_loadgen.HEAD)
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases(Path(folder)):
-            one += one_client(case, pace)
-            many += many_clients(case, pace)
-            loadgen += served_loadgen.rows(case.name, case.bundle, case.inputs, LOADGEN_SECONDS, LOADGEN_ROUNDS)
-            others += other_servers(case, pace)
-    text = PAGE.format(
-        header=figures.header(figures.figure("serve-results.md"), machine_name()), error=LARGEST_ERROR,
-        one="\n".join(one) + "\n", many="\n".join(many) + "\n", clients=CLIENTS, each=EACH, load=load, large=LARGE,
-        loadgen_rows="\n".join(loadgen) + "\n", rounds=LOADGEN_ROUNDS, seconds=LOADGEN_SECONDS,
-        at_once=served_loadgen.CALLS_AT_ONCE, clients_of_server=served_loadgen.REQUESTS_AT_ONCE,
-        others="\n".join(others) + "\n", loadgen=version("mlcommons-loadgen"), slow_ms=SLOW_MS,
-        **rival_servers.versions(),
-    )  # fmt: skip
-    print(text)
-    if options.write:
-        (figures.FIGURES / "serve-results.md").write_text(text)
-    return 0
+def _others(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+    versions = ", ".join(f"{name} {version}" for name, version in rival_servers.versions().items())
+    report.text(f"Other servers: {versions}.")
+    table = report.table("model", "server", "over", "in the process, ms:", "one client, ms:", "adds, ms:",
+                         f"{CLIENTS} clients, requests a second:")  # fmt: skip
+    for case in cases:
+        servers = _servers(case)
+        one = _servers_raced(case, servers, options)
+        fast = {name: server for name, server in servers.items() if one.ms(name) < SLOW_MS}
+        many = _servers_raced(case, fast, options, clients=CLIENTS)
+        for name in servers:
+            call, ms = one.ms(IN_PROCESS if name.startswith("service") else PLAIN), one.ms(name)
+            rate = f"{CLIENTS * EACH / many.ms(name) * 1e3:,.0f}" if name in fast else "not asked"
+            table.row(case.name, *name.split(), f"{call:.3f}", f"{ms:.3f}", f"{ms - call:.3f}", rate)
+
+
+def _servers(case: Case) -> Asked:
+    """Returns the servers by name and protocol."""
+    found: dict[str, tuple[str, Mapping[str, object]]] = {}
+    for protocol in ("HTTP", "gRPC"):
+        found[f"service {protocol}"] = (f"over_{protocol.lower()}", {})
+        for name in ("Triton", "KServe"):
+            told = {"model": str(case.model), "protocol": protocol.lower()}
+            found[f"{name} {protocol}"] = (f"rival_servers:{name.lower()}", told)
+    return found
+
+
+def _servers_raced(case: Case, servers: Asked, options: argparse.Namespace, **more: object) -> Race:
+    asked = {name: (maker, {**told, **more}) for name, (maker, told) in servers.items()}
+    plain = ("rival_servers:in_process", {"model": str(case.model)})
+    return _raced(case, case.in_onnxruntime, {PLAIN: plain, **asked}, options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

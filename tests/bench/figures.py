@@ -78,7 +78,7 @@ ALL = (
     ),
     Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
     Figure("serve-results.md", ("make bench-serve",), ("nndeploy/serve", "nndeploy/runtime")),
-    Figure("trust-results.md", ("make bench-trust",), ("nndeploy/trust", "nndeploy/bundle")),
+    Figure("trust-results.md", ("make bench-box",), ("nndeploy/trust", "nndeploy/bundle")),
     Figure(
         "box-results.md", ("make bench-box",), ("nndeploy/installed", "nndeploy/registry", "nndeploy/wheelhouse")
     ),
@@ -103,7 +103,7 @@ ALL = (
         ("make gpu-check",),
         ("backends/nndeploy_cudnn", "backends/nndeploy_triton", "backends/nndeploy_tensorrt", "nndeploy/cuda"),
     ),
-    Figure("farm-cluster-results.md", ("make bench-farm-cluster",), ("nndeploy/farm",)),
+    Figure("farm-cluster-results.md", ("make bench-fleet",), ("nndeploy/farm",)),
     Figure(
         "mutant-results.md",
         ("make fuzz-bundle-members",),

@@ -40,8 +40,6 @@ REQUESTS_AT_ONCE = 16
 LARGEST_ERROR = 1e-5
 MANY = 1 << 30
 """Queries of a rehearsal that its time ends."""
-COLUMNS = ("model", "scenario", "answered", "LoadGen says", "queries/s", "p50 ms", "p90 ms", "p99 ms", "adds at p50")
-HEAD = [f"| {' | '.join(COLUMNS)} |", "| --- | --- | --- | --- |" + " ---: |" * (len(COLUMNS) - 4)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +90,14 @@ def _named(manifest: Manifest, arrays: Sequence[Array]) -> dict[str, Any]:
     return dict(zip([item.name for item in manifest.outputs], arrays, strict=True))
 
 
-def rows(name: str, bundle: Path, inputs: Mapping[str, Array], seconds: float, rounds: int) -> list[str]:
+def rows(name: str, bundle: Path, inputs: Mapping[str, Array], seconds: float, rounds: int) -> list[list[str]]:
     """Returns the rows of a model: each test lasts `seconds`, and each way has `rounds` of them.
 
     Raises:
         SystemExit: a way gives other values than the call in the process.
     """
     samples = [NamedSample("the sample", inputs)]
-    found: list[str] = []
+    found: list[list[str]] = []
     for scenario in SCENARIOS:
         with _ways(bundle, scenario) as ways:
             _check_alike(name, ways, inputs)
@@ -109,7 +107,7 @@ def rows(name: str, bundle: Path, inputs: Mapping[str, Array], seconds: float, r
             for i in range(rounds):
                 for way in (*ways[i % len(ways) :], *ways[: i % len(ways)]):
                     tests[way.name].append(_tested(way, scenario, samples, seconds, rate))
-        found += [_row(name, scenario, way.name, tests) for way in ways]
+        found += [_row(scenario, way.name, tests) for way in ways]
     return found
 
 
@@ -155,13 +153,13 @@ def _tested(
         return verdict_from_log(folder, scenario)
 
 
-def _row(name: str, scenario: Scenario, way: str, tests: Mapping[str, Sequence[Verdict]]) -> str:
+def _row(scenario: Scenario, way: str, tests: Mapping[str, Sequence[Verdict]]) -> list[str]:
     def median(of: str, figure: str) -> float:
         return statistics.median(test.figures[figure] for test in tests[of])
 
     num_valid = sum(test.is_valid for test in tests[way])
     rate = median(way, "completed_per_second" if scenario is Scenario.SERVER else "queries_per_second")
-    latencies = " | ".join(f"{median(way, figure):.3f}" for figure in ("p50_ms", "p90_ms", "p99_ms"))
+    latencies = [f"{median(way, figure):.3f}" for figure in ("p50_ms", "p90_ms", "p99_ms")]
     adds = "" if way == IN_PROCESS else f"{median(way, 'p50_ms') - median(IN_PROCESS, 'p50_ms'):.3f}"
     says = f"VALID, {num_valid} of {len(tests[way])}"
-    return f"| {name} | {scenario} | {way} | {says} | {rate:,.0f} | {latencies} | {adds} |"
+    return [scenario, way, says, f"{rate:,.0f}", *latencies, adds]

@@ -25,7 +25,6 @@ sys.path += [str(HERE), str(HERE.parent / "bench")]
 import figures  # noqa: E402
 from member_mutants import Seed, kind_of, mutant, seeds_in  # noqa: E402
 from member_readers import ALL_OF, READERS, WrongError, is_taken, surroundings  # noqa: E402
-from native_engines import machine_name  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
 KINDS = tuple(READERS)
@@ -140,7 +139,7 @@ def main() -> int:
     print(f"{count:,} mutants in {time.monotonic() - began:.0f} s")
     wrong, killed = (sum(some[column] for some in found.values()) for column in (WRONG, KILLED))
     if options.write:
-        header = figures.header(figures.figure("mutant-results.md"), machine_name())
+        header = figures.header(figures.figure("mutant-results.md"), figures.machine_name())
         text = PAGE.format(
             header=header, count=f"{count:,}", wrong=wrong, killed=killed, rows=table(found), all_of=ALL_OF
         )

@@ -22,7 +22,6 @@ sys.path += [str(HERE), str(HERE.parent / "bench")]
 
 import figures  # noqa: E402
 from container_mutants import BUNDLE, changed_bytes, damaged, is_taken  # noqa: E402
-from native_engines import machine_name  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
 BLOCK = 100_000
@@ -95,7 +94,7 @@ def main() -> int:
     count, taken, errors = (sum(column) for column in zip(*totals, strict=True))
     crashes = sum(child.exitcode != 0 for child in children)
     text = PAGE.format(
-        header=figures.header(figures.figure("container-results.md"), machine_name()), size=len(BUNDLE),
+        header=figures.header(figures.figure("container-results.md"), figures.machine_name()), size=len(BUNDLE),
         changed=changed, changed_bad=sum(changed_bad), count=count, taken=taken, errors=errors, crashes=crashes,
     )  # fmt: skip
     print(text)

@@ -137,10 +137,9 @@ def page(counts: Counter[str], num_seeds: int, first: int) -> str:
     """Returns the text of the figure."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
     import figures
-    from native_engines import machine_name
 
     return PAGE.format(
-        header=figures.header(figures.figure("openvino-results.md"), machine_name()),
+        header=figures.header(figures.figure("openvino-results.md"), figures.machine_name()),
         count=counts.total(), seeds=num_seeds, first=first,
         findings=sum(count for kind, count in counts.items() if is_finding(kind)),
         rows="\n".join(f"| {kind} | {count:,} |" for kind, count in counts.most_common()),
