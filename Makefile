@@ -137,7 +137,9 @@ figures-stale: ## the figures of docs/figures that are older than the code they 
 	@$(FOUND_PYTHON) tests/bench/figures.py
 
 gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine with an NVIDIA GPU: conformance, numbers and speed of the GPU tiers; ARGS="..."
-	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) tests/gpu/gpu_check.py $(ARGS)
+	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) -m pytest tests/gpu tests/conformance/test_backends_gpu.py \
+		-k "not without_a_gpu" --require-gpu -n 4 --max-worker-restart=20 -p no:randomly \
+		-o faulthandler_timeout=170 -o faulthandler_exit_on_timeout=true -o junit_family=xunit1 -W default $(ARGS)
 
 wheel: setup ## build dist/*.whl, the kernel library's for each architecture, and the source archive, offline
 	$(BIN)/hatchling build -d dist

@@ -24,7 +24,8 @@ shift $((OPTIND - 1))
 
 names_of() {
     case $1 in
-    base) echo cuda-bindings cuda-pathfinder onnx-ir safetensors ml-dtypes click cryptography cffi pycparser pytest pluggy iniconfig ;;
+    base) echo cuda-bindings cuda-pathfinder onnx-ir safetensors ml-dtypes click cryptography cffi pycparser \
+        pytest pluggy iniconfig pygments packaging pytest-xdist execnet hypothesis sortedcontainers ;;
     tensorrt) echo tensorrt-rtx-cu13-bindings tensorrt-rtx-cu13-libs ;;
     cudnn) echo nvidia-cudnn-cu13 nvidia-cuda-nvrtc ;;
     ort) echo onnxruntime-gpu ;;                       # shadows onnxruntime; has the CUDA provider

@@ -26,7 +26,7 @@ PART = ".part-"
 
 def main() -> int:
     """Makes the environment and prints how to use it."""
-    parser = argparse.ArgumentParser(description="an environment for tests/gpu/gpu_check.py")
+    parser = argparse.ArgumentParser(description="an environment for `make gpu-check`")
     parser.add_argument("--wheels", type=Path, help="a folder with wheels, or with carry.sh's parts of them")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="default: build/gpu-check")
     options = parser.parse_args()
@@ -41,7 +41,7 @@ def main() -> int:
         print(f"{len(wheels)} wheels are installed")
         link_libraries(packages, machine_packages())
     python = options.folder / "bin" / "python"
-    print(f"{os.path.relpath(python)} tests/gpu/gpu_check.py")
+    print(f"make gpu-check takes {os.path.relpath(python)}")
     return 0
 
 

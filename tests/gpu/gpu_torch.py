@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same problems in torch: eager, in channels-last layout, as CUDA graphs, with TF32, compiled.
+"""The same problems in torch: eager, in channels-last layout, as CUDA graphs, with TF32.
 
 Float32 is float32 unless a name says TF32. torch is imported when it is first asked for, and after cuDNN was loaded
 from where nndeploy loads it: two versions of cuDNN in one process do not go together.
@@ -11,16 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import onnx
-
-from gpucheck.kernel_models import Plain, Separable
-from gpucheck.timing import Contestant
+from gpu_backends import Contestant, RefusedError
+from gpu_problems import Plain, Separable
 
 Work = Callable[[Mapping[str, Any]], Any]
 NUM_WARM_BEFORE_CAPTURE = 3
-
-
-class TorchMissingError(Exception):
-    """torch is not here or sees no GPU; `str(error)` says which."""
 
 
 def load_cudnn_first() -> None:
@@ -35,15 +30,15 @@ def torch_module() -> Any:
     """Returns torch with a GPU, set to float32 without TF32 and to the fastest convolution it finds.
 
     Raises:
-        TorchMissingError: it is not installed, or sees no GPU.
+        RefusedError: it is not installed, or sees no GPU.
     """
     load_cudnn_first()
     try:
         import torch
     except ImportError as err:
-        raise TorchMissingError("torch is not installed") from err
+        raise RefusedError("torch is not installed") from err
     if not torch.cuda.is_available():
-        raise TorchMissingError("torch sees no GPU")
+        raise RefusedError("torch sees no GPU")
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -78,45 +73,32 @@ class TorchPeers:
         with self._torch.inference_mode():
             return self._run(self._inputs, self._weights).cpu().numpy()
 
-    def calls(self, compiled: bool) -> dict[str, Contestant]:
-        """Returns what a user would call: eager, and compiled where that is asked for."""
-        found = {"torch": Contestant(self._eager(self._inputs, self._weights), self._wait)}
-        if compiled:
-            fast = self._torch.compile(self._run)
-            found["torch.compile"] = Contestant(self._eager(self._inputs, self._weights, fast), self._wait)
-        return found
+    def calls(self) -> dict[str, Contestant]:
+        """Returns what a user would call: eager."""
+        return {"torch": Contestant(self._eager(self._inputs, self._weights), self._wait)}
 
-    def graphs(self, compiled: bool) -> dict[str, Contestant]:
-        """Returns the same as CUDA graphs, which leave out what Python costs."""
+    def graphs(self) -> dict[str, Contestant]:
+        """Returns the same as CUDA graphs, which leave out what Python costs; TF32 is less exact."""
         found = {"torch graph": self._graph(self._inputs, self._weights)}
         if self.is_convolution:
             found["torch channels-last graph"] = self._graph(self._last(self._inputs), self._last(self._weights))
-        if compiled:
-            fast = self._torch.compile(self._run)
-            found["torch.compile graph"] = self._graph(self._inputs, self._weights, fast)
+        if self._problem.dtype == "float32" and self.has_products:
+            with self._tf32():
+                found["torch TF32 graph"] = self._graph(self._inputs, self._weights)
         return found
-
-    def less_exact_graphs(self) -> dict[str, Contestant]:
-        """Returns graphs that compute float32 products in TF32: faster, and not float32's accuracy."""
-        if self._problem.dtype != "float32" or not self.has_products:
-            return {}
-        with self._tf32():
-            return {"torch TF32 graph": self._graph(self._inputs, self._weights)}
 
     def _run(self, inputs: Mapping[str, Any], weights: Mapping[str, Any]) -> Any:
         return self._work({**inputs, **weights})
 
-    def _eager(self, inputs: Any, weights: Any, work: Any = None) -> Callable[[], object]:
-        run = work or self._run
-
+    def _eager(self, inputs: Any, weights: Any) -> Callable[[], object]:
         def call() -> None:
             with self._torch.inference_mode():
-                run(inputs, weights)
+                self._run(inputs, weights)
 
         return call
 
-    def _graph(self, inputs: Any, weights: Any, work: Any = None) -> Contestant:
-        call, torch = self._eager(inputs, weights, work), self._torch
+    def _graph(self, inputs: Any, weights: Any) -> Contestant:
+        call, torch = self._eager(inputs, weights), self._torch
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -125,7 +107,7 @@ class TorchPeers:
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph), torch.inference_mode():
-            self._kept.append((inputs, weights, (work or self._run)(inputs, weights)))
+            self._kept.append((inputs, weights, self._run(inputs, weights)))
         return Contestant(graph.replay, self._wait)
 
     def _last(self, tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models, one or a few operators each, that any of the GPU tiers may take or refuse."""
+"""Small models, one or a few operators each, that any of the backends for GPUs may take or refuse; models of text.
+
+In a text an input whose name begins with "w" or that has a value becomes a constant; `{t}` is the element type.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 
-from gpucheck.onnx_text import model_of
-
+TEXT_TYPES = {"float32": "float", "float16": "float16"}
 HALF_TOO = {
     "convolution", "strided convolution", "pointwise", "depthwise", "separable", "matmul", "batched matmul", "gemm",
     "softmax", "layer norm", "spelled layer norm", "global average", "max pool", "average pool", "arithmetic", "gelu",
@@ -132,3 +135,28 @@ def model(name: str) -> onnx.ModelProto:
     operator, _, dtype = name.rpartition("/")
     kernel = np.random.default_rng(5).integers(-60, 60, (8, 8, 3, 3))
     return model_of(MODELS[operator], dtype, {**CONSTANTS, "kernel": kernel})
+
+
+def model_of(body: str, dtype: str = "float32", constants: Mapping[str, Any] | None = None) -> onnx.ModelProto:
+    """Returns the checked model of a graph's text."""
+    text = f'<ir_version: 10, opset_import: ["": 21]> {body.replace("{t}", TEXT_TYPES[dtype])}'
+    proto = onnx.parser.parse_model(text)
+    random = np.random.default_rng(7)
+    for value in list(proto.graph.input):
+        known = constants or {}
+        if value.name not in known and not value.name.startswith("w"):
+            continue
+        kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        data = known[value.name] if value.name in known else _weights(random, shape)
+        proto.graph.input.remove(value)
+        array = np.asarray(data).astype(kind).reshape(shape)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+    onnx.checker.check_model(proto)
+    return proto
+
+
+def _weights(random: np.random.Generator, shape: list[int]) -> Any:
+    """Returns normal values; of matrices and kernels so small that a sum over all inputs stays near 1."""
+    inputs_a_sum = int(np.prod(shape[1:])) if len(shape) > 1 else 1
+    return random.standard_normal(shape) / max(1.0, inputs_a_sum) ** 0.5

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The problems whose speed is measured: separable blocks of MobileNet V1 and V2, and what memory or arithmetic bounds.
+"""The problems whose speed is measured, and what a GPU could do at most: bytes and operations a second.
+
+Separable blocks of MobileNet V1 and V2, and what memory or arithmetic bounds.
 
 Each knows how many bytes have to cross the memory at least (inputs, weights, outputs; what lies between two operators
 of one problem need not) and how many operations it takes, a multiply-add being two.
-Source: MobileNets (2017), table 1; MobileNetV2 (2018), table 2, for images of 224 x 224.
+Source: MobileNets (2017), table 1; MobileNetV2 (2018), table 2, for images of 224 x 224. CUDA C++ Programming Guide,
+arithmetic throughput a multiprocessor and clock; NVIDIA's architecture papers for the dense rates of tensor cores.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import onnx
-
-from gpucheck.onnx_text import model_of
+from gpu_operator_models import model_of
 
 ITEM_BYTES = {"float32": 4, "float16": 2}
 
@@ -90,6 +94,7 @@ class Plain:
         return model_of(self.body, self.dtype)
 
 
+Problem = Separable | Plain
 V1 = ((112, 32, 64, 1), (112, 64, 128, 2), (56, 128, 128, 1), (56, 128, 256, 2), (28, 256, 256, 1), (28, 256, 512, 2),
       (14, 512, 512, 1), (14, 512, 1024, 2), (7, 1024, 1024, 1))  # fmt: skip
 V2 = ((112, 32, 16, 1), (112, 96, 24, 2), (56, 144, 24, 1), (56, 144, 32, 2), (28, 192, 32, 1), (28, 192, 64, 2),
@@ -99,7 +104,7 @@ FEW = {(112, 32, 64, 1), (56, 128, 128, 1), (14, 512, 512, 1), (112, 96, 24, 2),
 """The shapes that are measured first, and with large batches and float16 too."""
 
 
-def _plain(dtype: str) -> list[Separable | Plain]:
+def _plain(dtype: str) -> list[Problem]:
     rows, cols = 8192, 1024
     size = 1 << 24
     n = 2048
@@ -124,16 +129,54 @@ def _plain(dtype: str) -> list[Separable | Plain]:
     ]  # fmt: skip
 
 
-def problems() -> "dict[str, Separable | Plain]":
+def problems() -> dict[str, Problem]:
     """Returns all problems by name, the most telling first."""
     shapes = [("v1", shape) for shape in V1] + [("v2", shape) for shape in V2]
     first = [(version, shape) for version, shape in shapes if shape in FEW]
     rest = [(version, shape) for version, shape in shapes if shape not in FEW]
 
-    def separable(of: list[tuple[str, tuple[int, int, int, int]]], batch: int, dtype: str) -> list[Separable | Plain]:
+    def separable(of: list[tuple[str, tuple[int, int, int, int]]], batch: int, dtype: str) -> list[Problem]:
         return [Separable(version, batch, *shape, dtype) for version, shape in of]
 
     found = separable(first, 1, "float32") + _plain("float32") + separable(first, 32, "float32")
     found += separable(first, 1, "float16") + separable(first, 32, "float16") + _plain("float16")
     found += separable(rest, 1, "float32")
     return {problem.name: problem for problem in found}
+
+
+_LANES = {(7, 5): 64, (8, 0): 64}
+_USUAL_LANES = 128
+_TF32_FMA = {(8, 0): 512, (8, 6): 128, (8, 7): 256, (8, 9): 128, (9, 0): 1024, (10, 0): 1024, (12, 0): 128}
+_FLOAT16_FMA = {(7, 5): 256, (8, 0): 1024, (8, 6): 256, (8, 7): 512, (8, 9): 256, (9, 0): 2048, (10, 0): 2048}
+"""Multiply-adds of tensor cores, a clock and multiprocessor, with sums in float32."""
+_TF32_PRODUCTS = 3  # a float32 product takes three of TF32, see nndeploy_triton.gpu
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Bytes and operations a second; `l2_bytes` tells whether a problem ever leaves the chip. 0 is unknown."""
+
+    bytes_per_s: float
+    float32_per_s: float
+    float16_per_s: float
+    l2_bytes: int
+
+    def floor_ms(self, num_bytes: float, num_operations: float, dtype: str) -> float:
+        """Returns the least milliseconds for moving the bytes and doing the operations, each at its peak."""
+        rate = self.float16_per_s if dtype == "float16" else self.float32_per_s
+        times = [num_bytes / self.bytes_per_s if self.bytes_per_s else 0.0, num_operations / rate if rate else 0.0]
+        return 1e3 * max(times)
+
+
+def peaks_of(capability: str, descriptor: Mapping[str, Any]) -> Peaks:
+    """Returns the peaks of a GPU from its compute capability and cuDNN descriptor (clocks in kHz, width in bits)."""
+    major, _, minor = capability.partition(".")
+    kind = (int(major), int(minor))
+    clocks = descriptor.get("multiProcessorCount", 0) * descriptor.get("smClockRateKHz", 0) * 1e3
+    per_fma = 2.0
+    plain = clocks * _LANES.get(kind, _USUAL_LANES) * per_fma
+    tensor32 = clocks * _TF32_FMA.get(kind, 0) * per_fma / _TF32_PRODUCTS
+    tensor16 = clocks * _FLOAT16_FMA.get(kind, 2 * _TF32_FMA.get(kind, 0)) * per_fma
+    both_edges = 2
+    memory = descriptor.get("memClockRateKHz", 0) * 1e3 * both_edges * descriptor.get("memoryBusWidth", 0) / 8
+    return Peaks(float(memory), max(plain, tensor32), max(plain, tensor16), int(descriptor.get("l2CacheSize", 0)))
