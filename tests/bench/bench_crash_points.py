@@ -41,9 +41,7 @@ PROGRESS = figures.ROOT / "build" / "crash-points.jsonl"
 MOST_CALLED_AGAIN = 250
 """Of more states of a disk than that some are only looked at, and the command is not called again."""
 
-PAGE = """{header}# Crashes: figures
-
-`make bench-crash-points ARGS=--write` ([tests/bench/bench_crash_points.py](../../tests/bench/bench_crash_points.py)).
+PAGE = """\
 A library between the process and the C library ([file_faults.c](../../tests/bench/file_faults.c)) counts the calls
 that open, write, sync, rename, link, remove, cut or close a file or a folder of the place that is worked on. The work
 is done once for {calls} and each fault, in a process of its own: at that call the process is killed; killed half way
@@ -317,7 +315,6 @@ def page(rows: list[Row], every: int, share: str) -> str:
     updates = {case.name for case in crash_updates.ALL}
     cuts = [row for row in rows if row.fault == POWER and row.case in updates]
     return PAGE.format(
-        header=figures.header(figures.figure("crash-results.md"), figures.machine_name()),
         points=f"{num:,}", states=f"{num_states:,}", wrong=wrong, table=table(rows),
         cuts=f"{sum(row.num_points for row in cuts):,}", lost=sum(len(row.wrong) for row in cuts),
         calls=("each call" if every == 1 else f"one call in {every}") + share,
@@ -331,7 +328,7 @@ def main() -> int:
     parser.add_argument("--power", action="store_true", help="losses of power alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then no other part of the work is begun")
-    parser.add_argument("--write", action="store_true", help="write docs/figures/crash-results.md")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/figures")
     options = parser.parse_args()
     if options.power and options.write:
         parser.error("the page is about all faults")
@@ -369,7 +366,8 @@ def main() -> int:
         for line in row.wrong:
             print(f"{row.case}, {row.fault}: {line}")
     if options.write:
-        (figures.FIGURES / "crash-results.md").write_text(page(rows, options.every, share))
+        text = page(rows, options.every, share)
+        figures.page_section("robustness.md", "Crash points", "bench-crash-points", text, sys.argv[1:])
     return any(row.wrong for row in rows)
 
 

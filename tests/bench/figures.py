@@ -3,7 +3,7 @@
 
 Each file begins with one line that says how it came about, which its command writes:
 
-    <!-- made by: make bench-zoo | 2026-11-23 | Intel(R) Xeon(R) Processor, 2 cores | f3a625ad01b2 -->
+    <!-- made by: make bench-farm, make bench-fleet | 2026-11-23 | Intel(R) Xeon(R), 2 cores | f3a625ad01b2 -->
 
 `python tests/bench/figures.py` (`make figures-stale`) lists the figures of which the code has changed since.
 """
@@ -47,79 +47,42 @@ class Stale:
     commands: tuple[str, ...]
 
 
-_PACING = ("nndeploy/pacing", "backends/nndeploy_kernels/c/pacing", "backends/nndeploy_onnxruntime")
-_COMPILER = ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "backends")
+_PACING = ("nndeploy/pacing", "backends/nndeploy_kernels/c/pacing", "backends/nndeploy_onnxruntime", "nndeploy/stream")
 ALL = (
     Figure(
-        "cost-results.md", ("make bench-costs",), ("nndeploy/partition", "backends/nndeploy_native")
-    ),
-    Figure("zoo-results.md", ("make bench-zoo",), _COMPILER),
-    Figure(
-        "results.md",
+        "speed.md",
         (
-            "make conformance", "make bench-dynamic", "make bench-targets", "make bench-start", "make bench-loadgen",
+            "make bench-speed", "make bench-kernels", "make bench-zoo", "make bench-transformers", "make bench-dynamic",
+            "make bench-start", "make bench-costs", "make bench-targets", "make bench-loadgen", "make conformance",
+            "make gpu-check",
         ),
-        (*_COMPILER, "nndeploy/loadgen"),
+        ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "nndeploy/cuda", "backends"),
     ),
     Figure(
-        "native-results.md",
-        ("make bench-speed", "make bench-kernels", "make bench-start"),
-        ("backends/nndeploy_native", "backends/nndeploy_kernels"),
+        "streams.md",
+        ("make bench-stream", "make bench-serve"),
+        ("nndeploy/stream", "nndeploy/processors", "nndeploy/serve", "nndeploy/runtime"),
     ),
     Figure(
-        "transformer-results.md",
-        ("make bench-transformers",),
-        ("backends/nndeploy_native", "backends/nndeploy_kernels"),
-    ),
-    Figure(
-        "stream-results.md",
-        ("make bench-stream", "make bench-soak"),
-        ("nndeploy/stream", "nndeploy/processors"),
-    ),
-    Figure("soak-results.md", ("make bench-soak",), ("nndeploy/stream", "nndeploy/runtime")),
-    Figure("serve-results.md", ("make bench-serve",), ("nndeploy/serve", "nndeploy/runtime")),
-    Figure("trust-results.md", ("make bench-box",), ("nndeploy/trust", "nndeploy/bundle")),
-    Figure(
-        "box-results.md", ("make bench-box",), ("nndeploy/installed", "nndeploy/registry", "nndeploy/wheelhouse")
-    ),
-    Figure("container-results.md", ("make fuzz-containers",), ("nndeploy/bundle",)),
-    Figure("fleet-results.md", ("make bench-fleet",), ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler")),
-    Figure(
-        "farm-results.md",
-        ("make bench-farm",),
+        "farm.md",
+        ("make bench-farm", "make bench-fleet"),
         ("nndeploy/farm", "nndeploy/build_cache", "nndeploy/compiler", "nndeploy/sandbox"),
     ),
-    Figure("openvino-results.md", ("make fuzz-openvino-members",), ("backends/nndeploy_openvino",)),
+    Figure("pacing.md", ("make bench-pacing", "make bench-pace-costs"), _PACING),
     Figure(
-        "crash-results.md",
-        ("make bench-crash-points",),
+        "robustness.md",
         (
-            "nndeploy/installed", "nndeploy/trust", "nndeploy/files", "nndeploy/bundle/writer.py",
-            "nndeploy/stream/sinks",
+            "make bench-crash-points", "make bench-soak", "make bench-box", "make fuzz-containers",
+            "make fuzz-bundle-members", "make fuzz-openvino-members",
         ),
-    ),
-    Figure(
-        "gpu-results.md",
-        ("make gpu-check",),
-        ("backends/nndeploy_cudnn", "backends/nndeploy_triton", "backends/nndeploy_tensorrt", "nndeploy/cuda"),
-    ),
-    Figure("farm-cluster-results.md", ("make bench-fleet",), ("nndeploy/farm",)),
-    Figure(
-        "mutant-results.md",
-        ("make fuzz-bundle-members",),
         (
-            "nndeploy/bundle", "nndeploy/trust", "nndeploy/runtime", "nndeploy/stream/pipeline",
-            "backends/nndeploy_native",
+            "nndeploy/installed", "nndeploy/trust", "nndeploy/files", "nndeploy/bundle", "nndeploy/stream",
+            "nndeploy/runtime",
         ),
-    ),
-    Figure(
-        "pacing-results.md",
-        ("make bench-pacing", "make bench-pace-costs"),
-        (*_PACING, "nndeploy/stream"),
     ),
     *(
         Figure(f"pacing-{model}.svg", ("make bench-pace-costs",), _PACING)
-        for model in ("magika_standard_v3_3", "ppocr_det_mobile_v2", "unet_stress_field")
+        for model in ("ppocr_det_mobile_v2", "unet_stress_field")
     ),
 )  # fmt: skip
 
@@ -131,6 +94,11 @@ def figure(name: str) -> Figure:
         KeyError: nothing is known of it.
     """
     return {one.name: one for one in ALL}[name]
+
+
+def page_section(page: str, heading: str, script: str, text: str, arguments: Sequence[str] = ()) -> None:
+    """Writes a section of a page with its stamp."""
+    put_section(page, heading, f"{stamp(script, arguments)}\n\n{text}")
 
 
 def header(one: Figure, machine: str) -> str:
@@ -160,9 +128,9 @@ def machine_name() -> str:
 
 
 def put_section(page: str, heading: str, body: str) -> None:
-    """Replaces the section of a page of docs/figures, or adds it at the end."""
+    """Replaces the section of a page of docs/figures, or adds it at the end; the page's first line is made anew."""
     path = FIGURES / page
-    text = path.read_text(encoding="utf-8") if path.exists() else f"# {page.removesuffix('.md').capitalize()}\n"
+    text = HEADER.sub(header(figure(page), machine_name()), path.read_text(encoding="utf-8"), count=1)
     before, found, rest = text.partition(f"\n## {heading}\n")
     _, next_heading, behind = rest.partition("\n## ") if found else ("", "", "")
     section = f"{before.rstrip()}\n\n## {heading}\n\n{body.strip()}\n"

@@ -34,9 +34,7 @@ SECONDS_EACH = 60
 CHILD_COUNT = 2_000
 """So many mutants a child opens: what a library might leak is gone with it."""
 
-PAGE = """{header}# Mutants of bundles: figures
-
-`make fuzz-bundle-members ARGS=--write` ([tests/fuzz/fuzz_bundle_members.py](../../tests/fuzz/fuzz_bundle_members.py)).
+PAGE = """\
 Each mutant is a whole bundle of which one member says something else, and in which sizes, hashes and checksums are
 made right, as an attacker packs it. It is opened, and whatever reads the member reads it; a plan is loaded and run; of
 one in {all_of}, and of each with another manifest, every member is read and the signature checked. A mutant is refused
@@ -128,7 +126,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then it ends, with what was done by then")
-    parser.add_argument("--write", action="store_true", help="write docs/figures/mutant-results.md")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/figures")
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:  # noqa: S108
@@ -139,11 +137,8 @@ def main() -> int:
     print(f"{count:,} mutants in {time.monotonic() - began:.0f} s")
     wrong, killed = (sum(some[column] for some in found.values()) for column in (WRONG, KILLED))
     if options.write:
-        header = figures.header(figures.figure("mutant-results.md"), figures.machine_name())
-        text = PAGE.format(
-            header=header, count=f"{count:,}", wrong=wrong, killed=killed, rows=table(found), all_of=ALL_OF
-        )
-        (figures.FIGURES / "mutant-results.md").write_text(text)
+        text = PAGE.format(count=f"{count:,}", wrong=wrong, killed=killed, rows=table(found), all_of=ALL_OF)
+        figures.page_section("robustness.md", "Damaged members", "fuzz-bundle-members", text)
     return bool(wrong or killed)
 
 

@@ -26,14 +26,12 @@ from container_mutants import BUNDLE, changed_bytes, damaged, is_taken  # noqa: 
 FORK = multiprocessing.get_context("fork")
 BLOCK = 100_000
 
-PAGE = """{header}# Mutants of containers: figures
-
-`make fuzz-containers ARGS=--write` ([tests/fuzz/fuzz_containers.py](../../tests/fuzz/fuzz_containers.py)).
+PAGE = """\
 A bundle of {size:,} bytes with one submodel and a compressed member is damaged and read whole, as `nndeploy verify`
 reads it. Every byte is given every other value; the rest are
 [2 to 8 damages at once](../../tests/fuzz/container_mutants.py): other bytes and figures, runs that are filled, copied,
 removed or put in. Hashes are not made right: bundles whose hashes are right have
-[a page of their own](mutant-results.md).
+[a section of their own](#damaged-members).
 
 | mutants | how | taken | other errors | crashes |
 | ---: | --- | ---: | ---: | ---: |
@@ -78,7 +76,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first block; the others follow")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--write", action="store_true", help="write docs/figures/container-results.md")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/figures")
     options = parser.parse_args()
     began = time.monotonic()
     changed, *changed_bad = tally(changed_bytes(all_values=True))
@@ -94,13 +92,13 @@ def main() -> int:
     count, taken, errors = (sum(column) for column in zip(*totals, strict=True))
     crashes = sum(child.exitcode != 0 for child in children)
     text = PAGE.format(
-        header=figures.header(figures.figure("container-results.md"), figures.machine_name()), size=len(BUNDLE),
+        size=len(BUNDLE),
         changed=changed, changed_bad=sum(changed_bad), count=count, taken=taken, errors=errors, crashes=crashes,
     )  # fmt: skip
     print(text)
     print(f"{changed + count:,} mutants in {time.monotonic() - began:.0f} s")
     if options.write:
-        (figures.FIGURES / "container-results.md").write_text(text)
+        figures.page_section("robustness.md", "Damaged containers", "fuzz-containers", text)
     return bool(taken or errors or crashes or any(changed_bad))
 
 

@@ -77,9 +77,7 @@ def misfit(value: Value, kind: TensorType) -> str:
     return "" if fits and value.dtype == numpy_dtype(kind.dtype) else f"{value.dtype.name}{list(value.shape)}"
 
 
-PAGE = """{header}# OpenVINO's members: figures
-
-`make fuzz-openvino-members ARGS=--write` ([fuzz_openvino_members.py](../../tests/fuzz/fuzz_openvino_members.py)). The
+PAGE = """The
 graphs and weights of {seeds:,} small models, ONNX's own node tests most of them, are changed in one to three places:
 attributes, shapes, types and places of constants, tables of integers, edges, kinds of layers, bodies, elements of the
 text, bytes. Of three in ten the call has numbers that nobody expects: not a number, infinite, the largest, below zero.
@@ -135,11 +133,7 @@ def kind_of(said: str, graph: bytes) -> str:
 
 def page(counts: Counter[str], num_seeds: int, first: int) -> str:
     """Returns the text of the figure."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
-    import figures
-
     return PAGE.format(
-        header=figures.header(figures.figure("openvino-results.md"), figures.machine_name()),
         count=counts.total(), seeds=num_seeds, first=first,
         findings=sum(count for kind, count in counts.items() if is_finding(kind)),
         rows="\n".join(f"| {kind} | {count:,} |" for kind, count in counts.most_common()),
@@ -203,7 +197,7 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=Path, default=ROOT / "build/fuzz/openvino-seeds.jsonl", help="where they are kept"
     )
-    parser.add_argument("--write", action="store_true", help="write docs/figures/openvino-results.md")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/figures")
     asked = parser.parse_args()
     make_seeds(asked.seeds, is_small=asked.small)
     trial, begin = Trial(read_seeds(asked.seeds)), time.monotonic()
@@ -211,7 +205,11 @@ def main() -> None:
     seconds = time.monotonic() - begin
     print(f"{counts.total()} mutants of {len(trial.seeds)} seeds in {seconds:.0f} s: {dict(counts.most_common())}")
     if asked.write:
-        (ROOT / "docs/figures/openvino-results.md").write_text(page(counts, len(trial.seeds), asked.first))
+        sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+        import figures
+
+        text = page(counts, len(trial.seeds), asked.first)
+        figures.page_section("robustness.md", "Damaged graphs of OpenVINO", "fuzz-openvino-members", text)
     sys.exit(any(is_finding(kind) for kind in counts))
 
 
