@@ -5,7 +5,8 @@ Suites, each a table:
 
     networks   MobileNetV1 and V2 by size and batch: native, ONNX Runtime, OpenVINO; --precision bf16
     real       real models: the bundle of `--objective latency`, native alone, ONNX Runtime, OpenVINO
-    quantised  MobileNetV2 and a residual network quantised by ONNX Runtime's tools (QDQ), and --files that are so
+    quantised  MobileNetV2, a residual network (QDQ) and an LSTM (dynamic) quantised by ONNX Runtime's tools, --files
+               that are so; ONNX Runtime also as our bundles open it
     rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
     checkouts  native of this tree against that of another one (--other FOLDER)
 
@@ -42,6 +43,7 @@ FOR_RIVALS = (
     "mobilenet_v3_large,efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_x,repvgg,densenet,"
     "squeezenet,convnext,yolov8n,unet,vit,bert_fixed"
 )
+BUNDLED = "bundled onnxruntime"
 OTHER, FIXED, OPEN = "other", "this", "this, sizes open"
 
 
@@ -140,8 +142,11 @@ def _real_engines(one: Subject, threads: int, options: argparse.Namespace) -> li
 
 def _quantised_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
     """Yields quantised models, the built ones with their float32 form beside them."""
-    for kind in ("v2", "resnet") if options.only is None else options.only:
-        yield _quantised(model_sets.network_subject(kind, folder), options.activations)
+    for kind in ("v2", "resnet", "lstm") if options.only is None else options.only:
+        if kind == "lstm":
+            yield _quantised_lstm(folder)
+        else:
+            yield _quantised(model_sets.network_subject(kind, folder), options.activations)
     for path in map(Path, options.files):
         given = onnx.load(path, load_external_data=False).graph.input
         shapes = {one.name: [dim.dim_value or 1 for dim in one.type.tensor_type.shape.dim] for one in given}
@@ -172,8 +177,19 @@ def _quantised(one: Subject, activations: str) -> Subject:
     return Subject(one.name, path, one.inputs, about=str(one.path))
 
 
+def _quantised_lstm(folder: Path) -> Subject:
+    """Returns two LSTM layers whose weights ONNX Runtime's tools quantised dynamically."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    one, path = model_sets.lstm_subject(folder), folder / "lstm.int8.onnx"
+    quantize_dynamic(str(one.path), str(path), op_types_to_quantize=["LSTM"], weight_type=QuantType.QInt8)
+    return Subject(one.name, path, one.inputs, about=str(one.path))
+
+
 def _quantised_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
     found = _singles(one, threads, options)
+    told = {"engine": BUNDLED, "model": str(one.path.resolve()), "threads": threads}
+    found.append(Engine(BUNDLED, "engines:whole", told))
     if one.about.endswith(".onnx"):
         told = {"engine": "native", "model": one.about, "threads": threads}
         found.append(Engine("float32", "engines:whole", told))
@@ -231,8 +247,9 @@ SUITES = {
         lambda one, _: list(one.outputs.values()), spared=SINGLES,
     ),
     "quantised": Suite(
-        _quantised_subjects, _quantised_engines, [("native", PEERS), ("native", ("float32",))],
-        (*SINGLES, "float32"), ("native",), _as_written, bound=0.1, spared=PEERS,
+        _quantised_subjects, _quantised_engines,
+        [("native", PEERS), ("native", ("float32",)), (BUNDLED, ("onnxruntime",))],
+        (*SINGLES, "float32", BUNDLED), (BUNDLED,), _as_written, bound=0.1, spared=(*PEERS, "native"),
     ),
     "rivals": Suite(
         _rival_subjects, _rival_engines, [("native", (*PEERS, "mnn", "ncnn"))], (*SINGLES, "mnn", "ncnn"),

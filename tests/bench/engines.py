@@ -53,7 +53,7 @@ def _native(
 
     from nndeploy.frontend.load import load_model
     from nndeploy.passes import optimise
-    from nndeploy.plugin.interface import BuildOptions, OpenOptions
+    from nndeploy.plugin.interface import BuildOptions
     from nndeploy.target.target import host_target
 
     plugin, target = Plugin(), host_target()
@@ -66,10 +66,30 @@ def _native(
     reasons = [one.reason for _, one in _answers(plugin, loaded.model, target, options) if not one.ok]
     if reasons:
         raise EngineRefusedError(f"{len(reasons)} nodes have no kernel; the first: {reasons[0]}")
+    return _built(plugin, loaded, options)
+
+
+def _bundled_onnxruntime(inputs: Inputs, model: str, threads: int = 1, precision: str = "fp32") -> Session:
+    """ONNX Runtime as a bundle has it: the artifact of the whole model, opened by our backend."""
+    from nndeploy_onnxruntime.plugin import Plugin
+
+    from nndeploy.frontend.load import load_model
+    from nndeploy.plugin.interface import BuildOptions
+
+    plugin = Plugin()
+    loaded = load_model(Path(model), extra_domains=frozenset(plugin.extra_domains))
+    return _built(plugin, loaded, BuildOptions(threads=threads))
+
+
+def _built(plugin: Any, loaded: Any, options: Any) -> Session:
+    """Builds a whole model by a backend, and opens the artifact."""
+    from nndeploy.plugin.interface import OpenOptions
+    from nndeploy.target.target import host_target
+
     with tempfile.TemporaryDirectory() as folder:
-        artifact = plugin.build(loaded.model, target, options, Path(folder))
+        artifact = plugin.build(loaded.model, host_target(), options, Path(folder))
     files = {name: memoryview(data) for name, data in artifact.files.items()}
-    session = plugin.open(files, artifact.metadata, OpenOptions(threads=threads))
+    session = plugin.open(files, artifact.metadata, OpenOptions(threads=options.threads))
     given, names = [one.name for one in loaded.inputs], [one.name for one in loaded.outputs]
     return Session(
         lambda feed: session.run({name: feed[name] for name in given}),
@@ -206,7 +226,7 @@ def _openvino(
 
 _OPENERS: dict[str, Callable[..., Session]] = {
     "native": _native, "bundle": _bundle, "onnxruntime": _onnxruntime, "openvino": _openvino,
-    "as written": _as_written, "reference": _reference,
+    "as written": _as_written, "bundled onnxruntime": _bundled_onnxruntime, "reference": _reference,
 }  # fmt: skip
 
 

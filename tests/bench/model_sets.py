@@ -140,6 +140,22 @@ def network_subject(kind: str, folder: Path, size: int = 224, batch: int = 1) ->
     return Subject(f"{kind}, {size}, batch {batch}", path, {"x": x})
 
 
+def lstm_subject(folder: Path, width: int = 256, frames: int = 50) -> Subject:
+    """Writes two LSTM layers over frames (frames, 1, width); returns them with random inputs."""
+    random, nodes, weights = np.random.default_rng(0), [], [numpy_helper.from_array(np.array([1]), "one")]
+    for layer in range(2):
+        for name in "wr":
+            array = (random.standard_normal((1, 4 * width, width)) / 16).astype(np.float32)
+            weights.append(numpy_helper.from_array(array, f"{name}{layer}"))
+        names = [f"x{layer}", f"w{layer}", f"r{layer}"]
+        nodes.append(helper.make_node("LSTM", names, [f"y{layer}"], hidden_size=width))
+        nodes.append(helper.make_node("Squeeze", [f"y{layer}", "one"], [f"x{layer + 1}"]))
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [frames, 1, width]) for name in ("x0", "x2")]
+    graph = helper.make_graph(nodes, "lstm", ends[:1], ends[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "lstm.onnx")
+    return Subject("lstm", folder / "lstm.onnx", {"x0": random.standard_normal((frames, 1, width)).astype(np.float32)})
+
+
 def _mobilenet_v1(net: "_Network") -> None:
     x, channels = net.conv("x", 3, 32, kernel=3, stride=2, gain=LINEAR), 32
     for outputs, stride in V1:
