@@ -25,8 +25,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import crash_bundles
 import crash_case
-import crash_cases
+import crash_streams
 import crash_updates
 import figures
 import file_faults
@@ -34,6 +35,7 @@ import power_loss
 from crash_case import Case, Content, content, imported_by
 from file_faults import FAULTS, Fault, in_child, recorded
 
+CASES = (*crash_bundles.ALL, *crash_updates.ALL, *crash_streams.ALL)
 POWER = "power"
 KINDS = ("kill", "kill in a write", "failed", POWER)
 MOST_CALLS = 1 << 20
@@ -219,19 +221,19 @@ class Task:
 def tasks(only: str, every: int) -> list[Task]:
     """Returns the work for the cases with `only` in their names, the longest first."""
     found = []
-    for number, case in enumerate(crash_cases.ALL):
+    for number, case in enumerate(CASES):
         if only in case.name:
             found.append(Task(number, 0, every))
             parts = max(1, case.parts // every) if case.is_failed else 0  # each has to be set up
             found += [Task(number, 1 + at * every, parts * every) for at in range(parts)]
-    return sorted(found, key=lambda one: -crash_cases.ALL[one.case].parts)
+    return sorted(found, key=lambda one: -CASES[one.case].parts)
 
 
 def done(task: Task, until: float) -> tuple[Task, list[Row] | None]:
     """Returns what came of a task; None where there is no time left to begin it."""
     if time.monotonic() > until:
         return task, None
-    case = crash_cases.ALL[task.case]
+    case = CASES[task.case]
     return task, points(case, task.first, task.step) if task.first else [losses(case, task.step)]
 
 
@@ -344,7 +346,7 @@ def main() -> int:
         else:
             found += [(task, row) for row in rows]
     for number in {task.case for task in left}:
-        with workshop(crash_cases.ALL[number]):  # imports here what the children of all tasks will need
+        with workshop(CASES[number]):  # imports here what the children of all tasks will need
             pass
     gc.freeze()  # a collection in a child would copy every page of this process
     gc.disable()
