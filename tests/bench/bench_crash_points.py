@@ -369,7 +369,7 @@ def main() -> int:
             print(f"{row.case}, {row.fault}: {line}")
     if options.write:
         text = page(rows, options.every, share)
-        figures.page_section("robustness.md", "Crash points", "bench-crash-points", text, sys.argv[1:])
+        figures.page_section("robustness.md", "Crash points", "bench-crash-points", text)
     return any(row.wrong for row in rows)
 
 

@@ -96,9 +96,9 @@ def figure(name: str) -> Figure:
     return {one.name: one for one in ALL}[name]
 
 
-def page_section(page: str, heading: str, script: str, text: str, arguments: Sequence[str] = ()) -> None:
-    """Writes a section of a page with its stamp."""
-    put_section(page, heading, f"{stamp(script, arguments)}\n\n{text}")
+def page_section(page: str, heading: str, script: str, text: str) -> None:
+    """Writes a section of a page with the stamp of this command."""
+    put_section(page, heading, f"{stamp(script, sys.argv[1:])}\n\n{text}")
 
 
 def header(one: Figure, machine: str) -> str:
