@@ -156,9 +156,9 @@ def _onnxruntime(
 
 
 def _exact() -> Mapping[str, str]:
-    from nndeploy_onnxruntime.library import EXACT
+    from nndeploy_onnxruntime.library import exact_settings
 
-    return EXACT
+    return exact_settings()
 
 
 def _as_written(inputs: Inputs, model: str) -> Session:
