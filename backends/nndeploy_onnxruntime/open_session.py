@@ -14,8 +14,8 @@ from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.onnx_gate.member import check_member
 from nndeploy.plugin.interface import OpenOptions, Session
-from nndeploy_onnxruntime.finite_inputs import FiniteSession, finite_inputs
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.lost_numbers import CheckedSession, numbers_lost
 from nndeploy_onnxruntime.session import session_over
 
 MODEL_FILE = "model.onnx"
@@ -45,9 +45,9 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     wanted = _options(options, weights)
     if not options.pace_library:
         session = inference_session(model, wanted)
-        names = finite_inputs(model, session)
+        lost = numbers_lost(model, session)
         opened = session_over(session, weights)
-        return FiniteSession(opened, names) if names else opened
+        return CheckedSession(opened, lost) if lost.names else opened
     from nndeploy_onnxruntime.paced_session import PacedSession
 
     with HeldFolder("pace") as folder:
@@ -58,8 +58,8 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
         except Exception:  # a model beyond 2 GiB cannot be written once more; any other reason comes again
             session, optimised = inference_session(model, _options(options, weights)), None
     is_fixed = all(isinstance(size, int) for value in session.get_inputs() for size in value.shape)
-    whole, names = session_over(session, weights), finite_inputs(model, session)
-    return PacedSession(whole, optimised, options, has_fixed_shapes=is_fixed, finite=names)
+    whole, lost = session_over(session, weights), numbers_lost(model, session)
+    return PacedSession(whole, optimised, options, has_fixed_shapes=is_fixed, lost=lost)
 
 
 def _options(options: OpenOptions, weights: memoryview | None) -> Any:

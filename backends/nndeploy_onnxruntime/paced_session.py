@@ -4,7 +4,7 @@
 Which of these it is, is found out by trying on a sample, and told. Law: where no way works the session runs as it is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
 from nndeploy.values.types import Value
-from nndeploy_onnxruntime.finite_inputs import check_finite
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
+from nndeploy_onnxruntime.lost_numbers import NumbersLost
 from nndeploy_onnxruntime.model_fields import values_until
 from nndeploy_onnxruntime.pace_operator import operator_problem
 from nndeploy_onnxruntime.pace_segments import in_segments
@@ -33,15 +33,15 @@ class PacedSession:
         options: OpenOptions,
         *,
         has_fixed_shapes: bool,
-        finite: Sequence[str] = (),
+        lost: NumbersLost,
     ) -> None:
         """Takes over a session without points; `optimised` is its model as it is run, None where that is not known.
 
-        `finite` are the inputs that must be so.
+        `lost` are the numbers that are left to another session.
         """
         self.pace_note = ""
         self._session, self._optimised, self._options = whole, optimised, options
-        self._has_fixed_shapes, self._finite = has_fixed_shapes, finite
+        self._has_fixed_shapes, self._lost = has_fixed_shapes, lost
         self._library = PaceLibrary(Path(options.pace_library))
         self._last_point: int | None = None
 
@@ -69,7 +69,7 @@ class PacedSession:
         Raises:
             OtherVariantError: an input holds a NaN or an infinity, which the model loses.
         """
-        check_finite(inputs, self._finite)
+        self._lost.check(inputs)
         results = self._session.run(inputs)
         if self._last_point is not None:
             self._library.passes(self._last_point)

@@ -116,9 +116,7 @@ def _on_default(model: Any, inputs: Mapping[str, Any], samples: Any, folder: Pat
     from nndeploy.errors import NndeployError
 
     try:
-        options = nndeploy.CompileOptions(
-            samples=samples, objective="priority", allow_uncompared=True, keep_fallback=False
-        )
+        options = nndeploy.CompileOptions(samples=samples, allow_uncompared=True)
         nndeploy.compile_model(model, folder / "case.nnd", options)
     except NndeployError as err:
         raise RefusedError(str(err)) from err
