@@ -4,8 +4,8 @@
     y = GRU(x, ...)   ->   x' = Reshape(x, [0, 0, -1]);  y = GRU(x', ...)
 
 The Reshape gives x as it is, and fails where it has no elements: the size that is -1 follows from their number. It
-stands only where sizes are open, and takes about a microsecond. Its name tells the session what happened
-(`node_errors.py`).
+stands only where sizes are open, and takes about a microsecond. Where not even the rank is known, x is reshaped to its
+own shape, less 9 if it has no elements. The name of the Reshape tells the session what happened (`node_errors.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,8 @@ from nndeploy.graph.operators import int_attribute, ints_attribute
 from nndeploy_onnxruntime.node_errors import NO_ELEMENTS
 
 REDUCED = "reduced"
+MAX_VECTORS = 64
+"""Inputs of a FeatureVectorizer that are looked at."""
 
 
 class Needs(NamedTuple):
@@ -45,6 +47,7 @@ NEEDING_ELEMENTS: Mapping[tuple[str, str], tuple[Needs, ...]] = {
     ("", "Attention"): tuple(Needs(number, (1,), rank=4) for number in range(3)),
     ("", "ReduceMean"): (Needs(0, REDUCED),),
     ("", "Unique"): (Needs(0, where="axis"),),
+    ("ai.onnx.ml", "FeatureVectorizer"): tuple(Needs(number) for number in range(MAX_VECTORS)),
     ("", "QuantizeLinear"): (Needs(0, where="block_size"),),
     ("", "DequantizeLinear"): (Needs(0, where="block_size"),),
     (_MICROSOFT, "AttnLSTM"): (Needs(0, (0, 1)), Needs(11)),
@@ -73,22 +76,29 @@ def inputs_in_need(node: ir.Node) -> Iterator[int]:
             yield needs.number
 
 
-def has_unknown_rank_in_need(node: ir.Node) -> bool:
-    """Returns whether nothing can be put before a node that makes sure of its elements; a mean ends no process."""
-    values = [node.inputs[number] for number in inputs_in_need(node) if node.op_type != "ReduceMean"]
-    return any(value is not None and value.shape is None for value in values)
-
-
 def need_elements(node: ir.Node, number: int) -> None:
-    """Leads an input of known rank by way of nodes that fail where it has no elements."""
+    """Leads an input by way of nodes that fail where it has no elements."""
     before, value = NodesBefore(node, f"elements{number}."), node.inputs[number]
-    shape = () if value is None or value.shape is None else value.shape
+    assert value is not None
+    fails = f"{NO_ELEMENTS}{node.name}"
+    if value.shape is None:
+        value = before.add("Reshape", value, _sizes_or_negative(before, value), name=fails)
+    shape = value.shape or ()
     known = [axis for axis, size in enumerate(shape) if isinstance(size, int) and size > 0]
     for axis in known[-1:] or range(min(len(shape), 2)):
         target = np.zeros(len(shape), np.int64)
         target[axis] = -1
-        value = before.add("Reshape", value, before.constant(target), name=f"{NO_ELEMENTS}{node.name}")
+        value = before.add("Reshape", value, before.constant(target), name=fails)
     node.replace_input_with(number, value)
+
+
+def _sizes_or_negative(before: NodesBefore, value: ir.Value) -> ir.Value:
+    """Returns the shape of a value of unknown rank, with sizes that no Reshape takes where it has no elements."""
+    is_empty = before.add("Equal", before.add("Size", value), before.constant(np.array(0)))
+    less = before.add(
+        "Mul", before.add("Cast", is_empty, attributes={"to": ir.DataType.INT64}), before.constant(np.array(9))
+    )
+    return before.add("Sub", before.add("Shape", value), less)
 
 
 def _may_be_empty(node: ir.Node, value: ir.Value, needs: Needs) -> bool:

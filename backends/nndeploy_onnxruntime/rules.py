@@ -12,7 +12,6 @@ import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
-from nndeploy_onnxruntime.needed_elements import has_unknown_rank_in_need
 from nndeploy_onnxruntime.safe_operators import is_unsafe_division
 
 _SELECTED = frozenset({ir.DataType.INT8, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8})
@@ -27,10 +26,9 @@ def rule(node: ir.Node) -> str:
 
 def _wrong(node: ir.Node) -> str:
     domain = "" if node.domain == "ai.onnx" else node.domain
-    found = (_RULES if not domain else _CONTRIB_RULES if domain == "com.microsoft" else {}).get(node.op_type)
-    if found is not None and (reason := found(node)):
-        return f"ONNX Runtime {reason}"
-    return f"whether {node.op_type} gets elements is not known" if has_unknown_rank_in_need(node) else ""
+    found = {"": _RULES, "com.microsoft": _CONTRIB_RULES, "ai.onnx.ml": _ML_RULES}.get(domain, {}).get(node.op_type)
+    reason = found(node) if found is not None else ""
+    return f"ONNX Runtime {reason}" if reason else ""
 
 
 def _unpool(node: ir.Node) -> str:
@@ -181,7 +179,15 @@ _RULES: dict[str, Callable[[ir.Node], str]] = {
 }
 
 
+def _label_encoder(node: ir.Node) -> str:
+    keys = [np.asarray(node.attributes["keys_floats"].as_floats())] if "keys_floats" in node.attributes else []
+    if "keys_tensor" in node.attributes and (tensor := node.attributes["keys_tensor"].as_tensor()).dtype in _FLOATS:
+        keys.append(tensor.numpy())
+    return "finds no NaN among the keys of a LabelEncoder" if any(np.isnan(some).any() for some in keys) else ""
+
+
 _CONTRIB_RULES: dict[str, Callable[[ir.Node], str]] = {"Inverse": _inverse}
+_ML_RULES: dict[str, Callable[[ir.Node], str]] = {"LabelEncoder": _label_encoder}
 
 
 def _with_bodies(node: ir.Node) -> Iterator[ir.Node]:

@@ -146,6 +146,8 @@ class Rules:
             return reason
         if any(0 in list(value.shape or ()) for _, value in read if constant_of(value) is None):
             return "OpenVINO is not asked about tensors without elements"
+        if node.op_type == "Loop" and _input(node, 0) is not None and self._spans.of(_input(node, 0))[0] < 0:
+            return "OpenVINO never ends a Loop whose number of rounds, which a call may tell, is below 0"
         if unbounded_sizes(node, self._spans):
             return f"nobody bounds how many elements {node.op_type} makes of numbers of a call"
         if node.op_type in SUMS and _dtype(made[0]) == "int32" and self._spans.of(_input(node, 0)) == ANY:

@@ -5,6 +5,7 @@ import dataclasses
 import json
 
 import numpy as np
+import onnx.parser
 import onnxruntime
 import pytest
 from tests_flow_bundles import write_branches, write_double, write_picture
@@ -122,7 +123,9 @@ def test_a_backend_that_is_not_installed_is_passed_over_with_a_warning(here, cap
 
 
 def test_a_variant_that_does_not_open_is_passed_over_with_a_warning(here, capsys) -> None:
-    write_double(here / "m.nnd", others=(BROKEN,))
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[1,3] image) => (float[1,3] y) { y = Nonesuch(image) }'
+    member = onnx.parser.parse_model(text).SerializeToString()
+    write_double(here / "m.nnd", others=(BROKEN,), members={BROKEN.files["model.onnx"]: member})
     code, _, err = call(capsys, "verify", "m.nnd")
     assert code == 0
     assert "not on onnxruntime (v0-broken): " in err
@@ -234,6 +237,7 @@ CHANGES = {
     "ranges": {},
     "aliases": {"z": "image"},
     "constants": "goldens/0/inputs.values",
+    "defaults": {"image": "goldens/0/inputs.values"},
     "goldens": (),
     "tolerances": {},
     "checks": ({"scope": "whole"},),

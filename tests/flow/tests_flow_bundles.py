@@ -104,7 +104,7 @@ def _write(
         member = f"submodels/{name}/v0-onnxruntime/model.onnx"
         members[member] = model.SerializeToString()
         for variant in others:
-            members.update(dict.fromkeys(variant.files.values(), b"nothing"))
+            members = {**dict.fromkeys(variant.files.values(), b"nothing"), **members}
         inputs, outputs = ([value.name for value in part] for part in (model.graph.input, model.graph.output))
         variant = Variant("v0-onnxruntime", "onnxruntime", "host", {"model.onnx": member})
         submodels.append(Submodel(name, tuple(inputs), tuple(outputs), (*others, variant)))

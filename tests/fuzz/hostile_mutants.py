@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of single operators and calls of them that nobody expects: of a number follows one mutant and its calls.
 
-The models are ONNX's node tests and `CONTRIB`. A mutant may have another element type, open sizes, constant integers.
+The models are ONNX's node tests, `CONTRIB`, and one case of each operator of `tests/oracle`: that adds ai.onnx.ml and
+old versions. A mutant may have another element type, open sizes, constant integers.
 """
 
 import random
+import sys
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
 from onnx import defs, helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from oracle.cases import all_cases
 
 FLOATS = (np.nan, np.inf, -np.inf, -0.0, 0.0, -1.0, 0.5, 1e-40, 3e9, -3e9, 1e38, -1e38)
 INTEGERS = (0, 1, -1, -2, 7, -100, 100, 10**6, 2**31 - 1, -(2**31), 2**31, 10**12, -(2**62), -(2**63), 2**63 - 1)
@@ -76,6 +83,8 @@ def cases() -> list[tuple[str, onnx.ModelProto, Values]]:
             for case in collect_testcases(None)
             if case.model is not None and case.model.graph.input and case.data_sets
         ]
+    first_of = {f"{case.operator} {case.proto.opset_import[0].version}": case for case in all_cases().values()}
+    found += [(f"case {name}", case.proto, dict(case.inputs)) for name, case in first_of.items() if case.inputs]
     for name, text in CONTRIB.items():
         head = '<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]> g '
         model = onnx.parser.parse_model(head + text)

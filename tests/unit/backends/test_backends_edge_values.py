@@ -48,7 +48,7 @@ def i64(*numbers: int) -> "np.ndarray[Any, Any]":
 
 
 def parsed(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20]> g ' + text)
+    return onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20, "ai.onnx.ml" : 3]> g ' + text)
 
 
 def outcome(backend: str, text: str, inputs: dict[str, Any], folder: Path) -> Any:
@@ -169,6 +169,25 @@ NUMBERS: dict[str, tuple[str, dict[str, Any], Any, set[str]]] = {
         """(float[T,B,1] x, float[1,1,1] h) => (float[1,B,1] y)
         <float[1,3,1] w = {1,1,1}, float[1,3,1] r = {1,1,1}> { a, y = GRU<hidden_size = 1>(x, w, r, , , h) }""",
         {"x": np.zeros((0, 1, 1), np.float32), "h": f32(0.5).reshape(1, 1, 1)}, f32(0.5).reshape(1, 1, 1), set(),
+    ),
+    "GRU of no frames, whose rank is not known": (
+        """(float[T,B,1] x, bool[1] c) => (float[1,B,1] y)
+        <float[1,3,1] w = {1,1,1}, float[1,3,1] r = {1,1,1}, int64[3] s = {0,0,1}>
+        { k = Squeeze(c) z = Reshape(x, s)
+          q = If(k) <then_branch = t () => (u) { u = Identity(z) }, else_branch = f () => (v) { v = Squeeze(z) }>
+          a, y = GRU<hidden_size = 1>(q, w, r) }""",
+        {"x": np.zeros((0, 1, 1), np.float32), "c": np.array([True])}, np.zeros((1, 1, 1), np.float32), set(),
+    ),
+    "Loop of less than no rounds": (
+        """(int64 n, float[2] x) => (float[2] y) <bool c = {1}>
+        { y = Loop(n, c, x) <body = b (int64 i, bool k, float[2] a) => (bool d, float[2] e)
+          { d = Identity(k) e = Add(a, a) }> }""",
+        {"n": np.array(-1), "x": f32(1, 2)}, f32(1, 2), {"onnxruntime"},
+    ),
+    "FeatureVectorizer of no rows": (
+        """(float[N,3] x, float[N,1] z) => (float[N,4] y)
+        { y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [3,1]>(x, z) }""",
+        {"x": np.zeros((0, 3), np.float32), "z": np.zeros((0, 1), np.float32)}, np.zeros((0, 4), np.float32), set(),
     ),
     "LSTM of no sequences": (
         """(float[T,B,1] x) => (float[T,1,B,1] y) <float[1,4,1] w = {1,1,1,1}, float[1,4,1] r = {1,1,1,1}>
