@@ -91,7 +91,7 @@ def workshop(case: Case) -> Iterator[tuple[Path, Path, Content, Content]]:
         before, work = top / "before", top / "work"
         os.environ["NNDEPLOY_STORE"] = str(crash_case.STORE)
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_CACHE_HOME"] = os.environ["HOME"] = str(work / "config")
-        work.mkdir()
+        (work / "config").mkdir(parents=True)  # nothing is made below a home that is not there
         os.chdir(work)
         try:
             with case.beside():

@@ -171,8 +171,9 @@ def test_a_batch_answers_what_it_would_do_what_it_did_and_what_it_holds(
 
 
 def test_what_could_not_be_compared_is_not_written_unless_allowed(here: Path, capsys: Any) -> None:
-    text = '<ir_version: 8, opset_import: ["": 18]> g (float[N] x, float[M] z) => (float[K] y) <int64[1] k = {7919}>'
-    onnx.save(onnx.parser.parse_model(f"{text} {{ r = Reshape(x, k) y = Add(r, z) }}"), "m.onnx")
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[7919] y, float[7907] w)
+        <int64[1] k = {7919}, int64[1] l = {7907}> { y = Reshape(x, k) w = Reshape(x, l) }"""
+    onnx.save(onnx.parser.parse_model(text), "m.onnx")
     line = ("compile", "m.onnx", "-o", "m.nnd", "--backends", "onnxruntime,reference", "--no-fallback")
     code, document = answer(capsys, *line, "--json")
     assert code == 1

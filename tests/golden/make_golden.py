@@ -43,6 +43,7 @@ PATH_1_5 = PATH.with_name("format-1.5.nnd")
 PATH_1_6 = PATH.with_name("format-1.6.nnd")
 PATH_1_7 = PATH.with_name("format-1.7.nnd")
 PATH_1_8 = PATH.with_name("format-1.8.nnd")
+PATH_1_9 = PATH.with_name("format-1.9.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -171,6 +172,8 @@ MANIFEST_1_8 = replace(
     },
 )
 
+MANIFEST_1_9 = replace(MANIFEST, defaults={"x": "goldens/0/inputs.values"})
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -184,6 +187,7 @@ WRITTEN = {
     PATH_1_6.name: (MANIFEST_1_6, MEMBERS),
     PATH_1_7.name: (MANIFEST_1_7, MEMBERS_1_7),
     PATH_1_8.name: (MANIFEST_1_8, MEMBERS_1_1),
+    PATH_1_9.name: (MANIFEST_1_9, MEMBERS),
 }
 
 
