@@ -338,4 +338,4 @@ def _check_broadcast(shape: Shape, operands: Sequence[Operand]) -> None:
 
 
 def _channel_shape(array: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", rank: int) -> Shape:
-    return (1, array.size, *[1] * (rank - 2))
+    return (1, array.size, *[1] * (rank - 2)) if rank > 1 else (array.size,)
