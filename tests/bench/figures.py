@@ -73,7 +73,8 @@ ALL = (
         "robustness.md",
         (
             "make bench-crash-points", "make bench-soak", "make bench-box", "make fuzz-containers",
-            "make fuzz-bundle-members", "make fuzz-openvino-members",
+            "make fuzz-bundle-members", "make fuzz-openvino-members", "make operators", "make fuzz-graphs",
+            "make fuzz-hostile-numbers",
         ),
         (
             "nndeploy/installed", "nndeploy/trust", "nndeploy/files", "nndeploy/bundle", "nndeploy/stream",
