@@ -129,7 +129,7 @@ def _compiled(model: Any, bundle: Path, case: Any, backends: str | None, samples
     options: dict[str, Any] = {
         "backends": None if backends is None else names_in(backends),
         "samples": samples,
-        "keep_fallback": False,
+        "keep_fallback": backends is None,
     }
     options["objective"] = "priority"  # it is numbers that are compared: nothing is timed
     options["allow_uncompared"] = True  # the suite compares
