@@ -62,24 +62,34 @@ def forget_remarks(model: onnx.ModelProto, typed: onnx.ModelProto) -> None:
 def _check_sizes(model: onnx.ModelProto) -> None:
     """Refuses windows larger than what they slide over: onnx 1.23 makes sizes below 0 of them, with which Slice aborts.
 
+    In a body, which may never run, a size below 0 is refused where a Slice reads it.
+
     Raises:
         ModelError: there is one.
     """
     if any(node.op_type == "Slice" for graph in graphs_of(model.graph) for node in graph.node):
         version = next((opset.version for opset in model.opset_import if not normal_domain(opset.domain)), 1)
-        _check_sizes_in(model.graph, NodeTypes(version))
+        _check_sizes_in(model.graph, NodeTypes(version), does_run=True)
 
 
-def _check_sizes_in(graph: onnx.GraphProto, known: NodeTypes) -> None:
+def _check_sizes_in(graph: onnx.GraphProto, known: NodeTypes, *, does_run: bool) -> None:
     known.enter(graph)
     for node in graph.node:
         for body in bodies_of(node):
-            _check_sizes_in(body, known)
-        for name, value_type in known.add(node):
-            size = min((dim.dim_value for dim in value_type.tensor_type.shape.dim), default=0)
-            if size < 0 and node.op_type != "Split":  # it may stand in a branch that never runs
-                where = f"node {node.name!r:.80} ({node.op_type:.80})"
-                raise ModelError(f"its output {name!r:.80} would have the size {size}", where=where)
+            _check_sizes_in(body, known, does_run=False)
+        if node.op_type == "Slice" and node.input:
+            _check_size(node, "input", node.input[0], known)
+        for name, _ in known.add(node):
+            if does_run:
+                _check_size(node, "output", name, known)
+
+
+def _check_size(node: onnx.NodeProto, role: str, name: str, known: NodeTypes) -> None:
+    shape = known.types.get(name, onnx.TypeProto()).tensor_type.shape
+    size = min((dim.dim_value for dim in shape.dim), default=0)
+    if size < 0:
+        where = f"node {node.name!r:.80} ({node.op_type:.80})"
+        raise ModelError(f"its {role} {name!r:.80} would have the size {size}", where=where)
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:

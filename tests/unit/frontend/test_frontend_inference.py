@@ -32,6 +32,33 @@ def inferred(body: str, header: str = HEADER) -> dict[str, str]:
     }
 
 
+SPLIT = "p, q, r, s = Split <num_outputs = 4> (x)"
+"""Of five elements the last part has a size below 0; onnx 1.23 aborts where a Slice reads it."""
+SLICE = "t = Slice(s, zero, one)"
+
+
+@pytest.mark.parametrize(
+    ("then", "after", "is_refused"),
+    [
+        (f"{{ {SPLIT} t = Identity(x) }}", "y = Slice(u, zero, one)", False),
+        (f"{{ {SPLIT} {SLICE} }}", "y = Identity(u)", True),
+        ("{ t = Identity(x) }", f"{SPLIT.replace('p, q', 'y, q')} {SLICE}", True),
+    ],
+)
+def test_a_size_below_0_is_refused_unless_it_stands_in_a_branch_and_no_slice_reads_it(
+    then: str, after: str, is_refused: bool
+) -> None:
+    branches = f"then_branch = a () => (t) {then}, else_branch = b () => (e) {{ e = Identity(x) }}"
+    body = f"""g (float[5] x, bool c) => (float[K] y) <int64[1] zero = {{0}}, int64[1] one = {{1}}>
+        {{ u = If(c) <{branches}> {after} }}"""
+    header = HEADER.replace("17", "18")
+    if is_refused:
+        with pytest.raises(ModelError):
+            inferred(body, header)
+    else:
+        assert inferred(body, header)["y"].startswith("FLOAT[")
+
+
 def test_a_stale_remark_gives_way_to_what_the_nodes_say() -> None:
     assert inferred("g (float[2,3] x) => (float[2,3] y) <float[7,7] t> { t = Relu(x)  y = Abs(t) }") == {
         "t": "FLOAT[2,3]",
