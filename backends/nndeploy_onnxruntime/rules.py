@@ -26,7 +26,7 @@ def rule(node: ir.Node) -> str:
 
 def _wrong(node: ir.Node) -> str:
     domain = "" if node.domain == "ai.onnx" else node.domain
-    found = {"": _RULES, "com.microsoft": _CONTRIB_RULES, "ai.onnx.ml": _ML_RULES}.get(domain, {}).get(node.op_type)
+    found = _RULES_OF_DOMAINS.get(domain, {}).get(node.op_type)
     reason = found(node) if found is not None else ""
     return f"ONNX Runtime {reason}" if reason else ""
 
@@ -186,8 +186,11 @@ def _label_encoder(node: ir.Node) -> str:
     return "finds no NaN among the keys of a LabelEncoder" if any(np.isnan(some).any() for some in keys) else ""
 
 
-_CONTRIB_RULES: dict[str, Callable[[ir.Node], str]] = {"Inverse": _inverse}
-_ML_RULES: dict[str, Callable[[ir.Node], str]] = {"LabelEncoder": _label_encoder}
+_RULES_OF_DOMAINS: dict[str, dict[str, Callable[[ir.Node], str]]] = {
+    "": _RULES,
+    "com.microsoft": {"Inverse": _inverse},
+    "ai.onnx.ml": {"LabelEncoder": _label_encoder},
+}
 
 
 def _with_bodies(node: ir.Node) -> Iterator[ir.Node]:

@@ -19,7 +19,7 @@ from nndeploy.values.types import TensorType, Value, shapes_text
 
 NUM_GENERATED = 2
 MAX_SECONDS = 120.0
-"""For all attempts at one sample."""
+"""The time that all attempts at one sample have together."""
 MAX_EVALUATED = 3
 """Samples that a library refused and that ONNX's evaluator, which takes a thousand times as long, is asked about."""
 LARGE_SECONDS = 0.1  # estimated compute; larger models are checked on one generated sample

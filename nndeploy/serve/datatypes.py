@@ -33,7 +33,7 @@ DTYPES = {
 DATATYPES = {dtype: datatype for datatype, dtype in DTYPES.items()}
 DYNAMIC = -1
 MAX_ELEMENTS = (1 << 63) // 16
-"""As many of the largest elements have addresses."""
+"""A tensor has at most so many elements: then all bytes of it have an address, also where an element has 16."""
 _LENGTH = struct.Struct("<I")
 
 Array: TypeAlias = np.ndarray[Any, Any]

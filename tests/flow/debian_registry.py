@@ -29,7 +29,7 @@ class DebianRegistry:
     certificate: str = ""
 
     def reference(self, tag: str) -> str:
-        return f"oci://127.0.0.1:{self.port}/farm/faces:{tag}"
+        return f"oci://127.0.0.1:{self.port}/team/faces:{tag}"
 
 
 def program() -> str:

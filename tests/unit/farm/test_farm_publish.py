@@ -77,7 +77,7 @@ def registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Regist
 
 
 def oci(registry: RegistryServer) -> str:
-    return f"oci://127.0.0.1:{registry.port}/farm/{{model}}:{{target}}"
+    return f"oci://127.0.0.1:{registry.port}/team/{{model}}:{{target}}"
 
 
 def test_bundles_are_copied_to_the_folder_and_left_where_they_are_the_same(built: Built, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_bundles_are_pushed_under_the_names_of_their_jobs(
 ) -> None:
     assert built.published(Publish(oci=oci(registry))) == built.outcomes
     pulled = tmp_path / "pulled.nnd"
-    pull(f"oci://127.0.0.1:{registry.port}/farm/b:host", pulled, options=QUICK)
+    pull(f"oci://127.0.0.1:{registry.port}/team/b:host", pulled, options=QUICK)
     assert pulled.read_bytes() == built.data("b")
 
 
@@ -150,7 +150,7 @@ def test_a_place_that_cannot_be_written_costs_no_other_job(built: Built, tmp_pat
 
 def test_what_a_registry_refuses_costs_no_other_job(built: Built, registry: RegistryServer) -> None:
     def refuses_a(handler: Handler, asked: Asked) -> bool:
-        return "/farm/a/" in asked.path and handler.answer(403) is None
+        return "/team/a/" in asked.path and handler.answer(403) is None
 
     registry.fault = refuses_a
     first, second = built.published(Publish(oci=oci(registry)))
@@ -164,7 +164,7 @@ def test_a_registry_that_nobody_reaches_is_asked_once_and_is_the_machine_s_fault
     registry.fault = lambda handler, _asked: handler.cut() is None
     outcomes = built.published(Publish(oci=oci(registry)))
     assert [(one.status, one.exit_code) for one in outcomes] == [("infra", 69)] * 2
-    assert {re.search("/farm/(.)/", one.path)[1] for one in registry.asked} == {"a"}  # type: ignore[index]
+    assert {re.search("/team/(.)/", one.path)[1] for one in registry.asked} == {"a"}  # type: ignore[index]
 
 
 def test_a_key_that_is_not_there_is_found_before_anything_is_built(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class RegistryServer(LoopbackServer):
     fault: "Callable[[Handler, Asked], bool]" = lambda handler, asked: False
 
     def reference(self, tag: str = "1", digest: str = "") -> str:
-        return f"oci://127.0.0.1:{self.port}/farm/faces" + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
+        return f"oci://127.0.0.1:{self.port}/team/faces" + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
 
     def paths(self, method: str) -> list[str]:
         return [one.path for one in self.asked if one.method == method]

@@ -125,7 +125,7 @@ def test_the_layout_is_that_of_the_specification(signed: RegistryServer, key: Ke
     payload = signed.blobs[layer["digest"]]
     assert layer["size"] == len(payload)
     assert json.loads(payload)["critical"] == {
-        "identity": {"docker-reference": f"127.0.0.1:{signed.port}/farm/faces:1"},
+        "identity": {"docker-reference": f"127.0.0.1:{signed.port}/team/faces:1"},
         "image": {"docker-manifest-digest": digest},
         "type": "cosign container image signature",
     }

@@ -178,7 +178,7 @@ def test_a_token_is_asked_for_and_used(registry: RegistryServer, bundle: Path, b
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
     asked = [path for path in registry.paths("GET") if path.startswith("/token")]
     assert [urllib.parse.parse_qs(path.partition("?")[2])["scope"] for path in asked] == [
-        ["repository:farm/faces:pull,push"], ["repository:farm/faces:pull"],
+        ["repository:team/faces:pull,push"], ["repository:team/faces:pull"],
     ]  # fmt: skip
     assert "service=the+farm" in asked[0]
     shown = {one.path.partition("?")[0] for one in registry.asked if one.headers.get("Authorization") == BASIC}

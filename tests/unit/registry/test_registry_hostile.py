@@ -245,7 +245,7 @@ def test_members_that_make_another_bundle_than_the_one_named_are_damaged(pushed:
     assert list(out.parent.glob(".nndeploy-pull-*")) == []
 
 
-@pytest.mark.parametrize("path", ["/v2/farm/faces/manifests/1", "/elsewhere"])
+@pytest.mark.parametrize("path", ["/v2/team/faces/manifests/1", "/elsewhere"])
 def test_redirects_in_a_circle_end(pushed: RegistryServer, out: Path, path: str) -> None:
     pushed.fault = lambda handler, asked: handler.answer(307, Location=path) is None
     assert "redirects" in refused(out, pushed, UnavailableError)

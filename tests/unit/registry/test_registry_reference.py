@@ -16,7 +16,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         ("oci://localhost:5000/faces:v1_2-x", ("localhost:5000", "faces", "v1_2-x", "")),
         (f"oci://10.0.0.7:443/a/b/c@{DIGEST}", ("10.0.0.7:443", "a/b/c", "", DIGEST)),
         (f"oci://[::1]:5000/a__b.c-d:latest@{DIGEST}", ("[::1]:5000", "a__b.c-d", "latest", DIGEST)),
-        ("oci://docker.io/farm/faces:1", ("docker.io", "farm/faces", "1", "")),
+        ("oci://docker.io/team/faces:1", ("docker.io", "team/faces", "1", "")),
     ],
 )
 def test_a_reference_is_what_it_says(text: str, parts: tuple[str, str, str, str]) -> None:
@@ -72,4 +72,4 @@ def test_other_machines_are_not_this_one(registry: str) -> None:
 
 
 def test_docker_s_registry_answers_elsewhere() -> None:
-    assert reference_from_text("oci://docker.io/farm/faces:1").address == "registry-1.docker.io"
+    assert reference_from_text("oci://docker.io/team/faces:1").address == "registry-1.docker.io"
