@@ -14,6 +14,7 @@ contradict.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -46,12 +47,12 @@ def independent_symbols(compilation: Compilation, loaded: LoadedModel) -> frozen
         for symbol, places in _places(loaded.inputs).items()
         if len(places) > 1 and symbol not in loaded.ranges and symbol not in asked
     }
+    trial = _Trial(compilation, loaded) if shared else None
     samples = compilation.options.samples or ()
     return frozenset(
         symbol
         for symbol, places in list(shared.items())[:MAX_SYMBOLS]
-        if any(len(_sizes_in(sample, places)) > 1 for sample in samples)
-        or _runs_with_others(compilation, loaded, places)
+        if any(len(_sizes_in(sample, places)) > 1 for sample in samples) or (trial and trial.runs_with_others(places))
     )
 
 
@@ -71,22 +72,34 @@ def _sizes_in(sample: Mapping[str, Value], places: Iterable[Place]) -> set[int]:
     return {value.shape[axis] for value, axis in found if isinstance(value, np.ndarray) and axis < value.ndim}
 
 
-def _runs_with_others(compilation: Compilation, loaded: LoadedModel, places: Sequence[Place]) -> bool:
-    """Returns whether a library runs the model where some places of its inputs have sizes that differ."""
-    closed = loaded.without_defaults() if loaded.defaults else loaded
-    sample = _sample_of_other_sizes(closed, {place: f"place_{number}" for number, place in enumerate(places)})
-    options = compilation.options
-    engines = Engines(
-        compilation.workers, compilation.host, BuildOptions(options.threads, {}, options.custom_op_libraries)
-    )
-    libraries = [name for name in engines_here(compilation.host) if is_reference_engine(name) and name != EVALUATOR]
-    if sample is None or not libraries:
-        return False
-    try:
-        engines.outputs(libraries[0], closed.original.SerializeToString(), [sample])
-    except BuildRefusedError:
-        return False
-    return True
+class _Trial:
+    """Runs a model on the first library that is a reference, at sizes that differ; never where there is none."""
+
+    def __init__(self, compilation: Compilation, loaded: LoadedModel) -> None:
+        options, host = compilation.options, compilation.host
+        self._engines = Engines(
+            compilation.workers, host, BuildOptions(options.threads, {}, options.custom_op_libraries)
+        )
+        names = (name for name in engines_here(host) if is_reference_engine(name) and name != EVALUATOR)
+        self._library = next(names, "")
+        self._loaded = loaded.without_defaults() if loaded.defaults else loaded
+
+    @cached_property
+    def _model(self) -> bytes:
+        return bytes(self._loaded.original.SerializeToString())
+
+    def runs_with_others(self, places: Sequence[Place]) -> bool:
+        """Returns whether the library runs the model where some places of its inputs have sizes that differ."""
+        if not self._library:
+            return False
+        sample = _sample_of_other_sizes(self._loaded, {place: f"place_{i}" for i, place in enumerate(places)})
+        if sample is None:
+            return False
+        try:
+            self._engines.outputs(self._library, self._model, [sample])
+        except BuildRefusedError:
+            return False
+        return True
 
 
 def _sample_of_other_sizes(loaded: LoadedModel, names: Mapping[Place, str]) -> Sample | None:
