@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nndeploy.backend_kit.query import constant_of, values_read
+from nndeploy.backend_kit.query import constant_of
+from nndeploy.graph.nodes import values_read
 from nndeploy.values.types import DimRange
 from nndeploy_cudnn.emitter import Emission, emit
 from nndeploy_cudnn.operations import Value

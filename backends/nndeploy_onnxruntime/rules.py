@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
+from nndeploy.graph.nodes import bodies
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand, text_attribute
 from nndeploy_onnxruntime.safe_operators import is_unsafe_division
 
@@ -195,9 +196,5 @@ _RULES_OF_DOMAINS: dict[str, dict[str, Callable[[ir.Node], str]]] = {
 
 def _with_bodies(node: ir.Node) -> Iterator[ir.Node]:
     yield node
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield from attribute.as_graph().all_nodes()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            for graph in attribute.as_graphs():
-                yield from graph.all_nodes()
+    for body in bodies(node):
+        yield from body.all_nodes()

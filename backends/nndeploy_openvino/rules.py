@@ -25,6 +25,7 @@ import onnx_ir as ir
 from nndeploy.backend_kit.query import constant_of
 from nndeploy.backend_kit.sizes_of_calls import unbounded_sizes
 from nndeploy.backend_kit.spans import ANY, Spans
+from nndeploy.graph.nodes import bodies
 from nndeploy.graph.operators import int_attribute
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import crosses
@@ -128,7 +129,7 @@ class Rules:
 
     def _with_bodies(self, node: ir.Node) -> Iterator[ir.Node]:
         yield node
-        for body in _bodies(node):
+        for body in bodies(node):
             if node.op_type == "Loop":
                 self._counters.add(id(body.inputs[0]))
             for inner in body:
@@ -190,7 +191,7 @@ class Rules:
         if value.index() in INDEX_OUTPUTS.get(producer.op_type, ()):
             return True
         if producer.op_type == "If":
-            return all(self._fits(body.outputs[value.index() or 0]) for body in _bodies(producer))
+            return all(self._fits(body.outputs[value.index() or 0]) for body in bodies(producer))
         if producer.op_type not in MOVERS:
             return False
         if producer.op_type == "Cast" and _is_clipped(producer.inputs[0]):
@@ -209,7 +210,7 @@ class Rules:
         if (constant := constant_of(value)) is not None:
             return _fits_int32(constant)
         producer = value.producer()
-        if producer is None or any(True for _ in _bodies(producer)):
+        if producer is None or any(True for _ in bodies(producer)):
             return False
         if producer.op_type in ("Shape", "Size"):
             return True
@@ -402,11 +403,3 @@ def _fits_int32(tensor: ir.TensorProtocol) -> bool:
         return True
     data = tensor.numpy()
     return bool(data.min() >= _INT32.min and data.max() <= _INT32.max)
-
-
-def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()

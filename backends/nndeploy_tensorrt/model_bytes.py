@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from nndeploy.backend_kit.transforms.operator_versions import means_same, version_of
 from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.nodes import bodies
 
 NEWEST_OPSET = 25
 OLDEST_OPSET = 7
@@ -51,10 +52,4 @@ def _is_known(op_type: str, version: int) -> bool:
 
 
 def _nodes_inside(node: ir.Node) -> list[ir.Node]:
-    inside: list[ir.Node] = []
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            inside += attribute.as_graph().all_nodes()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            inside += [inner for graph in attribute.as_graphs() for inner in graph.all_nodes()]
-    return inside
+    return [inner for body in bodies(node) for inner in body.all_nodes()]

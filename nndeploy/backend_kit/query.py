@@ -16,6 +16,7 @@ import onnx
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError, one_line
+from nndeploy.graph.nodes import values_read
 from nndeploy.plugin.interface import TAKEN, Support
 
 Refusal = Callable[[ir.Model], str]
@@ -81,17 +82,6 @@ def part_of(model: ir.Model, nodes: Sequence[ir.Node]) -> ir.Model:
     return ir.Model(graph, ir_version=model.ir_version, functions=list(model.functions.values()))
 
 
-def values_read(node: ir.Node) -> list[ir.Value]:
-    """Returns the values that a node reads, those captured by its bodies included, each once, in order."""
-    read = {id(value): value for value in node.inputs if value is not None}
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            read.update((id(value), value) for value in _captured(attribute.as_graph()))
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            read.update((id(value), value) for graph in attribute.as_graphs() for value in _captured(graph))
-    return list(read.values())
-
-
 def constant_of(value: ir.Value) -> ir.TensorProtocol | None:
     """Returns the tensor of an initializer or of a Constant node's output, None for any other value."""
     if value.is_initializer():
@@ -129,13 +119,6 @@ def one_line_reason(text: str) -> str:
 
 def _support(reason: str) -> Support:
     return Support(False, reason) if reason else TAKEN
-
-
-def _captured(body: ir.Graph) -> list[ir.Value]:
-    inside = {id(value) for value in (*body.inputs, *body.initializers.values())}
-    inside.update(id(output) for node in body for output in node.outputs)
-    read = [value for node in body for value in values_read(node)]
-    return [value for value in (*read, *body.outputs) if id(value) not in inside]
 
 
 def _with_constant_nodes(view: ir.GraphView, values: Sequence[ir.Value]) -> ir.GraphView:

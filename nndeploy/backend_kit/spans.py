@@ -12,7 +12,8 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
-from nndeploy.graph.operators import bodies, int_attribute, operand
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import int_attribute, operand
 
 Span: TypeAlias = tuple[float, float]
 """The least and the largest number that a value may hold."""

@@ -16,7 +16,8 @@ import onnx_ir as ir
 from nndeploy.checking.likely_sizes import COUNT, IMAGE
 from nndeploy.graph.constants import constant_array
 from nndeploy.graph.known_sizes import KnownSizes, Shape
-from nndeploy.graph.operators import bodies, int_attribute, operand
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import Dim
 
 _MOVING = frozenset(

@@ -20,7 +20,8 @@ import onnx_ir as ir
 from nndeploy.checking.operator_conditions import RULES, WINDOWS
 from nndeploy.checking.relations import AT_LEAST, BROADCAST, EQUAL, MULTIPLE, Found
 from nndeploy.graph.known_sizes import KnownSizes
-from nndeploy.graph.operators import bodies, operand
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import operand
 from nndeploy.values.size import Dim, Size, bounds, evaluated, exact_quotient
 
 

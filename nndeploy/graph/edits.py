@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from nndeploy.graph.constants import Array, sizes_of
-from nndeploy.graph.operators import bodies, graphs_within, is_standard, opset_of
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import graphs_within, is_standard, opset_of
 
 
 class GraphEdits:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from nndeploy.graph.operators import bodies
+from nndeploy.graph.nodes import bodies
 
 Signature: TypeAlias = tuple[tuple[tuple[str | None, str], ...], tuple[tuple[str | None, str], ...]]
 

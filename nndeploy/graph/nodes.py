@@ -23,7 +23,7 @@ def operator(node: ir.Node) -> str:
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
     """Yields the graphs among the node's attributes."""
-    for attribute in node.attributes.values():
+    for attribute in node.attributes.data.values():  # the dict itself: this is asked of every node by every pass
         if attribute.type == ir.AttributeType.GRAPH:
             yield attribute.as_graph()
         elif attribute.type == ir.AttributeType.GRAPHS:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from nndeploy.graph.constants import constant_flag
+from nndeploy.graph.nodes import bodies
 
 RANDOM_OPS = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -31,15 +32,6 @@ def is_standard(node: ir.Node, model: ir.Model) -> bool:
 def is_overridden(node: ir.Node, model: ir.Model) -> bool:
     """Returns whether a function of the model, or a version of its own, gives the node another meaning."""
     return node.version is not None or node.op_identifier() in model.functions
-
-
-def bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    """Yields the graphs among the node's attributes."""
-    for attribute in node.attributes.data.values():  # the dict itself: this is asked of every node by every pass
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()
 
 
 def graphs_within(graph: ir.Graph) -> Iterator[ir.Graph]:

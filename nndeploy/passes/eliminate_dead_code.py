@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from nndeploy.graph.edits import GraphEdits
-from nndeploy.graph.operators import bodies, graphs_within
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import graphs_within
 from nndeploy.passes.model_pass import ModelPass
 
 

@@ -20,7 +20,8 @@ import onnx_ir as ir
 from nndeploy.graph.classical_sizes import DOMAIN, learn_type
 from nndeploy.graph.constants import MAX_SMALL_SIZE, constant_tensor
 from nndeploy.graph.edits import GraphEdits
-from nndeploy.graph.operators import bodies, graphs_entered_without_inputs, is_overridden, static_shape
+from nndeploy.graph.nodes import bodies
+from nndeploy.graph.operators import graphs_entered_without_inputs, is_overridden, static_shape
 from nndeploy.passes.model_pass import ModelPass
 
 

@@ -6,8 +6,9 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from nndeploy.backend_kit.query import MAX_REASON, bytes_of, one_line_reason, part_of, supported_nodes, values_read
+from nndeploy.backend_kit.query import MAX_REASON, bytes_of, one_line_reason, part_of, supported_nodes
 from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.nodes import values_read
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
 
