@@ -28,7 +28,7 @@ def note_made_here(bundle: Bundle) -> None:
     with contextlib.suppress(OSError, NndeployError):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            os.write(descriptor, _digest(bundle) + b"\n")
+            os.write(descriptor, b"\n" + _digest(bundle) + b"\n")  # a line that power cut before it stays its own
         finally:
             let_go(descriptor)
         if path.stat().st_size > MOST_BYTES:
