@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls with NaN are left to the next variant where a model holds operators that lose them; infinities likewise.
 
-MaxPool, GlobalMaxPool, ReduceMax, ReduceMin, ArgMax, ArgMin and TopK of ONNX Runtime (1.31.1) pass over NaN; of a
-window of -infinity MaxPool makes the least float. What a model makes of finite inputs is not looked at.
+MaxPool, GlobalMaxPool, MaxRoiPool, RoiAlign, ReduceMax, ReduceMin, ArgMax, ArgMin, TopK, Hardmax and Normalizer of
+ONNX Runtime (1.31.1) pass over NaN; of a window of -infinity MaxPool makes the least float; LRN hands both on to other
+channels, and recurrent layers with lengths make numbers of them. What a model makes of finite inputs is not looked at.
 """
 
 from collections.abc import Mapping
@@ -14,8 +15,11 @@ from nndeploy.plugin.interface import Session
 from nndeploy.values.special_numbers import holds_nan, is_finite
 from nndeploy.values.types import Value
 
-_LOSING_INFINITY = b"MaxPool"
-_LOSING_NAN = (_LOSING_INFINITY, b"ReduceMax", b"ReduceMin", b"ArgMax", b"ArgMin", b"TopK")
+_LOSING_INFINITY = (b"MaxPool", b"MaxRoiPool", b"LRN", b"GRU", b"LSTM", b"RNN")
+_LOSING_NAN = (
+    *_LOSING_INFINITY,
+    *(b"RoiAlign", b"ReduceMax", b"ReduceMin", b"ArgMax", b"ArgMin", b"TopK", b"Hardmax", b"Normalizer"),
+)
 _FLOATS = frozenset({"tensor(float)", "tensor(double)", "tensor(float16)"})
 
 
@@ -46,7 +50,7 @@ def numbers_lost(model: bytes, session: Any) -> NumbersLost:
     if not any(operator in model for operator in _LOSING_NAN):  # a name that holds one does no harm
         return NumbersLost()
     names = tuple(value.name for value in session.get_inputs() if value.type in _FLOATS)
-    return NumbersLost(names, infinities=_LOSING_INFINITY in model)
+    return NumbersLost(names, infinities=any(operator in model for operator in _LOSING_INFINITY))
 
 
 class CheckedSession:

@@ -32,6 +32,12 @@ def _wrong(node: ir.Node) -> str:
     return f"ONNX Runtime {reason}" if reason else ""
 
 
+def _dropout(node: ir.Node) -> str:
+    mode = operand(node, 2)
+    is_training = mode is not None and not ((given := constant_of(mode)) is not None and not given.numpy().any())
+    return "draws other numbers than ONNX's own" if is_training and "seed" in node.attributes else ""
+
+
 def _unpool(node: ir.Node) -> str:
     return "counts the indices of MaxUnpool in another shape where the output's is given" if operand(node, 2) else ""
 
@@ -93,8 +99,16 @@ def _split(node: ir.Node) -> str:
     return "" if split is None or _is_positive(split) else "divides by the size of a part, which may be 0"
 
 
+def _summed(node: ir.Node) -> str:
+    value = operand(node, 0)
+    is_whole = value is not None and value.dtype == ir.DataType.INT32
+    return f"makes the largest number of a {node.op_type} of int32 that wraps" if is_whole else ""
+
+
 def _loop(node: ir.Node) -> str:
     body = node.attributes["body"].as_graph()
+    if any(value.dtype == ir.DataType.STRING for value in body.outputs[len(node.inputs) - 1 :]):
+        return "leaves empty text behind where a Loop stacks it"
     if operand(node, 1) is not None or len(body.inputs) < 2:
         return ""
     going = body.outputs[0]
@@ -163,10 +177,12 @@ _RULES: dict[str, Callable[[ir.Node], str]] = {
     **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _pool),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
     **dict.fromkeys(("ReduceMax", "ReduceMin"), _reduction),
+    **dict.fromkeys(("ReduceL1", "ReduceSumSquare"), _summed),
     "Cast": _cast,
     "ConvInteger": _grouped,
     "ConvTranspose": _transposed,
     "DFT": _dft,
+    "Dropout": _dropout,
     "Einsum": _einsum,
     "Loop": _loop,
     "MatMulInteger": _zero_points,

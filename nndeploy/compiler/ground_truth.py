@@ -81,6 +81,8 @@ def ground_truth(
     quantised = is_quantised(loaded.model.graph)
     engines = Engines(compilation.workers, compilation.host, build_options)
     voters = [name for name in engines_here(compilation.host) if name not in options.without]
+    rtol, atol = options.rtol, options.atol
+    asked = rtol is not None or atol is not None
     is_soon = drawn.seconds < SMALL_SECONDS and len(exported.graph) <= SMALL_NODES
     reference = _reference(engines, voters, drawn, quantised, is_soon)
     original = compilation.or_else(
@@ -95,7 +97,9 @@ def ground_truth(
     )
     election = compilation.or_else(
         "the engines were not asked to vote",
-        lambda: _election(engines, voters, loaded, exported, original, incomparable) if original.outputs else None,
+        lambda: (
+            _election(engines, voters, loaded, exported, original, incomparable, asked) if original.outputs else None
+        ),
         None,
     )
     if verdict is None and election is not None and election.is_before:
@@ -103,8 +107,6 @@ def ground_truth(
     if verdict is not None:
         compilation.warnings += verdict.warnings
         reference, original = reference.after(verdict), replace(original, outputs=verdict.outputs)
-    rtol, atol = options.rtol, options.atol
-    asked = rtol is not None or atol is not None
     first = original.samples[0] if original.samples else {}
     setting = Setting(
         workers=compilation.workers,
@@ -180,8 +182,12 @@ def _election(
     exported: ir.Model,
     original: Original,
     incomparable: Mapping[str, str],
+    is_exact: bool,
 ) -> Election:
+    """Returns who may vote; `is_exact`, where tolerances were given, prefers the evaluator, whose zeros are zeros."""
     quantised, is_small = is_quantised(exported.graph), _is_small(exported, original)
+    if is_small and is_exact:
+        voters = sorted(voters, key=lambda name: name != EVALUATOR)
     first = [name for name in voters if (is_reference_engine(name) if is_small else name != EVALUATOR)]
     return Election(
         engines,

@@ -16,7 +16,6 @@ import re
 
 import onnx
 import onnx.defs
-import onnx.shape_inference
 
 from nndeploy.errors import ModelError
 from nndeploy.frontend.contrib_types import contrib_types_known
@@ -24,6 +23,7 @@ from nndeploy.frontend.loop_shapes import forget_shape, forget_unproven
 from nndeploy.frontend.node_types import NodeTypes
 from nndeploy.frontend.shape_data import with_shape_data
 from nndeploy.frontend.traversal import bodies_of, graphs_of
+from nndeploy.frontend.untyped import infer_shapes
 from nndeploy.graph.operator_rules import normal_domain
 
 _BLAME = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): (?:\[\w+\] )?(?P<what>.*)")
@@ -93,15 +93,17 @@ def _check_size(node: onnx.NodeProto, role: str, name: str, known: NodeTypes) ->
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    for attempt in (model, _with_default_attributes(model), _without_shapes(model)):
+    attempt = model
+    for change in (lambda same: same, _with_default_attributes, _without_shapes):
+        attempt = change(attempt)
         try:
-            return onnx.shape_inference.infer_shapes(attempt, check_type=True, strict_mode=True)
+            return infer_shapes(attempt, check_type=True, strict_mode=True)
         except Exception as err:  # whatever the library's C++ throws
             refusal, cause = _refusal(str(err), model), err
     if refusal is not None:
         raise refusal from cause
     try:
-        return onnx.shape_inference.infer_shapes(model)
+        return infer_shapes(model)
     except Exception as err:  # see above
         raise ModelError(f"the types cannot be inferred: {err}") from err
 

@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import onnx
 import onnx.defs
-import onnx.shape_inference
 
 from nndeploy.frontend.shapes import symbolic_dims
 from nndeploy.frontend.traversal import bodies_of, graphs_of, nodes_of
+from nndeploy.frontend.untyped import infer_shapes
 from nndeploy.graph.operator_rules import normal_domain
 
 Scopes = tuple[Mapping[str, onnx.TypeProto], ...]
@@ -47,7 +47,7 @@ def with_shape_data(model: onnx.ModelProto) -> onnx.ModelProto:
             break
         num_hidden_before = len(hidden)
         try:
-            model = onnx.shape_inference.infer_shapes(copy, data_prop=True)
+            model = infer_shapes(copy, data_prop=True)
         except Exception:  # whatever the library's C++ throws: then values tell nothing
             break
         _show_nodes(model, hidden)

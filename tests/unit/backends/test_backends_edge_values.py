@@ -113,6 +113,38 @@ NUMBERS: dict[str, tuple[str, dict[str, Any], Any, set[str]]] = {
         "(float[1,1,2,2] x) => (float[1,1,1,1] y) { y = MaxPool<kernel_shape = [2,2]>(x) }",
         {"x": np.full((1, 1, 2, 2), -INF, np.float32)}, np.full((1, 1, 1, 1), -INF, np.float32), {"native"},
     ),
+    "MaxRoiPool": (
+        """(float[1,1,4,4] x) => (float[1,1,2,2] y) <float[1,5] r = {0, 0, 0, 3, 3}>
+        { y = MaxRoiPool<pooled_shape = [2,2]>(x, r) }""",
+        {"x": IMAGE[:, :, ::-1, ::-1].copy()}, f32(15, 13, 7, NAN).reshape(1, 1, 2, 2), {"native"},
+    ),
+    "RoiAlign of the largest": (
+        """(float[1,1,4,4] x) => (float[1,1,1,1] y) <float[1,4] r = {0.5, 0.5, 2.5, 2.5}, int64[1] i = {0}>
+        { y = RoiAlign<mode = "max", output_height = 1, output_width = 1>(x, r, i) }""",
+        {"x": IMAGE}, f32(NAN).reshape(1, 1, 1, 1), {"native"},
+    ),
+    "LRN beside an infinity": (
+        "(float[1,4,1,1] x) => (float[1,4,1,1] y) { y = LRN<size = 1, alpha = 1., beta = 1., bias = 0.>(x) }",
+        {"x": f32(INF, 2, 1, 4).reshape(1, 4, 1, 1)}, f32(NAN, 0.5, 1, 0.25).reshape(1, 4, 1, 1), {"native"},
+    ),
+    "GRU of lengths": (
+        """(float[2,1,1] x, int32[1] n) => (float[2,1,1,1] y)
+        <float[1,3,1] w = {1,1,1}, float[1,3,1] r = {1,1,1}> { y, z = GRU<hidden_size = 1>(x, w, r, , n) }""",
+        {"x": f32(NAN, 1).reshape(2, 1, 1), "n": i32(2)}, f32(NAN, NAN).reshape(2, 1, 1, 1), {"native"},
+    ),
+    "Hardmax": (
+        "(float[2,3] x) => (float[2,3] y) { y = Hardmax(x) }",
+        {"x": ROWS}, f32(0, 1, 0, 0, 0, 1).reshape(2, 3), set(),
+    ),
+    "Normalizer": (
+        '(float[2,3] x) => (float[2,3] y) { y = ai.onnx.ml.Normalizer<norm = "MAX">(x) }',
+        {"x": ROWS}, f32(NAN, NAN, NAN, 4 / 6, 5 / 6, 1).reshape(2, 3), set(),
+    ),
+    "text that a Loop stacks": (
+        """(string[2] x, int64 n) => (string[K,2] y) <bool c = {1}>
+        { y = Loop(n, c) <body = b (int64 i, bool k) => (bool d, string[2] e) { d = Identity(k) e = Identity(x) }> }""",
+        {"x": np.array(["a", "b"], object), "n": np.array(2)}, np.array([["a", "b"]] * 2, object), set(),
+    ),
     "TopK": (
         "(float[2,3] x) => (int64[2,2] y) <int64[1] k = {2}> { v, y = TopK(x, k) }",
         {"x": ROWS}, i64(1, 2, 2, 1).reshape(2, 2), {"native"},
@@ -161,6 +193,13 @@ NUMBERS: dict[str, tuple[str, dict[str, Any], Any, set[str]]] = {
         "(int32[2] x) => (int32[1] y) { y = ReduceSum(x) }",
         {"x": i32(2**24, 1)}, i32(2**24 + 1), {"native", "onnxruntime"},
     ),
+    **{
+        f"{name} of int32 that wraps": (
+            f"(int32[1,3] x) => (int32[1,1] y) <int64[1] a = {{1}}> {{ y = {name}(x, a) }}",
+            {"x": np.full((1, 3), MAX32, np.int32)}, i32(want).reshape(1, 1), set(),
+        )
+        for name, want in (("ReduceL1", MAX32 - 2), ("ReduceSumSquare", 3))
+    },
     "OneHot out of range": (
         "(int64[N] x) => (float[N,3] y) <int64 d = {3}, float[2] v = {0, 1}> { y = OneHot(x, d, v) }",
         {"x": i64(0, 3, -4)}, f32(1, 0, 0, 0, 0, 0, 0, 0, 0).reshape(3, 3), set(PLUGINS),

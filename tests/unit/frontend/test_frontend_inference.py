@@ -269,3 +269,20 @@ class TestLongVectors:
     def test_still_have_their_types(self) -> None:
         body = f"g ({self.LONG}) => (float[n] z) {{ y = Add(x, x)  z = Mul(y, x) }}"
         assert inferred(body) == {"y": "FLOAT[68719476736]", "z": "FLOAT[68719476736]"}
+
+
+@pytest.mark.parametrize(
+    ("body", "typed"),
+    [
+        ("u = MeanVarianceNormalization(i)  v = Reshape(u, k)  y = EyeLike<dtype = 6>(v)", "INT32[2,3]"),
+        ("u = other.Some(x)  y = EyeLike<dtype = 6>(u)", ""),
+        ('u = other.Some(x)  y = RegexFullMatch<pattern = "a">(u)', ""),
+        ('u = other.Some(x)  y = ai.onnx.ml.LabelEncoder<classes_strings = ["a"]>(u)', ""),
+        ('u = other.Some(x)  y = ai.onnx.ml.DictVectorizer<string_vocabulary = ["a"]>(u)', ""),
+        ("u = Identity(x)  y = EyeLike<dtype = 6>(u)  w = other.Some(u)  z = EyeLike<dtype = 6>(w)", "INT32[2,3]"),
+    ],
+)
+def test_where_a_type_is_unknown_no_node_ends_the_process(body: str, typed: str) -> None:
+    header = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 1, "other" : 1]>\n'
+    found = inferred(f"g (float[2,3] x, float[2,3,1,1] i) => (y) <int64[2] k = {{2, 3}}> {{ {body} }}", header)
+    assert found.get("y", "") == typed

@@ -11,6 +11,7 @@
  * A region of an image that there is not is told, and gives zeros. Workers share output rows of all regions.
  * Source: ONNX RoiAlign, opset 16; MaxRoiPool, opset 1.
  */
+#include "base/operators.h"
 #include "model/model.h"
 
 #define NND_MOST_SAMPLES 64 /* along each side of a bin, where they are given */
@@ -112,12 +113,12 @@ static vf nnd_bin_value(const struct nnd_roi_fields *t, const nnd_elem *plane, c
       const vf d = v * u * nnd_read(plane + (bottom * t->width + right) * NND_LANES);
       inside += 1;
       sum += a + b + c + d;
-      largest = nnd_at_least(a, nnd_at_least(b, nnd_at_least(c, nnd_at_least(d, largest)))); /* as ONNX defines it */
+      largest = nnd_op_max(nnd_op_max(nnd_op_max(a, b), nnd_op_max(c, d)), largest); /* as ONNX defines it */
     }
   }
   const double count = y->count * x->count;
   if (!t->is_max) return sum * (float)(1 / (count > 1 ? count : 1));
-  return inside < count || inside == 0 ? nnd_at_least(nnd_splat(0.0f), largest) : largest; /* outside are zeros */
+  return inside < count || inside == 0 ? nnd_op_max(largest, nnd_splat(0.0f)) : largest; /* outside are zeros */
 }
 
 static void nnd_fill_row(const struct nnd_roi_fields *t, nnd_elem *to) {
@@ -193,7 +194,7 @@ static void nnd_run_roi_max_pool(const void *fields, void *const *at, struct nnd
         vf found = nnd_splat(bottom > top && right > left ? -__builtin_inff() : 0.0f);
         for (nnd_size y = top; y < bottom; y++)
           for (nnd_size x = left; x < right; x++)
-            found = nnd_at_least(found, nnd_read(plane + (y * t->width + x) * NND_LANES));
+            found = nnd_op_max(found, nnd_read(plane + (y * t->width + x) * NND_LANES));
         nnd_write(out + block * out_plane + column * NND_LANES, found);
       }
     }
