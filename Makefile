@@ -46,7 +46,6 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 	$(FOUND_PYTHON) -m venv build/demo-env
 	build/demo-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
 	build/demo-env/bin/pip install --quiet --no-deps --no-build-isolation -e .
-	build/demo-env/bin/python -m nndeploy_kernels.build here
 	@touch $@
 
 test: setup ## run the tests
@@ -141,15 +140,14 @@ gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine w
 		-k "not without_a_gpu" --require-gpu -n 4 --max-worker-restart=20 -p no:randomly \
 		-o faulthandler_timeout=170 -o faulthandler_exit_on_timeout=true -o junit_family=xunit1 -W default $(ARGS)
 
-wheel: setup ## build dist/*.whl, the kernel library's for each architecture, and the source archive, offline
-	$(BIN)/hatchling build -d dist
-	for arch in x86_64 aarch64; do (cd backends/nndeploy_kernels && \
-		NNDEPLOY_KERNELS_ARCH=$$arch $(CURDIR)/$(BIN)/hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
+wheel: setup ## build dist/*.whl, one for each architecture, and the source archive, offline
+	$(BIN)/hatchling build -t sdist -d dist
+	for arch in x86_64 aarch64; do NNDEPLOY_KERNELS_ARCH=$$arch $(BIN)/hatchling build -t wheel -d dist || exit 1; done
 
 sbom: wheel build/sbom-env/ready ## write what the base install brings as a bill of materials, CycloneDX, into dist
 	rm -rf build/base-env && $(FOUND_PYTHON) -m venv --without-pip build/base-env
 	$(INSTALL_BASE) --require-hashes --only-binary=:all: -r requirements-base.lock
-	$(INSTALL_BASE) --no-index --no-deps --find-links dist nndeploy-toolchain nndeploy-kernels
+	$(INSTALL_BASE) --no-index --no-deps --find-links dist nndeploy-toolchain
 	sed "s/^dynamic = .*/version = \"$$($(BIN)/hatchling version)\"/" pyproject.toml > build/sbom.toml
 	build/sbom-env/bin/cyclonedx-py environment --pyproject build/sbom.toml --output-reproducible \
 		-o dist/nndeploy-toolchain.cdx.json build/base-env/bin/python
@@ -162,17 +160,15 @@ build/sbom-env/ready: configs/sbom/requirements.lock
 	build/sbom-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r configs/sbom/requirements.lock
 	@touch $@
 
-LOCKED = --no-emit-package nndeploy-kernels# which the checkout builds
-
 lock: ## write the requirements*.lock files, the site's and the bill's for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra dev --group kernels --group clients \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra dev --group kernels --group clients \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra vision --group kernels -c requirements.lock \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra vision --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - $(LOCKED) --extra compile --extra cpu --extra vision --extra dev --group kernels -c requirements.lock \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra vision --extra dev --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-pythons.lock
-	build/lock/bin/uv pip compile pyproject.toml $(LOCKED) -c requirements.lock \
+	build/lock/bin/uv pip compile pyproject.toml -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-base.lock
 	for group in site sbom; do build/lock/bin/uv pip compile --group $$group \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/$$group/requirements.lock || exit 1; done

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the build of a wheel adds to the tree: man pages, made by the command itself from its own help."""
+"""What the build of a wheel adds to the tree: the kernel libraries of one architecture, and man pages."""
 
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -10,22 +11,52 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+ARCH = "NNDEPLOY_KERNELS_ARCH"
+"""The variable that names another architecture than this machine's."""
 
-class ManPages(BuildHookInterface):  # type: ignore[type-arg] # generic for its type checkers alone
-    """Puts the man page of every command where `man` looks for those of installed programs."""
+
+class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its type checkers alone
+    """Builds what a wheel holds beside the tree; a checkout that is installed gets the libraries of this machine."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Makes the pages; an editable installation has none, because they would not follow the tree."""
-        if version == "editable":
-            return
-        self.folder = tempfile.TemporaryDirectory()
-        environment = {**os.environ, "PYTHONPATH": self.root, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "nndeploy", "help", "--man", self.folder.name]
-        subprocess.run(command, cwd=self.root, env=environment, check=True)
-        pages = sorted(Path(self.folder.name).iterdir())
-        build_data["shared_data"] |= {str(page): f"share/man/man1/{page.name}" for page in pages}
+        """Builds the libraries, where they are not up to date, and the man pages."""
+        self._add_libraries(build_data, is_editable=version == "editable")
+        if version != "editable":  # a checkout's would not follow the tree
+            self._add_man_pages(build_data)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Removes what was made; the wheel has it."""
+        """Removes the man pages; the wheel has them."""
         if version != "editable":
-            self.folder.cleanup()
+            self.pages.cleanup()
+
+    def _add_libraries(self, build_data: dict[str, Any], *, is_editable: bool) -> None:
+        """Adds the libraries and says on which systems they run; of other systems the wheel has none."""
+        sys.path.insert(0, str(Path(self.root, "backends")))
+        from nndeploy_kernels.build import LIBRARIES, build_all, main
+        from nndeploy_kernels.levels import GLIBC, LEVELS
+
+        arch = os.environ.get(ARCH) or (platform.machine() if sys.platform == "linux" else sys.platform)
+        known = sorted({level.arch for level in LEVELS})
+        if arch not in known:
+            reason = f"there are no kernels for {arch}, only for {', '.join(known)} with Linux"
+            self.app.display_warning(f"the backend `native` is left out: {reason}")
+            return
+        if is_editable:
+            main(["here"])
+            return
+        libraries = build_all(arch)
+        build_data["force_include"] |= {
+            str(path): f"nndeploy_kernels/lib/{path.relative_to(LIBRARIES)}" for path in libraries
+        }
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-manylinux_{GLIBC.replace('.', '_')}_{arch}"
+
+    def _add_man_pages(self, build_data: dict[str, Any]) -> None:
+        """Puts the man page of every command, made from its help, where `man` looks for those of installed programs."""
+        self.pages = tempfile.TemporaryDirectory()
+        paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]  # by this pip shows what a build asked for
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "nndeploy", "help", "--man", self.pages.name]
+        subprocess.run(command, cwd=self.root, env=environment, check=True)
+        pages = sorted(Path(self.pages.name).iterdir())
+        build_data["shared_data"] |= {str(page): f"share/man/man1/{page.name}" for page in pages}

@@ -15,9 +15,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
+
+from nndeploy_kernels.loading import driver_stub_for
 
 from nndeploy.errors import UnavailableError, one_line
 from nndeploy.sandbox.child_process import describe_exit
@@ -165,13 +166,10 @@ def child_environment() -> dict[str, str]:
 
 def _stub_folder() -> Path:
     arch = platform.machine()
-    if find_spec("nndeploy_kernels") is not None:
-        from nndeploy_kernels.loading import driver_stub_for
-
-        if (found := driver_stub_for(arch)) is not None:
-            return found.parent
-    what = f"there is no NVIDIA driver here, and nndeploy-kernels has no stand-in for it for {arch}"
-    raise UnavailableError(what, hint="pip install nndeploy-kernels")
+    if (found := driver_stub_for(arch)) is not None:
+        return found.parent
+    what = f"there is no NVIDIA driver here, and no stand-in for it for {arch} is installed"
+    raise UnavailableError(what, hint="install the wheel of nndeploy-toolchain for this machine")
 
 
 def has_driver() -> bool:

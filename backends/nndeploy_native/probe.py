@@ -4,13 +4,13 @@
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Probe
 from nndeploy.target.target import Target
-from nndeploy_native.kernel_library import HINT, is_installed, level_here, no_kernels
+from nndeploy_native.kernel_library import level_here, no_kernels
 
 
 def probe(target: Target) -> Probe:
     """Returns whether there are kernels for the target, and a library of them that this machine runs."""
     if why := no_kernels(target):
-        return Probe(False, False, "", why, "" if is_installed() else HINT)
+        return Probe(False, False, "", why)
     try:
         return Probe(True, True, level_here().name, "")
     except UnavailableError as err:

@@ -9,7 +9,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.files.shared_object import exported_version
 from nndeploy.pacing.item import LIBRARY_VERSION
 
-_HINT = "install matching versions of nndeploy-toolchain and nndeploy-kernels"
+_HINT = "install nndeploy-toolchain again: a file of it is of another version"
 
 
 class PaceLibrary:

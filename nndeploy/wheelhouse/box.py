@@ -8,7 +8,7 @@ from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.target.known_targets import target_of
 
 OLDEST_GLIBC = {"aarch64": 17, "x86_64": 5}
-"""Architecture, for which nndeploy-kernels has a wheel -> minor version of the oldest glibc 2 that a tag names.
+"""Architecture, for which nndeploy-toolchain has a wheel -> minor version of the oldest glibc 2 that a tag names.
 
 Source: PEP 600 and PEP 599.
 """
@@ -63,7 +63,7 @@ def box_of(name: str, glibc: str, python: str) -> Box:
     if box.python < OLDEST_PYTHON:
         raise UsageError(f"nndeploy needs Python 3.{OLDEST_PYTHON[1]} or later, not {python}")
     if arch not in OLDEST_GLIBC:
-        raise UnavailableError(f"there are no wheels of nndeploy-kernels for {arch}", hint=f"for {_known()} there are")
+        raise UnavailableError(f"there is no wheel of nndeploy for {arch}", hint=f"there is one for {_known()}")
     return box
 
 

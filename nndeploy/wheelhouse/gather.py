@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow: our own wheels -> pip's answer, again until nothing is missing -> hashes and script -> the folder."""
+"""The flow: our own wheel -> pip's answer, again until nothing is missing -> hashes and script -> the folder."""
 
 import shutil
 import tempfile
@@ -17,7 +17,7 @@ from nndeploy.wheelhouse.install_files import write_install_files
 from nndeploy.wheelhouse.pip_download import download
 from nndeploy.wheelhouse.wheels import Wheel, needed, wheel_of, wheels_in
 
-TOOLCHAIN, KERNELS = "nndeploy-toolchain", "nndeploy-kernels"
+TOOLCHAIN = "nndeploy-toolchain"
 ALWAYS_THERE = ("native",)
 """Backends that need no extra."""
 MAX_ROUNDS = 8
@@ -55,8 +55,7 @@ def gather(box: Box, extras: frozenset[str], find_links: Sequence[Path], out: Pa
     _check_is_free(out)
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=out.parent) as name, wrapped_io(out):
-            own = _own_wheels(box, find_links)
-            wheels = _complete(Path(name), own, extras, box, find_links)
+            wheels = _complete(Path(name), _own_wheel(box, find_links), extras, box, find_links)
             new = Path(name, "new")
             new.mkdir()
             for wheel in wheels:
@@ -78,24 +77,22 @@ def _check_is_free(out: Path) -> None:
         raise CannotCreateError("is there, and holds something", where=str(out), hint="name a new folder")
 
 
-def _own_wheels(box: Box, folders: Sequence[Path]) -> dict[str, str]:
-    """Returns what pip is asked for: our two distributions of this version, as files where the folders have them.
+def _own_wheel(box: Box, folders: Sequence[Path]) -> str:
+    """Returns what pip is asked for: our distribution of this version, as a file where the folders have it.
 
     An index may have a distribution of the same name and version; what the user named goes first.
     """
-    found = {name: wheel_of(name, __version__, folders, box) for name in (TOOLCHAIN, KERNELS)}
-    return {name: f"{name}=={__version__}" if path is None else str(path.absolute()) for name, path in found.items()}
+    path = wheel_of(TOOLCHAIN, __version__, folders, box)
+    return f"{TOOLCHAIN}=={__version__}" if path is None else str(path.absolute())
 
 
-def _complete(
-    folder: Path, own: dict[str, str], extras: frozenset[str], box: Box, find_links: Sequence[Path]
-) -> list[Wheel]:
-    path_or_name, equals, version = own[TOOLCHAIN].partition("==")
-    asked = [f"{path_or_name}[{','.join(sorted(extras))}]{equals}{version}" if extras else own[TOOLCHAIN], own[KERNELS]]
+def _complete(folder: Path, own: str, extras: frozenset[str], box: Box, find_links: Sequence[Path]) -> list[Wheel]:
+    path_or_name, equals, version = own.partition("==")
+    asked = [f"{path_or_name}[{','.join(sorted(extras))}]{equals}{version}" if extras else own]
     for number in range(MAX_ROUNDS):
         round_folder = folder / f"round{number}"
         download(asked, round_folder, box, find_links)
-        wheels, missing = needed(wheels_in(round_folder), [(TOOLCHAIN, extras), (KERNELS, frozenset())], box)
+        wheels, missing = needed(wheels_in(round_folder), [(TOOLCHAIN, extras)], box)
         if not missing:
             return wheels
         asked += [_without_condition(str(need)) for need in missing]

@@ -172,8 +172,7 @@ def _before_wheelhouse() -> None:
 
     from nndeploy.version import __version__
 
-    put(Path("shelf"), "nndeploy-toolchain", __version__, needs=["numpy>=2", "nndeploy-kernels>=0.1"])
-    put(Path("shelf"), "nndeploy-kernels", __version__, X86)
+    put(Path("shelf"), "nndeploy-toolchain", __version__, X86, needs=["numpy>=2"])
     put(Path("shelf"), "numpy", "2.1", "cp311-cp311-manylinux_2_28_x86_64")
 
 

@@ -168,7 +168,7 @@ def test_a_paced_bundle_holds_no_code_and_needs_the_installed_library(
     monkeypatch.setattr("nndeploy_kernels.loading.LIBRARIES", tmp_path)
     with pytest.raises(UnavailableError) as caught:
         nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5))
-    assert "nndeploy-kernels" in caught.value.hint
+    assert "nndeploy-toolchain" in caught.value.hint
 
 
 def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,13 +3,12 @@
 
 import json
 import os
-import platform
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from wheel_builds import KERNELS, ROOT, base_needs, built, clean_environment
+from wheel_builds import ROOT, base_needs, built, clean_environment
 
 import nndeploy
 from nndeploy.plugin.registry import backend_names
@@ -29,9 +28,7 @@ def toolchain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def box(toolchain: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns the Python of a box with the base install alone."""
-    kernels = built("wheel", KERNELS, tmp_path_factory.mktemp("kernels"), NNDEPLOY_KERNELS_ARCH=platform.machine())
-    needs = base_needs(toolchain) - {"nndeploy-kernels"}
-    return clean_environment(tmp_path_factory.mktemp("box") / "env", (toolchain, kernels), needs)
+    return clean_environment(tmp_path_factory.mktemp("box") / "env", (toolchain,), base_needs(toolchain))
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +50,9 @@ def done_on(box: Path, folder: Path, *arguments: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_it_needs_five_packages_and_what_these_need(toolchain: Path) -> None:
+def test_it_needs_four_packages_and_what_these_need(toolchain: Path) -> None:
     of_rich, of_cryptography = {"markdown-it-py", "mdurl", "pygments"}, {"cffi", "pycparser"}
-    own = {"click", "cryptography", "nndeploy-kernels", "numpy", "rich"}
+    own = {"click", "cryptography", "numpy", "rich"}
     assert base_needs(toolchain) == own | of_rich | of_cryptography
 
 

@@ -21,11 +21,8 @@ from wheel_builds import ROOT, built
 from nndeploy.cli.main import COMMANDS
 from nndeploy.version import __version__
 
-KERNELS = "nndeploy_kernels"
-"""A package that has wheels of its own."""
-PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {
-    p.name: p for p in (ROOT / "backends").glob("nndeploy_*") if p.name != KERNELS
-}
+KERNELS = ROOT / "backends" / "nndeploy_kernels"
+PACKAGES = {"nndeploy": ROOT / "nndeploy"} | {p.name: p for p in (ROOT / "backends").glob("nndeploy_*")}
 CONFIGURATIONS = ("targets", "pipelines")
 """The folders of configs/ that a user needs."""
 BACKENDS = ("cudnn", "native", "onnxruntime", "openvino", "reference", "tensorrt", "triton")
@@ -60,7 +57,7 @@ def package_files() -> Iterator[str]:
     """Yields every file of our packages by its path in a wheel."""
     for name, folder in PACKAGES.items():
         for file in folder.rglob("*"):
-            if file.is_file() and "__pycache__" not in file.parts:
+            if file.is_file() and "__pycache__" not in file.parts and not file.is_relative_to(KERNELS):
                 yield f"{name}/{file.relative_to(folder).as_posix()}"
     for file in (file for name in CONFIGURATIONS for file in (ROOT / "configs" / name).rglob("*")):
         if file.is_file():
@@ -72,7 +69,9 @@ def package_files() -> Iterator[str]:
 
 def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert sorted(n for n in names if ".dist-info/" not in n and SHARE not in n) == sorted(package_files())
+    found = {name for name in names if ".dist-info/" not in name and SHARE not in name}
+    assert {name for name in found if not name.startswith("nndeploy_kernels/")} == set(package_files())
+    assert len(names) == len(set(names))
 
 
 def test_wheel_brings_a_man_page_of_every_command_to_where_man_looks(wheel: Path) -> None:
@@ -108,6 +107,17 @@ def test_man_pages_need_nothing_but_what_a_build_asks_for() -> None:
     assert set(done.stdout.split()) - {"__main__"} <= {"nndeploy", *names}
 
 
+def test_a_build_finds_what_pip_installed_for_it_alone(tmp_path: Path) -> None:
+    """pip names a folder of its own in PYTHONPATH; here all but the bare environment is found so."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    command = [str(tmp_path / "bare/bin/python"), "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NNDEPLOY_KERNELS_ARCH": "none"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert [name for name in zipfile.ZipFile(wheel).namelist() if MAN in name]
+
+
 def test_wheel_holds_the_schema_and_the_type_markers(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "nndeploy/bundle/manifest.schema.json" in names
@@ -123,7 +133,7 @@ def test_wheel_names_every_backend_and_the_command_as_entry_points(unpacked: Pat
 
 
 def test_every_backend_in_the_tree_is_packaged() -> None:
-    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy"}
+    assert {f"nndeploy_{name}" for name in BACKENDS} == set(PACKAGES) - {"nndeploy", KERNELS.name}
 
 
 def test_wheel_offers_the_extras_and_its_name_is_not_the_one_taken_on_the_index(unpacked: Path) -> None:
@@ -172,6 +182,8 @@ def test_wheel_built_from_the_source_archive_is_the_same_wheel(wheel: Path, sdis
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()
+    # objects are taken from here where all that they are made of is the same
+    shutil.copytree(KERNELS / "lib" / "objects", source / "backends" / KERNELS.name / "lib" / "objects")
     again = built("wheel", source, tmp_path / "again")
     assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
 

@@ -30,7 +30,6 @@ EXTRAS = {
     "requirements-demo.lock": ("compile", "cpu", "vision"),
     "requirements-pythons.lock": ("compile", "cpu", "vision", "dev"),
 }  # fmt: skip
-BUILT_HERE = "nndeploy-kernels"
 EACH_LOCK = pytest.mark.parametrize("lock", LOCKS)
 
 
@@ -49,8 +48,7 @@ def wanted() -> list[tuple[str, Requirement]]:
         lock: (*always, *(text for extra in extras for text in of_extras[extra])) for lock, extras in EXTRAS.items()
     } | {"requirements-base.lock": project["dependencies"], SITE: groups["site"], SBOM: groups["sbom"]}
     texts["requirements.lock"] += tuple(groups["clients"])
-    found = [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
-    return [(lock, requirement) for lock, requirement in found if requirement.name != BUILT_HERE]
+    return [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
 
 
 @EACH_LOCK

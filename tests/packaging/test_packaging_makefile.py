@@ -108,7 +108,7 @@ def test_check_is_the_sum_of_what_ci_runs() -> None:
     assert " ".join(steps).split() == ["setup", *check.split()]
 
 
-def test_wheels_of_the_kernel_library_are_built_for_each_architecture(fresh: Path) -> None:
+def test_wheels_are_built_for_each_architecture(fresh: Path) -> None:
     (architectures,) = re.findall(r"for arch in ([\w ]+);", make(fresh, "-n", "wheel").stdout)
     assert set(architectures.split()) == {level.arch for level in LEVELS}
 

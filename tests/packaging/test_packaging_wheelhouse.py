@@ -43,7 +43,7 @@ def test_the_script_installs_what_runs_a_bundle(house: Path, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_the_script_installs_no_wheel_that_was_changed(house: Path, tmp_path: Path) -> None:
     shutil.copytree(house, tmp_path / "house")
-    (wheel,) = (tmp_path / "house").glob("nndeploy_kernels-*.whl")
+    (wheel,) = (tmp_path / "house").glob("nndeploy_toolchain-*.whl")
     wheel.write_bytes(wheel.read_bytes() + b"\0")
     script = ["sh", "house/install.sh", "box"]
     done = subprocess.run(script, cwd=tmp_path, env=NO_INDEX, capture_output=True, text=True)

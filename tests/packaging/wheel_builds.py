@@ -4,7 +4,6 @@
 import email
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,7 +15,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = ROOT / "backends" / "nndeploy_kernels"
 
 
 def built(kind: str, source: Path, folder: Path, **variables: str) -> Path:
@@ -39,7 +37,7 @@ def base_needs(wheel: Path) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += [] if name == "nndeploy-kernels" else _without_extras(requires(name) or ())  # ours: needs none
+            waiting += _without_extras(requires(name) or ())
     return found
 
 
@@ -58,7 +56,8 @@ def clean_environment(folder: Path, wheels: Sequence[Path], packages: Iterable[s
             (site / name).symlink_to(str(found.locate_file(name)))
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([*pip, *map(str, wheels)], check=True)
+    if wheels:
+        subprocess.run([*pip, *map(str, wheels)], check=True)
     return python
 
 
@@ -78,15 +77,10 @@ def wheel_again(package: str, folder: Path) -> Path:
 
 
 def wheelhouse_of_this_machine(folder: Path) -> Path:
-    """Returns a wheelhouse in a folder, of our wheels as they are built and the others as they are installed here."""
-    (folder / "dist").mkdir()
-    for source, variables in ((ROOT, {}), (KERNELS, {"NNDEPLOY_KERNELS_ARCH": platform.machine()})):
-        (folder / source.name).mkdir()
-        wheel = built("wheel", source, folder / source.name, **variables)
-        shutil.copy(wheel, folder / "dist")
-        if source == ROOT:
-            for package in base_needs(wheel) - {"nndeploy-kernels"}:
-                wheel_again(package, folder / "dist")
+    """Returns a wheelhouse in a folder, of our wheel as it is built and the others as they are installed here."""
+    wheel = built("wheel", ROOT, folder / "dist")
+    for package in base_needs(wheel):
+        wheel_again(package, folder / "dist")
     words = ["--for", platform.machine(), "--glibc", platform.libc_ver()[1], "--find-links", "dist", "-o", "house"]
     command = [sys.executable, "-m", "nndeploy", "wheelhouse", *words]
     offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}

@@ -74,7 +74,7 @@ def test_without_the_stand_in_the_package_that_brings_it_is_named(
     monkeypatch.setattr(loading, "LIBRARIES", tmp_path)
     with pytest.raises(UnavailableError) as caught:
         planner_module.child_environment()
-    assert "nndeploy-kernels" in caught.value.hint
+    assert "nndeploy-toolchain" in caught.value.hint
 
 
 def test_driver_is_what_the_loader_finds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ from nndeploy.version import __version__
 ANY, ARM, X86 = "py3-none-any", "py3-none-manylinux_2_17_aarch64", "py3-none-manylinux_2_17_x86_64"
 NEEDS = (
     "numpy>=2",
-    "nndeploy-kernels>=0.1",
     'only-on-312; python_version >= "3.12"',
     'only-before-312; python_version < "3.12"',
     'only-on-arm; platform_machine == "aarch64"',
@@ -52,9 +51,8 @@ def put(folder: Path, name: str, version: str = "1.0", tag: str = ANY, needs: Se
 def shelf(tmp_path: Path) -> Path:
     """Returns a folder with wheels of ours and of others."""
     folder = tmp_path / "shelf"
-    put(folder, "nndeploy-toolchain", __version__, needs=NEEDS)
     for tag in (ARM, X86):
-        put(folder, "nndeploy-kernels", __version__, tag)
+        put(folder, "nndeploy-toolchain", __version__, tag, needs=NEEDS)
     for python in ("cp311-cp311", "cp312-cp312"):
         for arch in ("aarch64", "x86_64"):
             put(folder, "numpy", "2.1", f"{python}-manylinux_2_28_{arch}")
@@ -89,11 +87,13 @@ def failure(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
     return line
 
 
-@pytest.mark.parametrize(("arch", "kernels"), [("aarch64", ARM), ("x86_64", X86)])
+@pytest.mark.parametrize(("arch", "platform"), [("aarch64", ARM), ("x86_64", X86)])
 @pytest.mark.parametrize("python", ["3.11", "3.12"])
-def test_wheels_are_those_of_the_box_and_not_of_this_machine(arch: str, kernels: str, python: str, shelf: Path) -> None:
+def test_wheels_are_those_of_the_box_and_not_of_this_machine(
+    arch: str, platform: str, python: str, shelf: Path
+) -> None:
     tag = f"cp{python.replace('.', '')}"
-    own = {f"nndeploy_toolchain-{__version__}-{ANY}.whl", f"nndeploy_kernels-{__version__}-{kernels}.whl"}
+    own = {f"nndeploy_toolchain-{__version__}-{platform}.whl"}
     version = f"only_{'before' if python == '3.11' else 'on'}_312-12.0-{ANY}.whl"
     arm = {f"only_on_arm-12.0-{ANY}.whl"} if arch == "aarch64" else set()
     numpy = f"numpy-2.1-{tag}-{tag}-manylinux_2_28_{arch}.whl"
@@ -104,11 +104,11 @@ def test_wheels_are_those_of_the_box_and_not_of_this_machine(arch: str, kernels:
 def test_backends_and_extras_are_added(name: str, shelf: Path) -> None:
     found = {wheel.partition("-")[0] for wheel in made("--for", "x86_64", "--python", "3.11", "--with", name)}
     added = {"vision": {"pillow"}, "cpu": {"onnxruntime"}, "onnxruntime": {"onnxruntime"}, "native": set()}[name]
-    assert found == {"nndeploy_toolchain", "nndeploy_kernels", "numpy", "only_before_312"} | added
+    assert found == {"nndeploy_toolchain", "numpy", "only_before_312"} | added
 
 
 def test_a_known_box_is_taken_by_its_architecture(shelf: Path) -> None:
-    assert f"nndeploy_kernels-{__version__}-{ARM}.whl" in made("--for", "raspberry-pi-5")
+    assert f"nndeploy_toolchain-{__version__}-{ARM}.whl" in made("--for", "raspberry-pi-5")
 
 
 def test_every_wheel_is_listed_with_its_hash(shelf: Path) -> None:
@@ -122,14 +122,14 @@ def test_every_wheel_is_listed_with_its_hash(shelf: Path) -> None:
 
 
 def test_our_wheels_come_from_the_folder_before_the_index(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for wheel in shelf.glob("nndeploy_kernels*aarch64.whl"):
-        stranger = put(Path("index/nndeploy-kernels"), "nndeploy-kernels", __version__, ARM, needs=["stranger"])
+    for wheel in shelf.glob("nndeploy_toolchain*aarch64.whl"):
+        stranger = put(Path("index/nndeploy-toolchain"), "nndeploy-toolchain", __version__, ARM, needs=["stranger"])
         (stranger.parent / "index.html").write_text(f'<a href="{stranger.name}">{stranger.name}</a>')
         assert stranger.read_bytes() != wheel.read_bytes()
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", Path("index").absolute().as_uri())
     made("--for", "aarch64")
-    name = f"nndeploy_kernels-{__version__}-{ARM}.whl"
+    name = f"nndeploy_toolchain-{__version__}-{ARM}.whl"
     assert Path("box", name).read_bytes() == (shelf / name).read_bytes()
 
 
@@ -141,7 +141,7 @@ def test_our_wheels_come_from_the_index_where_no_folder_has_them(shelf: Path, mo
         (project / "index.html").write_text("".join(f'<a href="{w.name}">w</a>' for w in project.glob("*.whl")))
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", Path("index").absolute().as_uri())
-    assert f"nndeploy_kernels-{__version__}-{X86}.whl" in made("--for", "x86_64")
+    assert f"nndeploy_toolchain-{__version__}-{X86}.whl" in made("--for", "x86_64")
 
 
 def test_what_pip_cannot_get_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
