@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 from safetensors.numpy import save
 
+from nndeploy.backend_kit.gpu_probe import NO_GPU
 from nndeploy.errors import BuildRefusedError, UnavailableError, one_line
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Gpu, Target
@@ -30,8 +31,6 @@ from nndeploy_cudnn.program import (
     Tensor,
     program_to_json,
 )
-
-NO_GPU = "the target has no NVIDIA GPU"
 
 
 def build(submodel: ir.Model, target: Target, options: BuildOptions) -> Artifact:

@@ -37,16 +37,10 @@ class Plugin:
     extra_domains: tuple[str, ...] = ()
 
     def probe(self, target: Target) -> Probe:
-        """Returns whether cuDNN is installed, and whether this machine has a GPU; nothing is loaded but the driver."""
-        from nndeploy.cuda import cuda_unavailable
-        from nndeploy_cudnn.library import HINT, installed_path, installed_version
+        """Returns whether plans can be made for the target's GPUs, and run here; nothing is loaded but the driver."""
+        from nndeploy_cudnn.probe import probe
 
-        why_not_run = cuda_unavailable()
-        if not installed_path():
-            return Probe(False, False, reason="cuDNN is not installed", hint=HINT)
-        if not target.gpus:
-            return Probe(False, not why_not_run, installed_version(), "the target has no NVIDIA GPU")
-        return Probe(True, not why_not_run, installed_version(), why_not_run)
+        return probe(target)
 
     def transforms(self, target: Target) -> Sequence[Transform]:  # noqa: ARG002
         """Returns the expansion of operators that ONNX defines by others."""

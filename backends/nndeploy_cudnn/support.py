@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.gpu_probe import NO_GPU
 from nndeploy.backend_kit.query import one_line_reason
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target.target import Target
-from nndeploy_cudnn.build import NO_GPU
 from nndeploy_cudnn.graph import Graph, GraphTensor
 from nndeploy_cudnn.lowering import refusal_of
 from nndeploy_cudnn.planner import Planned, Planner, planner_for

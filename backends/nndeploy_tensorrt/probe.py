@@ -4,32 +4,24 @@
 No library is loaded: packages are looked up, and the driver is asked through `nndeploy.cuda`.
 """
 
-from nndeploy.cuda.facts import cuda_unavailable
+from nndeploy.backend_kit.gpu_probe import NOTHING, Lack, gpu_probe
 from nndeploy.plugin.interface import Probe
 from nndeploy.target.target import Target, host_target
 from nndeploy_tensorrt.library import LIBRARIES, RTX, installed_version, is_installed
-from nndeploy_tensorrt.serving import NO_GPU, Serving, serving_for
+from nndeploy_tensorrt.serving import Serving, serving_for
 
 
 def probe(target: Target) -> Probe:
     """Returns whether an engine can be built for `target`, whether engines run here, and why not."""
     serving = serving_of(target)
-    cannot_run = _why_not_run()
-    reason, hint = (serving.reason, serving.hint) if serving.reason else (cannot_run, "")
-    if target.is_host and serving.reason == NO_GPU and cannot_run:
-        reason = cannot_run
-    return Probe(bool(serving.flavour), not cannot_run, _versions(), reason, hint)
+    has_library = any(is_installed(flavour) for flavour in LIBRARIES)
+    to_run = NOTHING if has_library else Lack(f"{RTX.title} is not installed", RTX.hint)
+    return gpu_probe(target, _versions(), Lack(serving.reason, serving.hint), to_run)
 
 
 def serving_of(target: Target) -> Serving:
     """Returns which library builds for the GPUs of `target`; see `nndeploy_tensorrt.serving`."""
     return serving_for(target, lambda: [gpu.compute_capability for gpu in host_target().gpus])
-
-
-def _why_not_run() -> str:
-    if not any(is_installed(flavour) for flavour in LIBRARIES):
-        return f"{RTX.title} is not installed"
-    return cuda_unavailable()
 
 
 def _versions() -> str:

@@ -11,6 +11,7 @@ Source: TensorRT-RTX 1.7, Support Matrix and "CPU-Only AOT and TensorRT-RTX Engi
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nndeploy.backend_kit.gpu_probe import NO_GPU
 from nndeploy.plugin.interface import Json
 from nndeploy.target.target import Gpu, Target, capability_number
 from nndeploy_tensorrt.artifact_facts import PORTABLE_FROM
@@ -21,7 +22,6 @@ RTX_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")
 
 RTX_ARCHITECTURES = ("x86_64",)
 DATA_CENTRE_CAPABILITIES = ("8.0", "9.0", "10.0", "10.3")
-NO_GPU = "the target has no NVIDIA GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def serving_for(target: Target, capabilities_here: Callable[[], Sequence[str]]) 
     """Returns which library builds for the GPUs of `target`.
 
     `capabilities_here` lists the compute capabilities of this machine's GPUs; it is asked only for the classic
-    library, which builds on the GPU itself.
+    library, which builds on the GPU itself and is worth installing nowhere else.
     """
     if not target.gpus:
         return Serving("", reason=NO_GPU)
@@ -72,7 +72,8 @@ def _serving_for_gpu(gpu: Gpu, arch: str, capabilities_here: Callable[[], Sequen
         return Serving(RTX.flavour, (capability,) if capability in RTX_CAPABILITIES else ())
     if is_installed(CLASSIC.flavour):
         return _classic(capability, capabilities_here)
-    return Serving("", reason=_not_by_rtx(capability, arch), hint=CLASSIC.hint)
+    hint = CLASSIC.hint if capability in capabilities_here() else ""
+    return Serving("", reason=_not_by_rtx(capability, arch), hint=hint)
 
 
 def _is_served_by_rtx(capability: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.gpu_probe import NO_GPU
 from nndeploy.backend_kit.kernels.memory import Lifetime, aligned, piled, placed
 from nndeploy.backend_kit.kernels.usage import readers_of
 from nndeploy.errors import BuildRefusedError
@@ -77,7 +78,7 @@ def build(
         BuildRefusedError: a node has no kernel, a kernel does not compile, or the target has no GPU.
     """
     if not target.gpus:
-        raise BuildRefusedError("the target has no NVIDIA GPU")
+        raise BuildRefusedError(NO_GPU)
     fused_submodel = fused_submodel_of(submodel, ranges)
     places, constants = _constant_places(fused_submodel)
     files: dict[str, bytes] = {CONSTANTS_FILE: constants}

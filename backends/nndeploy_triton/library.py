@@ -4,7 +4,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-HINT = "pip install triton"
+HINT = "pip install 'nndeploy-toolchain[triton]'"
 
 
 def triton_missing() -> str:

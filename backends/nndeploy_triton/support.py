@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.gpu_probe import NO_GPU
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import TAKEN, Support
 from nndeploy.target.target import Target
 from nndeploy.values.types import DimRange
 from nndeploy_triton.lowering.table import refusal_of
-from nndeploy_triton.probe import NO_GPU
 
 
 def supports(model: ir.Model, target: Target, ranges: Mapping[str, DimRange]) -> list[Support]:

@@ -5,5 +5,6 @@ query.py         the whole first, then node by node: which nodes a library takes
 transforms/      rewrites that a backend may ask for
 opset.py         a model in another version of ONNX's operator set
 kernels/         what backends with kernels of their own share
+gpu_probe.py     what a backend for NVIDIA GPUs can do here
 fixed_layout.py  a process whose addresses are the same each time
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy backends`: which plugins are installed and what each can do on this machine."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,11 @@ from nndeploy.cli.value_types import BOX
 from nndeploy.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nndeploy.target.target import Target
+
+BUILDS_FOR_OTHERS = "builds here for other boxes"
 
 EXAMPLES = """\b
 Examples:
@@ -31,46 +36,45 @@ def backends(target: str | None, as_json: bool) -> None:
     They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
     """
     from nndeploy.plugin.registry import backend_names
-    from nndeploy.target.known_targets import target_of
+    from nndeploy.target.known_targets import known_targets, target_of
     from nndeploy.target.target import host_target
 
     box = host_target() if target is None else target_of(target)
-    found = sorted((_row(name, box) for name in backend_names()), key=lambda row: (row["tier"] or 99, row["name"]))
+    known = [target_of(str(path)) for path in known_targets().values()]
+    rows = (_row(name, box, known) for name in backend_names())
+    found = sorted(rows, key=lambda row: (row["tier"] or 99, row["name"]))
     if as_json:
         print_json({"backends": found})
         return
     columns = ("backend", "tier", "version", "build here", "run here", "why not, and what to do")
-    rows = [
-        (
-            row["name"],
-            "-" if row["tier"] is None else str(row["tier"]),
-            row["version"] or "-",
-            "yes" if row["can_build"] else "no",
-            "yes" if row["can_run"] else "no",
-            "; ".join(text for text in (row["reason"], row["hint"]) if text),
-        )
-        for row in found
-    ]
-    print_table("backends", columns, rows, right=("tier",))
+    print_table("backends", columns, map(_cells, found), right=("tier",))
 
 
-def _row(name: str, target: "Target") -> dict[str, Any]:
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the row of the table; a backend that cannot build for the box may still build for others."""
+    elsewhere = BUILDS_FOR_OTHERS if row["builds_for"] and not row["can_build"] else ""
+    return (
+        row["name"],
+        "-" if row["tier"] is None else str(row["tier"]),
+        row["version"] or "-",
+        "yes" if row["can_build"] else "no",
+        "yes" if row["can_run"] else "no",
+        "; ".join(text for text in (row["why_not"], row["hint"], elsewhere) if text),
+    )
+
+
+def _row(name: str, target: "Target", known: "Sequence[Target]") -> dict[str, Any]:
+    """Returns what a backend says of a target, and the names of the known boxes that it can build for here."""
+    from nndeploy.plugin.interface import Probe, builds_for
     from nndeploy.plugin.registry import backend
-    from nndeploy.runtime.select import install_hint
 
-    row: dict[str, Any] = {"name": name, "tier": None, "version": "", "can_build": False, "can_run": False}
+    tier, others = None, list[str]()
     try:
         plugin = backend(name)
-        probe = plugin.probe(target)
+        tier, probe = plugin.tier, plugin.probe(target)
+        others = [box.name for box in known if builds_for(plugin, box)]
     except UnavailableError as err:
-        return row | {"reason": err.what, "hint": err.hint or install_hint(name)}
+        probe = Probe(False, False, reason=err.what, hint=err.hint)
     except Exception as err:  # a third party's probe should refuse by a value, but may fail
-        return row | {"reason": f"its probe failed: {type(err).__name__}: {err}", "hint": ""}
-    return row | {
-        "tier": plugin.tier,
-        "version": probe.version,
-        "can_build": probe.can_build,
-        "can_run": probe.can_run,
-        "reason": probe.reason,
-        "hint": probe.hint,
-    }
+        probe = Probe(False, False, reason=f"its probe failed: {type(err).__name__}: {err}")
+    return {"name": name, "tier": tier, **asdict(probe), "why_not": probe.why_not, "builds_for": others}

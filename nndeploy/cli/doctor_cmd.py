@@ -31,7 +31,7 @@ def doctor(store: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"findings": [asdict(one) for one in found]})
     else:
-        rows = [(one.what, one.state, one.about, one.mend) for one in found]
+        rows = [(one.what, "-" if one.absent_hardware else one.state, one.about, one.mend) for one in found]
         print_table("this box", ("what", "", "about", "what to do"), rows)
     wrong = [one.what for one in found if one.state == WRONG]
     if wrong:

@@ -53,10 +53,9 @@ def targets(as_json: bool) -> None:
 
 
 def _row(target: "Target", plugins: "list[Backend]") -> dict[str, Any]:
-    from nndeploy.plugin.interface import runs_alone
+    from nndeploy.plugin.interface import builds_for, runs_alone
 
-    kinds = ("cuda", "cpu") if target.gpus else ("cpu",)
-    builders = [one for one in plugins if one.device_kind in kinds and one.probe(target).can_build]
+    builders = [one for one in plugins if builds_for(one, target)]
     return {
         "name": target.name,
         "arch": target.arch,

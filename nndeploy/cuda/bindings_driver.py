@@ -27,7 +27,10 @@ class BindingsDriver:
 
     def device_count(self) -> int:
         if not self._initialised:
-            _call(cu.cuInit, 0)
+            (status,) = cu.cuInit(0)
+            if status == cu.CUresult.CUDA_ERROR_NO_DEVICE:
+                return 0
+            _raise_unless_success(status, "cuInit")
             self._initialised = True
         return int(_call(cu.cuDeviceGetCount))
 

@@ -12,11 +12,16 @@ from nndeploy.errors import UnavailableError
 _injected: list[Driver] = []
 
 
+class NoDriverError(UnavailableError):
+    """NVIDIA's driver is not installed."""
+
+
 def current_driver() -> Driver:
     """Returns the driver of this process: the injected one, or the real one.
 
     Raises:
-        UnavailableError: there is no NVIDIA driver, or cuda-bindings is not installed.
+        NoDriverError: there is no NVIDIA driver.
+        UnavailableError: cuda-bindings is not installed.
     """
     return _injected[-1] if _injected else _real_driver()
 
@@ -36,7 +41,7 @@ def _real_driver() -> Driver:
     try:
         ctypes.CDLL("libcuda.so.1")  # costs nothing where there is none; the package costs 0.2 s to import
     except OSError as err:
-        raise UnavailableError(
+        raise NoDriverError(
             "no NVIDIA driver on this machine: libcuda.so.1 was not found", hint="install NVIDIA's driver"
         ) from err
     try:

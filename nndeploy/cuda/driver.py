@@ -30,7 +30,7 @@ class Driver(Protocol):
     """
 
     def device_count(self) -> int:
-        """Calls cuInit and cuDeviceGetCount."""
+        """Calls cuInit and cuDeviceGetCount; returns 0 where cuInit finds no device."""
 
     def driver_version(self) -> int:
         """Returns 13000 for CUDA 13.0 (cuDriverGetVersion)."""

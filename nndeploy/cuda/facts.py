@@ -2,16 +2,19 @@
 """What the CUDA driver says of this machine: whether CUDA can be used, and facts about each GPU.
 
 `nndeploy.target` makes its `Gpu` values from `gpu_facts`. Nothing is allocated on a GPU. Law: no exception; where
-there is no GPU `gpu_facts` is empty and `cuda_unavailable` says why.
+there is no GPU `gpu_facts` is empty, `cuda_unavailable` says why, and `why_no_cuda` also whether anything mends it.
 
 Source: cuDNN backend API, the fields of CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, and the device attributes that
-libcudnn itself asks for to fill them.
+libcudnn itself asks for to fill them. PCI Code and ID Assignment Specification, base class 03h: display controllers.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from nndeploy.cuda.current_driver import current_driver
+from nndeploy.cuda.current_driver import NoDriverError, current_driver
 from nndeploy.cuda.driver import Driver
 from nndeploy.errors import UnavailableError
 
@@ -38,13 +41,49 @@ _DESCRIPTOR_ATTRIBUTES = {
 """Key of the descriptor -> device attribute of the driver."""
 
 
-def cuda_unavailable() -> str:
-    """Returns why no CUDA device can be used here, one line, or "" when one can."""
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+_NVIDIA, _DISPLAY = "0x10de", "0x03"
+
+
+@dataclass(frozen=True, slots=True)
+class NoCuda:
+    """Why no CUDA device can be used here, one line, and what mends it.
+
+    `lacks_gpu`: this machine has no NVIDIA GPU, so nothing mends it and `hint` is "".
+    """
+
+    reason: str
+    hint: str = ""
+    lacks_gpu: bool = False
+
+
+def why_no_cuda() -> NoCuda | None:
+    """Returns why no CUDA device can be used here, or None when one can."""
     try:
         count = current_driver().device_count()
+    except NoDriverError as err:
+        return NoCuda(err.what, err.hint) if _is_nvidia_gpu_on_bus() else NoCuda(err.what, lacks_gpu=True)
     except UnavailableError as err:
-        return err.what
-    return "" if count else "there is an NVIDIA driver but no GPU"
+        return NoCuda(err.what, err.hint)
+    return None if count else NoCuda("there is an NVIDIA driver but no GPU", lacks_gpu=True)
+
+
+def cuda_unavailable() -> str:
+    """Returns why no CUDA device can be used here, one line, or "" when one can."""
+    why = why_no_cuda()
+    return why.reason if why is not None else ""
+
+
+@cache
+def _is_nvidia_gpu_on_bus() -> bool:
+    """Returns whether the PCI bus has a display controller of NVIDIA's, with or without a driver for it."""
+    try:
+        return any(
+            (device / "vendor").read_text().strip() == _NVIDIA and (device / "class").read_text().startswith(_DISPLAY)
+            for device in _PCI_DEVICES.iterdir()
+        )
+    except OSError:
+        return False
 
 
 def gpu_facts() -> tuple[Mapping[str, Any], ...]:

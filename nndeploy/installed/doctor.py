@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a box has, lacks and trusts, what is wrong with it, and the command that mends it; nothing is run or sent.
 
-In: a store of bundles. Out: findings. Law: no finding needs a network, neither to be made nor to be mended with a
-wheelhouse (`nndeploy wheelhouse`) at hand.
+In: a store of bundles. Out: findings. Law: no finding needs a network to be made, and what mends a backend is the hint
+of its own probe.
 """
 
 import contextlib
@@ -21,7 +21,6 @@ from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.runtime.inspect_bundle import choices_of
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import choose_chain
-from nndeploy.runtime.select import EXTRAS
 from nndeploy.target.target import Target, host_target
 from nndeploy.trust.signers import read_key
 from nndeploy.trust.signing import machine_key_path
@@ -31,17 +30,20 @@ OK: Final = "ok"
 LACKS: Final = "lacks"
 WRONG: Final = "wrong"
 KEY = "nndeploy key trust KEY.pub"
-OFFLINE = "pip install --no-index --find-links WHEELS 'nndeploy-toolchain[{extra}]'"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing about a box; `mend` is what to do where it is not as it should be, "" where nothing is to be done."""
+    """One thing about a box; `mend` is what to do where it is not as it should be, "" where nothing is to be done.
+
+    `absent_hardware` names what the box would need for it ("NVIDIA GPU"): the finding is then not applicable to it.
+    """
 
     what: str
     state: Literal["ok", "lacks", "wrong"]
     about: str
     mend: str = ""
+    absent_hardware: str = ""
 
 
 def findings(store: BundleStore) -> Iterator[Finding]:
@@ -60,16 +62,12 @@ def _of_backend(name: str, host: Target) -> Finding:
     try:
         probe = backend(name).probe(host)
     except NndeployError as err:
-        return Finding(f"backend {name}", LACKS, err.what, _extra(name, err.hint))
+        return Finding(f"backend {name}", LACKS, err.what, err.hint)
     except Exception as err:  # a third party's probe should refuse by a value, but may fail
         return Finding(f"backend {name}", WRONG, f"its probe failed: {type(err).__name__}: {err}")
     if probe.can_run:
         return Finding(f"backend {name}", OK, probe.version)
-    return Finding(f"backend {name}", LACKS, probe.reason, _extra(name, probe.hint))
-
-
-def _extra(name: str, hint: str) -> str:
-    return OFFLINE.format(extra=EXTRAS[name]) if name in EXTRAS else hint
+    return Finding(f"backend {name}", LACKS, probe.why_not, probe.hint, probe.absent_hardware)
 
 
 def _of_folders() -> Iterator[Finding]:

@@ -41,13 +41,25 @@ MayTouch: TypeAlias = "Callable[[ir.Node], bool]"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a backend can do on this machine for one target: build artifacts, run them; and if not, why."""
+    """What a backend can do on this machine for one target: build artifacts, run them; and if not, why.
+
+    `hint` is what to type or to install, and every command prints it as it is; "" where nothing helps.
+    `absent_hardware` names hardware that is missing ("NVIDIA GPU"), "" where none is; `hint` is "" beside it.
+    """
 
     can_build: bool
     can_run: bool
     version: str = ""
     reason: str = ""
     hint: str = ""
+    absent_hardware: str = ""
+
+    @property
+    def why_not(self) -> str:
+        """Why the backend is of no use, one line: `reason`, or that it is not applicable for want of hardware."""
+        if self.absent_hardware and not self.can_build:
+            return f"not applicable: no {self.absent_hardware}"
+        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +358,12 @@ class HasPaceLibrary(Protocol):
         Raises:
             UnavailableError: it is not installed.
         """
+
+
+def builds_for(plugin: Backend, target: "Target") -> bool:
+    """Returns whether a backend can build for a target on this machine, by its kind of device and its probe."""
+    has_device = plugin.device_kind == "cpu" or bool(target.gpus)
+    return has_device and plugin.probe(target).can_build
 
 
 def runs_alone(plugin: Backend) -> bool:

@@ -82,7 +82,7 @@ class Choice:
 
 
 def install_hint(name: str) -> str:
-    """Returns what to install so that the backend `name` can be used."""
+    """Returns what to install where no plugin offers the backend `name`, so that there is no probe to ask."""
     if name in EXTRAS:
         return f"pip install 'nndeploy-toolchain[{EXTRAS[name]}]'"
     return f"install the plugin that offers the backend {name!r}"
@@ -110,7 +110,7 @@ def why_not(variant: Variant, options: LoadOptions, host: Target) -> PassedOver 
         return passed(f"its probe failed: {type(err).__name__}: {err}")
     if probe.can_run:
         return None
-    return passed(probe.reason or "cannot run here", probe.hint or install_hint(variant.backend))
+    return passed(probe.reason or "cannot run here", probe.hint)
 
 
 def _why_not(variant: Variant, submodel: Submodel, options: LoadOptions, host: Target) -> PassedOver | None:

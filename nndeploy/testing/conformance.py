@@ -128,6 +128,11 @@ class BackendConformance:
         if not (probe.can_build and probe.can_run):
             assert is_one_line(probe.reason)
 
+    def test_probe_has_no_hint_where_hardware_is_absent(self) -> None:
+        probe = self.backend.probe(host_target())
+        assert not probe.hint or is_one_line(probe.hint)
+        assert not (probe.absent_hardware and probe.hint), f"nothing brings a {probe.absent_hardware}: {probe.hint!r}"
+
     def test_plugin_and_probe_load_nothing_heavy(self) -> None:
         loaded = _in_fresh_process(_LOADS_PLUGIN, self._plugin())
         assert not loaded.intersection(self.heavy), f"loaded before asked: {loaded.intersection(self.heavy)}"

@@ -189,6 +189,18 @@ def test_probe_without_a_reason_is_found() -> None:
         suite(probe=Probe(False, False)).test_probe_gives_a_reason_where_it_says_no()
 
 
+@pytest.mark.parametrize(
+    "probe",
+    [
+        Probe(False, False, reason="no GPU", hint="pip install gpu", absent_hardware="NVIDIA GPU"),
+        Probe(False, False, reason="no library", hint="get it\nthen"),
+    ],
+)
+def test_hint_that_breaks_a_rule_is_found(probe: Probe) -> None:
+    with pytest.raises(AssertionError):
+        suite(probe=probe).test_probe_has_no_hint_where_hardware_is_absent()
+
+
 def test_device_that_is_ignored_is_found(tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         suite(open=lambda options: replace(options, device="cpu")).test_device_that_is_not_there_is_unavailable(

@@ -48,6 +48,15 @@ def test_facts_of_a_device_pass_the_bindings(library_folder: Path) -> None:
     assert run(library_folder, program) == ["Device(cuda:0: Fake 0, compute capability 9.0) 1000000 132"]
 
 
+def test_a_driver_that_finds_no_device_counts_none(library_folder: Path) -> None:
+    program = (
+        "import os; os.environ['NO_DEVICE'] = '1'\n"
+        "from nndeploy.cuda.facts import why_no_cuda\n"
+        "print(why_no_cuda().lacks_gpu)\n"
+    )
+    assert run(library_folder, program) == ["True"]
+
+
 def test_values_pass_the_bindings_both_ways(library_folder: Path) -> None:
     program = (
         "array = device(0).to_device(values)\n"

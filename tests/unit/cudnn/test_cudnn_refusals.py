@@ -5,6 +5,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from cudnn_models import cudnn_target, model_from_text
+from nndeploy_cudnn import probe as probing
+from nndeploy_cudnn.library import HINT
 from nndeploy_cudnn.lowering import refusal_of
 from nndeploy_cudnn.operations import Reduction
 from nndeploy_cudnn.patterns import translate
@@ -109,8 +111,14 @@ def test_target_without_gpu_refuses_everything() -> None:
     said = Plugin().supports(model, cudnn_target("x86-64-v3"), BuildOptions())
     assert [(support.ok, support.reason) for support in said] == [(False, "the target has no NVIDIA GPU")] * 2
     probe = Plugin().probe(cudnn_target("x86-64-v3"))
-    assert not probe.can_build
+    assert (probe.can_build, probe.can_run, probe.hint, probe.absent_hardware) == (False, False, "", "NVIDIA GPU")
     assert probe.reason
+
+
+def test_missing_cudnn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "installed_path", lambda: "")
+    probe = Plugin().probe(cudnn_target("rtx4090"))
+    assert (probe.can_build, probe.can_run, probe.hint, probe.absent_hardware) == (False, False, HINT, "")
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from c_library import zig_missing
 from nndeploy_cudnn import planner as planner_module
+from nndeploy_cudnn.library import installed_path
+from nndeploy_cudnn.plugin import Plugin
 from nndeploy_kernels import loading
 from nndeploy_kernels.build import build_driver_stub
 
 from nndeploy.errors import UnavailableError
+from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import host_target
 
 
@@ -75,6 +78,9 @@ def test_without_the_stand_in_the_package_that_brings_it_is_named(
     with pytest.raises(UnavailableError) as caught:
         planner_module.child_environment()
     assert "nndeploy-toolchain" in caught.value.hint
+    if installed_path():
+        probe = Plugin().probe(target_of("rtx4090"))
+        assert (probe.can_build, probe.reason, probe.hint) == (False, caught.value.what, caught.value.hint)
 
 
 def test_driver_is_what_the_loader_finds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_hands_device_threads_and_libraries_to_the_backend(install, fake_backend
     ("probe", "reason", "hint"),
     [
         (Probe(False, False, reason="no library", hint="get it"), "no library", "get it"),
-        (Probe(False, False), "cannot run here", "install the plugin that offers the backend 'one'"),
+        (Probe(False, False), "cannot run here", ""),
     ],
 )
 def test_passes_over_a_backend_that_cannot_run(install, fake_backend, variant, probe, reason, hint) -> None:

@@ -8,8 +8,11 @@ from collections.abc import Callable
 import pytest
 from nndeploy_tensorrt import probe as probing
 from nndeploy_tensorrt import serving
+from nndeploy_tensorrt.library import RTX
 from nndeploy_tensorrt.plugin import Plugin
 
+from nndeploy.backend_kit import gpu_probe
+from nndeploy.cuda.facts import NoCuda
 from nndeploy.plugin.registry import backend
 from nndeploy.target.target import Target, host_target
 from nndeploy.testing.host_driver import HostDriver
@@ -46,7 +49,7 @@ def test_box_with_an_rtx_gpu_can_be_built_for_anywhere(rtx4090: Target) -> None:
 def test_target_without_a_gpu_can_not(with_gpu: Box) -> None:
     found = Plugin().probe(with_gpu())
     assert not found.can_build
-    assert found.reason == "the target has no NVIDIA GPU"
+    assert (found.hint, found.absent_hardware) == ("", "NVIDIA GPU")
 
 
 def test_missing_library_says_what_to_install(rtx4090: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,14 +58,14 @@ def test_missing_library_says_what_to_install(rtx4090: Target, monkeypatch: pyte
     found = Plugin().probe(rtx4090)
     assert not found.can_build
     assert not found.can_run
-    assert found.reason == "TensorRT-RTX is not installed"
-    assert "nndeploy-toolchain[tensorrt-rtx]" in found.hint
+    assert (found.hint, found.absent_hardware) == (RTX.hint, "")
 
 
 def test_machine_without_a_driver_says_so_rather_than_that_it_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "cuda_unavailable", lambda: "no NVIDIA driver on this machine")
+    monkeypatch.setattr(gpu_probe, "why_no_cuda", lambda: NoCuda("no NVIDIA driver on this machine", lacks_gpu=True))
     found = Plugin().probe(Target("host", "x86_64", is_host=True))
     assert (found.can_build, found.can_run, found.reason) == (False, False, "no NVIDIA driver on this machine")
+    assert (found.hint, found.absent_hardware) == ("", "NVIDIA GPU")
 
 
 @pytest.mark.usefixtures("library", "driver")

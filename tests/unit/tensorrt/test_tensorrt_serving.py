@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from nndeploy_tensorrt import serving
+from nndeploy_tensorrt.library import CLASSIC
 from nndeploy_tensorrt.serving import Serving, serving_for
 
 from nndeploy.target.target import Target
@@ -60,12 +61,21 @@ def test_data_centre_gpu_without_the_classic_library_says_what_is_missing(
     with_gpu: Box, installed: Callable[..., None], capability: str
 ) -> None:
     installed("rtx")
-    found = served(with_gpu(capability))
-    assert found.flavour == ""
+    found = served(with_gpu(capability), capability)
+    assert (found.flavour, found.hint) == ("", CLASSIC.hint)
     assert found.reason == (
         f"TensorRT-RTX does not serve compute capability {capability}, and TensorRT is not installed"
     )
-    assert "pip install tensorrt" in found.hint
+
+
+@pytest.mark.parametrize("here", [(), ("8.9",)])
+def test_classic_library_is_no_cure_where_there_is_no_such_gpu(
+    with_gpu: Box, installed: Callable[..., None], here: tuple[str, ...]
+) -> None:
+    installed("rtx")
+    found = served(with_gpu("9.0"), *here)
+    assert (found.flavour, found.hint) == ("", "")
+    assert found.reason
 
 
 @pytest.mark.parametrize("capability", ["8.0", "9.0", "10.0"])

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from nndeploy_triton.library import HINT
 from nndeploy_triton.plugin import Plugin
 from onnx import shape_inference
 
@@ -67,7 +68,7 @@ def test_the_session_loads_neither_triton_nor_onnx() -> None:
 
 def test_a_target_without_a_gpu_can_neither_be_built_for_nor_run() -> None:
     probe = Plugin().probe(NO_GPU)
-    assert (probe.can_build, probe.can_run, probe.reason) == (False, False, "the target has no NVIDIA GPU")
+    assert (probe.can_build, probe.can_run, probe.hint, probe.absent_hardware) == (False, False, "", "NVIDIA GPU")
     model = parsed("g (float[4] x) => (float[4] y) { a = Relu (x) y = Neg (a) }")
     assert answers(model, NO_GPU) == [Support(False, "the target has no NVIDIA GPU")] * 2
     with pytest.raises(BuildRefusedError, match="the target has no NVIDIA GPU"):
@@ -84,7 +85,8 @@ def test_a_gpu_that_is_too_old_is_named() -> None:
 def test_building_needs_no_gpu_and_running_needs_one() -> None:
     with injected_driver(HostDriver(gpus=())):
         probe = Plugin().probe(ADA)
-    assert (probe.can_build, probe.can_run, probe.reason) == (True, False, "there is an NVIDIA driver but no GPU")
+    assert (probe.can_build, probe.can_run, probe.hint, probe.absent_hardware) == (True, False, "", "NVIDIA GPU")
+    assert probe.reason
     with injected_driver(HostDriver()):
         probe = Plugin().probe(ADA)
     assert (probe.can_build, probe.can_run, probe.reason) == (True, True, "")
@@ -94,7 +96,8 @@ def test_building_needs_no_gpu_and_running_needs_one() -> None:
 def test_without_triton_the_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nndeploy_triton.library.find_spec", lambda name: None)
     probe = Plugin().probe(ADA)
-    assert (probe.can_build, probe.reason, probe.hint) == (False, "triton is not installed", "pip install triton")
+    assert (probe.can_build, probe.hint, probe.absent_hardware) == (False, HINT, "")
+    assert probe.reason
 
 
 TAKEN = Support(True)
