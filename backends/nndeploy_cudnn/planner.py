@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks cuDNN for plans for one GPU, through a child process in which a crash costs one question only.
 
-The child sees a stand-in for libcuda.so.1 where there is no driver (it comes with nndeploy-kernels), by a search path
+The child sees a stand-in for libcuda.so.1 where there is no driver (it comes with the wheel), by a search path
 of its own: this process and its real driver, if any, never meet it. Law: equal graphs are asked about once.
 """
 
