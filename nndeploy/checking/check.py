@@ -34,7 +34,10 @@ QUANTISED_SPAN = 2 / 255
 
 STEPPED = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 
-_QUANTISING = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"})
+_QUANTISING = frozenset({
+    "QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat",
+    "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QAttention", "QGemm",
+})  # fmt: skip
 
 
 def is_quantised(graph: ir.Graph) -> bool:

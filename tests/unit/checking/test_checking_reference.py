@@ -163,6 +163,9 @@ def test_a_quantised_model_may_be_a_step_off() -> None:
     g (float[3] x, float s, uint8 z) => (float[3] y) { q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }"""
     assert is_quantised(ir.from_proto(onnx.parser.parse_model(text)).graph)
     assert not is_quantised(ir.from_proto(onnx.parser.parse_model(RELU)).graph)
+    contrib = """<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>
+    g (float[3,4] x, int8[4,5] w, float s) => (float[3,5] y) { y = com.microsoft.DynamicQuantizeMatMul(x, w, s) }"""
+    assert is_quantised(ir.from_proto(onnx.parser.parse_model(contrib)).graph)
     step = {"y": np.array([0, 1, 254 / 255], np.float32)}
     want = {"y": np.array([0, 1, 1], np.float32)}
     for quantised in (True, False):
