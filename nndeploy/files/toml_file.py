@@ -5,6 +5,7 @@ Law: the integers of a table that comes out have 64 bits and its tables are not 
 any value can be shown in a message and any integer is a number.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from nndeploy.errors import DataError, MissingInputError
 MAX_FILE_BYTES = 1 << 20
 MAX_DEPTH = 32
 """More than any file of ours has; dotted keys nest without the parser's noticing."""
+_DEEP_KEY = re.compile(
+    rf"""(?:^|[\[{{,])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}""", re.MULTILINE
+)
+"""A dotted key of so many parts; the parser's time grows with the square of their number."""
 
 
 def toml_from_file(path: Path, what: str) -> dict[str, Any]:
@@ -43,7 +48,10 @@ def toml_from_bytes(data: bytes, where: str) -> dict[str, Any]:
     if len(data) > MAX_FILE_BYTES:
         raise DataError(f"has more than {MAX_FILE_BYTES} bytes", where=where)
     try:
-        table = tomllib.loads(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        if _DEEP_KEY.search(text):
+            raise DataError(f"is nested deeper than {MAX_DEPTH}", where=where)
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as err:  # a plain ValueError where an integer has thousands of digits
         raise DataError(f"is no TOML: {err}", where=where) from err
     _check_plain(table, where)

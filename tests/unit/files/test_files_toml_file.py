@@ -23,9 +23,15 @@ def test_a_file_becomes_a_table(tmp_path) -> None:
         (b"a = [{ b = 0x" + b"f" * 20_000 + b" }]", "a.toml: holds an integer of more than 64 bits"),
         (b"a = -0x8000000000000001", "a.toml: is no TOML: "),
         (b"a = -9223372036854775809", "a.toml: holds an integer of more than 64 bits"),
-        (b"[" + b"a." * 100_000 + b"b]", "a.toml: is nested deeper than 32"),
+        (b"[" + b"a." * 500_000 + b"b]", "a.toml: is nested deeper than 32"),
+        (b"x = { 'a' . " + b'"b".c . ' * 100_000 + b"d = 1 }", "a.toml: is nested deeper than 32"),
+        (b"a" * 1_000_000, "a.toml: is no TOML"),
+        (b'"' * 1_000_000, "a.toml: is no TOML"),
     ],
-    ids=["half", "no text", "too deep", "too large", "digits", "wide", "signed hex", "negative", "dotted"],
+    ids=[
+        *("half", "no text", "too deep", "too large", "digits", "wide", "signed hex", "negative", "dotted", "inline"),
+        *("one word", "quotes"),
+    ],
 )
 def test_what_is_no_table_is_one_line(tmp_path, data, message) -> None:
     with pytest.raises(DataError) as caught:
