@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import page_examples
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +84,20 @@ def test_every_command_runs_and_then_every_program(tree: Path, tmp_path: Path) -
         )
         assert done.returncode == 0, f"{program}\n{done.stderr}"
         assert done.stdout.splitlines()[-1] == "(1, 10)"
+
+
+def without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d.,]*(?:e-\d+)?", "0", text)
+
+
+@pytest.mark.slow
+def test_what_is_shown_of_a_compile_and_a_run_is_what_they_write(tree: Path, tmp_path: Path) -> None:
+    """Numbers are those of one machine."""
+    (block,) = (text for text in blocks("console") if text.startswith("$ "))
+    for command, shown in page_examples.console_commands(block):
+        done = run_line(f"{command} 2>&1", tree, tmp_path)
+        assert done.returncode == 0, done.stdout
+        assert page_examples.is_as_shown(without_numbers(done.stdout), without_numbers(shown)), done.stdout
 
 
 def label_that_was_read(result: Path) -> str:
