@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom lock pythons clean
+.PHONY: help setup demo test check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -152,6 +152,19 @@ sbom: wheel build/sbom-env/ready ## write what the base install brings as a bill
 	build/sbom-env/bin/cyclonedx-py environment --pyproject build/sbom.toml --output-reproducible \
 		-o dist/nndeploy-toolchain.cdx.json build/base-env/bin/python
 	$(BIN)/python tests/packaging/check_sbom.py dist/nndeploy-toolchain.cdx.json
+
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' nndeploy/version.py)
+DOCS_TAR = tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C build/site
+
+release: ## write into dist the wheels, source archive, bill of materials, site and signed checksums of a clean tree; RELEASE_KEY=FILE
+	@test -r "$(RELEASE_KEY)" || { echo "RELEASE_KEY names no private key: nndeploy key new" >&2; exit 1; }
+	@test -z "$$(git status --porcelain)" || { echo "the tree is not clean: git status" >&2; exit 1; }
+	@grep -q '^## \[$(VERSION)\] - ' CHANGELOG.md || { echo "CHANGELOG.md has no [$(VERSION)]" >&2; exit 1; }
+	rm -rf dist
+	$(MAKE) --no-print-directory sbom docs
+	$(DOCS_TAR) -c . | gzip -n > dist/nndeploy-toolchain-$(VERSION)-docs.tar.gz
+	cd dist && sha256sum * > SHA256SUMS
+	openssl pkeyutl -sign -rawin -inkey "$(RELEASE_KEY)" -in dist/SHA256SUMS -out dist/SHA256SUMS.sig
 
 INSTALL_BASE = build/sbom-env/bin/pip --python build/base-env/bin/python install --quiet
 

@@ -135,7 +135,6 @@ def test_no_module_is_there_for_tests_alone() -> None:
     elsewhere = (
         "nndeploy.testing.",
         "nndeploy_kernels.build",  # a command of the Makefile
-        "nndeploy_kernels.hatch_build",  # part of the build of a wheel
     )
     ours = [name for name in names if "__" not in name and not name.startswith(elsewhere)]
     assert [name for name in ours if name not in used and f'"{name}:' not in entry_points] == []

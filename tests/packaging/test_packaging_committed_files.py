@@ -15,7 +15,7 @@ MACHINE_WORDS = (
     *(SLASH + folder + SLASH for folder in ("work", "root", "tmp/nn", "opt/wheels", "opt/pypi")),
     *("pypi" + ".org", "pythonhosted" + ".org", "file:" + SLASH * 3),
 )
-OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain|-kernels)")
+OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain)")
 SUFFIXES = {
     *(".py", ".typed", ".c", ".h", ".sh", ".md", ".html", ".css", ".txt"),
     *(".toml", ".json", ".jsonl", ".yml", ".yaml", ".ini", ".conf", ".service", ".timer", ".lock"),

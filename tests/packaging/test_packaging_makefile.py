@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from nndeploy_kernels.levels import LEVELS
 
+from nndeploy.trust.signers import new_key, read_key
+
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "servers", "zoo")}
 FETCHED = {
@@ -119,3 +121,46 @@ def test_every_benchmark_is_listed_with_what_it_measures() -> None:
     files = sorted(path.stem.replace("_", "-") for path in (ROOT / "tests" / "bench").glob("bench_*.py"))
     assert sorted(name for _, name, _ in lines) == files
     assert all(len(what) > 20 for _, _, what in lines)
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Path:
+    """A committed tree whose builds are made up, and a key beside it."""
+    tree = tmp_path / "tree"
+    (tree / "nndeploy").mkdir(parents=True)
+    (tree / "nndeploy/version.py").write_text('__version__ = "1.2.3"\n')
+    (tree / "CHANGELOG.md").write_text("## [1.2.3] - 2026-11-28\n")
+    (tree / ".gitignore").write_text("/dist/\n/build/\n")
+    (tree / "Makefile").write_text("sbom docs:\n\tmkdir -p dist build/site && touch dist/$@ build/site/$@\n")
+    new_key(tmp_path / "key")
+    for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -q -m a"):
+        subprocess.run(["git", *words.split()], cwd=tree, check=True)
+    return tree
+
+
+def test_a_release_is_made_whole_and_its_checksums_are_signed(ready: Path, tmp_path: Path) -> None:
+    done = make(ready, "release", "RELEASE_KEY=../key")
+    assert done.returncode == 0, done.stderr
+    names = {line.split()[1] for line in (ready / "dist/SHA256SUMS").read_text().splitlines()}
+    assert names == {"sbom", "docs", "nndeploy-toolchain-1.2.3-docs.tar.gz"}
+    public = read_key(tmp_path / "key").public
+    assert public.is_signature((ready / "dist/SHA256SUMS.sig").read_bytes(), (ready / "dist/SHA256SUMS").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "key", "names"),
+    [
+        ("CHANGELOG.md", "## [1.2.3] - 2026-11-28\n", "../none", "RELEASE_KEY"),
+        ("new.py", "", "../key", "git status"),
+        ("nndeploy/version.py", '__version__ = "1.2.4"\n', "../key", "[1.2.4]"),
+    ],
+)
+def test_a_release_of_something_else_is_refused(file: str, text: str, key: str, names: str, ready: Path) -> None:
+    (ready / file).write_text(text)
+    if file != "new.py":
+        commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-a", "-m", "b"]
+        subprocess.run(["git", *commit], cwd=ready, check=True)
+    done = make(ready, "release", f"RELEASE_KEY={key}")
+    assert done.returncode != 0
+    assert names in done.stderr
+    assert not (ready / "dist").exists()

@@ -13,7 +13,7 @@ from wheel_builds import ROOT, base_needs, built, clean_environment
 
 GENERATOR = ROOT / "build" / "sbom-env" / "bin" / "cyclonedx-py"
 BILL: dict[str, Any] = {
-    "metadata": {"component": {"name": "nndeploy-toolchain", "version": "0.1.0"}},
+    "metadata": {"component": {"name": "nndeploy-toolchain", "version": "0.2.0"}},
     "components": [
         {"name": "Pygments", "version": "2.21.0", "licenses": [{"license": {"id": "BSD-2-Clause"}}]},
     ],
