@@ -27,13 +27,16 @@ Examples:
 
 @click.command("backends", epilog=EXAMPLES)
 @click.option(
-    "--target", type=BOX, metavar="BOX", help="Ask for a box, by name (rtx4090) or file. Default: this machine."
+    "--target",
+    type=BOX,
+    metavar="TARGET",
+    help="Show support on this target, by name (rtx4090) or target file. Default: this machine.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def backends(target: str | None, as_json: bool) -> None:
-    """List the backends and what they can do here.
+    """List the backends and what they support on this machine.
 
-    They stand in the order of their tiers, which is the order in which compile offers them the nodes of a model.
+    They are listed by tier, the order in which `compile` offers them the nodes of a model.
     """
     from nndeploy.plugin.registry import backend_names
     from nndeploy.target.known_targets import known_targets, target_of

@@ -27,11 +27,11 @@ Examples:
   nndeploy batch fleet.toml --against last-night/batch.json --max-slowdown 5%
   nndeploy batch fleet.toml --retry-failed
   nndeploy batch fleet.toml --cluster tls://farm.example:8786 --certificates certs
-  nndeploy batch fleet.toml --emit slurm -o jobs.sh      for the engine that a site has
-  nndeploy batch fleet.toml --collect                    what came of it; builds nothing
+  nndeploy batch fleet.toml --emit slurm -o jobs.sh      for a job engine
+  nndeploy batch fleet.toml --collect                    write the reports; builds nothing
 """
 SECTIONS = sections_of(
-    {"Plan": ("plan", "explain"), "Elsewhere": ("emit", "output", "collect")},
+    {"Plan": ("plan", "explain"), "Other job engines": ("emit", "output", "collect")},
     BatchOptions,
     Gates,
     {"Output": ("as_json",)},
@@ -41,27 +41,29 @@ SECTIONS = sections_of(
 @click.command("batch", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @click.argument("fleet", type=TOML_FILE)
 @click.option(
-    "--plan", is_flag=True, help="Show every job with its key, whether it is known, and why not; build nothing."
+    "--plan",
+    is_flag=True,
+    help="Show every job with its cache key, whether it is already built and, if not, why; build nothing.",
 )
 @click.option(
     "--explain",
     metavar="JOB",
-    help="Show what is known of one job, and what differs from builds that are known; build nothing.",
+    help="Show what is known about one job and how it differs from earlier builds; build nothing.",
 )
 @click.option(
     "--emit",
     type=click.Choice(FORMS),
-    help="Write the commands of the jobs that are to be built, for another engine; jsonl is for any.",
+    help="Write the commands of the jobs to build, for another job engine; `jsonl` suits any engine.",
 )
-@click.option("-o", "--output", type=OUTPUT_FILE, help="The file of --emit. Default: standard output.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="Output file of --emit. Default: standard output.")
 @click.option(
     "--collect",
     is_flag=True,
-    help="Write the reports of what was built elsewhere, and bring its bundles; build nothing.",
+    help="Collect the bundles of jobs built elsewhere and write the reports; build nothing.",
 )
 @options_of(BatchOptions)
 @options_of(Gates)
-@click.option("--json", "as_json", is_flag=True, help="Print the batch or the plan as JSON on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the batch or plan as JSON on standard output.")
 def batch(
     fleet: Path,
     plan: bool,
@@ -72,10 +74,10 @@ def batch(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compile many models for many boxes, as a FLEET file says.
+    """Compile many models for many targets, as listed in a FLEET file.
 
-    What is known from an earlier call or another compile is not built again; a call that was interrupted goes on where
-    it ended.
+    Jobs already built by an earlier batch or compile are not built again. An interrupted batch resumes where it
+    stopped.
     """
     from nndeploy.cli.batch_events import EventFile, heard_by
     from nndeploy.cli.batch_view import BatchView, print_plan, print_summary, print_why, write_commands

@@ -58,7 +58,7 @@ MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", 
 
 SECTIONS = sections_of(
     {
-        "What is measured": ("inputs", "iterations", "duration", "warmup", "operators"),
+        "Measurement": ("inputs", "iterations", "duration", "warmup", "operators"),
         "MLPerf's LoadGen": ("scenario",),
     },
     Request,
@@ -71,30 +71,30 @@ SECTIONS = sections_of(
 @BUNDLE
 @click.option(
     "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
-    help="What to run, as for `nndeploy run`. Default: the bundle's goldens, or made-up inputs.",
+    help="Inputs to run, as for `nndeploy run`. Default: the bundle's stored sample inputs, or generated ones.",
 )  # fmt: skip
 @click.option(
     "--iterations",
     type=click.IntRange(min=1),
-    help="How many calls are measured. Default: as many as fit into --duration.",
+    help="Number of measured calls. Default: as many as fit into --duration.",
 )
 @click.option(
     "--duration", type=Number(min=0, min_open=True), metavar="SECONDS",
-    help=f"How long to measure. Default: {DEFAULT_SECONDS:g}, or with --iterations until they are done; "
-         "with --scenario at least this long, default: 10 (MLPerf wants 600 of a submission).",
+    help=f"How long to measure. Default: {DEFAULT_SECONDS:g}, or until --iterations are done. "
+         "With --scenario: the minimum; default: 10 (MLPerf requires 600 for a submission).",
 )  # fmt: skip
+@click.option("--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="Number of warm-up calls.")
 @click.option(
-    "--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="How many calls run before measuring."
+    "--operators", is_flag=True, help="Profile each operator instead; requires a bundle compiled with --pace."
 )
-@click.option("--operators", is_flag=True, help="Time each operator instead, in a bundle compiled with --pace.")
 @click.option(
     "--scenario", type=click.Choice(SCENARIOS),
-    help="Let MLPerf's LoadGen ask, by this scenario (extra `loadgen`).",
+    help="Run this MLPerf scenario with LoadGen (requires the `loadgen` extra).",
 )  # fmt: skip
 @options_of(Request)
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep LoadGen's logs here.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for LoadGen's logs.")
 @options_of(LoadOptions)
-@click.option("--json", "as_json", is_flag=True, help="Print the figures and every duration as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results and every duration as JSON.")
 def bench(
     bundle: Path,
     inputs: tuple[str, ...],
@@ -106,11 +106,11 @@ def bench(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure latency and rate of a BUNDLE on this machine.
+    """Benchmark a BUNDLE here: latency and throughput.
 
-    One call after the other, from arrays to arrays; reading and writing files is not measured. With --operators the
-    first input is run, and the time of each operator is told with its rate. With --scenario LoadGen asks as MLPerf's
-    rules say, and the exit code is 1 where its log does not say VALID.
+    Calls run one after the other, from arrays to arrays; reading and writing files is not measured. --operators runs
+    the first input and reports the time and rate of each operator. --scenario runs MLPerf's LoadGen, and exits with 1
+    unless its log says VALID.
     """
     how = options_given(LoadOptions, options)
     _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration, "operators": operators})

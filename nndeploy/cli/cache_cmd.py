@@ -39,20 +39,20 @@ Examples:
 """,
 }
 
-FOLDER = click.option("--cache-dir", metavar="FOLDER", help="The folder of the cache. Default: as for compile.")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON on standard output.")
+FOLDER = click.option("--cache-dir", metavar="FOLDER", help="Cache directory. Default: as for compile.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 
 
 @click.group("cache", epilog=EXAMPLES)
 def cache() -> None:
-    """Look after the cache of what was compiled before."""
+    """Manage the cache of compiled bundles."""
 
 
 @cache.command("stats", epilog=EXAMPLES_OF["stats"])
 @FOLDER
 @AS_JSON
 def stats(cache_dir: str | None, as_json: bool) -> None:
-    """Say what the cache holds."""
+    """Show the contents and size of the cache."""
     opened = _opened(cache_dir)
     found = upkeep.stats(opened)
     if as_json:
@@ -63,11 +63,13 @@ def stats(cache_dir: str | None, as_json: bool) -> None:
 
 
 @cache.command("gc", epilog=EXAMPLES_OF["gc"])
-@click.option("--size", metavar="SIZE", help="What may stay, e.g. 5GiB. Default: 10GiB, or all that are used.")
+@click.option(
+    "--size", metavar="SIZE", help="Size to reduce the cache to, e.g. 5GiB; entries in use are kept. Default: 10GiB."
+)
 @FOLDER
 @AS_JSON
 def gc(size: str | None, cache_dir: str | None, as_json: bool) -> None:
-    """Remove what was not used for longest, and files that no entry names."""
+    """Remove the least recently used entries, and unreferenced files."""
     most = DEFAULT_CACHE_BYTES if size is None else bytes_in("--size")(size)
     opened = _opened(cache_dir)
     removed = upkeep.collect(opened, most)
@@ -87,9 +89,9 @@ def gc(size: str | None, cache_dir: str | None, as_json: bool) -> None:
 @FOLDER
 @AS_JSON
 def verify(cache_dir: str | None, as_json: bool) -> None:
-    """Read every entry and file; what is damaged goes, and the command ends with 1.
+    """Check every entry and file; damaged ones are removed, and the exit code is 1.
 
-    An entry that no trusted key signed is told and stays: it is of another account.
+    Entries without a trusted signature are reported and kept: they belong to other users.
     """
     opened = _opened(cache_dir)
     found = upkeep.verify(opened)

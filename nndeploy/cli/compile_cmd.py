@@ -34,7 +34,7 @@ Examples:
   nndeploy compile model.onnx --dry-run
   nndeploy compile model.onnx --goldens 3 --dump-config > recipe.toml
   nndeploy compile model.onnx -o model.nnd --samples inputs/ --objective latency --threads 2
-  nndeploy compile model.onnx -o model.nnd --quantise int8 --samples inputs/     weights and activations as bytes
+  nndeploy compile model.onnx -o model.nnd --quantise int8 --samples inputs/     quantise weights and activations
 """
 
 
@@ -106,7 +106,7 @@ SECTIONS = sections_of(
 
 @click.command("compile", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @click.argument("model", type=MODEL_FILE)
-@click.option("-o", "--output", type=OUTPUT_FILE, help="The bundle to write, *.nnd.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="Bundle to write (*.nnd).")
 @options_of(CompileOptions)
 @options_of(CompileLimits)
 @options_of(CacheOptions)
@@ -117,17 +117,17 @@ SECTIONS = sections_of(
     type=TOML_FILE,
     is_eager=True,
     callback=_load_config,
-    help="TOML file with options; the command line wins.",
+    help="TOML file with options; the command line takes precedence.",
 )
 @click.option(
-    "--dump-config", is_flag=True, help="Print the options as TOML, with digests of all files that count, and stop."
+    "--dump-config", is_flag=True, help="Print the options as TOML, with digests of all input files, and exit."
 )
 @click.pass_context
 def compile_(context: click.Context, /, **options: Any) -> None:
-    """Compile a trained ONNX MODEL into one offline bundle.
+    """Compile an ONNX MODEL into a single offline bundle.
 
-    Every node goes to the first backend that takes it; the outputs are compared with the original model; the bundle
-    holds all that is needed to run without it.
+    Each node is assigned to the first backend that supports it, and the outputs are compared with the original model.
+    The bundle contains everything that is needed to run it.
     """
     from nndeploy.bundle.report import report_to_json
     from nndeploy.bundle.writer import check_can_create

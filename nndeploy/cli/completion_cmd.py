@@ -8,7 +8,7 @@ from nndeploy.cli.shell_completion import INSTALLED_BY, script
 EXAMPLES = """\b
 Examples:
   eval "$(nndeploy completion bash)"          in ~/.bashrc
-  eval "$(nndeploy completion zsh)"           in ~/.zshrc, behind compinit
+  eval "$(nndeploy completion zsh)"           in ~/.zshrc, after compinit
   nndeploy completion fish > ~/.config/fish/completions/nndeploy.fish
 """
 
@@ -17,8 +17,8 @@ Examples:
 @click.argument("shell", type=click.Choice(list(INSTALLED_BY)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script by which a SHELL completes.
+    """Print the completion script for a SHELL.
 
-    It completes commands, options and values. A line at its head says where it goes.
+    It completes commands, options and values. Its first line says where to install it.
     """
     print(script(context.find_root().command, shell), end="")

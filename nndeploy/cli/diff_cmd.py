@@ -32,7 +32,7 @@ MAX_TEXT = 100
 def diff(context: click.Context, a: Path, b: Path, as_json: bool) -> None:
     """Show how bundle B differs from bundle A.
 
-    Exit code 0: they are the same; 1: they differ.
+    Exit code 0: they are identical; 1: they differ.
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.cli.bundle_differences import differences

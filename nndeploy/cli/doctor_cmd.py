@@ -21,9 +21,10 @@ Examples:
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON on standard output.")
 def doctor(store: str | None, as_json: bool) -> None:
-    """Say what this box has, lacks and trusts, and what mends it.
+    """Diagnose this machine, and show how to fix what is wrong.
 
-    Every installed bundle is read whole; nothing is run. What a box lacks is no fault; what is wrong ends with 1.
+    Reports backends, devices, trusted keys and installed bundles. Every installed bundle is read in full; nothing is
+    run. Missing optional parts are not an error; anything wrong exits with 1.
     """
     from nndeploy.installed.doctor import WRONG, findings
 

@@ -39,23 +39,25 @@ Examples:
 DEFAULT_SIZE = "20GiB"
 CERTIFICATES = click.option(
     "--certificates", type=click.Path(path_type=Path), metavar="FOLDER",
-    help="The folder of ca.pem and the certificate and key of this role, as `farm ca` makes them.",
+    help="Folder with ca.pem and the certificate and key of this role, as created by `farm ca`.",
 )  # fmt: skip
 INSECURE = click.option(
-    "--insecure", is_flag=True, help="Allow tcp:// on a network: whoever reaches it runs code on every worker."
+    "--insecure",
+    is_flag=True,
+    help="Allow unencrypted tcp:// on a network. Anyone who can reach it can run code on every worker.",
 )
 
 
 @click.group("farm", epilog=EXAMPLES)
 def farm() -> None:
-    """Share a batch: a scheduler, workers, certificates."""
+    """Run a build farm: scheduler, workers, certificates."""
 
 
 @farm.command("ca", epilog=EXAMPLES_OF["ca"])
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--days", type=click.IntRange(1, 36_500), default=365, help="How long the certificates are valid.")
+@click.option("--days", type=click.IntRange(1, 36_500), default=365, help="Validity of the certificates, in days.")
 def authority(folder: Path, days: int) -> None:
-    """Make an authority in FOLDER, and certificates of a scheduler, of workers and of who sends jobs."""
+    """Create a certificate authority in FOLDER, with certificates for the scheduler, workers and clients."""
     from nndeploy.farm.cluster.certificates import make_certificates
 
     made = make_certificates(folder, days)
@@ -69,10 +71,12 @@ def authority(folder: Path, days: int) -> None:
 @CERTIFICATES
 @INSECURE
 @click.option(
-    "--file", type=click.Path(path_type=Path), help="Write where it is to a file, for workers that share the folder."
+    "--file",
+    type=click.Path(path_type=Path),
+    help="Write the scheduler's address to a file, for workers that share the folder.",
 )
 def scheduler(address: str, certificates: Path | None, insecure: bool, file: Path | None) -> None:
-    """Listen at ADDRESS for workers and batches, until a signal comes."""
+    """Run a scheduler that listens at ADDRESS for workers and batches, until it receives a signal."""
     from nndeploy.farm.cluster.certificates import SCHEDULER, certificates_in
     from nndeploy.farm.cluster.half import check_cluster_half
     from nndeploy.farm.cluster.place import checked_address
@@ -89,21 +93,32 @@ def scheduler(address: str, certificates: Path | None, insecure: bool, file: Pat
 @click.argument("address")
 @CERTIFICATES
 @INSECURE
-@click.option("-j", "--jobs", type=click.IntRange(1), help="How many builds run at once. Default: by cores and memory.")
 @click.option(
-    "--folder", type=click.Path(path_type=Path), help="What it keeps. Default: nndeploy-worker in the cache folder."
+    "-j", "--jobs", type=click.IntRange(1), help="Number of parallel builds. Default: limited by cores and memory."
 )
-@click.option("--size", default=DEFAULT_SIZE, metavar="SIZE", help="What its files and its cache may each hold.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Working directory. Default: nndeploy-worker in the user's cache directory.",
+)
+@click.option(
+    "--size", default=DEFAULT_SIZE, metavar="SIZE", help="Maximum size of the worker's files, and of its cache."
+)
 @click.option(
     "--name",
-    help="What it is called in reports. Default: the machine's name and a number.",
+    help="Name of the worker in reports. Default: the host name and a number.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Where the scheduler reaches it. Default: any.",
+    help="Port on which the scheduler reaches the worker. Default: any free port.",
 )
-@click.option("--has", multiple=True, metavar="NEED=VALUE", help="What else it has, for `needs` of a fleet file.")
+@click.option(
+    "--has",
+    multiple=True,
+    metavar="NEED=VALUE",
+    help="Capability of this worker, matched with `needs` in fleet files (repeatable).",
+)
 def worker(
     address: str,
     certificates: Path | None,
@@ -115,7 +130,7 @@ def worker(
     port: int | None,
     has: tuple[str, ...],
 ) -> None:
-    """Build for the scheduler at ADDRESS, until a signal comes or it is gone."""
+    """Run a worker for the scheduler at ADDRESS, until it receives a signal or the scheduler is gone."""
     from nndeploy.compiler.compile_half import check_compile_half
     from nndeploy.farm.cluster.certificates import WORKER, certificates_in
     from nndeploy.farm.cluster.half import check_cluster_half

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nndeploy.cli.help_pages import SECTIONS, first_sentence, page_called, topics, with_topics_for_links
+from nndeploy.cli.help_pages import SECTIONS, page_called, title, topics, with_topics_for_links
 from nndeploy.cli.value_types import FOLDER, Items, Text, starting_with
 from nndeploy.errors import UsageError, did_you_mean
 
@@ -15,8 +15,8 @@ EXAMPLES = """\b
 Examples:
   nndeploy help
   nndeploy help pipelines
-  nndeploy help compile                   what nndeploy compile --help says
-  nndeploy help pipelines > pipelines.md  where standard output is no terminal: the page as it was written
+  nndeploy help compile                   the same as nndeploy compile --help
+  nndeploy help pipelines > pipelines.md  not a terminal: the page as Markdown
   nndeploy help --man man1/               then man -l man1/nndeploy-compile.1
 """
 
@@ -32,12 +32,12 @@ class Topic(Text):
 
 @click.command("help", epilog=EXAMPLES)
 @click.argument("topic", nargs=-1, type=Topic())
-@click.option("--man", "man", type=FOLDER, metavar="FOLDER", help="Write a man page of each command into a folder.")
+@click.option("--man", "man", type=FOLDER, metavar="FOLDER", help="Write a man page for each command to a folder.")
 @click.pass_context
 def help_(context: click.Context, topic: tuple[str, ...], man: str | None) -> None:
-    """Show a page of the guide or the reference, or list them.
+    """Show a page of the guide or the reference, or list the pages.
 
-    A TOPIC may be a command too: then its --help is shown.
+    TOPIC may also be a command, whose --help is then shown.
     """
     if man is not None:
         from nndeploy.cli.man_pages import write_man_pages
@@ -58,10 +58,10 @@ def _command_names(context: click.Context) -> list[str]:
 
 def _list_topics(context: click.Context) -> None:
     formatter = context.make_formatter()
-    formatter.write_text("nndeploy help TOPIC shows a page, nndeploy help COMMAND what a command takes.")
+    formatter.write_text("nndeploy help TOPIC shows a page, nndeploy help COMMAND the help of a command.")
     known = topics(_command_names(context))
     for section in SECTIONS:
-        if rows := [(name, first_sentence(page.text)) for name, page in known.items() if page.section == section]:
+        if rows := [(name, title(page.text)) for name, page in known.items() if page.section == section]:
             with formatter.section(section.capitalize()):
                 formatter.write_dl(rows)
     with formatter.section("Commands"):
@@ -80,7 +80,7 @@ def _show_command(root: click.Context, names: Iterable[str]) -> None:
         context = click.Context(found, info_name=name, parent=context)
     text = context.get_help()
     if page := page_called(context.info_name or ""):
-        text += f"\n\nThere is a page about it too: nndeploy help {page.full_name}"
+        text += f"\n\nSee also: nndeploy help {page.full_name}"
     print(text)
 
 

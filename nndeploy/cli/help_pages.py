@@ -11,9 +11,6 @@ from pathlib import Path
 
 _HERE = Path(__file__).resolve().parents[1]
 SECTIONS = ("guide", "reference")
-SENTENCE_END = re.compile(r"(?<=[.?!])\s|:$")
-NO_PROSE = ("<!--", "|", "```", "* ", "- ", "#", ">")
-"""How a paragraph begins that is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +58,10 @@ def topics(commands: Collection[str]) -> dict[str, Page]:
     return {page.full_name if page.name in commands else page.name: page for page in pages()}
 
 
-def first_sentence(markdown: str) -> str:
-    """Returns what the first paragraph of a page begins with, as plain text."""
-    blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n", markdown))
-    prose = next((block for block in blocks if block and not block.startswith(NO_PROSE)), "")
-    sentence = SENTENCE_END.split(_plain(prose), maxsplit=1)[0]
-    return sentence if sentence.endswith((".", "?", "!")) or not sentence else f"{sentence}."
+def title(markdown: str) -> str:
+    """Returns the first heading of a page as plain text, "" where it has none."""
+    heading = re.search(r"^# +(.+)$", markdown, re.MULTILINE)
+    return _plain(heading[1]).strip() if heading else ""
 
 
 def _plain(markdown: str) -> str:

@@ -39,9 +39,9 @@ EXAMPLES = """\b
 Examples:
   nndeploy inspect model.nnd
   nndeploy inspect model.nnd --html model.html     the graph coloured by backend, with the reasons
-  nndeploy inspect model.nnd --here                which chain and variants this machine would take, and why
-  nndeploy inspect model.nnd --chain rtx4090 -v    who runs each node on that target, and why nobody before took it
-  nndeploy inspect model.nnd -v                    every node, check and step, and what each build said
+  nndeploy inspect model.nnd --here                what this machine would select, and why
+  nndeploy inspect model.nnd --chain rtx4090 -v    the backend of each node on that target, and why
+  nndeploy inspect model.nnd -v                    every node, check, step and build message
   nndeploy inspect model.nnd --tables              the sizes and windows of each step on this machine
   nndeploy inspect model.nnd --json
 """
@@ -52,16 +52,16 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 
 @click.command("inspect", epilog=EXAMPLES)
 @click.argument("bundle", type=BUNDLE_FILE)
-@click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with the graph to this file.")
-@click.option("--here", is_flag=True, help="Show which chain and variants this machine would take, and why.")
-@click.option("--chain", "chain_id", help="Show this chain alone (its id, or 'portable'), also on the page.")
-@click.option("--tables", is_flag=True, help="Show the sizes and windows of each step on this machine, as pictures.")
-@click.option("--json", "as_json", is_flag=True, help="Print manifest and report as JSON on standard output.")
+@click.option("--html", "page", type=OUTPUT_FILE, help="Also write an HTML page with the graph to this file.")
+@click.option("--here", is_flag=True, help="Show which chain and variants this machine would select, and why.")
+@click.option("--chain", "chain_id", help="Show only this chain (its ID, or 'portable'), also in the HTML page.")
+@click.option("--tables", is_flag=True, help="Show the sizes and windows of each step on this machine, as diagrams.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest and report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, check, step and member.")
 def inspect(
     bundle: Path, page: Path | None, here: bool, chain_id: str | None, tables: bool, as_json: bool, verbose: bool
 ) -> None:
-    """Show what a BUNDLE holds, who runs what, and why."""
+    """Show the contents of a BUNDLE, which backend runs what, and why."""
     if tables:
         if page is not None or chain_id is not None:
             raise UsageError("--html and --chain do not go with --tables")

@@ -24,7 +24,7 @@ from nndeploy.values.amounts import size_text
 INSTALL_EXAMPLES = """\b
 Examples:
   nndeploy install faces faces-1.4.nnd
-  nndeploy install faces faces-1.4.nnd --max-latency 40ms      the one before stays if it is slower here
+  nndeploy install faces faces-1.4.nnd --max-latency 40ms      rejected if it is slower here
   nndeploy install faces faces-1.4.nnd --store /var/lib/nndeploy
   nndeploy install faces oci://registry.example/vision/faces:1.4
 """
@@ -36,17 +36,17 @@ Examples:
 ROLLBACK_EXAMPLES = """\b
 Examples:
   nndeploy rollback faces
-  nndeploy rollback faces --to 1.4.0           for scripts: a second call changes nothing
+  nndeploy rollback faces --to 1.4.0           for scripts: idempotent
   nndeploy rollback faces --store /var/lib/nndeploy
 """
 STORE = click.option(
     "--store", type=FOLDER, metavar="FOLDER",
-    help="The folder of installed bundles. Default: $NNDEPLOY_STORE, the account's own, for root /var/lib/nndeploy.",
+    help="Directory of installed bundles. Default: $NNDEPLOY_STORE, else the user's own (root: /var/lib/nndeploy).",
 )  # fmt: skip
 NAME = click.argument("name")
 SECTIONS = sections_of(
     InstallOptions,
-    {"Where it goes": ("store",)},
+    {"Destination": ("store",)},
     RegistryOptions,
     {"Registry": ("password_stdin", "signed_by")},
     CautiousLoadOptions,
@@ -63,10 +63,11 @@ SECTIONS = sections_of(
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON on standard output.")
 def install(name: str, source: str, signed_by: str | None, store: str | None, as_json: bool, **options: Any) -> None:
-    """Install a bundle under a NAME, by which `run NAME@` finds it.
+    """Install a bundle under a NAME, for `run NAME@`.
 
-    SOURCE is a file, a folder of members, or oci://REGISTRY/REPOSITORY:TAG. The bundle is checked whole, its goldens
-    run here, and it becomes current in one step; the one before stays for a rollback. Whatever fails, that one stays.
+    SOURCE is a file, a folder of members, or oci://REGISTRY/REPOSITORY:TAG. The bundle is verified, its goldens (stored
+    inputs with reference outputs) are run on this machine, and it becomes current in one atomic step; the previous
+    version is kept for a rollback. If anything fails, the current version stays active.
     """
     from nndeploy.installed.install import install as install_bundle
 
@@ -97,7 +98,7 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def installed(name: str | None, store: str | None, as_json: bool) -> None:
-    """List the installed bundles, and what was before each."""
+    """List the installed bundles and their previous versions."""
     where = store_at(store)
     states = {one: where.state(one) for one in ([name] if name is not None else where.names())}
     if as_json:
@@ -128,19 +129,21 @@ def installed(name: str | None, store: str | None, as_json: bool) -> None:
 @NAME
 @click.option(
     "--to", metavar="VERSION",
-    help="Go back only if the bundle before is this one: its signed release, or 8 or more digits of its SHA-256. "
-    "Nothing is changed where that is current already.",
+    help="Roll back only to this version: its signed release, or at least 8 digits of its SHA-256. If it is already "
+    "current, nothing changes.",
 )  # fmt: skip
 @STORE
 @click.option(
-    "--allow-unsigned-code", is_flag=True, help="Go back to a bundle with executable code that no trusted key signed."
+    "--allow-unsigned-code",
+    is_flag=True,
+    help="Roll back even if no trusted key signed the executable code of that bundle.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what is current now as JSON on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the current version as JSON on standard output.")
 def rollback(name: str, to: str | None, store: str | None, allow_unsigned_code: bool, as_json: bool) -> None:
-    """Go back to the bundle that a NAME stood for before.
+    """Roll NAME back to its previous version.
 
-    That bundle is read whole first, and must be allowed here as it had to be when it was installed. A second rollback
-    goes forward again, unless --to says where to.
+    That bundle is verified first, under the same trust policy as an installation. A second rollback rolls forward
+    again, unless --to names the version.
     """
     from nndeploy.installed.kept_bundle import roll_back
 

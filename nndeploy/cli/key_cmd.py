@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  nndeploy key new farm                              farm.key signs, farm.pub is for the boxes
-  nndeploy key trust farm.pub --scope code           on a box
+  nndeploy key new farm                              farm.key signs; farm.pub goes to the devices
+  nndeploy key trust farm.pub --scope code           on a device
   nndeploy key revoke farm
-  nndeploy key floor faces 1.4.0                     no release of the model faces below 1.4.0
+  nndeploy key floor faces 1.4.0                     reject releases of the model faces below 1.4.0
   nndeploy key need code=2                           two trusted keys must have signed code
 """
 
@@ -63,19 +63,19 @@ Examples:
 
 MIN_ID_DIGITS = 8
 """So many digits of an id may stand for it."""
-LOWER = click.option("--lower", is_flag=True, help="Also where that asks for less than what is said already.")
-MACHINE = click.option("--machine", is_flag=True, help="Change the store of the whole machine, in /etc/nndeploy.")
+LOWER = click.option("--lower", is_flag=True, help="Allow lowering a requirement that is already set.")
+MACHINE = click.option("--machine", is_flag=True, help="Change the machine-wide trust store in /etc/nndeploy.")
 
 
 @click.group("key", epilog=EXAMPLES)
 def key() -> None:
-    """Make keys that sign bundles, and say which ones are trusted."""
+    """Create signing keys, and manage the keys trusted here."""
 
 
 @key.command("new", epilog=EXAMPLES_OF["new"])
 @click.argument("name", type=ANY_FILE)
 def new(name: str) -> None:
-    """Make a key: NAME.key signs, NAME.pub is trusted."""
+    """Create a key pair: NAME.key to sign with, NAME.pub to trust."""
     from nndeploy.files.whole_files import opened_folder, replace_durably, sweep_temporary
     from nndeploy.trust.signers import new_key, read_key
 
@@ -113,9 +113,9 @@ def _is_left(private: Path) -> bool:
 
 
 @key.command("list", epilog=EXAMPLES_OF["list"])
-@click.option("--json", "as_json", is_flag=True, help="Print the store as JSON on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the trust store as JSON on standard output.")
 def list_(as_json: bool) -> None:
-    """List the keys that are trusted here, to what and until when."""
+    """List the keys trusted here, with scope and last day."""
     from nndeploy.trust.trust_store import trust_store
 
     store = trust_store()
@@ -150,12 +150,12 @@ def list_(as_json: bool) -> None:
 
 @key.command("trust", epilog=EXAMPLES_OF["trust"])
 @click.argument("file", type=ANY_FILE)
-@click.option("--name", help="What to call the key. Default: the name of the file.")
+@click.option("--name", help="Name of the key. Default: the file name.")
 @click.option(
     "--scope", "scopes", type=click.Choice(("code", "data")), multiple=True, default=("code",), show_default=True,
-    help="What the key may sign: code (which includes data), or data alone.",
+    help="What the key may sign: code (which includes data), or only data.",
 )  # fmt: skip
-@click.option("--not-after", metavar="YYYY-MM-DD", help="The last day of the trust, in UTC.")
+@click.option("--not-after", metavar="YYYY-MM-DD", help="Last day on which the key is trusted, in UTC.")
 @MACHINE
 def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str | None, machine: bool) -> None:
     """Trust the public key in FILE, *.pub."""
@@ -177,7 +177,7 @@ def trust(file: str, name: str | None, scopes: tuple[str, ...], not_after: str |
 @click.argument("named", metavar="NAME|ID|FILE")
 @MACHINE
 def revoke(named: str, machine: bool) -> None:
-    """Revoke a key for good: NAME, ID or FILE."""
+    """Revoke a key permanently, by NAME, ID or FILE."""
     from nndeploy.trust.trust_store import change_store, trust_store
 
     ids = _ids(named, trust_store())
@@ -192,9 +192,9 @@ def revoke(named: str, machine: bool) -> None:
 @LOWER
 @MACHINE
 def floor(model: str, release: str, lower: bool, machine: bool) -> None:
-    """Allow no RELEASE of a MODEL below this one.
+    """Reject releases of MODEL that are older than RELEASE.
 
-    MODEL is the name in the bundle, or the one it is installed by. A trusted key must have signed which release it is.
+    MODEL is the name in the bundle, or the name it is installed under. The release must be signed by a trusted key.
     """
     from nndeploy.trust.statement import check_release
     from nndeploy.trust.trust_store import trust_store
@@ -209,7 +209,7 @@ def floor(model: str, release: str, lower: bool, machine: bool) -> None:
 @LOWER
 @MACHINE
 def need(numbers: tuple[str, ...], lower: bool, machine: bool) -> None:
-    """Say how many trusted keys must have signed: code=2, data=1."""
+    """Set how many trusted keys must have signed a bundle: code=2, data=1."""
     from nndeploy.trust.trust_store import MAX_NEEDED, SCOPES, trust_store
 
     wanted = {}

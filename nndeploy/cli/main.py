@@ -43,32 +43,32 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile a trained ONNX MODEL into one offline bundle."),
-    "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many boxes, as a FLEET file says."),
-    "farm": ("nndeploy.cli.farm_cmd:farm", "Share a batch: a scheduler, workers, certificates."),
+    "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile an ONNX MODEL into a single offline bundle."),
+    "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many targets, as listed in a FLEET file."),
+    "farm": ("nndeploy.cli.farm_cmd:farm", "Run a build farm: scheduler, workers, certificates."),
     "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
-    "serve": ("nndeploy.cli.serve_cmd:serve", "Serve each BUNDLE by the Open Inference Protocol."),
-    "top": ("nndeploy.cli.top_cmd:top", "Show what a running stream does: rate, latencies, load, waits."),
-    "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show what a BUNDLE holds, who runs what, and why."),
-    "verify": ("nndeploy.cli.verify_cmd:verify", "Check a BUNDLE: every byte, then its results on this machine."),
-    "sign": ("nndeploy.cli.sign_cmd:sign", "Sign a BUNDLE: every member, its release, and how it was made."),
-    "key": ("nndeploy.cli.key_cmd:key", "Make keys that sign bundles, and say which ones are trusted."),
-    "bench": ("nndeploy.cli.bench_cmd:bench", "Measure latency and rate of a BUNDLE on this machine."),
+    "serve": ("nndeploy.cli.serve_cmd:serve", "Serve bundles over the Open Inference Protocol."),
+    "top": ("nndeploy.cli.top_cmd:top", "Show live metrics of a running stream: rate, latency, load."),
+    "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show the contents of a BUNDLE, which backend runs what, and why."),
+    "verify": ("nndeploy.cli.verify_cmd:verify", "Verify a BUNDLE: its integrity, and its results here."),
+    "sign": ("nndeploy.cli.sign_cmd:sign", "Sign a BUNDLE: every member, its release and its provenance."),
+    "key": ("nndeploy.cli.key_cmd:key", "Create signing keys, and manage the keys trusted here."),
+    "bench": ("nndeploy.cli.bench_cmd:bench", "Benchmark a BUNDLE here: latency and throughput."),
     "pace": ("nndeploy.cli.pace_cmd:pace", "Show how a BUNDLE would be paced on this machine."),
-    "install": ("nndeploy.cli.install_cmd:install", "Install a bundle under a NAME, by which `run NAME@` finds it."),
-    "installed": ("nndeploy.cli.install_cmd:installed", "List the installed bundles, and what was before each."),
-    "rollback": ("nndeploy.cli.install_cmd:rollback", "Go back to the bundle that a NAME stood for before."),
-    "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Say what this box has, lacks and trusts, and what mends it."),
-    "push": ("nndeploy.cli.push_cmd:push", "Put a BUNDLE into a registry of containers."),
-    "pull": ("nndeploy.cli.pull_cmd:pull", "Fetch a bundle from a registry of containers."),
-    "cache": ("nndeploy.cli.cache_cmd:cache", "Look after the cache of what was compiled before."),
+    "install": ("nndeploy.cli.install_cmd:install", "Install a bundle under a NAME, for `run NAME@`."),
+    "installed": ("nndeploy.cli.install_cmd:installed", "List the installed bundles and their previous versions."),
+    "rollback": ("nndeploy.cli.install_cmd:rollback", "Roll NAME back to its previous version."),
+    "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Diagnose this machine, and show how to fix what is wrong."),
+    "push": ("nndeploy.cli.push_cmd:push", "Push a BUNDLE to a container registry."),
+    "pull": ("nndeploy.cli.pull_cmd:pull", "Pull a bundle from a container registry."),
+    "cache": ("nndeploy.cli.cache_cmd:cache", "Manage the cache of compiled bundles."),
     "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
-    "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they can do here."),
-    "targets": ("nndeploy.cli.targets_cmd:targets", "List the boxes that --target knows by name."),
+    "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they support on this machine."),
+    "targets": ("nndeploy.cli.targets_cmd:targets", "List the targets that --target knows by name."),
     "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
-    "wheelhouse": ("nndeploy.cli.wheelhouse_cmd:wheelhouse", "Gather all wheels that a box without a network needs."),
-    "help": ("nndeploy.cli.help_cmd:help_", "Show a page of the guide or the reference, or list them."),
-    "completion": ("nndeploy.cli.completion_cmd:completion", "Print the script by which a SHELL completes."),
+    "wheelhouse": ("nndeploy.cli.wheelhouse_cmd:wheelhouse", "Download all wheels that an offline machine needs."),
+    "help": ("nndeploy.cli.help_cmd:help_", "Show a page of the guide or the reference, or list the pages."),
+    "completion": ("nndeploy.cli.completion_cmd:completion", "Print the completion script for a SHELL."),
 }
 """Subcommand -> where it is, and the first line of its help, so that `nndeploy --help` imports none."""
 
@@ -139,8 +139,8 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Compile a trained network into one offline bundle, and run it.
 
-    Exit codes: 0 ok, 1 a comparison, a gate or some items failed, 2 usage, 65 bad data, 66 input missing,
-    69 unavailable here, 73 cannot create, 74 I/O error. All of them: nndeploy help exit-codes.
+    Exit codes: 0 success; 1 a comparison, a gate or an item failed; 2 usage; 65 bad data; 66 input missing; 69
+    unavailable here; 73 cannot create; 74 I/O error. Full list: nndeploy help exit-codes.
     """
 
 

@@ -31,8 +31,8 @@ Examples:
   nndeploy pace model.nnd --max-latency 80ms
   nndeploy pace model.nnd --cpu-limit 50% --all
   nndeploy pace model.nnd --pace-total 60ms
-  nndeploy pace model.nnd --pace-pair 'Conv a->Relu b=2ms'        sleep there alone
-  nndeploy pace model.nnd --max-latency 80ms --html pace.html     the load before and after, as a picture
+  nndeploy pace model.nnd --pace-pair 'Conv a->Relu b=2ms'        sleep only there
+  nndeploy pace model.nnd --max-latency 80ms --html pace.html     the load before and after, as a chart
   nndeploy pace model.nnd --max-latency 80ms -o plan.json         for run --pace --pace-plan plan.json
   nndeploy pace model.nnd --estimate --target box.toml            nothing is run
 """
@@ -43,7 +43,7 @@ SHOWN_READERS = 2
 SECTIONS = sections_of(
     PaceGoal,
     {
-        "What is measured": ("runs", "estimate", "target"),
+        "Measurement": ("runs", "estimate", "target"),
         "Output": ("output", "shows_all", "page", "as_json"),
     },
     LoadOptions,
@@ -54,15 +54,23 @@ SECTIONS = sections_of(
 @BUNDLE
 @options_of(PaceGoal)
 @click.option(
-    "--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="How many paced runs are measured."
+    "--runs", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Number of paced runs to measure."
 )
-@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE.json", help="Write the plan to a file.")
-@click.option("--estimate", is_flag=True, help="Run nothing: count from operators and shapes, as the bundle has them.")
-@click.option("--target", type=BOX, metavar="BOX", help="Of --estimate: the box that will run it. Default: this one.")
-@click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not the {SHOWN} longest.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    metavar="FILE.json",
+    help="Write the plan to a file, for `nndeploy run --pace-plan`.",
+)
+@click.option("--estimate", is_flag=True, help="Predict the plan from operators and shapes without running the bundle.")
+@click.option(
+    "--target", type=BOX, metavar="TARGET", help="Target of --estimate, by name or target file. Default: this machine."
+)
+@click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not just the {SHOWN} slowest.")
 @options_of(LoadOptions)
-@click.option("--html", "page", type=OUTPUT_FILE, help="Also write a page with pictures to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON on standard output.")
+@click.option("--html", "page", type=OUTPUT_FILE, help="Also write an HTML page with charts to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 def pace(
     bundle: Path,
     runs: int,
@@ -76,9 +84,9 @@ def pace(
 ) -> None:
     """Show how a BUNDLE would be paced on this machine.
 
-    That is how long each operator takes, how long runs sleep behind it, the load before and after, and what that
-    achieves. The bundle must have been compiled with --pace and carry a sample, which is what is run. With --estimate
-    nothing is run, and the plan is in shares where the target does not say how fast it is.
+    Reports how long each operator takes, how long a run sleeps after it, the load before and after, and the resulting
+    latency. The bundle must have been compiled with --pace and contain a sample input, which is run. With --estimate
+    nothing is run; delays are relative if the target file does not say how fast the target is.
     """
     from nndeploy.cli.pace_page import pace_page
     from nndeploy.errors import UsageError

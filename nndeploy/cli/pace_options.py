@@ -21,10 +21,11 @@ _GRANTS = {
 }  # fmt: skip
 GRANTS = ", ".join(flag for name, flag in _GRANTS.items() if name != "pace_plan")
 """What a plan can be made of."""
-_PACE = click.option("--pace", is_flag=True, help="Sleep between operators: a lower and flatter load.")
+_PACE = click.option("--pace", is_flag=True, help="Sleep between operators, for a lower and steadier load.")
 _PLAN = click.option(
     "--pace-plan", type=JSON_FILE, metavar="FILE.json",
-    help="To pace by: a plan of `nndeploy pace -o`; nothing is timed first. A latency or limit goes before its goal.",
+    help="Use a plan written by `nndeploy pace -o` instead of profiling. "
+         "--max-latency and --cpu-limit override its goal.",
 )  # fmt: skip
 
 

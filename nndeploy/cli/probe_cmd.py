@@ -12,7 +12,7 @@ from nndeploy.cli.output_file import OUTPUT_FILE
 EXAMPLES = """\b
 Examples:
   nndeploy probe
-  nndeploy probe -o box.toml        then elsewhere: nndeploy compile model.onnx -o model.nnd --target box.toml
+  nndeploy probe -o box.toml        then, elsewhere: nndeploy compile model.onnx -o model.nnd --target box.toml
 """
 
 

@@ -24,10 +24,10 @@ Examples:
 
 @click.command("pull", epilog=EXAMPLES)
 @click.argument("reference", metavar="oci://REGISTRY/REPOSITORY:TAG")
-@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="BUNDLE", help="The bundle to write.")
+@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="BUNDLE", help="Bundle to write.")
 @click.option(
     "--have", type=BUNDLE_FILE, multiple=True, metavar="BUNDLE",
-    help="A bundle whose members need not be fetched (repeatable), beside the one that is replaced.",
+    help="Local bundle whose members need not be downloaded again (repeatable), besides the one being replaced.",
 )  # fmt: skip
 @SIGNED_BY
 @registry_options
@@ -35,10 +35,9 @@ Examples:
 def pull(
     reference: str, output: Path, have: tuple[Path, ...], signed_by: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Fetch a bundle from a registry of containers.
+    """Pull a bundle from a container registry.
 
-    It is byte for byte what was pushed. A digest behind the tag, or in its place (@sha256:...), names one bundle for
-    good.
+    The file is byte for byte what was pushed. A digest after the tag, or instead of it (@sha256:...), pins one bundle.
     """
     from nndeploy.registry.pull import pull as pull_bundle
 

@@ -22,7 +22,7 @@ Examples:
   nndeploy push model.nnd oci://registry.example/vision/faces:1.4 --key farm.key
   nndeploy push model.nnd oci://localhost:5000/faces:1.4 --json
 """
-SECTIONS = sections_of({"Signature beside it": SIGNERS}, RegistryOptions, {"Registry": ("password_stdin",)})
+SECTIONS = sections_of({"Signature in the registry": SIGNERS}, RegistryOptions, {"Registry": ("password_stdin",)})
 
 
 @click.command("push", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -32,10 +32,10 @@ SECTIONS = sections_of({"Signature beside it": SIGNERS}, RegistryOptions, {"Regi
 @registry_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was sent as JSON on standard output.")
 def push(bundle: Path, reference: str, as_json: bool, **options: Any) -> None:
-    """Put a BUNDLE into a registry of containers.
+    """Push a BUNDLE to a container registry.
 
-    Only what the registry does not have is sent. The first line that is printed names this very bundle for `pull`. With
-    a key, a signature as cosign makes them is put beside it; `sign` puts one into the bundle itself.
+    Only what the registry lacks is uploaded. The first line printed is a reference by digest, for `pull`. With a key, a
+    cosign signature is stored next to the bundle; `nndeploy sign` signs the bundle itself.
     """
     from nndeploy.registry.push import push as push_bundle
 

@@ -19,7 +19,7 @@ from nndeploy.registry.options import RegistryOptions
 MAX_PASSWORD_BYTES = 64 << 10
 SIGNED_BY = click.option(
     "--signed-by", type=ANY_FILE, metavar="FILE.pub",
-    help="Public key of which a cosign signature must lie beside the bundle in the registry.",
+    help="Require a cosign signature by this public key.",
 )  # fmt: skip
 _PASSWORD = click.option("--password-stdin", is_flag=True, help="Read the password of --username from standard input.")
 

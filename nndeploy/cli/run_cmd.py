@@ -34,8 +34,8 @@ EXAMPLES = """\b
 Examples:
   nndeploy run model.nnd --input x.npz --output y.npz        one item, keys are tensor names
   nndeploy run model.nnd --input x=@x.npy --input n=3        one item, input by input
-  nndeploy run model.nnd --input in/ --output out/           one result a file
-  nndeploy run model.nnd --input 'photos/*.jpg'              images, where the bundle says how
+  nndeploy run model.nnd --input in/ --output out/           one result per file
+  nndeploy run model.nnd --input 'photos/*.jpg'              images, if the bundle describes preprocessing
   cat lines.jsonl | nndeploy run model.nnd --input - --output -
   nndeploy run faces@ --input photos/ --output results/      the installed bundle of that name
   nndeploy run --pipeline faces.toml --input photos/ --output faces.jsonl --resume
@@ -47,7 +47,7 @@ SECTIONS = sections_of(
     RunOptions,
     {"Pacing": ("pace",)},
     PaceGoal,
-    {"Pacing": ("pace_plan",), "Figures": ("metrics", "metrics_port", "trace", "as_json", "verbose")},
+    {"Pacing": ("pace_plan",), "Metrics and output": ("metrics", "metrics_port", "trace", "as_json", "verbose")},
 )
 
 
@@ -55,37 +55,49 @@ SECTIONS = sections_of(
 @click.argument("bundle", type=BUNDLE_FILE, required=False)
 @click.option(
     "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
-    help="File (npz, npy, image, jsonl), folder, glob, pipe, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable); "
-    "of a pipeline SOURCE=WHAT, also tcp:HOST:PORT, unix:PATH, tail:FILE, rtsp://CAMERA.",
+    help="File (npz, npy, image, jsonl), folder, glob, pipe, NAME=@FILE, NAME=JSON, or - for JSON lines (repeatable). "
+    "For a pipeline: SOURCE=WHAT, where WHAT may also be tcp:HOST:PORT, unix:PATH, tail:FILE or rtsp://CAMERA.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=ANY_FILE, metavar="WHERE",
-    help="File (x.npz, x.jsonl), folder, pipe, or - for JSON lines. Default: a summary.",
+    help="File (x.npz, x.jsonl), folder, pipe, or - for JSON lines. Default: print a summary.",
 )  # fmt: skip
 @click.option(
     "--pipeline", type=TOML_FILE, metavar="FILE.toml",
-    help="Several models, and what stands before and behind them. Default: the bundle's own pipeline, if it has one.",
+    help="Pipeline file: one or more models with their pre- and postprocessing. Default: the bundle's own pipeline, "
+    "if any.",
 )  # fmt: skip
-@click.option("--no-pipeline", is_flag=True, help="Run the bundle alone, even if it has a pipeline.")
+@click.option("--no-pipeline", is_flag=True, help="Run only the model, even if the bundle contains a pipeline.")
 @options_of(RunOptions)
 @pace_options
-@click.option("--metrics", type=OUTPUT_FILE, metavar="FILE.json", help="Keep figures of the stream in a file.")
+@click.option(
+    "--metrics",
+    type=OUTPUT_FILE,
+    metavar="FILE.json",
+    help="Write metrics of the stream to a file, updated while it runs.",
+)
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535),
-    help="Serve them for Prometheus at http://127.0.0.1:PORT/metrics, to this machine alone.",
+    help="Serve Prometheus metrics at http://127.0.0.1:PORT/metrics, to this machine only.",
 )  # fmt: skip
 @click.option(
     "--trace", type=OUTPUT_FILE, metavar="FILE.json",
-    help="Write who worked on what when, for Perfetto or Chrome.",
+    help="Write a Perfetto/Chrome trace.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Say which variant each submodel got, and why; and of each stage.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show which variant was selected for each submodel and why, and details of each stage.",
+)
 def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **options: Any) -> None:
     """Run inputs through a BUNDLE.
 
-    Or through a pipeline of several, which a file describes or the bundle carries. Each item gives one result or one
-    error record, in order. A single item that fails is the command's error; of many, the others go on and the exit
-    code is 1. The first SIGINT or SIGTERM stops reading and finishes what is on its way; the second one ends at once.
+    Or through a pipeline of several bundles, described in a file or embedded in the bundle. Each item yields one result
+    or one error record, in order. If a single item fails, so does the command; if one of several fails, the others
+    still run and the exit code is 1. The first SIGINT or SIGTERM stops reading and finishes the items in flight; a
+    second one exits at once.
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.run_view import RunView

@@ -20,7 +20,7 @@ EXAMPLES = """\b
 Examples:
   nndeploy serve model.nnd                      HTTP on 127.0.0.1:8000, gRPC on 127.0.0.1:8001
   nndeploy serve model.nnd --http unix:/run/model.sock --grpc none
-  nndeploy serve faces@ --follow                the installed bundle, and those that come after it
+  nndeploy serve faces@ --follow                the installed bundle, and its updates
   nndeploy serve --model faces=f.nnd pipeline.toml
   nndeploy serve a=one.nnd b=two.nnd --batch 8 --batch-delay-ms 2
   nndeploy serve model.nnd --http 0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem --token-file token --grpc none
@@ -33,12 +33,12 @@ SECTIONS = sections_of(ServeOptions)
 @click.argument("bundles", type=SERVED, nargs=-1, required=True, metavar="[NAME=]BUNDLE|PIPELINE.toml...")
 @options_of(ServeOptions)
 def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
-    """Serve each BUNDLE by the Open Inference Protocol.
+    """Serve bundles over the Open Inference Protocol.
 
-    That is the one of KServe, version 2, over HTTP and gRPC; a pipeline in a file, or one that a bundle carries, is
-    served likewise. A model is called as its file, or NAME. It is ready once it is loaded and its goldens are right on
-    this machine. The first SIGINT or SIGTERM takes no more requests and ends those that are there; the second one ends
-    at once.
+    Version 2 of the protocol, as in KServe and Triton, over HTTP and gRPC. Pipelines, in a file or embedded in a
+    bundle, are served in the same way. A model is named after its file, or NAME. It is ready once it is loaded and
+    reproduces its goldens (stored inputs with reference outputs) on this machine. The first SIGINT or SIGTERM stops
+    accepting requests and finishes those in progress; a second one exits at once.
     """
     from nndeploy.cli.run_signals import StopSignals
     from nndeploy.cli.service_manager import ServiceManager

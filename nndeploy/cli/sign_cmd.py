@@ -23,12 +23,12 @@ Examples:
 @click.command("sign", epilog=EXAMPLES)
 @BUNDLE
 @signer_options
-@click.option("--release", help="The release that is signed, as in 1.4.0. Default: the one that is signed already.")
-@click.option("--json", "as_json", is_flag=True, help="Print who signed as JSON on standard output.")
+@click.option("--release", help="Release to sign, e.g. 1.4.0. Default: the release already signed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the signers as JSON on standard output.")
 def sign(bundle: Path, release: str | None, as_json: bool, **options: Any) -> None:
-    """Sign a BUNDLE: every member, its release, and how it was made.
+    """Sign a BUNDLE: every member, its release and its provenance.
 
-    What was signed by others stays, unless they signed another release.
+    Signatures by others are kept, unless they signed a different release.
     """
     from nndeploy.installed.bundle_store import name_of
     from nndeploy.trust.signing import sign_bundle

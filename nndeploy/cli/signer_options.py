@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 SIGNERS = ("keys", "signer_cmd", "pkcs11", "token", "label", "public_key")
 PIN_VARIABLE = "NNDEPLOY_PKCS11_PIN"
 _OPTIONS = (
-    click.option("--key", "keys", type=ANY_FILE, multiple=True, help="File of a private key, *.key (repeatable)."),
+    click.option("--key", "keys", type=ANY_FILE, multiple=True, help="Private key file, *.key (repeatable)."),
     click.option(
-        "--signer-cmd", metavar="COMMAND", help="Command that reads a message and writes 64 bytes of ed25519."
+        "--signer-cmd", metavar="COMMAND", help="Command that reads a message and writes its 64-byte Ed25519 signature."
     ),
-    click.option("--pkcs11", metavar="LIBRARY", help="Library of a PKCS#11 token; the PIN is in NNDEPLOY_PKCS11_PIN."),
-    click.option("--token", help="The label of the token."),
-    click.option("--label", help="The label of the key on the token."),
-    click.option("--public-key", type=ANY_FILE, help="The public key of the command or token, *.pub."),
+    click.option(
+        "--pkcs11", metavar="LIBRARY", help="PKCS#11 library of a token; the PIN is read from $NNDEPLOY_PKCS11_PIN."
+    ),
+    click.option("--token", help="Label of the token."),
+    click.option("--label", help="Label of the key on the token."),
+    click.option("--public-key", type=ANY_FILE, help="Public key of the command or token, *.pub."),
 )
 
 

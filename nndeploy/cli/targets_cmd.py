@@ -23,10 +23,10 @@ Examples:
 @click.command("targets", epilog=EXAMPLES)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def targets(as_json: bool) -> None:
-    """List the boxes that --target knows by name.
+    """List the targets that --target knows by name.
 
-    A box without a GPU runs what needs our own runtime alone, and libraries that are named with it:
-    BOX+LIBRARY. Any other box describes itself: nndeploy probe -o box.toml.
+    A target without a GPU uses only nndeploy's own runtime, plus the libraries named with it: TARGET+LIBRARY. For any
+    other machine, write a target file there: nndeploy probe -o box.toml.
     """
     from nndeploy.plugin.registry import backends_in_order
     from nndeploy.target.known_targets import known_targets, target_of

@@ -36,13 +36,12 @@ TIMEOUT_SECONDS = 5.0
 
 @click.command("top", epilog=EXAMPLES)
 @click.argument("where", metavar="FILE.json|PORT")
-@click.option("--once", is_flag=True, help="Show the figures once and end.")
-@click.option("--interval", type=Number(0.2, 60.0), default=1.0, show_default=True, help="Seconds from look to look.")
+@click.option("--once", is_flag=True, help="Print the metrics once and exit.")
+@click.option("--interval", type=Number(0.2, 60.0), default=1.0, show_default=True, help="Seconds between updates.")
 def top(where: str, once: bool, interval: float) -> None:
-    """Show what a running stream does: rate, latencies, load, waits.
+    """Show live metrics of a running stream: rate, latency, load.
 
-    FILE.json is that of `run --metrics`, PORT that of `run --metrics-port`. It goes on until the stream ends or
-    Ctrl-C.
+    FILE.json is that of `run --metrics`, PORT that of `run --metrics-port`. Runs until the stream ends or until Ctrl-C.
     """
     import sys
 

@@ -23,30 +23,32 @@ from nndeploy.trust.signatures import SignatureVerdict, signed_text
 EXAMPLES = """\b
 Examples:
   nndeploy verify model.nnd
-  nndeploy verify model.nnd --no-run            hashes and structure alone, no backend needed
-  nndeploy verify model.nnd --signatures        and that a trusted key has signed it
+  nndeploy verify model.nnd --no-run            only hashes and structure, no backend needed
+  nndeploy verify model.nnd --signatures        also require a trusted signature
   nndeploy verify model.nnd --rtol 1e-3 --json
 """
 
 
-SECTIONS = sections_of({"What is checked": ("run", "signatures", "rtol", "atol")}, CautiousLoadOptions)
+SECTIONS = sections_of({"Checks": ("run", "signatures", "rtol", "atol")}, CautiousLoadOptions)
 
 
 @click.command("verify", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
-@click.option("--run/--no-run", default=True, help="Re-run the goldens on this machine.")
-@click.option("--rtol", type=Number(min=0), help="Relative tolerance in place of the bundle's, for floats.")
-@click.option("--atol", type=Number(min=0), help="Absolute tolerance in place of the bundle's, for floats.")
+@click.option(
+    "--run/--no-run", default=True, help="Re-run the goldens (stored inputs with reference outputs) on this machine."
+)
+@click.option("--rtol", type=Number(min=0), help="Relative tolerance for floats, instead of the bundle's own.")
+@click.option("--atol", type=Number(min=0), help="Absolute tolerance for floats, instead of the bundle's own.")
 @click.option("--signatures", is_flag=True, help="Fail unless a trusted key has signed the bundle.")
 @options_of(CautiousLoadOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")
 def verify(
     bundle: Path, run: bool, rtol: float | None, atol: float | None, signatures: bool, as_json: bool, **options: Any
 ) -> None:
-    """Check a BUNDLE: every byte, then its results on this machine.
+    """Verify a BUNDLE: its integrity, and its results here.
 
-    A damaged bundle ends with exit code 65, one that hides code, or whose code no trusted
-    key has signed, with 77, a result outside the tolerance with 1.
+    Exit codes: 65 if the bundle is damaged; 77 if it hides code, or if no trusted key has signed its code; 1 if a
+    result is out of tolerance.
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol have no meaning with --no-run")

@@ -21,21 +21,23 @@ Examples:
 
 @click.command("wheelhouse", epilog=EXAMPLES)
 @click.option(
-    "--for", "box", type=BOX, required=True, metavar="BOX",
-    help="Whom it is for: aarch64, x86_64, a known box, or the file that nndeploy probe wrote there.",
+    "--for", "box", type=BOX, required=True, metavar="TARGET",
+    help="Machine to download for: aarch64, x86_64, a target name, or a target file from `nndeploy probe`.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to make, in one that is there."
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder to create; its parent must exist."
 )
 @click.option(
     "--with", "names", multiple=True, metavar="NAME",
-    help="A backend (onnxruntime) or an extra (vision) that the box shall have too; may be repeated.",
+    help="Backend (onnxruntime) or extra (vision) to include (repeatable).",
 )  # fmt: skip
-@click.option("--python", metavar="VERSION", help="The box's version of Python. Default: this one's.")
-@click.option("--glibc", default="2.28", metavar="VERSION", help="The oldest glibc that the wheels must run on.")
+@click.option(
+    "--python", metavar="VERSION", help="Python version of the target machine. Default: the version in use here."
+)
+@click.option("--glibc", default="2.28", metavar="VERSION", help="Oldest glibc version that the wheels must support.")
 @click.option(
     "--find-links", multiple=True, type=click.Path(path_type=Path), metavar="FOLDER",
-    help="A folder with wheels, such as dist of `make wheel`; ours are taken from there first. May be repeated.",
+    help="Folder of wheels, such as dist of `make wheel`, searched first for nndeploy's own wheels (repeatable).",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was gathered as JSON on standard output.")
 def wheelhouse(
@@ -47,11 +49,10 @@ def wheelhouse(
     find_links: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Gather all wheels that a box without a network needs.
+    """Download all wheels that an offline machine needs.
 
-    This is the one command that uses the network, and that is its purpose: it asks pip for the wheels, with pip's own
-    settings, on the machine that builds. The box needs no network: a script in the folder installs them and checks
-    their hashes. Nothing is installed or run here.
+    Downloads with pip and pip's own settings, on a machine with network access. On the offline machine, a script in the
+    folder installs the wheels and checks their hashes. Nothing is installed or run here.
     """
     from nndeploy.wheelhouse.here import check_can_gather
 

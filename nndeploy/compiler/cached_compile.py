@@ -55,29 +55,30 @@ class CacheOptions:
     """Where bundles that were compiled before are looked for and kept; `cache_size` in bytes."""
 
     cache: bool = described(
-        True, "Take a bundle that was compiled before from the same model, options and packages.",
+        True, "Reuse a bundle that was compiled earlier from the same model, options and packages.",
         section=_CACHE, flags=("--cache/--no-cache",),
     )  # fmt: skip
     cache_dir: str | None = described(
         None,
-        "The folder of the cache. Default: what the variable NNDEPLOY_CACHE_DIR says (empty: none), or nndeploy-builds "
-        "in this account's cache folder.",
+        "Cache directory. Default: $NNDEPLOY_CACHE_DIR (empty disables the cache), else nndeploy-builds in the "
+        "user's cache directory.",
         section=_CACHE, metavar="FOLDER", is_path=True,
     )  # fmt: skip
     cache_size: int = described(
-        DEFAULT_CACHE_BYTES, "What the cache may hold, e.g. 20GiB; what was not used for longest goes. Default: 10GiB.",
+        DEFAULT_CACHE_BYTES,
+        "Maximum size of the cache, e.g. 20GiB; the least recently used entries are removed first. Default: 10GiB.",
         section=_CACHE, metavar="SIZE", from_text=bytes_in("--cache-size"),
     )  # fmt: skip
     cache_remote: str = described(
-        "", "A cache that machines share, by its address; where the folder has no bundle, it is asked. Default: none.",
+        "", "URL of a shared cache, queried if the cache directory has no match. Default: none.",
         section=_CACHE, metavar="URL", from_text=remote_address,
     )  # fmt: skip
     cache_push: str = described(
-        NEVER, "Who brings what it compiled to the shared cache: nobody, who has credentials for it, or everybody.",
+        NEVER, "Whether to upload results to the shared cache: never, only with credentials, or always.",
         section=_CACHE, choices=PUSH,
     )  # fmt: skip
     cache_ca: str = described(
-        "", "PEM file with the authorities that may have signed the shared cache's certificate.",
+        "", "PEM file with the CA certificates to trust for the shared cache.",
         section=_CACHE, metavar="FILE.pem", is_path=True,
     )  # fmt: skip
 

@@ -59,144 +59,152 @@ class CompileOptions:
 
     shapes: Mapping[str, Any] = described(
         dict,
-        "Sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224 (range:best), x=1,3,224..1280:32,640 (in steps), N=1..8.",
+        "Input sizes or ranges, e.g. x=1..8,3,224,224:4,3,224,224 (range:optimum), x=1,3,224..1280:32,640 (steps of "
+        "32), N=1..8.",
         section=_INPUTS, flags=("--shape",), metavar="INPUT=SIZES", from_texts=option_texts.shapes,
     )  # fmt: skip
-    min_shapes: str = described(
-        "", "The least sizes of inputs, as trtexec writes them.", section=_INPUTS, metavar="IN:1x3x.."
-    )
-    opt_shapes: str = described("", "The sizes to be fastest at.", section=_INPUTS, metavar="IN:4x3x..")
-    max_shapes: str = described("", "The largest sizes.", section=_INPUTS, metavar="IN:8x3x..")
+    min_shapes: str = described("", "Minimum input sizes, in trtexec syntax.", section=_INPUTS, metavar="IN:1x3x..")
+    opt_shapes: str = described("", "Input sizes to optimise for.", section=_INPUTS, metavar="IN:4x3x..")
+    max_shapes: str = described("", "Maximum input sizes.", section=_INPUTS, metavar="IN:8x3x..")
     samples: Sequence[Mapping[str, Value]] | None = described(
-        None, "Folder of .npz files: inputs to check and measure with.",
+        None, "Folder of .npz files: sample inputs for comparison, benchmarking and calibration.",
         section=_INPUTS, is_path=True, from_text=option_texts.samples,
     )  # fmt: skip
     image_input: ImageInput | None = described(
-        None, "TOML file that says how an image becomes the input.",
+        None, "TOML file that describes how to preprocess an image into the input.",
         section=_INPUTS, flags=("--image",), is_path=True, from_text=option_texts.image_input,
     )  # fmt: skip
     pipeline: Carried | None = described(
-        None, "Pipeline that the bundle carries, for `run`; files that it names (labels) travel too.",
+        None, "Pipeline to embed in the bundle, for `run`. Files that it references, such as labels, are embedded too.",
         section=_INPUTS, metavar="FILE.toml", is_path=True, from_text=option_texts.pipeline,
     )  # fmt: skip
     custom_op_libraries: tuple[str, ...] = described(
-        (), "A shared library with custom operators; it is code that will be run (repeatable).",
+        (), "Shared library of custom operators (repeatable). Its code is executed.",
         section=_INPUTS, flags=("--custom-ops",), is_path=True, from_texts=library_paths,
     )  # fmt: skip
     initializer_inputs: str = described(
         INITIALIZER_INPUTS[0],
-        "What initializers are that the model lists as inputs too: inputs that a call may leave out, or constants. "
-        "auto: inputs, but for models that list all their weights.",
+        "How to treat initializers that the model also lists as inputs: as optional inputs or as constants. `auto`: "
+        "optional inputs, unless the model lists all its weights.",
         section=_INPUTS, choices=INITIALIZER_INPUTS,
     )  # fmt: skip
     optimise: bool = described(
-        True, "Run the passes that rewrite the graph for any backend.",
+        True, "Run the backend-independent graph optimisation passes.",
         section=_INPUTS, flags=("--optimise/--no-optimise",),
     )  # fmt: skip
     out_of_range: str = described(
         OUT_OF_RANGE[0],
-        "What an index out of range is to Gather, Scatter and look-ups: an error of that input, or the nearest one.",
+        "How Gather, Scatter and lookups treat an out-of-range index: as an error, or by clamping it to the nearest "
+        "valid index.",
         section=_INPUTS, choices=OUT_OF_RANGE,
     )  # fmt: skip
     quantise: str | None = described(
         None,
-        "Quantise a float32 model: int8 turns weights and activations into integers, int4 weights of products alone. "
-        "Needs --samples; what costs too much accuracy stays float.",
+        "Quantise a float32 model: `int8` quantises weights and activations, `int4` only the weights of matrix "
+        "products. Requires --samples. Operators that would lose too much accuracy stay float.",
         section=_QUANTISATION, choices=QUANTISE,
     )  # fmt: skip
     calibration: str | None = described(
         None,
-        "How ranges of activations follow from the samples: all values, all but the outermost, or least loss of "
-        "information. Default: each is tried, and the most accurate taken.",
+        "How activation ranges are derived from the samples: minimum and maximum, a percentile, or least information "
+        "loss (entropy). Default: try all and keep the most accurate.",
         section=_QUANTISATION, choices=CALIBRATIONS,
     )  # fmt: skip
     quantise_tolerance: float | None = described(
         None,
-        "How accurate every output must stay, as the ratio of signal to noise against float32 in dB: at 20 (the "
-        "default) the error is a tenth of the output, at 40 a hundredth.",
+        "Minimum signal-to-noise ratio of every output against float32, in dB. At 20 (default) the error is 10% of "
+        "the output, at 40 it is 1%.",
         section=_QUANTISATION, metavar="DB",
     )  # fmt: skip
     backends: tuple[str, ...] | None = described(
         None,
-        "The backends in order of priority, separated by commas. Default: all that are installed, by tier.",
+        "Backends in order of priority, separated by commas. Default: all installed backends, by tier.",
         section=_PLACEMENT, metavar="NAME,NAME,..", from_text=names_in,
     )  # fmt: skip
     without: tuple[str, ...] = described(
-        (), "Leave a backend out (repeatable).", section=_PLACEMENT, metavar="BACKEND", from_texts=names_in
+        (), "Exclude a backend (repeatable).", section=_PLACEMENT, metavar="BACKEND", from_texts=names_in
     )
     pins: tuple[tuple[str, str], ...] = described(
-        (), "Give the nodes whose names match to a backend (repeatable).",
+        (), "Assign the nodes whose names match GLOB to a backend (repeatable).",
         section=_PLACEMENT, flags=("--pin",), metavar="GLOB=BACKEND", from_texts=option_texts.pins,
     )  # fmt: skip
     objective: str = described(
         OBJECTIVES[0],
-        "What placements are raced for; priority takes the order of backends as it is, without a race.",
+        "What candidate placements are benchmarked for; `priority` uses the backend order without benchmarking.",
         section=_PLACEMENT, choices=OBJECTIVES,
     )  # fmt: skip
     precision: str = described(
-        PRECISIONS[0], "The least precision in which float32 may be computed, on targets that have it.",
+        PRECISIONS[0], "Lowest precision allowed for float32 computations, on targets that support it.",
         section=_PLACEMENT, choices=PRECISIONS,
     )  # fmt: skip
     threads: int | None = described(
-        None, "How many threads each backend is built for and run with. Default: its library's.",
+        None, "Number of threads that each backend is built for and runs with. Default: the library's own default.",
         section=_PLACEMENT, least=1,
     )  # fmt: skip
     cache_buffer: int | None = described(
-        None, "Sliding-window buffer of fused convolutions, e.g. 256KiB. Default: from each target's caches.",
+        None,
+        "Size of the sliding-window buffer of fused convolutions, e.g. 256KiB. Default: derived from each target's "
+        "CPU caches.",
         section=_PLACEMENT, metavar="SIZE", from_text=bytes_in("--cache-buffer"),
     )  # fmt: skip
     pace: bool = described(
-        False, "Let `nndeploy run --pace` sleep between the operators of this bundle.", section=_PLACEMENT
+        False,
+        "Support pacing: allow `nndeploy run --pace` to sleep between the operators of this bundle.",
+        section=_PLACEMENT,
     )
     decisions: Path | None = described(
-        None, "Decide as this file says, without measuring; where there is none, write what was decided to it.",
+        None, "Reuse the placement decisions in FILE; create it if it does not exist.",
         section=_PLACEMENT, metavar="FILE", is_path=True, from_text=Path,
     )  # fmt: skip
     targets: tuple[Target, ...] = described(
         (),
-        "A box that the bundle is for, by name (nndeploy targets) or file (repeatable). Default: this machine.",
-        section=_TARGETS, flags=("--target",), metavar="BOX",
+        "Target to compile for, by name (see `nndeploy targets`) or target file (repeatable). Default: this machine.",
+        section=_TARGETS, flags=("--target",), metavar="TARGET",
         from_texts=option_texts.targets, rooted=option_texts.rooted_target,
     )  # fmt: skip
     places: tuple[PlaceLimit, ...] = described(
         (),
-        "The places that a chain spans where the first is too small, in their order, each with what it may take: "
-        "cuda:0=4GiB,cuda:1=4GiB,cpu. cpu:0, cpu:1 are pools of cores. Default: what the target file says, or one.",
+        "Devices to split the model across, in order, with a memory limit each: cuda:0=4GiB,cuda:1=4GiB,cpu. cpu:0 "
+        "and cpu:1 are pools of cores. Default: as in the target file, else one device.",
         section=_TARGETS, flags=("--place",), metavar="PLACE=SIZE,..", from_text=places_in,
     )  # fmt: skip
     keep_fallback: bool = described(
-        True, "Also build each submodel for the next backend below, for boxes that lack the first.",
+        True, "Also build each submodel for the next backend, for machines that lack the first.",
         section=_TARGETS, flags=("--fallback/--no-fallback",),
     )  # fmt: skip
     rtol: float | None = described(
         None,
-        "Relative tolerance of every comparison of floats. Default: by type, and by how far right engines differ.",
+        "Relative tolerance of all float comparisons. Default: by data type and by how far correct engines differ.",
         section=_CHECKS,
     )
     atol: float | None = described(
-        None, "Absolute tolerance of every comparison of floats. Default: likewise.", section=_CHECKS
+        None, "Absolute tolerance of all float comparisons. Default: as for --rtol.", section=_CHECKS
     )
     require: Mapping[str, float] = described(
-        dict, "Fail unless a backend takes this share of compute (repeatable).",
+        dict, "Fail unless a backend takes at least this share of the compute (repeatable).",
         section=_CHECKS, metavar="BACKEND=95%", from_texts=option_texts.requirements,
     )  # fmt: skip
     max_fallback: float | None = described(
-        None, "Fail if fallback backends take more than this share of compute. Default: no limit.",
+        None, "Fail if fallback backends take more than this share of the compute. Default: no limit.",
         section=_CHECKS, metavar="5%", from_text=share_in("--max-fallback"),
     )  # fmt: skip
     max_size: int | None = described(
-        None, "Fail if the bundle is larger than this, e.g. 20MiB. Default: no limit.",
+        None, "Fail if the bundle is larger than this, e.g. 20MB. Default: no limit.",
         section=_CHECKS, metavar="SIZE", from_text=bytes_in("--max-size"),
     )  # fmt: skip
     num_goldens: int = described(
-        1, "How many samples the bundle keeps with their results, for nndeploy verify.",
+        1,
+        "Number of goldens to store in the bundle: sample inputs with their reference outputs, which `nndeploy "
+        "verify` re-runs.",
         section=_CHECKS, flags=("--goldens",), least=0,
     )  # fmt: skip
     allow_uncompared: bool = described(
-        False, "Write the bundle although no input could be made to compare it.", section=_CHECKS
+        False,
+        "Write the bundle even if no input could be generated to compare it with the original model.",
+        section=_CHECKS,
     )
     dry_run: bool = described(
-        False, "Show who would take which node and why; build and write nothing.", section=_OUTPUT
+        False, "Show which backend would take each node and why, without building anything.", section=_OUTPUT
     )
 
     def __post_init__(self) -> None:
@@ -248,22 +256,23 @@ class CompileLimits:
     """What a compile in processes of its own may take: time in seconds, memory in bytes, None for the usual."""
 
     jobs: int | None = described(
-        None, "How many builds run at once. Default: the number of cores.", section=_LIMITS, least=1
+        None, "Number of parallel builds. Default: the number of cores.", section=_LIMITS, least=1
     )
     time_limit: float = described(
-        600.0, "How many seconds each build or check may take.", section=_LIMITS, least=0, is_above=True
+        600.0, "Time limit of each build or check, in seconds.", section=_LIMITS, least=0, is_above=True
     )
     total_time_limit: float = described(
-        3600.0, "How many seconds the whole compile may take.", section=_LIMITS, least=0, is_above=True
+        3600.0, "Time limit of the whole compile, in seconds.", section=_LIMITS, least=0, is_above=True
     )
     memory_limit: int | None = described(
-        None, "Memory for the whole compile, e.g. 8GiB. Default: three quarters of this machine's.",
+        None, "Memory limit of the whole compile, e.g. 8GiB. Default: three quarters of this machine's memory.",
         section=_LIMITS, metavar="SIZE", from_text=option_texts.memory_in("--memory-limit"),
     )  # fmt: skip
     sandbox: bool = described(
         True,
-        "Let the processes of the compile read, write and connect to all that you may: for models whose files lie "
-        "apart, plugins that need the network. A model that exploits a library then has your files and keys.",
+        "Run the compile unsandboxed, with access to all your files and the network. Needed for models whose files "
+        "lie outside their folder and for plugins that use the network. A model that exploits a library bug can then "
+        "reach your files and keys.",
         section=_LIMITS, flags=("--no-sandbox",),
     )  # fmt: skip
 

@@ -57,21 +57,21 @@ class InstallOptions:
     """What a bundle must keep to on this box."""
 
     max_latency_ns: int = described(
-        0, "How long a call with a golden's inputs may take at most; the bundle before stays if it takes longer.",
-        section="What it must keep to", flags=("--max-latency",), metavar="40ms",
+        0, "Reject the bundle if a call with its sample inputs takes longer.",
+        section="Acceptance", flags=("--max-latency",), metavar="40ms",
         from_text=nanoseconds_in("--max-latency"),
     )  # fmt: skip
     max_memory: int = described(
-        0, "How much memory loading and running it may take at most.", section="What it must keep to",
+        0, "Reject the bundle if loading and running it takes more memory.", section="Acceptance",
         metavar="200MiB", from_text=bytes_in("--max-memory"),
     )  # fmt: skip
     needs_goldens: bool = described(
-        True, "Take a bundle that holds no goldens, so that nothing can be compared here.",
-        section="What it must keep to", flags=("--allow-uncompared",),
+        True, "Accept a bundle without reference outputs, although its results cannot be checked here.",
+        section="Acceptance", flags=("--allow-uncompared",),
     )  # fmt: skip
     keeps_interface: bool = described(
-        True, "Take a bundle with other inputs or outputs than the current one: whoever calls NAME@ must call it "
-        "otherwise.", section="What it must keep to", flags=("--replace-interface",),
+        True, "Accept a bundle whose inputs or outputs differ from the current one's; callers of NAME@ must adapt.",
+        section="Acceptance", flags=("--replace-interface",),
     )  # fmt: skip
 
 

@@ -53,35 +53,36 @@ class Request:
     scenario: Scenario
     seconds: float = DEFAULT_SECONDS
     accuracy: bool = described(
-        False, "Ask every sample once and compare with the bundle called directly.", section=_LOADGEN
+        False, "Query every sample once and compare with direct calls of the bundle.", section=_LOADGEN
     )
     min_queries: int | None = described(
-        None, "How many queries are asked at least (offline: samples). Default: what early stopping needs.",
+        None, "Minimum number of queries (offline: samples). Default: as many as early stopping requires.",
         section=_LOADGEN, least=1,
     )  # fmt: skip
     percentile: float | None = described(
-        None, "The percentile of latencies that the verdict is based on. Default: single-stream 90, others 99.",
+        None, "Latency percentile that decides the verdict. Default: 90 for single-stream, else 99.",
         section=_LOADGEN, metavar="PERCENT", least=50, most=99.99,
     )  # fmt: skip
     samples_per_query: int | None = described(
-        None, f"How many samples a query of multi-stream asks for. Default: {DEFAULT_SAMPLES_PER_QUERY}.",
+        None, f"Samples per query of multi-stream. Default: {DEFAULT_SAMPLES_PER_QUERY}.",
         section=_LOADGEN, least=1, most=4096,
     )  # fmt: skip
     target_latency_ms: float | None = described(
-        None, f"The latency that server must keep. Default: {DEFAULT_TARGET_LATENCY_MS:g}.",
+        None, f"Latency bound of server, in milliseconds. Default: {DEFAULT_TARGET_LATENCY_MS:g}.",
         section=_LOADGEN, least=0, is_above=True,
     )  # fmt: skip
     target_qps: float | None = described(
-        None, "Queries a second of server, samples a second expected of offline. Default: from a rehearsal.",
+        None, "Query rate of server, or expected sample rate of offline, per second. Default: measured in a rehearsal.",
         section=_LOADGEN, least=0, is_above=True,
     )  # fmt: skip
     inflight: int | None = described(
-        None, "How many calls run at once. Default: multi-stream 1, offline and server 2.",
+        None, "Number of concurrent calls. Default: 1 for multi-stream, 2 for offline and server.",
         section=_LOADGEN, least=1, most=1024,
     )  # fmt: skip
     batch: int | None = described(
         None,
-        "Rows of one call at most, where the bundle allows. Default: offline 8, server 1, multi-stream a whole query.",
+        "Maximum batch size, if the bundle supports batching. Default: 8 for offline, 1 for server, a whole query "
+        "for multi-stream.",
         section=_LOADGEN, least=1, most=65536,
     )  # fmt: skip
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from nndeploy.errors import MissingInputError, UsageError
 
-UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+UNITS = {
+    "": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+}  # fmt: skip
+"""Unit of a size -> its bytes: those that are printed, and those of memory."""
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -59,7 +62,7 @@ def bytes_in(option: str) -> Callable[[str], int]:
     def size(text: str) -> int:
         found = re.fullmatch(rf"\s*([0-9]{{1,18}})\s*({'|'.join(UNITS)})\s*", text)
         if not found:
-            raise UsageError(f"{option}: {text!r:.80} is not a size", hint="for example 256KiB, 8GiB or 65536")
+            raise UsageError(f"{option}: {text!r:.80} is not a size", hint="for example 20MB, 256KiB, 8GiB or 65536")
         return int(found[1]) * UNITS[found[2]]
 
     return size

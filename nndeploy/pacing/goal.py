@@ -45,30 +45,31 @@ class PaceGoal:
     """
 
     max_latency_ns: int = described(
-        0, "How long a run of the bundle may take, which it is paced by.",
+        0, "Latency budget of one run; pacing uses the time it leaves.",
         section=_PACING, flags=("--max-latency",), metavar="40ms", from_text=nanoseconds_in("--max-latency"),
     )  # fmt: skip
     cpu_limit: float = described(
-        0.0, "What share of its time a run's thread may work, to be paced by.",
+        0.0, "Share of time that a run's thread may compute; pacing sleeps for the rest.",
         section=_PACING, metavar="50%", from_text=share_in("--cpu-limit"),
     )  # fmt: skip
     total_ns: int = described(
-        0, "How long all delays of a run may be together, which is paced by them.",
+        0, "Total sleep time added to each run.",
         section=_PACING, flags=("--pace-total",), metavar="60ms", from_text=nanoseconds_in("--pace-total"),
     )  # fmt: skip
     pairs: tuple[ChosenPair, ...] = described(
         (),
-        "Sleep only between operator A and B, which reads what A makes; with a time, exactly so long (repeatable).",
+        "Sleep only between operator A and operator B, which reads its output; with a time, for exactly that long "
+        "(repeatable).",
         section=_PACING, flags=("--pace-pair",), metavar="'A->B[=2ms]'", from_texts=pairs_in,
     )  # fmt: skip
     policy: PacePolicy = described(
         PacePolicy.PROPORTIONAL,
-        "How to share what is slept: the same for all pairs, proportional to how long operators take (the default), "
-        "or solved: of a pipeline, that and in branches all that they have left.",
+        "How sleep time is distributed: equally, in proportion to operator time (default), or `solved`, which also "
+        "uses the slack of parallel branches.",
         section=_PACING, choices=tuple(policy.value for policy in PacePolicy), from_text=PacePolicy,
     )  # fmt: skip
     group: str = described(
-        "", "Share --cpu-limit, of one processor, with all runs of this account that name this group.",
+        "", "Share one --cpu-limit, as a share of one CPU core, among all runs of this user that name the same group.",
         section=_PACING, flags=("--pace-group",), metavar="NAME", from_text=group_name,
     )  # fmt: skip
     is_of_item: bool = False

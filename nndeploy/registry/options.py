@@ -18,19 +18,21 @@ class RegistryOptions:
     """
 
     ca: str = described(
-        "", "PEM file with the authorities that may have signed the registry's certificate.",
+        "", "PEM file with the CA certificates to trust for the registry.",
         section=_REGISTRY, metavar="FILE.pem", is_path=True,
     )  # fmt: skip
     plain_http: bool = described(
-        False, "Speak HTTP without TLS: anybody on the way reads what is sent, passwords too.", section=_REGISTRY
+        False,
+        "Use HTTP without TLS. Anyone on the network path can read the traffic, including passwords.",
+        section=_REGISTRY,
     )
     username: str = described(
-        "", "The account at the registry, with --password-stdin. Default: what docker's config.json keeps.",
+        "", "Registry user name, with --password-stdin. Default: the credentials in Docker's config.json.",
         section=_REGISTRY,
     )  # fmt: skip
     timeout: float = described(
         60.0,
-        "How many seconds to wait for the next bytes, and for 1 KiB for each of them.",
+        "How many seconds to wait for data. Transfers slower than 1 KiB/s over this time fail too.",
         section=_REGISTRY,
         least=0,
         is_above=True,

@@ -17,10 +17,10 @@ Isolated: TypeAlias = Literal["none", "code", "all", "auto"]
 
 
 _ISOLATE = (
-    "Run submodels in sandboxed processes of their own: none, those that are code, or all. auto: in a bundle that was "
-    "not compiled here and that no trusted key signed, those on the CPU of every backend but native. A process that "
-    "crashes is replaced; the item that crashes it twice is an error. A call costs some 50 us and copies of its values "
-    "more."
+    "Run submodels in sandboxed processes: `none`, only native `code`, or `all`. `auto`: all CPU submodels except "
+    "those of the native backend, if the bundle was neither compiled here nor signed by a trusted key. A crashed "
+    "process is restarted; an item that crashes it twice fails. Adds about 50 us and one copy of inputs and outputs "
+    "per call."
 )
 
 
@@ -33,45 +33,50 @@ class LoadOptions:
     """
 
     threads: int | None = described(
-        None, "How many threads each submodel may use. Default: its library's.", section=_MACHINE, least=1
+        None,
+        "Number of threads that each submodel may use. Default: the library's own default.",
+        section=_MACHINE,
+        least=1,
     )
     device: str = described(
-        "auto", "Where to run: auto (a GPU where a chain is for it), cpu, or cuda:N (that GPU or an error).",
+        "auto",
+        "Device to run on: `auto` (a GPU if the bundle has a chain for it), `cpu`, or `cuda:N` (this GPU, else fail).",
         section=_MACHINE,
     )  # fmt: skip
     places: tuple[PlaceLimit, ...] = described(
         (),
-        "The places that a bundle compiled with --place spans, with limits: cuda:0=4GiB,cuda:1,cpu. cpu:0, cpu:1 are "
-        "pools of cores. Default: as it was compiled.",
+        "Devices for a bundle compiled with --place, in order, with memory limits: cuda:0=4GiB,cuda:1,cpu. cpu:0 and "
+        "cpu:1 are pools of cores. Default: as compiled.",
         section=_MACHINE, flags=("--place",), metavar="PLACE=SIZE,..", from_text=places_in,
     )  # fmt: skip
-    strict: bool = described(False, "Fail where this machine cannot take the best chain or variant.", section=_MACHINE)
+    strict: bool = described(False, "Fail if this machine cannot run the best chain or variant.", section=_MACHINE)
     cache_dir: str | None = described(
-        None, "The folder for what is compiled for this GPU; '' for none. Default: BUNDLE.cache.",
+        None, "Cache directory for GPU kernels compiled on this machine; '' disables it. Default: BUNDLE.cache.",
         section=_MACHINE, flags=("--cache",), metavar="FOLDER",
     )  # fmt: skip
     custom_op_libraries: tuple[str, ...] = described(
         (),
-        "Shared library with operators that the bundle needs (repeatable). It is code: name only what you trust.",
+        "Shared library of operators that the bundle needs (repeatable). Its code is executed: pass only libraries "
+        "you trust.",
         section=_MACHINE, flags=("--custom-ops",), is_path=True, from_texts=library_paths,
     )  # fmt: skip
     allow_native_code: bool = described(
-        True, "Take no variant that holds executable code.", section=_MACHINE, flags=("--no-native-code",)
+        True, "Do not load variants that contain executable code.", section=_MACHINE, flags=("--no-native-code",)
     )
     allow_unsigned_code: bool = described(
-        False, "Run executable code of the bundle although no trusted key has signed it.", section=_MACHINE
+        False, "Run the bundle's executable code even if no trusted key has signed it.", section=_MACHINE
     )
     isolate: Isolated = described("none", _ISOLATE, section=_MACHINE, choices=ISOLATED)
     item_timeout: float | None = described(
         None,
-        "How many seconds an isolated submodel may take for an item; then its process is ended, and the item is an "
-        "error. With --isolate auto it isolates all. Default: 60 where auto isolates, else any time.",
+        "Time limit of an isolated submodel per item, in seconds. On a timeout its process is killed and the item "
+        "fails. With --isolate auto, isolates all submodels. Default: 60 if `auto` isolates, else no limit.",
         section=_MACHINE, least=0, is_above=True, metavar="SECONDS",
     )  # fmt: skip
     memory_limit: int | None = described(
         None,
-        "How much memory an isolated submodel may take. Default: a quarter of this machine's, and four times the size "
-        "of its files.",
+        "Memory limit of an isolated submodel. Default: a quarter of this machine's memory plus four times the size "
+        "of the submodel's files.",
         section=_MACHINE, flags=("--isolated-memory",), metavar="SIZE", from_text=bytes_in("--isolated-memory"),
     )  # fmt: skip
 

@@ -21,59 +21,79 @@ class ServeOptions(CautiousLoadOptions):
     """Where a service listens, whom it answers, how much it takes; what each option means is its help."""
 
     http: Address | None = described(
-        Address("127.0.0.1", 8000), "Where HTTP is spoken: HOST:PORT, unix:PATH, or none. Default: 127.0.0.1:8000.",
+        Address("127.0.0.1", 8000), "Address for HTTP: HOST:PORT, unix:PATH, or none. Default: 127.0.0.1:8000.",
         section=_NETWORK, metavar="ADDRESS", from_text=address_in("--http"),
     )  # fmt: skip
     grpc: Address | None = described(
-        Address("127.0.0.1", 8001), "Where gRPC is spoken, likewise. Default: 127.0.0.1:8001.",
+        Address("127.0.0.1", 8001), "Address for gRPC: HOST:PORT, unix:PATH, or none. Default: 127.0.0.1:8001.",
         section=_NETWORK, metavar="ADDRESS", from_text=address_in("--grpc"),
     )  # fmt: skip
     tls_cert: Path | None = described(
-        None, "Certificate chain (PEM). Needed, as the two below, unless only this machine is listened to.",
+        None,
+        "TLS certificate chain (PEM). Required, with --tls-key and --token-file, unless the server listens only on "
+        "this machine.",
         section=_NETWORK, is_path=True, metavar="FILE",
     )  # fmt: skip
     tls_key: Path | None = described(
-        None, "Its private key (PEM), which nobody else may read.", section=_NETWORK, is_path=True, metavar="FILE"
+        None,
+        "Private key of --tls-cert (PEM); must not be readable by other users.",
+        section=_NETWORK,
+        is_path=True,
+        metavar="FILE",
     )
     token_file: Path | None = described(
-        None, "A file that nobody else may read, with the token that clients send: Authorization: Bearer TOKEN.",
+        None,
+        "File with the token that clients send (Authorization: Bearer TOKEN); must not be readable by other users.",
         section=_NETWORK, is_path=True, metavar="FILE",
     )  # fmt: skip
     max_connections: int = described(
-        256, "How many connections of HTTP are open at once, and calls of gRPC.", section=_NETWORK, least=1, most=65536
+        256,
+        "Maximum number of open HTTP connections, and of concurrent gRPC calls.",
+        section=_NETWORK,
+        least=1,
+        most=65536,
     )
     max_body: int = described(
-        64 << 20, "Largest body of a request. Default: 64MiB.",
+        64 << 20, "Maximum size of a request body. Default: 64MiB.",
         section=_REQUESTS, metavar="SIZE", from_text=bytes_in("--max-body"),
     )  # fmt: skip
     queue: int = described(
-        64, "How many requests of a model wait; the next one is refused (429).", section=_REQUESTS, least=1, most=65536
+        64,
+        "Maximum number of waiting requests per model; further requests are rejected (429).",
+        section=_REQUESTS,
+        least=1,
+        most=65536,
     )
     request_timeout: float = described(
-        30.0, "How many seconds a request may take: to be sent, to wait and run, to be answered.",
+        30.0,
+        "Time limit in seconds for each part of a request: receiving it, queueing and running it, sending the "
+        "response.",
         section=_REQUESTS, least=0, most=86400, is_above=True, metavar="SECONDS",
     )  # fmt: skip
     grace: float = described(
-        10.0, "How many seconds requests have to end after the first signal.",
+        10.0, "Time in seconds that requests in progress have to finish after the first signal.",
         section=_REQUESTS, least=0, most=3600, metavar="SECONDS",
     )  # fmt: skip
-    workers: int = described(1, "How many calls of a model run at once.", section=_MODELS, least=1, most=256)
-    batch: int = described(1, "How many requests go into one call.", section=_MODELS, least=1, most=4096)
+    workers: int = described(1, "Number of concurrent calls per model.", section=_MODELS, least=1, most=256)
+    batch: int = described(1, "Number of requests batched into one call.", section=_MODELS, least=1, most=4096)
     batch_delay_ms: float = described(
-        0.0, "How long a request waits for others of its batch.", section=_MODELS, least=0, most=60_000
+        0.0, "How long a request waits for its batch to fill, in milliseconds.", section=_MODELS, least=0, most=60_000
     )
     checks_goldens: bool = described(
-        True, "Serve bundles whose goldens were not run on this machine.", section=_MODELS, flags=("--no-check",)
+        True,
+        "Serve bundles without checking their reference outputs on this machine first.",
+        section=_MODELS,
+        flags=("--no-check",),
     )
     takes_bundled_pipeline: bool = described(
-        True, "Serve a bundle alone, even if it has a pipeline.", section=_MODELS, flags=("--no-pipeline",)
+        True, "Serve only the model, even if a bundle contains a pipeline.", section=_MODELS, flags=("--no-pipeline",)
     )
     models: Mapping[str, str | os.PathLike[str]] = described(
-        dict, "Bundle of one of the pipelines (repeatable).",
+        dict, "Bundle to use for a model of the pipeline (repeatable).",
         section=_MODELS, flags=("--model",), metavar="NAME=BUNDLE", from_texts=models_in,
     )  # fmt: skip
     follow: bool = described(
-        False, "Load the bundle that becomes current under NAME@, and go over to it once its goldens are right.",
+        False, "Load a newly installed version of NAME@, and switch to it once its reference outputs match.",
         section=_MODELS,
     )  # fmt: skip
 

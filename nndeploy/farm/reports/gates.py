@@ -37,27 +37,27 @@ class Gates:
     """
 
     max_slowdown: float | None = described(
-        None, "Fail where a bundle's latency grew more since the batch of --against.",
+        None, "Fail if a bundle's latency grew by more than this since the batch of --against.",
         section=_SECTION, metavar="5%", from_text=growth_in("--max-slowdown"),
     )  # fmt: skip
     max_error_growth: float | None = described(
-        None, "Fail where the largest difference from the original grew more.",
+        None, "Fail if the largest difference from the original model grew by more than this factor.",
         section=_SECTION, metavar="2x", from_text=factor_in("--max-error-growth"),
     )  # fmt: skip
     max_size_growth: float | None = described(
-        None, "Fail where a bundle grew more.",
+        None, "Fail if a bundle's size grew by more than this.",
         section=_SECTION, metavar="10%", from_text=growth_in("--max-size-growth"),
     )  # fmt: skip
     min_share: Mapping[str, float] = described(
-        dict, "Fail where a backend takes less of a bundle's compute; needs no --against (repeatable).",
+        dict, "Fail if a backend takes less than this share of a bundle's compute; needs no --against (repeatable).",
         section=_SECTION, metavar="BACKEND=90%", from_texts=_shares("--min-share", "native=90%"),
     )  # fmt: skip
     max_share_drop: Mapping[str, float] = described(
-        dict, "Fail where a backend's share of a bundle's compute fell by more (repeatable).",
+        dict, "Fail if a backend's share of a bundle's compute fell by more than this (repeatable).",
         section=_SECTION, metavar="BACKEND=5%", from_texts=_shares("--max-share-drop", "native=5%"),
     )  # fmt: skip
     strict_gates: bool = described(
-        False, "Fail where a limit could not be judged: no earlier batch, nothing measured, another processor.",
+        False, "Fail if a gate could not be evaluated: no earlier batch, no measurement, or a different processor.",
         section=_SECTION,
     )  # fmt: skip
 

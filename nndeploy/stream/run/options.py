@@ -43,36 +43,38 @@ class RunOptions(LoadOptions):
 
     resume: bool = described(
         False,
-        "Go on after the last durable output of the same call, if it was killed or stopped; so may this one be.",
+        "Resume an interrupted run after its last durable output. Pass it on the first run too.",
         section=_ENDS,
     )
     is_ordered: bool = described(
-        True, "Write results as they come, not in the order of the items.", section=_ENDS, flags=("--unordered",)
+        True, "Write results as they complete, not in input order.", section=_ENDS, flags=("--unordered",)
     )
     on_error: Literal["continue", "stop"] = described(
-        "continue", "What to do after an item that failed.", section=_ENDS, choices=("continue", "stop")
+        "continue", "What to do after an item fails.", section=_ENDS, choices=("continue", "stop")
     )
     nan: NanPolicy = described(
-        "flag", "What to do with NaN and infinity in inputs.", section=_ENDS, choices=("pass", "flag", "reject")
+        "flag", "How to treat NaN and infinity in inputs.", section=_ENDS, choices=("pass", "flag", "reject")
     )
     drop: Literal["none", "oldest"] | None = described(
-        None, "What a source does that is ahead of the models: wait, or drop its oldest item; of all sources.",
+        None, "Overflow policy of all sources: wait, or drop the oldest item.",
         section=_ENDS, choices=("none", "oldest"),
     )  # fmt: skip
     max_age_ms: float = described(
-        0.0, "Drop an item that waited longer than this before a model has time for it (0: none).",
+        0.0, "Drop items that have waited longer than this for a model, in milliseconds (0: never).",
         section=_ENDS, least=0, most=86_400_000,
     )  # fmt: skip
     models: Mapping[str, str | os.PathLike[str]] = described(
-        dict, "Bundle of one of the pipelines (repeatable).",
+        dict, "Bundle to use for a model of the pipeline (repeatable).",
         section=_PIPELINES, flags=("--model",), metavar="NAME=BUNDLE", from_texts=models_in,
     )  # fmt: skip
     follow: bool = described(
-        False, "Go on with the bundle that becomes current under NAME@, between two records, and back if it fails.",
+        False, "Switch to a newly installed version of NAME@ between records; fall back if it fails.",
         section=_PIPELINES,
     )  # fmt: skip
-    batch: int = described(1, "How many items of a bundle go into one call.", section=_PIPELINES, least=1, most=4096)
+    batch: int = described(
+        1, "Number of items batched into one call of a bundle.", section=_PIPELINES, least=1, most=4096
+    )
     batch_delay_ms: float = described(
-        0.0, "How long an item waits for others of its batch.", section=_PIPELINES, least=0, most=60_000
+        0.0, "How long an item waits for its batch to fill, in milliseconds.", section=_PIPELINES, least=0, most=60_000
     )
     pace: Pace = None
