@@ -209,7 +209,7 @@ def tells_of_full_disk(text: str) -> bool:
 
 def full_disk() -> InputOutputError:
     """Returns the error that says so."""
-    return InputOutputError(_FULL_DISK, hint="make room; temporary files lie where TMPDIR says")
+    return InputOutputError(_FULL_DISK, hint="free some space; TMPDIR is the directory of temporary files")
 
 
 def shortage(error: BaseException | None) -> InputOutputError | None:
@@ -223,7 +223,7 @@ def shortage(error: BaseException | None) -> InputOutputError | None:
         if isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE):
             return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")
         if isinstance(one, MemoryError) or _is_refused_memory(one):
-            return InputOutputError("the system gives no more memory", hint="fewer --threads, or a higher limit")
+            return InputOutputError("out of memory", hint="fewer --threads, or a higher limit")
     return None
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nndeploy.target.target import Target
 
-BUILDS_FOR_OTHERS = "builds here for other boxes"
+BUILDS_FOR_OTHERS = "builds here for other targets"
 
 EXAMPLES = """\b
 Examples:
@@ -49,7 +49,7 @@ def backends(target: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"backends": found})
         return
-    columns = ("backend", "tier", "version", "build here", "run here", "why not, and what to do")
+    columns = ("backend", "tier", "version", "build here", "run here", "reason, and what to do")
     print_table("backends", columns, map(_cells, found), right=("tier",))
 
 

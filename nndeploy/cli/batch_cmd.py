@@ -87,7 +87,9 @@ def batch(
 
     _check_together(plan=plan, explain=explain is not None, emit=emit is not None, collect=collect)
     if emit is None and output is not None:
-        raise UsageError("-o names the file of --emit, which is not given", hint="the fleet file says where bundles go")
+        raise UsageError(
+            "-o is the output file of --emit, which is missing", hint="the fleet file says where bundles go"
+        )
     if emit is not None and as_json:
         raise UsageError("--emit and --json exclude each other", hint="--emit jsonl is for programs")
     asked = options_given(BatchOptions, options)

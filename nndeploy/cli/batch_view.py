@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nndeploy.farm.batch_flow import Ended, OpenedBatch
 
 STATES = {
-    BUILD: "build", HIT: "in the cache", BUILT: "there", FAILED: "known to fail", AFTER: "same as another",
+    BUILD: "build", HIT: "in the cache", BUILT: "built", FAILED: "failed before", AFTER: "same as another job",
 }  # fmt: skip
 MAX_SHOWN, MAX_REASON, MAX_DIFFERENCES = 12, 160, 4
 DRAWN_A_SECOND = 4
@@ -86,7 +86,7 @@ class BatchView(Events):
         if outcome.status == "hit" and self._live is None and not outcome.seconds:
             return  # a thousand lines of what is there already help nobody
         reason = f": {outcome.reason}" if outcome.is_failure else ""
-        again = "" if outcome.final else " (is tried again)"
+        again = "" if outcome.final else " (retrying)"
         text = f"[{done}/{self._total}] {outcome.status} {outcome.job} {outcome.seconds:.1f} s{again}{reason}"
         self._print(text if len(text) <= 2 * MAX_REASON else text[: 2 * MAX_REASON] + "...")
 
@@ -114,7 +114,7 @@ class BatchView(Events):
         done = sum(counts.values())
         shown = ", ".join(f"{number} {status}" for status, number in counts.items())
         ahead = f", about {_duration(left / len(running))} left" if running and left else ""
-        head = f"{done} of {self._total} jobs in {_duration(now - self._began)}{ahead}: {shown or 'none ended yet'}"
+        head = f"{done} of {self._total} jobs in {_duration(now - self._began)}{ahead}: {shown or 'none finished yet'}"
         return Text("\n".join([head, *lines]))
 
 
@@ -144,9 +144,9 @@ def print_why(one: Planned, *, as_json: bool) -> None:
         print_json({"job": _row(one)})
         return
     print_line(f"{one.job.id}: {STATES[one.state]}")
-    print_line(f"key {one.key or 'none: compiling says why'}")
+    print_line(f"key {one.key or 'none: compile it to see why'}")
     if one.differs is None and one.state == BUILD:
-        print_line("no other compile of this model is known")
+        print_line("this model has not been compiled before")
     for name in one.differs or ():
         print_line(f"differs from the nearest compile of this model: {name}")
     if one.known is not None and one.known.is_failure:
@@ -177,9 +177,7 @@ def print_summary(ended: "Ended") -> None:
         rows = [(one.job, one.status, _cut(one.reason), one.repeat) for one in batch.failures]
         print_table("failed", ("job", "", "why", "again with"), rows)
     if batch.findings:
-        print_table(
-            "gates", ("job", "gate", "what was found"), [(one.job, one.gate, one.text) for one in batch.findings]
-        )
+        print_table("gates", ("job", "gate", "finding"), [(one.job, one.gate, one.text) for one in batch.findings])
     counts = batch.counts
     shown = ", ".join(f"{number} {status}" for status, number in counts.items() if number and status != "total")
     size = sum(one.size for one in batch.outcomes if one.is_good)
@@ -201,11 +199,11 @@ def _why(one: Planned) -> str:
     if one.state != BUILD:
         return ""
     if not one.key:
-        return "no key: compiling says why"
+        return "no key: compile it to see why"
     if one.differs is None:
-        return "nothing is known of the model"
+        return "first compile of this model"
     names = ", ".join(one.differs[:MAX_DIFFERENCES]) + (", .." if len(one.differs) > MAX_DIFFERENCES else "")
-    return f"differs: {names}" if names else "the cache lost it"
+    return f"differs: {names}" if names else "no longer in the cache"
 
 
 def _cut(text: str) -> str:

@@ -164,19 +164,19 @@ def _refuse_meaningless(scenario: str | None, options: dict[str, Any]) -> None:
         UsageError: an option has no meaning with the others.
     """
     if scenario is not None and options["operators"]:
-        raise UsageError("--operators has no meaning with --scenario")
+        raise UsageError("--operators cannot be used with --scenario")
     if scenario is not None and options["iterations"] is not None:
-        raise UsageError("--iterations has no meaning with --scenario", hint="--min-queries")
+        raise UsageError("--iterations cannot be used with --scenario", hint="--min-queries")
     for name, scenarios in MEANT_FOR.items():
         if options[name] and scenario not in scenarios:
             option = f"--{name.replace('_', '-')}"
             if scenario is None:
-                raise UsageError(f"{option} has no meaning without --scenario")
-            raise UsageError(f"{option} has no meaning in {scenario}", hint=f"it is for {', '.join(scenarios)}")
+                raise UsageError(f"{option} requires --scenario")
+            raise UsageError(f"{option} does not apply to {scenario}", hint=f"it is for {', '.join(scenarios)}")
     if options["accuracy"]:
         for name in MEASURED_ALONE:
             if options[name]:
-                raise UsageError(f"--{name.replace('_', '-')} has no meaning with --accuracy: nothing is timed")
+                raise UsageError(f"--{name.replace('_', '-')} cannot be used with --accuracy, which measures no time")
 
 
 def _timed_ns(program: Program, sample: NamedSample) -> int:
@@ -193,7 +193,7 @@ def _warm_up(
 ) -> None:
     """Runs `count` calls, fewer where they would take longer than the measurement itself."""
     if duration is not None and count * first_ms > duration * 1000:
-        print(f"nndeploy: one call takes {first_ms:.0f} ms: fewer calls to warm up", file=sys.stderr)
+        print(f"nndeploy: one call takes {first_ms:.0f} ms: fewer warm-up calls", file=sys.stderr)
         count = int(duration * 1000 / first_ms)
     for i in range(count):
         _timed_ns(program, samples[i % len(samples)])

@@ -19,7 +19,7 @@ def bench_inputs(
     """Returns what to run, loaded, and what it is in words; at most `most` samples and about `most_bytes`.
 
     Raises:
-        MissingInputError: there is nothing to run.
+        MissingInputError: no inputs to run.
         NndeployError: an input cannot be read; it names the file and the place in it.
     """
     from nndeploy.bundle.reader import open_bundle
@@ -39,7 +39,7 @@ def bench_inputs(
             if most_bytes is not None and num_bytes > most_bytes:
                 break
         if not samples:
-            raise MissingInputError("there is nothing to run", where=", ".join(texts))
+            raise MissingInputError("no inputs to run", where=", ".join(texts))
         if source.num_items is not None and len(samples) < source.num_items and most_bytes is not None:
             print(f"nndeploy: the first {len(samples):,} of {source.num_items:,} inputs are taken", file=sys.stderr)
         return samples, f"{len(samples)} inputs of {', '.join(texts)}"

@@ -102,7 +102,7 @@ def _joined(program: Program, request: Request, samples: Sequence[NamedSample]) 
     calls = JoinedCalls(program, request.most_rows)
     reason = calls.check([sample.values for sample in samples])
     if request.batch is not None and calls.most_rows < request.batch:
-        reason = reason or "the model takes no more"
+        reason = reason or "the model supports no more"
         warn(f"--batch {request.batch}: {calls.most_rows} a call: {reason}")
     return calls
 
@@ -113,7 +113,7 @@ def _tell_plan(settings: Settings, num_samples: int) -> None:
         return
     _say(
         f"{settings.scenario} for at least {settings.seconds:g} s "
-        f"(--duration; MLPerf wants {SUBMISSION_SECONDS} of a submission)"
+        f"(--duration; MLPerf requires {SUBMISSION_SECONDS} for a submission)"
     )
     for note in settings.notes:
         _say(note)
@@ -218,7 +218,7 @@ def _finish_accuracy(report: dict[str, Any], accuracy: Accuracy, title: str, as_
     if not accuracy.ok:
         failed = max(output.num_failed for output in accuracy.outputs)
         raise CheckError(
-            f"{failed} of {accuracy.num_answers} answers differ from the bundle called directly", where=report["bundle"]
+            f"{failed} of {accuracy.num_answers} answers differ from direct calls of the bundle", where=report["bundle"]
         )
 
 

@@ -15,8 +15,11 @@ def print_contents(contents: Sequence[Content], *, verbose: bool, sha256: Mappin
     smaller = [row for row in contents if row.real_bytes != row.size_bytes]
     saved = sum(row.real_bytes - row.size_bytes for row in smaller)
     shared = sum(bool(row.bases) for row in smaller)
-    told = f"; {shared} of them made of parts of others" if shared else ""
-    print_line(line + (f" ({len(smaller)} members compressed{told}: {size_text(saved)} less)" if smaller else ""))
+    print_line(line)
+    if smaller:
+        counts = {"compressed": len(smaller) - shared, "deduplicated": shared}
+        told = ", ".join(f"{number} {how}" for how, number in counts.items() if number)
+        print_line(f"members: {told}; {size_text(saved)} saved")
     if verbose:
         _print_table(contents, sha256 or {})
     else:
@@ -44,5 +47,5 @@ def _print_table(contents: Sequence[Content], sha256: Mapping[str, str]) -> None
 
 def _how(row: Content) -> str:
     if row.bases:
-        return f"what differs from {', '.join(row.bases)}"
-    return row.note or ("deflated" if row.real_bytes != row.size_bytes else "as it is")
+        return f"deduplicated with {', '.join(row.bases)}"
+    return row.note or ("deflated" if row.real_bytes != row.size_bytes else "uncompressed")

@@ -102,7 +102,7 @@ def verify(cache_dir: str | None, as_json: bool) -> None:
     else:
         for line in found.damaged:
             print_line(f"damaged: {line}")
-        print_line(f"whole: {found.entries:,} entries, {found.files:,} files")
+        print_line(f"intact: {found.entries:,} entries, {found.files:,} files")
     if found.damaged:
         raise CheckError(f"{len(found.damaged)} entries and files were damaged", where=str(opened.folder))
 

@@ -140,7 +140,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         click.echo(_dumped(context, _recipe(options)), nl=False)
         return
     if options["output"] is None and not options["dry_run"]:
-        raise UsageError("no output was named", hint="-o model.nnd, or --dry-run")
+        raise UsageError("no output was given", hint="-o model.nnd, or --dry-run")
     if options["output"] is not None and not options["dry_run"]:
         check_can_create(options["output"])
     if not options["model"].exists():
@@ -164,7 +164,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
         if (recipe := context.meta.get(RECIPE)) is not None:
             others = recipe.check(_recipe(options), str(options["config"]))
             if others:
-                warn(f"these packages are not the recipe's: {', '.join(others)}")
+                warn(f"these packages differ from the recipe: {', '.join(others)}")
         with CompileProgress() as progress:
             compiled = compile_cached(source, out, asked, limits, caching, progress, warn)
     except NndeployError as err:

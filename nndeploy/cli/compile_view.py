@@ -96,11 +96,11 @@ def cache_line(cache: "CacheNews") -> str:
     """Returns in a line how a bundle was come by, "" where no cache was asked."""
     if cache.status == "hit":
         place = f"cache {cache.origin}" if cache.origin else "cache"
-        return f"taken from the {place}, where the same compile had left it ({cache.key:.16})"
+        return f"reused from the {place} ({cache.key:.16})"
     if cache.status == "off" or cache.differs is None:
         return ""
     shown = ", ".join(cache.differs[:MAX_DIFFERENCES]) + (", .." if len(cache.differs) > MAX_DIFFERENCES else "")
-    return f"built anew: since the last compile of this model differ {shown or 'files of the cache'}"
+    return f"rebuilt; changed since the last compile of this model: {shown or 'files of the cache'}"
 
 
 def print_warnings(report: Report) -> None:

@@ -33,7 +33,7 @@ def doctor(store: str | None, as_json: bool) -> None:
         print_json({"findings": [asdict(one) for one in found]})
     else:
         rows = [(one.what, "-" if one.absent_hardware else one.state, one.about, one.mend) for one in found]
-        print_table("this box", ("what", "", "about", "what to do"), rows)
+        print_table("this machine", ("what", "", "about", "what to do"), rows)
     wrong = [one.what for one in found if one.state == WRONG]
     if wrong:
-        raise CheckError(f"{len(wrong)} things are wrong: {', '.join(wrong)}")
+        raise CheckError(f"{len(wrong)} problems found: {', '.join(wrong)}")

@@ -252,19 +252,22 @@ def _other_notes(step: PlanStep) -> str:
 
 
 def _requires(requires: Mapping[str, Any]) -> str:
-    """Returns what a variant needs in words; the flags of an x86-64 level by its name."""
+    """Returns what a variant needs in words, "x86_64 with x86-64-v3"; the flags of an x86-64 level by its name."""
     if "machines" in requires:
-        return " or ".join(map(_requires, requires["machines"]))
-    flags, levels = set(requires.get("cpu_features", ())), X86_64_LEVELS
-    reached = [name for name, features in levels.items() if flags and flags.issuperset(features)]
-    if reached:
-        more = sorted(flags.difference(*(levels[name] for name in reached)))
-        requires = {**requires, "cpu_features": [reached[-1], *more]}
-    words = [
+        return ", or ".join(map(_requires, requires["machines"]))
+    features = set(requires.get("cpu_features", ()))
+    if reached := [name for name, flags in X86_64_LEVELS.items() if features.issuperset(flags)]:
+        more = features.difference(*(X86_64_LEVELS[name] for name in reached))
+        listed = [reached[-1], *sorted(more)]
+    else:
+        listed = sorted(features)
+    cpu = " with ".join(filter(None, (str(requires.get("arch", "")), ", ".join(listed))))
+    others = [
         f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in requires.items()
+        if name not in ("arch", "cpu_features")
     ]
-    return "; ".join(words) or "-"
+    return "; ".join(filter(None, (cpu, *others))) or "-"
 
 
 def _size(manifest: Manifest, submodel: Submodel, number: int) -> int:

@@ -37,8 +37,8 @@ def show_tables(found: Inspection, *, as_json: bool) -> None:
     told = [(one.submodel, one.variant, [_table(step) for step in one.steps]) for one in found.steps]
     tables = [one for one in told if any(step["shape"] for step in one[2])]
     if not tables:
-        where, hint = str(found.path), "nndeploy backends says what can run here"
-        raise UnavailableError("no backend tells what it would do here", where=where, hint=hint)
+        where, hint = str(found.path), "see nndeploy backends"
+        raise UnavailableError("no backend reports its steps on this machine", where=where, hint=hint)
     if as_json:
         named = [{"submodel": submodel, "variant": variant, "steps": steps} for submodel, variant, steps in tables]
         print_json({"bundle": str(found.path), "tables": named})

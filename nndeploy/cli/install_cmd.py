@@ -87,10 +87,10 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
     if as_json:
         print_json({**_to_json(where, name, state), "trial": asdict(trial)})
         return
-    what = f"{trial.num_outputs} outputs agree here, a call takes {trial.call_ns / 1e6:.3g} ms"
+    what = f"{trial.num_outputs} outputs match here, a call takes {trial.call_ns / 1e6:.3g} ms"
     print_line(f"{name}@ is {_told(state.current)}: {what} on {', '.join(trial.backends)}")
     if state.previous is not None:
-        print_line(f"before: {_told(state.previous)}; nndeploy rollback {name} goes back to it")
+        print_line(f"previous: {_told(state.previous)}; nndeploy rollback {name} restores it")
 
 
 @click.command("installed", epilog=INSTALLED_EXAMPLES)
@@ -121,7 +121,7 @@ def installed(name: str | None, store: str | None, as_json: bool) -> None:
         for one, state in states.items()
     ]
     print_table(
-        f"installed in {where.path}", ("name", "release", "sha256", "size", "before", "went back because"), rows
+        f"installed in {where.path}", ("name", "release", "sha256", "size", "previous", "rolled back because"), rows
     )
 
 

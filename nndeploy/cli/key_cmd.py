@@ -80,7 +80,7 @@ def new(name: str) -> None:
     from nndeploy.trust.signers import new_key, read_key
 
     if not name or name.endswith("/"):
-        raise UsageError("a key needs a name", hint="nndeploy key new farm")
+        raise UsageError("the key has no name", hint="nndeploy key new farm")
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     if public.exists():
         raise CannotCreateError("is there already; a key is never overwritten", where=str(public))
@@ -145,7 +145,7 @@ def list_(as_json: bool) -> None:
         print_line("no key is trusted here")
     for model, least in sorted(store.floors.items()):
         print_line(f"no release of {model} below {least}")
-    print_line(f"signatures that are needed: {store.needed['code']} for code, {store.needed['data']} for data")
+    print_line(f"signatures required: {store.needed['code']} for code, {store.needed['data']} for data")
 
 
 @key.command("trust", epilog=EXAMPLES_OF["trust"])
@@ -217,14 +217,14 @@ def need(numbers: tuple[str, ...], lower: bool, machine: bool) -> None:
         scope, _, number = text.partition("=")
         if scope not in SCOPES or not number.isdecimal() or int(number) > MAX_NEEDED:
             raise UsageError(
-                f"{text!r:.40} says no number of signatures", hint=f"code=2, or data=1; at most {MAX_NEEDED}"
+                f"{text!r:.40} is not a number of signatures", hint=f"code=2, or data=1; at most {MAX_NEEDED}"
             )
         wanted[scope] = int(number)
     if wanted.get("code") == 0:
         raise UsageError("code always needs a signature", hint="--allow-unsigned-code runs it without, for one call")
     _change(machine, lambda old: replace(old, needed={**old.needed, **wanted}), lowers=lower)
     needed = trust_store().needed
-    print_line("signatures that are needed: " + ", ".join(f"{needed[scope]} for {scope}" for scope in wanted))
+    print_line("signatures required: " + ", ".join(f"{needed[scope]} for {scope}" for scope in wanted))
 
 
 def _change(machine: bool, change: "Callable[[TrustStore], TrustStore]", *, lowers: bool) -> None:
@@ -282,5 +282,5 @@ def _ids(named: str, store: Any) -> list[str]:
         return [read_public_key(Path(named)).id]
     except MissingInputError as err:
         raise MissingInputError(
-            f"no trusted key has the name or id {named!r:.80}, and no file", hint="nndeploy key list"
+            f"no trusted key or file is called {named!r:.80}, and no file", hint="nndeploy key list"
         ) from err

@@ -82,7 +82,7 @@ def load_svg(loads: Loads, budget_ns: float, title: str, points: Sequence[Planne
         parts.append(f'<g class="{name}">{_curve(axis, run, name)}</g>')
     x = axis.at(budget_ns)
     parts.append(f'<path class="budget" d="M{x:.1f} {TOP}V{bottom}"/>')
-    parts.append(_text(x - 5, TOP + 12, f"granted: {ms_text(budget_ns / 1e6)}", "end"))
+    parts.append(_text(x - 5, TOP + 12, f"budget: {ms_text(budget_ns / 1e6)}", "end"))
     for number, (name, run) in enumerate(runs.items()):
         top = base + 18 + number * STRIP_STEP
         boxes = _operators(axis, run, points, top) if points and name != "measured" else _work(axis, run, top)

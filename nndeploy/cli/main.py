@@ -240,7 +240,7 @@ def _heartbeat(arguments: Sequence[str]) -> AbstractContextManager[object]:
         return nullcontext()
     from nndeploy.cli.progress import Heartbeat
 
-    return Heartbeat(f"{arguments[0]} goes on")
+    return Heartbeat(f"{arguments[0]} is still running")
 
 
 def _usage_error(err: click.ClickException) -> UsageError:

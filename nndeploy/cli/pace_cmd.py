@@ -95,7 +95,9 @@ def pace(
     goal, num_shown = goal_of(options), None if shows_all else SHOWN
     if estimate:
         if output is not None or page is not None:
-            raise UsageError("--estimate gives no plan to run by or to draw: nothing was timed", hint="leave out one")
+            raise UsageError(
+                "--estimate measures nothing, so there is no plan to write or chart", hint="omit one of them"
+            )
         _estimate(bundle, goal, target, num_shown, as_json=as_json)
         return
     if target is not None:
@@ -138,7 +140,9 @@ def _measured(bundle: Path, goal: PaceGoal, how: LoadOptions, runs: int, output:
         goldens, model = opened.manifest.goldens, opened.manifest.model_name
         inputs = opened.values(goldens[0].inputs) if goldens else None
     if inputs is None:
-        raise UsageError("the bundle carries no sample to run", where=str(bundle), hint="compile it with --goldens 1")
+        raise UsageError(
+            "the bundle contains no sample input to run", where=str(bundle), hint="compile it with --goldens 1"
+        )
     with load(bundle, how, pace=goal) as program:
         check_pace(program, bundle)
         pacer = program.pacer
@@ -189,7 +193,7 @@ def _print_plan(named: Sequence[tuple[str, PlannedPoint]], budget_ms: float, num
     longest = sorted(named, key=lambda one: -one[1].amount_us)[:num_shown] if num_shown else named
     print_table(
         f"the {len(longest)} longest operators" if num_shown else "operators",
-        ("edge", "us", "share", "parts", "sleep behind it, us"),
+        ("edge", "us", "share", "parts", "sleep after it, us"),
         (
             (
                 edge,
@@ -200,7 +204,7 @@ def _print_plan(named: Sequence[tuple[str, PlannedPoint]], budget_ms: float, num
             )
             for edge, one in longest
         ),
-        right=("us", "share", "parts", "sleep behind it, us"),
+        right=("us", "share", "parts", "sleep after it, us"),
     )
 
 

@@ -38,7 +38,7 @@ def pace_estimate(path: Path, goal: PaceGoal | None, target: Target, num_shown: 
         for submodel in bundle.manifest.submodels:
             if submodel.id not in counted.submodels:
                 where = f"{path}: {bundle.manifest.pace_operators}"
-                raise BundleError(f"says nothing of the submodel {submodel.id!r}", where=where, hint=HINT)
+                raise BundleError(f"does not describe the submodel {submodel.id!r}", where=where, hint=HINT)
         found, flow = list[_Point](), DataFlow()
         for submodel in bundle.manifest.submodels:
             operators = counted.submodels[submodel.id]
@@ -121,7 +121,7 @@ def _print(report: dict[str, Any], budget: float, total: float, num_shown: int |
         granted = f" in {budget / 1e6:.3g} ms" if budget else ""
         print_line(f"on {report['target']}: {total / 1e6:.3g} ms of work{granted}")
     else:
-        print_line("shares of a run, for how fast the target is nobody says (flops_per_s, bytes_per_s)")
+        print_line("shares of a run: the target file does not give its speed (flops_per_s, bytes_per_s)")
     longest = sorted(points, key=lambda point: -point["share"])[:num_shown] if num_shown else points
     columns = ["MFLOP", "kB", "work", "delay"]
     print_table(

@@ -8,6 +8,6 @@ def group_text(found: GroupShares) -> str:
     """Returns what a group did while this process was one of its members."""
     members = f"{found.members} member{'s' * (found.members != 1)}"
     return (
-        f"nndeploy: paced: the group {found.name!r} worked {found.all:.1%} of a processor's time while this run was in "
-        f"it, of {100 * found.limit:.4g}% at most, this run {found.own:.1%}; {members} at the end"
+        f"nndeploy: paced: group {found.name!r} used {found.all:.1%} of one core while this run was in it, "
+        f"limit {100 * found.limit:.4g}%; this run {found.own:.1%}; {members} at the end"
     )

@@ -45,14 +45,14 @@ def pace_goal(options: Mapping[str, Any]) -> PaceGoal | PacePlanFile | None:
         raise UsageError(f"--pace needs one of {', '.join(_GRANTS.values())}", hint="for example --max-latency 40ms")
     for name in (*_GRANTS, "policy", "pace_group"):
         if options[name] and not options["pace"]:
-            raise UsageError(f"--{name.replace('_', '-')} is for --pace", hint="add --pace")
+            raise UsageError(f"--{name.replace('_', '-')} requires --pace", hint="add --pace")
     if options["pace_plan"] is not None and options["pace_pair"]:
-        raise UsageError("--pace-pair has no meaning with --pace-plan: the plan says between which pairs runs sleep")
+        raise UsageError("--pace-pair cannot be used with --pace-plan, which says where runs sleep")
     goal = goal_of(options)
     if options["pace_plan"] is None:
         return goal
     if options["policy"] is not None:
-        raise UsageError("--policy has no meaning with --pace-plan: the plan says how delays are shared")
+        raise UsageError("--policy cannot be used with --pace-plan, which says how sleep is distributed")
     plan = _plan_at(options["pace_plan"])
     if goal is None:
         return plan

@@ -49,8 +49,8 @@ def _facts(points: Sequence[PlannedPoint], loads: Loads, found: Achieved, has_sl
         ("baseline", ms_text(loads.before.end / 1e6)),
         ("points", f"{len(points):,}"),
         ("paced runs", f"{found.runs:,}"),
-        ("sleeps a run", f"{found.sleeps_a_run:.1f}"),
-        ("delays wrong by", f"{found.p50_delay_error_us:.0f} us (p50), {found.p99_delay_error_us:.0f} us (p99)"),
+        ("sleeps per run", f"{found.sleeps_a_run:.1f}"),
+        ("delay error", f"{found.p50_delay_error_us:.0f} us (p50), {found.p99_delay_error_us:.0f} us (p99)"),
         ("sleeping took", f"{found.waiting:.1%} of the processor time"),
         ("longer slices", "yes" if has_slice else "not in this kernel"),
     )
@@ -64,7 +64,7 @@ def _tiles(loads: Loads, found: Achieved) -> str:
         (f"{found.p50_peak_load:.0%}", f"peak in 10 ms of the median run; expected {expected.peak:.0%}"),
         (f"{found.peak_load:.0%}", "peak in 10 ms of any run"),
         (ms_text(found.p50_ms), f"median latency of {ms_text(found.cap_ms)}; p99 {ms_text(found.p99_ms)}"),
-        (f"{found.over_cap:.1%}", "of the runs took longer than granted"),
+        (f"{found.over_cap:.1%}", "of the runs exceeded the budget"),
         (ms_text(found.longest_run_ms), "longest work without a sleep, of any run"),
     )
     return "".join(f'<div class="card tile"><b>{big}</b><small>{small}</small></div>' for big, small in tiles)

@@ -14,13 +14,11 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
     """Returns what the runners of a pipeline and its items achieved."""
     items = pacing.achieved()
     if items is None:
-        return [
-            f"nndeploy: paced: fewer than {BASELINE_ITEMS + 1} items are too few to know how long their stages take"
-        ]
+        return [f"nndeploy: not paced: fewer than {BASELINE_ITEMS + 1} items are too few to profile the stages"]
     lines = [
         f"nndeploy: paced: runner of {name!r}: load {one.load:.0%}, peak in 10 ms {one.p50_peak_load:.0%}, "
         f"most {one.peak_load:.0%}; p50 {one.p50_ms:.3g} ms, p99 {one.p99_ms:.3g} ms; {one.sleeps_a_run:.1f} sleeps "
-        f"a run, wrong by {one.p50_delay_error_us:.0f} us"
+        f"per run, delay error {one.p50_delay_error_us:.0f} us"
         for name, one in _runners(pacing).items()
         if one is not None
     ]
@@ -34,7 +32,7 @@ def pace_lines(pacing: StreamPacing) -> list[str]:
     if group is not None:
         lines.append(group_text(group.shares()))
     if not all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers):
-        lines.append("nndeploy: this kernel gives no longer slices")
+        lines.append("nndeploy: this kernel does not support longer time slices")
     return lines
 
 

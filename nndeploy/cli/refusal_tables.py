@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from nndeploy.bundle.report import Report
 from nndeploy.cli.console import Cell, print_table
 
-WHY_NOT = "why no backend above took it"
+WHY_NOT = "why higher backends refused it"
 """The head of the column that `refusal_lines` fills."""
 
 

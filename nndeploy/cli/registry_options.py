@@ -53,5 +53,5 @@ def _password() -> str:
     except UnicodeDecodeError:
         password = ""
     if not password or len(text) > MAX_PASSWORD_BYTES:
-        raise UsageError("standard input holds no password, or something else than one")
+        raise UsageError("standard input contains no valid password")
     return password

@@ -122,7 +122,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         shows_items = output is None and not options["as_json"]
         with RunView(loaded, run.stream, run.source, shows_items=shows_items, verbose=options["verbose"]) as view:
             if run.before.num_records:
-                warn(f"goes on after {run.before.num_records:,} items of an earlier run")
+                warn(f"resuming after {run.before.num_records:,} items of an earlier run")
             with view.heartbeat, manager.watching(run.stream.standstill_ns):
                 summary = run.run(view.outcome)
     if run.source.is_one and view.first_error is not None:
@@ -157,4 +157,4 @@ def _serve_metrics(stack: ExitStack, stream: "Stream", options: dict[str, Any]) 
         server = MetricsServer(options["metrics_port"], lambda: metrics_of(stream))
         stack.enter_context(server)
         if not options["metrics_port"]:
-            print(f"nndeploy: figures at http://127.0.0.1:{server.port}/metrics", file=sys.stderr)
+            print(f"nndeploy: metrics at http://127.0.0.1:{server.port}/metrics", file=sys.stderr)

@@ -127,7 +127,7 @@ class RunView:
             if text := source_text(source):
                 self._say(f"nndeploy: source {source.name!r}: {text}")
         if summary.num_forgotten:
-            self._say(f"nndeploy: {summary.num_forgotten:,} sessions were forgotten to keep to the limit of a pipeline")
+            self._say(f"nndeploy: {summary.num_forgotten:,} sessions were dropped to keep the limit of a pipeline")
         if self._is_verbose:
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
@@ -233,18 +233,18 @@ def pace_text(pacer: Pacer) -> str:
     """Returns what pacing achieved, as lines: of the time granted, and of the load."""
     found, adapted = achieved(pacer.records), f"nndeploy: paced: {pacer.adapted}\n" * bool(pacer.adapted)
     if found is None:
-        return "nndeploy: not paced: these are too few runs to know how long the operators take at this shape"
+        return "nndeploy: not paced: too few runs to profile the operators at this shape"
     latency = f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99)"
     if pacer.group is not None:
         latency += f"\n{group_text(pacer.group.shares())}"
     else:
-        latency += f" of the {ms_text(found.cap_ms)} granted; {found.over_cap:.1%} of {found.runs:,} took longer"
+        latency += f", budget {ms_text(found.cap_ms)}; {found.over_cap:.1%} of {found.runs:,} exceeded it"
     return adapted + (
         f"{latency}\n"
         f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
-        f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps a run, "
-        f"which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
-        "without one" + ("" if pacer.has_slice else "; this kernel gives no longer slices")
+        f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps per "
+        f"run, which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
+        "without one" + ("" if pacer.has_slice else "; this kernel does not support longer time slices")
     )
 
 

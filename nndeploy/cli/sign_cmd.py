@@ -42,7 +42,7 @@ def sign(bundle: Path, release: str | None, as_json: bool, **options: Any) -> No
         check_release(release)
     signers = signers_given(options)
     if not signers:
-        raise UsageError("nobody is named who signs", hint="--key farm.key; nndeploy key new makes one")
+        raise UsageError("no signer was given", hint="--key farm.key; nndeploy key new makes one")
     signed = sign_bundle(bundle, signers, release)
     effect_is_made()
     if as_json:

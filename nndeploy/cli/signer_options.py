@@ -54,7 +54,7 @@ def signers_given(parameters: Mapping[str, Any]) -> "list[Signer]":
     keys, signer_cmd, pkcs11, token, label, public_key = (parameters[name] for name in SIGNERS)
     signers: list[Signer] = [read_key(Path(path)) for path in keys]
     if (signer_cmd or pkcs11) and public_key is None:
-        raise UsageError("whose signature the command or token gives is not said", hint="--public-key farm.pub")
+        raise UsageError("the public key of the command or token is missing", hint="--public-key farm.pub")
     if signer_cmd and pkcs11:
         raise UsageError("--signer-cmd and --pkcs11 exclude each other", hint="sign twice: signatures add up")
     if public_key is not None and signer_cmd:

@@ -46,7 +46,7 @@ def ended_elsewhere() -> int | None:
         return code
     if -code in _ENDING:
         return 128 - code
-    raise CrashedError(f"a library {describe_exit(code)}", hint="nndeploy doctor says what this machine has")
+    raise CrashedError(f"a library {describe_exit(code)}", hint="nndeploy doctor checks this machine")
 
 
 def _awaited(pid: int, awaited: set[signal.Signals]) -> int:

@@ -49,7 +49,7 @@ def targets(as_json: bool) -> None:
         for row in found
     ]
     print_table("known boxes", columns, rows, right=("cores", "gpu memory"))
-    print_line("* needs nothing there but our own runtime; for the others the box needs their library")
+    print_line("* needs only nndeploy's own runtime; the others need their library on the target")
 
 
 def _row(target: "Target", plugins: "list[Backend]") -> dict[str, Any]:

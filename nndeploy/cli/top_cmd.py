@@ -67,7 +67,7 @@ def figures_at(where: str) -> dict[str, Any]:
         if not {"records", "stages", "cores", "queues", "time"} <= found.keys():
             raise ValueError
     except (ValueError, AttributeError) as err:
-        raise DataError("holds no figures of a stream", where=where, hint="run --metrics writes them") from err
+        raise DataError("contains no stream metrics", where=where, hint="write them with run --metrics") from err
     return dict(found)
 
 
@@ -86,8 +86,8 @@ def _served(port: int) -> bytes:
             slow.join()
             connection.close()
     except (OSError, http.client.HTTPException, OverflowError) as err:
-        hint = "run --metrics-port serves them, while it runs"
-        raise UnavailableError("nobody serves figures there", where=f"{HOST}:{port}", hint=hint) from err
+        hint = "run --metrics-port serves metrics while the stream runs"
+        raise UnavailableError("nothing is listening there", where=f"{HOST}:{port}", hint=hint) from err
     return body if answer.status == http.client.OK else b""
 
 
@@ -98,7 +98,7 @@ def _tables(
     try:
         return tables(now, before)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as err:
-        raise DataError("holds no figures of a stream", where=where) from err
+        raise DataError("contains no stream metrics", where=where) from err
 
 
 def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -108,7 +108,7 @@ def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tup
     rows = [_stage_row(stage, stages.get(stage["name"]), seconds) for stage in now["stages"]]
     found = [
         (_title(now, before, seconds), ["stage", "workers", "busy", "records/s", *PERCENTILES], rows),
-        ("records that wait", ["queue", "now", "most", *PERCENTILES], [_queue_row(one) for one in now["queues"]]),
+        ("waiting records", ["queue", "now", "most", *PERCENTILES], [_queue_row(one) for one in now["queues"]]),
     ]
     if sources := now.get("sources"):
         rows = [[one["name"], *(f"{one[key]:,}" for key in SOURCE_COUNTS)] for one in sources]

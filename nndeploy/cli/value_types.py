@@ -131,7 +131,7 @@ class AnyNumber(click.types.FloatParamType):
         """Returns the number."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
-            self.fail(f"{value!r:.40} is no number.", param, ctx)
+            self.fail(f"{value!r:.40} is not a number.", param, ctx)
         return found
 
 

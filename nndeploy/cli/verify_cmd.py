@@ -51,7 +51,7 @@ def verify(
     result is out of tolerance.
     """
     if not run and (rtol, atol) != (None, None):
-        raise UsageError("--rtol and --atol have no meaning with --no-run")
+        raise UsageError("--rtol and --atol cannot be used with --no-run")
     how = options_given(CautiousLoadOptions, options)
     found = verify_bundle(
         bundle, run=run, rtol=rtol, atol=atol, signatures=signatures, load=lambda path: load(path, how)
@@ -62,13 +62,13 @@ def verify(
         signed = {} if found.signed is None else {"signed": _signed_to_json(found.signed)}
         print_json({**head, "choices": choices, "ran": run, "outputs": list(map(_to_json, found.outputs)), **signed})
     else:
-        print_line(f"{bundle}: {found.num_members} members, every byte as the manifest says")
+        print_line(f"{bundle}: {found.num_members} members, all as in the manifest")
         if found.signed is not None:
             print_line(f"{bundle}: {signed_text(found.signed.release, map(str, found.signed.signatures))}")
         _print_verdicts(found.outputs)
     if run and not found.outputs:
         raise CheckError(
-            "no result was compared: the bundle holds no goldens",
+            "no result was compared: the bundle contains no goldens",
             where=str(bundle),
             hint="--no-run checks the bytes alone; compile --samples keeps inputs with their results",
         )

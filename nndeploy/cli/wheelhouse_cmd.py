@@ -74,4 +74,4 @@ def wheelhouse(
     rows = [(wheel.name, wheel.version, size_text(size)) for wheel, size in zip(found, sizes, strict=True)]
     print_table("wheels", ("package", "version", "size"), rows, right=("size",))
     print_line(f"wrote {output}: {len(found)} wheels, {size_text(sum(sizes))}, for {asked}")
-    print_line(f"on the box, with that folder: sh {output.name}/install.sh /opt/nndeploy")
+    print_line(f"on the target machine, with that folder: sh {output.name}/install.sh /opt/nndeploy")

@@ -72,7 +72,7 @@ def test_shapes_become_ranges_of_the_bundle(nndeploy_command, small: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "words"),
     [
-        (("{small}",), 2, ("no output was named", "--dry-run")),
+        (("{small}",), 2, ("no output", "--dry-run")),
         (("nowhere.onnx", "-o", "m.nnd"), 66, ("no such file", "nowhere.onnx")),
         (("{small}", "-o", "m.nnd", "--backends", "openvimo"), 2, ("did you mean 'openvino'",)),
         (("{small}", "-o", "m.nnd", "--pin", "Relu"), 2, ("not GLOB=BACKEND",)),

@@ -68,7 +68,7 @@ def test_too_few_open_files_are_one_line(folder: Path) -> None:
     assert "too many files are open" in done.stderr.lower() or "too many open files" in done.stderr.lower()
 
 
-MEMORY, FILES = "the system gives no more memory", "too many files are open"
+MEMORY, FILES = "out of memory", "too many files are open"
 
 
 def caused_by(error: BaseException) -> BaseException:

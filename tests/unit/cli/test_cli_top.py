@@ -132,10 +132,10 @@ def test_figures_that_somebody_else_wrote_are_one_line(tmp_path: Path, capsys: A
     ("where", "code", "message"),
     [
         ("none.json", 66, "no such file"),
-        ("other.json", 65, "holds no figures of a stream"),
-        ("list.json", 65, "holds no figures of a stream"),
-        ("1", 69, "nobody serves figures there"),
-        ("99999999999", 69, "nobody serves figures there"),
+        ("other.json", 65, "no stream metrics"),
+        ("list.json", 65, "no stream metrics"),
+        ("1", 69, "listening"),
+        ("99999999999", 69, "listening"),
     ],
 )
 def test_what_is_no_stream_is_one_line(
@@ -162,7 +162,7 @@ def test_a_run_tells_which_free_port_it_took(
     for port in ("0", None):
         wanted = [] if port is None else ["--metrics-port", port]
         assert run_command(["run", "--pipeline", "p.toml", "-i", "in.jsonl", "-o", "out.jsonl", *wanted]) == 0
-        told.append(re.search(r"nndeploy: figures at http://127\.0\.0\.1:[1-9]\d*/metrics\n", capsys.readouterr().err))
+        told.append(re.search(r"nndeploy: metrics at http://127\.0\.0\.1:[1-9]\d*/metrics\n", capsys.readouterr().err))
         (tmp_path / "out.jsonl").unlink()
     assert told[0] is not None
     assert told[1] is None
