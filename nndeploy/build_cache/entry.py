@@ -81,7 +81,7 @@ def decode(text: bytes, key: str, store: TrustStore | None, today: dt.date) -> E
     if others:
         raise BundleError("expected one line")
     if store is not None and all(one.problem for one in signed_by(envelope, store, CODE, today)):
-        raise PolicyError("no key that is trusted with code signed it", hint="nndeploy key trust KEY.pub")
+        raise PolicyError("no key trusted for code has signed it", hint="nndeploy key trust KEY.pub")
     fields = Fields(parse_json(envelope.payload, MAX_ENTRY_BYTES), "", ignore_unknown=False)
     outputs = {name: _blob(one) for name, one in fields.named_fields("outputs")}
     parts = fields.names_by_name("parts")

@@ -75,7 +75,7 @@ class LocalCache:
         self._signer = signer
         self._complain = complain
         self._unused: dict[str, list[Path]] = {}
-        self.why_read_only = _made(folder) or ("" if signer is not None else "there is no key to sign entries with")
+        self.why_read_only = _made(folder) or ("" if signer is not None else "there is no key to sign entries")
 
     def check_writable(self) -> None:
         """Checks that the folder can be changed.
@@ -141,7 +141,7 @@ class LocalCache:
             self._left(path, err)
             return False
         if found != (blob.sha256, blob.size):
-            self._left(path, BundleError("a file is not what it was"))
+            self._left(path, BundleError("a file has changed"))
             with contextlib.suppress(OSError):  # so that the next build brings it again, where it may be removed
                 path.unlink()
             return False
@@ -192,7 +192,7 @@ class LocalCache:
         try:
             blob = Blob(*written(pieces, write))
             if expected not in (None, blob):
-                raise BundleError("a file is not what its digest says")
+                raise BundleError("a file does not match its digest")
             with wrapped_io(new.path):
                 os.fchmod(new.file.fileno(), 0o444)
             new.finish(sync=False)
@@ -286,7 +286,7 @@ def _made(folder: Path) -> str:
         with contextlib.suppress(OSError):
             if (folder / ENTRIES).is_dir():
                 return err.strerror or str(err)
-        raise CannotCreateError(f"the cache cannot be made: {err.strerror}", where=str(folder)) from err
+        raise CannotCreateError(f"cannot create the cache: {err.strerror}", where=str(folder)) from err
     return "" if os.access(folder / ENTRIES, os.W_OK) else "nothing can be created there"
 
 

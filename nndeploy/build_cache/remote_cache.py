@@ -92,7 +92,7 @@ class RemoteCache:
                     return None
                 text = b"".join(self._pieces(connection, blob))
                 if hashlib.sha256(text).hexdigest() != blob.sha256:
-                    raise BundleError("an entry is not what its digest says")
+                    raise BundleError("an entry does not match its digest")
                 entry = self._decoded(text, key)
                 for one in entry.outputs.values():
                     if not cache.has(one):
@@ -133,7 +133,7 @@ class RemoteCache:
                 self._put(connection, f"ac/{key}", _action_result({**entry.outputs, ENTRY: own}), _JSON)
         except NndeployError as err:
             self._takes_nothing = True
-            self._say(f"nothing is brought to the cache {self.address}: {err.what}")
+            self._say(f"nothing is uploaded to the cache {self.address}: {err.what}")
 
     def _connected(self) -> Connection:
         try:
@@ -158,7 +158,7 @@ class RemoteCache:
                 return None
             blob = _entry_in(text)
         if blob is None or blob.size > MAX_ENTRY_BYTES:
-            raise DataError("it holds something else than builds of nndeploy under their keys")
+            raise DataError("it contains something other than nndeploy builds")
         return blob
 
     def _decoded(self, text: bytes, key: str) -> Entry:

@@ -71,7 +71,7 @@ class Ended:
         if counts["infra"] and not failed:
             if any(one.error and tells_of_full_disk(one.error["message"]) for one in self.batch.outcomes):
                 raise full_disk()
-            told = f"{counted(counts['infra'], 'job')} could not be built or published for want of a machine"
+            told = f"{counted(counts['infra'], 'job')} could not be built or published: a machine failed"
             raise BusyError(told, hint="run it again")
         if self.num_missing and not (failed or gates):
             hint = "run the commands of --emit, or build them here without --collect"
@@ -221,7 +221,7 @@ def opened_batch(path: Path, options: BatchOptions, gates: Gates, warn: Warn) ->
     """Yields the batch of a fleet file.
 
     Raises:
-        NndeployError: the file or an option is malformed, or names what is not there.
+        NndeployError: the file or an option is malformed, or does not exist.
     """
     if gates.comparing and options.against is None:
         asked = ", ".join(f"--{name.replace('_', '-')}" for name in gates.comparing)

@@ -123,10 +123,12 @@ class _Reader:
         table.done()
         for name in names:
             if name.endswith(".toml") or (reason := why_no_name(name)):
-                hint = "files = [...] names files of boxes" if name.endswith(".toml") or "/" in name else ""
-                raise DataError(f"names: {name!r:.80} is no name of a box", where=table.where, hint=hint or reason)
+                hint = "files = [...] names target files" if name.endswith(".toml") or "/" in name else ""
+                raise DataError(f"names: {name!r:.80} is not a target name", where=table.where, hint=hint or reason)
         if table.values and not names and not globs:
-            raise DataError("names no box", where=table.where, hint=f'names = ["{HOST}"] is the machine that runs it')
+            raise DataError(
+                "names no target", where=table.where, hint=f'names = ["{HOST}"] is the machine that runs it'
+            )
         return names
 
     def _settings(self, table: TomlTable, *, has_options: bool = True) -> Settings:
@@ -247,7 +249,9 @@ class _Reader:
         made = Publish(self._file(table, "folder"), table.text("oci"), self._file(table, "sign"))
         table.done()
         if not (made.folder or made.oci):
-            raise DataError("says nothing of where to", where=table.where, hint='folder = ".." or oci = "oci://.."')
+            raise DataError(
+                "does not say where to publish", where=table.where, hint='folder = ".." or oci = "oci://.."'
+            )
         with _as_data(table.where):
             check_template(made.oci)
         if made.oci and not made.oci.startswith("oci://"):

@@ -21,13 +21,13 @@ from nndeploy.target.known_targets import known_targets
 _FIELDS = described_fields(CompileOptions)
 _NAMES = frozenset(option_name(name, one) for name, (_, one) in _FIELDS.items())
 _SAID_ELSEWHERE = {
-    "target": "[targets] names the boxes",
+    "target": "[targets] names the targets",
     "output": "output of [farm] says where bundles go",
     "dry_run": "`nndeploy batch --plan` shows the jobs",
-    "total_time_limit": 'timeout = "30m" stands beside options',
-    "time_limit": 'time_limit = "10m" stands beside options',
-    "memory_limit": 'memory = "8GiB" stands beside options',
-    "jobs": "the farm shares the cores out",
+    "total_time_limit": 'timeout = "30m" goes beside options',
+    "time_limit": 'time_limit = "10m" goes beside options',
+    "memory_limit": 'memory = "8GiB" goes beside options',
+    "jobs": "the farm distributes the cores",
 }
 _PATHS = frozenset(name for name, (_, one) in _FIELDS.items() if one.is_path)
 _OF_TARGETS = "targets"
@@ -97,7 +97,7 @@ def check_given(given: Mapping[str, Any]) -> None:
     for field in sorted(_PATHS.intersection(given)):
         for path in _texts(given[field]):
             if not Path(path).exists():
-                raise MissingInputError(f"{_shown(field)} names what is not there", where=path)
+                raise MissingInputError(f"{_shown(field)}: no such file or folder", where=path)
     read_here = {field: value for field, value in given.items() if field not in READ_BY_CHILD | {_OF_TARGETS}}
     options_from(CompileOptions, read_here)
 

@@ -71,7 +71,7 @@ class Journal:
             make_folders(self.path.parent)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as err:
-            raise CannotCreateError(f"the journal cannot be made: {err.strerror}", where=str(self.path)) from err
+            raise CannotCreateError(f"the journal cannot be created: {err.strerror}", where=str(self.path)) from err
         try:
             self._begin(is_fresh)
         except BaseException:
@@ -82,7 +82,7 @@ class Journal:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as err:
-            raise BusyError("another call of this batch is at work", where=str(self.path)) from err
+            raise BusyError("another call of this batch is running", where=str(self.path)) from err
         except OSError:
             pass  # a file system without locks
         with wrapped_io(self.path):

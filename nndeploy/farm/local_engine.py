@@ -62,7 +62,7 @@ class LocalEngine:
     def cancel(self) -> None:
         for _, build in list(self._running.values()):
             if not build.cancel():  # it may wait for a build of another command for as long as that takes
-                self._done.put((build, build.failed(BusyError("waited for another build of the same"))))
+                self._done.put((build, build.failed(BusyError("waited for an identical build"))))
 
     def close(self) -> None:
         """Ends the server of compiles; threads end with their jobs."""

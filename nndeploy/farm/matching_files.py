@@ -35,7 +35,7 @@ def matching_files(folder: Path, globs: Sequence[str]) -> list[str]:
             continue
         files = {str(path) for path in _matching(Path("/"), _parts(folder, glob))}
         if not files:
-            raise MissingInputError(f"no file matches {glob!r:.120}", hint=f"it was looked for from {folder}")
+            raise MissingInputError(f"no file matches {glob!r:.120}", hint=f"searched from {folder}")
         found |= files
     kept = [file for file in found if not any(_is_match(Path(file).parts[1:], parts) for parts in excluded)]
     if not kept:

@@ -46,7 +46,7 @@ class Planned:
     @property
     def outcome(self) -> Outcome:
         """What came of a job that is built, or known to fail, as this call tells it."""
-        assert self.known is not None, "nothing is known of it"
+        assert self.known is not None, "it was not built before"
         status = "hit" if self.state == BUILT else self.known.status
         return replace(self.known, status=status, seconds=0.0, output=self.job.output)
 

@@ -140,9 +140,9 @@ class BundleStore:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as err:
-                raise BusyError(f"another process changes {name!r}", where=str(folder), hint="try again") from err
+                raise BusyError(f"another process is changing {name!r}", where=str(folder), hint="try again") from err
             if not _is_still(descriptor, folder / LOCK):
-                raise BusyError(f"another process changed {name!r} just now", where=str(folder), hint="try again")
+                raise BusyError(f"another process has just changed {name!r}", where=str(folder), hint="try again")
             for left in folder.glob(f"{TEMPORARY}*"):  # of processes that were killed: nobody else writes here now
                 with contextlib.suppress(OSError):
                     left.unlink()
@@ -191,7 +191,7 @@ class BundleStore:
             if state.previous is None:
                 raise MissingInputError(f"nothing was installed as {name!r} before", where=str(self.path))
             if not self.file(name, state.previous).exists():
-                raise MissingInputError("the bundle before it is gone", where=str(self.file(name, state.previous)))
+                raise MissingInputError("its previous bundle is gone", where=str(self.file(name, state.previous)))
             back = State(state.previous, state.current, state.max_latency_ns, note)
             self._write(name, back)
             return back
@@ -260,7 +260,7 @@ def check_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r:.80} is no name for a bundle", hint="1 to 64 of a-z, 0-9, '_', '.', '-', as in faces"
+            f"{name!r:.80} is not a valid bundle name", hint="1 to 64 of a-z, 0-9, '_', '.', '-', as in faces"
         )
     return name
 

@@ -75,10 +75,15 @@ def _of_folders() -> Iterator[Finding]:
     if os.access(temporary, os.W_OK | os.X_OK):
         yield Finding("temporary folder", OK, temporary)
     else:
-        yield Finding("temporary folder", WRONG, f"{temporary} cannot be written", "TMPDIR names another one")
+        yield Finding("temporary folder", WRONG, f"{temporary} cannot be written", "set TMPDIR to another directory")
     cache = own_cache_folder("")
     if cache is None:
-        yield Finding("cache folder", LACKS, "none that is this account's alone", "XDG_CACHE_HOME names another one")
+        yield Finding(
+            "cache folder",
+            LACKS,
+            "no cache directory that is private to this user",
+            "set XDG_CACHE_HOME to another directory",
+        )
     else:
         yield Finding("cache folder", OK, str(cache))
 
@@ -94,21 +99,23 @@ def _of_trust() -> Finding:
     floors = [f"{model} from {least}" for model, least in sorted(store.floors.items())]
     told = "; ".join([f"keys: {', '.join(names) or 'none'}", *floors])
     if all(key.why_not(CODE, today) for key in trusted):
-        return Finding("trust", LACKS, f"{told}: no code of others runs here", KEY)
+        return Finding("trust", LACKS, f"{told}: code by others is not run here", KEY)
     return Finding("trust", OK, f"{told} ({user_store()})")
 
 
 def _of_key() -> Finding:
     path = machine_key_path()
     if not path.exists():
-        return Finding("this machine's key", OK, "not made yet: the first compile that needs it makes it")
+        return Finding("this machine's key", OK, "not created yet; the first compile that needs it creates it")
     try:
         key_id = read_key(path).public.id
         if _is_revoked(key_id):
-            return Finding("this machine's key", WRONG, "it was revoked here", f"rm {path}: a compile makes another")
+            return Finding(
+                "this machine's key", WRONG, "it was revoked here", f"rm {path}: a compile creates a new one"
+            )
         return Finding("this machine's key", OK, f"{key_id:.16}")
     except NndeployError as err:
-        return Finding("this machine's key", WRONG, err.what, err.hint or f"remove {path}: a compile makes another")
+        return Finding("this machine's key", WRONG, err.what, err.hint or f"remove {path}: a compile creates a new one")
 
 
 def _of_bundles(store: BundleStore) -> Iterator[Finding]:
@@ -157,8 +164,10 @@ def _of_bundle(store: BundleStore, name: str, state: State, mend: str) -> Findin
         return Finding(what, WRONG, str(err), mend)
     lost = [choice.submodel for choice in choices if not choice.variant]
     if lost:
-        return Finding(what, WRONG, f"nothing here runs {', '.join(lost)}", f"nndeploy inspect {name}@ --here says why")
-    note = f"; went back: {state.note}" if state.note else ""
+        return Finding(
+            what, WRONG, f"no backend here runs {', '.join(lost)}", f"nndeploy inspect {name}@ --here says why"
+        )
+    note = f"; rolled back: {state.note}" if state.note else ""
     release = f"release {state.current.release}, " if state.current.release else ""
     backends = ", ".join(dict.fromkeys(choice.backend for choice in choices))
     if reason:

@@ -118,7 +118,7 @@ class FollowedProgram:
             if state.current.sha256 not in (self._sha256, *self._left):
                 self._take(state, self._load(self._store.file(self._name, state.current)))
         except NndeployError as err:
-            self._say(f"{self._name}@ was not followed to its new bundle: {err}")
+            self._say(f"{self._name}@ was not switched to its new version: {err}")
         finally:
             with self._lock:
                 self._loader = None
@@ -127,9 +127,7 @@ class FollowedProgram:
         if not can_replace(self._now.manifest, new.manifest):
             new.close()
             self._left.add(state.current.sha256)
-            self._say(
-                f"{self._name}@ was not followed: the new bundle has other inputs or outputs; start again to take it"
-            )
+            self._say(f"{self._name}@ was not switched: the new version has other inputs or outputs; restart to use it")
             return
         with self._lock:
             last, self._before, self._now = self._before, self._now, new
@@ -137,7 +135,7 @@ class FollowedProgram:
         if last is not None:
             last.close()
         release = f" release {state.current.release}" if state.current.release else ""
-        self._say(f"{self._name}@ goes on with{release} {state.current.sha256:.12}")
+        self._say(f"{self._name}@ switched to{release} {state.current.sha256:.12}")
 
     def _on_trial(self, now: Program, took_ns: int) -> None:
         """Counts a call of the trial; ends it where it was the last."""
@@ -172,9 +170,9 @@ class FollowedProgram:
             self._left.add(left)
             self._sha256 = ""
         failed.close()
-        self._say(f"{self._name}@ went back from {left:.12}: {why}")
+        self._say(f"{self._name}@ fell back from {left:.12}: {why}")
         try:
             state = self._store.go_back(self._name, why, only_from=left)
             self._sha256 = state.current.sha256
         except NndeployError as err:
-            self._say(f"{self._name}@ still stands for {left:.12}, which is not run here: {err}")
+            self._say(f"{self._name}@ is still {left:.12}, which is not run here: {err}")

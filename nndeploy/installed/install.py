@@ -184,12 +184,14 @@ def _tried(path: Path, source: str, options: InstallOptions, load: LoadOptions) 
     found = verify(path, load=lambda one: load_bundle(one, load))
     if options.needs_goldens and not found.outputs:
         raise CheckError(
-            "the bundle holds no goldens, so nothing can be compared here", where=source, hint="--allow-uncompared"
+            "the bundle contains no goldens, so its results cannot be checked here",
+            where=source,
+            hint="--allow-uncompared",
         )
     if found.failed:
         wrong = found.failed[0]
         raise CheckError(
-            f"{len(found.failed)} of {len(found.outputs)} outputs differ on this box, first {wrong.output!r:.60}",
+            f"{len(found.failed)} of {len(found.outputs)} outputs differ on this machine, first {wrong.output!r:.60}",
             where=source,
         )
     how = load if load.isolates_always else replace(load, isolate="none", memory_limit=None)  # as it will run

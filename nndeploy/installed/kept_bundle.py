@@ -56,11 +56,11 @@ def roll_back(store: BundleStore, name: str, *, to: str | None = None, allow_uns
         if problem and not allow_unsigned_code:
             raise PolicyError(
                 f"the bundle before it holds code that is not trusted: {problem}", where=f"{name}@",
-                hint="nndeploy key trust KEY.pub; --allow-unsigned-code goes back to it all the same",
+                hint="nndeploy key trust KEY.pub; --allow-unsigned-code rolls back anyway",
             )  # fmt: skip
     back = store.go_back(name, "by hand", only_from=state.current.sha256)
     if back.current != state.previous:
-        raise BusyError(f"another process changed {name!r} meanwhile", where=str(store.path), hint="try again")
+        raise BusyError(f"another process changed {name!r} in the meantime", where=str(store.path), hint="try again")
     return back
 
 

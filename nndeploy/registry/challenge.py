@@ -91,7 +91,7 @@ def authorization_from_answer(body: bytes) -> str:
         found: Any = json.loads(body)
         token = found.get("token") or found.get("access_token")
     except (ValueError, AttributeError, RecursionError) as err:
-        raise DataError("the token server answers something else than JSON") from err
+        raise DataError("the token server did not send JSON") from err
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise DataError("the token server answers without a token")
+        raise DataError("the token server sent no token")
     return f"Bearer {token}"

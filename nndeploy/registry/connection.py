@@ -146,7 +146,7 @@ class Connection:
         Raises:
             UnavailableError: nobody answers, or nobody who can prove to be the server.
             PolicyError: the server refuses the credentials, or leads to where there is no TLS.
-            DataError: it answers what has no meaning.
+            DataError: it sent an invalid response.
         """
         for attempt in range(1, attempts + 1):
             try:
@@ -177,7 +177,7 @@ class Connection:
         for piece in self.pieces(answer):
             read += piece
             if len(read) > most:
-                raise DataError(f"{self._kind} answers more than {most} bytes", where=self.where)
+                raise DataError(f"{self._kind} sent more than {most} bytes", where=self.where)
             if time.monotonic() > end:
                 raise CutError(f"{self._kind} takes more than {self._options.timeout:g} s to answer", where=self.where)
         return bytes(read)
@@ -190,7 +190,7 @@ class Connection:
             CutError: it ended early, or comes too slowly.
         """
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise DataError(f"{self._kind} compresses its answer, which nobody asked for", where=self.where)
+            raise DataError(f"{self._kind} sent a compressed response, which was not requested", where=self.where)
         from urllib3.exceptions import HTTPError
 
         self._watch.begin()
@@ -199,7 +199,7 @@ class Connection:
                 with self._watch.waiting():
                     piece = answer.raw.read1(PIECE_BYTES, decode_content=False)
             except (HTTPError, http.client.HTTPException, OSError, ValueError) as err:
-                raise self._slow() or CutError("the connection was cut", where=self.where) from err
+                raise self._slow() or CutError("the connection was lost", where=self.where) from err
             if not piece:
                 break
             self._watch.got(len(piece))
@@ -209,14 +209,14 @@ class Connection:
 
     def _slow(self) -> SlowError | None:
         """Returns the error of an answer that was given up, None where it was not."""
-        what = f"{self._kind} sends too slowly: hardly anything in {self._options.timeout:g} s"
+        what = f"{self._kind} is too slow: hardly any data in {self._options.timeout:g} s"
         return SlowError(what, where=self.where) if self._watch.is_slow else None
 
     def refused(self, answer: "requests.Response", what: str) -> NndeployError:
         """Returns the error for an answer that is no success; `what` is what was asked for."""
         error = failure(answer.status_code, self._told(answer), what, self.where, self._kind)
         if answer.status_code == 400 and self._is_plain:  # how many servers answer who forgets TLS
-            error.hint = "where it speaks TLS, --ca names who signed its certificate"
+            error.hint = "if it uses TLS, name its CA certificate with --ca"
         return error
 
     def _told(self, answer: "requests.Response") -> str:
@@ -237,7 +237,7 @@ class Connection:
         challenge = challenge_from_header(answer.headers.get("WWW-Authenticate", ""))
         credentials = credentials_for(self._server.name, self._options)
         if challenge is None:
-            raise PolicyError(f"{self._kind} asks for what nobody here can give", where=self.where)
+            raise PolicyError(f"{self._kind} requires an unsupported kind of authentication", where=self.where)
         if challenge.scheme == "bearer":
             scope = f"repository:{self._server.repository}:{'pull' if answer.request.method == 'GET' else 'pull,push'}"
             try:
@@ -247,14 +247,14 @@ class Connection:
             self._authorization = self._token(asked.url, asked.headers, asked.form, is_known=credentials is not None)
             return
         if credentials is None or not credentials.password:
-            raise PolicyError(f"{self._kind} asks for a password", where=self.where, hint=LOG_IN)
+            raise PolicyError(f"{self._kind} requires a password", where=self.where, hint=LOG_IN)
         self._authorization = credentials.basic
 
     def _token(self, url: str, headers: Mapping[str, str], form: str | None, *, is_known: bool) -> str:
         """Returns the authorization that a token server gives."""
         with self._sent("GET" if form is None else "POST", url, dict(headers), (form or "").encode()) as answer:
             if answer.status_code in (401, 403) and not is_known:
-                raise PolicyError(f"{self._kind} asks for a password", where=self.where, hint=LOG_IN)
+                raise PolicyError(f"{self._kind} requires a password", where=self.where, hint=LOG_IN)
             if answer.status_code != 200:
                 raise failure(answer.status_code, self._told(answer), "a token", self.where, self._kind)
             body = self.content(answer, MAX_TOKEN_BYTES)
@@ -273,7 +273,7 @@ class Connection:
                 return answer
             answer.close()
             if method not in ("GET", "HEAD"):
-                raise UnavailableError(f"{self._kind} sends elsewhere what is brought to it", where=self.where)
+                raise UnavailableError(f"{self._kind} redirects an upload", where=self.where)
             url = self.address(answer.headers.get("Location", ""), url)
         raise UnavailableError(f"{self._kind} redirects more than {MAX_REDIRECTS} times", where=self.where)
 
@@ -290,7 +290,7 @@ class Connection:
             url = ""
         named = web_address(url)
         if named is None:
-            raise DataError(f"{self._kind} names no address: {location!r:.60}", where=self.where)
+            raise DataError(f"{self._kind} sent an invalid redirect: {location!r:.60}", where=self.where)
         if named.scheme == "http" and not self._is_plain:
             raise PolicyError(f"{self._kind} leads to {named.hostname!r:.100}, without TLS", where=self.where)
         return url
@@ -307,10 +307,8 @@ class Connection:
             )  # fmt: skip
         except errors.SSLError as err:
             why = _reason(err) or "TLS fails"
-            hint = (
-                "it speaks without TLS: --plain-http" if "version" in why else "--ca names who signed its certificate"
-            )
-            raise UnavailableError(f"{self._kind} cannot prove who it is: {why}", where=self.where, hint=hint) from err
+            hint = "it does not use TLS: --plain-http" if "version" in why else "name its CA certificate with --ca"
+            raise UnavailableError(f"TLS with {self._kind} failed: {why}", where=self.where, hint=hint) from err
         except errors.Timeout as err:
             waited = seconds[0] if isinstance(err, errors.ConnectTimeout) else seconds[1]
             raise NoAnswerError(f"{self._kind} does not answer within {waited:g} s", where=self.where) from err
@@ -320,7 +318,7 @@ class Connection:
             why = _reason(err) or "the connection ended"
             raise NoAnswerError(f"{self._kind} cannot be reached: {why}", where=self.where) from err
         except (errors.RequestException, HTTPError, http.client.HTTPException, ValueError) as err:
-            raise DataError(f"{self._kind} answers what has no meaning", where=self.where) from err
+            raise DataError(f"{self._kind} sent an invalid response", where=self.where) from err
         if (slow := self._slow()) is not None:  # the library takes a head that ends early for whole
             answer.close()
             raise NoAnswerError(slow.what, where=self.where)
@@ -348,9 +346,9 @@ def _authorities(path: str) -> str:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except FileNotFoundError as err:
-        raise MissingInputError("no such file of authorities", where=path) from err
+        raise MissingInputError("no such CA file", where=path) from err
     except OSError as err:  # ssl.SSLError too
-        raise DataError(f"is no PEM file of authorities: {_reason(err) or err.strerror}", where=path) from err
+        raise DataError(f"is not a PEM file of CA certificates: {_reason(err) or err.strerror}", where=path) from err
     return path
 
 

@@ -71,11 +71,11 @@ def check_signed(connection: Connection, artifact: Reference, key: VerifyingKey)
             problems.append(_problem(remote, layer, artifact.digest, key))
             if not problems[-1]:
                 return
-        why = f"of {len(problems)} signatures none counts: {'; '.join(sorted(set(problems))[:3])}"
+        why = f"of {len(problems)} signatures, none is valid: {'; '.join(sorted(set(problems))[:3])}"
     except MissingInputError:
-        why = "nobody has signed it there"
+        why = "it has no signature there"
     except DataError as err:
-        why = f"what lies there as its signatures is none: {err.what}"
+        why = f"its signatures there are invalid: {err.what}"
     raise PolicyError(f"not signed by the key {key.id:.16}: {why}", where=str(artifact))
 
 

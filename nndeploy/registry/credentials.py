@@ -60,7 +60,7 @@ def credentials_for(registry: str, options: RegistryOptions) -> Credentials | No
     try:
         return _kept(_object(json.loads(read_regular(path, MAX_CONFIG_BYTES))), registry)
     except (ValueError, RecursionError, BundleError) as err:  # messages of both may show the text
-        raise DataError("has no meaning as docker's configuration", where=str(path)) from err
+        raise DataError("is not a valid Docker configuration", where=str(path)) from err
 
 
 def _config_path() -> Path:

@@ -34,7 +34,7 @@ def failure(status: int, told: str, what: str, where: str, who: str = "the regis
         case 404:
             return MissingInputError(f"{who} has no {what}{says}", where=where)
         case 429:
-            return BusyError(f"{who} had too many requests{says}", where=where, hint="try again later")
+            return BusyError(f"{who} received too many requests{says}", where=where, hint="try again later")
         case _:
             return UnavailableError(f"{who} answers {status} to {what}{says}", where=where)
 

@@ -48,7 +48,7 @@ class KeptBlobs:
             raise BusyError("is being pulled by another process", where=str(self._out)) from err
         except OSError as err:
             raise CannotCreateError(
-                f"the folder of downloads cannot be made: {err.strerror}", where=str(self.path)
+                f"the folder of downloads cannot be created: {err.strerror}", where=str(self.path)
             ) from err
         return self
 
@@ -139,7 +139,7 @@ class KeptBlobs:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found = os.fstat(descriptor)
                 if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                    raise PermissionError(1, "it is not of this account alone")
+                    raise PermissionError(1, "it is not private to this user")
                 if os.path.samestat(found, self.path.lstat()):
                     return descriptor
             except FileNotFoundError:

@@ -41,7 +41,7 @@ class RegistryOptions:
 
     def __post_init__(self) -> None:
         if self.ca and self.plain_http:
-            raise UsageError("--ca is about TLS, and --plain-http speaks without", hint="one of them")
+            raise UsageError("--ca is about TLS, and --plain-http disables it", hint="one of them")
         if bool(self.username) != bool(self.password):
             raise UsageError("a username and a password are given together, or none of them")
         if ":" in self.username:

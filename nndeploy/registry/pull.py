@@ -70,7 +70,7 @@ def pull(
         PolicyError: the registry refuses the credentials, or has no signature of the key.
         InputOutputError: the download was cut, and goes on with the next call; or the disk is full.
         CannotCreateError: `out` cannot be created.
-        BusyError: another process pulls to `out`, or the registry had too many requests.
+        BusyError: another process pulls to `out`, or the registry received too many requests.
     """
     named = reference_from_text(reference) if isinstance(reference, str) else reference
     key = None if signed_by is None else read_verifying_key(Path(signed_by))

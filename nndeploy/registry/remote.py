@@ -180,7 +180,7 @@ class Remote:
                 raise BundleError("damaged: the registry sends more bytes than it said", where=self.where)
             yield piece
         if start < end:
-            raise CutError("the connection was cut", where=self.where)
+            raise CutError("the connection was lost", where=self.where)
 
 
 def digest_of(data: bytes) -> str:

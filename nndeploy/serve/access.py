@@ -79,7 +79,7 @@ def access_of(options: ServeOptions) -> Access:
 
 
 def _no_password() -> str:
-    raise ValueError("the key asks for a password")
+    raise ValueError("the key is protected by a password")
 
 
 def _token(path: Path) -> str:
@@ -93,5 +93,5 @@ def _token(path: Path) -> str:
 def _read(path: Path, *, is_secret: bool = False) -> bytes:
     with reading(path), open_regular(path, MAX_SECRET_BYTES) as file:
         if is_secret and path.stat().st_mode & _OTHERS:
-            raise PolicyError("others may read this file", where=str(path), hint=f"chmod 600 {path}")
+            raise PolicyError("other users can read this file", where=str(path), hint=f"chmod 600 {path}")
         return file.read()

@@ -92,7 +92,7 @@ def bound(address: Address) -> socket.socket:
 
 def not_bound(address: Address, why: str) -> CannotCreateError:
     """Returns the error of an address that cannot be listened to."""
-    return CannotCreateError(f"cannot be listened to: {why}", where=str(address), hint="is another service there?")
+    return CannotCreateError(f"cannot listen: {why}", where=str(address), hint="is another service using it?")
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def own_path(address: Address) -> Iterator[None]:
     path = Path(address.path)
     try:
         if path.is_symlink() or (path.exists() and not stat.S_ISSOCK(path.stat().st_mode)):
-            raise not_bound(address, "it is there, and no socket")
+            raise not_bound(address, "it exists and is not a socket")
         if path.exists():
             if _is_answered(path):
                 raise not_bound(address, os.strerror(errno.EADDRINUSE))

@@ -80,7 +80,9 @@ class CallQueue:
             if len(self._waiting) >= self._most_waiting:  # some of which nobody may wait for any more
                 self._waiting = deque(one for one in self._waiting if not one.done.cancelled())
             if len(self._waiting) >= self._most_waiting:
-                raise BusyError(f"{self._most_waiting} requests wait already", where=self._name, hint="try again")
+                raise BusyError(
+                    f"{self._most_waiting} requests are already waiting", where=self._name, hint="try again"
+                )
             self._waiting.append(call)
             self._change.notify()
 
@@ -141,7 +143,7 @@ class CallQueue:
             return False
         if call.until_ns and time.monotonic_ns() >= call.until_ns:
             waited = (time.monotonic_ns() - call.came_ns) / 1e6
-            call.fail(DeadlineError(f"its time was over after {waited:.3g} ms in the queue", where=self._name))
+            call.fail(DeadlineError(f"timed out after {waited:.3g} ms in the queue", where=self._name))
             return False
         return True
 
@@ -162,4 +164,4 @@ class CallQueue:
 
 def ending(name: str) -> UnavailableError:
     """Returns what a client is told of a model when the service ends."""
-    return UnavailableError("the server ends", where=name)
+    return UnavailableError("the server is shutting down", where=name)

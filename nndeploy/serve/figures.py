@@ -57,19 +57,24 @@ class Figures:
             return [({"model": name}, _figure(model, figure)) for name, model in models.items()]
 
         for name, kind, about, samples in (
-            ("requests_total", "counter", "Inference requests, and what was refused before it had a model.", requests),
-            ("calls_total", "counter", "Calls of the model, each of one or more requests.", each("calls")),
-            ("ready", "gauge", "Whether the model answers.", each("ready")),
-            ("waiting", "gauge", "Requests that wait for a worker.", each("waiting")),
-            ("running", "gauge", "Workers that are at a call.", each("running")),
-            ("http_connections", "gauge", "Open connections of HTTP.", [({}, self.connections)]),
+            (
+                "requests_total",
+                "counter",
+                "Inference requests, including those refused before a model was known.",
+                requests,
+            ),
+            ("calls_total", "counter", "Calls of the model, each with one or more requests.", each("calls")),
+            ("ready", "gauge", "Whether the model is ready.", each("ready")),
+            ("waiting", "gauge", "Requests waiting for a worker.", each("waiting")),
+            ("running", "gauge", "Busy workers.", each("running")),
+            ("http_connections", "gauge", "Open HTTP connections.", [({}, self.connections)]),
             ("http_idle_closed_total", "counter", "Idle connections closed to make room.", [({}, self.idle_closed)]),
             ("build_info", "gauge", "1, with the version of nndeploy.", [({"version": __version__}, 1)]),
         ):
             yield from family(f"nndeploy_serve_{name}", kind, about, samples, is_open_metrics=is_open_metrics)
         yield from process_families(is_open_metrics=is_open_metrics)
         seconds = "nndeploy_serve_request_seconds"
-        yield from head(seconds, "histogram", "From the head of a request to its answer, of those that were answered.")
+        yield from head(seconds, "histogram", "Time from the head of a request to its response, of answered requests.")
         for model, counts in sorted(self._buckets.items()):
             yield from self._histogram(seconds, model, counts)
 

@@ -78,7 +78,7 @@ class GrpcServer:
             else:
                 port = self._add(str(address), access.key, access.certificate)
         except RuntimeError as err:
-            raise not_bound(address, "the address is in use, or is none of this machine") from err
+            raise not_bound(address, "the address is in use, or does not belong to this machine") from err
         await self._server.start()
         return address if address.path else Address(address.host, port)
 
@@ -143,7 +143,7 @@ class GrpcServer:
             error = RefusedError(503, "RESOURCE_EXHAUSTED", "too many calls at once", hint="try again")
         elif not is_open and not self._answering.access.is_granted(str(headers.get("authorization", ""))):
             hint = f"authorization: {SCHEME}TOKEN"
-            error = RefusedError(401, "UNAUTHENTICATED", "this service asks for a token", hint=hint)
+            error = RefusedError(401, "UNAUTHENTICATED", "this service requires a token", hint=hint)
         if error is not None:
             self._answering.figures.add("", PROTOCOL, error.status[1])
             raise error
@@ -252,7 +252,7 @@ def _serialised(message: Any) -> bytes:
 async def _abort(context: Any, err: Exception) -> None:
     """Ends a call with the status of an error."""
     if isinstance(err, TimeoutError):
-        err = RefusedError(408, "DEADLINE_EXCEEDED", "the message did not come in time")
+        err = RefusedError(408, "DEADLINE_EXCEEDED", "the message was not received in time")
     elif isinstance(err, StopAsyncIteration):
         err = InputError("there is no message")
     await context.abort(grpc.StatusCode[status_of(err)[1]], told(err))

@@ -56,7 +56,7 @@ class Connection(web.RequestHandler):
         message: str | None = None,  # noqa: ARG002 - it quotes the request
     ) -> web.StreamResponse:
         """Returns the answer to bytes that are no request."""
-        what = f"malformed HTTP ({type(exc).__name__})" if status == MALFORMED else "the request was given up"
+        what = f"malformed HTTP ({type(exc).__name__})" if status == MALFORMED else "the request was aborted"
         answer = web.json_response({"error": what}, status=status)
         answer.force_close()
         self._places.malformed(f"{request.remote or 'a client'}: {what}")

@@ -85,9 +85,9 @@ class HttpServer:
         access = self._answering.access
         is_health = request.path.startswith(HEALTH)  # a balancer asks without a token
         if access.refuses_page(request.headers):
-            return _refusal(403, "a page of another origin may not ask; without a token, Host must be an address")
+            return _refusal(403, "cross-origin requests are refused; without a token, Host must be an address")
         if not is_health and not access.is_granted(request.headers.get("Authorization", "")):
-            answer = _refusal(401, "this service asks for a token", hint=f"Authorization: {SCHEME}TOKEN")
+            answer = _refusal(401, "this service requires a token", hint=f"Authorization: {SCHEME}TOKEN")
             answer.headers["WWW-Authenticate"] = SCHEME.strip()
             return answer
         try:
@@ -161,7 +161,7 @@ class HttpServer:
         except web.RequestPayloadError as err:  # which quotes the body
             raise InputError("the body is malformed HTTP") from err
         except TimeoutError as err:
-            raise RefusedError(408, "DEADLINE_EXCEEDED", "the body did not come in time") from err
+            raise RefusedError(408, "DEADLINE_EXCEEDED", "the body was not received in time") from err
         return b"".join(pieces)
 
     async def _pieces(self, request: web.Request) -> Any:
@@ -197,7 +197,7 @@ class HttpServer:
 
 
 def _too_large(num_bytes: int | None, limit: int) -> RefusedError:
-    what = f"the body has {num_bytes} bytes or more, and may have {limit}"
+    what = f"the body has {num_bytes} bytes or more; the limit is {limit}"
     return RefusedError(413, "RESOURCE_EXHAUSTED", what, hint="nndeploy serve --max-body")
 
 

@@ -72,11 +72,11 @@ def each_once(names: Sequence[str], label: str) -> tuple[str, ...]:
     """Returns the names.
 
     Raises:
-        InputError: one is there twice.
+        InputError: one occurs twice.
     """
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{label} {twice!r:.80} is there twice")
+        raise InputError(f"{label} {twice!r:.80} occurs twice")
     return tuple(names)
 
 
@@ -135,7 +135,7 @@ def status_of(error: BaseException) -> tuple[int, str]:
 
 def told(error: BaseException) -> str:
     """Returns what a client is told of an error; of a bug, only that it was one."""
-    return str(error) if isinstance(error, NndeployError) else "the server failed; its log says more"
+    return str(error) if isinstance(error, NndeployError) else "internal server error; see the server's log"
 
 
 Say = Callable[[str], None]

@@ -51,9 +51,9 @@ class InstalledName:
             if state.current.sha256 != self._sha256:
                 self._model.replace(self._store.file(self._name, state.current), version_of(state))
                 self._sha256 = state.current.sha256
-                self._say(f"{self._name}@ goes on with {version_of(state)}")
+                self._say(f"{self._name}@ switched to {version_of(state)}")
         except NndeployError as err:
-            self._say(f"{self._name}@ was not followed to its new bundle: {err}")
+            self._say(f"{self._name}@ was not switched to its new version: {err}")
 
     def _work(self) -> None:
         while not self._is_over.wait(LOOK_SECONDS):

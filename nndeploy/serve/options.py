@@ -100,7 +100,7 @@ class ServeOptions(CautiousLoadOptions):
     def __post_init__(self) -> None:
         LoadOptions.__post_init__(self)
         if self.http is None and self.grpc is None:
-            raise UsageError("--http none and --grpc none leave nothing to listen to")
+            raise UsageError("--http none and --grpc none leave nothing to listen on")
         if self.http is not None and self.http == self.grpc and self.http.port != 0:
             raise UsageError(f"--http and --grpc are both {self.http}", hint="two ports")
         if (self.tls_cert is None) != (self.tls_key is None):

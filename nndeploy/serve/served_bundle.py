@@ -87,8 +87,8 @@ def check_goldens(program: Program) -> None:
     verdicts = golden_verdicts(program)
     wrong = [verdict for verdict in verdicts if not verdict.comparison.ok]
     if wrong:
-        what = f"{len(wrong)} of {len(verdicts)} outputs of its goldens are wrong on this machine"
+        what = f"{len(wrong)} of {len(verdicts)} outputs of its goldens differ on this machine"
         raise CheckError(what, hint="nndeploy verify says which")
     if not verdicts:
-        what = "it holds no goldens, so nothing says that its results are right on this machine"
-        raise CheckError(what, hint="compile --samples keeps some; --no-check serves it all the same")
+        what = "it contains no goldens, so its results cannot be checked on this machine"
+        raise CheckError(what, hint="compile --samples stores some; --no-check serves it anyway")

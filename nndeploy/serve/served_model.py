@@ -134,7 +134,7 @@ class ServedModel:
             old = None if self._current is None else self._current.served
             if old is None or (old.inputs, old.outputs) != (new.inputs, new.outputs):
                 new.close()
-                raise UsageError("the new bundle has other inputs or outputs", hint="start the service again")
+                raise UsageError("the new bundle has other inputs or outputs", hint="restart the service")
             self._current = _Version(new, version)
         old.close()
 

@@ -65,8 +65,8 @@ def public_key_from_pem(text: str) -> PublicKey:
     if len(lines) < 3 or lines[0].strip() != _BEGIN or lines[-1].strip() != _END:
         private = "PRIVATE KEY" in text
         raise DataError(
-            "a private key, where a public one is wanted" if private else "no public key in PEM form",
-            hint="nndeploy key new writes both: NAME.pub is the public one",
+            "a private key, but a public key is required" if private else "no public key in PEM form",
+            hint="nndeploy key new writes both; NAME.pub is the public key",
         )
     try:
         der = base64.b64decode("".join(line.strip() for line in lines[1:-1]), validate=True)

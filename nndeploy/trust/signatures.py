@@ -124,7 +124,7 @@ def signed_statement(bundle: Bundle) -> tuple[Envelope | None, str]:
         envelopes = decode_envelopes(text)
         release = release_of(envelopes[0].payload)
         if [one.payload for one in envelopes] != list(statements(bundle, release)):
-            raise BundleError("what is signed is another bundle than this one", hint="sign it again: nndeploy sign")
+            raise BundleError("the signature is for another bundle", hint="sign it again: nndeploy sign")
     except BundleError as err:
         err.within(f"{bundle.path}: signature")
         raise
@@ -155,9 +155,9 @@ def signed_by(envelope: Envelope, store: TrustStore, scope: str, day: dt.date) -
 
 def _too_few(found: tuple[SignedBy, ...], num_good: int, needed: int) -> str:
     if not found:
-        return "nobody has signed it"
+        return "it is not signed"
     refused = "; ".join(str(one) for one in found if one.problem)
-    return f"signed by {num_good} of the {needed} trusted keys that are needed" + (f" ({refused})" if refused else "")
+    return f"signed by {num_good} of the {needed} trusted keys required" + (f" ({refused})" if refused else "")
 
 
 def _below(least: str, model: str, release: str) -> str:

@@ -62,15 +62,15 @@ class CommandSigner:
         except ValueError as err:
             raise UsageError(f"no command: {err}", where=self.command) from err
         if not words:
-            raise UsageError("the command that signs is empty")
+            raise UsageError("the signing command is empty")
         try:
             done = subprocess.run(words, input=message, capture_output=True, timeout=COMMAND_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as err:
-            raise UnavailableError(f"the command that signs cannot be run: {err}", where=words[0]) from err
+            raise UnavailableError(f"the signing command cannot be run: {err}", where=words[0]) from err
         if done.returncode:
             last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
             raise UnavailableError(
-                f"the command that signs ended with {done.returncode}: {' '.join(last)}", where=words[0]
+                f"the signing command ended with {done.returncode}: {' '.join(last)}", where=words[0]
             )
         return checked_signature(self.public, done.stdout, message, words[0])
 
@@ -95,7 +95,7 @@ class TokenSigner:
             import pkcs11
         except ImportError as err:
             raise UnavailableError(
-                "the package that talks to tokens is not installed", hint="pip install 'nndeploy-toolchain[pkcs11]'"
+                "the PKCS#11 package is not installed", hint="pip install 'nndeploy-toolchain[pkcs11]'"
             ) from err
         where = f"{self.library}: {self.token}"
         try:
@@ -189,7 +189,7 @@ def read_key(path: Path) -> FileSigner:
     if not isinstance(private, Ed25519PrivateKey):
         raise DataError("not a key of ed25519", where=str(path))
     if mode & _OTHERS:
-        raise PolicyError("others may read this private key", where=str(path), hint=f"chmod 600 {path}")
+        raise PolicyError("other users can read this private key", where=str(path), hint=f"chmod 600 {path}")
     return _signer(private)
 
 

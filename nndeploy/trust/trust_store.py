@@ -111,7 +111,7 @@ def trust_store() -> TrustStore:
     """Returns what this account trusts on this machine.
 
     Raises:
-        PolicyError: a store is damaged, or others may write it.
+        PolicyError: a store is damaged, or other users can write to it.
     """
     return read_store(user_store()).joined(read_store(MACHINE_STORE))
 
@@ -120,7 +120,7 @@ def read_store(path: Path) -> TrustStore:
     """Returns the store in a file, an empty one where there is none.
 
     Raises:
-        PolicyError: it is damaged, cannot be read, or others may write it.
+        PolicyError: it is damaged, cannot be read, or other users can write to it.
     """
     try:
         _check_alone(path.parent.stat(), path.parent)
@@ -145,7 +145,7 @@ def _check_alone(found: os.stat_result, path: Path) -> None:
     """Refuses a file or folder that others may write; in a sticky folder they can replace no file but their own."""
     may_write = found.st_mode & _OTHERS_WRITE and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX)
     if found.st_uid not in (os.geteuid(), 0) or may_write:
-        raise _unusable(path, "others may write it", hint=f"chmod go-w {path}, once you know what it holds")
+        raise _unusable(path, "other users can write to it", hint=f"chmod go-w {path}, once you know what it holds")
 
 
 def _check_above(path: Path) -> None:
@@ -158,21 +158,21 @@ def _check_above(path: Path) -> None:
         is_ours = {found.st_uid, link.st_uid} <= {os.geteuid(), 0}
         if not is_ours or (may_write and not found.st_mode & stat.S_ISVTX):
             hint = f"chmod go-w {folder}, or XDG_CONFIG_HOME names another folder"
-            raise _unusable(path, f"others may write {folder}", hint=hint)
+            raise _unusable(path, f"other users can write to {folder}", hint=hint)
         is_open = is_open and bool(found.st_mode & (stat.S_IXGRP | stat.S_IXOTH))
 
 
 def _unusable(
     path: Path, why: str, hint: str = "nndeploy key trust makes a new one where it is removed"
 ) -> PolicyError:
-    return PolicyError(f"the trust store is not to be used: {why}", where=str(path), hint=hint)
+    return PolicyError(f"the trust store cannot be used: {why}", where=str(path), hint=hint)
 
 
 def change_store(path: Path, change: Callable[[TrustStore], TrustStore]) -> TrustStore:
     """Replaces the store in a file by what `change` makes of it, and returns that; one process at a time.
 
     Raises:
-        PolicyError: it is damaged, or others may write it.
+        PolicyError: it is damaged, or other users can write to it.
         UsageError: what is to be said cannot be read again.
         CannotCreateError: it cannot be written there.
         InputOutputError: the disk is full or failed.
@@ -213,7 +213,7 @@ def make_private_folder(path: Path) -> None:
     try:
         make_folders(path, 0o700)
     except OSError as err:
-        raise CannotCreateError(f"the folder cannot be made: {err.strerror}", where=str(path)) from err
+        raise CannotCreateError(f"the folder cannot be created: {err.strerror}", where=str(path)) from err
 
 
 @contextlib.contextmanager
@@ -279,4 +279,4 @@ def check_day(text: str) -> str:
     try:
         return dt.date.fromisoformat(text).isoformat()
     except ValueError as err:
-        raise BundleError(f"{text!r:.40} is no day", hint="as in 2027-12-31") from err
+        raise BundleError(f"{text!r:.40} is not a date", hint="as in 2027-12-31") from err

@@ -149,7 +149,7 @@ def test_a_box_of_the_other_architecture_lives_as_one_of_this(
     assert findings["machine"]["about"].startswith("aarch64, aarch64, ")
     assert (findings["backend native"]["state"], findings["backend native"]["about"]) == ("ok", "aarch64")
     assert findings["backend onnxruntime"]["state"] == "lacks"  # so that it was our own kernels that computed
-    assert re.fullmatch(r"release 1\.0, [0-9a-f]{12}, native; went back: by hand", findings["digits@"]["about"])
+    assert re.fullmatch(r"release 1\.0, [0-9a-f]{12}, native; rolled back: by hand", findings["digits@"]["about"])
 
 
 def outputs_in(results: Path) -> list[dict[str, Any]]:

@@ -144,8 +144,8 @@ def test_all_runners_of_a_pipeline_are_one_member_of_a_group(
 ) -> None:
     monkeypatch.setattr("nndeploy.pacing.group.FOLDER", here)
     assert run("--pace", "--pace-group", "box", "--cpu-limit", "50%") == 0
-    (told,) = (line for line in capsys.readouterr().err.splitlines() if "the group 'box' worked" in line)
-    assert "of 50% at most" in told
+    (told,) = (line for line in capsys.readouterr().err.splitlines() if "group 'box'" in line)
+    assert "limit 50%" in told
     assert "; 1 member at the end" in told
 
 
@@ -207,7 +207,7 @@ def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_laten
     assert min(runners["one"]["runs"], runners["two"]["runs"]) >= COUNT
     assert run_command([*arguments, "--output", "y.jsonl", "--pace", "--max-latency", "100ms"]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
-    assert "a latency is kept where every record goes the same way" in line
+    assert "latency budget" in line
 
 
 def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,7 +169,7 @@ def test_independent_submodels(here, capsys) -> None:
         (lambda: np.savez("x.npz", image=np.array([{}], object)), ["--input", "x.npz"], 65, "Python objects"),
         (lambda: one("x.npz", np.nan), ["--input", "x.npz", "--nan", "reject"], 65, "holds NaN or infinity"),
         (lambda: None, ["--input", "nowhere.npz"], 66, "error[no-input]: nowhere.npz: no such file"),
-        (lambda: None, [], 2, "no input was named (hint: for example --input image=@image.npy)"),
+        (lambda: None, [], 2, "no input was given (hint: for example --input image=@image.npy)"),
         (lambda: None, ["--input", "x=@y.npy"], 2, "no input is called 'x'"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "m.nnd/y.npz"], 73, "error[cannot-create]: "),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "y.txt"], 2, "cannot tell what 'y.txt' should be"),

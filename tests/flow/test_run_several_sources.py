@@ -342,9 +342,9 @@ def test_options_that_do_not_go_with_sources_and_routes_are_one_line(here, capsy
     lines("l.jsonl", [{"image": [[1, 0, 0]]}])
     arguments = ["--pipeline", "p.toml", "--input", "left=l.jsonl", "--input", "right=l.jsonl"]
     assert run(*arguments, "--drop", "none", "--max-age-ms", "5") == 2
-    assert "--max-age-ms drops what is too old, and --drop none nothing" in capsys.readouterr().err
+    assert "--drop none" in capsys.readouterr().err
     assert run(*arguments, "--pace", "--max-latency", "50ms") == 2
-    assert "a latency is kept where every record goes the same way" in capsys.readouterr().err
+    assert "latency budget" in capsys.readouterr().err
 
 
 def test_nothing_stays_open_where_the_output_cannot_be(here, capsys) -> None:

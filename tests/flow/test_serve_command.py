@@ -194,7 +194,7 @@ def _until(holds: Callable[[], bool]) -> None:
             "wrong.nnd: 1 of 1 outputs of its goldens",
         ),
         (["none@"], 66, "nothing is installed as 'none'"),
-        (["m.nnd", "--token-file", "m.nnd", "--grpc", "none"], 77, "others may read this file (hint: chmod 600"),
+        (["m.nnd", "--token-file", "m.nnd", "--grpc", "none"], 77, "(hint: chmod 600"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(

@@ -34,7 +34,7 @@ class BlobFolder:
         try:
             make_folders(folder, 0o700)
         except OSError as err:
-            raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(folder)) from err
+            raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(folder)) from err
 
     def has(self, blob: Blob) -> bool:
         """Returns whether a file is there; so it stays for an hour."""
@@ -95,10 +95,10 @@ class BlobFolder:
             with wrapped_io(place), place.open("xb") as new:
                 sha256, _ = written(pieces_of(self._place(blob)), new.write)
         except MissingInputError as err:
-            raise BusyError("a file of the job is not there any more", hint="run it again") from err
+            raise BusyError("a file of the job no longer exists", hint="run it again") from err
         if sha256 != blob.sha256:
             self.forget(blob)
-            raise BusyError("a file of the job is not what it was", hint="run it again")
+            raise BusyError("a file of the job has changed", hint="run it again")
 
     def forget(self, blob: Blob) -> None:
         """Removes a file, if it is there."""

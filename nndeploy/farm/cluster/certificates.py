@@ -43,10 +43,12 @@ class Certificates:
         """
         for path in (self.ca, self.cert, self.key):
             if not path.is_file():
-                hint = "nndeploy farm ca makes them; a machine needs ca.pem and the two files of its role"
+                hint = "create them with nndeploy farm ca; a machine needs ca.pem and the two files of its role"
                 raise MissingInputError("no such file", where=str(path), hint=hint)
         if self.key.stat().st_mode & _OTHERS:
-            raise PolicyError("others may read this private key", where=str(self.key), hint=f"chmod 600 {self.key}")
+            raise PolicyError(
+                "other users can read this private key", where=str(self.key), hint=f"chmod 600 {self.key}"
+            )
         return self
 
 

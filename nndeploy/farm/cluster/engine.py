@@ -106,7 +106,7 @@ class ClusterEngine:
     def why_never(self, job: Job) -> str:
         with self._lock:
             reasons = [_why_not(one.machine, job) for one in self._workers.values()]
-        return "" if "" in reasons else " or ".join(sorted(set(reasons))[:3]) or "no worker is there"
+        return "" if "" in reasons else " or ".join(sorted(set(reasons))[:3]) or "no worker is connected"
 
     def has_room(self, job: Job) -> bool:
         with self._lock:
@@ -127,7 +127,7 @@ class ClusterEngine:
         """As `Engine` says.
 
         Raises:
-            BusyError: the scheduler is gone, or no worker has been there for too long.
+            BusyError: the scheduler is gone, or no worker has been connected for too long.
         """
         found = []
         with contextlib.suppress(queue.Empty):
@@ -195,7 +195,7 @@ class ClusterEngine:
             raise self._lost
         if not self._workers and time.monotonic() - self._none_since > self._patience:
             refused = next(iter(self._refused.values()), "")
-            reason = f"no worker has been there for {self._patience:.0f} s"
+            reason = f"no worker has been connected for {self._patience:.0f} s"
             raise BusyError(f"{reason}; one is not used: {refused}" if refused else reason, hint="run it again")
 
     def _wait_for_worker(self) -> None:
@@ -220,9 +220,9 @@ class ClusterEngine:
         except (OSError, TimeoutError) as err:
             raise UnavailableError(f"no scheduler can be reached: {err}", where=address) from err
         except (AttributeError, TypeError, KeyError, ValueError) as err:
-            raise UnavailableError("what is there is no scheduler of nndeploy", where=address) from err
+            raise UnavailableError("the server is not an nndeploy scheduler", where=address) from err
         if why := why_another(theirs):
-            raise UnavailableError(f"the scheduler has another release: {why}", where=address)
+            raise UnavailableError(f"the scheduler runs another release: {why}", where=address)
         self._client.subscribe_topic(topic_of(self._client.id), self._heard)
         await self._look()
         self._looking = asyncio.ensure_future(self._look_again())
@@ -274,7 +274,7 @@ class ClusterEngine:
         except Exception as err:  # a worker of dask, which knows no such question
             about = {"release": type(err).__name__, "name": address}
         if why := why_another(about["release"]):
-            self._refused[address] = f"the worker {about['name']} has another release: {why}"
+            self._refused[address] = f"the worker {about['name']} runs another release: {why}"
             self._warn(self._refused[address])
             return
         with self._lock:

@@ -67,7 +67,7 @@ async def delivered(outcome: Outcome, job: Job, outputs: Mapping[str, tuple[str,
     if not outcome.is_good:
         return outcome
     if BUNDLE not in outputs:
-        raise BusyError("the worker built a bundle and does not have it")
+        raise BusyError("the worker no longer has the bundle that it built")
     steps, piece = _delivery(outcome, job, outputs), None
     try:
         while True:
@@ -118,12 +118,12 @@ def _written(file: BinaryIO, sha256: str, size: int, begin: bytes) -> Generator[
     while offset < size:
         piece = begin if begin and not offset else (yield sha256, size, offset)
         if not piece or offset + len(piece) > size:
-            raise BusyError("the worker does not have any more what it built", hint="run it again")
+            raise BusyError("the worker no longer has what it built", hint="run it again")
         digest.update(piece)
         file.write(piece)
         offset += len(piece)
     if digest.hexdigest() != sha256:
-        raise BusyError("what came from the worker is not what it said", hint="run it again")
+        raise BusyError("a file from the worker does not match its digest", hint="run it again")
 
 
 def _in_place(outcome: Outcome, files: Mapping[str, HandedFile]) -> Outcome:
@@ -140,7 +140,7 @@ def _place(held: ExitStack, path: Path) -> HandedFile:
     try:
         make_folders(path.parent)
     except OSError as err:
-        raise InputOutputError(f"its folder cannot be made: {err.strerror}", where=str(path)) from err
+        raise InputOutputError(f"its folder cannot be created: {err.strerror}", where=str(path)) from err
     return held.enter_context(HandedFile(path))
 
 

@@ -64,7 +64,7 @@ def address_of(text: str) -> str:
     try:
         return str(json.loads(read_regular(path, _MAX_FILE_BYTES))["address"])
     except (ValueError, KeyError, TypeError) as err:
-        raise DataError("is no file that a scheduler wrote", where=str(path)) from err
+        raise DataError("was not written by a scheduler", where=str(path)) from err
 
 
 def checked_address(text: str, certificates: Certificates | None, *, insecure: bool) -> str:
@@ -77,9 +77,9 @@ def checked_address(text: str, certificates: Certificates | None, *, insecure: b
     scheme, host, _ = parted(text, _EXAMPLES)
     if scheme == TLS and certificates is None:
         raise UsageError(
-            f"{text} needs certificates", hint="--certificates FOLDER; `nndeploy farm ca FOLDER` makes them"
+            f"{text} needs certificates", hint="--certificates FOLDER; create them with `nndeploy farm ca FOLDER`"
         )
     if scheme == TCP and not insecure and not is_loopback_host(host):
-        hint = "use tls://, or --insecure where nobody else is on the network"
-        raise PolicyError(f"whoever reaches {text} could run code on every worker", hint=hint)
+        hint = "use tls://, or --insecure on a private network"
+        raise PolicyError(f"anyone who can reach {text} could run code on every worker", hint=hint)
     return text

@@ -129,9 +129,9 @@ async def new_worker(
     except (OSError, TimeoutError) as err:
         raise UnavailableError(f"no scheduler can be reached: {err}", where=address) from err
     except (TypeError, AttributeError, KeyError, RuntimeError, ValueError) as err:
-        raise UnavailableError("what is there is no scheduler of nndeploy", where=address) from err
+        raise UnavailableError("the server is not an nndeploy scheduler", where=address) from err
     if why := why_another(theirs):
-        raise UnavailableError(f"the scheduler has another release: {why}", where=address)
+        raise UnavailableError(f"the scheduler runs another release: {why}", where=address)
     _, host, _ = parted(address)
     options = {"host": "127.0.0.1" if is_loopback_host(host) else get_ip(host), "port": port}
     worker = FarmWorker(

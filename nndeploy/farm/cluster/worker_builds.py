@@ -53,7 +53,7 @@ class WorkerBuilds:
         try:
             make_folders(self._jobs, 0o700)
         except OSError as err:
-            raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(self._jobs)) from err
+            raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(self._jobs)) from err
 
     def build(self, request: Mapping[str, Any], told: Told) -> dict[str, Any]:
         """Returns what came of a job: {"outcome", "outputs", "tree"}, or, before it began, {"lacking"} or {"error"}."""

@@ -18,17 +18,27 @@ def openmetrics(batch: Batch) -> bytes:
     built = [one for one in jobs if one.status == "ok"]
     hits = _ratio(counts["hit"], sum(one.is_good or one.is_failure for one in jobs))
     peak = max((one.peak_mb for one in jobs), default=0.0) * 1e6
-    lines = _family("jobs", "", "Jobs by how they ended.", {f'{{status="{name}"}}': counts[name] for name in STATUSES})
+    lines = _family("jobs", "", "Jobs by outcome.", {f'{{status="{name}"}}': counts[name] for name in STATUSES})
     for name, unit, text, value in (
         ("hit_ratio", "ratio", "Jobs whose bundle was in the cache, of those that ran.", hits),
-        ("retries", "", "Tries beyond the first.", sum(max(one.tries - 1, 0) for one in jobs)),
-        ("failed_gates", "", "Regressions that gates found.", len(batch.failed_gates)),
-        ("start_time_seconds", "seconds", "When it began, since 1970.", _since_1970(batch.started)),
-        ("duration_seconds", "seconds", "From its begin to its end.", batch.seconds),
-        ("build_seconds", "seconds", "Sum of the builds that succeeded.", sum(one.seconds for one in built)),
-        ("longest_build_seconds", "seconds", "The longest of them.", max((one.seconds for one in built), default=0.0)),
-        ("bundle_bytes", "bytes", "Sum of the bundles, built or hit.", sum(one.size for one in jobs if one.is_good)),
-        ("peak_memory_bytes", "bytes", "The most that a job took.", peak),
+        ("retries", "", "Retries.", sum(max(one.tries - 1, 0) for one in jobs)),
+        ("failed_gates", "", "Regressions found by gates.", len(batch.failed_gates)),
+        ("start_time_seconds", "seconds", "Start time, in seconds since 1970.", _since_1970(batch.started)),
+        ("duration_seconds", "seconds", "Duration of the batch.", batch.seconds),
+        ("build_seconds", "seconds", "Total time of the builds that succeeded.", sum(one.seconds for one in built)),
+        (
+            "longest_build_seconds",
+            "seconds",
+            "Longest build that succeeded.",
+            max((one.seconds for one in built), default=0.0),
+        ),
+        (
+            "bundle_bytes",
+            "bytes",
+            "Total size of the bundles, built or cached.",
+            sum(one.size for one in jobs if one.is_good),
+        ),
+        ("peak_memory_bytes", "bytes", "Peak memory of a job.", peak),
     ):
         lines += _family(name, unit, text, {"": value})
     return "\n".join([*lines, "# EOF\n"]).encode("ascii")

@@ -83,5 +83,5 @@ def _reason(text: str, place: int) -> str:
     if text[place] in "'\"`":
         return f"{text[place]} has no other end"
     if text[place] == "=":
-        return "'=' means nothing here: '==' compares"
+        return "'=' is not allowed here: use '==' to compare"
     return f"{text[place : place + 10].split()[0]!r} means nothing here"

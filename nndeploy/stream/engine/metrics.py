@@ -26,11 +26,11 @@ SECONDS = 1.0
 HOST = "127.0.0.1"
 JSON_PATH = "/metrics.json"
 _COUNTS = {
-    "records": "Records that have an outcome.",
+    "records": "Records with an outcome.",
     "failed": "Records whose outcome is an error.",
-    "not_taken": "Records that no pipeline takes.",
+    "not_taken": "Records that no pipeline accepted.",
     "non_finite": "Records with NaN or infinity in an output.",
-    "forgotten_sessions": "Sessions whose state was dropped to keep to the limit.",
+    "forgotten_sessions": "Sessions whose state was dropped to keep the limit.",
 }
 
 
@@ -64,22 +64,22 @@ def _lines(metrics: dict[str, Any]) -> Iterator[str]:
         yield from family(f"nndeploy_{name}_total", "counter", about, [({}, metrics[name])])
     stages, queues = metrics["stages"], metrics["queues"]
     for name, key, kind, about in (
-        ("busy_seconds_total", "busy_ns", "counter", "Time for which the workers of a stage were at work."),
-        ("records_total", "num_done", "counter", "Records that a stage is done with."),
+        ("busy_seconds_total", "busy_ns", "counter", "Busy time of the workers of a stage."),
+        ("records_total", "num_done", "counter", "Records that a stage has processed."),
         ("workers", "num_workers", "gauge", "Workers of a stage."),
     ):
         samples = [({"stage": stage["name"]}, stage[key] / (1e9 if key == "busy_ns" else 1)) for stage in stages]
         yield from family(f"nndeploy_stage_{name}", kind, about, samples)
     for name, key, kind, about in (
-        ("depth", "depth", "gauge", "Records that wait."),
-        ("passed_total", "num_passed", "counter", "Records that have waited."),
+        ("depth", "depth", "gauge", "Records waiting in the queue."),
+        ("passed_total", "num_passed", "counter", "Records that have passed through the queue."),
     ):
         samples = [({"queue": queue["name"]}, queue[key]) for queue in queues]
         yield from family(f"nndeploy_queue_{name}", kind, about, samples)
-    yield from _latency_family("latency", "From a record's start to its outcome.", [({}, metrics["latency_ms"])])
+    yield from _latency_family("latency", "Time from a record's start to its outcome.", [({}, metrics["latency_ms"])])
     for what, found, done in (("stage", stages, "worked"), ("queue", queues, "waited")):
         percentiles = [({what: one["name"]}, one[f"{done}_ms"]) for one in found]
-        yield from _latency_family(f"{what}_{done}", f"How long a record {done} there.", percentiles)
+        yield from _latency_family(f"{what}_{done}", f"Time for which a record {done} there.", percentiles)
     for key in [one.name for one in fields(SourceFigures) if one.name != "name"] if metrics["sources"] else ():
         samples = [({"source": source["name"]}, source[key]) for source in metrics["sources"]]
         name = key.removeprefix("num_")
@@ -149,7 +149,7 @@ class MetricsServer:
         try:
             self._server = ThreadingHTTPServer((HOST, port), _handler(metrics))
         except OSError as err:
-            raise CannotCreateError(f"the port cannot be taken: {err.strerror}", where=f"{HOST}:{port}") from err
+            raise CannotCreateError(f"cannot listen on the port: {err.strerror}", where=f"{HOST}:{port}") from err
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(target=self._server.serve_forever, name="nndeploy metrics page", daemon=True)
 

@@ -147,7 +147,7 @@ def texts_of_sources(names: Sequence[str], texts: Sequence[str]) -> dict[str, li
             raise UsageError(f"{shown!r} does not say which source it is for", hint=hint)
     for name, own in found.items():
         if not own:
-            raise UsageError(f"there is nothing to read for the source {name!r}", hint=f"--input {name}=...")
+            raise UsageError(f"there is no input for the source {name!r}", hint=f"--input {name}=...")
     if len(names) > 1 and sum(own.count("-") for own in found.values()) > 1:
         raise UsageError("only one source can read standard input")
     return found

@@ -91,7 +91,7 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     goal = _item_goal(with_runner, options)
     if goal is not None and goal.is_of_item and not _all_go_the_same_way(file):
         raise UsageError(
-            "a latency is kept where every record goes the same way", where=file.where,
+            "a latency budget needs every record to take the same route", where=file.where,
             hint="leave out source, when and queue, or pace by --cpu-limit",
         )  # fmt: skip
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
@@ -121,9 +121,9 @@ def following(stack: ExitStack, loaded: Loaded, options: RunOptions, load: Load,
         UsageError: one is not installed, or another option has no meaning with that.
     """
     if options.pace is not None:
-        raise UsageError("a run that is paced does not follow: its plan is that of one bundle")
+        raise UsageError("--follow cannot be combined with pacing: a plan is for one bundle")
     if options.resume:
-        raise UsageError("--follow and --resume exclude each other: what goes on must be the same bundle")
+        raise UsageError("--follow and --resume exclude each other: a resumed run must use the same bundle")
 
     def followed(program: Program, device: str) -> FollowedProgram:
         how = replace(options, device=device)
@@ -142,7 +142,7 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
     goal = options.pace
     if isinstance(goal, PacePlanFile):
         raise UsageError(
-            "--pace-plan is for a bundle alone: a pipeline learns the plan of its stages by itself",
+            "--pace-plan is for a bundle alone: a pipeline profiles its own stages",
             hint="--max-latency or --cpu-limit",
         )
     if goal is not None and (goal.pairs or goal.total_ns):
@@ -155,7 +155,7 @@ def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGo
     for name, runner in runners.items():
         if runner.batch > 1:
             raise UsageError(
-                f"the pipeline {name!r} runs batches, in which items wait for others: no latency can be kept",
+                f"the pipeline {name!r} runs batches, in which items wait for others, so no latency can be guaranteed",
                 hint="leave out batch, or pace by --cpu-limit",
             )
     return replace(goal, is_of_item=True)

@@ -136,9 +136,9 @@ def _source(loaded: Loaded, inputs: Sequence[str], options: RunOptions, ends: En
     allow_nan = options.nan == "pass"
     if loaded.file is not None:
         if not inputs:
-            raise UsageError("no input was named", hint="for example --input photos/")
+            raise UsageError("no input was given", hint="for example --input photos/")
         if options.max_age_ms and options.drop == "none":
-            raise UsageError("--max-age-ms drops what is too old, and --drop none nothing")
+            raise UsageError("--max-age-ms drops items, and --drop none drops nothing")
         drop = "oldest" if options.max_age_ms else options.drop
         reading = Reading(stdin, ends.stop, allow_nan, drop, round(options.max_age_ms * 1e6))
         return pipeline_source(loaded.file, inputs, loaded.types, reading)
@@ -148,7 +148,7 @@ def _source(loaded: Loaded, inputs: Sequence[str], options: RunOptions, ends: En
     manifest = loaded.first.manifest
     if not inputs:
         name = manifest.inputs[0].name if manifest.inputs else "x"
-        raise UsageError("no input was named", hint=f"for example --input {name}=@{name}.npy")
+        raise UsageError("no input was given", hint=f"for example --input {name}=@{name}.npy")
     return source_from_texts(inputs, manifest, lambda: stdin(ends.stop), allow_nan=allow_nan, stop=ends.stop)
 
 
@@ -193,7 +193,7 @@ def _sink(
     if not options.resume:
         return made(None), Progress()
     if loaded.has_sessions:
-        raise UsageError("--resume and session exclude each other: the state of sessions is not kept on the disk")
+        raise UsageError("--resume and session exclude each other: the state of sessions is not stored on disk")
     if not options.is_ordered:
         raise UsageError("--resume and --unordered exclude each other: what is done is the first so many items")
     if source.paths is None:

@@ -145,8 +145,8 @@ class Journal:
             raise DataError("is no journal of this version", where=str(self.path), hint="remove it to start again")
         if other := [name for name in fingerprint if before.get(name) != fingerprint[name]]:
             raise DataError(
-                f"the run that this would go on had other {' and '.join(other)}",
-                where=str(self.path), hint="call it as before, or remove this file to start again",
+                f"the interrupted run had other {' and '.join(other)}",
+                where=str(self.path), hint="run the same command as before, or remove this file to start over",
             )  # fmt: skip
 
     def _take(self, line: Mapping[str, Any]) -> None:
@@ -234,7 +234,7 @@ def _locked(path: Path) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as err:
             let_go(descriptor)
-            raise BusyError("another run writes this output", where=str(path)) from err
+            raise BusyError("another run is writing this output", where=str(path)) from err
         if os.fstat(descriptor).st_nlink:
             return descriptor
         let_go(descriptor)  # the run before removed it between our two calls

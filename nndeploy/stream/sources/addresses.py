@@ -58,7 +58,7 @@ def address_from_text(text: str) -> Address | None:
             return Address("tcp", text, host=host, port=port)
         if not is_loopback_host(host):
             raise PolicyError(
-                f"listens on {host!r}, which others can reach", where=text, hint=f"{scheme}:127.0.0.1:{port}"
+                f"listens on {host!r}, which other machines can reach", where=text, hint=f"{scheme}:127.0.0.1:{port}"
             )
         return Address("tcp-listen", text, host=host, port=port)
     if colon and scheme in ("unix", "unix-listen", "tail"):

@@ -47,7 +47,7 @@ class Listener:
             self._socket.setblocking(False)
         except OSError as err:
             self._socket.close()
-            hint = "remove it, if nobody listens there any more" if self._path is not None else ""
+            hint = "remove it if no process is listening on it" if self._path is not None else ""
             raise InputOutputError(f"cannot listen: {err.strerror or err}", where=address.text, hint=hint) from err
 
     @property

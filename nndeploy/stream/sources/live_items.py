@@ -99,7 +99,7 @@ def _lines(address: Address, read: ReadLine, stop: Stop, listener: Listener | No
                 if stop.is_requested:
                     return
                 if isinstance(raw, SocketInput) and raw.is_cut:
-                    yield item(number, failing(InputError("the connection ended within the line")))
+                    yield item(number, failing(InputError("the connection closed in the middle of a line")))
                     return
                 yield item(number, partial(read, line))
         except OSError as err:

@@ -66,7 +66,7 @@ def record_source(kind: str, texts: Sequence[str], stdin: Callable[[], BinaryIO]
     if kind not in FIELDS:
         raise UsageError(f"no source is of the kind {kind!r}", hint=did_you_mean(kind, get_args(SourceKind)))
     if not texts:
-        raise UsageError("there is nothing to read", hint="give --input")
+        raise UsageError("there is no input", hint="give --input")
     if "-" in texts:
         if len(texts) > 1 or kind not in ("json-lines", "lines"):
             raise UsageError("--input - goes alone, with json-lines or lines")

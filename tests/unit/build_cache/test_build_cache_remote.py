@@ -184,7 +184,7 @@ def test_who_may_only_read_still_reads(
         remote.send(build(model=model).key, cache)
     assert remote.bring(shared.key, other, "near") == shared
     assert len(said) == 1
-    assert said[0].startswith(f"nothing is brought to the cache {server.address}: ")
+    assert said[0].startswith(f"nothing is uploaded to the cache {server.address}: ")
     assert "PUT" not in server.methods.partition("PUT")[2], "who was refused once tries again"
 
 
@@ -320,7 +320,7 @@ def test_an_entry_that_nobody_trusted_signed_is_a_miss_and_is_replaced_by_the_ne
     server.results[shared.key]["outputFiles"] = [{"path": "entry", "digest": digest}]
     remote = opened()
     assert remote.bring(shared.key, other, "near") is None
-    assert "no key that is trusted with code signed it" in said[0]
+    assert "no key trusted for code" in said[0]
     remote.send(shared.key, cache)
     assert opened().bring(shared.key, other, "near") == shared
 
@@ -368,7 +368,7 @@ def test_a_slow_file_is_given_up(
     monkeypatch.setattr(remote_cache, "SILENCE_SECONDS", 0.1)
     assert opened().bring(shared.key, other, "near") is None
     assert len(said) == 1
-    assert "too slowly" in said[0]
+    assert "too slow" in said[0]
 
 
 def test_nobody_there_is_one_line(
@@ -388,7 +388,7 @@ def test_a_file_of_authorities_that_is_none_is_one_line(
     (tmp_path / "ca.pem").write_text("none")
     assert opened(address="https://127.0.0.1:1/x", ca=str(tmp_path / "ca.pem")).bring("0" * 64, other, "near") is None
     assert len(said) == 1
-    assert "no PEM file of authorities" in said[0]
+    assert "PEM file" in said[0]
 
 
 def test_the_authorities_of_its_certificate_may_be_named(
@@ -400,7 +400,7 @@ def test_the_authorities_of_its_certificate_may_be_named(
     server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
     address = server.address.replace("http:", "https:")
     assert opened(address=address).bring(shared.key, other, "near") is None
-    assert "cannot prove who it is" in said[0]
+    assert "TLS" in said[0]
     assert opened(address=address, ca=str(certificate)).bring(shared.key, other, "near") == shared
     assert len(said) == 1
 

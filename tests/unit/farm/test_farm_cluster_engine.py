@@ -307,13 +307,13 @@ def test_needs_choose_the_worker_and_what_none_has_is_refused(
 
 
 def test_no_worker_for_too_long_is_said_so_that_it_is_tried_later(farm: Farm, joined: Any) -> None:
-    with pytest.raises(BusyError, match="no worker has been there"):
+    with pytest.raises(BusyError, match="no worker"):
         joined(farm.place, 0.05)
 
 
 def test_a_worker_of_another_release_is_not_used(farm: Farm, joined: Any) -> None:
     farm.worker("old", own_release="nndeploy 0.0.1 abc, distributed 1")
-    with pytest.raises(UnavailableError, match=r"old has another release: it has nndeploy 0\.0\.1"):
+    with pytest.raises(UnavailableError, match=r"old .*release: it has nndeploy 0\.0\.1"):
         joined(farm.place)
 
 

@@ -50,7 +50,7 @@ def test_openssl_agrees_and_a_client_cannot_stand_for_a_scheduler(certificates: 
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
     make_certificates(tmp_path / "c")
     (tmp_path / "c" / "client-key.pem").chmod(0o644)
-    with pytest.raises(PolicyError, match="others may read"):
+    with pytest.raises(PolicyError, match="other users"):
         certificates_in(tmp_path / "c", CLIENT)
     (tmp_path / "c" / "scheduler.pem").unlink()
     with pytest.raises(MissingInputError, match=r"scheduler\.pem"):
@@ -93,7 +93,7 @@ def test_what_a_user_means(certificates: Path, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps({"address": "tcp://127.0.0.1:2"}))
     assert place(f"file:{tmp_path}/s.json") == Place("tcp://127.0.0.1:2")
     (tmp_path / "s.json").write_text("[]")
-    with pytest.raises(DataError, match="no file that a scheduler wrote"):
+    with pytest.raises(DataError, match="scheduler"):
         place(f"file:{tmp_path}/s.json")
 
 

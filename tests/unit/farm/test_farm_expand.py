@@ -111,7 +111,7 @@ def test_paths_of_options_hold_names_of_the_job(plan_of: PlanOf, tmp_path: Path)
         str(tmp_path / "in" / name / "host-default") for name in ("a", "yolo")
     ]
     shutil.rmtree(tmp_path / "in" / "yolo")
-    with pytest.raises(MissingInputError, match=r"fleet.toml: job yolo/host: .*samples names what is not there"):
+    with pytest.raises(MissingInputError, match=r"fleet.toml: job yolo/host: .*samples"):
         plan_of(text)
 
 
@@ -207,7 +207,7 @@ REFUSED = [
     (f"{MODELS}[options]\nrequire = 'native'\n", DataError, ": job a/host: --require 'native' is not BACKEND=SHARE"),
     (f"{MODELS}[options]\nmax-fallback = '5'\n", DataError, ": job a/host: --max-fallback: '5' is not a share"),
     (f"{MODELS}[options]\nimage = 'fleet.toml'\n", DataError, ": job a/host: {folder}/fleet.toml: "),
-    (f"{MODELS}[options]\ndecisions = 'd.json'\n", MissingInputError, ": job a/host: {folder}/d.json: decisions names"),
+    (f"{MODELS}[options]\ndecisions = 'd.json'\n", MissingInputError, ": job a/host: {folder}/d.json: decisions"),
     (
         f'{MODELS}[matrix]\na = {{ "x-y" = {{}}, x = {{}} }}\nb = {{ z = {{}}, "y-z" = {{}} }}\n',
         DataError, ": matrix: two variants are called 'x-y-z': {{'a': 'x-y', 'b': 'z'}} and {{'a': 'x', 'b': 'y-z'}}",

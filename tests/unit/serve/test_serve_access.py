@@ -63,7 +63,7 @@ def test_other_machines_need_tls_and_a_token(host: str, given: dict) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"http": None, "grpc": None}, "leave nothing to listen to"),
+        ({"http": None, "grpc": None}, "--http none"),
         ({"http": Address("127.0.0.1", 5), "grpc": Address("127.0.0.1", 5)}, "are both 127.0.0.1:5"),
         ({"tls_cert": Path("c")}, "go together"),
         ({"max_body": 0}, "leaves no request"),
@@ -100,7 +100,7 @@ def test_a_token_is_read_from_a_file_of_its_owner_alone(tmp_path: Path) -> None:
     assert access_of(ServeOptions(token_file=path)).token == TOKEN
     assert TOKEN not in repr(access_of(ServeOptions(token_file=path)))
     path.chmod(0o640)
-    with pytest.raises(PolicyError, match=r"others may read this file \(hint: chmod 600"):
+    with pytest.raises(PolicyError, match=r"\(hint: chmod 600"):
         access_of(ServeOptions(token_file=path))
 
 
@@ -121,7 +121,7 @@ def test_a_certificate_goes_with_its_key(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError):
         access_of(ServeOptions(tls_cert=tmp_path / "none.pem", tls_key=key))
     key.chmod(0o644)
-    with pytest.raises(PolicyError, match="others may read"):
+    with pytest.raises(PolicyError, match="other users"):
         access_of(ServeOptions(tls_cert=cert, tls_key=key))
 
 
@@ -138,11 +138,11 @@ def test_a_socket_in_the_file_system_is_for_its_owner(tmp_path: Path) -> None:
 def test_what_is_no_socket_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("kept")
-    with pytest.raises(CannotCreateError, match="it is there, and no socket"):
+    with pytest.raises(CannotCreateError, match="not a socket"):
         bound(Address(path=str(path)))
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(CannotCreateError, match="it is there, and no socket"):
+    with pytest.raises(CannotCreateError, match="not a socket"):
         bound(Address(path=str(link)))
     assert path.read_text() == "kept"
 
@@ -151,5 +151,5 @@ def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        with pytest.raises(CannotCreateError, match="cannot be listened to: Address already in use"):
+        with pytest.raises(CannotCreateError, match="Address already in use"):
             bound(Address("127.0.0.1", other.getsockname()[1]))

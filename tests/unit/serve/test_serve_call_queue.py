@@ -68,7 +68,7 @@ def test_a_full_queue_refuses_at_once(queue_of, work: Work, until) -> None:
     (first,) = put(queue, 1)
     until(lambda: queue.num_running == 1)
     waiting = put(queue, 2)
-    with pytest.raises(BusyError, match="2 requests wait already"):
+    with pytest.raises(BusyError, match="2 requests"):
         queue.put(call())
     work.gate.set()
     assert [one.done.result(10).version for one in (first, *waiting)] == ["1"] * 3
@@ -109,7 +109,7 @@ def test_a_call_whose_time_is_over_is_never_run(queue_of, work: Work, until) -> 
     late = call(until_ns=time.monotonic_ns() + 1)
     queue.put(late)
     work.gate.set()
-    with pytest.raises(DeadlineError, match="its time was over after"):
+    with pytest.raises(DeadlineError, match="timed out"):
         late.done.result(10)
     assert work.batches == [1]
 
@@ -162,7 +162,7 @@ def test_closing_waits_no_longer_than_it_may(queue_of, work: Work, until) -> Non
     running, waiting = put(queue, 2)
     until(lambda: queue.num_running == 1)
     assert not queue.close(0.05)
-    with pytest.raises(UnavailableError, match="the server ends"):
+    with pytest.raises(UnavailableError, match="shutting down"):
         waiting.done.result(10)
     assert not running.done.done()
 

@@ -95,9 +95,9 @@ def test_it_is_live_and_not_ready_while_it_loads(serving) -> None:
         (INFER, BODY, {http_server.JSON_BYTES: "-1"}, 400, "is no number of bytes"),
         (INFER, BODY, {http_server.JSON_BYTES: "999999"}, 400, "the JSON should have 999999 bytes"),
         (INFER, BODY, {"Content-Encoding": "gzip"}, 415, "without Content-Encoding"),
-        (INFER, "x" * 2000, {}, 413, "the body has 2000 bytes or more, and may have 1000"),
-        (INFER, BODY, {"Host": "evil.example"}, 403, "a page of another origin"),
-        (INFER, BODY, {"Origin": "https://evil.example"}, 403, "a page of another origin"),
+        (INFER, "x" * 2000, {}, 413, "2000 bytes"),
+        (INFER, BODY, {"Host": "evil.example"}, 403, "cross-origin"),
+        (INFER, BODY, {"Origin": "https://evil.example"}, 403, "cross-origin"),
     ],
 )
 def test_every_refusal_is_one_line_with_its_status(serving, path, body, headers, status, reason) -> None:
@@ -110,7 +110,7 @@ def test_a_body_whose_length_nobody_said_has_the_same_limit(serving) -> None:
     caller = serving(max_body=1000)
     pieces = iter([b"x" * 600, b"x" * 600])
     status, answer = caller.ask(INFER, pieces)  # sent in chunks
-    assert (status, "may have 1000" in answer["error"]) == (413, True)
+    assert (status, "1000" in answer["error"]) == (413, True)
     assert caller.ask(INFER, iter([BODY.encode()]))[0] == 200
 
 
@@ -147,7 +147,7 @@ def test_a_token_is_asked_for_everywhere_but_health(serving, tmp_path: Path) -> 
     for where in ("/v2", "/v2/models/m", "/metrics", "/nowhere"):
         status, answer, headers = caller.asked(where, headers={"Authorization": "Bearer wrong"})
         assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
-        assert "asks for a token" in answer["error"]
+        assert "token" in answer["error"]
     good = {"Authorization": "Bearer a-token-of-some-length", "Host": "box.example"}
     assert caller.ask(INFER, BODY, good)[0] == 200
 
@@ -162,7 +162,7 @@ def test_a_full_queue_is_429_and_others_are_answered(serving, fake_program, gate
     until(lambda: caller.service._models["m"].queue.num_waiting == 1)
     status, answer, headers = caller.asked(INFER, BODY)
     assert (status, headers["Retry-After"]) == (429, "1")
-    assert "1 requests wait already" in answer["error"]
+    assert "1 requests" in answer["error"]
     gated.gate.set()
     for thread in threads:
         thread.join()
@@ -465,7 +465,7 @@ def test_a_bug_is_told_the_operator_and_not_the_client(serving, fake_program, ca
         raise ZeroDivisionError("secret")
 
     caller = serving(fake_program(fails), checks_goldens=False)
-    assert caller.infer() == (500, {"error": "the server failed; its log says more"})
+    assert caller.infer() == (500, {"error": "internal server error; see the server's log"})
     assert "ZeroDivisionError: secret" in capsys.readouterr().err
 
 
@@ -490,7 +490,7 @@ def test_stopping_ends_what_is_there_and_takes_no_more(serving, fake_program, ga
 def test_from_the_moment_it_is_told_to_end_no_request_is_taken(serving, monkeypatch: pytest.MonkeyPatch) -> None:
     caller = serving()
     monkeypatch.setattr(caller.service._answering, "is_ending", True)  # `stop` has not come to the queues yet
-    assert caller.infer() == (503, {"error": "m: the server ends"})
+    assert caller.infer() == (503, {"error": "m: the server is shutting down"})
 
 
 def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:

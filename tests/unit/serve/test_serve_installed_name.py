@@ -60,7 +60,7 @@ def test_it_goes_over_to_what_becomes_current(box: Box, fake_program) -> None:
     box.install("b", fake_program(), release="1.2")
     name.look()
     name.look()
-    assert (answered(model), box.said) == ("1.2", ["faces@ goes on with 1.2"])
+    assert (answered(model), box.said) == ("1.2", ["faces@ switched to 1.2"])
     assert box.programs["a" * 64].is_closed
     model.close(5.0)
 
@@ -74,8 +74,8 @@ def test_one_that_is_wrong_is_told_once_and_the_next_one_is_taken(box: Box, fake
     name.look()
     assert answered(model) == "a" * 12
     assert len(box.said) == 1
-    assert "was not followed to its new bundle" in box.said[0]
-    assert "goldens are wrong" in box.said[0]
+    assert "faces@ was not switched" in box.said[0]
+    assert "goldens" in box.said[0]
     box.install("c", fake_program())
     name.look()
     assert answered(model) == "c" * 12

@@ -53,7 +53,7 @@ def test_bytes_behind_the_json_belong_to_the_inputs_in_order() -> None:
         (body(inputs={}), "inputs must be a list"),
         (body(inputs=[1]), "an input must be an object"),
         (body(inputs=[{}]), "an input has no name"),
-        (body(inputs=[ONE, ONE]), "the input 'x' is there twice"),
+        (body(inputs=[ONE, ONE]), "'x' occurs twice"),
         (body(inputs=[ONE | {"kind": 1}]), "input 'x' has the unknown key 'kind'"),
         (body(inputs=[ONE | {"shape": [-1, 2]}]), "input 'x' has no shape"),
         (

@@ -216,7 +216,7 @@ def test_its_bundles_are_checked_before_it_answers(fake_program, tmp_path: Path)
     def opened(options: ServeOptions) -> Any:
         return open_served("p", tmp_path / "p.toml", options, lambda *_, **__: Closing(), lambda _: None)
 
-    with pytest.raises(CheckError, match="goldens are wrong"):
+    with pytest.raises(CheckError, match="goldens"):
         opened(ServeOptions())
     assert wrong.is_closed
     with pytest.raises(UsageError, match=r"--batch is for a bundle alone \(hint: write batch = N into the pipeline\)"):

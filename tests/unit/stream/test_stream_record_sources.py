@@ -94,7 +94,7 @@ def test_a_kind_gives_the_fields_that_it_says(tmp_path, tone, kind, is_pipe) -> 
     [
         ("picture", ["x"], UsageError, "no source is of the kind 'picture'"),
         ("imags", ["x"], UsageError, "did you mean 'images'"),
-        ("images", [], UsageError, "nothing to read"),
+        ("images", [], UsageError, "no input"),
         ("images", ["-"], UsageError, "--input - goes alone"),
         ("lines", ["-", "x"], UsageError, "--input - goes alone"),
         ("files", ["/no/such"], MissingInputError, "/no/such: no such file or folder"),
