@@ -55,7 +55,7 @@ def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(
             done = nndeploy_command("compile", model, "-o", tmp_path / f"{machine}.nnd", *folder, *options)
             assert done.returncode == 0, done.stderr
             assert "warning" not in done.stderr
-            assert (f"taken from the cache {server.address}, " in done.stdout) == (machine == "2")
+            assert (f"reused from the cache {server.address} (" in done.stdout) == (machine == "2")
         assert server.asked.count(("PUT", "ac")) == 1
     assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
 
