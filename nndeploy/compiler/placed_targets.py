@@ -24,7 +24,7 @@ def placed_targets(options: CompileOptions) -> tuple[Target, ...]:
     if _has_gpu(options.places) and not any(gpus):
         raise UnavailableError(
             f"--place {places_text(options.places)} names GPUs, and no target has one",
-            hint="--target, with a box's file",
+            hint="--target, with a target file",
         )
     if not options.places:
         return options.targets

@@ -31,7 +31,7 @@ def target_file(text: str) -> Path:
         return path
     if text not in known_targets():
         guess = did_you_mean(text, known_targets())
-        all_known = f"known: {', '.join(known_targets())}; `nndeploy probe -o box.toml` writes a box's own file"
+        all_known = f"known: {', '.join(known_targets())}; `nndeploy probe -o box.toml` writes a target file"
         hint = f"{guess} {all_known}" if guess.startswith("did") else all_known
         raise UsageError(f"no target is called {text!r:.80}", hint=hint)
     return known_targets()[text]

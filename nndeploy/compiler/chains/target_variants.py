@@ -142,5 +142,5 @@ def check_served(reports: Sequence[TargetReport]) -> None:
     named = "; ".join(f"{target} lacks {', '.join(submodels)}" for target, submodels in without.items())
     raise CheckError(
         f"these boxes could not run the bundle with our own runtime alone: {named} ({first.reason})",
-        hint=f"where a box has a library, say so: --target {first.target}+onnxruntime, or [libraries] in its file",
+        hint=f"if a target has a library, say so: --target {first.target}+onnxruntime, or [libraries] in its file",
     )
