@@ -100,9 +100,7 @@ def test_page_shows_fused_steps(model: Path, capsys: pytest.CaptureFixture[str])
     assert all(part in line for part in (step["window"], "8 KiB", step["layout"]))
 
 
-@pytest.mark.parametrize(
-    ("size", "words"), [("8KB", "'8KB' is not a size (hint: for example 256KiB"), ("0", "1 byte to 1 GiB")]
-)
+@pytest.mark.parametrize(("size", "words"), [("8KB", "'8KB'"), ("0", "1 byte to 1 GiB")])
 def test_a_bad_size_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str, words: str) -> None:
     model = separable_model(tmp_path / "separable.onnx")
     out = tmp_path / "m.nnd"
