@@ -79,7 +79,7 @@ def test_sound_graphs_pass(body: str) -> None:
             "g (float[1] x) => (float[1] yy) { y = Relu(x) }",
             "the output 'yy' is produced by no node (hint: did you mean 'y'?)",
         ),
-        ("g (float[1] x, float[1] x) => (float[1] y) { y = Relu(x) }", "'x' occurs twice"),
+        ("g (float[1] x, float[1] x) => (float[1] y) { y = Relu(x) }", "the input 'x'"),
         ("g (float[1] x) => (float[1] y, float[1] y) { y = Relu(x) }", "the output 'y' is there twice"),
         (
             "g (float[1] x) => (float[1] y) <float[1] w = {1}, float[1] w = {2}> { y = Add(x, w) }",
