@@ -148,7 +148,7 @@ sbom: wheel build/sbom-env/ready ## write what the base install brings as a bill
 	rm -rf build/base-env && $(FOUND_PYTHON) -m venv --without-pip build/base-env
 	$(INSTALL_BASE) --require-hashes --only-binary=:all: -r requirements-base.lock
 	$(INSTALL_BASE) --no-index --no-deps --find-links dist nndeploy-toolchain
-	sed "s/^dynamic = .*/version = \"$$($(BIN)/hatchling version)\"/" pyproject.toml > build/sbom.toml
+	sed 's/^dynamic = .*/version = "$(VERSION)"/' pyproject.toml > build/sbom.toml
 	build/sbom-env/bin/cyclonedx-py environment --pyproject build/sbom.toml --output-reproducible \
 		-o dist/nndeploy-toolchain.cdx.json build/base-env/bin/python
 	$(BIN)/python tests/packaging/check_sbom.py dist/nndeploy-toolchain.cdx.json

@@ -4,6 +4,7 @@
 Seen with onnx 1.23.2: `FRAGILE`. Such a node is an operator that nobody knows until its inputs have types.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import onnx
@@ -42,7 +43,7 @@ def infer_shapes(model: onnx.ModelProto, **options: Any) -> onnx.ModelProto:
             return typed
 
 
-def _hidden_of(model: onnx.ModelProto, domains: Any) -> list[onnx.NodeProto]:
+def _hidden_of(model: onnx.ModelProto, domains: Collection[str]) -> list[onnx.NodeProto]:
     return [
         node
         for graph in graphs_of(model.graph)
