@@ -26,7 +26,7 @@ sys.path += [str(Path(__file__).parents[1] / "unit" / "registry"), str(Path(__fi
 
 from registry_server import BLOB, Asked, Handler, RegistryServer
 from weighty_bundles import QUICK
-from wheel_builds import KERNELS, ROOT, built
+from wheel_builds import ROOT, built
 
 DIGITS = ROOT / "examples" / "digits"
 RUN = ("run", "digits@", "--input", "lines.jsonl", "--output")
@@ -72,13 +72,8 @@ def compiled(model: onnx.ModelProto, name: str) -> None:
 
 @pytest.fixture
 def box(bare: Arm64Box, tmp_path: Path, farm: Path) -> Arm64Box:
-    """A box with the wheels of this checkout, that has got two bundles and the key of the farm."""
-    (tmp_path / "dist").mkdir()
-    for source, name in ((ROOT, "toolchain"), (KERNELS, "kernels")):
-        (tmp_path / name).mkdir()
-        wheel = built("wheel", source, tmp_path / name, NNDEPLOY_KERNELS_ARCH="aarch64")
-        wheel.rename(tmp_path / "dist" / wheel.name)
-    bare.install(tmp_path / "dist")
+    """A box with the wheel of this checkout, that has got two bundles and the key of the farm."""
+    bare.install(built("wheel", ROOT, tmp_path / "dist", NNDEPLOY_KERNELS_ARCH="aarch64").parent)
     for path in (farm / "unsigned.nnd", farm / "one.nnd", farm / "farm.pub", DIGITS / "lines.jsonl"):
         (bare.folder / path.name).write_bytes(path.read_bytes())
     return bare
