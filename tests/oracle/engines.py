@@ -87,10 +87,29 @@ def _as_objects(value: Any) -> Any:
 
 
 def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path) -> dict[str, Any]:
+    from nndeploy.errors import NndeployError
+    from nndeploy.plugin.interface import OpenOptions
+    from nndeploy.plugin.registry import backend
+
+    artifact = built_alone(model, engine, folder)
+    files = {name: memoryview(bytes(data)) for name, data in artifact.files.items()}
+    try:
+        session = backend(engine).open(files, json.loads(json.dumps(artifact.metadata)), OpenOptions(threads=1))
+    except NndeployError as err:
+        raise RefusedError(str(err)) from err
+    return _called(session, inputs)
+
+
+def built_alone(model: Any, engine: str, folder: Path) -> Any:
+    """Returns what a backend makes of a whole model, after the frontend and the passes; `folder` is for its own files.
+
+    Raises:
+        RefusedError: it does not take the model.
+    """
     from nndeploy.errors import BuildRefusedError, NndeployError
     from nndeploy.frontend.load import load_model
     from nndeploy.passes import optimise
-    from nndeploy.plugin.interface import BuildOptions, OpenOptions
+    from nndeploy.plugin.interface import BuildOptions
     from nndeploy.plugin.registry import backend
     from nndeploy.target.target import host_target
 
@@ -103,12 +122,9 @@ def _on_backend(model: Any, inputs: Mapping[str, Any], engine: str, folder: Path
         answers = plugin.supports(loaded.model, target, BuildOptions())
         if reasons := [answer.reason for answer in answers if not answer.ok]:
             raise RefusedError(reasons[0])
-        artifact = plugin.build(loaded.model, target, BuildOptions(), folder)
-        files = {name: memoryview(bytes(data)) for name, data in artifact.files.items()}
-        session = plugin.open(files, json.loads(json.dumps(artifact.metadata)), OpenOptions(threads=1))
+        return plugin.build(loaded.model, target, BuildOptions(), folder)
     except (NndeployError, BuildRefusedError) as err:
         raise RefusedError(str(err)) from err
-    return _called(session, inputs)
 
 
 def _on_default(model: Any, inputs: Mapping[str, Any], samples: Any, folder: Path) -> dict[str, Any]:

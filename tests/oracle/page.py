@@ -35,7 +35,7 @@ def written_page(cases: Mapping[str, Case], outcomes: Mapping[str, Mapping[str, 
     ]
     for operator in sorted({case.operator for case in cases.values()}):
         names = [name for name, case in cases.items() if case.operator == operator]
-        cells = [_cell(Counter(outcomes[engine][name][0] for name in names)) for engine in engines]
+        cells = [cell(Counter(outcomes[engine][name][0] for name in names)) for engine in engines]
         rows.append(f"| {operator} | {_versions(names)} | {len(names)} | {' | '.join(cells)} |")
     absent = [f"- {name}: {reason}" for name, reason in WITHOUT.items()]
     parts = [HEAD + summary(outcomes), "## By operator", "\n".join(rows), "## Not right", _not_right(cases, outcomes)]
@@ -53,7 +53,8 @@ def summary(outcomes: Mapping[str, Mapping[str, tuple[str, str]]]) -> str:
     return "\n".join(lines)
 
 
-def _cell(counts: Counter[str]) -> str:
+def cell(counts: Counter[str]) -> str:
+    """Returns the outcomes of the cases of an operator on an engine, as the page has them."""
     parts = [str(counts["right"])] if counts["right"] else []
     return ", ".join(parts + [f"{counts[kind]} {kind}" for kind in KINDS[1:] if counts[kind]])
 
