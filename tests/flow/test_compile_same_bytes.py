@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx"
+TESTS = Path(__file__).resolve().parents[1]
+DIGITS = TESTS.parent / "examples" / "digits" / "digits.onnx"
 SCRIPT = """
 import sys, nndeploy
 from pathlib import Path
@@ -33,15 +34,7 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     return hashlib.sha256(out.read_bytes()).hexdigest()
 
 
-def assert_same_bytes(model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [DIGITS, TESTS / "zoo" / "graphs" / "kept_boxes.onnx"], ids=["digits", "boxes"])
+def test_a_model_compiles_to_the_same_bytes(model: Path, tmp_path: Path) -> None:
     first = compiled(model, tmp_path / "a", "1")
     assert compiled(model, tmp_path / "b", "2") == first
-
-
-def test_the_digit_reader_compiles_to_the_same_bytes(tmp_path: Path) -> None:
-    assert_same_bytes(DIGITS, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["mobilenet_v2_quant", "random_forest_iris", "silero_vad_v5"])
-def test_a_real_model_compiles_to_the_same_bytes(name: str, models_folder: Path, tmp_path: Path) -> None:
-    assert_same_bytes(models_folder / f"{name}.onnx", tmp_path)

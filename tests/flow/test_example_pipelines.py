@@ -5,6 +5,7 @@ What the steps find in the real inputs is held more closely in test_processors_r
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,23 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in PIPELINES.glob("*.toml")} == {"digits", *EXAMPLES}
 
 
-def test_digits(tmp_path: Path) -> None:
-    bundle = compiled(DIGITS / "digits.onnx", tmp_path)
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Returns a function that gives the bundle of a model, compiled once."""
+    folder = tmp_path_factory.mktemp("bundles")
+
+    def bundle_of(model: Path) -> Path:
+        bundle = folder / f"{model.stem}.nnd"
+        if not bundle.exists():
+            options = ["--backends", "onnxruntime", "--objective", "priority"]
+            assert run_command(["compile", str(model), *options, "-o", str(bundle)]) == 0
+        return bundle
+
+    return bundle_of
+
+
+def test_digits(compiled: Callable[[Path], Path], tmp_path: Path) -> None:
+    bundle = compiled(DIGITS / "digits.onnx")
     arguments = ["run", str(bundle), "--pipeline", str(PIPELINES / "digits.toml"), "--input", str(DIGITS / "png")]
     assert run_command([*arguments, "--output", str(tmp_path / "out.jsonl")]) == 0
     records = lines(tmp_path / "out.jsonl")
@@ -41,11 +57,11 @@ def test_digits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example(name: str, tmp_path: Path, models_folder: Path) -> None:
+def test_an_example(name: str, compiled: Callable[[Path], Path], tmp_path: Path, models_folder: Path) -> None:
     models, inputs = EXAMPLES[name]
     arguments = ["run", "--pipeline", str(PIPELINES / f"{name}.toml")]
     for pipeline, model in models.items():
-        bundle = compiled(models_folder / f"{model}.onnx", tmp_path)
+        bundle = compiled(models_folder / f"{model}.onnx")
         arguments += ["--model", f"{pipeline}={bundle}"] if pipeline else [str(bundle)]
     for file in inputs:
         arguments += ["--input", str(models_folder / "inputs" / file)]
@@ -73,12 +89,6 @@ def test_an_example(name: str, tmp_path: Path, models_folder: Path) -> None:
             assert 0 < begin < end < 1
         case "file-type":
             assert [outputs["labels"][0] for outputs in found] == ["python", "jpeg", "pdf"]
-
-
-def compiled(model: Path, folder: Path) -> Path:
-    bundle = folder / f"{model.stem}.nnd"
-    assert run_command(["compile", str(model), "--backends", "onnxruntime", "-o", str(bundle)]) == 0
-    return bundle
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from nndeploy.cli.main import run_command
 from nndeploy.errors import InputOutputError
 from nndeploy.stream.sinks import resume
 
-NUM_KILLS = 20
+NUM_KILLS = 4
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def killed(arguments, seconds) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("output", "count", "pipeline"), [("y.jsonl", 30_000, []), ("y", 3_000, []), ("y", 3_000, ["--pipeline", "p.toml"])]
+    ("output", "count", "pipeline"), [("y.jsonl", 10_000, []), ("y", 1_000, ["--pipeline", "p.toml"])]
 )
 def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output, count, pipeline) -> None:
     """Each run is killed somewhere between its start and a while after its first checkpoint."""
@@ -53,8 +53,8 @@ def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output, c
     (here / "p.toml").write_text(SEVERAL)
     dice = random.Random(20261120)  # noqa: S311 - no secret
     arguments = [*pipeline, "--input", "x.jsonl", "--output", output, "--resume"]
-    num_killed = sum(killed(arguments, 0.4 + 0.5 * dice.random()) for _ in range(NUM_KILLS // 2))
-    assert num_killed >= 3  # it takes seconds in all
+    num_killed = sum(killed(arguments, 0.4 + 0.5 * dice.random()) for _ in range(NUM_KILLS))
+    assert num_killed  # it takes seconds in all; `make bench-soak ARGS=kills` does it by thousands
     while killed(arguments, 60):
         pass
     assert run(*pipeline, "--input", "x.jsonl", "--output", f"want-{output}") == 1

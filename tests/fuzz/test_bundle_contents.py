@@ -39,7 +39,7 @@ from nndeploy.errors import BundleError, DataError
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.values.types import DimRange, MapType, OptionalType, SequenceType, TensorType
 
-NUM_MUTANTS = 20_000
+NUM_MUTANTS = 2_000
 FLOAT = TensorType("float32", ("N", 3))
 MEMBERS = {name: Member("0" * 64, 1) for name in ("report.json", "f", "g", "c")}
 VARIANT = Variant("v", "onnxruntime", "host", {"f": "f"}, {"k": [1, None]}, {"arch": "x86_64", "cpu_features": ["avx"]})
