@@ -2,6 +2,7 @@
 """What all tests share: no telemetry, the real models where they are, the command as a user calls it."""
 
 import atexit
+import contextlib
 import ctypes
 import json
 import os
@@ -49,9 +50,36 @@ def _usual_timers() -> Iterator[None]:
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, USUAL_SLACK_NS, 0, 0, 0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _warm_compiles() -> Iterator[None]:
+    """Forks the compiles of `run_command` from a process that has imported what they need, as those of a batch are."""
+    from nndeploy.compiler.cached_compile import ALONE
+    from nndeploy.compiler.compile_server import compile_server
+
+    with contextlib.closing(compile_server()) as server:
+        object.__setattr__(ALONE, "start", server.start_child)
+        yield
+
+
 @pytest.fixture
-def nndeploy_command() -> Command:
-    """Returns a function that runs `nndeploy` with arguments in a process of its own and gives what came of it."""
+def nndeploy_command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Returns a function that runs `nndeploy` with arguments and gives what came of it."""
+    from nndeploy.cli.main import run_command
+
+    def run(*arguments: object, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+        capfd.readouterr()
+        with monkeypatch.context() as patch:
+            if cwd is not None:
+                patch.chdir(cwd)
+            code = run_command([*map(str, arguments)])
+        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def nndeploy_process() -> Command:
+    """Returns a function that does it in a process of its own."""
 
     def run(*arguments: object, **options: Any) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "nndeploy", *map(str, arguments)]

@@ -21,6 +21,8 @@ from nndeploy.bundle.compressed_member import (
     width_of,
 )
 
+_LEVEL = 6
+"""Of deflate: 9 takes four times as long for half a percent less of float32 numbers (Xeon, 2026-11-29)."""
 _KINDS_SEEN = 1 << 18
 """Items that are looked at first: where these alone are of too many kinds, the others are not sorted."""
 
@@ -35,7 +37,7 @@ class Piece(NamedTuple):
 
 def encode(pieces: Sequence[Piece]) -> bytes:
     """Returns what is stored of a member of these pieces."""
-    stream = zlib.compressobj(9)
+    stream = zlib.compressobj(_LEVEL)
     head = [struct.pack("<q", len(pieces)), *(PIECE.pack(one.kind, *one.numbers, *_zeros(one)) for one in pieces)]
     return b"".join((*map(stream.compress, (*head, *(one.consumed for one in pieces))), stream.flush()))
 
@@ -54,7 +56,7 @@ def items(data: memoryview, item: int) -> Piece:
     """Returns the piece that is items of `item` bytes, in the form that deflates best."""
     rows = np.frombuffer(data, np.uint8).reshape(-1, item)
     found = [Piece(PLANES, (item, len(rows)), rows.T.tobytes()), *_of_few_kinds(rows)]
-    return found[0] if len(found) == 1 else min(found, key=lambda piece: len(zlib.compress(piece.consumed)))
+    return found[0] if len(found) == 1 else min(found, key=lambda piece: len(zlib.compress(piece.consumed, 1)))
 
 
 def _of_few_kinds(rows: "np.ndarray[tuple[int, int], np.dtype[np.uint8]]") -> Iterator[Piece]:

@@ -47,24 +47,25 @@ def compressed(
 
     What is `kept` of an earlier call for the same compile is not made again.
     """
+    kept = {} if kept is None else kept
     stored, found = dict(contents), dict[str, Compressed]()
-    for name, smaller in (
-        *_samples(manifest, contents),
-        *_variant_files(manifest, contents, {} if kept is None else kept),
-    ):
+    for name, smaller in (*_samples(manifest, contents, kept), *_variant_files(manifest, contents, kept)):
         if smaller.stored:
             found[name] = Compressed(_sha256(contents[name]), len(contents[name]), smaller.bases)
             stored[name] = smaller.stored
     return stored, found
 
 
-def _samples(manifest: Manifest, contents: Contents) -> Iterator[tuple[str, Smaller]]:
+def _samples(manifest: Manifest, contents: Contents, kept: Kept) -> Iterator[tuple[str, Smaller]]:
     names = (name for golden in manifest.goldens for name in (golden.inputs, golden.outputs, golden.boundaries))
     for name in dict.fromkeys(filter(None, names)):
         data = memoryview(contents[name])
         if LEAST_BYTES <= len(data) <= MAX_OWN_BYTES:
-            small = encode(list(_values(data)))
-            yield name, Smaller(small if len(small) <= MOST_OF_SAMPLES * len(data) else b"")
+            key = (_sha256(data),)
+            if key not in kept:
+                small = encode(list(_values(data)))
+                kept[key] = Smaller(small if len(small) <= MOST_OF_SAMPLES * len(data) else b"")
+            yield name, kept[key]
 
 
 def _values(data: memoryview) -> Iterator[Piece]:

@@ -95,7 +95,7 @@ class _Members:
 
 
 def pack(
-    packing: Packing, settled: Settled, findings: Findings
+    packing: Packing, settled: Settled, findings: Findings, *, compresses: bool = True
 ) -> tuple[Manifest, dict[str, bytes | memoryview], Report]:
     """Returns the manifest (without its list of members), the members, and the report."""
     loaded, members = packing.loaded, _Members()
@@ -137,9 +137,12 @@ def pack(
         placings=_placings(packing, settled),
     )
     carried = packing.options.pipeline.members if packing.options.pipeline is not None else {}
-    contents, smaller = compressed(manifest, members.contents, packing.kept)
+    contents: Mapping[str, bytes | memoryview] = members.contents
+    if compresses:
+        contents, smaller = compressed(manifest, contents, packing.kept)
+        manifest = replace(manifest, compressed=smaller)
     report = report_of(packing, settled.plan, settled, findings, packing.chains)
-    return replace(manifest, compressed=smaller), {**contents, **carried}, report
+    return manifest, {**contents, **carried}, report
 
 
 def report_of(

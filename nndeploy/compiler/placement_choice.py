@@ -42,7 +42,7 @@ from nndeploy.compiler.placement.objective import (
     seconds_to_measure,
     shapes_to_measure,
 )
-from nndeploy.compiler.whole_bundle import write_whole
+from nndeploy.compiler.whole_bundle import write_candidate
 from nndeploy.errors import DataError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.jobs.tasks import MeasureOptions
@@ -127,7 +127,7 @@ def _measured(compilation: Compilation, packing: Packing, graphs: Graphs, pins: 
     )
 
     def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
-        write_whole(compilation, packed_as_chosen(packing, recipe), trial, path)
+        write_candidate(compilation, packed_as_chosen(packing, recipe), trial, path)
 
     with temporary_folder("measure", compilation.workers.shared_folder) as folder:
         sizes_vary = has_free_size(packing.loaded.inputs, packing.loaded.ranges)

@@ -29,6 +29,12 @@ from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.values.types import Value
 
 
+def write_candidate(compilation: Compilation, packing: Packing, settled: Settled, path: Path) -> None:
+    """Writes the bundle of a settled chain to be measured once: nothing in it is compressed, which takes longest."""
+    manifest, members, report = pack(packing, settled, compilation.findings(), compresses=False)
+    write_bundle(path, manifest, members, report_for_bundle(report))
+
+
 def write_whole(
     compilation: Compilation, packing: Packing, settled: Settled, path: Path, checks: Sequence[CheckReport] = ()
 ) -> Report:

@@ -53,18 +53,18 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebianRegistry
         yield registry
 
 
-def test_a_bundle_goes_there_and_back(plain: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:
+def test_a_bundle_goes_there_and_back(plain: DebianRegistry, tmp_path: Path, nndeploy_process: Any) -> None:
     whole = write_weights(tmp_path / "m.nnd", (1, 2, 2), plan=b"")
-    done = nndeploy_command("push", tmp_path / "m.nnd", plain.reference("back"), "--json")
+    done = nndeploy_process("push", tmp_path / "m.nnd", plain.reference("back"), "--json")
     assert done.returncode == 0, done.stderr
     pushed = json.loads(done.stdout)
-    done = nndeploy_command("pull", plain.reference("back"), "-o", tmp_path / "back.nnd", "--json")
+    done = nndeploy_process("pull", plain.reference("back"), "-o", tmp_path / "back.nnd", "--json")
     assert done.returncode == 0, done.stderr
     pulled = json.loads(done.stdout)
     assert (tmp_path / "back.nnd").read_bytes() == whole
     assert pulled["sha256"] == pushed["sha256"] == hashlib.sha256(whole).hexdigest()
     assert pulled["digest"] == pushed["digest"]
-    done = nndeploy_command("pull", f"{plain.reference('back')}@{pushed['digest']}", "-o", tmp_path / "again.nnd")
+    done = nndeploy_process("pull", f"{plain.reference('back')}@{pushed['digest']}", "-o", tmp_path / "again.nnd")
     assert done.stdout.splitlines()[0] == pushed["reference"]
     assert (tmp_path / "again.nnd").read_bytes() == whole
 
@@ -87,11 +87,11 @@ def test_a_batch_publishes_signed_copies(plain: DebianRegistry, tmp_path: Path) 
     assert (tmp_path / "m.nnd").read_bytes() == built
 
 
-def test_tls_and_a_password(guarded: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:
+def test_tls_and_a_password(guarded: DebianRegistry, tmp_path: Path, nndeploy_process: Any) -> None:
     whole = write_weights(tmp_path / "m.nnd", (1, 2))
     reference, tls = guarded.reference("tls"), ("--ca", guarded.certificate)
     known = ("--username", USER, "--password-stdin")
-    done = nndeploy_command("push", tmp_path / "m.nnd", reference, *tls, *known, input=f"{PASSWORD}\n")
+    done = nndeploy_process("push", tmp_path / "m.nnd", reference, *tls, *known, input=f"{PASSWORD}\n")
     assert done.returncode == 0, done.stderr
     out = ("-o", tmp_path / "out.nnd")
     for arguments, given, code in (
@@ -105,7 +105,7 @@ def test_tls_and_a_password(guarded: DebianRegistry, tmp_path: Path, nndeploy_co
         (("--username", USER), "", 2),
         (("--password-stdin",), "x", 2),
     ):
-        done = nndeploy_command("pull", reference, *out, *arguments, input=given)
+        done = nndeploy_process("pull", reference, *out, *arguments, input=given)
         assert done.returncode == code, (arguments, done.stderr)
         assert done.stderr.count("\n") == 1
         assert PASSWORD not in done.stderr + done.stdout
@@ -113,14 +113,14 @@ def test_tls_and_a_password(guarded: DebianRegistry, tmp_path: Path, nndeploy_co
     (tmp_path / "docker").mkdir()
     kept = {"auths": {f"127.0.0.1:{guarded.port}": {"auth": docker_auth()}}}
     (tmp_path / "docker" / "config.json").write_text(json.dumps(kept))
-    done = nndeploy_command("pull", reference, *out, *tls)
+    done = nndeploy_process("pull", reference, *out, *tls)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out.nnd").read_bytes() == whole
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_what_is_not_there_is_a_missing_input(plain: DebianRegistry, tmp_path: Path, nndeploy_command: Any) -> None:
-    done = nndeploy_command("pull", plain.reference("none"), "-o", tmp_path / "m.nnd", "--json")
+def test_what_is_not_there_is_a_missing_input(plain: DebianRegistry, tmp_path: Path, nndeploy_process: Any) -> None:
+    done = nndeploy_process("pull", plain.reference("none"), "-o", tmp_path / "m.nnd", "--json")
     assert done.returncode == 66
     assert json.loads(done.stdout)["error"]["code"] == "no-input"
     assert list(tmp_path.iterdir()) == []
