@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom release lock pythons clean
+.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,8 +48,11 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 	build/demo-env/bin/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: setup ## run the tests
-	$(BIN)/pytest -n 2
+test: setup ## run the tests but for those that take long
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+
+test-slow: setup ## run the tests that take long: sanitizers, wheels installed, whole networks; before a release, each night
+	$(BIN)/pytest -n 2 --dist loadfile -m slow
 
 check: lint docs test ## all that CI checks
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from nndeploy.bundle.report import PassReport, Report
 from nndeploy.bundle.writer import check_can_create
@@ -27,6 +27,7 @@ from nndeploy.compiler.checked_passes import kept_if_right, optimised
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.dry_run import dry_report, planned_report
 from nndeploy.compiler.ground_truth import OverruledError, ground_truth
+from nndeploy.compiler.keywords import CompileKeywords
 from nndeploy.compiler.model_loading import model_to_compile
 from nndeploy.compiler.observed_outputs import as_observed
 from nndeploy.compiler.options import CompileOptions
@@ -64,8 +65,11 @@ def compile_model(
     workers: Workers | None = None,
     events: Events | None = None,
     signs: bool = True,
+    **given: Unpack[CompileKeywords],
 ) -> Report:
     """Compiles a model into the bundle `out` and returns the report.
+
+    Options are `given` as keywords, in `options`, or both: then keywords win.
 
     `source` is a path, an `onnx.ModelProto` or its bytes. With the option `dry_run` nothing is built or written and
     `out` may be None. `workers` decides where the backends' libraries run: in children that all calls of this process
@@ -80,6 +84,7 @@ def compile_model(
         DataError: the pipeline does not fit the model.
         CannotCreateError: `out` cannot be created.
     """
+    options = replace(options, **given)
     compilation = Compilation(
         options=replace(
             options,

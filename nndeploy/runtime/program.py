@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
@@ -27,6 +27,7 @@ from nndeploy.runtime.core_pool import PoolStep
 from nndeploy.runtime.crossing import crossings
 from nndeploy.runtime.gpu_stream import GpuStreamStep
 from nndeploy.runtime.input_checks import InputChecks
+from nndeploy.runtime.load_keywords import LoadKeywords
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.places import ChainChoice, open_chain
@@ -198,8 +199,11 @@ def load_bundle(
     *,
     pace: "PaceGoal | PacePlanFile | None" = None,
     trusted: bool = False,
+    **given: Unpack[LoadKeywords],
 ) -> Program:
     """Returns the program of a bundle, with one session open for each submodel of the chain that this machine takes.
+
+    Options are `given` as keywords, in `options`, or both: then keywords win.
 
     With `pace` each run sleeps between its operators, as far as that goal or plan allows. `trusted` says that the
     caller vouches for the bundle: no signature is asked for. Submodels of a bundle that nobody answers for run in
@@ -214,6 +218,7 @@ def load_bundle(
         UsageError: an argument has no meaning.
         DataError: the plan was made for another bundle, or for another machine.
     """
+    options = replace(options, **given)
     cache_dir = os.fspath(path) + ".cache" if options.cache_dir is None else options.cache_dir
     asked = {field.name: getattr(options, field.name) for field in fields(LoadOptions)}
     session_options = SessionOptions(**{**asked, "cache_dir": cache_dir})

@@ -3,12 +3,12 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from c_library import library_from_source
 
 from nndeploy.bundle.container import encode_container
 from nndeploy.bundle.manifest_json import encode_manifest
@@ -60,8 +60,4 @@ def with_variant(backend: str, files: Mapping[str, str], metadata: Mapping[str, 
 
 def library_with_canary(folder: Path, canary: Path) -> bytes:
     """Returns a shared object whose constructor writes the file `canary`."""
-    source, library = folder / "canary.c", folder / "canary.so"
-    source.write_text(CANARY.format(path=canary))
-    command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-s", str(source), "-o", str(library)]
-    subprocess.run(command, check=True, capture_output=True, cwd=folder)
-    return library.read_bytes()
+    return library_from_source([CANARY.format(path=canary)], folder).read_bytes()

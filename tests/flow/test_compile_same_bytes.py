@@ -34,7 +34,11 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     return hashlib.sha256(out.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("model", [DIGITS, TESTS / "zoo" / "graphs" / "kept_boxes.onnx"], ids=["digits", "boxes"])
+@pytest.mark.parametrize(
+    "model",
+    [DIGITS, pytest.param(TESTS / "zoo" / "graphs" / "kept_boxes.onnx", marks=pytest.mark.slow)],
+    ids=["digits", "boxes"],
+)
 def test_a_model_compiles_to_the_same_bytes(model: Path, tmp_path: Path) -> None:
     first = compiled(model, tmp_path / "a", "1")
     assert compiled(model, tmp_path / "b", "2") == first

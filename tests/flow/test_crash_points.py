@@ -17,11 +17,11 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("cases", "every"),
     [
-        ("a bundle written over", 2),
-        ("install, a third", 9),
-        ("key revoke", 4),
-        ("wheelhouse", 41),
-        ("JSON lines", 97),
+        ("a bundle written over", 23),
+        ("install, a third", 97),
+        ("key revoke", 7),
+        ("wheelhouse", 83),
+        ("JSON lines", 397),
     ],
 )
 def test_whatever_call_fails_there_is_the_old_or_the_new(cases: str, every: int) -> None:

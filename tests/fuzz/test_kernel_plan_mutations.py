@@ -15,6 +15,8 @@ from kernel_library import LEVELS_HERE
 from nndeploy_kernels.build import SOURCES
 from plan_mutants import FoundError, SanitizedLibrary, run_mutants, sanitizer_missing, small_plans
 
+pytestmark = pytest.mark.slow
+
 COUNT = 20_000
 PLANS = 10
 LONG_ENOUGH = 60_000
@@ -46,7 +48,6 @@ def _text(name: str) -> bytes:
     return len(name).to_bytes(8, "little") + name.encode().ljust(-(-len(name) // 8) * 8, b"\0")
 
 
-@pytest.mark.slow
 def test_mutants_of_plans_are_refused_or_touch_their_own_memory(
     library: SanitizedLibrary, plans: list[tuple[bytes, bytes]], tmp_path: Path
 ) -> None:
@@ -58,7 +59,6 @@ def test_mutants_of_plans_are_refused_or_touch_their_own_memory(
     assert outcome != run_mutants(library.driver(), plans, tmp_path, seed=2, count=COUNT)
 
 
-@pytest.mark.slow
 def test_edges_that_were_reached_guide_the_mutants(
     library: SanitizedLibrary, plans: list[tuple[bytes, bytes]], tmp_path: Path
 ) -> None:
@@ -71,7 +71,6 @@ def test_edges_that_were_reached_guide_the_mutants(
     assert guided.reached > blind.reached
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "check", "function"),
     [

@@ -13,6 +13,8 @@ from wheel_builds import ROOT, base_needs, built, clean_environment
 import nndeploy
 from nndeploy.plugin.registry import backend_names
 
+pytestmark = pytest.mark.slow
+
 DIGITS = ROOT / "examples" / "digits"
 MAX_BYTES = 60e6
 """What a box may be asked for, beside NumPy and Python."""
@@ -65,7 +67,6 @@ def test_it_is_small_beside_numpy(box: Path) -> None:
     assert sum(parts.values()) < MAX_BYTES, parts
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -93,7 +94,6 @@ def test_a_box_with_it_alone_does_it(line: str, code: int, box: Path, work: Path
     assert done.stdout or "--html" in line
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", ["-o new.nnd", "--dry-run", "-o new.nnd --quantise int8 --target t4"])
 def test_compiling_without_the_extra_is_one_line_with_the_command(line: str, box: Path, work: Path) -> None:
     done = done_on(box, work, "compile", str(DIGITS / "digits.onnx"), *line.split())
@@ -103,7 +103,6 @@ def test_compiling_without_the_extra_is_one_line_with_the_command(line: str, box
     assert not (work / "new.nnd").exists()
 
 
-@pytest.mark.slow
 def test_compiling_in_python_without_the_extra_is_one_line_with_the_command(box: Path, work: Path) -> None:
     code = "import nndeploy; nndeploy.compile_model('m.onnx', 'm.nnd', nndeploy.CompileOptions())"
     done = subprocess.run([str(box), "-c", code], cwd=work, env={}, capture_output=True, text=True)
@@ -112,14 +111,12 @@ def test_compiling_in_python_without_the_extra_is_one_line_with_the_command(box:
     assert said.endswith(f"(hint: {HINT})")
 
 
-@pytest.mark.slow
 def test_a_part_that_onnx_s_evaluator_runs_asks_for_the_extra(box: Path, work: Path) -> None:
     done = done_on(box, work, "run", "onnx.nnd", "--input", LINES, "--output", "-")
     assert done.returncode == 69
     assert HINT in done.stderr
 
 
-@pytest.mark.slow
 def test_every_hint_names_an_extra_that_there_is(box: Path, work: Path, toolchain: Path) -> None:
     extras = set(re.findall(r"^(\S+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     found = json.loads(done_on(box, work, "backends", "--json").stdout)["backends"]

@@ -107,6 +107,7 @@ def test_man_pages_need_nothing_but_what_a_build_asks_for() -> None:
     assert set(done.stdout.split()) - {"__main__"} <= {"nndeploy", *names}
 
 
+@pytest.mark.slow
 def test_a_build_finds_what_pip_installed_for_it_alone(tmp_path: Path) -> None:
     """pip names a folder of its own in PYTHONPATH; here all but the bare environment is found so."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
@@ -178,6 +179,7 @@ def test_help_is_found_in_an_installed_package(unpacked: Path) -> None:
     assert done.stdout == (ROOT / "docs" / "reference" / "targets.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_wheel_built_from_the_source_archive_is_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")

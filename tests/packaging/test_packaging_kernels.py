@@ -28,6 +28,8 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.version import __version__
 
+pytestmark = pytest.mark.slow
+
 ARCHITECTURES = sorted({level.arch for level in LEVELS})
 ALWAYS = {"__init__.py", "levels.py", "loading.py", "py.typed"}
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}

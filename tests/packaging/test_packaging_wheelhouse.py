@@ -13,6 +13,8 @@ from wheel_builds import ROOT, wheelhouse_of_this_machine
 
 import nndeploy
 
+pytestmark = pytest.mark.slow
+
 DIGITS = ROOT / "examples" / "digits"
 NO_INDEX = {"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PYTHON": sys.executable}
 
@@ -27,7 +29,6 @@ def compiled(bundle: Path) -> None:
     nndeploy.compile_model(DIGITS / "digits.onnx", bundle, options)
 
 
-@pytest.mark.slow
 def test_the_script_installs_what_runs_a_bundle(house: Path, tmp_path: Path) -> None:
     script = ["sh", str(house / "install.sh"), str(tmp_path / "box")]
     done = subprocess.run(script, cwd=tmp_path, env=NO_INDEX, capture_output=True, text=True)
@@ -40,7 +41,6 @@ def test_the_script_installs_what_runs_a_bundle(house: Path, tmp_path: Path) -> 
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 4
 
 
-@pytest.mark.slow
 def test_the_script_installs_no_wheel_that_was_changed(house: Path, tmp_path: Path) -> None:
     shutil.copytree(house, tmp_path / "house")
     (wheel,) = (tmp_path / "house").glob("nndeploy_toolchain-*.whl")
@@ -52,7 +52,6 @@ def test_the_script_installs_no_wheel_that_was_changed(house: Path, tmp_path: Pa
     assert not (tmp_path / "box/bin/nndeploy").exists()
 
 
-@pytest.mark.slow
 def test_the_container_file_makes_a_container_that_runs_a_bundle_and_writes_where_it_is_told_alone(
     house: Path, tmp_path: Path
 ) -> None:
