@@ -14,20 +14,16 @@ from nndeploy.errors import NndeployError
 RUN = (
     "ultraface_rfb320",
     "fastestdet",
-    "ppocr_det_mobile_v2",
-    "ppocr_rec_en_mobile_v2",
-    "silero_vad_v5",
     "silero_vad_v2_mini",
-    "mobilenet_v2_quant",
     "micro_kws_qdq",
-    "magika_standard_v3_3",
-    "basic_pitch",
-    "unet_stress_field",
-    "fsmn_vad_online",
     "random_forest_iris",
-    "nnsplit_en",
     "unsw_nb15_mlp_w2a2",
 )
+LONG = (
+    "ppocr_det_mobile_v2", "ppocr_rec_en_mobile_v2", "silero_vad_v5", "mobilenet_v2_quant", "magika_standard_v3_3",
+    "basic_pitch", "unet_stress_field", "fsmn_vad_online", "nnsplit_en",
+)  # fmt: skip
+"""Those whose compile takes long."""
 QUANTISED = ("mobilenet_v2_quant", "micro_kws_qdq")
 
 
@@ -42,7 +38,7 @@ def assert_agree(name: str, got: Any, want: Any) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(want).max())))
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", [*RUN, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 def test_a_real_model_compiles_and_agrees_with_its_sample(
     name: str, models_folder: Path, real_sample: Callable[[str], tuple[Any, Any]], tmp_path: Path
 ) -> None:
