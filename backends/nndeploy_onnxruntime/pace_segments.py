@@ -141,5 +141,5 @@ class SegmentedSession:
 def _arrays(inputs: Mapping[str, Value]) -> "dict[str, np.ndarray[Any, Any]]":
     for name, value in inputs.items():
         if not isinstance(value, np.ndarray):
-            raise TypeError(f"{name!r} is no tensor")
+            raise TypeError(f"{name!r} is not a tensor")
     return dict(inputs)

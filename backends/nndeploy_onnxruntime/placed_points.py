@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points in a model where they work and are worth their cost: put behind every operator, tried, and thinned out.
 
-Left out are those that ONNX Runtime does not load (a value that is no tensor), those that copy (a value that cannot
+Left out are those that ONNX Runtime does not load (a value that is not a tensor), those that copy (a value that cannot
 stay where it is), and those that stand close behind others: a point costs microseconds, whatever stands before it, and
 nobody sleeps before a millisecond of work was done.
 """

@@ -123,7 +123,7 @@ class Parts:
         """Returns the model of the nodes from `begin` to `end`; `types` are those of what was made before.
 
         Raises:
-            ValueError: a value that crosses is no tensor.
+            ValueError: a value that crosses is not a tensor.
         """
         nodes = range(begin, end)
         made = set[bytes]().union(*(self._makes[node] for node in nodes))

@@ -265,7 +265,7 @@ def _text(info: object) -> str:
 
 def _cannot_cross(value: ir.Value) -> str:
     if value.type is not None and not isinstance(value.type, ir.TensorType):
-        return f"{value.name!r} is no tensor"
+        return f"{value.name!r} is not a tensor"
     if value.dtype is None or value.dtype == ir.DataType.UNDEFINED:
         return ""
     if value.dtype == ir.DataType.STRING or not crosses(value.dtype.numpy()):

@@ -258,7 +258,7 @@ def check_image_input(image: ImageInput, inputs: Iterable[NamedType]) -> None:
     names = [value.name for value in inputs]
     if image.name not in names:
         raise BundleError(
-            f"no input is called {image.name!r:.80}", where="image_input", hint=did_you_mean(image.name, names)
+            f"no input is named {image.name!r:.80}", where="image_input", hint=did_you_mean(image.name, names)
         )
     num_channels = len(image.channels)
     if len(image.mean) != num_channels or len(image.std) != num_channels:

@@ -94,7 +94,7 @@ class PrivateCopy:
 
         Raises:
             MissingInputError: there is no such file, or it may not be read.
-            BundleError: it is no regular file, or empty.
+            BundleError: it is not a regular file, or empty.
             InputOutputError: there is not enough memory.
         """
         self._path = path
@@ -224,7 +224,7 @@ def _checked_size(descriptor: int, path: Path, what: str) -> int:
     if stat.S_ISDIR(status.st_mode):
         raise BundleError(f"is a folder, not a {what}", where=str(path))
     if not stat.S_ISREG(status.st_mode):
-        raise BundleError("is no regular file", where=str(path))
+        raise BundleError("is not a regular file", where=str(path))
     if status.st_size == 0:
         raise BundleError(f"not a {what}: the file is empty", where=str(path))
     return status.st_size

@@ -72,13 +72,13 @@ def _check_place(path: Path) -> None:
     except (OSError, ValueError) as err:
         raise CannotCreateError(f"cannot be created: {_reason(err)}", where=str(path)) from err
     if not folder_is_there:
-        raise CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="make it first")
+        raise CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="create it first")
     if mode is not None and stat.S_ISDIR(mode):
         raise CannotCreateError("is a folder", where=str(path), hint=f"name a file, such as {path / 'model.nnd'}")
     if mode is not None and stat.S_ISLNK(mode):
         raise CannotCreateError("is a symbolic link", where=str(path), hint="name the file itself")
     if mode is not None and not stat.S_ISREG(mode):
-        raise CannotCreateError("is no regular file", where=str(path))
+        raise CannotCreateError("is not a regular file", where=str(path))
     if not is_writable:
         raise CannotCreateError(f"the folder {str(path.parent)!r} is not writable", where=str(path))
 

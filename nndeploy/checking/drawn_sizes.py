@@ -75,9 +75,7 @@ def affordable_sizes(model: ir.Model, ranges: Mapping[str, DimRange]) -> Drawn:
     warnings = []
     if largest(ranges) not in sizes:
         used = ", ".join(text_of(chosen) for chosen in sizes)
-        warnings.append(
-            f"the largest sizes ({text_of(largest(ranges))}) take too long to be compared; compared at {used}"
-        )
+        warnings.append(f"the largest sizes ({text_of(largest(ranges))}) take too long to compare; compared at {used}")
     return Drawn(tuple(sizes), max(map(costs, sizes)), tuple(warnings), unknown, costs)
 
 

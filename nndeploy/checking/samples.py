@@ -79,7 +79,7 @@ def samples_from_folder(folder: Path) -> list[Sample]:
 
 def _sample_from_npz(file: Path) -> Sample:
     if not is_zipfile(file):
-        raise InputError("is no .npz archive", where=str(file))
+        raise InputError("is not an .npz archive", where=str(file))
     try:
         with np.load(file, allow_pickle=False) as arrays:
             sample = FileSample({name: arrays[name] for name in arrays.files})

@@ -26,7 +26,7 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg] # generic in click 
 
         Raises:
             UsageError: it is "-": standard output holds what a command tells, not its files.
-            CannotCreateError: it names a folder, or is a link of another user.
+            CannotCreateError: it names a folder, or is a symbolic link of another user.
         """
         if isinstance(value, Path):
             return value

@@ -150,7 +150,7 @@ def compile_cached(
         return anew("nothing is to be built")
     if not caching.cache or (caching.cache_dir is None and os.environ.get(VARIABLE) == ""):
         if caching.cache and caching.cache_remote:
-            warn(f"the shared cache is used through a folder, and {VARIABLE} names none")
+            warn(f"the shared cache needs a local cache folder, and {VARIABLE} is empty")
         return anew("not asked for")
     try:
         cache = opened_cache(caching, warn)
@@ -169,7 +169,7 @@ def compile_cached(
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
         if cache.why_read_only:
-            warn(f"the cache {cache.folder} is read, and nothing is kept there: {cache.why_read_only}")
+            warn(f"the cache {cache.folder} is read-only:  {cache.why_read_only}")
             shared = None  # what it brings goes through the folder
         if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
             taken = bundle_from_cache(cache, key, out, given)

@@ -111,7 +111,7 @@ def _check_places(compilation: Compilation) -> None:
     if compilation.options.dry_run:
         return
     if compilation.out is None:
-        raise UsageError("no output was named", hint="give a path ending in .nnd, or dry_run")
+        raise UsageError("no output path is given", hint="give a path ending in .nnd, or dry_run")
     check_can_create(compilation.out)
     if (decisions := compilation.options.decisions) is not None and not decisions.exists():
         check_can_create(decisions)
@@ -156,7 +156,7 @@ def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Call
         except Exception as other:
             if isinstance(err, ModelError | CheckError):
                 raise err from other
-            raise ModelError(f"{failure}; and as it is: {described(other)}", hint=REPORT) from err
+            raise ModelError(f"{failure}; and without optimisation:  {described(other)}", hint=REPORT) from err
 
 
 def _flow(
@@ -222,9 +222,9 @@ def _flow_as_it_is(compilation: Compilation, loaded: LoadedModel, portable: Targ
     """Compiles the model as it was loaded for one backend that is there to take any; `failure` says why."""
     takers = takers_of_all(portable.backends)
     if not takers:
-        raise ModelError("no backend is left that takes any model", hint="add onnxruntime to --backends")
+        raise ModelError("no remaining backend accepts arbitrary models", hint="add onnxruntime to --backends")
     names = " or ".join(backend.name for backend in takers)
-    compilation.warnings.append(f"{failure}; so the whole model goes to {names} as it is")
+    compilation.warnings.append(f"{failure}; the whole model is compiled unoptimised for {names}")
     compilation.checks.clear()
     with compilation.in_stage("reference"):
         setting, original = ground_truth(compilation, loaded, loaded.model)

@@ -268,7 +268,7 @@ def _compile(
         found = err.report if isinstance(err, CheckError) else None
         return {"error": error_to_json(err), **({"report": report_to_json(found)} if found is not None else {})}
     except MemoryError:
-        return {"error": error_to_json(DeadlineError("the machine has not enough memory for this model"))}
+        return {"error": error_to_json(DeadlineError("this machine does not have enough memory for this model"))}
     except Exception as err:
         if (known := disk_error(err)) is None:
             raise

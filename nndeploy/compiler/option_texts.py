@@ -82,7 +82,7 @@ def memory_in(option: str) -> Callable[[str], int]:
 
     def limit(text: str) -> int:
         if (found := size(text)) < LEAST_MEMORY_BYTES:
-            raise UsageError(f"{option}: {text!r} is too little to compile anything", hint="at least 512MiB")
+            raise UsageError(f"{option}: {text!r} is not enough to compile any model", hint="at least 512MiB")
         return found
 
     return limit

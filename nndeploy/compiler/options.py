@@ -210,7 +210,7 @@ class CompileOptions:
     def __post_init__(self) -> None:
         for name in ("backends", "without", "pins", "targets", "custom_op_libraries"):
             if isinstance(getattr(self, name), str):
-                raise UsageError(f"{name} is a tuple, not the text {getattr(self, name)!r:.80}")
+                raise UsageError(f"{name} must be a tuple, not the string {getattr(self, name)!r:.80}")
         if self.places and (reason := why_no_places(self.places)):
             raise UsageError(f"places: {reason}")
         if self.objective not in OBJECTIVES:
@@ -227,7 +227,7 @@ class CompileOptions:
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
         if self.cache_buffer is not None and not 0 < self.cache_buffer <= MAX_CACHE_BUFFER:
-            raise UsageError(f"a window buffer has 1 byte to 1 GiB, not {self.cache_buffer} bytes")
+            raise UsageError(f"the window buffer must be 1 byte to 1 GiB, not {self.cache_buffer} bytes")
         for name, value in (("rtol", self.rtol), ("atol", self.atol)):
             if value is not None and not 0 <= value < float("inf"):
                 raise UsageError(f"{name} must be a number from 0 up, not {value}")
@@ -248,7 +248,7 @@ class CompileOptions:
         if self.calibration is not None and self.quantise != "int8":
             raise UsageError("--calibration is for --quantise int8: int4 leaves activations as they are")
         if self.quantise_tolerance is not None and not 0 < self.quantise_tolerance < float("inf"):
-            raise UsageError(f"quantise_tolerance is a ratio in dB above 0, not {self.quantise_tolerance}")
+            raise UsageError(f"quantise_tolerance must be a ratio above 0 dB, not {self.quantise_tolerance}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class CompileLimits:
     def __post_init__(self) -> None:
         for name in ("time_limit", "total_time_limit"):
             if not 0 < (seconds := getattr(self, name)) < float("inf"):
-                raise UsageError(f"{name} is a number of seconds above 0, not {seconds}")
+                raise UsageError(f"{name} must be a number of seconds above 0, not {seconds}")
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"jobs must be at least 1, not {self.jobs}")
 

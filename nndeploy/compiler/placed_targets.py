@@ -23,8 +23,8 @@ def placed_targets(options: CompileOptions) -> tuple[Target, ...]:
     gpus = [target.gpus for target in options.targets] or [host_target().gpus]
     if _has_gpu(options.places) and not any(gpus):
         raise UnavailableError(
-            f"--place {places_text(options.places)} names GPUs, and no target has one",
-            hint="--target, with a target file",
+            f"--place {places_text(options.places)} names GPUs, but no target has one",
+            hint="pass --target with a target file",
         )
     if not options.places:
         return options.targets
@@ -42,7 +42,7 @@ def places_here(options: CompileOptions) -> tuple[PlaceLimit, ...]:
     said = {target.name: target.places for target in options.targets if target.places and not _has_gpu(target.places)}
     if len(set(said.values())) > 1:
         names = " and ".join(said)
-        raise UsageError(f"{names} have different places, and one portable chain serves them", hint="compile for each")
+        raise UsageError(f"{names} have different devices, but share one portable chain", hint="compile for each")
     return next(iter(said.values()), ())
 
 

@@ -111,7 +111,7 @@ def _decided(packing: Packing, order: Sequence[Backend], path: Path) -> Decision
     found = decisions_from_file(path, packing.loaded.sha256, options_to_json(packing.options))
     here = {backend.name for backend in order}
     if missing := [name for name in found.recipe.order if name not in here]:
-        raise DataError(f"the decisions name {missing[0]}, which does not build here", where=str(path))
+        raise DataError(f"the decisions name {missing[0]}, which cannot build here", where=str(path))
     return found
 
 

@@ -34,8 +34,8 @@ def check_can_quantise(compilation: Compilation) -> None:
         return
     if not options.samples:
         raise UsageError(
-            "--quantise needs samples: ranges and errors are measured on them",
-            hint="--samples FOLDER, of .npz files with some twenty or more real inputs",
+            "--quantise needs samples to calibrate with",
+            hint="--samples FOLDER with about twenty or more real inputs as .npz files",
         )
     _quantiser(compilation)
 
@@ -76,4 +76,4 @@ def _quantiser(compilation: Compilation) -> str:
         if plugin.probe(compilation.host).can_build:
             return plugin.name
     hints = [plugin.probe(compilation.host).hint for plugin in plugins]
-    raise UnavailableError("no backend that quantises models is usable here", hint="; ".join(filter(None, hints)))
+    raise UnavailableError("no available backend can quantise models", hint="; ".join(filter(None, hints)))

@@ -46,7 +46,7 @@ class Recipe:
             name for name in differing(self.files, now.files) if name in self.files or not name.startswith(_DECISIONS)
         ]
         if changed:
-            raise DataError(f"the recipe is of another {', '.join(map(_shown, changed))}", where=where, hint=_ANEW)
+            raise DataError(f"the recipe has another {', '.join(map(_shown, changed))}", where=where, hint=_ANEW)
         return differing(self.packages, now.packages)
 
 
@@ -73,7 +73,7 @@ def recipe_from_table(table: TomlTable) -> Recipe:
     found = Recipe(table.names("files"), table.names("packages"))
     table.done()
     if "model" not in found.files or not all(map(is_key, found.files.values())):
-        raise DataError("files must say the SHA-256 of the model, and of other files", where=table.where, hint=_ANEW)
+        raise DataError("files must contain the SHA-256 of the model and of other files", where=table.where, hint=_ANEW)
     return found
 
 

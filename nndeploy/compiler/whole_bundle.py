@@ -94,7 +94,7 @@ def _check_size(compilation: Compilation, packing: Packing, settled: Settled, tr
     size, most = trial.stat().st_size, compilation.options.max_size
     if most is not None and size > most:
         error = CheckError(
-            f"the bundle has {size:,} bytes, at most {most:,} were allowed",
+            f"the bundle has {size:,} bytes, the limit is {most:,}",
             hint="--no-fallback and fewer targets make it smaller",
         )
         error.report = report_so_far(compilation, packing, settled)

@@ -49,7 +49,7 @@ def fleet_from_toml(path: Path) -> Fleet:
 
     Raises:
         MissingInputError: there is no such file.
-        DataError: it is no TOML, or a key is unknown, missing, of the wrong type or without a meaning.
+        DataError: it is not TOML, or a key is unknown, missing, of the wrong type or without a meaning.
     """
     where, folder = str(path), path.absolute().parent
     return _Reader(where, folder).fleet(TomlTable(toml_from_file(path, "fleet file"), where))

@@ -54,7 +54,7 @@ def command_of(fleet_file: str, job: str, *more: str) -> tuple[str, ...]:
 def why_no_name(name: str) -> str:
     """Returns why a model, target or variant cannot be called so, or "": a name is a part of a path and of a line."""
     if name in ("", ".", ".."):
-        return "is no name of a file"
+        return "is not a file name"
     if "/" in name:
         return "holds a slash"
     return "" if name.isprintable() else "holds a character that cannot be printed"

@@ -41,16 +41,16 @@ def _parts_of(name: str) -> list[bytes]:
     try:
         encoded = os.fsencode(name)
     except UnicodeEncodeError as err:
-        raise InputError(f"{name!r:.80} is no name of a file") from err
+        raise InputError(f"{name!r:.80} is not a file name") from err
     if not encoded or b"\0" in encoded or len(encoded) > MAX_NAME_BYTES:
-        raise InputError(f"{name!r:.80} is no name of a file")
+        raise InputError(f"{name!r:.80} is not a file name")
     if encoded.startswith(b"/"):
-        raise InputError(f"{name!r:.80} is absolute", hint="name it as it stands below the folder")
+        raise InputError(f"{name!r:.80} is absolute", hint="use a path relative to the folder")
     parts = encoded.split(b"/")
     if b".." in parts:
-        raise InputError(f"{name!r:.80} leads out of the folder", hint="name it as it stands below the folder")
+        raise InputError(f"{name!r:.80} is outside the folder", hint="use a path relative to the folder")
     if b"" in parts or b"." in parts:
-        raise InputError(f"{name!r:.80} is no plain name: a part of it is empty or a dot")
+        raise InputError(f"{name!r:.80} is not a plain name: a part is empty or a dot")
     return parts
 
 
@@ -73,9 +73,9 @@ def _opened(folder: Path, parts: list[bytes], name: str) -> int:
 
 def _refusal(err: OSError, folder: int, part: bytes, name: str) -> InputError | MissingInputError:
     if err.errno == errno.ELOOP or (err.errno == errno.ENOTDIR and _is_link(folder, part)):
-        return InputError(f"{os.fsdecode(part)!r} is a link, which is not followed", where=repr(name))
+        return InputError(f"{os.fsdecode(part)!r} is a symbolic link, which is not followed", where=repr(name))
     if err.errno in (errno.ENXIO, errno.ENODEV):  # a socket, or a device without a driver
-        return InputError("is no regular file", where=repr(name))
+        return InputError("is not a regular file", where=repr(name))
     if err.errno in (errno.ENOENT, errno.ENOTDIR):
         return MissingInputError("no such file", where=repr(name))
     return MissingInputError(f"cannot be read: {err.strerror}", where=repr(name))
@@ -91,7 +91,7 @@ def _is_link(folder: int, part: bytes) -> bool:
 def _content(descriptor: int, name: str, max_bytes: int) -> bytes:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        raise InputError("is no regular file", where=repr(name))
+        raise InputError("is not a regular file", where=repr(name))
     if found.st_size > max_bytes:
         raise InputError(f"has {found.st_size} bytes, more than {max_bytes}", where=repr(name))
     with os.fdopen(os.dup(descriptor), "rb") as file:

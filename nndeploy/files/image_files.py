@@ -71,7 +71,7 @@ def decoded(data: bytes, *, upright: bool = True) -> "Image":
     except InputError:
         raise
     except PIL.UnidentifiedImageError as err:
-        raise InputError(f"is no image that is taken: {', '.join(FORMATS)}") from err
+        raise InputError(f"is not a supported image: {', '.join(FORMATS)}") from err
     except MemoryError as err:
         raise InputError("is an image that needs more memory than there is") from err
     except Exception as err:  # a decoder fails in many ways on damaged files

@@ -50,9 +50,11 @@ def through_links(path: Path) -> Path:
         if not stat.S_ISLNK(found.st_mode):
             return path
         if found.st_uid not in (0, os.geteuid()):
-            raise CannotCreateError("is a link of another user", where=str(path), hint="name the file it leads to")
+            raise CannotCreateError(
+                "is a symbolic link of another user", where=str(path), hint="use the file it points to"
+            )
         path = path.parent / path.readlink()
-    raise CannotCreateError("its links lead in a circle", where=str(path))
+    raise CannotCreateError("its symbolic links form a loop", where=str(path))
 
 
 class ClaimedFile(NewFile):
@@ -79,7 +81,7 @@ class ClaimedFile(NewFile):
         try:
             _lock(descriptor)
         except BlockingIOError as err:
-            raise BusyError("another run writes this output", where=str(self.path)) from err
+            raise BusyError("another run is writing this output", where=str(self.path)) from err
         except OSError:
             pass  # a file system without locks
         found = os.fstat(descriptor)
@@ -190,7 +192,9 @@ def check_no_input(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     seen = dict[tuple[int, int] | str, Path]()
     for path in outputs:
         if (known := _identity(path)) and (other := seen.setdefault(known, path)) is not path:
-            raise UsageError(f"{_shown(path)} and {_shown(other)} are one output", hint="give each a name of its own")
+            raise UsageError(
+                f"{_shown(path)} and {_shown(other)} are the same output", hint="give each a name of its own"
+            )
     for path in inputs if seen else ():
         if (known := _identity(path)) in seen:
             raise UsageError(

@@ -80,13 +80,13 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_constant(name: str) -> object:
-    raise BundleError(f"the JSON text holds {name}, which JSON does not have")
+    raise BundleError(f"the JSON text contains {name}, which JSON does not have")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise BundleError(f"the JSON text holds {text:.40}, which is not finite as a double")
+        raise BundleError(f"the JSON text contains {text:.40}, which is not finite as a double")
     return number
 
 
@@ -103,7 +103,7 @@ def _check_unicode(parsed: object) -> None:
     try:
         json.dumps(parsed, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as err:
-        raise BundleError("the JSON text holds half of a surrogate pair, which is no text") from err
+        raise BundleError("the JSON text contains half of a surrogate pair, which is no text") from err
 
 
 def _unsayable(data: object, path: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads TOML files; what cannot be read, is too large or is no TOML is one line that names the file.
+"""Reads TOML files; what cannot be read, is too large or is not TOML is one line that names the file.
 
 Law: the integers of a table that comes out have 64 bits and its tables are not nested deeper than `MAX_DEPTH`, so that
 any value can be shown in a message and any integer is a number.
@@ -25,7 +25,7 @@ def toml_from_file(path: Path, what: str) -> dict[str, Any]:
 
     Raises:
         MissingInputError: there is no such file.
-        DataError: it cannot be read, is too large, or is no TOML.
+        DataError: it cannot be read, is too large, or is not TOML.
     """
     try:
         with path.open("rb") as file:
@@ -53,7 +53,7 @@ def toml_from_bytes(data: bytes, where: str) -> dict[str, Any]:
             raise DataError(f"is nested deeper than {MAX_DEPTH}", where=where)
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as err:  # a plain ValueError where an integer has thousands of digits
-        raise DataError(f"is no TOML: {err}", where=where) from err
+        raise DataError(f"is not TOML: {err}", where=where) from err
     _check_plain(table, where)
     return table
 

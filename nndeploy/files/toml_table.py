@@ -70,7 +70,7 @@ class TomlTable:
         if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
             raise self._odd(key, "a list of texts", value)
         if not may_repeat and len(set(value)) != len(value):
-            raise DataError(f"{key} names something twice: {', '.join(value)}", where=self.where)
+            raise DataError(f"{key} lists something twice: {', '.join(value)}", where=self.where)
         return tuple(value)
 
     def text_or_texts(self, key: str) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
 
     Raises:
         MissingInputError: there is no such file, or it may not be read.
-        InputError: it is no regular file, or larger than `max_bytes`.
+        InputError: it is not a regular file, or larger than `max_bytes`.
         InputOutputError: the disk failed.
     """
     if isinstance(path, NamedPipe):
@@ -60,7 +60,7 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         let_go(descriptor)
-        raise InputError("is no regular file", where=str(path))
+        raise InputError("is not a regular file", where=str(path))
     if status.st_size > max_bytes:
         let_go(descriptor)
         raise InputError(f"has {status.st_size} bytes, more than {max_bytes}", where=str(path))
@@ -154,7 +154,7 @@ class OutputFolder:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as err:
             self.close()
-            raise BusyError("another run writes this output", where=str(self.path)) from err
+            raise BusyError("another run is writing this output", where=str(self.path)) from err
         except OSError:
             return  # a file system without locks
 
@@ -424,7 +424,7 @@ def _folder_of(path: Path) -> OutputFolder:
 
 def no_folder(path: Path) -> CannotCreateError:
     """Returns the error of a file or folder whose own folder is not there."""
-    return CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="make it first")
+    return CannotCreateError(f"there is no folder {str(path.parent)!r}", where=str(path), hint="create it first")
 
 
 @contextlib.contextmanager
@@ -463,7 +463,7 @@ def make_folders(path: Path, mode: int = 0o777) -> None:
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     if home() in missing:
-        raise FileNotFoundError(errno.ENOENT, "the home of this account does not exist", str(home()))
+        raise FileNotFoundError(errno.ENOENT, "the home folder of this account does not exist", str(home()))
     for folder in reversed(missing):
         folder.mkdir(mode=mode, exist_ok=True)
         sync_folder(folder.parent)

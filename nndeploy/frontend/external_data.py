@@ -159,7 +159,7 @@ def _check_location(location: str) -> None:
     if ".." in parts:
         raise PolicyError(f"the external file {location!r:.120} leaves the model's folder", hint=_AS_PLAIN_FILE)
     if not location or "" in parts or parts[-1] == ".":
-        raise PolicyError(f"the external file {location!r:.120} is no name of a file")
+        raise PolicyError(f"the external file {location!r:.120} is not a file name")
 
 
 def _open_folder(folder: Path) -> int:

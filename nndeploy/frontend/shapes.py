@@ -79,7 +79,7 @@ def _dims_of(
 ) -> tuple[list[onnx.TensorShapeProto.Dimension], tuple[DimSpec, ...]]:
     """Returns the axes of an input, and what is asked of each."""
     if value.type.WhichOneof("value") != "tensor_type":
-        raise UsageError(f"the input {value.name!r} is no tensor, so it has no shape")
+        raise UsageError(f"the input {value.name!r} is not a tensor, so it has no shape")
     shape = value.type.tensor_type.shape
     if not value.type.tensor_type.HasField("shape"):
         shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in spec.dims)

@@ -130,7 +130,7 @@ def _bring(source: str, incoming: Path, fetch: Fetch, here: tuple[Path, ...]) ->
     if source.startswith("oci://"):
         return fetch(source, incoming, here)
     if not source:
-        raise MissingInputError("no bundle is named")
+        raise MissingInputError("no bundle is given")
     path = Path(source)
     if path.is_dir():
         replace_file(incoming, encode_container(_members_of(path)))
@@ -147,9 +147,11 @@ def _members_of(folder: Path) -> dict[str, Buffer]:
             continue
         names.append(path.relative_to(folder).as_posix())
         if len(names) > MAX_MEMBERS:
-            raise BundleError(f"more than {MAX_MEMBERS} files, so no members of a bundle", where=str(folder))
+            raise BundleError(
+                f"not a folder of bundle members: it has more than {MAX_MEMBERS} files", where=str(folder)
+            )
     if MANIFEST_NAME not in names:
-        raise BundleError(f"a folder without {MANIFEST_NAME}, so no members of a bundle", where=str(folder))
+        raise BundleError(f"not a folder of bundle members: it has no {MANIFEST_NAME}", where=str(folder))
     try:
         for name in names:
             check_name(name)

@@ -55,7 +55,7 @@ def roll_back(store: BundleStore, name: str, *, to: str | None = None, allow_uns
         _, problem = check_kept(store, name, state.previous)
         if problem and not allow_unsigned_code:
             raise PolicyError(
-                f"the bundle before it holds code that is not trusted: {problem}", where=f"{name}@",
+                f"the previous bundle contains untrusted code: {problem}", where=f"{name}@",
                 hint="nndeploy key trust KEY.pub; --allow-unsigned-code rolls back anyway",
             )  # fmt: skip
     back = store.go_back(name, "by hand", only_from=state.current.sha256)

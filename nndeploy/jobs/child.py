@@ -112,7 +112,9 @@ class Child:
             returncode = self._stop()
             last = " ".join(bytes(self._log).decode("utf-8", "replace").strip().splitlines()[-1:])
             if any(text in last for text in _NOT_THERE):
-                raise UnavailableError(f"no child can be started: {last}", hint="install nndeploy into this Python")
+                raise UnavailableError(
+                    f"cannot start a child process: {last}", hint="install nndeploy into this Python"
+                )
             raise BuildRefusedError(reason_of(Exception(f"the library {describe_exit(returncode)} {last}")))
         if answer == FULL:
             self._stop()

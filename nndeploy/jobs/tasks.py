@@ -124,7 +124,7 @@ def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildO
     """
     engine = backend(name)
     if not isinstance(engine, ReferenceEngine):
-        raise BuildRefusedError(f"{name} is no reference engine")
+        raise BuildRefusedError(f"{name} is not a reference engine")
     if not maps_weights(engine) and named_files(model):
         raise BuildRefusedError(_TOO_LARGE)
     return _refused_if_failing(lambda: engine.evaluate(model, samples, options))
@@ -155,7 +155,7 @@ def quantise(name: str, model: bytes, recipe: QuantiseRecipe) -> bytes:
 def _quantiser(name: str) -> Quantiser:
     quantiser = backend(name)
     if not isinstance(quantiser, Quantiser):
-        raise BuildRefusedError(f"{name} quantises nothing")
+        raise BuildRefusedError(f"{name} does not quantise models")
     return quantiser
 
 

@@ -34,7 +34,9 @@ def temporary_folder(what: str, inside: str | None = None) -> Iterator[Path]:
         raise (
             full_disk()
             if lacks_space(err)
-            else CannotCreateError(f"no temporary folder can be made: {err.strerror}", hint="name one with TMPDIR")
+            else CannotCreateError(
+                f"cannot create a temporary folder: {err.strerror}", hint="set TMPDIR to a writable folder"
+            )
         ) from err
     with folder as path:
         try:
@@ -62,4 +64,4 @@ def is_nearly_full(folder: str, num_bytes: int = 0) -> bool:
 
 def disk_fails() -> InputOutputError:
     """Returns the error that says so."""
-    return InputOutputError("the disk of the temporary files fails", hint="name another folder in TMPDIR")
+    return InputOutputError("the disk of the temporary files has failed", hint="set TMPDIR to another folder")

@@ -69,7 +69,7 @@ def check_file(
     Raises:
         MissingInputError: there is no such file.
         InputOutputError: it cannot be read.
-        ModelError: it is no regular file, too large, or malformed.
+        ModelError: it is not a regular file, too large, or malformed.
         PolicyError: it uses an operator that is not allowed.
     """
     data = _read_file(path, limits)

@@ -78,12 +78,10 @@ class PaceGoal:
     def __post_init__(self) -> None:
         granted = [bool(self.max_latency_ns), bool(self.cpu_limit), bool(self.total_ns)]
         if sum(granted) > 1:
-            raise UsageError(
-                "a latency, a CPU limit and a total of delays exclude each other: each follows from another"
-            )
+            raise UsageError("latency budget, CPU limit and total sleep time exclude each other")
         if self.group and (not self.cpu_limit or self.pairs or self.policy is not PacePolicy.PROPORTIONAL):
             raise UsageError(
-                "a group shares a CPU limit and nothing else",
+                "a group can only share a CPU limit",
                 hint="--pace-group NAME --cpu-limit 60%, without the others",
             )
         if self.has_presets_only:
@@ -119,9 +117,9 @@ class PaceGoal:
         if presets_ns and baseline_ns + presets_ns > budget_ns:
             left_ms = max(0.0, budget_ns - baseline_ns) / 1e6
             raise UsageError(
-                f"the delays that are set take {presets_ns / 1e6:.4g} ms, which is more than the {left_ms:.4g} ms "
-                f"that are left beside {baseline_ns / 1e6:.4g} ms of work",
-                hint="set shorter ones, or grant more",
+                f"the preset delays take {presets_ns / 1e6:.4g} ms, more than the {left_ms:.4g} ms "
+                f"left beside {baseline_ns / 1e6:.4g} ms of work",
+                hint="shorten them or raise the budget",
             )
         if not self.total_ns:  # which any length of is time to sleep in
             check_slack("a run", baseline_ns, budget_ns)
@@ -136,8 +134,8 @@ def check_slack(what: str, baseline_ns: float, budget_ns: float) -> None:
     least = baseline_ns * LEAST_SLACK
     if budget_ns < least:
         raise UsageError(
-            f"{what} takes {baseline_ns / 1e6:.3g} ms without delays: {budget_ns / 1e6:g} ms leave nothing to sleep in",
-            hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the least that works",
+            f"{what} takes {baseline_ns / 1e6:.3g} ms without delays: {budget_ns / 1e6:g} ms leave no time to sleep",
+            hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the minimum",
         )
 
 

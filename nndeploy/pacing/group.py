@@ -132,7 +132,7 @@ class PaceGroup:
             is_free = found == 0 or not _is_living(abs(found))
             if is_free and self._library.group_take(self.address, number, found, self._identity, self._limit):
                 return number
-        raise UnavailableError(f"the group {self.name!r} has {MEMBERS} members, which is all it can have")
+        raise UnavailableError(f"the group {self.name!r} already has the maximum of {MEMBERS} members")
 
     def _living(self) -> Iterator[_Member]:
         for member in self._group.members:
@@ -166,18 +166,22 @@ def _page(path: Path) -> mmap.mmap:
     try:
         descriptor = _opened(path)
     except OSError as err:
-        raise UnavailableError(f"the page of the group cannot be opened: {err.strerror}", where=str(path)) from err
+        raise UnavailableError(
+            f"the shared memory of the group cannot be opened: {err.strerror}", where=str(path)
+        ) from err
     try:
         if wrong := _misfit(os.fstat(descriptor)):
             raise UnavailableError(
-                f"the page of the group is not used: {wrong}", where=str(path), hint="remove it, or take another name"
+                f"the shared memory of the group is not usable: {wrong}",
+                where=str(path),
+                hint="remove it or use another group name",
             )
         page = mmap.mmap(descriptor, PAGE_BYTES)
     finally:
         os.close(descriptor)
     if page[: len(MAGIC)] != MAGIC or int.from_bytes(page[8:16], "little") != VERSION:
         raise UnavailableError(
-            "the page of the group is of another form or version", where=str(path), hint="remove it once nobody uses it"
+            "the shared memory of the group has another version", where=str(path), hint="remove it once nobody uses it"
         )
     return page
 
@@ -201,7 +205,7 @@ def _opened(path: Path) -> int:
             raise
         else:
             return descriptor
-    raise FileExistsError(0, "others make and remove it again and again", str(path))
+    raise FileExistsError(0, "other processes keep creating and removing it", str(path))
 
 
 def _link(descriptor: int, path: Path) -> None:
@@ -216,7 +220,7 @@ def _link(descriptor: int, path: Path) -> None:
 def _misfit(found: os.stat_result) -> str:
     """Returns why a file is not the page of this account, or ""."""
     if not stat.S_ISREG(found.st_mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     if found.st_uid != os.geteuid():
         return f"it belongs to the account {found.st_uid}, not to {os.geteuid()}"
     if stat.S_IMODE(found.st_mode) != _MODE:

@@ -24,16 +24,16 @@ class PaceLibrary:
         try:
             library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as err:
-            raise UnavailableError(f"the library of delays cannot be loaded: {err}") from err
+            raise UnavailableError(f"the pacing library cannot be loaded: {err}") from err
         if exported_version(library, "nnd_pace_version") != LIBRARY_VERSION:
-            raise UnavailableError("the library of delays is of another version", where=str(path), hint=_HINT)
+            raise UnavailableError("the pacing library has another version", where=str(path), hint=_HINT)
         try:
             self.begin, self.end = library.nnd_pace_begin, library.nnd_pace_end
             self.slice = library.nnd_pace_slice
             self.count_from, self.passes = library.nnd_pace_from, library.nnd_pace_pass
             self.group_take, self.group_pay = library.nnd_group_take, library.nnd_group_pay
         except AttributeError as err:
-            raise UnavailableError(f"the library of delays lacks a function: {err}", hint=_HINT) from err
+            raise UnavailableError(f"the pacing library lacks a function: {err}", hint=_HINT) from err
         self.begin.argtypes, self.begin.restype = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64), None
         self.end.argtypes, self.end.restype = (), None
         self.count_from.argtypes, self.count_from.restype = (ctypes.c_int64,), None

@@ -86,7 +86,7 @@ class OperatorGraph:
                 ranks[operator] = rank
         except CycleError as err:
             cycle = " -> ".join(str(operator) for operator in err.args[1][::-1])
-            raise UsageError(f"operators cannot wait for each other in a cycle: {cycle}") from err
+            raise UsageError(f"operators depend on each other in a cycle: {cycle}") from err
         return ranks
 
     @property

@@ -119,7 +119,7 @@ def chosen(pairs: Sequence[Pair], points: PointNames, wanted: Sequence[ChosenPai
     for one in wanted:
         for pair in _matching(pairs, points, one):
             if found.setdefault(pair[:2], one.preset_ns) != one.preset_ns:
-                raise UsageError(f"{OPTION} says two delays of {pair_name(points.names, pair)!r:.80}")
+                raise UsageError(f"{OPTION} sets two delays for {pair_name(points.names, pair)!r:.80}")
     return [pair._replace(preset_ns=found[pair[:2]]) for pair in pairs if pair[:2] in found]
 
 

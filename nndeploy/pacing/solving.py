@@ -31,8 +31,8 @@ def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy
     baseline = graph.baseline_ns
     if not baseline <= total_ns < math.inf:
         raise UsageError(
-            f"operators take {baseline / 1e6:.6g} ms without delays: they cannot be done in {total_ns / 1e6:.6g} ms",
-            hint=f"{math.ceil(baseline / 1e3) / 1e3:g} ms is the least that works",
+            f"operators take {baseline / 1e6:.6g} ms without delays: they cannot finish in {total_ns / 1e6:.6g} ms",
+            hint=f"{math.ceil(baseline / 1e3) / 1e3:g} ms is the minimum",
         )
     durations, bounds = graph.durations[graph.sources], graph.bounds[graph.sources]
     units, most = policy.units(durations), np.where(durations > 0, bounds, 0.0)

@@ -31,6 +31,6 @@ def check_gates(
     fallback = sum(shares[backend.name] for backend in order if backend.tier >= FALLBACK_TIER)
     if max_fallback is not None and fallback > max_fallback + ROUNDING:
         raise CheckError(
-            f"fallback backends take {fallback:.1%} of the compute, at most {max_fallback:.1%} may be",
+            f"fallback backends take {fallback:.1%} of the compute, the limit is {max_fallback:.1%}",
             hint="--dry-run shows why each node was refused",
         )

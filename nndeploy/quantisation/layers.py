@@ -48,7 +48,7 @@ def check_is_float32(graph: ir.Graph) -> None:
         ModelError: it is quantised already, computes in another type, or has no product by constant weights.
     """
     if is_quantised(graph) or any(node.op_type in _QUANTISED_WEIGHTS for node in graph.all_nodes()):
-        raise ModelError("the model is quantised already", hint="leave out --quantise")
+        raise ModelError("the model is already quantised", hint="omit --quantise")
     products = [node for node in graph if node.op_type in PRODUCTS]
     others = {_type(node.inputs[0]) for node in products} - {ir.DataType.FLOAT, None}
     if others and not any(_type(node.inputs[0]) == ir.DataType.FLOAT for node in products):

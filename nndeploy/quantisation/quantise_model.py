@@ -214,5 +214,5 @@ def _not_accurate(best: QuantisationTrial, method: Method, wanted: Wanted) -> Ch
     return CheckError(
         f"quantised to {wanted.to} no part of the model is accurate enough: with all {len(method.layers)} layers "
         f"quantised {best.output!r} has {best.sqnr_db:.1f} dB, {wanted.least_db:g} were asked for",
-        hint="more and truer samples, or a lower --quantise-tolerance",
+        hint="more and more representative samples, or a lower --quantise-tolerance",
     )

@@ -33,11 +33,11 @@ def pool_cores(names: Iterable[str]) -> dict[str, tuple[int, ...]]:
     if not pools:
         return {}
     if not hasattr(os, "sched_setaffinity"):
-        raise UnavailableError(f"there is no place {pools[-1]}: this system binds no threads to cores")
+        raise UnavailableError(f"there is no device {pools[-1]}: this system cannot bind threads to cores")
     cores, count = _cores_by_node(), num_pools(pools)
     if len(cores) < count:
         has = f"{len(cores)} core{'s' * (len(cores) != 1)}"
-        raise UnavailableError(f"there is no place {pools[-1]}: this process has {has}, too few for {count} pools")
+        raise UnavailableError(f"there is no device {pools[-1]}: this process has {has}, too few for {count} pools")
     bounds = [len(cores) * i // count for i in range(count + 1)]
     return {name: tuple(cores[bounds[number_of(name)] : bounds[number_of(name) + 1]]) for name in pools}
 

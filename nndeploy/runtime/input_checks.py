@@ -118,7 +118,7 @@ class InputChecks:
     def _refuse_unknown(self, inputs: Mapping[str, Value]) -> None:
         for name in inputs:
             if name not in self._types:
-                raise InputError(f"no input is called {name!r}", hint=did_you_mean(str(name), self._types))
+                raise InputError(f"no input is named {name!r}", hint=did_you_mean(str(name), self._types))
 
 
 def check_of(value_type: ValueType, label: str, ranges: Mapping[str, DimRange], *, is_strided: bool = False) -> Check:
@@ -226,7 +226,7 @@ class _StringCheck(_TensorCheck):
         try:
             objects = array.astype(_OBJECT, "C")
         except (SystemError, ValueError) as err:  # memory that was read as text may hold any number
-            raise InputError(f"{self._label} holds numbers that are no characters of Unicode") from err
+            raise InputError(f"{self._label} contains numbers that are not Unicode characters") from err
         return objects if kind == "U" else self._with_text(objects)
 
     def _as_array(self, value: Value) -> _Array:
@@ -249,7 +249,7 @@ class _StringCheck(_TensorCheck):
         try:
             return item.decode("utf-8") if isinstance(item, bytes) else str(item)
         except UnicodeDecodeError as err:
-            raise InputError(f"{self._label} holds bytes that are not UTF-8") from err
+            raise InputError(f"{self._label} contains bytes that are not UTF-8") from err
 
 
 def _optional_check(check: Check) -> Check:
@@ -297,7 +297,7 @@ def _as_numpy(value: Value, label: str) -> _Array:
     try:
         return np.asarray(value)
     except Exception as err:  # another library's array may fail to convert in any way
-        raise InputError(f"{label} is no tensor: {type(value).__name__}: {err}") from err
+        raise InputError(f"{label} is not a tensor: {type(value).__name__}: {err}") from err
 
 
 def _dtype_text(array: _Array) -> str:

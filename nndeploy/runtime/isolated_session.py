@@ -168,7 +168,7 @@ class _Worker:
         try:
             self._answer(seconds)
         except TimeoutError as err:
-            raise _CrashError(f"gave no answer within {seconds:.0f} s") from err
+            raise _CrashError(f"did not respond within {seconds:.0f} s") from err
 
     def answer(self, told: int, seconds: float | None) -> int:
         """Returns what is told of the outputs, where so much is told of the inputs.
@@ -194,7 +194,7 @@ class _Worker:
                 return int(said["bytes"])
             error = _error_from(said)
         except (ValueError, TypeError, KeyError, AttributeError) as err:
-            raise _CrashError("answers with what is no answer") from err
+            raise _CrashError("sent an invalid response") from err
         raise error
 
     def _line(self, seconds: float | None) -> bytes:

@@ -107,7 +107,7 @@ def _line(said: Mapping[str, Any]) -> bytes:
 def _opened(request: WorkerRequest) -> Iterator[Session]:
     with open_bundle(Path(request.bundle), request.descriptor) as bundle:
         if manifest_sha256(bundle.manifest) != request.manifest_sha256:
-            raise BundleError("it was overwritten since it was opened", where=request.bundle)
+            raise BundleError("it was overwritten after it was opened", where=request.bundle)
         manifest = bundle.manifest
         if not request.allow_native_code:
             manifest = without_code(manifest, files_in(bundle))

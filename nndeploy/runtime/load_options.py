@@ -89,7 +89,7 @@ class LoadOptions:
         if self.isolate not in ISOLATED:
             raise UsageError(f"isolate is {' or '.join(ISOLATED)}, not {self.isolate!r}")
         if (self.item_timeout, self.memory_limit) != (None, None) and self.isolate == "none":
-            raise UsageError("only a submodel in a process of its own has limits", hint="--isolate all, auto or code")
+            raise UsageError("only an isolated submodel can have limits", hint="--isolate all, auto or code")
         if self.item_timeout is not None and not self.item_timeout > 0:
             raise UsageError(f"item_timeout must be more than 0 seconds, not {self.item_timeout}")
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
@@ -97,7 +97,7 @@ class LoadOptions:
         if self.places and (reason := why_no_places(self.places)):
             raise UsageError(f"places: {reason}")
         if self.places and self.device != "auto":
-            raise UsageError(f"--place says where to run, and so does --device {self.device}", hint="one of them")
+            raise UsageError(f"--place and --device {self.device} exclude each other", hint="one of them")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"threads must be at least 1, not {self.threads}")
 

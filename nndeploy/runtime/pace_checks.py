@@ -24,7 +24,7 @@ def check_pace(program: Program, bundle: Path) -> None:
         return
     backends = ", ".join(dict.fromkeys(choice.backend for choice in program.choices))
     raise UnavailableError(
-        f"cannot be paced here: it runs as one piece ({backends}), with no point to sleep at inside",
+        f"cannot be paced here: it runs as one piece ({backends}), without points to sleep at",
         where=str(bundle),
         hint="compile it with --pace and without --backends: own kernels and ONNX Runtime have points",
     )
@@ -38,6 +38,6 @@ def check_policy_of_row(goal: PaceGoal | None) -> None:
     """
     if goal is not None and goal.policy is PacePolicy.SOLVED:
         raise UsageError(
-            "--policy solved is for branches: the operators of this bundle run one after another, none has time left",
-            hint="--policy proportional is the same there",
+            "--policy solved needs branches, but the operators of this bundle run one after another",
+            hint="use --policy proportional, which is equivalent here",
         )

@@ -47,7 +47,7 @@ def placed_submodels(
     """
     if placing is None:
         raise UnavailableError(
-            "the bundle does not say what its submodels need of a place", hint="compile it with --place"
+            "the bundle does not contain the memory needs of its submodels", hint="compile it with --place"
         )
     names = {name: one.place for name, one in placing.submodels.items()}
     host = host_target()

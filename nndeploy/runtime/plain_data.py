@@ -153,7 +153,7 @@ def _array(data: Plain, name: str) -> _Array:
     try:
         return np.asarray(data)
     except (ValueError, OverflowError, RecursionError) as err:
-        raise InputError(f"{name} is no tensor: {err}") from err
+        raise InputError(f"{name} is not a tensor: {err}") from err
 
 
 def _leaves(data: Plain, depth: int) -> list[Plain]:

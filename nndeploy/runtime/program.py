@@ -166,7 +166,7 @@ class Program:
         made = {name for submodel in self.chain.submodels for name in submodel.outputs}
         for name in self._output_names:
             if name not in made and name not in self.manifest.aliases and name not in self._constants:
-                raise BundleError(f"nothing gives the output {name!r}", where=str(self._bundle.path))
+                raise BundleError(f"nothing computes the output {name!r}", where=str(self._bundle.path))
         return [name for name in self._output_names if name in made]
 
     def _made(self, values: dict[str, Value]) -> dict[str, Value]:
@@ -254,7 +254,7 @@ def _paced_program(
 def _check_can_pace(options: SessionOptions) -> None:
     """Refuses to pace what runs elsewhere."""
     if options.isolates_always:
-        raise UsageError("a submodel in a process of its own cannot be paced", hint="either pace or isolate")
+        raise UsageError("an isolated submodel cannot be paced", hint="either pace or isolate")
 
 
 def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: "Pacing | None" = None) -> Program:

@@ -69,7 +69,7 @@ class SharedValues:
         try:
             values = decode_values(target)
         except BundleError as err:
-            raise DataError(f"what is there are no values: {err.what}") from err
+            raise DataError(f"malformed values: {err.what}") from err
         self._places = self._places_of(values, target)
         return values if is_trusted else {name: copied(value) for name, value in values.items()}
 

@@ -81,7 +81,7 @@ def verify(
         UsageError: tolerances were given and nothing is run.
     """
     if not run and (rtol, atol) != (None, None):
-        raise UsageError("tolerances have no meaning where nothing is run")
+        raise UsageError("tolerances have no effect if nothing is run")
     path = Path(path)
     with open_bundle(path) as bundle:
         bundle.verify()
@@ -93,7 +93,7 @@ def verify(
         tolerances = _tolerances(bundle.manifest, rtol, atol)
         with load(path) as program:
             if program.bundle.manifest_text != bundle.manifest_text:
-                raise BundleError("another one took its place while it was checked", where=str(path), hint="try again")
+                raise BundleError("it was replaced while it was being checked", where=str(path), hint="try again")
             outputs = tuple(_verdicts(program, bundle, tolerances, by_limits=rtol is None and atol is None))
             return replace(checked, outputs=outputs, choices=program.choices)
 

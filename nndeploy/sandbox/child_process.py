@@ -123,7 +123,7 @@ def start_child(
     """
     if not sys.executable:
         hint = "set sys.executable; from Python, workers=InProcessWorkers() needs no child"
-        raise UnavailableError("no child can be started: sys.executable is empty", hint=hint)
+        raise UnavailableError("cannot start a child process: sys.executable is empty", hint=hint)
     command = ["-c", _BOOT, module, sandbox_text(sandbox), str(len(import_paths)), *import_paths, *arguments]
     process = subprocess.Popen(
         [sys.executable, "-I", "-P", "-B", *command],

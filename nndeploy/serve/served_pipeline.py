@@ -195,7 +195,7 @@ def _element(name: str, value: Value) -> bytes:
 def _all_of(names: Sequence[str], values: Mapping[str, Value]) -> Values:
     for name in values:
         if name not in names:
-            raise InputError(f"no input is called {name!r}", hint=did_you_mean(name, names))
+            raise InputError(f"no input is named {name!r}", hint=did_you_mean(name, names))
     for name in names:
         if name not in values:
             raise InputError(f"input {name!r} is missing")

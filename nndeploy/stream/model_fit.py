@@ -89,7 +89,7 @@ def first_state(plan: RunnerPlan, manifest: Manifest, name: str) -> np.ndarray[A
     cache of a decoder.
 
     Raises:
-        UsageError: it is no tensor of a known rank.
+        UsageError: it is not a tensor of a known rank.
     """
     source = next(output for output, to in plan.carry.items() if to == name)
     value_type = next(item.type for item in manifest.inputs if item.name == name)

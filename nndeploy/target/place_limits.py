@@ -106,7 +106,7 @@ def why_no_places(places: Sequence[PlaceLimit]) -> str:
     if not 0 < len(places) <= MAX_PLACES:
         return f"a chain spans 1 to {MAX_PLACES} places, not {len(places)}"
     if unknown := [name for name in names if not is_place(name)]:
-        return f"there is no place {unknown[0]!r:.40}"
+        return f"there is no device {unknown[0]!r:.40}"
     if twice := [name for name in names if names.count(name) > 1]:
         return f"the place {twice[0]} stands twice"
     if CPU in names and num_pools(names):

@@ -187,7 +187,7 @@ def target_from_toml(path: Path) -> Target:
 
     Raises:
         MissingInputError: there is no such file.
-        DataError: the file is no TOML, lacks `arch`, or has an unknown or mistyped key.
+        DataError: the file is not TOML, lacks `arch`, or has an unknown or mistyped key.
     """
     where = str(path)
     data = _checked_table(toml_from_file(path, "target file"), _TARGET_KEYS, ("arch",), where)

@@ -66,7 +66,7 @@ def gather(box: Box, extras: frozenset[str], find_links: Sequence[Path], out: Pa
             new.rename(out)
             sync(out.parent)
     except OSError as err:
-        raise CannotCreateError(f"cannot be made: {err.strerror}", where=str(out)) from err
+        raise CannotCreateError(f"cannot be created: {err.strerror}", where=str(out)) from err
     return [replace(wheel, path=out / wheel.path.name) for wheel in wheels]
 
 
@@ -74,7 +74,7 @@ def _check_is_free(out: Path) -> None:
     if not out.absolute().parent.is_dir():
         raise no_folder(out)
     if out.is_symlink() or (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir())):
-        raise CannotCreateError("is there, and holds something", where=str(out), hint="name a new folder")
+        raise CannotCreateError("exists and is not empty", where=str(out), hint="name a new folder")
 
 
 def _own_wheel(box: Box, folders: Sequence[Path]) -> str:
@@ -96,7 +96,7 @@ def _complete(folder: Path, own: str, extras: frozenset[str], box: Box, find_lin
         if not missing:
             return wheels
         asked += [_without_condition(str(need)) for need in missing]
-    raise UnavailableError(f"pip gets no set of wheels that fits {box}: {asked[-1]} is missing again")
+    raise UnavailableError(f"pip finds no set of wheels that fits {box}: {asked[-1]} is missing again")
 
 
 def _without_condition(requirement: str) -> str:

@@ -35,7 +35,7 @@ def download(requirements: Sequence[str], folder: Path, box: Box, find_links: Se
     except OSError as err:
         raise UnavailableError(f"pip cannot be started: {err.strerror}") from err
     if done.returncode:
-        raise UnavailableError(f"pip gets no wheels for {box}: {_reason(done.stderr)}", hint=_hint(done.stderr))
+        raise UnavailableError(f"pip finds no wheels for {box}: {_reason(done.stderr)}", hint=_hint(done.stderr))
 
 
 def _reason(log: str) -> str:

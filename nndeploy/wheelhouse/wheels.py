@@ -59,7 +59,7 @@ def _read(path: Path) -> Wheel:
             metadata = email.message_from_bytes(archive.read(member))
         needs = tuple(Requirement(text) for text in metadata.get_all("Requires-Dist") or ())
     except (ValueError, zipfile.BadZipFile, InvalidWheelFilename, InvalidRequirement) as err:
-        raise DataError(f"is no wheel that can be read: {err}", where=path.name) from err
+        raise DataError(f"is not a readable wheel: {err}", where=path.name) from err
     return Wheel(path, name, str(version), needs)
 
 

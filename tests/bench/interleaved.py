@@ -269,7 +269,7 @@ class _Child:
             stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
         if not select.select([stdout], [], [], seconds)[0]:
-            raise EngineDiedError(self._engine.name, f"gave no answer within {seconds:g} s while {doing}")
+            raise EngineDiedError(self._engine.name, f"did not respond within {seconds:g} s while {doing}")
         line = stdout.readline()
         if not line:
             raise EngineDiedError(self._engine.name, f"{self._end()} while {doing}: {self._last_words()}")

@@ -197,7 +197,7 @@ def test_what_is_wrong_with_a_sample_names_the_file_and_the_line(bundle, here, c
         code, _, err = call(capsys, "bench", "m.nnd", *options, "-i", "x.jsonl")
         assert (code, "error[bad-input]: x.jsonl, line 4: input 'image'" in err.splitlines()[-1]) == (65, True)
         code, _, err = call(capsys, "bench", "m.nnd", *options, "-i", "y.jsonl")
-        assert (code, "error[bad-input]: y.jsonl, line 2: no input is called 'imag'" in err) == (65, True)
+        assert (code, "error[bad-input]: y.jsonl, line 2: no input is named 'imag'" in err) == (65, True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

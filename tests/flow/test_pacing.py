@@ -147,7 +147,7 @@ def test_a_budget_below_the_baseline_is_refused_before_anything_runs(
     arguments = ["run", str(bundle), "--input", str(model.with_suffix(".npz")), "--pace", "--max-latency", "1us"]
     assert run_command(arguments) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is the least that works" in line
+    assert "is the minimum" in line
 
 
 def test_a_bundle_without_points_says_how_to_get_them(model: Path) -> None:
@@ -463,7 +463,7 @@ def test_runs_of_a_group_keep_the_limit_and_say_so(
     page.chmod(0o640)
     assert run_command(arguments) == UnavailableError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
-    assert "the page of the group is not used: its mode is 640, not 600" in line
+    assert "the shared memory of the group is not usable: its mode is 640, not 600" in line
 
 
 @pytest.mark.usefixtures("every_point")

@@ -272,7 +272,7 @@ def test_the_goal_of_the_command_goes_before_that_of_the_plan(
     assert json.loads(capsys.readouterr().out)["pacing"]["cap_ms"] == 70
     code, line = refused(run_with(models["onnxruntime"], plan, "--max-latency", "1us"), capsys)
     assert code == UsageError.exit_code
-    assert "is the least that works" in line
+    assert "is the minimum" in line
 
 
 def test_inputs_of_another_shape_are_paced_by_the_plan_and_it_is_said(models: dict[str, Path], plan: Path) -> None:
@@ -385,7 +385,7 @@ def test_a_plan_of_other_operators_is_refused(
     bundle = models["onnxruntime"]
     np.savez(plan.with_name("x.npz"), **INPUT)
     code, line = refused(run_with(bundle, changed(plan, {"name": "Sin q"})), capsys)
-    assert (code, "'Sin q', behind which is no point here" in line) == (DataError.exit_code, True)
+    assert (code, "'Sin q', which has no pace point here" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, without_last_point(plan)), capsys)
     assert (code, "which are not the" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, changed(plan, {"parts": 3})), capsys)
@@ -437,7 +437,7 @@ def test_an_estimate_tells_times_where_the_target_says_its_rates(
     assert sum(point["delay_us"] for point in report["points"]) == pytest.approx(2e6, rel=1e-3)
     code, line = refused([*arguments, "--max-latency", "500ms"], capsys)
     assert code == UsageError.exit_code
-    assert "is the least that works" in line
+    assert "is the minimum" in line
 
 
 @pytest.mark.parametrize(

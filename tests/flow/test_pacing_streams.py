@@ -111,7 +111,7 @@ def test_a_budget_below_the_baseline_is_refused_and_nothing_is_left(
     assert run("--pace", "--max-latency", "1us") == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert "an item takes" in line
-    assert "is the least that works" in line
+    assert "is the minimum" in line
     assert not (here / "y.jsonl").exists()
 
 

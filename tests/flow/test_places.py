@@ -125,7 +125,7 @@ def test_the_whole_cpu_is_taken_where_that_is_asked_for(bundle: Path, one_core: 
         assert_right(program.run(INPUT))
 
 
-LACKS = r"there is no place cpu:1: this process has 1 core, too few for 2 pools"
+LACKS = r"there is no device cpu:1: this process has 1 core, too few for 2 pools"
 
 
 def test_a_machine_that_lacks_a_place_runs_on_the_whole_cpu_and_says_so(bundle: Path, one_core: None) -> None:
@@ -133,7 +133,7 @@ def test_a_machine_that_lacks_a_place_runs_on_the_whole_cpu_and_says_so(bundle: 
         (line,) = program.warnings
         assert line == (
             "the chain portable runs on the CPU, not as the bundle places it: portable: "
-            "there is no place cpu:1: this process has 1 core, too few for 2 pools"
+            "there is no device cpu:1: this process has 1 core, too few for 2 pools"
         )
         assert_right(program.run(INPUT))
 
@@ -177,8 +177,8 @@ def test_a_place_and_a_device_are_one_too_many() -> None:
             "the chain needs 712.0 KiB on one place, and does not fit the places from node 'tanh3' on: "
             "cpu:0 has 400.0 KiB, cpu:1 has 100.0 KiB",
         ),
-        ("cuda:0=1GiB,cpu", 69, "--place cuda:0=1073741824,cpu names GPUs, and no target has one"),
-        ("gpu:0,cpu", 2, "there is no place 'gpu:0' (hint: did you mean 'cuda:0'?)"),
+        ("cuda:0=1GiB,cpu", 69, "--place cuda:0=1073741824,cpu names GPUs, but no target has one"),
+        ("gpu:0,cpu", 2, "there is no device 'gpu:0' (hint: did you mean 'cuda:0'?)"),
         ("cpu:0=few", 2, "--place cpu:0: 'few' is not a size"),
     ],
 )
@@ -208,7 +208,7 @@ def test_boxes_with_different_places_share_no_portable_chain(tmp_path: Path) -> 
     boxes = [
         nndeploy.Target(name, "x86_64", places=places_in(place)) for name, place in (("a", BOTH), ("b", "cpu:0,cpu:1"))
     ]
-    with pytest.raises(UsageError, match="a and b have different places, and one portable chain serves them"):
+    with pytest.raises(UsageError, match="a and b have different devices, but share one portable chain"):
         nndeploy.compile_model(network(), tmp_path / "m.nnd", nndeploy.CompileOptions(targets=tuple(boxes)))
 
 

@@ -88,7 +88,7 @@ def test_json_lines_in_and_out(double, here, capsys, monkeypatch) -> None:
     assert first == {"index": 0, "origin": "stdin, line 1", "outputs": {"y": [[2, 4, 6]]}}
     assert second["error"] == {
         "code": "bad-input",
-        "message": "stdin, line 2: no input is called 'imag' (hint: did you mean 'image'?)",
+        "message": "stdin, line 2: no input is named 'imag' (hint: did you mean 'image'?)",
     }
     assert third["non_finite"] == ["image"]
     assert third["outputs"] == {"y": [["Infinity", 0, 0]]}
@@ -159,7 +159,7 @@ def test_independent_submodels(here, capsys) -> None:
     ("prepare", "arguments", "code", "message"),
     [
         (lambda: np.savez("x.npz", imag=np.ones((1, 3), np.float32)), ["--input", "x.npz"], 65,
-         "error[bad-input]: x.npz: no input is called 'imag' (hint: did you mean 'image'?)"),
+         "error[bad-input]: x.npz: no input is named 'imag' (hint: did you mean 'image'?)"),
         (lambda: np.savez("x.npz", image=np.ones((1, 3))), ["--input", "x.npz"], 65,
          "error[bad-input]: x.npz: input 'image' must be float32, got float64"),
         (lambda: one("x.npz", shape=(3,)), ["--input", "x.npz"], 65,
@@ -170,7 +170,7 @@ def test_independent_submodels(here, capsys) -> None:
         (lambda: one("x.npz", np.nan), ["--input", "x.npz", "--nan", "reject"], 65, "holds NaN or infinity"),
         (lambda: None, ["--input", "nowhere.npz"], 66, "error[no-input]: nowhere.npz: no such file"),
         (lambda: None, [], 2, "no input was given (hint: for example --input image=@image.npy)"),
-        (lambda: None, ["--input", "x=@y.npy"], 2, "no input is called 'x'"),
+        (lambda: None, ["--input", "x=@y.npy"], 2, "no input is named 'x'"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "m.nnd/y.npz"], 73, "error[cannot-create]: "),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "y.txt"], 2, "cannot tell what 'y.txt' should be"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "-", "--json"], 2, "both want standard output"),

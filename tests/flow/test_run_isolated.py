@@ -166,7 +166,7 @@ def test_what_is_no_answer_ends_the_worker_and_is_no_result(run: Run) -> None:
     errors = told(records)
     assert [bool(error) for error in errors] == [False, True, False, True, True, False]
     assert "there are no 123456789 bytes of values" in errors[1]
-    assert "answers with what is no answer, twice" in errors[3]
+    assert "sent an invalid response, twice" in errors[3]
     assert "no answer within 2 s" in errors[4]
     assert records[2]["outputs"] == {"y": [-21.0, -20.0]}
 

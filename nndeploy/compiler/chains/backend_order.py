@@ -133,6 +133,6 @@ def check_all_used(names: Sequence[str] | None, without: Sequence[str], chains: 
         )
     if not chains[0].backends:
         raise UnavailableError(
-            "no backend is left that builds for a CPU, and every bundle runs on one if need be",
+            "no remaining backend builds for CPUs, on which every bundle must run",
             hint="add onnxruntime to --backends",
         )

@@ -141,6 +141,6 @@ def check_served(reports: Sequence[TargetReport]) -> None:
     without = {report.target: [one.submodel for one in missing if one.target == report.target] for report in missing}
     named = "; ".join(f"{target} lacks {', '.join(submodels)}" for target, submodels in without.items())
     raise CheckError(
-        f"these boxes could not run the bundle with our own runtime alone: {named} ({first.reason})",
+        f"these targets cannot run the bundle with nndeploy's own runtime alone: {named} ({first.reason})",
         hint=f"if a target has a library, say so: --target {first.target}+onnxruntime, or [libraries] in its file",
     )

@@ -44,11 +44,11 @@ def decisions_from_file(path: Path, model_sha256: str, options: Mapping[str, Any
     where, hint = str(path), "remove the file to decide anew"
     data = _read(path)
     if not isinstance(data, dict) or data.keys() != _KEYS or data["format"] != FORMAT:
-        raise DataError(f"not a file of decisions of format {FORMAT}", where=where)
+        raise DataError(f"not a decisions file of format {FORMAT}", where=where)
     if data["model_sha256"] != model_sha256:
         raise DataError("the decisions are for another model", where=where, hint=hint)
     if data["options_sha256"] != _digest(options):
-        raise DataError("the decisions are for other options of compile", where=where, hint=hint)
+        raise DataError("the decisions were made with other compile options", where=where, hint=hint)
     try:
         candidates = tuple(candidate_from_json(each) for each in data["candidates"])
         shapes, dropped = (tuple(map(str, data[key])) for key in ("measured_shapes", "dropped"))
@@ -78,12 +78,12 @@ def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options
 def _read(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"decisions have at most {MAX_BYTES:,} bytes", where=str(path))
+            raise DataError(f"decisions may have at most {MAX_BYTES:,} bytes", where=str(path))
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as err:
         raise InputOutputError(f"the decisions cannot be read: {err.strerror}", where=str(path)) from err
     except (ValueError, RecursionError) as err:
-        raise DataError("the decisions are no JSON", where=str(path)) from err
+        raise DataError("the decisions are not JSON", where=str(path)) from err
 
 
 def _recipe(data: Any) -> Recipe:
@@ -91,9 +91,9 @@ def _recipe(data: Any) -> Recipe:
     pairs = [tuple(pin) for pin in pins]
     texts = [name, *order, *(text for pair in pairs for text in pair)]
     if graph not in (OPTIMISED, EXPORTED) or not order or any(len(pair) != 2 for pair in pairs):
-        raise ValueError("the choice is no recipe")
+        raise ValueError("the choice is not a recipe")
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a name is no text")
+        raise ValueError("a name is not a string")
     return Recipe(name, graph, tuple(order), tuple((glob, backend) for glob, backend in pairs))
 
 

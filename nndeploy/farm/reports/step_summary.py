@@ -20,7 +20,7 @@ def append_summary(path: Path, text_within: Callable[[int], bytes]) -> None:
     """Appends a text to a summary; `text_within` gives one of at most so many bytes as GitHub still takes.
 
     Raises:
-        CannotCreateError: there is no such file and none can be made, or it is no regular file.
+        CannotCreateError: there is no such file and none can be made, or it is not a regular file.
         InputOutputError: writing failed; what was there is still there.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -32,7 +32,7 @@ def append_summary(path: Path, text_within: Callable[[int], bytes]) -> None:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise CannotCreateError("the summary of the step is no regular file", where=str(path))
+            raise CannotCreateError("the summary of the step is not a regular file", where=str(path))
         with wrapped_io(path):
             _append(descriptor, status.st_size, text_within)
     finally:

@@ -16,7 +16,7 @@ class Read:
 
     The folder is relative to the pipeline's file, or to the bundle that carries it. Names are relative to the folder,
     with `/` between their parts. What leads out of it is refused: absolute names, `..`, links at any place; and so is
-    what is no regular file.
+    what is not a regular file.
     """
 
     name: ClassVar[str] = "read"
@@ -30,7 +30,7 @@ class Read:
         """Returns the bytes.
 
         Raises:
-            InputError: the name is no text, leads out of the folder, or names no regular file of that size.
+            InputError: the name is no text, is outside the folder, or names no regular file of that size.
             MissingInputError: there is no such file.
         """
         if not isinstance(name, str):

@@ -53,7 +53,7 @@ def values_from_line(line: bytes | None, types: Mapping[str, ValueType], *, allo
     values: dict[str, Value] = {}
     for name, data in object_from_line(line, allow_nan=allow_nan).items():
         if name not in types:
-            raise InputError(f"no input is called {name!r}", hint=did_you_mean(name, types))
+            raise InputError(f"no input is named {name!r}", hint=did_you_mean(name, types))
         values[name] = value_from_plain(data, types[name], f"input {name!r}")
     return values
 
@@ -62,7 +62,7 @@ def object_from_line(line: bytes | None, *, allow_nan: bool) -> dict[str, Any]:
     """Returns the JSON object that a line holds.
 
     Raises:
-        InputError: the line is too long or no JSON object, or names something twice.
+        InputError: the line is too long or no JSON object, or lists something twice.
     """
     if line is None:
         raise InputError(f"the line is longer than {MAX_LINE_BYTES} bytes")
@@ -73,7 +73,7 @@ def object_from_json(text: bytes, label: str, *, allow_nan: bool) -> dict[str, A
     """Returns the JSON object that a text holds; messages call the text `label`.
 
     Raises:
-        InputError: it is no JSON object, names something twice, or holds a number that no float can.
+        InputError: it is no JSON object, lists something twice, or holds a number that no float can.
     """
     data = data_from_json(text, label, allow_nan=allow_nan)
     if not isinstance(data, dict):
@@ -87,7 +87,7 @@ def data_from_json(text: bytes, label: str, *, allow_nan: bool) -> Any:
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise InputError(f"{label} names something twice")
+            raise InputError(f"{label} lists something twice")
         return found
 
     try:

@@ -105,7 +105,7 @@ def _dtype(descr: object) -> np.dtype[Any]:
     if isinstance(descr, str) and descr.lstrip("<>|=").startswith("O"):
         raise InputError("holds Python objects, which are never loaded", hint="save text as an array of strings")
     if not isinstance(descr, str) or not re.fullmatch(r"[<>|=]?[biufcSUV][0-9]{1,9}", descr):
-        raise InputError(f"has elements of the kind {descr!r:.40}, which is no tensor's")
+        raise InputError(f"has elements of the kind {descr!r:.40}, which is not a tensor's")
     try:
         return np.dtype(descr)
     except (TypeError, ValueError) as err:

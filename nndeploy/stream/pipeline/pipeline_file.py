@@ -80,7 +80,7 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
     """Returns the pipeline that a file holds; `where` is its name, `read_file` reads files that it names.
 
     Raises:
-        DataError: it is no TOML, or a key is unknown, missing, of the wrong type or out of its range.
+        DataError: it is not TOML, or a key is unknown, missing, of the wrong type or out of its range.
         MissingInputError: a file that it names does not exist.
         UnavailableError: a processor cannot be loaded here.
     """

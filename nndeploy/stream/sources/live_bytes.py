@@ -115,7 +115,7 @@ class GrowingInput(io.RawIOBase):
 
         Raises:
             OSError: it cannot be opened.
-            InputOutputError: it is no regular file.
+            InputOutputError: it is not a regular file.
         """
         self._path = path
         self._stop = stop
@@ -163,7 +163,7 @@ def _opened_regular(path: Path) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     let_go(descriptor)
-    raise InputOutputError("is no regular file, of which the growth could be followed", where=str(path))
+    raise InputOutputError("is not a regular file, of which the growth could be followed", where=str(path))
 
 
 class FifoInput(StoppableInput):

@@ -157,7 +157,7 @@ class _Reader:
         if not equals or (name not in self._types and _exists(Path(text))):
             return "", text
         if name not in self._types:
-            raise UsageError(f"no input is called {name!r}", hint=did_you_mean(name, self._types))
+            raise UsageError(f"no input is named {name!r}", hint=did_you_mean(name, self._types))
         return name, rest
 
     def named_item(self, texts: Mapping[str, str]) -> Item:

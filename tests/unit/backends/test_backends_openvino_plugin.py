@@ -238,7 +238,7 @@ REFUSED = {
     ),
     "text": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", "tensors of string do not cross"),
     "float8": ("g (float[2] x) => (float8e5m2[2] y) { y = Cast<to=19>(x) }", "float8_e5m2 do not cross"),
-    "lists": ("g (float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x) }", "'y' is no tensor"),
+    "lists": ("g (float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x) }", "'y' is not a tensor"),
     "8-bit sums": ("g (int8[2] x) => (int8[2] y) { y = Add(x, x) }", "saturates"),
     "shifts": ('g (int32[2] x) => (int32[2] y) { y = BitShift<direction="RIGHT">(x, x) }', "shifts"),
     "peepholes": (

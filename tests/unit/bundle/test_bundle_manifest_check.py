@@ -192,7 +192,7 @@ IMAGE = ImageInput("x", 8, 8, "RGB", "NCHW", (0.0,) * 3, (1.0,) * 3)
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (replace(IMAGE, name="z"), "image_input: no input is called 'z'"),
+        (replace(IMAGE, name="z"), "image_input: no input is named 'z'"),
         (replace(IMAGE, mean=(0.0,)), "mean and std need 3 numbers for RGB"),
         (replace(IMAGE, std=(1.0,) * 4), "mean and std need 3 numbers for RGB"),
         (replace(IMAGE, channels="L"), "mean and std need 1 numbers for L"),

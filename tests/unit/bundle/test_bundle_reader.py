@@ -323,8 +323,8 @@ NO_BUNDLES: list[tuple[Callable[[Path], Path], type[Exception], str]] = [
     (lambda tmp: tmp / "x\0.nnd", MissingInputError, "no such bundle"),
     (lambda tmp: tmp / ("x" * 300), MissingInputError, "cannot be read: File name too long"),
     (lambda tmp: tmp, BundleError, "is a folder, not a bundle"),
-    (lambda tmp: make_pipe(tmp / "pipe.nnd"), BundleError, "is no regular file"),
-    (lambda tmp: Path("/dev/null"), BundleError, "is no regular file"),
+    (lambda tmp: make_pipe(tmp / "pipe.nnd"), BundleError, "is not a regular file"),
+    (lambda tmp: Path("/dev/null"), BundleError, "is not a regular file"),
     (lambda tmp: make(tmp / "empty.nnd", b""), BundleError, "the file is empty"),
     (lambda tmp: make(tmp / "text.nnd", b"hello"), BundleError, "does not begin like one.*nndeploy compile makes"),
     (

@@ -163,7 +163,7 @@ UNUSABLE = [
     (lambda tmp: tmp / "missing" / "x.nnd", "there is no folder"),
     (lambda tmp: make_folder(tmp / "x.nnd"), "is a folder.*name a file"),
     (lambda tmp: make_link(tmp / "x.nnd"), "is a symbolic link"),
-    (lambda tmp: make_pipe(tmp / "x.nnd"), "is no regular file"),
+    (lambda tmp: make_pipe(tmp / "x.nnd"), "is not a regular file"),
     (lambda tmp: (tmp / "file").write_bytes(OLD) and tmp / "file" / "x.nnd", "there is no folder"),
     (lambda tmp: tmp / ("x" * 300), "File name too long"),
     (lambda tmp: tmp / "x\0.nnd", "null (byte|character)"),

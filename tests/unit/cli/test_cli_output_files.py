@@ -56,7 +56,7 @@ def test_compile_says_at_once_that_there_is_no_folder(here: Path, capsys: pytest
 
 @pytest.mark.parametrize("write", [new_file, lambda path: write_file(path, lambda _: None)], ids=["new", "whole"])
 def test_no_folder_is_made_on_the_way_to_a_file(write, here: Path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(CannotCreateError, match=r"a/x.json: there is no folder 'a' \(hint: make it first\)"):
+    with pytest.raises(CannotCreateError, match=r"a/x.json: there is no folder 'a' \(hint: create it first\)"):
         write(Path("a/x.json"))
     assert list(here.iterdir()) == []
 

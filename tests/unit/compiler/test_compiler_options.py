@@ -15,7 +15,7 @@ def test_buffer_beyond_its_limits_is_refused(size: int) -> None:
 
 
 def test_a_text_in_place_of_several_names_is_refused() -> None:
-    with pytest.raises(UsageError, match="backends is a tuple, not the text 'openvino'"):
+    with pytest.raises(UsageError, match="backends must be a tuple, not the string 'openvino'"):
         CompileOptions(backends="openvino")  # type: ignore[arg-type]
 
 

@@ -129,7 +129,7 @@ def test_the_example_is_read_as_it_is_and_with_all_that_is_commented_out(read: R
 
 REFUSED = [
     ("[farm]\n", ": names no models (hint: [[models]] with files = [\"models/**/*.onnx\"])"),
-    ("a = [", ": is no TOML: "),
+    ("a = [", ": is not TOML: "),
     ("[frm]\n" + MODELS, ": unknown key 'frm' (hint: did you mean 'farm'?)"),
     ("[farm]\noutptu = 'x'\n" + MODELS, ": farm: unknown key 'outptu' (hint: did you mean 'output'?)"),
     ("farm = 1\n" + MODELS, ": farm must be a table, is 1"),
@@ -146,7 +146,7 @@ REFUSED = [
     ("[farm]\ntimeout = '30'\n" + MODELS, ": farm: timeout: '30' is not a time (hint: for example 30m, 6h or 90s)"),
     ("[farm]\ntimeout = ''\n" + MODELS, ": farm: timeout: '' is not a time"),
     ("[farm]\nmemory = '8TB'\n" + MODELS, ": farm: memory: '8TB' is not a size"),
-    ("[farm]\nmemory = '1MiB'\n" + MODELS, ": farm: memory: '1MiB' is too little to compile anything"),
+    ("[farm]\nmemory = '1MiB'\n" + MODELS, ": farm: memory: '1MiB' is not enough to compile any model"),
     ("[farm]\nsandbox = 'no'\n" + MODELS, ": farm: sandbox must be true or false, is 'no'"),
     ("[farm]\nneeds = { gpu = 1 }\n" + MODELS, ": farm: needs must be a table of texts"),
     ('[farm]\nneeds = { gpu = "\\u001b" }\n' + MODELS, ": farm: needs holds a character that cannot be printed"),
@@ -171,7 +171,7 @@ REFUSED = [
     (MODELS + "[options]\ncache_buffer = '1KiB'\ncache-buffer = '1KiB'\n", ": options: the option 'cache-buffer'"),
     (MODELS + "[targets]\nnames = []\n", ": targets: names no target"),
     (MODELS + "[targets]\nnames = ['a.toml']\n", ": targets: names: 'a.toml' is not a target name (hint: files"),
-    (MODELS + "[targets]\nnames = ['host', 'host']\n", ": targets: names names something twice: host, host"),
+    (MODELS + "[targets]\nnames = ['host', 'host']\n", ": targets: names lists something twice: host, host"),
     (MODELS + "[matrix]\nprecision = 'bf16'\n", ": matrix: precision: must be a list of values, or a table of them by"),
     (MODELS + "[matrix]\nprecision = []\n", ": matrix: precision: has no values"),
     (MODELS + "[matrix]\nprecision = ['bf16', 'bf16']\n", ": matrix: precision: the value 'bf16' is there twice"),

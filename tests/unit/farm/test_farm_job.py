@@ -38,7 +38,7 @@ def test_limits_are_values() -> None:
         ({"modle": 1}, "unknown field 'modle' (hint: did you mean 'model'?)"),
         ({"id": "yolo/rtx4090"}, "id 'yolo/rtx4090' is not made of model, target and variant"),
         ({"model": "a/b", "id": "a/b/rtx4090/fp32"}, "model 'a/b' holds a slash"),
-        ({"target": "", "id": "yolo/fp32"}, "target '' is no name of a file"),
+        ({"target": "", "id": "yolo/fp32"}, "target '' is not a file name"),
         ({"variant": "\x1b", "id": "yolo/rtx4090/\x1b"}, "variant '\\x1b' holds a character that cannot be printed"),
         ({"source": "m.onnx"}, "source must be an absolute path, is 'm.onnx'"),
         ({"output": "/d/\0"}, "output must be an absolute path, is '/d/\\x00'"),

@@ -40,9 +40,9 @@ def test_a_missing_file_is_missing(tmp_path) -> None:
 
 def test_a_pipe_does_not_hang(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         open_regular(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         open_regular(tmp_path)
 
 

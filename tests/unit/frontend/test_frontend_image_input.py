@@ -39,7 +39,7 @@ def test_what_fits_passes(described: ImageInput, inputs: list[NamedType]) -> Non
         (image("RGB", "NHWC"), TensorType("float32", ("N", 3, 2, 3)), r"an image becomes x\[1,2,3,3\], but"),
         (image(), TensorType("float32", (2, 3)), "but the input is float32"),
         (image(), SequenceType(TensorType("float32", (1, 1, 2, 3))), "but the input is seq"),
-        (image(name="y"), TensorType("float32", (1, 1, 2, 3)), "no input is called 'y'"),
+        (image(name="y"), TensorType("float32", (1, 1, 2, 3)), "no input is named 'y'"),
     ],
 )
 def test_what_does_not_fit_says_why(described: ImageInput, kind: ValueType, message: str) -> None:

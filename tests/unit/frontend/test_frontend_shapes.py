@@ -336,5 +336,5 @@ class TestApply:
         proto = model(
             "g (seq(float[1]) x) => (float[1] y) { i = Constant <value = int64 {0}> ()  y = SequenceAt(x, i) }"
         )
-        with pytest.raises(UsageError, match="the input 'x' is no tensor"):
+        with pytest.raises(UsageError, match="the input 'x' is not a tensor"):
             apply(proto, x="1")

@@ -225,7 +225,7 @@ def test_an_interrupted_call_leaves_no_answer_to_a_later_one(monkeypatch: pytest
 
 def test_a_python_that_knows_no_nndeploy_is_said_to_be_so(library) -> None:  # type: ignore[no-untyped-def]
     library("echo \"ModuleNotFoundError: No module named 'nndeploy'\"; exit 1")
-    with pytest.raises(UnavailableError, match="no child can be started"):
+    with pytest.raises(UnavailableError, match="cannot start a child process"):
         call(REQUEST, 10.0)
 
 

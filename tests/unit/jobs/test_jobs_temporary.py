@@ -41,7 +41,7 @@ def test_a_disk_that_runs_full_while_a_folder_is_used_says_so_and_the_folder_goe
 @pytest.mark.parametrize("number", [errno.EIO, errno.EINTR])
 def test_a_disk_that_fails_while_a_folder_is_used_is_no_bug_of_ours(tmp_path: Path, number: int) -> None:
     with (
-        pytest.raises(InputOutputError, match="the disk of the temporary files fails"),
+        pytest.raises(InputOutputError, match="the disk of the temporary files has failed"),
         temporary_folder("x-", inside=str(tmp_path)),
     ):
         raise OSError(number, "it fails")
@@ -50,7 +50,7 @@ def test_a_disk_that_fails_while_a_folder_is_used_is_no_bug_of_ours(tmp_path: Pa
 
 def test_a_folder_that_cannot_be_made_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    with pytest.raises(CannotCreateError, match=r"no temporary folder can be made: No such file .*TMPDIR"):
+    with pytest.raises(CannotCreateError, match=r"cannot create a temporary folder: No such file .*TMPDIR"):
         temporary_folder("x-").__enter__()
     monkeypatch.setattr(tempfile, "mkdtemp", full)
     with pytest.raises(InputOutputError):

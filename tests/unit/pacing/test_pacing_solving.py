@@ -228,7 +228,7 @@ def test_a_total_below_the_baseline_names_the_least_that_works(total: float) -> 
     graph = OperatorGraph([10e6, 44.0001e6, 20e6, 1e6], [(0, 1), (0, 2), (1, 3), (2, 3)])
     with pytest.raises(UsageError, match=r"operators take 55.0001 ms without delays") as caught:
         solve(graph, total)
-    assert caught.value.hint == "55.001 ms is the least that works"
+    assert caught.value.hint == "55.001 ms is the minimum"
     solve(graph, 55.001e6)
 
 

@@ -57,29 +57,29 @@ def test_the_folder_itself_may_be_a_link(folder) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("../secret", "'../secret' leads out of the folder"),
-        ("a/../../secret", "leads out of the folder"),
-        ("a/..", "leads out of the folder"),
-        ("..", "leads out of the folder"),
+        ("../secret", "'../secret' is outside the folder"),
+        ("a/../../secret", "is outside the folder"),
+        ("a/..", "is outside the folder"),
+        ("..", "is outside the folder"),
         ("/etc/passwd", "'/etc/passwd' is absolute"),
         ("//etc/passwd", "is absolute"),
         ("./x", "is no plain name"),
         ("a//large", "is no plain name"),
         ("x/", "is no plain name"),
-        ("", "'' is no name of a file"),
-        ("x\0", "is no name of a file"),
-        ("x\0/../../secret", "is no name of a file"),
-        ("\ud800", "is no name of a file"),
-        ("a/" * 3000 + "x", "is no name of a file"),
-        ("link", "'link' is a link, which is not followed"),
-        ("out", "'out' is a link, which is not followed"),
-        ("up/secret", "'up' is a link, which is not followed"),
-        ("up/in/x", "'up' is a link, which is not followed"),
+        ("", "'' is not a file name"),
+        ("x\0", "is not a file name"),
+        ("x\0/../../secret", "is not a file name"),
+        ("\ud800", "is not a file name"),
+        ("a/" * 3000 + "x", "is not a file name"),
+        ("link", "'link' is a symbolic link, which is not followed"),
+        ("out", "'out' is a symbolic link, which is not followed"),
+        ("up/secret", "'up' is a symbolic link, which is not followed"),
+        ("up/in/x", "'up' is a symbolic link, which is not followed"),
         ("loop", "is a link"),
         ("dangling", "is a link"),
-        ("fifo", "is no regular file"),
-        ("socket", "is no regular file"),
-        ("a", "is no regular file"),
+        ("fifo", "is not a regular file"),
+        ("socket", "is not a regular file"),
+        ("a", "is not a regular file"),
         (b"x", "the name of a file is a text, this is a bytes"),
         (None, "this is a NoneType"),
         (["x"], "this is a list"),
@@ -100,7 +100,7 @@ def test_a_file_that_is_not_there_is_missing(folder, name) -> None:
 
 
 def test_devices_are_refused() -> None:
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         read_confined(Path("/dev"), "zero", 100)
 
 

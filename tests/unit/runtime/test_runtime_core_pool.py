@@ -38,7 +38,7 @@ def test_each_pool_has_its_share_by_node(two_nodes: None, names: list[str], core
 
 def test_there_are_no_more_pools_than_cores(two_nodes: None) -> None:
     with pytest.raises(
-        UnavailableError, match="there is no place cpu:8: this process has 8 cores, too few for 9 pools"
+        UnavailableError, match="there is no device cpu:8: this process has 8 cores, too few for 9 pools"
     ):
         pool_cores(["cpu:8"])
 

@@ -57,8 +57,8 @@ def test_python_numbers_become_arrays(value) -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"imag": f32(1, 3)}, r"no input is called 'imag' \(hint: did you mean 'image'\?\)"),
-        ({"image": f32(1, 3), "x": 1}, r"no input is called 'x' \(hint: known: 'image'\)"),
+        ({"imag": f32(1, 3)}, r"no input is named 'imag' \(hint: did you mean 'image'\?\)"),
+        ({"image": f32(1, 3), "x": 1}, r"no input is named 'x' \(hint: known: 'image'\)"),
         ({}, r"input 'image' is missing \(hint: the program needs 'image': float32\[N,3\]\)"),
         ({"image": np.zeros((1, 3))}, "input 'image' must be float32, got float64"),
         ({"image": [np.zeros(3)]}, "input 'image' must be float32, got float64"),
@@ -69,7 +69,7 @@ def test_python_numbers_become_arrays(value) -> None:
         ({"image": f32(1, 4)}, r"must be float32\[N,3\], got \[1,4\]: axis 1 is 4 instead of 3"),
         ({"image": f32(9, 3)}, r"axis 0 \(N\) is 9, outside 1..8"),
         ({"image": f32(0, 3)}, r"axis 0 \(N\) is 0, outside 1..8"),
-        ({"image": [[1.0], [1.0, 2.0]]}, "input 'image' is no tensor"),
+        ({"image": [[1.0], [1.0, 2.0]]}, "input 'image' is not a tensor"),
         ({"image": object()}, "must be float32, got object"),
         ({"image": np.array([["a"]], object)}, "must be float32, got str"),
     ],
@@ -216,7 +216,7 @@ def test_nothing_is_missing_after_calls_that_passed() -> None:
     both = checks(X, NamedType("y", TensorType("float32", (1,))))
     for _ in "ab":
         for wrong in ({}, {"image": f32(1, 3)}, {"image": f32(1, 3), "z": f32(1)}):
-            with pytest.raises(InputError, match=r"is missing|no input is called"):
+            with pytest.raises(InputError, match=r"is missing|no input is named"):
                 both(wrong)
         both({"image": f32(1, 3), "y": f32(1)})
 
@@ -239,7 +239,7 @@ def test_optionals_may_be_none_or_left_out() -> None:
     assert maybe({"image": f32(1, 3)})["more"] is None
     assert maybe({"image": f32(1, 3), "more": None})["more"] is None
     assert maybe({"image": f32(1, 3), "more": [1, 2]})["more"].tolist() == [1, 2]
-    with pytest.raises(InputError, match="no input is called 'moer'"):
+    with pytest.raises(InputError, match="no input is named 'moer'"):
         maybe({"image": f32(1, 3), "moer": None})
 
 

@@ -65,7 +65,7 @@ def test_strings_stand_for_what_is_not_finite() -> None:
         (["NaN"], "int32", "x must be int32, got str"),
         ([1, "a"], "string", "x must be string, got int"),
         ([None], "float32", "x must be float32, got null"),
-        ([[1], [1, 2]], "float32", "x is no tensor"),
+        ([[1], [1, 2]], "float32", "x is not a tensor"),
         ([1e39], "float32", "cannot hold a number this large"),
         ([1e6], "float16", "cannot hold a number this large"),
         ([10**400], "float64", "x holds a number that is too large"),

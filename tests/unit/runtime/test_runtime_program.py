@@ -120,7 +120,7 @@ def test_outputs_that_are_inputs_or_constants_belong_to_the_caller(load) -> None
 
 
 def test_an_output_from_nowhere_is_a_bad_bundle(load) -> None:
-    with pytest.raises(BundleError, match=r"model.nnd: nothing gives the output 'y'"):
+    with pytest.raises(BundleError, match=r"model.nnd: nothing computes the output 'y'"):
         load(manifest([]))
 
 
@@ -128,7 +128,7 @@ def test_inputs_are_checked_before_anything_runs(install, fake_backend, variant,
     calls = []
     install(fake_backend("one", functions={"f": lambda x: calls.append(1) or {"y": x}}))
     _, program = load(manifest([Submodel("s0", ("x",), ("y",), (variant("one", metadata={"function": "f"}),))]))
-    with pytest.raises(InputError, match="no input is called"):
+    with pytest.raises(InputError, match="no input is named"):
         program.run({"X": [1.0]})
     assert calls == []
 

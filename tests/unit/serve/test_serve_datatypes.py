@@ -99,7 +99,7 @@ def test_bytes_that_are_no_such_tensor_are_refused(
         ("UINT8", [1, 2, 256], "256"),
         ("INT8", [1, 2, 1.5], "1.5"),
         ("BOOL", [1, 0, 1], "must be bool, got int"),
-        ("FP32", [1, [2], 3], "is no tensor"),
+        ("FP32", [1, [2], 3], "is not a tensor"),
         ("BYTES", [1, 2, 3], "must be string, got int"),
         (7, [1, 2, 3], "unknown datatype 7"),
     ],

@@ -43,7 +43,7 @@ def test_bytes_behind_the_json_belong_to_the_inputs_in_order() -> None:
         (b"", "no JSON"),
         (b"[]", "no JSON object"),
         (b"\xff{}", "not UTF-8"),
-        (b'{"id": "a", "id": "b"}', "names something twice"),
+        (b'{"id": "a", "id": "b"}', "lists something twice"),
         (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [NaN]}]}', "NaN is no JSON"),
         (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e400]}]}', "1e400"),
         (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e39]}]}', "float32"),

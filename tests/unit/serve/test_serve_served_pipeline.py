@@ -81,7 +81,7 @@ def test_each_record_gets_its_own_outputs_as_json(served) -> None:
     ("fields", "reason"),
     [
         ({}, "input 'x' is missing"),
-        ({"z": np.ones(1)}, "no input is called 'z'"),
+        ({"z": np.ones(1)}, "no input is named 'z'"),
         ({"x": np.ones((1, 4), np.float32)}, "axis 1 is 4 instead of 3"),
     ],
 )

@@ -40,10 +40,10 @@ def test_a_line_is_a_set_of_named_values() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"X": 1, "nn": 2}', "no input is called 'X'"),
+        ('{"X": 1, "nn": 2}', "no input is named 'X'"),
         ('{"n": 1.5}', "input 'n' must be int64, got 1.5"),
         ('{"n": null}', "input 'n' must be int64, got null"),
-        ('{"n": 1, "n": 2}', "names something twice"),
+        ('{"n": 1, "n": 2}', "lists something twice"),
         ("[1]", "is no JSON object but a list"),
         ("hello", "is no JSON: Expecting value"),
         ('{"n": 1', "is no JSON"),

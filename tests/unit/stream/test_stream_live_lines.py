@@ -206,7 +206,7 @@ def test_a_file_that_grows_is_followed_over_truncation_and_replacement(tmp_path,
 
 def test_what_is_no_file_is_not_followed(tmp_path, stop) -> None:
     found, _ = lines_of(f"tail:{tmp_path}", stop)
-    with pytest.raises(InputOutputError, match="is no regular file"):
+    with pytest.raises(InputOutputError, match="is not a regular file"):
         list(found)
 
 

@@ -114,7 +114,7 @@ ONE = '[[level]]\n[[level.pipeline]]\n[[level.pipeline.loader]]\nsteps = [{ use 
     ("text", "message"),
     [
         ("", "p.toml: has no level"),
-        ("[[level", "p.toml: is no TOML: "),
+        ("[[level", "p.toml: is not TOML: "),
         (ONE + "[[level.pipeline.laoder]]", "pipeline: unknown key 'laoder' (hint: did you mean 'loader'?)"),
         ("in-fligth = 3\n" + ONE, "p.toml: unknown key 'in-fligth' (hint: did you mean 'in-flight'?)"),
         ("in-flight = 0\n" + ONE, "in-flight must be 1 to 65536, is 0"),
@@ -127,7 +127,7 @@ ONE = '[[level]]\n[[level.pipeline]]\n[[level.pipeline.loader]]\nsteps = [{ use 
         ("[[level]]\n[[level.pipeline]]\nbatch-delay-ms = 'a'", "batch-delay-ms must be a number, is 'a'"),
         ("[[level]]\n[[level.pipeline]]\ninputs = { x = 1 }", "inputs must be a table of texts"),
         ("[[level]]\n[[level.pipeline]]\neach = 'a'", "each and part go together"),
-        ("[[level]]\n[[level.pipeline]]\ndevices = ['cpu', 'cpu']", "devices names something twice"),
+        ("[[level]]\n[[level.pipeline]]\ndevices = ['cpu', 'cpu']", "devices lists something twice"),
         ("[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'a'", "two pipelines are called 'a'"),
         (ONE.replace("label", "lable"), "pipeline: loader: step: no processor is called 'lable'"),
         (ONE.replace('[{ use = "label" }]', "[]"), "loader: has no steps"),

@@ -176,8 +176,8 @@ def test_an_empty_folder_is_missing_input(tmp_path, one) -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["X=@a.npy"], "no input is called 'X'"),
-        (["z=3", "x=1"], "no input is called 'z'"),
+        (["X=@a.npy"], "no input is named 'X'"),
+        (["z=3", "x=1"], "no input is named 'z'"),
         (["x=1", "a.npz"], "goes with other NAME="),
         (["x=1", "x=2"], "each once"),
         (["-", "a.npz"], "goes with no other --input"),
@@ -216,7 +216,7 @@ def test_a_pipe_in_a_folder_is_one_bad_item(tmp_path, one) -> None:
     os.mkfifo(tmp_path / "a.npz")
     save(tmp_path / "b.npz")
     first, second = items([tmp_path], one)
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         first.load()
     assert second.load()["x"].shape == (2,)
 

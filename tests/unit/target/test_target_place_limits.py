@@ -52,7 +52,7 @@ def test_a_target_file_says_them_in_tables() -> None:
         ("cpu", "a place is a table with a name"),
         ({"name": "cpu", "memmory": "1GiB"}, "unknown key 'memmory' .*did you mean 'memory'"),
         ({"name": "cpu", "memory": "lots"}, "memory: 'lots' is not a size"),
-        ({"name": "gpu:1"}, "box.toml: places: there is no place 'gpu:1' .*did you mean 'cuda:1'"),
+        ({"name": "gpu:1"}, "box.toml: places: there is no device 'gpu:1' .*did you mean 'cuda:1'"),
     ],
 )
 def test_says_what_is_wrong_with_a_table(table: object, message: str) -> None:
