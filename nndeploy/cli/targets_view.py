@@ -20,4 +20,4 @@ def print_targets(report: Report) -> None:
         )
         for one in report.targets
     ]
-    print_table("on the named targets", ("box", "submodel", "takes", "backend", "needs there", ""), rows)
+    print_table("on the named targets", ("target", "submodel", "takes", "backend", "needs there", ""), rows)
