@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,9 +24,14 @@ BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"}
 RUN_HALF_MAY_LOAD = {"numpy", "nndeploy"}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def trees() -> Iterator[tuple[Path, ast.Module]]:
     for path in SOURCES:
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+        yield path, parsed(path)
 
 
 def test_the_layers_hold() -> None:
@@ -175,7 +181,7 @@ def test_what_a_constant_or_field_is_stands_in_a_sentence_that_names_it() -> Non
     telegrams = [
         f"{path.relative_to(REPOSITORY)}:{said.lineno}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Module | ast.ClassDef)
         for before, said in pairwise(node.body)
         if isinstance(before, ast.Assign | ast.AnnAssign)
