@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the libraries with ziglang: `python -m nndeploy_kernels.build [here | LEVEL ...]`.
+"""Builds the libraries with ziglang: `python -m nndeploy_kernels.build [here | ARCHITECTURE | LEVEL ...]`.
 
 There is one of kernels for each level, and for each architecture the library of delays (`c/pacing/`) and the stand-in
 for NVIDIA's driver (`c/driver/`).
@@ -184,9 +184,12 @@ def level_here() -> Level:
 
 
 def main(names: Sequence[str]) -> None:
-    """Builds what the named levels need, "here" being that of this machine; all where none is named."""
+    """Builds what the named levels need, "here" being that of this machine; all where none is named.
+
+    An architecture stands for all of its levels; one without any needs nothing.
+    """
     wanted = {level_here().name if name == "here" else name for name in names}
-    levels = [level for level in LEVELS if not wanted or level.name in wanted]
+    levels = [level for level in LEVELS if not wanted or wanted & {level.name, level.arch}]
     for level in levels:
         build(level)
     for arch in dict.fromkeys(level.arch for level in levels):
