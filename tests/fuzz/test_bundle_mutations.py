@@ -22,7 +22,7 @@ from nndeploy.bundle.manifest_json import decode_manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import BundleError
 
-NUM_RANDOM = 200_000
+NUM_RANDOM = 40_000
 
 
 def test_the_bundle_itself_is_taken() -> None:
