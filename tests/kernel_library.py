@@ -13,7 +13,7 @@ import pytest
 from nndeploy_kernels.build import build
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.plan import DTYPES
-from nndeploy_native.plan_steps import write_step
+from nndeploy_native.plan_words import write_step
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Tensor

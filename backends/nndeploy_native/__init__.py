@@ -4,6 +4,6 @@
 lowering/    onnx-ir nodes -> steps on tensors; knows nothing of vector widths
 fusion/      steps -> fewer steps: epilogues, separable pairs, inverted residuals, stems
 steps/       what each step is
-build.py, plan_steps.py, plan_writer.py    steps -> plan, weights as the model has them, and a document
+build.py, plan_words.py, plan_writer.py    steps -> plan, weights as the model has them, and a document
 session.py   the run half: numpy, ctypes and the library of this machine
 """

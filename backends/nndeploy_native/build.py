@@ -40,7 +40,7 @@ from nndeploy_native.plan import (
     PlanDocument,
     document_to_json,
 )
-from nndeploy_native.plan_steps import write_step
+from nndeploy_native.plan_words import write_step
 from nndeploy_native.plan_writer import PlanWriter, WeightBytes
 from nndeploy_native.tensors import Tensor
 from nndeploy_native.transforms import transformed

@@ -31,7 +31,7 @@ from nndeploy.version import __version__
 pytestmark = pytest.mark.slow
 
 ARCHITECTURES = sorted({level.arch for level in LEVELS})
-ALWAYS = {"__init__.py", "levels.py", "loading.py", "py.typed"}
+ALWAYS = {"__init__.py", "levels.py", "loading.py", "plan_words.h", "py.typed"}
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 """Libraries that each system of the tag has. Source: PEP 599."""
 DRIVER = ROOT / "tests" / "unit" / "native_backend" / "plan_driver.c"

@@ -80,7 +80,7 @@ def emit_labels(label: ir.Value, context: Context, sums: Tensor, labels: Sequenc
     rows, classes = sums.shape
     if label.name:
         places = _places(label, context, labels)
-        context.emit(AlongAxis(places, sums, "arg_max", rows, classes, 1, (0,)))
+        context.emit(AlongAxis(places, sums, "arg_max", rows, classes, 1, {"is_last": False}))
         _emit_picked(label, context, places, labels)
 
 

@@ -18,7 +18,6 @@ from nndeploy.values.size import Dim, product
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
 from nndeploy_native.lowering.reduction_rules import along_axis
-from nndeploy_native.plan_writer import double_bits
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.movement import StridedCopy, View
 from nndeploy_native.steps.normalisation import InstanceNorm, Normalise
@@ -113,9 +112,9 @@ def local_response_normalization(node: ir.Node, context: Context) -> None:
     if len(x.shape) < 2 or not 0 < window <= MOST_NEIGHBOURS:
         raise BuildRefusedError(f"an LRN of more than {MOST_NEIGHBOURS} channels, or of what has none")
     defaults = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
-    numbers = (double_bits(float_attribute(node, name, default)) for name, default in defaults.items())
+    numbers = {name: float_attribute(node, name, default) for name, default in defaults.items()}
     output = context.output(node.outputs[0], Layout.PLAIN)
-    context.emit(AlongAxis(output, x, "lrn", *along_axis(x.shape, 1), (window, *numbers)))
+    context.emit(AlongAxis(output, x, "lrn", *along_axis(x.shape, 1), {"window": window, **numbers}))
 
 
 def _emit_along(node: ir.Node, context: Context, axes: Sequence[int], norm: str, epsilon: float) -> None:

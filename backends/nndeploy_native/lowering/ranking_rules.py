@@ -18,8 +18,8 @@ def arg(node: ir.Node, context: Context) -> None:
     if x.element == "bool":
         raise BuildRefusedError(f"a {node.op_type} of bools")
     sizes = along_axis(x.shape, int_attribute(node, "axis", 0) % len(x.shape))
-    is_last = int(int_attribute(node, "select_last_index", 0) != 0)
-    context.emit(AlongAxis(context.output(node.outputs[0], Layout.PLAIN), x, kind, *sizes, (is_last,)))
+    numbers = {"is_last": int_attribute(node, "select_last_index", 0) != 0}
+    context.emit(AlongAxis(context.output(node.outputs[0], Layout.PLAIN), x, kind, *sizes, numbers))
 
 
 def top(node: ir.Node, context: Context) -> None:
@@ -36,7 +36,7 @@ def top(node: ir.Node, context: Context) -> None:
         if places.name
         else context.temporary("places", shape, Layout.PLAIN, "int64")
     )
-    is_smallest = int(int_attribute(node, "largest", 1) == 0)
-    context.emit(AlongAxis(found, x, "top_places", *along_axis(x.shape, axis), (is_smallest,)))
+    numbers = {"is_smallest": int_attribute(node, "largest", 1) == 0}
+    context.emit(AlongAxis(found, x, "top_places", *along_axis(x.shape, axis), numbers))
     if values.name:
         context.emit(Picked("gather_elements", context.output(values, Layout.PLAIN), x, found, axis))

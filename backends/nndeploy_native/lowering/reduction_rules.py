@@ -64,7 +64,7 @@ def cumulative_sum(node: ir.Node, context: Context) -> None:
     if x.element not in ("fp32", "int32", "int64"):
         raise BuildRefusedError(f"a CumSum of {x.element}")
     sizes = along_axis(x.shape, int(axis.item()) % len(x.shape))
-    ways = tuple(int(int_attribute(node, name, 0) != 0) for name in ("exclusive", "reverse"))
+    ways = {f"is_{name}": int_attribute(node, name, 0) != 0 for name in ("exclusive", "reverse")}
     context.emit(AlongAxis(context.output(node.outputs[0], Layout.PLAIN), x, "cumulate", *sizes, ways))
 
 

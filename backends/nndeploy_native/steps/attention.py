@@ -3,9 +3,11 @@
 
 from dataclasses import dataclass, field
 
+from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.steps.elementwise import Operand
 from nndeploy_native.steps.movement import View, contiguous
+from nndeploy_native.steps.step import Written
 from nndeploy_native.tensors import Shape, Tensor
 
 MAX_OTHERS = 3
@@ -42,3 +44,16 @@ class Attention:
     def out_strides(self) -> Shape:
         """From element to element of the output along each axis."""
         return self.strides or contiguous((*self.q.sizes[:-1], self.v.sizes[-1]))
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        q, k, v, out = self.q, self.k, self.v, self.out_strides
+        program = None if self.score == operand(0) else program_of(self.score, len(self.others) + 1)
+        batch = len(q.sizes) - 2
+        of_q, of_k, of_v = ((one.offset, *one.strides[-2:]) for one in (q, k, v))
+        words = (
+            q.base, k.base, v.base, program, self.is_guarded, tuple(one.value for one in self.others),
+            *q.sizes[-2:], k.sizes[-1], v.sizes[-1], k.sizes[-2], v.sizes[-2], *of_q, *of_k, *of_v, out[-2],
+            tuple(zip(q.sizes[:batch], q.strides, k.strides, v.strides, out, strict=False)), self.output,
+        )  # fmt: skip
+        return Written("attention", f"attention of {q.sizes[-2]} by {k.sizes[-1]} keys, {q.sizes[-1]} each", words)

@@ -4,8 +4,10 @@
 from dataclasses import dataclass
 
 from nndeploy.values.size import Dim
-from nndeploy_native.expressions import Expression
+from nndeploy_native.expression_program import program_of
+from nndeploy_native.expressions import Expression, label_of
 from nndeploy_native.steps.convolution import Window
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
 
@@ -28,6 +30,10 @@ class Quantise:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("int8_quantise", "floats as bytes" + (", channels last" if self.channels > 1 else ""), self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,14 @@ class ByteLine:
         """What the step reads."""
         return tuple(term.x for term in self.terms)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        first, second = (*self.terms, None)[:2]
+        assert first is not None
+        words = Words(self, first=first.x, second=second and second.x, of_first=first, of_second=second or (0, 0.0))
+        is_sum = len(self.terms) > 1
+        return Written("int8_line", f"bytes of {len(self.terms)} scaled and added" if is_sum else "bytes scaled", words)
+
 
 @dataclass(frozen=True, slots=True)
 class ByteTable:
@@ -72,6 +86,11 @@ class ByteTable:
         """What the step reads."""
         return (self.x,)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        program = program_of(self.expression, 1)
+        return Written("int8_table", f"table of {label_of(self.expression)}", Words(self, program=program))
+
 
 @dataclass(frozen=True, slots=True)
 class BytePooling:
@@ -85,3 +104,8 @@ class BytePooling:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        rows, columns = self.window.kernel
+        return Written("int8_pool", f"max {rows}x{columns} of bytes", self)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from nndeploy.values.size import Dim
-from nndeploy_native.steps.step import PLAIN, Epilogue
+from nndeploy_native.steps.step import PLAIN, Epilogue, Unstored, Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
 AnyDim = TypeVar("AnyDim", int, Dim)
+WINDOW_OF_BOX = "chosen by the box"
+"""What people are shown as the window of a fused step, which follows from the caches of the machine that runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,27 @@ class Convolution:
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Convolution":
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        if self.is_column:
+            return self.lying().written()
+        if not self.is_transposed and self.depth is None:
+            return Written("convolution", self.label, self)
+        words = (self, self.depth or Depth(1, 1, 1, 0, 1, 1))
+        return Written("transposed" if self.is_transposed else "volume_convolution", self.label, words)
+
+
+def written_chain(operator: str, *convolutions: Convolution) -> Written:
+    """Returns convolutions, each of what the one before gives, as one step: what is between them is never stored."""
+    ends = {0: {"x"}, len(convolutions) - 1: {"output"}}
+    words = tuple(
+        Words(one, **{side: Unstored(getattr(one, side)) for side in {"x", "output"} - ends.get(number, set())})
+        for number, one in enumerate(convolutions)
+    )
+    sides = ("NCHWc" if one.is_blocked else "NCHW" for one in (convolutions[0].x, convolutions[-1].output))
+    label = " then ".join(one.label for one in convolutions)
+    return Written(operator, label, words, window=WINDOW_OF_BOX, layout=" to ".join(dict.fromkeys(sides)))
 
 
 def _turned(tensor: Tensor) -> Tensor:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise steps: an expression over operands of one layout, each whole or broadcast."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nndeploy_native.expressions import Domain, Expression
+from nndeploy_native.expression_program import program_of
+from nndeploy_native.expressions import Domain, Expression, label_of
 from nndeploy_native.plan import DTYPES
-from nndeploy_native.tensors import Array, Shape, Tensor
+from nndeploy_native.steps.step import Words, Written
+from nndeploy_native.tensors import Array, Shape, Tensor, fixed_shape
 
 MAX_OPERANDS = 4
 
@@ -30,6 +32,14 @@ class Operand:
         """Whether both are the same tensor in the same shape."""
         return self.tensor is not None and self.tensor == other.tensor and self.shape == other.shape
 
+    @property
+    def value(self) -> Tensor | Array:
+        """The tensor or the constant in its shape."""
+        if self.array is not None:
+            return self.array.reshape(fixed_shape(self.shape))
+        assert self.tensor is not None
+        return replace(self.tensor, shape=self.shape)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elementwise:
@@ -48,3 +58,10 @@ class Elementwise:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return tuple(one.tensor for one in self.operands if one.tensor is not None)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        program = program_of(self.expression, len(self.operands), self.domain)
+        operands = tuple(one.value for one in self.operands)
+        words = Words(self, program=program, operands=operands)
+        return Written("elementwise", label_of(self.expression) or "copy", words, numbered_first=operands)

@@ -6,10 +6,13 @@ Numbers are int32 or int64, negative ones count from the end. One that is out of
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Tensor
 
 REDUCTIONS = ("none", "add", "mul", "max", "min")
-"""What becomes of an element that an update meets, in the order of the kernel library."""
+"""What becomes of an element that an update meets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,11 @@ class Picked:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.data, self.numbers)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        label = f"{self.kind} of {self.numbers.element}"
+        return Written(self.kind, label, self, indices=self.numbers.name)
 
 
 PICKS = {"Gather": "gather", "GatherElements": "gather_elements", "GatherND": "gather_nd"}
@@ -51,6 +59,12 @@ class Scattered:
         """What the step reads."""
         return (self.data, self.numbers, self.updates)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        kind = "scatter_nd" if self.axis is None else "scatter_elements"
+        label = f"{kind} by {self.numbers.element}, {self.reduction}"
+        return Written(kind, label, self, indices=self.numbers.name)
+
 
 @dataclass(frozen=True, slots=True)
 class OneHot:
@@ -65,6 +79,10 @@ class OneHot:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.numbers, self.values)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("one_hot", f"one hot along axis {self.axis}", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +99,10 @@ class ReverseSequence:
         """What the step reads."""
         return (self.x, self.lengths)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("reverse_sequence", "sequences backwards", self, indices=self.lengths.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Triangle:
@@ -95,3 +117,9 @@ class Triangle:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x, self.diagonal) if isinstance(self.diagonal, Tensor) else (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        diagonal = self.diagonal if isinstance(self.diagonal, Tensor) else np.array([self.diagonal], np.int64)
+        label = "upper triangle" if self.is_upper else "lower triangle"
+        return Written("triangle", label, Words(self, diagonal=diagonal), numbered_first=(diagonal,))

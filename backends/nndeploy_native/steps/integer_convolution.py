@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.integer_sums import IntegerSums
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Tensor
 
 
@@ -32,6 +33,12 @@ class IntegerConvolution(IntegerSums):
         residual = self.epilogue.residual
         end = self.epilogue if residual is None else replace(self.epilogue, residual=_image(residual))
         return replace(self, output=_image(self.output), a=_image(self.a), epilogue=end)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        sums = self.as_images().sums(self.weights.transpose(0, 2, 3, 1))
+        first = (*self.window.pads, *self.numbered_first)
+        return Written("int8_convolution", self.label, Words(self, sums=sums), numbered_first=first)
 
 
 def _image(tensor: Tensor) -> Tensor:

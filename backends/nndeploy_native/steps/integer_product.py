@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 
 from nndeploy_native.steps.integer_sums import IntegerSums
+from nndeploy_native.steps.step import Written
 from nndeploy_native.tensors import Shape
 
 
@@ -15,3 +16,11 @@ class IntegerProduct(IntegerSums):
     def sizes(self) -> Shape:
         """The axes of the product: (..., columns)."""
         return (*self.a.shape[:-1], self.weights.shape[1])
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        turned, shape = self.weights.T, self.weights.shape
+        is_transposed = turned.flags.c_contiguous and not self.weights.flags.c_contiguous
+        sums = self.sums(turned if is_transposed else self.weights)
+        label = f"fully connected of bytes, {shape[0]}->{shape[-1]}"
+        return Written("int8_connected", label, (is_transposed, sums), numbered_first=self.numbered_first)

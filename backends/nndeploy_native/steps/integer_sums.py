@@ -4,8 +4,9 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
+from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression
-from nndeploy_native.steps.step import PLAIN, Epilogue
+from nndeploy_native.steps.step import PLAIN, Epilogue, Words, Written
 from nndeploy_native.tensors import Array, Shape, Tensor
 
 
@@ -46,3 +47,17 @@ class IntegerSums:
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> Self:
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it: the product or convolution that it is."""
+        raise NotImplementedError
+
+    @property
+    def numbered_first(self) -> tuple[Array, ...]:
+        """A zero point that is a constant."""
+        return () if self.zero is None or isinstance(self.zero, Tensor) else (self.zero,)
+
+    def sums(self, weights: Array) -> Words:
+        """Returns the words that all such steps have."""
+        table = None if self.table is None else program_of(self.table, 1)
+        return Words(self, weights=weights, table=table)

@@ -3,8 +3,9 @@
 
 from dataclasses import dataclass
 
-from nndeploy_native.steps.convolution import Convolution
+from nndeploy_native.steps.convolution import Convolution, written_chain
 from nndeploy_native.steps.separable import Separable
+from nndeploy_native.steps.step import Written
 from nndeploy_native.tensors import Tensor
 
 
@@ -24,3 +25,7 @@ class InvertedResidual:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.expand.x, *self.pair.epilogue.inputs)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return written_chain("inverted_residual", self.expand, self.pair.first, self.pair.second)

@@ -3,8 +3,10 @@
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from nndeploy_native.steps.movement import View, contiguous
-from nndeploy_native.steps.step import PLAIN, Epilogue
+from nndeploy_native.steps.step import PLAIN, Epilogue, Words, Written
 from nndeploy_native.tensors import Array, Shape, Tensor
 
 
@@ -42,6 +44,10 @@ class BitWeights:
     def shape(self) -> tuple[int, int]:
         """The sizes of the matrix."""
         return self.inner, self.columns
+
+    def words(self) -> Words:
+        """Returns their words."""
+        return Words(self, scales=self.scales or (None, 0, 0), zeros=self.zeros or (None, 0, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,3 +92,25 @@ class Product:
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "Product":
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        a, b, out = self.a, self.b_view, self.out_strides
+        (*batch, rows, columns), inner = self.sizes, a.sizes[-1]
+        words = Words(
+            self,
+            a=a.base,
+            sizes=(rows, inner, columns, b.sizes[-2], a.offset, *a.strides[-2:]),
+            of_b=(b.offset, *b.strides[-2:]),
+            of_out=(out[-2], tuple(zip(batch, a.strides, b.strides, out, strict=False)), self.output),
+        )
+        if isinstance(self.b, View):
+            return Written("product", f"product {rows}x{inner}x{columns}", words.but(b=self.b.base))
+        if isinstance(self.b, BitWeights):
+            what = "float16" if self.b.scales is None else f"{self.b.bits} bits in blocks of {self.b.block}"
+            label = f"fully connected {inner}->{columns}, {what}"
+            return Written("bits_connected", label, words.but(bits=self.b.words()))
+        weights, turned = np.asarray(self.b, np.float32), np.asarray(self.b, np.float32).swapaxes(-1, -2)
+        is_transposed = turned.flags.c_contiguous and not weights.flags.c_contiguous
+        words = words.but(weights=turned if is_transposed else weights, is_transposed=is_transposed)
+        return Written("fully_connected", f"fully connected {inner}->{columns}", words)

@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Dim, fixed, is_fixed, product
-from nndeploy_native.tensors import Array, Shape, Tensor
+from nndeploy_native.plan import DTYPES
+from nndeploy_native.steps.step import Words, Written
+from nndeploy_native.tensors import Array, Shape, Tensor, fixed_shape
 
 ZERO = -1
 """A place that stands for a zero rather than for an element."""
@@ -24,6 +27,10 @@ class Convert:
         """What the step reads."""
         return (self.x,)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("to_plain" if self.x.is_blocked else "to_blocked", "layout conversion", self)
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelParts:
@@ -40,6 +47,10 @@ class ChannelParts:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return self.xs
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("channel_parts", f"{len(self.channels)} channels moved", self)
 
 
 MAX_PARTS = 16
@@ -60,6 +71,20 @@ class Gather:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        flat = self.places.reshape(-1)
+        if self.x.is_blocked and flat.size == self.x.size:
+            image = np.arange(flat.size).reshape(fixed_shape(self.x.shape))
+            if np.array_equal(flat, image.transpose(0, 2, 3, 1).reshape(-1)):
+                return Written("channels_last", "channels last", self)
+        even = None if self.x.is_blocked else strides_of(self.places.reshape(fixed_shape(self.output.shape)))
+        if even is not None:
+            return StridedCopy(self.output, View(self.x, *even)).written()
+        if flat.max(initial=0) > np.iinfo(np.int32).max:
+            raise BuildRefusedError("a table of places beyond 32 bits")
+        return Written("gather_places", "elements moved", Words(self, places=flat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +167,11 @@ class View:
             places = places[..., None] + np.arange(fixed(size)) * (0 if size == 1 else fixed(stride))
         return places
 
+    def words(self, output: Tensor, **others: object) -> Words:
+        """Returns the words of a copy of it; axes of one element are left out."""
+        axes = tuple(axis for axis in zip(self.sizes, self.strides, strict=True) if axis[0] != 1)
+        return Words(self, x=self.base, output=output, axes=axes, **others)
+
 
 def contiguous(sizes: Shape) -> Shape:
     """Returns the strides of elements that follow each other."""
@@ -159,6 +189,10 @@ class StridedCopy:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.view.base,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("view_copy", "strided copy", self.view.words(self.output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +223,14 @@ class ViewAt:
         """What the step reads."""
         return (self.view.base, self.numbers)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        words = self.view.words(self.output, numbers=self.numbers, moves=self.moves)
+        return Written("view_at", "strided copy by numbers", words)
+
 
 PAD_MODES = ("constant", "edge", "reflect", "wrap")
-"""What stands around elements, in the order of the kernel library."""
+"""What stands around elements."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,6 +250,13 @@ class PaddedCopy:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.view.base, self.value) if isinstance(self.value, Tensor) else (self.view.base,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        view, value = self.view, _padding(self.view.base, self.value)
+        axes = tuple(zip(self.output.shape, self.begins, view.sizes, view.strides, strict=True))
+        words = Words(self, x=view.base, value=value, offset=view.offset, axes=axes)
+        return Written("padded_copy", f"padding, {self.mode}", words, numbered_first=(value,))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,6 +279,15 @@ class PaddedAt:
         read = (self.view.base, self.numbers)
         return (*read, self.value) if isinstance(self.value, Tensor) else read
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        view, value = self.view, _padding(self.view.base, self.value)
+        which = (-1 if one is None else one for one in self.which)
+        axes = tuple(zip(self.output.shape, view.sizes, view.strides, which, strict=True))
+        words = Words(self, x=view.base, value=value, offset=view.offset, axes=axes)
+        first = (value, view.base, self.output)
+        return Written("padded_at", f"padding by numbers, {self.mode}", words, numbered_first=first)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaddedImage:
@@ -253,6 +308,12 @@ class PaddedImage:
         """What the step reads."""
         return (self.x, self.value) if isinstance(self.value, Tensor) else (self.x,)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        value = _padding(self.x, self.value)
+        label = f"padding in blocks, {self.mode}"
+        return Written("padded_image", label, Words(self, value=value), numbered_first=(value,))
+
 
 @dataclass(frozen=True, slots=True)
 class JoinPlain:
@@ -266,6 +327,10 @@ class JoinPlain:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return self.xs
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("join", "concatenation", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +351,20 @@ class Append:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.past, self.new) if self.places is None else (self.past, self.new, self.places)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        if self.places is None:
+            return Written("append", "appended to a cache", self)
+        return Written("append_at", "put into a cache", self, indices=self.places.name)
+
+
+def _padding(x: Tensor, value: Array | Tensor | None) -> Array | Tensor:
+    """Returns one element of the type of x: the value that it is padded with, 0 where there is none."""
+    if isinstance(value, Tensor):
+        return value
+    dtype = DTYPES[x.element]
+    return np.zeros(1, dtype) if value is None else value.reshape(1).astype(dtype)
 
 
 def strides_of(places: Array) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:

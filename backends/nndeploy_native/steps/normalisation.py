@@ -4,11 +4,8 @@
 from dataclasses import dataclass, field, replace
 
 from nndeploy.values.size import Dim
-from nndeploy_native.steps.step import PLAIN, Epilogue
+from nndeploy_native.steps.step import PLAIN, Epilogue, Words, Written
 from nndeploy_native.tensors import Tensor
-
-NORMS = ("standard", "rms", "l2", "l1")
-"""The kinds of norm, by the numbers that c/ops/normalise.c gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +32,10 @@ class Normalise:
         """What the step reads."""
         return tuple(one for one in (self.x, self.scale, self.bias) if one is not None)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("normalise", f"{self.norm} norm of {self.size}", Words(self, along=self))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstanceNorm:
@@ -58,3 +59,7 @@ class InstanceNorm:
     def with_epilogue(self, epilogue: Epilogue, output: Tensor) -> "InstanceNorm":
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("instance_norm", "instance norm", self)

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from nndeploy_native.steps.step import Written
 from nndeploy_native.tensors import Shape, Tensor
 
 
@@ -18,6 +19,10 @@ class Sizes:
         """What the step reads: nothing."""
         return ()
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("sizes", "sizes", self)
+
 
 @dataclass(frozen=True, slots=True)
 class Arange:
@@ -31,3 +36,7 @@ class Arange:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.start, self.step)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("arange", "numbers in order", self)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nndeploy.values.size import Dim
 from nndeploy_native.steps.convolution import Window, Windows
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Tensor
 
 
@@ -28,6 +29,11 @@ class Pooling:
         """What the step reads."""
         return (self.x,)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        rows, columns = self.window.kernel
+        return Written("pool", f"{self.kind} {rows}x{columns}", self)
+
 
 @dataclass(frozen=True, slots=True)
 class PooledPlaces:
@@ -45,3 +51,9 @@ class PooledPlaces:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        windows = self.windows
+        axes = tuple(zip(windows.strides, windows.dilations, windows.kernel, windows.begins, strict=True))
+        return Written("pool_places", "places of the largest", Words(self, axes=axes))

@@ -3,7 +3,9 @@
 
 from dataclasses import dataclass
 
+from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
@@ -48,3 +50,11 @@ class Recurrent:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.gates, *(one for one in (self.first.h, self.first.c, self.lengths) if one is not None))
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        directions, _, hidden = self.weights.shape
+        usual = (None,) * (directions * ACTIVATIONS[self.kind])
+        activations = tuple(None if one is None else program_of(one, 1) for one in self.activations or usual)
+        words = Words(self, activations=activations)
+        return Written(self.kind, f"{self.kind} of {hidden}, {directions} direction{'s' * (directions > 1)}", words)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps along one axis of plain tensors (outer, size, inner): softmax, reductions, running sums, places of extremes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from nndeploy.values.size import Dim
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Tensor
 
 
@@ -11,7 +13,7 @@ from nndeploy_native.tensors import Tensor
 class AlongAxis:
     """`kind` is an operator of the library, as "softmax", which keeps the shape, or "reduce_mean".
 
-    `numbers` are the words that it takes behind the sizes.
+    `numbers` are the words that it takes behind the sizes, by name.
     """
 
     output: Tensor
@@ -20,9 +22,13 @@ class AlongAxis:
     outer: Dim
     size: Dim
     inner: Dim
-    numbers: tuple[int, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written(self.kind, self.kind, Words(self, along=self, **self.numbers))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nndeploy.backend_kit.kernels.resize_tables import Mode
 from nndeploy.values.size import Dim
+from nndeploy_native.steps.step import Written
 from nndeploy_native.tensors import Tensor
 
 
@@ -37,6 +38,10 @@ class Resize:
         """What the step reads."""
         return (self.x,)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("resize", f"resize {self.mode.kind}", self)
+
 
 @dataclass(frozen=True, slots=True)
 class ResizeAxis:
@@ -52,3 +57,7 @@ class ResizeAxis:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("resize_axis", f"resize {self.mode.kind} along axis {self.axis}", self)

@@ -4,11 +4,11 @@
 from dataclasses import dataclass
 
 from nndeploy.values.size import Dim
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Tensor
 
 KINDS = ("linear", "nearest", "cubic")
 PADDINGS = ("zeros", "border", "reflection")
-"""In the order of the kernel library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ class GridSample:
         """What the step reads."""
         return (self.x, self.grid)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("grid_sample", f"sampled by a grid, {self.kind}, {self.padding}", self)
+
 
 @dataclass(frozen=True, slots=True)
 class AffineGrid:
@@ -42,6 +46,10 @@ class AffineGrid:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.matrices,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("affine_grid", "grid", Words(self, axes=len(self.output.shape) - 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,11 @@ class RoiAlign:
         """What the step reads."""
         return (self.x, self.rois, self.images)
 
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        label = f"regions, {'largest' if self.is_max else 'mean'}"
+        return Written("roi_align", label, self, indices=self.images.name)
+
 
 @dataclass(frozen=True, slots=True)
 class RoiMaxPool:
@@ -80,3 +93,7 @@ class RoiMaxPool:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x, self.rois)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return Written("roi_max_pool", "regions, largest of pixels", self)

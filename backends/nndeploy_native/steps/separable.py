@@ -3,8 +3,8 @@
 
 from dataclasses import dataclass
 
-from nndeploy_native.steps.convolution import Convolution
-from nndeploy_native.steps.step import Epilogue
+from nndeploy_native.steps.convolution import Convolution, written_chain
+from nndeploy_native.steps.step import Epilogue, Written
 from nndeploy_native.tensors import Tensor
 
 PLANAR_TAPS = 49
@@ -43,3 +43,7 @@ class Separable:
         """Whether the operator that changes the layout window by window can do it: a residual lies in blocks."""
         _, _, height, width = self.first.weights.shape
         return height * width <= PLANAR_TAPS and self.epilogue.residual is None
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        return written_chain("planar_separable" if self.has_planes else "separable", self.first, self.second)

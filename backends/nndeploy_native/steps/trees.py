@@ -3,10 +3,11 @@
 
 from dataclasses import dataclass
 
+from nndeploy_native.steps.step import Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
 AGGREGATES = ("sum", "min", "max")
-"""What becomes of the leaves that a row reaches, in the order of the kernel library."""
+"""What becomes of the leaves that a row reaches."""
 LESS, EQUAL, GREATER, NAN = 1, 2, 4, 8
 """How an element lies to a threshold: bits of enum nnd_tree_relation."""
 LEAF = -1
@@ -46,3 +47,9 @@ class Trees:
     def inputs(self) -> tuple[Tensor, ...]:
         """What the step reads."""
         return (self.x,)
+
+    def written(self) -> Written:
+        """Returns the step as a plan has it."""
+        tables = self.tables
+        words = Words(self, columns=self.output.shape[1])
+        return Written("trees", f"{len(tables.trees)} trees of {len(tables.nodes)} nodes", words)

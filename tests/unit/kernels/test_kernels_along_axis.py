@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
 from nndeploy_native.expressions import operand
-from nndeploy_native.plan_writer import double_bits
 from nndeploy_native.steps.movement import Convert
 from nndeploy_native.steps.normalisation import InstanceNorm, Normalise
 from nndeploy_native.steps.reduction import AlongAxis
@@ -13,13 +12,10 @@ from nndeploy_native.steps.step import Epilogue, NativeStep
 from nndeploy_native.tensors import Layout, Tensor
 
 X, WHOLE = Tensor("x", (3, 4, 5)), Tensor("x", (3, 4, 5), element="int64")
-LRN = (double_bits(0.1), double_bits(0.75), double_bits(1.0))
-LARGE = double_bits(1e300)
+LRN = {"window": 3, "alpha": 0.1, "beta": 0.75, "bias": 1.0}
 
 
-def _along(
-    kind: str, shape: tuple[int, ...], numbers: tuple[int, ...] = (), element: str = "fp32", x: Tensor = X
-) -> AlongAxis:
+def _along(kind: str, shape: tuple[int, ...], element: str = "fp32", x: Tensor = X, **numbers: float) -> AlongAxis:
     return AlongAxis(Tensor("y", shape, element=element), x, kind, 3, 4, 5, numbers)
 
 
@@ -30,25 +26,23 @@ def _along(
         *(AlongAxis(Tensor("y", (3, 5)), X, "reduce_sum", *sizes) for sizes in ((3, 4, 4), (3, 0, 5), (-3, -4, 5))),
         AlongAxis(Tensor("y", (3, 5)), X, "reduce_max", 2**40, 4, 2**40),
         _along("reduce_mean", (3, 6)),
-        _along("reduce_sum", (3, 5), element="int64"),
-        _along("reduce_l2", (3, 5), element="int64", x=WHOLE),
+        _along("reduce_sum", (3, 5), "int64"),
+        _along("reduce_l2", (3, 5), "int64", WHOLE),
         _along("softmax", (3, 4, 6)),
-        _along("softmax", (3, 4, 5), element="int64", x=WHOLE),
-        _along("arg_max", (3, 5), (0,)),
-        _along("arg_max", (3, 5), (2,), "int64"),
-        _along("arg_min", (3, 5), (), "int64"),
-        _along("arg_min", (3, 1, 4), (0,), "int64"),
-        _along("hardmax", (3, 4, 5), element="int64"),
-        _along("cumulate", (3, 4, 5), (0,)),
-        _along("cumulate", (3, 4, 5), (0, 3)),
-        _along("cumulate", (3, 4, 5), (0, 0), "int64"),
-        _along("top_places", (3, 5, 5), (0,), "int64"),
-        _along("top_places", (3, 1), (0,), "int64"),
-        _along("top_places", (3, 2, 5), (0,)),
-        _along("lrn", (3, 4, 5), (0, *LRN)),
-        _along("lrn", (3, 4, 5), (257, *LRN)),
-        _along("lrn", (3, 4, 5), (3, LARGE, *LRN[1:])),
-        _along("lrn", (3, 4, 5), (3, *LRN), x=WHOLE),
+        _along("softmax", (3, 4, 5), "int64", WHOLE),
+        _along("arg_max", (3, 5), is_last=0),
+        _along("arg_max", (3, 5), "int64", is_last=2),
+        _along("arg_min", (3, 1, 4), "int64", is_last=0),
+        _along("hardmax", (3, 4, 5), "int64"),
+        _along("cumulate", (3, 4, 5), is_exclusive=0, is_reverse=3),
+        _along("cumulate", (3, 4, 5), "int64", is_exclusive=0, is_reverse=0),
+        _along("top_places", (3, 5, 5), "int64", is_smallest=0),
+        _along("top_places", (3, 1), "int64", is_smallest=0),
+        _along("top_places", (3, 2, 5), is_smallest=0),
+        _along("lrn", (3, 4, 5), **{**LRN, "window": 0}),
+        _along("lrn", (3, 4, 5), **{**LRN, "window": 257}),
+        _along("lrn", (3, 4, 5), **{**LRN, "alpha": 1e300}),
+        _along("lrn", (3, 4, 5), x=WHOLE, **LRN),
         Normalise(Tensor("y", X.shape), X, "standard", 12, 5, 1, parts=2),
         Normalise(Tensor("y", X.shape), X, "standard", 12, 5, 1, parts=0),
         Normalise(Tensor("y", X.shape), X, "l2", 12, 5, 1, scale=X, parts=5),

@@ -164,11 +164,10 @@ def test_what_does_not_fit_is_refused(level: str) -> None:
         "bits in blocks of": [
             replace(good, bits=5), replace(good, zero=16), uneven, replace(good, bits=16), replace(good, scales=None),
             replace(halves, bits=8), replace(halves, scales=good.scales), replace(halves, is_signed=True),
+            replace(halves, rounds_rows=True),
         ],
         " as word ": [
             replace(good, **one) for one in ({"block": 0}, {"steps": (0, 1)}, {"steps": (1, 2**31)}, {"bits": 2})
-        ] + [
-            replace(halves, rounds_rows=True),
         ],
     }  # fmt: skip
     for reason, some in bad.items():

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from kernel_library import RefusedError, assert_close, every_level, plan_of, run_plan
 from nndeploy_native.expressions import operand
-from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.matmul import Product
 from nndeploy_native.steps.movement import View
 from nndeploy_native.steps.recurrent import Recurrent, States
-from nndeploy_native.steps.step import PLAIN, Epilogue, NativeStep
+from nndeploy_native.steps.step import PLAIN, Epilogue, NativeStep, Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
 from nndeploy.values.size import symbol
@@ -276,19 +275,23 @@ def test_matrices_that_do_not_fit_are_refused(level: str, numbers: tuple[int, ..
     inputs, y = [Tensor("a", (3, 4)), Tensor("b", (4, 5))], Tensor("y", (3, 5))
     arrays = [np.zeros((3, 4), np.float32), np.zeros((4, 5), np.float32)]
     with pytest.raises(RefusedError, match="product"):
-        run_plan(level, _plan_of_words(inputs, y, numbers, axes), arrays, [(3, 5)])
+        run_plan(level, plan_of([_Product(inputs, y, numbers, axes)], inputs, [y]), arrays, [(3, 5)])
     rules = (3, 4, 5, 4, 0, 4, 1, 0, 5, 1, 5)
-    run_plan(level, _plan_of_words(inputs, y, rules, ()), arrays, [(3, 5)])  # fits
+    run_plan(level, plan_of([_Product(inputs, y, rules, ())], inputs, [y]), arrays, [(3, 5)])  # fits
 
 
-def _plan_of_words(
-    inputs: Sequence[Tensor], y: Tensor, numbers: Sequence[int], axes: Sequence[int]
-) -> tuple[bytes, bytes]:
-    """Returns a product by the numbers of its step: rows to the step of the output's rows, then the batch axes."""
-    writer = PlanWriter({}, ["a", "b"], ["y"], {})
-    words = [*(writer.tensor(one) for one in inputs), -1, -1, -1, -1, *map(writer.size, numbers), len(axes) // 4]
-    writer.step("product", "product", [*words, *map(writer.size, axes), writer.tensor(y)])
-    return writer.finished(list(inputs), [y]), bytes(writer.weights)
+class _Product:
+    """A product by the numbers of its step: rows to the step of the output's rows, then the batch axes."""
+
+    def __init__(self, inputs: Sequence[Tensor], y: Tensor, numbers: tuple[int, ...], axes: tuple[int, ...]) -> None:
+        self.inputs, self.output = tuple(inputs), y
+        self._numbers, self._axes = numbers, tuple(zip(*(axes[k::4] for k in range(4)), strict=True))
+
+    def written(self) -> Written:
+        (a, b), numbers = self.inputs, self._numbers
+        of_out = (numbers[10], self._axes, self.output)
+        words = Words(a=a, b=b, bias=None, epilogue=PLAIN, sizes=numbers[:7], of_b=numbers[7:10], of_out=of_out)
+        return Written("product", "product", words)
 
 
 @every_level

@@ -217,6 +217,19 @@ static const struct nnd_op *nnd_op_named(const char *name) {
   return NULL;
 }
 
+/* The output is a value that nobody has written; the step has read none of it, for what it reads was there before. */
+static void nnd_set_writer(struct nnd_opener *o) {
+  const int number = (int)(o->step - o->model->steps);
+  const nnd_size at = o->output < 0 ? -1 : o->model->tensors[o->output].value;
+  struct nnd_value *value = at < 0 ? NULL : &o->model->values[at];
+  if (!value || (value->kind != NND_VALUE_ARENA && value->kind != NND_VALUE_OUTPUT) || value->writer >= 0) {
+    nnd_fail(o->message, "step %d writes nothing, or what it must not", number);
+    return;
+  }
+  o->step->writes = o->output;
+  value->writer = value->last_reader = number;
+}
+
 static void nnd_read_steps(struct nnd_reader *r, struct nnd_model *model, const char **texts, nnd_size num_texts) {
   model->steps = nnd_table_of(r, model, &model->num_steps, sizeof *model->steps, "steps");
   for (nnd_size i = 0; i < model->num_steps && !r->message->failed; i++) {
@@ -239,12 +252,12 @@ static void nnd_read_steps(struct nnd_reader *r, struct nnd_model *model, const 
                texts[name]);
       return;
     }
-    struct nnd_opener opener = {model, step, 0, r->message};
+    struct nnd_opener opener = {model, step, 0, -1, r->message};
     if (!step->op->open(&opener) && !r->message->failed) nnd_fail(r->message, "step %lld cannot be done", (long long)i);
     if (!r->message->failed && opener.at != step->num_words)
       nnd_fail(r->message, "step %lld (%.60s) has %lld words, not %lld", (long long)i, step->op->name,
                (long long)step->num_words, (long long)opener.at);
-    if (!r->message->failed && step->writes < 0) nnd_fail(r->message, "step %lld writes nothing", (long long)i);
+    if (!r->message->failed) nnd_set_writer(&opener);
   }
 }
 
@@ -374,8 +387,8 @@ static int nnd_known(struct nnd_opener *o, int tensor) {
 int nnd_read_any_tensor(struct nnd_opener *o) { return nnd_known(o, nnd_read_number_tensor(o)); }
 int nnd_write_any_tensor(struct nnd_opener *o) { return nnd_known(o, nnd_write_number_tensor(o)); }
 
-int nnd_read_number_tensor(struct nnd_opener *o) {
-  const int tensor = nnd_seen_tensor(o);
+/* Keeps that the step reads a tensor. */
+static int nnd_is_read(struct nnd_opener *o, int tensor) {
   struct nnd_step *step = o->step;
   const int number = (int)(step - o->model->steps);
   if (o->message->failed) return tensor;
@@ -394,6 +407,17 @@ int nnd_read_number_tensor(struct nnd_opener *o) {
   return tensor;
 }
 
+/* Keeps that the step writes a tensor, and no other. */
+static int nnd_is_written(struct nnd_opener *o, int tensor) {
+  if (o->output >= 0) nnd_fail(o->message, "step %lld writes twice", (long long)(o->step - o->model->steps));
+  return o->output = tensor;
+}
+
+int nnd_read_number_tensor(struct nnd_opener *o) { return nnd_is_read(o, nnd_seen_tensor(o)); }
+int nnd_write_number_tensor(struct nnd_opener *o) { return nnd_is_written(o, nnd_seen_tensor(o)); }
+void nnd_reads(struct nnd_opener *o, int tensor) { nnd_floats(o, nnd_is_read(o, tensor)); }
+void nnd_writes(struct nnd_opener *o, int tensor) { nnd_floats(o, nnd_is_written(o, tensor)); }
+
 int nnd_read_any_optional_tensor(struct nnd_opener *o) {
   if (o->at < o->step->num_words && o->step->words[o->at] >= 0) return nnd_read_any_tensor(o);
   return (int)nnd_word(o, -1, -1);
@@ -402,23 +426,6 @@ int nnd_read_any_optional_tensor(struct nnd_opener *o) {
 int nnd_read_optional_tensor(struct nnd_opener *o) {
   const int tensor = nnd_read_any_optional_tensor(o);
   return tensor < 0 ? tensor : nnd_floats(o, tensor);
-}
-
-int nnd_write_number_tensor(struct nnd_opener *o) {
-  const int tensor = nnd_seen_tensor(o);
-  struct nnd_step *step = o->step;
-  const int number = (int)(step - o->model->steps);
-  if (o->message->failed) return tensor;
-  const nnd_size at = o->model->tensors[tensor].value;
-  struct nnd_value *value = at < 0 ? NULL : &o->model->values[at];
-  const int may = value && (value->kind == NND_VALUE_ARENA || value->kind == NND_VALUE_OUTPUT) && value->writer < 0;
-  if (!may || step->writes >= 0)
-    nnd_fail(o->message, "step %d writes what it must not", number);
-  else {
-    step->writes = tensor;
-    value->writer = value->last_reader = number;
-  }
-  return tensor;
 }
 
 /* Returns a weight of float16 as one of float32. */
@@ -441,18 +448,16 @@ static const struct nnd_weight_data *nnd_widened(struct nnd_opener *o, struct nn
   return weight->widened;
 }
 
-static const struct nnd_weight_data *nnd_of_element(struct nnd_opener *o, const struct nnd_weight_data *found,
-                                                    int element) {
+const struct nnd_weight_data *nnd_constant_of(struct nnd_opener *o, const struct nnd_weight_data *weight, int element) {
   static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
-  if (!found || found->element == element) return found;
+  if (!weight || weight->element == element) return weight;
   nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);
   return NULL;
 }
 
-const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) {
-  const struct nnd_weight_data *found = nnd_read_any_weight(o);
-  if (found && found->element == NND_FLOAT16) return nnd_widened(o, &o->model->weights[found - o->model->weights]);
-  return nnd_of_element(o, found, NND_FLOAT32);
+const struct nnd_weight_data *nnd_float_weight(struct nnd_opener *o, const struct nnd_weight_data *weight) {
+  if (weight && weight->element == NND_FLOAT16) return nnd_widened(o, &o->model->weights[weight - o->model->weights]);
+  return nnd_constant_of(o, weight, NND_FLOAT32);
 }
 
 const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o) {
@@ -462,8 +467,8 @@ const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o) {
   return &o->model->weights[number];
 }
 
-const struct nnd_weight_data *nnd_read_weight_of(struct nnd_opener *o, int element) {
-  return nnd_of_element(o, nnd_read_any_weight(o), element);
+const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) {
+  return nnd_float_weight(o, nnd_read_any_weight(o));
 }
 
 const struct nnd_program *nnd_read_program(struct nnd_opener *o) {
@@ -480,6 +485,24 @@ const struct nnd_program *nnd_read_any_program(struct nnd_opener *o) {
 }
 
 nnd_size nnd_read_rule(struct nnd_opener *o) { return nnd_word(o, 0, o->model->num_rules - 1); }
+
+int nnd_rest_of_words(struct nnd_opener *o, int each, int most, int behind) {
+  const nnd_size count = (o->step->num_words - o->at - behind) / each;
+  if (!o->message->failed && (count < 0 || count > most))
+    nnd_fail(o->message, "step %lld (%.60s) has %lld words", (long long)(o->step - o->model->steps), o->step->op->name,
+             (long long)o->step->num_words);
+  return o->message->failed ? 0 : (int)count;
+}
+
+nnd_size nnd_read_pairs(struct nnd_opener *o, const int64_t **pairs) {
+  const nnd_size count = nnd_word(o, 1, NND_MOST_COUNT);
+  if (!o->message->failed && count > (o->step->num_words - o->at) / 2)
+    nnd_fail(o->message, "step %lld (%.60s) ends too early", (long long)(o->step - o->model->steps), o->step->op->name);
+  if (o->message->failed) return 0;
+  *pairs = o->step->words + o->at;
+  o->at += 2 * count;
+  return count;
+}
 
 static void *nnd_taken(struct nnd_opener *o, struct nnd_memory *memory, nnd_size num_bytes) {
   void *taken = nnd_memory_take(memory, num_bytes);

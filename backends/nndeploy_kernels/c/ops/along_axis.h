@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What operators along an axis share: plain tensors, seen as (outer, size, inner).
- *
- *   input, output (tensors), outer, size, inner (rules)
  */
 #ifndef NND_OPS_ALONG_AXIS_H
 #define NND_OPS_ALONG_AXIS_H
 
 #include "kernels/along_axis.h"
-#include "model/model.h"
+#include "model/words.h"
 
 typedef void (*nnd_along_run)(const void *fields, void *const *at, struct nnd_part part);
 
-struct nnd_along_own {
-  int in, out;
-  nnd_size rules[3];
-};
+NND_RECORD(along_axis)
 
-/* Reads the words; the input has any element, the output `element`, or that of the input where it is -1. */
-static int nnd_read_along(struct nnd_opener *o, struct nnd_along_own *own, int element) {
-  own->in = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  for (int i = 0; i < 3; i++) own->rules[i] = nnd_read_rule(o);
-  if (o->message->failed) return 0;
+/* The output has `element`, or that of the input where it is -1. */
+static int nnd_check_along(struct nnd_opener *o, const struct nnd_along_axis *own, int element) {
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked) return nnd_fail(o->message, "an axis of a tensor that is not plain");
   if (out->element != (element < 0 ? in->element : element))
@@ -40,8 +31,8 @@ static int nnd_fits_along(struct nnd_along t, nnd_size in, nnd_size out, nnd_siz
 }
 
 /* The sizes, checked; the output has so many elements of each row or column. */
-static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_own *own, nnd_size made, struct nnd_along *t) {
-  *t = (struct nnd_along){nnd_size_of(m, own->rules[0]), nnd_size_of(m, own->rules[1]), nnd_size_of(m, own->rules[2])};
+static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_axis *own, nnd_size made, struct nnd_along *t) {
+  *t = (struct nnd_along){nnd_size_of(m, own->outer), nnd_size_of(m, own->size), nnd_size_of(m, own->inner)};
   if (!nnd_fits_along(*t, nnd_shape_of(m, own->in)->count, nnd_shape_of(m, own->out)->count, made))
     return nnd_fail(m->message, "an axis does not fit its tensor");
   nnd_give_tensor(m, own->out);
@@ -50,7 +41,7 @@ static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_own *own, 
 }
 
 /* Runs what there is for the element of the input: `runs` has one for each, or null. */
-static int nnd_run_along(struct nnd_maker *m, const struct nnd_along_own *own, const nnd_along_run *runs) {
+static int nnd_run_along(struct nnd_maker *m, const struct nnd_along_axis *own, const nnd_along_run *runs) {
   m->instance->run = runs[nnd_shape_of(m, own->in)->element];
   nnd_tell_operations(m, nnd_shape_of(m, own->in)->count, 16); /* functions and several passes */
   return m->instance->run || nnd_fail(m->message, "a type that is not taken along an axis");

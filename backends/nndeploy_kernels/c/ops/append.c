@@ -2,21 +2,21 @@
  *
  * An input with more behind it, in an output that may have room for what later calls append: a cache that grows.
  *
- *   append                 output, input, what follows it, axis
- *   append_at              the same, then places (int32 or int64: one for each element of the first axis), length (rule):
- *                          what follows begins there; zeros come behind it, up to `length`. A place that the input or
- *                          `length` does not allow is told, and the nearest one is taken
+ * append_at: what is new begins at places of its own, with zeros behind it, up to `length`. A place that the input or
+ * `length` does not allow is told, and the nearest one is taken.
  *
  * Where the caller gives the memory of the output as that of the input too, this already begins with it, and nothing of
  * it is copied. What earlier callers hold of it must not change, so append_at then writes behind the input or nothing.
  */
 #include "kernels/rows.h"
+#include "model/words.h"
 #include "ops/indices.h"
 
 struct nnd_append_own {
-  int out, past, more, axis, places;
-  nnd_size length;
+  NND_FIELDS(append_at)
 };
+NND_READER(append, struct nnd_append_own)
+NND_READER(append_at, struct nnd_append_own)
 
 struct nnd_append_fields {
   int is_wide;
@@ -24,29 +24,24 @@ struct nnd_append_fields {
   nnd_size rows, inner, last_place, length; /* of append_at: rows for each place, bytes of one, places */
 };
 
-static int nnd_open_append(struct nnd_opener *o) {
-  struct nnd_append_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
+static int nnd_check_append(struct nnd_opener *o, const struct nnd_append_own *own) {
   o->step->takes_empty = 1;
-  own->out = nnd_write_number_tensor(o);
-  own->past = nnd_read_number_tensor(o);
-  own->more = nnd_read_number_tensor(o);
-  own->axis = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
-  if (o->message->failed) return 0;
   const struct nnd_tensor *out = &o->model->tensors[own->out], *past = &o->model->tensors[own->past],
-                          *more = &o->model->tensors[own->more];
+                          *more = &o->model->tensors[own->new];
   if (out->is_blocked || past->is_blocked || more->is_blocked || past->element != out->element ||
       more->element != out->element || past->rank != out->rank || more->rank != out->rank || own->axis >= out->rank)
     return nnd_fail(o->message, "parts of another layout, type or rank");
   return 1;
 }
 
+static int nnd_open_append(struct nnd_opener *o) {
+  struct nnd_append_own *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_append(o, own) && nnd_check_append(o, own);
+}
+
 static int nnd_open_append_at(struct nnd_opener *o) {
-  if (!nnd_open_append(o)) return 0;
-  struct nnd_append_own *own = o->step->own;
-  own->places = nnd_read_any_tensor(o);
-  own->length = nnd_read_rule(o);
-  if (o->message->failed) return 0;
+  struct nnd_append_own *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_append_at(o, own) || !nnd_check_append(o, own)) return 0;
   if (!own->axis || !nnd_has_places(o, own->places))
     return nnd_fail(o->message, "parts along the first axis, or at what are no places");
   return 1;
@@ -80,7 +75,7 @@ static void nnd_run_append_at(const void *fields, void *const *at, struct nnd_pa
 static int nnd_make_append(struct nnd_maker *m) {
   const struct nnd_append_own *own = m->step->own;
   const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
-                         *more = nnd_shape_of(m, own->more);
+                         *more = nnd_shape_of(m, own->new);
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   for (int axis = 0; axis < out->rank; axis++) {
@@ -97,7 +92,7 @@ static int nnd_make_append(struct nnd_maker *m) {
   t->whole = out->sizes[own->axis] * inner;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->past);
-  nnd_give_tensor(m, own->more);
+  nnd_give_tensor(m, own->new);
   nnd_tell_operations(m, more->count, 8); /* the past mostly lies where it is to be */
   m->instance->run = nnd_run_append;
   return 1;
@@ -106,7 +101,7 @@ static int nnd_make_append(struct nnd_maker *m) {
 static int nnd_make_append_at(struct nnd_maker *m) {
   const struct nnd_append_own *own = m->step->own;
   const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
-                         *more = nnd_shape_of(m, own->more), *places = nnd_shape_of(m, own->places);
+                         *more = nnd_shape_of(m, own->new), *places = nnd_shape_of(m, own->places);
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size length = nnd_size_of(m, own->length), added = more->sizes[own->axis], of_past = past->sizes[own->axis];
@@ -122,7 +117,7 @@ static int nnd_make_append_at(struct nnd_maker *m) {
   t->past = of_past * t->inner, t->more = added * t->inner, t->whole = out->sizes[own->axis] * t->inner;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->past);
-  nnd_give_tensor(m, own->more);
+  nnd_give_tensor(m, own->new);
   nnd_give_tensor(m, own->places);
   nnd_tell_operations(m, past->count + more->count, 1);
   m->instance->run = nnd_run_append_at;

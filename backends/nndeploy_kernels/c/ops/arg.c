@@ -2,18 +2,16 @@
  *
  * arg_max, arg_min, hardmax: where the largest or smallest along the middle of three axes of plain tensors lies.
  *
- *   arg_max, arg_min   input, output (tensors; int64), outer, size, inner (rules), whether the last of equal ones counts
- *   hardmax            input, output (tensors; float32), outer, size, inner (rules): 1 where the first of the largest
- *                      is, else 0
+ * hardmax is 1 where the first of the largest is, else 0.
  *
  * A NaN is larger and smaller than all others. Workers share rows, or runs of columns.
  */
 #include "ops/along_axis.h"
 
 struct nnd_arg_own {
-  struct nnd_along_own along;
-  int is_last;
+  NND_FIELDS(arg)
 };
+NND_READER(arg, struct nnd_arg_own)
 
 struct nnd_arg_fields {
   struct nnd_along along;
@@ -22,14 +20,12 @@ struct nnd_arg_fields {
 
 static int nnd_open_arg(struct nnd_opener *o) {
   struct nnd_arg_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_read_along(o, &own->along, NND_INT64)) return 0;
-  own->is_last = (int)nnd_word(o, 0, 1);
-  return !o->message->failed;
+  return own && nnd_read_arg(o, own) && nnd_check_along(o, &own->along, NND_INT64);
 }
 
 static int nnd_open_hardmax(struct nnd_opener *o) {
   struct nnd_arg_own *own = nnd_own(o, sizeof *own);
-  return own && nnd_read_along(o, &own->along, NND_FLOAT32);
+  return own && nnd_read_along_axis(o, &own->along) && nnd_check_along(o, &own->along, NND_FLOAT32);
 }
 
 /* Where x counts rather than the best before it. Of floats: `x != x` and the like tell of NaN. */
@@ -147,7 +143,7 @@ static int nnd_make_arg_min(struct nnd_maker *m) { return nnd_make_places(m, 1, 
 static int nnd_make_hardmax(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_run_hardmax};
   const struct nnd_arg_own *own = m->step->own;
-  return nnd_make_places(m, nnd_size_of(m, own->along.rules[1]), runs);
+  return nnd_make_places(m, nnd_size_of(m, own->along.size), runs);
 }
 
 const struct nnd_op nnd_op_arg_max = {"arg_max", nnd_open_arg, nnd_make_arg_max};

@@ -3,13 +3,6 @@
  * attention: rows of `q` by columns of `k`, a program over these scores, softmax along each row, and its products with
  * `v`. Scores of some rows at a time stay in the second cache, whatever the program reads beside them.
  *
- *   q, k, v (tensors), program of the score (-1: none), whether a row that is NaN gives zeros,
- *   number of other operands of the program, each a tensor of any element, broadcast to (batch axes, rows, keys),
- *   rows, inner, keys, columns (rules), inner of k, keys of v (rules, which must be the same),
- *   of q: offset, step from row to row, step along inner; of k: offset, step along inner, step from key to key;
- *   of v: offset, step from key to key, step from column to column; of the output: step from row to row (rules),
- *   batch axes, each: size, steps of q, k, v and of the output (rules), output
- *
  * Steps are as those of products (matrix.c). Keys and values may be float16, which are widened once for all blocks.
  */
 #include <stdio.h>
@@ -17,52 +10,30 @@
 #include "kernels/gemm.h"
 #include "kernels/lanes.h"
 #include "kernels/masked.h"
+#include "model/words.h"
 #include "ops/batches.h"
 #include "ops/windows.h"
 
 #define NND_MOST_OTHERS (NND_OPERANDS - 1)
 
-/* Numbers of rules. */
-struct nnd_attention_axis {
-  nnd_size size, q, k, v, out;
-};
+NND_RECORD(attention_axis)
+NND_RECORD(any_operand)
 
 struct nnd_attention_own {
-  int q, k, v, out, is_guarded, num_others, others[NND_MOST_OTHERS], num_axes;
-  const struct nnd_program *program;
-  nnd_size rows, inner, keys, columns, inner_of_k, keys_of_v, q_offset, q_row, q_step, k_offset, k_step, k_key,
-      v_offset, v_key, v_column, out_row;
-  struct nnd_attention_axis axes[NND_MOST_BATCH_AXES];
+  NND_FIELDS(attention)
 };
+NND_READER(attention, struct nnd_attention_own)
 
 static int nnd_open_attention(struct nnd_opener *o) {
   struct nnd_attention_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->q = nnd_read_tensor(o), own->k = nnd_read_number_tensor(o), own->v = nnd_read_number_tensor(o);
-  own->program = nnd_read_program(o);
-  own->is_guarded = (int)nnd_word(o, 0, 1);
-  own->num_others = (int)nnd_word(o, 0, NND_MOST_OTHERS);
-  for (int i = 0; i < own->num_others; i++) own->others[i] = nnd_read_number_tensor(o);
-  nnd_size *const rules[] = {&own->rows,       &own->inner,     &own->keys,     &own->columns,
-                             &own->inner_of_k, &own->keys_of_v, &own->q_offset, &own->q_row,
-                             &own->q_step,     &own->k_offset,  &own->k_step,   &own->k_key,
-                             &own->v_offset,   &own->v_key,     &own->v_column, &own->out_row};
-  for (int i = 0; i < 16; i++) *rules[i] = nnd_read_rule(o);
-  own->num_axes = (int)nnd_word(o, 0, NND_MOST_BATCH_AXES);
-  for (int axis = 0; axis < own->num_axes; axis++) {
-    struct nnd_attention_axis *one = &own->axes[axis];
-    one->size = nnd_read_rule(o), one->q = nnd_read_rule(o), one->k = nnd_read_rule(o);
-    one->v = nnd_read_rule(o), one->out = nnd_read_rule(o);
-  }
-  own->out = nnd_write_tensor(o);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_attention(o, own)) return 0;
   int is_plain = nnd_is_plain_floats(o, own->q) && nnd_is_plain_floats(o, own->out);
   const int kept[] = {own->k, own->v};
   for (int i = 0; i < 2; i++) {
     const struct nnd_tensor *one = &o->model->tensors[kept[i]];
     is_plain = is_plain && !one->is_blocked && (one->element == NND_FLOAT32 || one->element == NND_FLOAT16);
   }
-  for (int i = 0; i < own->num_others; i++) is_plain = is_plain && !o->model->tensors[own->others[i]].is_blocked;
+  for (int i = 0; i < own->num_others; i++) is_plain = is_plain && !o->model->tensors[own->others[i].in].is_blocked;
   if (!is_plain) return nnd_fail(o->message, "attention over tensors that are not plain");
   if (own->program && own->program->num_operands > own->num_others + 1)
     return nnd_fail(o->message, "a program of scores that does not fit its operands");
@@ -416,7 +387,7 @@ static int nnd_make_attention(struct nnd_maker *m) {
   if (!fits || !nnd_fills(written, own->num_axes + 1, t->columns, of_out))
     return nnd_fail(m->message, "the matrices of attention do not fit their tensors");
   for (int i = 0; i < own->num_others; i++)
-    if (!nnd_attention_operand(m, nnd_shape_of(m, own->others[i]), t, &t->others[i])) return 0;
+    if (!nnd_attention_operand(m, nnd_shape_of(m, own->others[i].in), t, &t->others[i])) return 0;
   if (!nnd_widen_attention(m, &t->k_halves, nnd_shape_of(m, own->k)->element, t->keys, scores.inner, &scores.b_column,
                            &scores.b_step) ||
       !nnd_widen_attention(m, &t->v_halves, nnd_shape_of(m, own->v)->element, t->keys, t->columns, &values.b_step,
@@ -427,7 +398,7 @@ static int nnd_make_attention(struct nnd_maker *m) {
   m->scratch_bytes = nnd_plan_attention(m, t, scores, values);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->q), nnd_give_tensor(m, own->k), nnd_give_tensor(m, own->v);
-  for (int i = 0; i < own->num_others; i++) nnd_give_tensor(m, own->others[i]);
+  for (int i = 0; i < own->num_others; i++) nnd_give_tensor(m, own->others[i].in);
   m->instance->run = nnd_run_attention;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld keys, %lld blocks of %lld rows",
            (long long)t->products, (long long)t->rows, (long long)t->keys, (long long)t->blocks, (long long)t->most);

@@ -3,8 +3,6 @@
 
 #include "kernels/int8_tile.h"
 
-#define NND_MOST_OF_BITS ((int64_t)1 << 30) /* of sizes and steps: no place is beyond 64 bits */
-
 struct nnd_bits_to_pack {
   struct nnd_bits bits;
   struct nnd_bits_source from;
@@ -23,27 +21,20 @@ static int nnd_has_bits(const struct nnd_weight_data *weight, int bits, nnd_size
   return last * bits / (8 * nnd_element_bytes[weight->element]) < weight->count;
 }
 
-/* Reads scales or zero points, with their steps; null where there are none. */
-static const struct nnd_weight_data *nnd_read_of_blocks(struct nnd_opener *o, nnd_size *step, nnd_size *column) {
-  const struct nnd_weight_data *found = nnd_read_any_weight(o);
-  *step = nnd_word(o, 0, NND_MOST_OF_BITS), *column = nnd_word(o, 0, NND_MOST_OF_BITS);
-  return found;
-}
-
-const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
+const struct nnd_bits *nnd_open_bits(struct nnd_opener *o, const struct nnd_bit_weights *words) {
   struct nnd_bits *b = nnd_memory_take(&o->model->memory, sizeof *b);
-  const struct nnd_weight_data *numbers = nnd_read_any_weight(o);
-  struct nnd_bits_source from = {0};
-  const int bits = (int)nnd_word(o, 4, 16), is_half = bits == 16;
-  from.flip = nnd_word(o, 0, 1) ? 1u << (bits - 1) : 0;
-  const nnd_size inner = nnd_word(o, 1, NND_MOST_OF_BITS), columns = nnd_word(o, 1, NND_MOST_OF_BITS);
-  from.block = nnd_word(o, 1, NND_MOST_OF_BITS);
-  from.k_step = nnd_word(o, 1, NND_MOST_OF_BITS), from.column_step = nnd_word(o, 1, NND_MOST_OF_BITS);
-  const struct nnd_weight_data *scales = nnd_read_of_blocks(o, &from.scale_step, &from.scale_column);
-  const struct nnd_weight_data *zeros = nnd_read_of_blocks(o, &from.zero_step, &from.zero_column);
-  const uint32_t zero = (uint32_t)nnd_word(o, 0, 255);
-  const int may_round = (int)nnd_word(o, 0, bits == 4);
-  if (o->message->failed) return NULL;
+  const struct nnd_weight_data *numbers = words->numbers, *scales = words->scales.numbers, *zeros = words->zeros.numbers;
+  const int bits = (int)words->bits, is_half = bits == 16;
+  const nnd_size inner = words->inner, columns = words->columns;
+  const uint32_t zero = (uint32_t)words->zero;
+  struct nnd_bits_source from = {.flip = words->is_signed ? 1u << (bits - 1) : 0,
+                                 .block = words->block,
+                                 .k_step = words->steps[0],
+                                 .column_step = words->steps[1],
+                                 .scale_step = words->scales.block_step,
+                                 .scale_column = words->scales.column_step,
+                                 .zero_step = words->zeros.block_step,
+                                 .zero_column = words->zeros.column_step};
   if (!b) {
     nnd_fail(o->message, "no memory for weights of few bits");
     return NULL;
@@ -52,7 +43,7 @@ const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
   const int is_float = zeros && zeros->element == NND_FLOAT32;
   if ((bits != 4 && bits != 8 && !is_half) || !numbers || numbers->element != (is_half ? NND_FLOAT16 : NND_UINT8) ||
       (is_half ? scales || zeros || from.flip : !scales || scales->element != NND_FLOAT32) ||
-      (zeros && !is_float && zeros->element != NND_UINT8) || zero >> bits || !piece)
+      (zeros && !is_float && zeros->element != NND_UINT8) || zero >> bits || !piece || (words->rounds_rows && bits != 4))
     nnd_fail(o->message, "%d bits in blocks of %lld, or zero points or scales that do not fit them", bits,
              (long long)from.block);
   else if (inner > (bits == 4 ? 2 : 1) * numbers->count / columns ||
@@ -67,17 +58,17 @@ const struct nnd_bits *nnd_read_bits(struct nnd_opener *o) {
     from.float_zeros = zeros->data;
   else if (zeros)
     from.zeros = zeros->data;
-  const nnd_size words = nnd_ceil_div(piece, nnd_bits_a_word(bits)), pieces = nnd_ceil_div(inner, piece);
+  const nnd_size num_words = nnd_ceil_div(piece, nnd_bits_a_word(bits)), pieces = nnd_ceil_div(inner, piece);
   *b = (struct nnd_bits){.inner = inner,
                          .columns = columns,
                          .piece = piece,
                          .pieces = pieces,
-                         .words = words,
+                         .words = num_words,
                          .bits = bits,
                          .zero = (float)(zero ^ from.flip),
-                         .rounds_rows = may_round && nnd_int8_is_quick(o->model->options.plain_bytes != 0)};
+                         .rounds_rows = words->rounds_rows && nnd_int8_is_quick(o->model->options.plain_bytes != 0)};
   const nnd_size lanes = nnd_blocks(columns) * pieces * NND_LANES;
-  void *to = nnd_packed(o, lanes * words * nnd_bits_word_bytes(bits));
+  void *to = nnd_packed(o, lanes * num_words * nnd_bits_word_bytes(bits));
   float *to_scales = scales ? nnd_packed(o, lanes * (nnd_size)sizeof *to_scales) : NULL;
   uint8_t *to_zeros = from.zeros ? nnd_packed(o, lanes) : NULL;
   float *to_floats = is_float ? nnd_packed(o, lanes * (nnd_size)sizeof *to_floats) : NULL;

@@ -3,8 +3,6 @@
 
 #include "kernels/tile.h"
 
-#define NND_MOST_STEP 65536 /* strides, dilations */
-
 const float *nnd_pack_channels(struct nnd_opener *o, const struct nnd_weight_data *values, nnd_size channels) {
   if (values && values->count != channels) {
     nnd_fail(o->message, "there are %lld numbers for %lld channels", (long long)values->count, (long long)channels);
@@ -15,17 +13,15 @@ const float *nnd_pack_channels(struct nnd_opener *o, const struct nnd_weight_dat
   return packed;
 }
 
-int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int writes) {
-  c->in = reads ? nnd_read_tensor(o) : nnd_seen_tensor(o);
-  c->out = nnd_seen_tensor(o);
-  const struct nnd_weight_data *weights = nnd_read_weight(o), *bias = nnd_read_weight(o);
-  const struct nnd_program *program = nnd_read_program(o);
-  const struct nnd_weight_data *numbers = nnd_read_weight(o);
-  c->residual = nnd_read_optional_tensor(o);
-  for (int i = 0; i < 2; i++) c->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) c->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) c->pad[i] = nnd_read_rule(o);
-  c->groups = nnd_word(o, 1, NND_MOST_BYTES);
+int nnd_open_conv(struct nnd_opener *o, const struct nnd_conv_record *words, struct nnd_conv *c, int reads, int writes) {
+  const struct nnd_weight_data *weights = words->weights, *numbers = words->epilogue.channel;
+  c->in = words->in, c->out = words->out, c->residual = words->epilogue.residual, c->groups = words->groups;
+  for (int i = 0; i < 2; i++) {
+    c->stride[i] = words->window.strides[i], c->dilation[i] = words->window.dilations[i];
+    c->pad[i] = words->window.pads[i];
+  }
+  if (reads) nnd_reads(o, c->in);
+  if (writes) nnd_writes(o, c->out);
   if (o->message->failed) return 0;
   if (!weights || weights->rank != 4 || weights->sizes[0] % c->groups || weights->sizes[1] > NND_MOST_BYTES / c->groups)
     return nnd_fail(o->message, "a convolution without weights that fit it");
@@ -33,14 +29,9 @@ int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int write
   c->in_channels = weights->sizes[1] * c->groups;
   c->kernel[0] = weights->sizes[2], c->kernel[1] = weights->sizes[3];
   c->plain = weights, c->weights = weights->data;
-  c->end = nnd_end_of(o, program, c->residual >= 0, numbers != NULL);
-  c->bias = nnd_pack_channels(o, bias, c->out_channels);
+  c->end = nnd_end_of_words(o, &words->epilogue);
+  c->bias = nnd_pack_channels(o, words->bias, c->out_channels);
   c->numbers = numbers ? nnd_pack_channels(o, numbers, c->out_channels) : NULL;
-  if (writes && !o->message->failed) {
-    o->at -= 13; /* the output's word */
-    nnd_write_tensor(o);
-    o->at += 12;
-  }
   return !o->message->failed;
 }
 
@@ -177,14 +168,9 @@ nnd_size nnd_grouped_held(const struct nnd_grouped *g, nnd_size in_channels, nnd
   return nnd_min(g->span, in_channels - g->begins[block] * NND_LANES);
 }
 
-int nnd_open_depth(struct nnd_opener *o, const struct nnd_conv *c, struct nnd_depth *depth) {
-  depth->kernel = nnd_word(o, 1, NND_MOST_BYTES);
-  depth->stride = nnd_word(o, 1, NND_MOST_STEP);
-  depth->dilation = nnd_word(o, 1, NND_MOST_STEP);
-  depth->pad = nnd_read_rule(o), depth->size = nnd_read_rule(o), depth->out_size = nnd_read_rule(o);
-  if (!o->message->failed && c->kernel[0] % depth->kernel)
-    return nnd_fail(o->message, "a convolution of volumes without weights that fit it");
-  return !o->message->failed;
+int nnd_fits_depth(struct nnd_opener *o, const struct nnd_conv *c, const struct nnd_depth *depth) {
+  return c->kernel[0] % depth->kernel == 0 ||
+         nnd_fail(o->message, "a convolution of volumes without weights that fit it");
 }
 
 int nnd_volume_axes(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_depth *depth,

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A convolution as the words of a step tell it, with its weights packed; fused steps hold several.
- *
- *   input, output (tensors), weights (O, I / groups, kernel rows, kernel columns), bias (O; -1: none),
- *   program of the end (-1: none), numbers of the end (O; -1: none), residual (tensor; -1: none),
- *   strides (2), dilations (2), pads before (2 rules), groups
  */
 #ifndef NND_CONV_RECORD_H
 #define NND_CONV_RECORD_H
 
-#include "model/model.h"
+#include "model/words.h"
 
 struct nnd_conv {
   int in, out, residual; /* tensors; residual -1: none */
@@ -24,9 +20,15 @@ struct nnd_conv {
 
 enum nnd_packing { NND_PACK_PRODUCTS, NND_PACK_PLANAR, NND_PACK_DEPTHWISE, NND_PACK_NOTHING };
 
-/* Reads a record; `reads` and `writes` say whether the input and the output are the step's own. Returns 1, or 0 with a
- * message. */
-int nnd_open_conv(struct nnd_opener *o, struct nnd_conv *c, int reads, int writes);
+NND_RECORD(conv_record)
+NND_RECORD(depth)
+NND_RECORD(volume_conv)
+NND_RECORD(two_convs)
+NND_RECORD(three_convs)
+
+/* Takes what words say; `reads` and `writes` say whether the input and the output are the step's own. Returns 1, or 0
+ * with a message. */
+int nnd_open_conv(struct nnd_opener *o, const struct nnd_conv_record *words, struct nnd_conv *c, int reads, int writes);
 int nnd_pack_conv(struct nnd_opener *o, struct nnd_conv *c, enum nnd_packing how);
 
 /* Groups: for each output block the first of the `span` input channels, whole blocks, that hold all groups of any output
@@ -41,13 +43,7 @@ int nnd_pack_grouped(struct nnd_opener *o, struct nnd_conv *c, struct nnd_groupe
 /* The channels that there are of those that a block reads: lanes behind the last one hold anything. */
 nnd_size nnd_grouped_held(const struct nnd_grouped *g, nnd_size in_channels, nnd_size block);
 
-/* The first axis of volumes, whose images lie below each other and whose weights are (O, I / groups, depth * rows,
- * columns): after the record kernel, stride, dilation, pad before, size, size of the output (the last three rules). */
-struct nnd_depth {
-  nnd_size kernel, stride, dilation, pad, size, out_size;
-};
-
-int nnd_open_depth(struct nnd_opener *o, const struct nnd_conv *c, struct nnd_depth *depth);
+int nnd_fits_depth(struct nnd_opener *o, const struct nnd_conv *c, const struct nnd_depth *depth);
 /* The axes (depth, rows, columns) for these shapes; 0 with a message where they do not fit it. */
 int nnd_volume_axes(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_depth *depth,
                     struct nnd_axis axes[3]);

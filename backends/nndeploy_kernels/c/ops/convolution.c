@@ -30,7 +30,8 @@ struct nnd_convolution_own {
 
 static int nnd_open_convolution(struct nnd_opener *o) {
   struct nnd_convolution_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_open_conv(o, &own->c, 1, 1)) return 0;
+  struct nnd_conv_record words;
+  if (!own || !nnd_read_conv_record(o, &words) || !nnd_open_conv(o, &words, &own->c, 1, 1)) return 0;
   struct nnd_conv *c = &own->c;
   if (!o->model->tensors[c->in].is_blocked) {
     if (c->groups != 1) return nnd_fail(o->message, "groups of a convolution that reads planes");
@@ -272,4 +273,4 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   return nnd_make_dense(m, own, &y, &x);
 }
 
-const struct nnd_op nnd_op_convolution_ = {"convolution", nnd_open_convolution, nnd_make_convolution};
+const struct nnd_op nnd_op_convolution = {"convolution", nnd_open_convolution, nnd_make_convolution};

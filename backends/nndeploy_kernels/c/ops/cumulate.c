@@ -2,17 +2,14 @@
  *
  * cumulate: sums of all elements up to each, along the middle of three axes of plain tensors.
  *
- *   input, output (tensors), outer, size, inner (rules), whether an element itself is left out, whether it goes from
- *   the end
- *
  * Floats are summed as doubles; int32 and int64 wrap around. Workers share runs of columns.
  */
 #include "ops/along_axis.h"
 
 struct nnd_cumulate_own {
-  struct nnd_along_own along;
-  int is_exclusive, is_reverse;
+  NND_FIELDS(cumulate)
 };
+NND_READER(cumulate, struct nnd_cumulate_own)
 
 struct nnd_cumulate_fields {
   struct nnd_along along;
@@ -22,10 +19,7 @@ struct nnd_cumulate_fields {
 
 static int nnd_open_cumulate(struct nnd_opener *o) {
   struct nnd_cumulate_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_read_along(o, &own->along, -1)) return 0;
-  own->is_exclusive = (int)nnd_word(o, 0, 1);
-  own->is_reverse = (int)nnd_word(o, 0, 1);
-  return !o->message->failed;
+  return own && nnd_read_cumulate(o, own) && nnd_check_along(o, &own->along, -1);
 }
 
 #define NND_CUMULATE(name, type, kept)                                                                                 \
@@ -57,7 +51,7 @@ static int nnd_make_cumulate(struct nnd_maker *m) {
       [NND_FLOAT32] = nnd_cumulate_float32, [NND_INT32] = nnd_cumulate_int32, [NND_INT64] = nnd_cumulate_int64};
   const struct nnd_cumulate_own *own = m->step->own;
   struct nnd_cumulate_fields *t = nnd_fields(m, sizeof *t);
-  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.rules[1]), &t->along)) return 0;
+  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.size), &t->along)) return 0;
   t->is_exclusive = own->is_exclusive;
   t->first = own->is_reverse ? t->along.size - 1 : 0, t->step = own->is_reverse ? -1 : 1;
   return nnd_run_along(m, &own->along, runs);

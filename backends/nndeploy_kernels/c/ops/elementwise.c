@@ -3,12 +3,11 @@
  * elementwise: a program over up to four operands of any elements that are broadcast to the output; whatever its domain
  * is, they are converted to it, and what it makes to the element of the output (base/elements.h).
  *
- *   output (tensor), program, number of operands, each: tensor (a constant where its value is a weight)
- *
- * Plain outputs are made in elementwise_plain.c. Blocked outputs take blocked operands (N or 1, C, H, W) and (N or 1, C, 1, 1), and constants of these shapes, which
- * are put in blocks when the step is opened.
+ * Plain outputs are made in elementwise_plain.c. Blocked outputs take blocked operands (N or 1, C, H, W) and
+ * (N or 1, C, 1, 1), and constants of these shapes, which are put in blocks when the step is opened.
  */
 #include "ops/elementwise.h"
+#include "model/words.h"
 
 static const nnd_elem *nnd_blocked_constant(struct nnd_opener *o, const struct nnd_weight_data *weight) {
   if (weight->rank != 4 || weight->element != NND_FLOAT32) {
@@ -27,31 +26,24 @@ static const nnd_elem *nnd_blocked_constant(struct nnd_opener *o, const struct n
   return to;
 }
 
+NND_READER(elementwise, struct nnd_elementwise_own)
+
 static int nnd_open_elementwise(struct nnd_opener *o) {
   struct nnd_elementwise_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->out = nnd_seen_tensor(o);
-  own->program = nnd_read_any_program(o);
-  own->num_operands = (int)nnd_word(o, 0, NND_OPERANDS);
-  for (int k = 0; k < own->num_operands && !o->message->failed; k++) {
-    own->operands[k] = nnd_read_number_tensor(o);
-    if (o->message->failed) return 0;
-    const struct nnd_tensor *tensor = &o->model->tensors[own->operands[k]];
+  if (!own || !nnd_read_elementwise(o, own)) return 0;
+  const int is_blocked = o->model->tensors[own->out].is_blocked;
+  for (int k = 0; k < own->num_operands; k++) {
+    const struct nnd_tensor *tensor = &o->model->tensors[own->operands[k].in];
     const struct nnd_value *value = &o->model->values[tensor->value];
-    const int is_blocked = o->model->tensors[own->out].is_blocked;
     if (value->kind == NND_VALUE_WEIGHT && is_blocked)
       own->blocks[k] = nnd_blocked_constant(o, &o->model->weights[value->number]);
     else if (tensor->is_blocked != is_blocked)
       return nnd_fail(o->message, "an operand lies in another layout");
   }
   if (o->message->failed || !own->program || own->program->num_operands > own->num_operands ||
-      (o->model->tensors[own->out].is_blocked && own->program->domain != NND_OF_FLOAT32))
+      (is_blocked && own->program->domain != NND_OF_FLOAT32))
     return nnd_fail(o->message, "a program that does not fit its operands");
-  const nnd_size at = o->at;
-  o->at = 0; /* the output is written after the operands are read: none of them may be it */
-  nnd_write_number_tensor(o);
-  o->at = at;
-  return !o->message->failed;
+  return 1;
 }
 
 /* Steps in vectors: from image to image, from channel block to channel block, from pixel to pixel. */
@@ -101,14 +93,14 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
                                    .num_operands = own->num_operands};
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
-    const struct nnd_shape *one = nnd_shape_of(m, own->operands[k]);
+    const struct nnd_shape *one = nnd_shape_of(m, own->operands[k].in);
     if (one->rank != 4) return nnd_fail(m->message, "an operand of an image has %d axes", one->rank);
     const nnd_size pixels = one->sizes[2] * one->sizes[3];
     const int is_whole = one->sizes[2] == out->sizes[2] && one->sizes[3] == out->sizes[3];
     if ((one->sizes[0] != 1 && one->sizes[0] != out->sizes[0]) || one->sizes[1] != out->sizes[1] ||
         (!is_whole && pixels != 1))
       return nnd_fail(m->message, "an operand of an image cannot be broadcast");
-    const struct nnd_value *value = &m->table->model->values[m->table->model->tensors[own->operands[k]].value];
+    const struct nnd_value *value = &m->table->model->values[m->table->model->tensors[own->operands[k].in].value];
     if (value->kind == NND_VALUE_WEIGHT) { /* was put in blocks by its own sizes */
       const struct nnd_weight_data *weight = &m->table->model->weights[value->number];
       for (int axis = 0; axis < 4; axis++)
@@ -120,7 +112,7 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
     if (own->blocks[k])
       nnd_give(m, own->blocks[k]);
     else
-      nnd_give_tensor(m, own->operands[k]);
+      nnd_give_tensor(m, own->operands[k].in);
   }
   m->instance->run = nnd_run_blocked;
   return 1;

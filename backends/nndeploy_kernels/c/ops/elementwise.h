@@ -5,11 +5,12 @@
 #ifndef NND_ELEMENTWISE_H
 #define NND_ELEMENTWISE_H
 
-#include "model/model.h"
+#include "model/words.h"
+
+NND_RECORD(any_operand)
 
 struct nnd_elementwise_own {
-  int out, num_operands, operands[NND_OPERANDS];
-  const struct nnd_program *program;
+  NND_FIELDS(elementwise)
   const nnd_elem *blocks[NND_OPERANDS]; /* of constants of a blocked output */
 };
 

@@ -142,8 +142,8 @@ int nnd_make_plain_elementwise(struct nnd_maker *m, const struct nnd_elementwise
   t->program = own->program, t->count = out->count, t->num_operands = own->num_operands, t->element = out->element;
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
-    if (!nnd_plain_operand(m, out, nnd_shape_of(m, own->operands[k]), &t->operands[k])) return 0;
-    nnd_give_tensor(m, own->operands[k]);
+    if (!nnd_plain_operand(m, out, nnd_shape_of(m, own->operands[k].in), &t->operands[k])) return 0;
+    nnd_give_tensor(m, own->operands[k].in);
   }
   m->instance->run = own->program->domain == NND_OF_INT64 ? nnd_run_plain_whole : nnd_run_plain_floats;
   return 1;

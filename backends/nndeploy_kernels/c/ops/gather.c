@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements one by one from a table of places.
- *
- *   gather_places   input, output (tensors), places (int32): element i of the output, which is plain, is element
- *                   places[i] of the input, counted in the order of ONNX whatever its layout; a zero where that is -1
+ * gather_places: elements one by one from a table of places, in the order of ONNX whatever the layout of the input.
  *
  * Where a table consists of even runs, these are kept and not the places; where those of an image in channel blocks are
  * even along a few axes, these alone. Workers share elements.
@@ -12,7 +9,7 @@
 #include <stdlib.h>
 
 #include "kernels/layout.h"
-#include "model/model.h"
+#include "model/words.h"
 
 #define NND_MOST_PLACES ((nnd_size)INT32_MAX) /* elements of an input with its padding */
 #define NND_WORTHWHILE_RUN 8                  /* elements, on average */
@@ -93,13 +90,14 @@ static int nnd_keep_places(struct nnd_memory *memory, const int32_t *places, nnd
   return 1;
 }
 
+NND_RECORD(gather_places)
+
 static int nnd_open_gather(struct nnd_opener *o) {
   struct nnd_gather_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  const struct nnd_weight_data *table = nnd_read_weight_of(o, NND_INT32);
-  if (o->message->failed) return 0;
+  struct nnd_gather_places words;
+  if (!own || !nnd_read_gather_places(o, &words)) return 0;
+  const struct nnd_weight_data *table = words.places;
+  own->in = words.in, own->out = words.out;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (!table) return nnd_fail(o->message, "elements are moved without a table of places");
   if (out->is_blocked || in->element != out->element)

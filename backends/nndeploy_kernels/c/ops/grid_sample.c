@@ -2,30 +2,24 @@
  *
  * Pixels of images in channel blocks at places that are data, and grids of such places.
  *
- *   grid_sample   input (N, C, depth * H, W), grid (plain: N, pixels..., axes), output (tensors), axes (2 or 3), kind,
- *                 padding (enums below), whether -1 and 1 are the middles of the corner pixels or their edges, depth
- *                 of the input (rule)
- *   affine_grid   matrices (plain: N, axes, axes + 1), output (plain: N, sizes..., axes), axes, whether -1 and 1 are
- *                 the middles of the corner pixels
- *
  * Places are between -1 and 1, the last axis first; what stands beyond is as the padding says. A place that is no number
  * is far outside. Workers share output pixels.
  * Source: ONNX GridSample, opset 20; AffineGrid, opset 20; cubic coefficients: Keys, 1981.
  */
-#include "model/model.h"
+#include "model/words.h"
 
 #define NND_MOST_AXES 3
 #define NND_AXIS_TAPS 4
 #define NND_PIXEL_TAPS 64
 #define NND_FAR 1e9f /* places beyond are as far as this: whole numbers hold them */
 
-enum nnd_sample_kind { NND_SAMPLE_LINEAR, NND_SAMPLE_NEAREST, NND_SAMPLE_CUBIC, NND_NUM_SAMPLE_KINDS };
-enum nnd_sample_padding { NND_PAD_ZEROS, NND_PAD_BORDER, NND_PAD_REFLECTION, NND_NUM_SAMPLE_PADDINGS };
+NND_SET(sample_kind, NND_NUM_SAMPLE_KINDS);
+NND_SET(sample_padding, NND_NUM_SAMPLE_PADDINGS);
 
 struct nnd_grid_own {
-  int in, grid, out, axes, kind, padding, is_aligned;
-  nnd_size depth; /* a rule */
+  NND_FIELDS(grid_sample)
 };
+NND_READER(grid_sample, struct nnd_grid_own)
 
 /* `sizes` and `steps`, elements from place to place, in the order of the grid: the last axis first. */
 struct nnd_grid_fields {
@@ -36,16 +30,7 @@ struct nnd_grid_fields {
 
 static int nnd_open_grid_sample(struct nnd_opener *o) {
   struct nnd_grid_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->grid = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->axes = (int)nnd_word(o, 2, NND_MOST_AXES);
-  own->kind = (int)nnd_word(o, 0, NND_NUM_SAMPLE_KINDS - 1);
-  own->padding = (int)nnd_word(o, 0, NND_NUM_SAMPLE_PADDINGS - 1);
-  own->is_aligned = (int)nnd_word(o, 0, 1);
-  own->depth = nnd_read_rule(o);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_grid_sample(o, own)) return 0;
   const struct nnd_tensor *tensors = o->model->tensors;
   if (!tensors[own->in].is_blocked || tensors[own->grid].is_blocked || !tensors[own->out].is_blocked)
     return nnd_fail(o->message, "pixels are sampled from a tensor of another layout");
@@ -171,8 +156,9 @@ static int nnd_make_grid_sample(struct nnd_maker *m) {
 const struct nnd_op nnd_op_grid_sample = {"grid_sample", nnd_open_grid_sample, nnd_make_grid_sample};
 
 struct nnd_affine_own {
-  int matrices, out, axes, is_aligned;
+  NND_FIELDS(affine_grid)
 };
+NND_READER(affine_grid, struct nnd_affine_own)
 
 /* `sizes` in the order of the output. */
 struct nnd_affine_fields {
@@ -182,12 +168,7 @@ struct nnd_affine_fields {
 
 static int nnd_open_affine_grid(struct nnd_opener *o) {
   struct nnd_affine_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->matrices = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->axes = (int)nnd_word(o, 2, NND_MOST_AXES);
-  own->is_aligned = (int)nnd_word(o, 0, 1);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_affine_grid(o, own)) return 0;
   const struct nnd_tensor *matrices = &o->model->tensors[own->matrices], *out = &o->model->tensors[own->out];
   if (matrices->is_blocked || out->is_blocked || matrices->rank != 3 || out->rank != own->axes + 2)
     return nnd_fail(o->message, "a grid of another layout or rank");

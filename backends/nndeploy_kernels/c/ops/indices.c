@@ -3,27 +3,24 @@
  * Elements, rows and slices that numbers pick, which are data: int32 or int64, negative ones count from the end. One
  * that is out of range is told, and picks zeros.
  *
- *   gather            data, numbers, output (tensors), axis: slices along it, in the places of the numbers
- *   gather_elements   data, numbers, output (tensors), axis: an element for each number, at its place along the others
- *   gather_nd         data, numbers, output (tensors), batch: slices by tuples, the last axis of the numbers, of places
- *                     along the axes from `batch` on; axes before it are those of the data
+ *   gather            slices along the axis, in the places of the numbers
+ *   gather_elements   an element for each number, at its place along the other axes
+ *   gather_nd         slices by tuples, the last axis of the numbers, of places along the axes from `axis` on; axes before
+ *                     it are those of the data
  *
  * Workers share slices, or rows of elements.
  */
 #include "ops/indices.h"
+#include "model/words.h"
 
 struct nnd_indexed_own {
-  int data, numbers, out, axis;
+  NND_FIELDS(picked)
 };
+NND_READER(picked, struct nnd_indexed_own)
 
 static int nnd_open_indexed(struct nnd_opener *o) {
   struct nnd_indexed_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->data = nnd_read_any_tensor(o);
-  own->numbers = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->axis = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_picked(o, own)) return 0;
   const struct nnd_tensor *data = &o->model->tensors[own->data], *out = &o->model->tensors[own->out];
   if (data->is_blocked || out->is_blocked || data->element != out->element)
     return nnd_fail(o->message, "elements are picked into another layout or type");

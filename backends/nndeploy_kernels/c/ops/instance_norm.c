@@ -2,20 +2,17 @@
  *
  * instance_norm: each channel of each image in blocks, (x - mean) / sqrt(variance + epsilon) * scale + bias, with an end.
  *
- *   input (tensor), scale, bias (tensors, a number of each channel), epsilon (a double), program of the end (-1: none),
- *   numbers of the end (channels; -1: none), residual (tensor; -1: none), output
- *
  * Workers share channel blocks.
  */
 #include "kernels/lanes.h"
+#include "model/words.h"
 #include "ops/conv_record.h"
 
 #define NND_PIECE 256  /* pixels whose mean and variance are found while they are in L1 */
 #define NND_TOGETHER 4 /* pixels, none of which waits for another */
 
 struct nnd_instance_own {
-  int in, scale, bias, residual, out; /* tensors; residual -1: none */
-  float epsilon;
+  NND_FIELDS(instance_norm)
   nnd_size num_numbers;
   const float *numbers; /* in blocks */
   struct nnd_end end;
@@ -28,25 +25,20 @@ struct nnd_instance_fields {
   struct nnd_end end;
 };
 
+NND_READER(instance_norm, struct nnd_instance_own)
+
 static int nnd_open_instance(struct nnd_opener *o) {
   struct nnd_instance_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->scale = nnd_read_tensor(o), own->bias = nnd_read_tensor(o);
-  own->epsilon = (float)nnd_double_word(o, -1e30, 1e30);
-  const struct nnd_program *program = nnd_read_program(o);
-  const struct nnd_weight_data *numbers = nnd_read_weight(o);
-  own->residual = nnd_read_optional_tensor(o);
-  own->out = nnd_write_tensor(o);
-  if (o->message->failed) return 0;
-  own->end = nnd_end_of(o, program, own->residual >= 0, numbers != NULL);
+  if (!own || !nnd_read_instance_norm(o, own)) return 0;
+  const struct nnd_weight_data *numbers = own->epilogue.channel;
+  own->end = nnd_end_of_words(o, &own->epilogue);
   if (numbers) {
     own->num_numbers = numbers->count;
     own->numbers = nnd_pack_channels(o, numbers, numbers->count);
   }
   const struct nnd_tensor *tensors = o->model->tensors;
   if (!tensors[own->in].is_blocked || !tensors[own->out].is_blocked || tensors[own->scale].is_blocked ||
-      tensors[own->bias].is_blocked || (own->residual >= 0 && !tensors[own->residual].is_blocked))
+      tensors[own->bias].is_blocked || (own->epilogue.residual >= 0 && !tensors[own->epilogue.residual].is_blocked))
     return nnd_fail(o->message, "channels of images that are not in blocks");
   return !o->message->failed;
 }
@@ -122,7 +114,7 @@ static void nnd_run_instance(const void *fields, void *const *at, struct nnd_par
 static int nnd_make_instance(struct nnd_maker *m) {
   const struct nnd_instance_own *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
-  const struct nnd_shape *residual = own->residual >= 0 ? nnd_shape_of(m, own->residual) : out;
+  const struct nnd_shape *residual = own->epilogue.residual >= 0 ? nnd_shape_of(m, own->epilogue.residual) : out;
   struct nnd_instance_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   for (int axis = 0; axis < 4; axis++)
@@ -137,7 +129,7 @@ static int nnd_make_instance(struct nnd_maker *m) {
   nnd_give_tensor(m, own->in);
   nnd_give_tensor(m, own->scale);
   nnd_give_tensor(m, own->bias);
-  nnd_give_tensor(m, own->residual);
+  nnd_give_tensor(m, own->epilogue.residual);
   m->instance->run = nnd_run_instance;
   return 1;
 }

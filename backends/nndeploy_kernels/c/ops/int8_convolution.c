@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * int8_convolution: windows over images of bytes by constant weights of bytes; sums are exact. ops/int8_window.h says
- * what its words are.
+ * int8_convolution: windows over images of bytes by constant weights of bytes; sums are exact.
  *
  * Pixels are the rows of products. A row of a window is one run of bytes where all channels of neighbouring pixels are
  * read: a tap, which is read where it lies, through a table of pointers; what hangs over an edge is copied. Of dilated
@@ -39,12 +38,12 @@ static void nnd_pack_taps(const void *fields, nnd_size first, nnd_size last) {
 
 static int nnd_open_int8_convolution(struct nnd_opener *o) {
   struct nnd_int8_conv_own *own = nnd_own(o, sizeof *own);
-  struct nnd_int8_given given;
-  if (!own) return 0;
+  struct nnd_int8_convolution words;
+  if (!own || !nnd_read_int8_convolution(o, &words)) return 0;
   struct nnd_int8_window *w = &own->window;
   struct nnd_int8_record *r = &own->record;
-  if (!nnd_open_int8_window(o, w) || !nnd_open_int8(o, r, &given) || !nnd_fit_int8_window(o, w, r)) return 0;
-  if (nnd_int8_is_deep(w, r)) return nnd_spread_int8(o, r, &given) && (own->deep = nnd_open_int8_deep(o, w, r));
+  if (!nnd_open_int8(o, r, &words.sums) || !nnd_open_int8_window(o, w, &words, r)) return 0;
+  if (nnd_int8_is_deep(w, r)) return nnd_spread_int8(o, r, &words.sums) && (own->deep = nnd_open_int8_deep(o, w, r));
   own->taps = w->kernel[0] * w->kernel[1], own->k = w->channels;
   own->is_of_runs = w->groups == 1 && (w->dilation[1] == 1 || w->kernel[1] == 1);
   own->copies = !own->is_of_runs && own->taps > 1 && (own->k < NND_FEW_CHANNELS || own->k % NND_INT8_DEPTH);
@@ -63,7 +62,7 @@ static int nnd_open_int8_convolution(struct nnd_opener *o) {
   own->column_sums = t.column_sums;
   if (!t.to) return 0;
   nnd_pack(o, r->weights, nnd_pack_taps, &t, sizeof t, w->groups * t.panels, 0);
-  return nnd_spread_int8(o, r, &given);
+  return nnd_spread_int8(o, r, &words.sums);
 }
 
 /* Tiles share the pixels evenly, batches the tiles. Scratch: a pixel outside of the image, rows that are copied, sums

@@ -2,16 +2,12 @@
  *
  * int8_line: bytes of one or two tensors of bytes that lie as the output does, scaled and added up.
  *
- *   a, b (tensors of uint8 or int8; b -1: none), for each: its zero point, its factor (double);
- *   numbers that are added, one for each place of the last axis (float32; -1: none),
- *   least, most (of the output's bytes), zero point of the output, output (uint8 or int8)
- *
  *   min(max(round((a - zero) * factor + (b - zero) * factor + number) + zero, least), most)
  *
  * to the nearest, ties to even.
  */
 #include "kernels/int8_bytes.h"
-#include "model/model.h"
+#include "model/words.h"
 
 #define NND_LINE_CHUNK (4 * NND_LANES) /* bytes that are made at once */
 #define NND_MOST_FACTOR 1048576.0      /* 255 times twice of it is less than what int32 holds, */
@@ -37,20 +33,18 @@ static const float *nnd_line_numbers(struct nnd_opener *o, const struct nnd_weig
   return to;
 }
 
+NND_RECORD(int8_term)
+NND_RECORD(int8_line)
+
 static int nnd_open_int8_line(struct nnd_opener *o) {
   struct nnd_line_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->operands[0] = nnd_read_any_tensor(o);
-  own->operands[1] = nnd_read_any_optional_tensor(o);
-  for (int i = 0; i < 2; i++) {
-    own->zeros[i] = (float)nnd_word(o, -128, 255);
-    own->factors[i] = (float)nnd_double_word(o, -NND_MOST_FACTOR, NND_MOST_FACTOR);
-  }
-  const struct nnd_weight_data *numbers = nnd_read_weight(o);
-  own->end.least = (int)nnd_word(o, -128, 255), own->end.most = (int)nnd_word(o, -128, 255);
-  own->end.zero = (float)nnd_word(o, -128, 255);
-  own->out = nnd_write_any_tensor(o);
-  if (o->message->failed) return 0;
+  struct nnd_int8_line words;
+  if (!own || !nnd_read_int8_line(o, &words)) return 0;
+  const struct nnd_weight_data *numbers = words.added;
+  own->operands[0] = words.first, own->operands[1] = words.second, own->out = words.out;
+  own->zeros[0] = (float)words.of_first.zero, own->factors[0] = words.of_first.factor;
+  own->zeros[1] = (float)words.of_second.zero, own->factors[1] = words.of_second.factor;
+  own->end.least = (int)words.least, own->end.most = (int)words.most, own->end.zero = (float)words.zero;
   own->end.element = o->model->tensors[own->out].element;
   for (int i = 0; i < 3; i++) {
     const int tensor = i < 2 ? own->operands[i] : own->out;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * int8_connected: rows of bytes by a constant matrix of bytes, packed when the step is opened; sums are exact.
- *
- *   is transposed (the weights: columns, inner, else inner, columns), then what ops/int8_record.h tells, where `a` is
- *   whole rows, side by side
  */
 #include <stdio.h>
 
@@ -53,13 +50,13 @@ static int nnd_pack_connected(struct nnd_opener *o, struct nnd_connected_own *ow
   return 1;
 }
 
+NND_RECORD(int8_connected)
+
 static int nnd_open_int8_connected(struct nnd_opener *o) {
   struct nnd_connected_own *own = nnd_own(o, sizeof *own);
-  struct nnd_int8_given given;
-  if (!own) return 0;
-  const int is_transposed = (int)nnd_word(o, 0, 1);
-  return nnd_open_int8(o, &own->record, &given) && nnd_pack_connected(o, own, is_transposed) &&
-         nnd_spread_int8(o, &own->record, &given);
+  struct nnd_int8_connected words;
+  return own && nnd_read_int8_connected(o, &words) && nnd_open_int8(o, &own->record, &words.sums) &&
+         nnd_pack_connected(o, own, words.is_transposed) && nnd_spread_int8(o, &own->record, &words.sums);
 }
 
 /* Tiles share their rows evenly; `copied`: bytes of scratch of the rows of a group, 0 where they are read in place.

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * int8_pool: the largest byte of each window of an image whose channels lie side by side, (N, H, W, C).
- *
- *   input (tensor of uint8 or int8), output (of the same), strides (2), dilations (2), kernel (2),
- *   pads before (2 rules)
  */
-#include "model/model.h"
+#include "model/words.h"
 
-#define NND_MOST_STEP 65536 /* strides, dilations, kernels, pads */
+
+NND_RECORD(byte_window)
 
 struct nnd_int8_pool_own {
-  int in, out;
-  nnd_size stride[2], dilation[2], kernel[2], pad[2];
+  NND_FIELDS(int8_pool)
 };
+NND_READER(int8_pool, struct nnd_int8_pool_own)
 
 static int nnd_open_int8_pool(struct nnd_opener *o) {
   struct nnd_int8_pool_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  for (int i = 0; i < 2; i++) own->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) own->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) own->kernel[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) own->pad[i] = nnd_read_rule(o);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_int8_pool(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank != 4 || out->rank != 4 ||
       (in->element != NND_UINT8 && in->element != NND_INT8))
@@ -99,9 +90,9 @@ static int nnd_make_int8_pool(struct nnd_maker *m) {
     return nnd_fail(m->message, "the images of a pool of bytes do not fit together");
   struct nnd_axis *axes[2] = {&t->y, &t->x};
   for (int i = 0; i < 2; i++) {
-    const nnd_size pad = nnd_size_of(m, own->pad[i]);
+    const nnd_size pad = nnd_size_of(m, own->window.pads[i]);
     if (pad < 0 || pad > NND_MOST_STEP) return nnd_fail(m->message, "a pool has %lld pixels before it", (long long)pad);
-    *axes[i] = (struct nnd_axis){in->sizes[1 + i], out->sizes[1 + i], own->kernel[i], own->stride[i], own->dilation[i],
+    *axes[i] = (struct nnd_axis){in->sizes[1 + i], out->sizes[1 + i], own->window.kernel[i], own->window.strides[i], own->window.dilations[i],
                                  pad};
   }
   t->images = in->sizes[0], t->channels = in->sizes[3], t->is_signed = in->element == NND_INT8;

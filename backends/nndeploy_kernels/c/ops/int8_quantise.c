@@ -3,13 +3,11 @@
  * int8_quantise: floats -> the nearest bytes of their quotients by a scale, ties to even; a NaN is the least. Channels
  * of planes come to lie side by side.
  *
- *   input (plain, float32), scale (double), zero point, outer (rule), channels, inner (rule), output (uint8 or int8)
- *
  *   output[o][i][c] = saturate(round(input[o][c][i] / scale) + zero)
  */
 #include "base/operators.h"
 #include "kernels/int8_bytes.h"
-#include "model/model.h"
+#include "model/words.h"
 
 #define NND_MOST_TURNED 4 /* channels */
 #define NND_QUANTISED 256 /* places of a unit of work; whole chunks */
@@ -17,21 +15,17 @@
 #define NND_LEAST_SCALE 0x1p-60 /* from here to its reciprocal nothing that is rounded to a byte under- or overflows */
 
 struct nnd_quantise_own {
-  int in, out, channels;
-  nnd_size outer, inner;
-  float scale, inverse, low, high; /* low, high: beyond all bytes, in what is given */
+  NND_FIELDS(int8_quantise)
+  float inverse, low, high; /* low, high: beyond all bytes, in what is given */
   struct nnd_int8_end end;
 };
 
+NND_READER(int8_quantise, struct nnd_quantise_own)
+
 static int nnd_open_int8_quantise(struct nnd_opener *o) {
   struct nnd_quantise_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->scale = (float)nnd_double_word(o, NND_LEAST_SCALE, 1 / NND_LEAST_SCALE), own->inverse = 1.0f / own->scale;
-  own->end.zero = (float)nnd_word(o, -128, 255);
-  own->outer = nnd_read_rule(o), own->channels = (int)nnd_word(o, 1, NND_MOST_TURNED), own->inner = nnd_read_rule(o);
-  own->out = nnd_write_any_tensor(o);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_int8_quantise(o, own)) return 0;
+  own->inverse = 1.0f / own->scale, own->end.zero = (float)own->zero;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || in->element != NND_FLOAT32 || out->is_blocked ||
       (out->element != NND_UINT8 && out->element != NND_INT8))

@@ -32,13 +32,7 @@ static const int32_t *nnd_zeros_of(struct nnd_opener *o, const struct nnd_int8_r
   return NULL;
 }
 
-static const struct nnd_weight_data *nnd_read_bytes(struct nnd_opener *o) {
-  const struct nnd_weight_data *found = nnd_read_any_weight(o);
-  if (found && !nnd_is_byte(found->element)) nnd_fail(o->message, "weights that are no bytes");
-  return found;
-}
-
-static const uint8_t *nnd_byte_table_of(struct nnd_opener *o, const struct nnd_program *program, int from, int to) {
+const uint8_t *nnd_byte_table_of(struct nnd_opener *o, const struct nnd_program *program, int from, int to) {
   if (!program || o->message->failed) return NULL;
   uint8_t *table = nnd_packed(o, NND_INT8_TABLE);
   if (!nnd_is_byte(from) || !nnd_is_byte(to) || program->num_operands > 1)
@@ -48,40 +42,26 @@ static const uint8_t *nnd_byte_table_of(struct nnd_opener *o, const struct nnd_p
   return table;
 }
 
-const uint8_t *nnd_read_byte_table(struct nnd_opener *o, int from, int to) {
-  return nnd_byte_table_of(o, nnd_read_program(o), from, to);
-}
-
-int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_int8_given *given) {
-  r->a = nnd_read_any_tensor(o);
-  r->zero = nnd_read_any_optional_tensor(o);
-  r->weights = nnd_read_bytes(o);
-  given->zeros = nnd_read_bytes(o), given->whole_bias = nnd_read_weight_of(o, NND_INT32);
-  given->factors = nnd_read_weight(o);
-  r->factor = nnd_read_optional_tensor(o);
-  given->bias = nnd_read_weight(o);
-  const struct nnd_program *program = nnd_read_program(o);
-  given->numbers = nnd_read_weight(o);
-  r->residual = nnd_read_optional_tensor(o);
-  r->end.zero = (float)nnd_word(o, -128, 255);
-  const struct nnd_program *last = nnd_read_program(o);
-  r->out = nnd_write_any_tensor(o);
-  if (o->message->failed) return 0;
+int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_sums *words) {
+  const struct nnd_weight_data *weights = words->weights, *zeros = words->zeros;
+  const struct nnd_epilogue *e = &words->epilogue;
+  r->a = words->a, r->zero = words->zero, r->factor = words->factor, r->residual = e->residual, r->out = words->out;
+  r->weights = weights, r->end.zero = (float)words->output_zero;
   const struct nnd_tensor *tensors = o->model->tensors;
   const int element = r->end.element = tensors[r->out].element;
-  if (!r->weights || !nnd_is_byte(tensors[r->a].element) || tensors[r->out].is_blocked ||
+  if (!weights || !nnd_is_byte(weights->element) || !nnd_is_byte(tensors[r->a].element) || tensors[r->out].is_blocked ||
       (r->zero >= 0 && tensors[r->zero].element != tensors[r->a].element) ||
-      (given->zeros && given->zeros->element != r->weights->element) ||
-      (r->residual >= 0 && tensors[r->residual].is_blocked) || (r->factor >= 0 && tensors[r->factor].is_blocked) ||
+      (zeros && zeros->element != weights->element) || (r->residual >= 0 && tensors[r->residual].is_blocked) ||
+      (r->factor >= 0 && tensors[r->factor].is_blocked) ||
       (!nnd_is_byte(element) && element != NND_FLOAT32 && element != NND_INT32))
     return nnd_fail(o->message, "a product of bytes of tensors that do not fit it");
   if ((element == NND_INT8 && r->end.zero > 127) || (element == NND_UINT8 && r->end.zero < 0))
     return nnd_fail(o->message, "a zero point that the output does not hold");
   if (element == NND_INT32 &&
-      (given->factors || r->factor >= 0 || given->bias || program || given->numbers || r->residual >= 0))
+      (words->factors || r->factor >= 0 || words->bias || e->program || e->channel || r->residual >= 0))
     return nnd_fail(o->message, "sums that are stored as they are have an end");
-  r->end.end = nnd_end_of(o, program, r->residual >= 0, given->numbers != NULL);
-  r->end.table = nnd_byte_table_of(o, last, element, element);
+  r->end.end = nnd_end_of_words(o, e);
+  r->end.table = nnd_byte_table_of(o, words->table, element, element);
   return !o->message->failed;
 }
 
@@ -92,12 +72,12 @@ static int nnd_is_below(const float *numbers, nnd_size count, float bound) {
   return 1;
 }
 
-int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_given *given) {
-  r->zeros = nnd_zeros_of(o, r, given->zeros);
-  r->whole_bias = nnd_spread_columns(o, given->whole_bias, r->columns);
-  r->factors = nnd_spread_columns(o, given->factors, r->columns);
-  r->bias = nnd_spread_columns(o, given->bias, r->columns);
-  r->numbers = nnd_spread_columns(o, given->numbers, r->columns);
+int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_sums *words) {
+  r->zeros = nnd_zeros_of(o, r, words->zeros);
+  r->whole_bias = nnd_spread_columns(o, words->whole_bias, r->columns);
+  r->factors = nnd_spread_columns(o, words->factors, r->columns);
+  r->bias = nnd_spread_columns(o, words->bias, r->columns);
+  r->numbers = nnd_spread_columns(o, words->epilogue.channel, r->columns);
   if (o->message->failed) return 0;
   const int is_held = r->factors && nnd_is_below(r->factors, r->columns, 0.5f) &&
                       nnd_is_below(r->bias, r->columns, (float)(1 << 29));

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What steps that sum products of bytes have in common, as their words tell it:
- *
- *   a (tensor of uint8 or int8), its zero point (a tensor of one of these; -1: zero), weights (uint8 or int8),
- *   zero points of the weights (of their type, one or one a column; -1: zeros), bias of the sums (int32; -1: none),
- *   factors (float32, one or one a column; -1: ones), a factor (tensor of one float32 or one a column; -1: one),
- *   bias (float32; -1: none), program of the end (-1: none), numbers of the end (-1: none),
- *   residual (tensor, which lies as the output does; -1: none), zero point of an output of bytes,
- *   program of one byte that bytes of the output become last (-1: none),
- *   output (float32, or int32: sums without factors and all that follows, or uint8 or int8: the nearest)
- *
- *   x = sum of (a - zero) * (weights - zeros) + bias of the sums, times factors, plus bias; then the end, and its bytes
- *   are looked up in the table of the program
+ * What steps that sum products of bytes have in common.
  */
 #ifndef NND_INT8_RECORD_H
 #define NND_INT8_RECORD_H
 
 #include "kernels/int8_end.h"
+#include "model/words.h"
 #include "ops/windows.h"
+
+NND_RECORD(int8_sums)
 
 struct nnd_int8_record {
   int a, zero, factor, residual, out; /* tensors */
@@ -29,21 +21,15 @@ struct nnd_int8_record {
   struct nnd_int8_end end;
 };
 
-/* The weights that are given for columns, until their number is known. */
-struct nnd_int8_given {
-  const struct nnd_weight_data *zeros, *whole_bias, *factors, *bias, *numbers;
-};
-
 /* Both return 1, or 0 with a message; the second is called when `columns` are known. */
-int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, struct nnd_int8_given *given);
-int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_given *given);
+int nnd_open_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_sums *words);
+int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struct nnd_int8_sums *words);
 
 /* Memory for packed weights of `num_bytes`, and for what their columns sum up to. */
 int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns, int32_t **column_sums);
 
-/* Reads a program of one operand, and makes its table, from bytes of one element to those of another; null where there
- * is none. */
-const uint8_t *nnd_read_byte_table(struct nnd_opener *o, int from, int to);
+/* The table of a program of one operand, from bytes of one element to those of another; null where there is none. */
+const uint8_t *nnd_byte_table_of(struct nnd_opener *o, const struct nnd_program *program, int from, int to);
 
 /* What a run reads and writes, in the order in which nnd_give_int8() gives it. */
 struct nnd_int8_data {

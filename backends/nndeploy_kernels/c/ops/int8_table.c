@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * int8_table: bytes that a program makes of bytes, each of one, looked up in a table of all 256.
- *
- *   input, output (plain tensors of uint8 or int8, of the same number of elements), program (of one operand)
  */
 #include "kernels/int8_table.h"
 
@@ -15,15 +13,17 @@ struct nnd_int8_table_own {
   const uint8_t *table;
 };
 
+NND_RECORD(int8_table)
+
 static int nnd_open_int8_table(struct nnd_opener *o) {
   struct nnd_int8_table_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
+  struct nnd_int8_table words;
+  if (!own || !nnd_read_int8_table(o, &words)) return 0;
+  const struct nnd_tensor *in = &o->model->tensors[words.in], *out = &o->model->tensors[words.out];
+  own->in = words.in, own->out = words.out;
+  own->table = nnd_byte_table_of(o, words.program, in->element, out->element);
   if (o->message->failed) return 0;
-  own->table = nnd_read_byte_table(o, o->model->tensors[own->in].element, o->model->tensors[own->out].element);
-  if (o->message->failed) return 0;
-  if (!own->table || o->model->tensors[own->in].is_blocked || o->model->tensors[own->out].is_blocked)
+  if (!own->table || in->is_blocked || out->is_blocked)
     return nnd_fail(o->message, "a table of bytes without a program, or of tensors in blocks");
   return 1;
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/int8_window.h"
 
-#define NND_MOST_STEP 65536 /* strides, dilations, pads */
-
-int nnd_open_int8_window(struct nnd_opener *o, struct nnd_int8_window *w) {
-  for (int i = 0; i < 2; i++) w->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) w->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) w->pad[i] = nnd_read_rule(o);
-  w->groups = nnd_word(o, 1, NND_MOST_BYTES);
-  return !o->message->failed;
-}
-
-int nnd_fit_int8_window(struct nnd_opener *o, struct nnd_int8_window *w, struct nnd_int8_record *r) {
+int nnd_open_int8_window(struct nnd_opener *o, struct nnd_int8_window *w, const struct nnd_int8_convolution *words,
+                         struct nnd_int8_record *r) {
+  w->groups = words->groups;
+  for (int i = 0; i < 2; i++) {
+    w->stride[i] = words->window.strides[i], w->dilation[i] = words->window.dilations[i];
+    w->pad[i] = words->window.pads[i];
+  }
   const struct nnd_weight_data *weights = r->weights;
   if (weights->rank != 4 || weights->count < 1 || weights->sizes[0] % w->groups)
     return nnd_fail(o->message, "a convolution of bytes without weights that fit it");

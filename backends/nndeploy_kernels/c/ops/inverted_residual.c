@@ -22,8 +22,9 @@ struct nnd_inverted_own {
 
 static int nnd_open_inverted(struct nnd_opener *o) {
   struct nnd_inverted_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_open_conv(o, &own->expand, 1, 0) || !nnd_open_conv(o, &own->first, 0, 0) ||
-      !nnd_open_conv(o, &own->second, 0, 1))
+  struct nnd_three_convs words;
+  if (!own || !nnd_read_three_convs(o, &words) || !nnd_open_conv(o, &words.wide, &own->expand, 1, 0) ||
+      !nnd_open_conv(o, &words.first, &own->first, 0, 0) || !nnd_open_conv(o, &words.second, &own->second, 0, 1))
     return 0;
   const int is_chain = own->first.in == own->expand.out && own->second.in == own->first.out &&
                        own->expand.groups == 1 && nnd_is_depthwise(&own->first) && own->second.groups == 1 &&

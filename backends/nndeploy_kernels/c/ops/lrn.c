@@ -2,8 +2,6 @@
  *
  * lrn: x / (bias + alpha / window * the sum of squares of neighbours along the middle of three axes) ^ beta.
  *
- *   input, output (tensors), outer, size, inner (rules), window, alpha, beta, bias (doubles)
- *
  * Of an even window, the element behind counts that has none before.
  */
 #include "ops/along_axis.h"
@@ -12,10 +10,9 @@
 #define NND_MOST_NEIGHBOURS 256 /* that each element is summed over */
 
 struct nnd_lrn_own {
-  struct nnd_along_own along;
-  nnd_size window;
-  float alpha, beta, bias;
+  NND_FIELDS(lrn)
 };
+NND_READER(lrn, struct nnd_lrn_own)
 
 struct nnd_lrn_fields {
   struct nnd_along along;
@@ -25,12 +22,7 @@ struct nnd_lrn_fields {
 
 static int nnd_open_lrn(struct nnd_opener *o) {
   struct nnd_lrn_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_read_along(o, &own->along, NND_FLOAT32)) return 0;
-  own->window = nnd_word(o, 1, NND_MOST_NEIGHBOURS);
-  own->alpha = (float)nnd_double_word(o, -NND_MOST_NUMBER, NND_MOST_NUMBER);
-  own->beta = (float)nnd_double_word(o, -NND_MOST_NUMBER, NND_MOST_NUMBER);
-  own->bias = (float)nnd_double_word(o, -NND_MOST_NUMBER, NND_MOST_NUMBER);
-  return !o->message->failed;
+  return own && nnd_read_lrn(o, own) && nnd_check_along(o, &own->along, NND_FLOAT32);
 }
 
 NND_INLINE void nnd_lrn_columns(const void *fields, int vectors, struct nnd_columns c, void *const *at) {
@@ -64,7 +56,7 @@ static int nnd_make_lrn(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_run_lrn};
   const struct nnd_lrn_own *own = m->step->own;
   struct nnd_lrn_fields *t = nnd_fields(m, sizeof *t);
-  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.rules[1]), &t->along)) return 0;
+  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.size), &t->along)) return 0;
   t->before = (own->window - 1) / 2, t->behind = own->window / 2;
   t->alpha = own->alpha / (float)own->window, t->beta = own->beta, t->bias = own->bias;
   return nnd_run_along(m, &own->along, runs);

@@ -2,16 +2,6 @@
  *
  * Products of plain matrices, by constant weights that are packed when the step is opened, or of two values.
  *
- *   fully_connected   a (tensor), weights (..., inner, columns), is transposed: (..., columns, inner); then as product
- *   bits_connected    a (tensor), weights of 4 or 8 bits in blocks, or of float16 (ops/bits.h); then as product
- *   product           a, b (tensors), bias (columns; -1: none), program of the end (-1: none), numbers of the end
- *                     (columns; -1: none), residual (tensor, which lies as the output does; -1: none),
- *                     rows, inner, columns (rules), inner of b (a rule, which must be the same),
- *                     of a: offset, step from row to row, step from k to k (rules),
- *                     of b, which the other two have not: offset, step from k to k, step from column to column (rules),
- *                     of the output: step from row to row (a rule),
- *                     batch axes, each: size, step of a, step of b, step of the output (rules), output
- *
  * Steps are counted in elements and are at least 0; only batch axes of a and b may have 0, which broadcasts. Axes of
  * the output fill it, in any order, columns side by side.
  */
@@ -23,17 +13,20 @@
 #include "ops/conv_record.h"
 #include "ops/windows.h"
 
-/* The steps of a batch axis. */
-struct nnd_product_axis {
-  nnd_size size, a, b, out;
-};
+NND_RECORD(product_sizes)
+NND_RECORD(product_b)
+NND_RECORD(product_axis)
+NND_RECORD(product_out)
+NND_RECORD(product)
+NND_RECORD(fully_connected)
+NND_RECORD(bits_connected)
 
-/* Sizes and steps are rules. `b` -1: `matrices` of `inputs` x `outputs` are packed, `each` floats, or one of `bits`. */
+/* `b` -1: `matrices` of `inputs` x `outputs` are packed, `each` floats, or one of `bits`. */
 struct nnd_product_own {
-  int a, b, residual, out; /* tensors */
-  nnd_size rows, inner, columns, inner_of_b, a_offset, a_row, a_step, b_offset, b_step, b_column, out_row;
-  int num_axes;
-  struct nnd_product_axis axes[NND_MOST_BATCH_AXES];
+  int a, b, residual; /* tensors */
+  struct nnd_product_sizes sizes;
+  struct nnd_product_b of_b;
+  struct nnd_product_out of_out;
   nnd_size matrices, inputs, outputs, each;
   const struct nnd_bits *bits;
   const float *packed, *bias, *numbers;
@@ -86,50 +79,49 @@ static int nnd_pack_weights(struct nnd_opener *o, struct nnd_product_own *own, c
   return t.to != NULL;
 }
 
-enum nnd_factor { NND_OF_VALUE, NND_OF_FLOATS, NND_OF_BITS };
-
-static int nnd_open_matrices(struct nnd_opener *o, enum nnd_factor factor) {
-  const int is_packed = factor != NND_OF_VALUE;
-  struct nnd_product_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
+/* What all products say. */
+static int nnd_open_matrices(struct nnd_opener *o, struct nnd_product_own *own, const struct nnd_weight_data *bias,
+                             const struct nnd_epilogue *epilogue) {
+  const struct nnd_weight_data *numbers = epilogue->channel;
   o->step->takes_empty = 1;
-  own->a = nnd_read_tensor(o);
-  own->b = is_packed ? -1 : nnd_read_tensor(o);
-  const struct nnd_weight_data *weights = factor == NND_OF_FLOATS ? nnd_read_weight(o) : NULL;
-  const int is_transposed = factor == NND_OF_FLOATS ? (int)nnd_word(o, 0, 1) : 0;
-  if (factor == NND_OF_BITS) {
-    own->bits = nnd_read_bits(o);
-    if (!own->bits) return 0;
-    own->matrices = 1, own->inputs = own->bits->inner, own->outputs = own->bits->columns;
-  }
-  const struct nnd_weight_data *bias = nnd_read_weight(o);
-  const struct nnd_program *program = nnd_read_program(o);
-  const struct nnd_weight_data *numbers = nnd_read_weight(o);
-  own->residual = nnd_read_optional_tensor(o);
-  nnd_size *const rules[] = {&own->rows,   &own->inner,    &own->columns, &own->inner_of_b, &own->a_offset, &own->a_row,
-                             &own->a_step, &own->b_offset, &own->b_step,  &own->b_column,   &own->out_row};
-  for (int i = 0; i < 11; i++)
-    if (!is_packed || i < 7 || i > 9) *rules[i] = nnd_read_rule(o);
-  own->num_axes = (int)nnd_word(o, 0, NND_MOST_BATCH_AXES);
-  for (int axis = 0; axis < own->num_axes; axis++) {
-    struct nnd_product_axis *one = &own->axes[axis];
-    one->size = nnd_read_rule(o), one->a = nnd_read_rule(o), one->b = nnd_read_rule(o), one->out = nnd_read_rule(o);
-  }
-  own->out = nnd_write_tensor(o);
-  if (o->message->failed) return 0;
-  if (!nnd_is_plain_floats(o, own->a) || !nnd_is_plain_floats(o, own->out) || (own->b >= 0 && !nnd_is_plain_floats(o, own->b)) ||
+  own->residual = epilogue->residual;
+  if (!nnd_is_plain_floats(o, own->a) || !nnd_is_plain_floats(o, own->of_out.out) ||
+      (own->b >= 0 && !nnd_is_plain_floats(o, own->b)) ||
       (own->residual >= 0 && !nnd_is_plain_floats(o, own->residual)))
     return nnd_fail(o->message, "a product of tensors that are not plain float32");
-  own->end = nnd_end_of(o, program, own->residual >= 0, numbers != NULL);
+  own->end = nnd_end_of_words(o, epilogue);
   own->num_bias = bias ? bias->count : 0, own->num_numbers = numbers ? numbers->count : 0;
   own->bias = bias ? nnd_pack_channels(o, bias, bias->count) : NULL;
   own->numbers = numbers ? nnd_pack_channels(o, numbers, numbers->count) : NULL;
-  return !o->message->failed && (factor != NND_OF_FLOATS || nnd_pack_weights(o, own, weights, is_transposed));
+  return !o->message->failed;
 }
 
-static int nnd_open_connected(struct nnd_opener *o) { return nnd_open_matrices(o, NND_OF_FLOATS); }
-static int nnd_open_bits(struct nnd_opener *o) { return nnd_open_matrices(o, NND_OF_BITS); }
-static int nnd_open_product(struct nnd_opener *o) { return nnd_open_matrices(o, NND_OF_VALUE); }
+static int nnd_open_connected(struct nnd_opener *o) {
+  struct nnd_product_own *own = nnd_own(o, sizeof *own);
+  struct nnd_fully_connected words;
+  if (!own || !nnd_read_fully_connected(o, &words)) return 0;
+  own->a = words.a, own->b = -1, own->sizes = words.sizes, own->of_out = words.of_out;
+  return nnd_open_matrices(o, own, words.bias, &words.epilogue) &&
+         nnd_pack_weights(o, own, words.weights, words.is_transposed);
+}
+
+static int nnd_open_bits_connected(struct nnd_opener *o) {
+  struct nnd_product_own *own = nnd_own(o, sizeof *own);
+  struct nnd_bits_connected words;
+  if (!own || !nnd_read_bits_connected(o, &words)) return 0;
+  own->a = words.a, own->b = -1, own->sizes = words.sizes, own->of_out = words.of_out;
+  own->matrices = 1, own->inputs = words.bits.inner, own->outputs = words.bits.columns;
+  own->bits = nnd_open_bits(o, &words.bits);
+  return own->bits && nnd_open_matrices(o, own, words.bias, &words.epilogue);
+}
+
+static int nnd_open_product(struct nnd_opener *o) {
+  struct nnd_product_own *own = nnd_own(o, sizeof *own);
+  struct nnd_product words;
+  if (!own || !nnd_read_product(o, &words)) return 0;
+  own->a = words.a, own->b = words.b, own->sizes = words.sizes, own->of_b = words.of_b, own->of_out = words.of_out;
+  return nnd_open_matrices(o, own, words.bias, &words.epilogue);
+}
 
 struct nnd_product_fields {
   struct nnd_gemm g;
@@ -181,11 +173,11 @@ static int nnd_product_fills(const struct nnd_product_fields *t, nnd_size count)
 static int nnd_make_axes(struct nnd_maker *m, struct nnd_product_fields *t, nnd_size last_of_a, nnd_size last_of_b,
                          nnd_size a, nnd_size b, int is_empty) {
   const struct nnd_product_own *own = m->step->own;
-  const nnd_size out = nnd_shape_of(m, own->out)->count, matrix = own->inputs * own->outputs;
+  const nnd_size out = nnd_shape_of(m, own->of_out.out)->count, matrix = own->inputs * own->outputs;
   t->products = 1;
-  for (int axis = 0; axis < own->num_axes; axis++) {
-    struct nnd_product_axis one = {nnd_size_of(m, own->axes[axis].size), nnd_size_of(m, own->axes[axis].a),
-                                   nnd_size_of(m, own->axes[axis].b), nnd_size_of(m, own->axes[axis].out)};
+  for (int axis = 0; axis < own->of_out.num_axes; axis++) {
+    struct nnd_product_axis one = {nnd_size_of(m, own->of_out.axes[axis].size), nnd_size_of(m, own->of_out.axes[axis].a),
+                                   nnd_size_of(m, own->of_out.axes[axis].b), nnd_size_of(m, own->of_out.axes[axis].out)};
     if (is_empty) one.a = one.b = 0;
     if (!nnd_reach(&last_of_a, one.size, one.a, 0, a) || !nnd_reach(&last_of_b, one.size, one.b, 0, b) ||
         one.size > out / t->products)
@@ -227,22 +219,22 @@ static int nnd_make_product(struct nnd_maker *m) {
   struct nnd_product_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const int is_packed = own->b < 0;
-  const nnd_size inner = nnd_size_of(m, own->inner), columns = nnd_size_of(m, own->columns);
-  const nnd_size out = nnd_shape_of(m, own->out)->count;
+  const nnd_size inner = nnd_size_of(m, own->sizes.inner), columns = nnd_size_of(m, own->sizes.columns);
+  const nnd_size out = nnd_shape_of(m, own->of_out.out)->count;
   nnd_size a = nnd_shape_of(m, own->a)->count;
   nnd_size b = is_packed ? own->matrices * own->inputs * own->outputs : nnd_shape_of(m, own->b)->count;
-  t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->rows),
+  t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->sizes.rows),
                            .inner = inner,
                            .columns = columns,
                            .bits = own->bits,
-                           .a_row = nnd_size_of(m, own->a_row),
-                           .a_step = nnd_size_of(m, own->a_step),
-                           .b_step = is_packed ? 1 : nnd_size_of(m, own->b_step),
-                           .b_column = is_packed ? own->inputs : nnd_size_of(m, own->b_column),
-                           .out_row = nnd_size_of(m, own->out_row),
+                           .a_row = nnd_size_of(m, own->sizes.a_row),
+                           .a_step = nnd_size_of(m, own->sizes.a_step),
+                           .b_step = is_packed ? 1 : nnd_size_of(m, own->of_b.step),
+                           .b_column = is_packed ? own->inputs : nnd_size_of(m, own->of_b.column),
+                           .out_row = nnd_size_of(m, own->of_out.row),
                            .end = own->end};
-  t->a_offset = nnd_size_of(m, own->a_offset), t->b_offset = is_packed ? 0 : nnd_size_of(m, own->b_offset);
-  if (inner != nnd_size_of(m, own->inner_of_b) || (own->bias && own->num_bias != columns) ||
+  t->a_offset = nnd_size_of(m, own->sizes.a_offset), t->b_offset = is_packed ? 0 : nnd_size_of(m, own->of_b.offset);
+  if (inner != nnd_size_of(m, own->sizes.inner_of_b) || (own->bias && own->num_bias != columns) ||
       (own->numbers && own->num_numbers != columns) ||
       (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out))
     return nnd_fail(m->message, "the operands of a product do not fit together");
@@ -264,7 +256,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   nnd_join_rows(t);
   nnd_tell_operations(m, nnd_max(out, NND_READ_ROWS * columns), t->g.inner);
   m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);
-  nnd_give_tensor(m, own->out);
+  nnd_give_tensor(m, own->of_out.out);
   static const float zero = 0.0f;
   if (is_empty)
     nnd_give(m, &zero);
@@ -284,5 +276,5 @@ static int nnd_make_product(struct nnd_maker *m) {
 }
 
 const struct nnd_op nnd_op_fully_connected = {"fully_connected", nnd_open_connected, nnd_make_product};
-const struct nnd_op nnd_op_bits_connected = {"bits_connected", nnd_open_bits, nnd_make_product};
+const struct nnd_op nnd_op_bits_connected = {"bits_connected", nnd_open_bits_connected, nnd_make_product};
 const struct nnd_op nnd_op_product = {"product", nnd_open_product, nnd_make_product};

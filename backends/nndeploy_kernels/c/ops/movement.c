@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Steps that only move elements.
- *
- *   to_blocked, to_plain   input, output
- *   channels_last          input (blocked), output (plain, N H W C in any shape)
- *   join                   output, outer (rule), count, each: input
- *   channel_parts          output, count, each: input; channels, each: number of the input, channel
  */
 #include <stdio.h>
 
 #include "kernels/layout.h"
 #include "kernels/rows.h"
-#include "model/model.h"
+#include "model/words.h"
 
-struct nnd_pair_own {
-  int in, out;
-};
+NND_RECORD(pair)
 
 static int nnd_open_pair(struct nnd_opener *o, int in_blocked, int out_blocked) {
-  struct nnd_pair_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  if (o->message->failed) return 0;
+  struct nnd_pair *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_pair(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked != in_blocked || out->is_blocked != out_blocked || in->element != NND_FLOAT32 ||
       out->element != NND_FLOAT32)
@@ -63,7 +53,7 @@ static void nnd_run_channels_last(const void *fields, void *const *at, struct nn
 }
 
 static int nnd_make_layout(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
-  const struct nnd_pair_own *own = m->step->own;
+  const struct nnd_pair *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const struct nnd_shape *image = in->is_blocked ? in : out;
   struct nnd_layout_step *t = nnd_fields(m, sizeof *t);
@@ -87,10 +77,8 @@ const struct nnd_op nnd_op_channels_last = {"channels_last", nnd_open_to_plain, 
 
 #define NND_MOST_PARTS 16
 
-struct nnd_join_own {
-  int out, count, ins[NND_MOST_PARTS];
-  nnd_size outer;
-};
+NND_RECORD(joined)
+NND_RECORD(join)
 
 struct nnd_join_fields {
   int count;
@@ -98,19 +86,11 @@ struct nnd_join_fields {
 };
 
 static int nnd_open_join(struct nnd_opener *o) {
-  struct nnd_join_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
+  struct nnd_join *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_join(o, own)) return 0;
   o->step->takes_empty = 1;
-  own->out = nnd_seen_tensor(o);
-  own->outer = nnd_read_rule(o);
-  own->count = (int)nnd_word(o, 1, NND_MOST_PARTS);
-  for (int k = 0; k < own->count; k++) own->ins[k] = nnd_read_any_tensor(o);
-  const nnd_size at = o->at;
-  o->at = 0;
-  nnd_write_any_tensor(o);
-  o->at = at;
-  for (int k = 0; k < own->count && !o->message->failed; k++) {
-    const struct nnd_tensor *in = &o->model->tensors[own->ins[k]], *out = &o->model->tensors[own->out];
+  for (int k = 0; k < own->num_xs; k++) {
+    const struct nnd_tensor *in = &o->model->tensors[own->xs[k].in], *out = &o->model->tensors[own->out];
     if (in->is_blocked || out->is_blocked || in->element != out->element)
       return nnd_fail(o->message, "parts of another layout or type");
   }
@@ -127,17 +107,17 @@ static void nnd_run_join(const void *fields, void *const *at, struct nnd_part pa
 }
 
 static int nnd_make_join(struct nnd_maker *m) {
-  const struct nnd_join_own *own = m->step->own;
+  const struct nnd_join *own = m->step->own;
   struct nnd_join_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  t->count = own->count, t->outer = nnd_size_of(m, own->outer);
+  t->count = own->num_xs, t->outer = nnd_size_of(m, own->outer);
   nnd_give_tensor(m, own->out);
-  for (int k = 0; k < own->count; k++) {
-    const struct nnd_shape *in = nnd_shape_of(m, own->ins[k]);
+  for (int k = 0; k < own->num_xs; k++) {
+    const struct nnd_shape *in = nnd_shape_of(m, own->xs[k].in);
     if (t->outer < 1 || in->count % t->outer) return nnd_fail(m->message, "parts cannot be joined");
     t->inner[k] = in->num_bytes / t->outer;
     t->total += t->inner[k];
-    nnd_give_tensor(m, own->ins[k]);
+    nnd_give_tensor(m, own->xs[k].in);
   }
   if (t->total * t->outer != nnd_shape_of(m, own->out)->num_bytes)
     return nnd_fail(m->message, "parts are not the whole");
@@ -156,10 +136,11 @@ struct nnd_channel_source {
   vi lanes, takes;        /* of this source; -1 where a lane is taken from it */
 };
 
+NND_RECORD(channel_part)
+
 struct nnd_parts_own {
-  int out, count, ins[NND_MOST_PARTS];
-  nnd_size num_channels, num_sources, *first_source; /* of each output block, and behind the last */
-  const int64_t *channels;
+  NND_FIELDS(channel_parts)
+  nnd_size num_sources, *first_source; /* of each output block, and behind the last */
   struct nnd_channel_source *sources;
 };
 
@@ -168,27 +149,17 @@ struct nnd_parts_fields {
   nnd_size images, blocks, pixels, in_blocks[NND_MOST_PARTS];
 };
 
+NND_READER(channel_parts, struct nnd_parts_own)
+
 static int nnd_open_parts(struct nnd_opener *o) {
   struct nnd_parts_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->out = nnd_seen_tensor(o);
-  own->count = (int)nnd_word(o, 1, NND_MOST_PARTS);
-  for (int k = 0; k < own->count; k++) own->ins[k] = nnd_read_tensor(o);
-  own->num_channels = nnd_word(o, 1, NND_MOST_BYTES);
-  if (o->message->failed || own->num_channels > (o->step->num_words - o->at) / 2)
-    return nnd_fail(o->message, "a step of channels ends too early");
-  own->channels = o->step->words + o->at;
-  for (nnd_size i = 0; i < own->num_channels; i++) {
-    nnd_word(o, 0, own->count - 1);
-    nnd_word(o, 0, NND_MOST_BYTES);
-  }
-  const nnd_size end = o->at;
-  o->at = 0;
-  nnd_write_tensor(o);
-  o->at = end;
-  if (o->message->failed) return 0;
-  for (int k = 0; k < own->count; k++)
-    if (!o->model->tensors[own->ins[k]].is_blocked)
+  if (!own || !nnd_read_channel_parts(o, own)) return 0;
+  for (nnd_size i = 0; i < own->num_channels; i++)
+    if (own->channels[2 * i] < 0 || own->channels[2 * i] >= own->num_xs || own->channels[2 * i + 1] < 0 ||
+        own->channels[2 * i + 1] > NND_MOST_BYTES)
+      return nnd_fail(o->message, "channel %lld of no tensor", (long long)i);
+  for (int k = 0; k < own->num_xs; k++)
+    if (!o->model->tensors[own->xs[k].in].is_blocked)
       return nnd_fail(o->message, "channels of a tensor that is not in blocks");
   if (!o->model->tensors[own->out].is_blocked)
     return nnd_fail(o->message, "channels of a tensor that is not in blocks");
@@ -297,15 +268,15 @@ static int nnd_make_parts(struct nnd_maker *m) {
                                  .pixels = out->sizes[2] * out->sizes[3]};
   if (out->sizes[1] != own->num_channels) return nnd_fail(m->message, "channels are moved to an image of others");
   nnd_give_tensor(m, own->out);
-  for (int k = 0; k < own->count; k++) {
-    const struct nnd_shape *in = nnd_shape_of(m, own->ins[k]);
+  for (int k = 0; k < own->num_xs; k++) {
+    const struct nnd_shape *in = nnd_shape_of(m, own->xs[k].in);
     if (in->sizes[0] != out->sizes[0] || in->sizes[2] * in->sizes[3] != t->pixels)
       return nnd_fail(m->message, "channels of images of other sizes");
     t->in_blocks[k] = nnd_blocks(in->sizes[1]);
-    nnd_give_tensor(m, own->ins[k]);
+    nnd_give_tensor(m, own->xs[k].in);
   }
   for (nnd_size i = 0; i < own->num_channels; i++)
-    if (own->channels[2 * i + 1] >= nnd_shape_of(m, own->ins[own->channels[2 * i]])->sizes[1])
+    if (own->channels[2 * i + 1] >= nnd_shape_of(m, own->xs[own->channels[2 * i]].in)->sizes[1])
       return nnd_fail(m->message, "a channel is moved that there is not");
   m->instance->run = nnd_run_parts;
   return 1;

@@ -2,16 +2,12 @@
  *
  * normalise: rows or columns, along the middle of three axes of plain tensors, divided by what they come to.
  *
- *   scale, bias (tensors, -1: none), input, output (tensors), outer, size, inner (rules), kind, epsilon (a double),
- *   groups, parts (rules)
- *
  *   standard   (x - mean) / sqrt(variance + epsilon)
  *   rms        x / sqrt(mean of squares + epsilon)
  *   l2, l1     x / sqrt(sum of squares), x / sum of sizes: zeros stay zeros
  *
  * Then it is multiplied by a number of `scale` and one of `bias` is added: the axis is in `parts`, each of which has
- * its own, and so has each of `groups` rows, which repeat: element k of row r has number
- * r % groups * parts + k / (size / parts).
+ * its own, and so has each of `groups` rows, which repeat.
  */
 #include "kernels/reduce.h"
 
@@ -19,14 +15,12 @@
 
 #define NND_PIECE ((nnd_size)2048) /* floats of a row whose mean and variance are found while they are in L1 */
 
-enum nnd_norm { NND_STANDARD, NND_RMS, NND_L2, NND_L1, NND_NUM_NORMS };
+NND_SET(norm, NND_NUM_NORMS);
 
 struct nnd_normalise_own {
-  struct nnd_along_own along;
-  int kind, scale, bias;
-  float epsilon;
-  nnd_size groups, parts;
+  NND_FIELDS(normalise)
 };
+NND_READER(normalise, struct nnd_normalise_own)
 
 /* `run` elements of the axis have one number. */
 struct nnd_normalise_fields {
@@ -38,14 +32,7 @@ struct nnd_normalise_fields {
 
 static int nnd_open_normalise(struct nnd_opener *o) {
   struct nnd_normalise_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->scale = nnd_read_optional_tensor(o);
-  own->bias = nnd_read_optional_tensor(o);
-  if (!nnd_read_along(o, &own->along, NND_FLOAT32)) return 0;
-  own->kind = (int)nnd_word(o, 0, NND_NUM_NORMS - 1);
-  own->epsilon = (float)nnd_double_word(o, -1e30, 1e30);
-  own->groups = nnd_read_rule(o), own->parts = nnd_read_rule(o);
-  return !o->message->failed;
+  return own && nnd_read_normalise(o, own) && nnd_check_along(o, &own->along, NND_FLOAT32);
 }
 
 /* Mean, and sum of squared differences from it, of two sets as of one: Chan, Golub, LeVeque (1979). */
@@ -205,8 +192,8 @@ static int nnd_fits_numbers(const struct nnd_maker *m, const struct nnd_normalis
 static int nnd_make_normalise(struct nnd_maker *m) {
   const struct nnd_normalise_own *own = m->step->own;
   struct nnd_normalise_fields *t = nnd_fields(m, sizeof *t);
-  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.rules[1]), &t->along)) return 0;
-  t->kind = own->kind, t->epsilon = own->epsilon;
+  if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.size), &t->along)) return 0;
+  t->kind = own->norm, t->epsilon = own->epsilon;
   t->groups = nnd_size_of(m, own->groups), t->parts = nnd_size_of(m, own->parts);
   if (t->groups < 1 || t->parts < 1 || t->along.size % t->parts || !nnd_fits_numbers(m, t, own->scale) ||
       !nnd_fits_numbers(m, t, own->bias))

@@ -2,27 +2,18 @@
  *
  * Numbers that follow from sizes, or from a first one and a difference.
  *
- *   sizes    output (int64), count, each: a rule
- *   arange   start, step (one number each), output, all of one element: output[i] = start + i * step; whole numbers
- *            wrap, floats are computed as doubles. Workers share elements.
+ * Whole numbers of arange wrap, floats are computed as doubles. Workers share elements.
  */
-#include "model/model.h"
+#include "model/words.h"
 
-struct nnd_sizes_own {
-  int out;
-  nnd_size count, *rules;
-};
+NND_RECORD(size)
+NND_RECORD(sizes)
+NND_RECORD(arange)
 
 static int nnd_open_sizes(struct nnd_opener *o) {
-  struct nnd_sizes_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->out = nnd_write_any_tensor(o);
-  own->count = nnd_word(o, 1, NND_MOST_RANK);
-  if (o->message->failed) return 0;
-  if (o->model->tensors[own->out].element != NND_INT64) return nnd_fail(o->message, "sizes are int64");
-  own->rules = nnd_packed(o, own->count * (nnd_size)sizeof *own->rules);
-  for (nnd_size i = 0; own->rules && i < own->count; i++) own->rules[i] = nnd_read_rule(o);
-  return !o->message->failed;
+  struct nnd_sizes *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_sizes(o, own)) return 0;
+  return o->model->tensors[own->out].element == NND_INT64 || nnd_fail(o->message, "sizes are int64");
 }
 
 struct nnd_sizes_fields {
@@ -36,11 +27,11 @@ static void nnd_run_sizes(const void *fields, void *const *at, struct nnd_part p
 }
 
 static int nnd_make_sizes(struct nnd_maker *m) {
-  const struct nnd_sizes_own *own = m->step->own;
+  const struct nnd_sizes *own = m->step->own;
   struct nnd_sizes_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  t->count = own->count;
-  for (nnd_size i = 0; i < t->count; i++) t->sizes[i] = nnd_size_of(m, own->rules[i]);
+  t->count = own->num_sizes;
+  for (nnd_size i = 0; i < t->count; i++) t->sizes[i] = nnd_size_of(m, own->sizes[i].size);
   if (nnd_shape_of(m, own->out)->count != t->count) return nnd_fail(m->message, "more sizes than room for them");
   nnd_give_tensor(m, own->out);
   nnd_tell_operations(m, 1, 0);
@@ -50,17 +41,9 @@ static int nnd_make_sizes(struct nnd_maker *m) {
 
 const struct nnd_op nnd_op_sizes = {"sizes", nnd_open_sizes, nnd_make_sizes};
 
-struct nnd_arange_own {
-  int out, start, step;
-};
-
 static int nnd_open_arange(struct nnd_opener *o) {
-  struct nnd_arange_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->start = nnd_read_any_tensor(o);
-  own->step = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  if (o->message->failed) return 0;
+  struct nnd_arange *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_arange(o, own)) return 0;
   const struct nnd_tensor *out = &o->model->tensors[own->out];
   if (out->is_blocked || o->model->tensors[own->start].element != out->element ||
       o->model->tensors[own->step].element != out->element)
@@ -85,7 +68,7 @@ NND_ARANGE(nnd_run_arange_int32, int32_t, uint32_t)
 NND_ARANGE(nnd_run_arange_int64, int64_t, uint64_t)
 
 static int nnd_make_arange(struct nnd_maker *m) {
-  const struct nnd_arange_own *own = m->step->own;
+  const struct nnd_arange *own = m->step->own;
   const struct nnd_shape *out = nnd_shape_of(m, own->out);
   struct nnd_arange_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

@@ -2,16 +2,17 @@
  *
  * Numbers as an axis on which one element is on.
  *
- *   one_hot   numbers (int32 or int64), values (tensor of two: off, on), output (tensors), axis of the output: negative
- *             numbers count from its end; where one is no place, all is off
+ * Negative numbers count from the end of the new axis; where one is no place, all is off.
  *
  * Workers share rows: the new axis where it is the last, else what lies behind it.
  */
+#include "model/words.h"
 #include "ops/indices.h"
 
 struct nnd_one_hot_own {
-  int numbers, values, out, axis;
+  NND_FIELDS(one_hot)
 };
+NND_READER(one_hot, struct nnd_one_hot_own)
 
 struct nnd_one_hot_fields {
   int is_wide;
@@ -20,12 +21,7 @@ struct nnd_one_hot_fields {
 
 static int nnd_open_one_hot(struct nnd_opener *o) {
   struct nnd_one_hot_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->numbers = nnd_read_any_tensor(o);
-  own->values = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->axis = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_one_hot(o, own)) return 0;
   const struct nnd_tensor *values = &o->model->tensors[own->values], *out = &o->model->tensors[own->out];
   if (values->is_blocked || out->is_blocked || values->element != out->element)
     return nnd_fail(o->message, "elements are on in another layout or type");

@@ -2,35 +2,20 @@
  *
  * Elements with more around them: a number, or what the elements themselves say.
  *
- *   padded_copy    input, value, output (tensors), mode, offset (rule), axes, each: size of the output, what comes before
- *                  the elements, elements, step (rules): element (i, j, ...) of those inside is number
- *                  offset + i * step + j * step + ... of the input; all tensors are plain
- *   padded_at      input, value, numbers (int32 or int64), output (tensors), mode, offset (rule), axes, each: size of the
- *                  output, elements, step (rules), which of the numbers says what comes before the elements, or -1: none;
- *                  where that is negative so many elements are left out
- *   padded_image   input, value, output (tensors), mode, top, height, left, width, each as (before, first, count)
- *                  (rules): `count` rows and columns from `first` on of an image in channel blocks, with `before` of
- *                  them before these
- *
  * The value is a tensor of one element, which the mode NND_PAD_VALUE alone reads. Workers share rows.
  */
+#include "model/words.h"
 #include "ops/indices.h"
 #include "ops/reach.h"
 
-/* Around 1 2 3: any number; 1 1 1 2 3 3 3; 3 2 1 2 3 2 1; 2 3 1 2 3 1 2. */
-enum nnd_pad_mode { NND_PAD_VALUE, NND_PAD_EDGE, NND_PAD_REFLECT, NND_PAD_WRAP, NND_NUM_PAD_MODES };
+NND_SET(pad_mode, NND_NUM_PAD_MODES);
 
-/* `size` of the output, of which `count` from `begin` on are elements, `step` apart in the input. */
-struct nnd_pad_axis {
-  nnd_size size, begin, count, step;
-};
-
-struct nnd_pad_own {
-  int in, value, numbers, out, mode, rank;
-  nnd_size offset;
-  struct nnd_pad_axis axes[NND_MOST_RANK]; /* rules */
-  int which[NND_MOST_RANK];                /* of the numbers */
-};
+NND_RECORD(pad_axis)
+NND_RECORD(pad_axis_at)
+NND_RECORD(pad_side)
+NND_RECORD(padded_copy)
+NND_RECORD(padded_at)
+NND_RECORD(padded_image)
 
 /* `rank` is at least 1; `offset` in elements. */
 struct nnd_pad_fields {
@@ -39,59 +24,27 @@ struct nnd_pad_fields {
   struct nnd_pad_axis axes[NND_MOST_RANK]; /* the last first, axes that go on alike joined */
 };
 
-static int nnd_open_padding(struct nnd_opener *o, int is_blocked, int has_numbers) {
-  struct nnd_pad_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->value = nnd_read_any_tensor(o);
-  own->numbers = has_numbers ? nnd_read_any_tensor(o) : -1;
-  own->out = nnd_write_any_tensor(o);
-  own->mode = (int)nnd_word(o, 0, NND_NUM_PAD_MODES - 1);
-  if (o->message->failed) return 0;
-  const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  const struct nnd_tensor *value = &o->model->tensors[own->value];
-  if (in->is_blocked != is_blocked || out->is_blocked != is_blocked || value->is_blocked ||
-      in->element != out->element || value->element != out->element)
-    return nnd_fail(o->message, "elements are padded in another layout or type");
-  return 1;
+static int nnd_fits_padding(struct nnd_opener *o, int x, int number, int y, int is_blocked) {
+  const struct nnd_tensor *in = &o->model->tensors[x], *value = &o->model->tensors[number], *out = &o->model->tensors[y];
+  return (in->is_blocked == is_blocked && out->is_blocked == is_blocked && !value->is_blocked &&
+          in->element == out->element && value->element == out->element) ||
+         nnd_fail(o->message, "elements are padded in another layout or type");
 }
 
 static int nnd_open_pad(struct nnd_opener *o) {
-  if (!nnd_open_padding(o, 0, 0)) return 0;
-  struct nnd_pad_own *own = o->step->own;
-  own->offset = nnd_read_rule(o);
-  own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
-  for (int axis = 0; axis < own->rank; axis++) {
-    struct nnd_pad_axis *one = &own->axes[axis];
-    one->size = nnd_read_rule(o), one->begin = nnd_read_rule(o);
-    one->count = nnd_read_rule(o), one->step = nnd_read_rule(o);
-  }
-  return !o->message->failed;
+  struct nnd_padded_copy *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_padded_copy(o, own) && nnd_fits_padding(o, own->in, own->value, own->out, 0);
 }
 
 static int nnd_open_pad_at(struct nnd_opener *o) {
-  if (!nnd_open_padding(o, 0, 1)) return 0;
-  struct nnd_pad_own *own = o->step->own;
-  own->offset = nnd_read_rule(o);
-  own->rank = (int)nnd_word(o, 0, NND_MOST_RANK);
-  for (int axis = 0; axis < own->rank; axis++) {
-    struct nnd_pad_axis *one = &own->axes[axis];
-    one->size = nnd_read_rule(o), one->count = nnd_read_rule(o), one->step = nnd_read_rule(o);
-    own->which[axis] = (int)nnd_word(o, -1, 2 * NND_MOST_RANK - 1);
-  }
-  if (!nnd_has_places(o, own->numbers)) return nnd_fail(o->message, "elements are padded by what is no whole number");
-  return !o->message->failed;
+  struct nnd_padded_at *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_padded_at(o, own) || !nnd_fits_padding(o, own->in, own->value, own->out, 0)) return 0;
+  return nnd_has_places(o, own->numbers) || nnd_fail(o->message, "elements are padded by what is no whole number");
 }
 
-/* The axes are those of rows and columns; `step` is the rule of their first element. */
 static int nnd_open_pad_image(struct nnd_opener *o) {
-  if (!nnd_open_padding(o, 1, 0)) return 0;
-  struct nnd_pad_own *own = o->step->own;
-  for (own->rank = 0; own->rank < 2; own->rank++) {
-    struct nnd_pad_axis *one = &own->axes[own->rank];
-    one->begin = nnd_read_rule(o), one->step = nnd_read_rule(o), one->count = nnd_read_rule(o);
-  }
-  return !o->message->failed;
+  struct nnd_padded_image *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_padded_image(o, own) && nnd_fits_padding(o, own->in, own->value, own->out, 1);
 }
 
 /* Which of `count` elements stands at place `i`, which may lie before or behind them; -1: none. */
@@ -204,15 +157,14 @@ static void nnd_pad_add(struct nnd_pad_fields *t, struct nnd_pad_axis one) {
     t->axes[t->rank++] = one;
 }
 
-static int nnd_pad_done(struct nnd_maker *m, struct nnd_pad_fields *t, nnd_size count,
+static int nnd_pad_done(struct nnd_maker *m, struct nnd_pad_fields *t, nnd_size count, int in, int value, int out,
                         void (*run)(const void *, void *const *, struct nnd_part)) {
-  const struct nnd_pad_own *own = m->step->own;
-  if (nnd_shape_of(m, own->value)->count != 1) return nnd_fail(m->message, "elements are padded with several values");
+  if (nnd_shape_of(m, value)->count != 1) return nnd_fail(m->message, "elements are padded with several values");
   if (!t->rank) t->axes[t->rank++] = (struct nnd_pad_axis){1, 0, 1, 1};
   t->rows = count / t->axes[0].size;
-  nnd_give_tensor(m, own->out);
-  nnd_give_tensor(m, own->in);
-  nnd_give_tensor(m, own->value);
+  nnd_give_tensor(m, out);
+  nnd_give_tensor(m, in);
+  nnd_give_tensor(m, value);
   m->instance->run = run;
   return 1;
 }
@@ -223,14 +175,14 @@ static void (*nnd_pad_run(const struct nnd_shape *in))(const void *, void *const
 }
 
 static int nnd_make_pad(struct nnd_maker *m) {
-  const struct nnd_pad_own *own = m->step->own;
+  const struct nnd_padded_copy *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pad_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->mode = own->mode, t->offset = nnd_size_of(m, own->offset);
   struct nnd_reach reach = {t->offset, t->offset};
   nnd_size whole = 1;
-  for (int axis = own->rank - 1; axis >= 0; axis--) {
+  for (int axis = own->num_axes - 1; axis >= 0; axis--) {
     const struct nnd_pad_axis *rules = &own->axes[axis];
     const struct nnd_pad_axis one = {nnd_size_of(m, rules->size), nnd_size_of(m, rules->begin),
                                      nnd_size_of(m, rules->count), nnd_size_of(m, rules->step)};
@@ -244,7 +196,7 @@ static int nnd_make_pad(struct nnd_maker *m) {
   }
   if (!nnd_reach_is_within(reach, in->count) || whole != out->count)
     return nnd_fail(m->message, "a view goes beyond its tensor");
-  return nnd_pad_done(m, t, whole, nnd_pad_run(in));
+  return nnd_pad_done(m, t, whole, own->in, own->value, own->out, nnd_pad_run(in));
 }
 
 const struct nnd_op nnd_op_padded_copy = {"padded_copy", nnd_open_pad, nnd_make_pad};
@@ -271,7 +223,7 @@ static void nnd_run_pad_at(const void *fields, void *const *at, struct nnd_part 
 }
 
 static int nnd_make_pad_at(struct nnd_maker *m) {
-  const struct nnd_pad_own *own = m->step->own;
+  const struct nnd_padded_at *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_pad_at_fields *t = nnd_fields(m, sizeof *t);
@@ -280,22 +232,22 @@ static int nnd_make_pad_at(struct nnd_maker *m) {
   t->is_wide = numbers->element == NND_INT64;
   struct nnd_reach reach = {t->whole.offset, t->whole.offset};
   nnd_size whole = 1;
-  for (int axis = own->rank - 1; axis >= 0; axis--) {
-    const struct nnd_pad_axis *rules = &own->axes[axis];
+  for (int axis = own->num_axes - 1; axis >= 0; axis--) {
+    const struct nnd_pad_axis_at *rules = &own->axes[axis];
     const struct nnd_pad_axis one = {nnd_size_of(m, rules->size), 0, nnd_size_of(m, rules->count),
                                      nnd_size_of(m, rules->step)};
-    if (one.size < 1 || one.size > out->count / whole || one.count < 1 || own->which[axis] >= numbers->count)
+    if (one.size < 1 || one.size > out->count / whole || one.count < 1 || rules->which >= numbers->count)
       return nnd_fail(m->message, "what is around a view does not fit what is made of it");
     if (!nnd_reaches(&reach, 0, one.count - 1, one.step) || !nnd_reach_is_within(reach, in->count))
       return nnd_fail(m->message, "a view goes beyond its tensor");
     whole *= one.size;
-    t->which[t->whole.rank] = own->which[axis];
+    t->which[t->whole.rank] = (int)rules->which;
     t->whole.axes[t->whole.rank++] = one;
   }
   if (!nnd_reach_is_within(reach, in->count) || whole != out->count)
     return nnd_fail(m->message, "a view goes beyond its tensor");
   if (!t->whole.rank) t->which[0] = -1; /* an axis is added */
-  if (!nnd_pad_done(m, &t->whole, whole, nnd_run_pad_at)) return 0;
+  if (!nnd_pad_done(m, &t->whole, whole, own->in, own->value, own->out, nnd_run_pad_at)) return 0;
   nnd_give_tensor(m, own->numbers);
   t->run = nnd_pad_run(in);
   return 1;
@@ -304,7 +256,7 @@ static int nnd_make_pad_at(struct nnd_maker *m) {
 const struct nnd_op nnd_op_padded_at = {"padded_at", nnd_open_pad_at, nnd_make_pad_at};
 
 static int nnd_make_pad_image(struct nnd_maker *m) {
-  const struct nnd_pad_own *own = m->step->own;
+  const struct nnd_padded_image *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pad_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -312,8 +264,8 @@ static int nnd_make_pad_image(struct nnd_maker *m) {
     return nnd_fail(m->message, "an image is padded to another number of channels");
   t->mode = own->mode;
   for (int axis = 1; axis >= 0; axis--) {
-    const struct nnd_pad_axis *rules = &own->axes[axis];
-    const nnd_size size = out->sizes[2 + axis], first = nnd_size_of(m, rules->step);
+    const struct nnd_pad_side *rules = axis ? &own->columns : &own->rows;
+    const nnd_size size = out->sizes[2 + axis], first = nnd_size_of(m, rules->first);
     const struct nnd_pad_axis one = {size, nnd_size_of(m, rules->begin), nnd_size_of(m, rules->count),
                                      axis ? 1 : in->sizes[3]};
     if (one.begin < 0 || one.begin > size || one.count < 1 || one.count > size - one.begin || first < 0 ||
@@ -324,7 +276,7 @@ static int nnd_make_pad_image(struct nnd_maker *m) {
   }
   const nnd_size planes = in->sizes[0] * nnd_blocks(in->sizes[1]);
   nnd_pad_add(t, (struct nnd_pad_axis){planes, 0, planes, in->sizes[2] * in->sizes[3]});
-  return nnd_pad_done(m, t, planes * out->sizes[2] * out->sizes[3], nnd_run_pad_image);
+  return nnd_pad_done(m, t, planes * out->sizes[2] * out->sizes[3], own->in, own->value, own->out, nnd_run_pad_image);
 }
 
 const struct nnd_op nnd_op_padded_image = {"padded_image", nnd_open_pad_image, nnd_make_pad_image};

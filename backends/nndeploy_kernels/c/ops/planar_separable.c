@@ -26,7 +26,10 @@ struct nnd_planar_own {
 
 static int nnd_open_planar(struct nnd_opener *o) {
   struct nnd_planar_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_open_conv(o, &own->first, 1, 0) || !nnd_open_conv(o, &own->second, 0, 1)) return 0;
+  struct nnd_two_convs words;
+  if (!own || !nnd_read_two_convs(o, &words) || !nnd_open_conv(o, &words.first, &own->first, 1, 0) ||
+      !nnd_open_conv(o, &words.second, &own->second, 0, 1))
+    return 0;
   const struct nnd_conv *first = &own->first, *second = &own->second;
   if (second->in != first->out || first->groups != first->in_channels || first->groups != first->out_channels ||
       first->residual >= 0 || second->residual >= 0 || second->groups != 1)

@@ -2,28 +2,25 @@
  *
  * Pooling of images in channel blocks: the largest, the mean or the sum of a window, or of the whole image.
  *
- *   pool   input, output (tensors), 0 for the largest, 1 for the mean or 2 for the sum, whether a mean counts padding,
- *          images below each other in each (rule), strides (2), dilations (2), window (2 rules), pads before (2 rules),
- *          pads after (2 rules)
- *
  * Pads after an axis say how far a window that counts its padding may reach. Workers share output rows of all channel
  * blocks and images. Where windows overlap much, the rows of an output row are joined into one first, in scratch.
  */
 #include <stdio.h>
 
-#include "model/model.h"
+#include "model/words.h"
 
-#define NND_MOST_STEP 65536 /* strides, dilations */
 #define NND_POOL_TILE 4     /* windows side by side, or parts of a wide one: an addition waits for the one before */
 
-enum nnd_pooling { NND_POOL_MAX, NND_POOL_MEAN, NND_POOL_SUM, NND_NUM_POOLS };
+NND_SET(pooling, NND_NUM_POOLS);
 enum nnd_counting { NND_COUNTS_INSIDE, NND_COUNTS_PADDING, NND_COUNTS_ONE }; /* what a sum is divided by */
 
+NND_RECORD(pool_window)
+
 struct nnd_pool_own {
-  int in, out, kind, counts;
-  nnd_size depth;                                                 /* a rule */
-  nnd_size stride[2], dilation[2], kernel[2], pad[2], end_pad[2]; /* the last three are rules */
+  NND_FIELDS(pool)
+  int counts;
 };
+NND_READER(pool, struct nnd_pool_own)
 
 struct nnd_pool_fields {
   struct nnd_axis y, x;
@@ -226,19 +223,8 @@ static const struct nnd_pool_kind nnd_pool_kinds[] = {NND_POOL_KINDS(NND_POOL_LI
 
 static int nnd_open_pool(struct nnd_opener *o) {
   struct nnd_pool_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->kind = (int)nnd_word(o, 0, NND_NUM_POOLS - 1);
-  own->counts = (int)nnd_word(o, 0, 1);
-  if (own->kind == NND_POOL_SUM) own->counts = NND_COUNTS_ONE;
-  own->depth = nnd_read_rule(o);
-  for (int i = 0; i < 2; i++) own->stride[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) own->dilation[i] = nnd_word(o, 1, NND_MOST_STEP);
-  for (int i = 0; i < 2; i++) own->kernel[i] = nnd_read_rule(o);
-  for (int i = 0; i < 2; i++) own->pad[i] = nnd_read_rule(o);
-  for (int i = 0; i < 2; i++) own->end_pad[i] = nnd_read_rule(o);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_pool(o, own)) return 0;
+  own->counts = own->kind == NND_POOL_SUM ? NND_COUNTS_ONE : own->includes_padding;
   if (!o->model->tensors[own->in].is_blocked || !o->model->tensors[own->out].is_blocked)
     return nnd_fail(o->message, "pooling of a tensor that is not in blocks");
   return 1;
@@ -262,11 +248,11 @@ static int nnd_make_pool(struct nnd_maker *m) {
     return nnd_fail(m->message, "pooling makes other images or channels");
   struct nnd_axis *axes[2] = {&t->y, &t->x};
   for (int i = 0; i < 2; i++) { /* sizes are at most NND_MOST_BYTES: their products by a stride or dilation fit */
-    const nnd_size kernel = nnd_size_of(m, own->kernel[i]), pad = nnd_size_of(m, own->pad[i]);
+    const nnd_size kernel = nnd_size_of(m, own->window.kernel[i]), pad = nnd_size_of(m, own->window.pads[i]);
     const nnd_size below = i == 0 ? depth : 1;
     *axes[i] = (struct nnd_axis){in->sizes[2 + i] / below, out->sizes[2 + i] / below, kernel,
-                                 own->stride[i],           own->dilation[i],          pad};
-    t->end_pad[i] = nnd_size_of(m, own->end_pad[i]);
+                                 own->window.strides[i],           own->window.dilations[i],          pad};
+    t->end_pad[i] = nnd_size_of(m, own->end_pads[i]);
     if (kernel < 1 || pad < 0 || t->end_pad[i] < 0)
       return nnd_fail(m->message, "pooling by a window of %lld with %lld before it", (long long)kernel, (long long)pad);
   }

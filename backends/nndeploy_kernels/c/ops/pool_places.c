@@ -2,25 +2,17 @@
  *
  * Where the largest element of each window lies: the second output of ONNX's MaxPool.
  *
- *   pool_places   input (plain float32), output (plain int64), whether the first axis of an image goes fastest, then for
- *                 each axis behind the second, at most three: stride, dilation, window, pad before (rules)
- *
  * Places count the elements of the whole input. The first of equal elements counts, a NaN before all others; a window
  * that lies in padding alone has the place 0. Workers share output rows.
  */
-#include "model/model.h"
+#include "model/words.h"
 
-#define NND_MOST_STEP 65536 /* strides, dilations */
-#define NND_POOLED_AXES 3
-
-struct nnd_places_axis {
-  nnd_size stride, dilation, kernel, pad; /* the last two are rules */
-};
+NND_RECORD(places_axis)
 
 struct nnd_places_own {
-  int in, out, is_column_major, rank;
-  struct nnd_places_axis axes[NND_POOLED_AXES];
+  NND_FIELDS(pool_places)
 };
+NND_READER(pool_places, struct nnd_places_own)
 
 /* Axes that there are not have one element. `steps`: by how much a place grows along each. */
 struct nnd_places_fields {
@@ -30,22 +22,12 @@ struct nnd_places_fields {
 
 static int nnd_open_pool_places(struct nnd_opener *o) {
   struct nnd_places_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->is_column_major = (int)nnd_word(o, 0, 1);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_pool_places(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || out->element != NND_INT64 || in->rank != out->rank || in->rank < 3 ||
-      in->rank > 2 + NND_POOLED_AXES)
+      in->rank != 2 + own->num_axes)
     return nnd_fail(o->message, "places of windows of another kind of tensor");
-  own->rank = in->rank - 2;
-  for (int i = 0; i < own->rank; i++) {
-    struct nnd_places_axis *axis = &own->axes[i];
-    axis->stride = nnd_word(o, 1, NND_MOST_STEP), axis->dilation = nnd_word(o, 1, NND_MOST_STEP);
-    axis->kernel = nnd_read_rule(o), axis->pad = nnd_read_rule(o);
-  }
-  return !o->message->failed;
+  return 1;
 }
 
 /* The place of the largest element of the window whose first tap is at `at`. */
@@ -92,7 +74,7 @@ static int nnd_make_pool_places(struct nnd_maker *m) {
     return nnd_fail(m->message, "places of windows of other images");
   t->planes = in->sizes[0] * in->sizes[1];
   for (int i = 0; i < NND_POOLED_AXES; i++) {
-    const int number = i - (NND_POOLED_AXES - own->rank);
+    const int number = i - (NND_POOLED_AXES - own->num_axes);
     t->axes[i] = (struct nnd_axis){1, 1, 1, 1, 1, 0};
     if (number < 0) continue;
     const struct nnd_places_axis *axis = &own->axes[number];

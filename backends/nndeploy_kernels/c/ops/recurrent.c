@@ -9,13 +9,6 @@
  *            where it resets after the product: n = g(xn + r (Rn h + bias))
  *     rnn    h' = f(x + R h)
  *
- *   gates (steps, batch, directions, gates, hidden), scales of weights of int8 (directions, gates * hidden; -1: they
- *   are floats; of an lstm alone), weights (directions, gates * hidden, hidden), first h, first c (tensors
- *   (directions, batch, hidden); -1: zeros), lengths (tensor (batch) of int32; -1: all steps), peepholes
- *   (directions, 3 * hidden; -1: none), bias of the reset product (directions, hidden; -1: none), is reversed, is joined,
- *   resets after, programs of f, g and h of each direction (-1: the usual; as many as the layer has), output (steps,
- *   batch, directions, hidden), or more steps: the last h, and of an lstm the last c
- *
  * Weights are packed [directions][blocks of hidden units][hidden][gates][c]: one stream, in which the gates of a vector
  * of hidden units meet each number of h, broadcast, for as many sequences as sums stay in registers; those of a gru that
  * resets before the product in two such streams. Those of int8 are packed as kernels/int8_tile.h says, in the same
@@ -28,7 +21,7 @@
 #include "base/operators.h"
 #include "kernels/int8_tile.h"
 #include "kernels/lanes.h"
-#include "model/model.h"
+#include "model/words.h"
 
 enum nnd_layer { NND_LSTM, NND_GRU, NND_RNN };
 static const int nnd_gates_of[] = {4, 3, 1}, nnd_programs_of[] = {3, 2, 1};
@@ -509,26 +502,26 @@ static int nnd_pack_recurrent(struct nnd_opener *o, struct nnd_recurrent_own *ow
   return t.to != NULL;
 }
 
+NND_RECORD(activation)
+NND_RECORD(states)
+NND_RECORD(recurrent_layer)
+
 static int nnd_open_recurrent(struct nnd_opener *o, int layer) {
   struct nnd_recurrent_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
+  struct nnd_recurrent_layer words;
+  if (!own || !nnd_read_recurrent_layer(o, &words)) return 0;
+  const struct nnd_weight_data *peepholes = words.peepholes, *bias = words.reset_bias;
+  const struct nnd_weight_data *weights = words.scales ? nnd_constant_of(o, words.weights, NND_INT8)
+                                                       : nnd_float_weight(o, words.weights);
   own->layer = layer;
-  own->gates = nnd_read_tensor(o);
-  const struct nnd_weight_data *scales = nnd_read_weight(o);
-  const struct nnd_weight_data *weights = scales ? nnd_read_weight_of(o, NND_INT8) : nnd_read_weight(o);
-  own->first_h = nnd_read_optional_tensor(o);
-  own->first_c = nnd_read_optional_tensor(o);
-  own->lengths =
-      o->at < o->step->num_words && o->step->words[o->at] >= 0 ? nnd_read_any_tensor(o) : (int)nnd_word(o, -1, -1);
-  const struct nnd_weight_data *peepholes = nnd_read_weight(o), *bias = nnd_read_weight(o);
-  own->is_reversed = (int)nnd_word(o, 0, 1);
-  own->is_joined = (int)nnd_word(o, 0, 1);
-  own->resets_after = (int)nnd_word(o, 0, 1);
-  if (o->message->failed || !nnd_pack_recurrent(o, own, weights, scales)) return 0;
-  for (nnd_size direction = 0; direction < own->directions; direction++)
-    for (int i = 0; i < nnd_programs_of[layer]; i++) own->programs[direction][i] = nnd_read_program(o);
-  own->out = nnd_write_tensor(o);
-  if (o->message->failed) return 0;
+  own->gates = words.gates, own->first_h = words.first.h, own->first_c = words.first.c, own->lengths = words.lengths;
+  own->is_reversed = words.is_reverse, own->is_joined = words.is_joined, own->resets_after = words.resets_after;
+  own->out = words.out;
+  if (!nnd_pack_recurrent(o, own, weights, words.scales)) return 0;
+  const int each = nnd_programs_of[layer];
+  if (words.num_activations != own->directions * each)
+    return nnd_fail(o->message, "%d activations of %s", words.num_activations, nnd_layer_names[layer]);
+  for (int i = 0; i < words.num_activations; i++) own->programs[i / each][i % each] = words.activations[i].program;
   const int tensors[] = {own->gates, own->out, own->first_h, own->first_c};
   for (int i = 0; i < 4; i++)
     if (tensors[i] >= 0 && o->model->tensors[tensors[i]].is_blocked)

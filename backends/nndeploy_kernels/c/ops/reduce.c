@@ -3,8 +3,6 @@
  * Reductions along the middle of three axes of plain tensors: reduce_mean, reduce_sum, reduce_max, reduce_min,
  * reduce_prod, reduce_l1, reduce_l2, reduce_log_sum, reduce_log_sum_exp, reduce_sum_square.
  *
- *   input, output (tensors), outer, size, inner (rules)
- *
  * Sums, means, products, sizes and squares of int32 and int64 too, which wrap around; the largest and smallest of any
  * type. An axis may have no elements: their sum is 0, their product 1, the largest of them the least of its type.
  */
@@ -36,9 +34,9 @@ NND_INLINE void nnd_reduce_columns(struct nnd_reduction r, const struct nnd_alon
 }
 
 static int nnd_open_reduction(struct nnd_opener *o) {
-  struct nnd_along_own *own = nnd_own(o, sizeof *own);
+  struct nnd_along_axis *own = nnd_own(o, sizeof *own);
   o->step->takes_empty = 1;
-  return own && nnd_read_along(o, own, -1);
+  return own && nnd_read_along_axis(o, own) && nnd_check_along(o, own, -1);
 }
 
 static int nnd_make_reduction(struct nnd_maker *m, const nnd_along_run *runs) {

@@ -2,12 +2,10 @@
  *
  * Resizing of images in channel blocks: each output place is a weighted sum of few rows and few columns.
  *
- *   resize   input, output (tensors), images below each other in each (rule), how to resize, then rows, then columns
- *            (ops/resize_table.h)
- *
  * An output row sums its rows into a buffer first, and the buffer's columns then; where every place is one input place,
  * vectors are copied. Workers share output rows (input rows where all are repeated) of all channel blocks and images.
  */
+#include "model/words.h"
 #include "ops/resize_table.h"
 
 #include <stdio.h>
@@ -15,11 +13,9 @@
 #define NND_RESIZE_TILE 4 /* vectors at a time: an addition waits for the one before */
 
 struct nnd_resize_own {
-  int in, out;
-  nnd_size depth; /* a rule */
-  struct nnd_resize_mode mode;
-  struct nnd_resize_rule y, x;
+  NND_FIELDS(resize)
 };
+NND_READER(resize, struct nnd_resize_own)
 
 struct nnd_resize_fields {
   struct nnd_resize_axis y, x;
@@ -31,14 +27,7 @@ typedef nnd_elem nnd_line __attribute__((vector_size(NND_LANES * sizeof(nnd_elem
 
 static int nnd_open_resize(struct nnd_opener *o) {
   struct nnd_resize_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->depth = nnd_read_rule(o);
-  nnd_open_resize_mode(o, &own->mode);
-  nnd_open_resize_rule(o, &own->y);
-  nnd_open_resize_rule(o, &own->x);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_resize(o, own)) return 0;
   if (!o->model->tensors[own->in].is_blocked || !o->model->tensors[own->out].is_blocked)
     return nnd_fail(o->message, "a resize of a tensor that is not in blocks");
   return 1;
@@ -172,8 +161,8 @@ static int nnd_make_resize(struct nnd_maker *m) {
     return nnd_fail(m->message, "images are resized to others");
   t->planes = in->sizes[0] * nnd_blocks(in->sizes[1]) * depth, t->in_h = in->sizes[2] / depth, t->in_w = in->sizes[3];
   t->beyond = own->mode.beyond;
-  if (!nnd_make_resize_axis(m, &own->mode, &own->y, t->in_h, out->sizes[2] / depth, &t->y) ||
-      !nnd_make_resize_axis(m, &own->mode, &own->x, t->in_w, out->sizes[3], &t->x))
+  if (!nnd_make_resize_axis(m, &own->mode, &own->rows, t->in_h, out->sizes[2] / depth, &t->y) ||
+      !nnd_make_resize_axis(m, &own->mode, &own->columns, t->in_w, out->sizes[3], &t->x))
     return 0;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);

@@ -2,17 +2,15 @@
  *
  * Resizing of plain tensors along any axis.
  *
- *   resize_axis   input, output (tensors), axis, how to resize, the axis (ops/resize_table.h)
- *
  * Workers share what lies behind each other along the axis and all before it.
  */
+#include "model/words.h"
 #include "ops/resize_table.h"
 
 struct nnd_resize_axis_own {
-  int in, out, axis;
-  struct nnd_resize_mode mode;
-  struct nnd_resize_rule rule;
+  NND_FIELDS(resize_axis)
 };
+NND_READER(resize_axis, struct nnd_resize_axis_own)
 
 /* The tensor is (outer, places, inner). */
 struct nnd_resize_axis_fields {
@@ -23,13 +21,7 @@ struct nnd_resize_axis_fields {
 
 static int nnd_open_resize_axis(struct nnd_opener *o) {
   struct nnd_resize_axis_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->axis = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
-  nnd_open_resize_mode(o, &own->mode);
-  nnd_open_resize_rule(o, &own->rule);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_resize_axis(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->rank != out->rank || own->axis >= in->rank)
     return nnd_fail(o->message, "a resize of an axis that a plain tensor has not");

@@ -1,26 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/resize_table.h"
 
-#define NND_MOST_NUMBER 1e12                /* of scales, places and coefficients */
 #define NND_MOST_PLACES ((nnd_size)1 << 24) /* of an axis */
 #define NND_MOST_TAPS ((nnd_size)1 << 26)   /* of a table */
 #define NND_BESIDE 1e-9                     /* of an axis: a place so near its end is none beyond it */
-
-void nnd_open_resize_mode(struct nnd_opener *o, struct nnd_resize_mode *mode) {
-  mode->kind = (int)nnd_word(o, 0, NND_NUM_RESIZE_KINDS - 1);
-  mode->coordinates = (int)nnd_word(o, 0, NND_NUM_RESIZE_COORDINATES - 1);
-  mode->nearest = (int)nnd_word(o, 0, NND_NUM_RESIZE_NEAREST - 1);
-  mode->excludes_outside = (int)nnd_word(o, 0, 1);
-  mode->is_smooth = (int)nnd_word(o, 0, 1);
-  mode->cubic = nnd_double_word(o, -NND_MOST_NUMBER, NND_MOST_NUMBER);
-  mode->beyond = (float)nnd_double_word(o, -__builtin_inf(), __builtin_inf());
-}
-
-void nnd_open_resize_rule(struct nnd_opener *o, struct nnd_resize_rule *rule) {
-  rule->scale = nnd_double_word(o, 0, NND_MOST_NUMBER);
-  rule->begin = nnd_double_word(o, -NND_MOST_NUMBER, NND_MOST_NUMBER);
-  rule->end = nnd_double_word(o, -NND_MOST_NUMBER, NND_MOST_NUMBER);
-}
 
 /* The place of the input that output place `i` stands for. With given scales ONNX takes the output's length before it
  * is rounded down. */
@@ -83,7 +66,7 @@ static void nnd_make_taps(const struct nnd_resize_mode *mode, const struct nnd_r
     total += sums[k];
     places[k] = (int32_t)nnd_max(0, nnd_min(axis->size - 1, place));
   }
-  const int is_scaled = (mode->excludes_outside || mode->is_smooth) && total != 0;
+  const int is_scaled = (mode->excludes_outside || mode->antialias) && total != 0;
   for (nnd_size k = 0; k < axis->taps; k++) weights[k] = (float)(is_scaled ? sums[k] / total : sums[k]);
   nnd_halve_taps(places, weights, axis->taps);
 }
@@ -94,7 +77,7 @@ static nnd_size nnd_resize_reach(const struct nnd_resize_mode *mode, const struc
                                  double *narrow) {
   const double reach = mode->kind == NND_LINEAR ? 1 : 2;
   *narrow = 1;
-  if (!mode->is_smooth || scale >= 1) return (nnd_size)reach;
+  if (!mode->antialias || scale >= 1) return (nnd_size)reach;
   if (scale * (double)axis->size < (double)axis->out_size - 0.75) return -1;
   *narrow = scale;
   return (nnd_size)__builtin_ceil(reach / scale);

@@ -2,17 +2,18 @@
  *
  * The beginnings of sequences backwards.
  *
- *   reverse_sequence   input, lengths (int32 or int64), output (tensors), is time first: the first two axes are time and
- *                      batch, or batch and time; the first `lengths[b]` elements of sequence b come backwards, the rest
- *                      as they are. A length that the sequence does not have is told.
+ * The first two axes are time and batch, or batch and time; the first `lengths[b]` elements of sequence b come backwards,
+ * the rest as they are. A length that the sequence does not have is told.
  *
  * Workers share elements of sequences.
  */
+#include "model/words.h"
 #include "ops/indices.h"
 
 struct nnd_reverse_own {
-  int in, lengths, out, is_time_first;
+  NND_FIELDS(reverse_sequence)
 };
+NND_READER(reverse_sequence, struct nnd_reverse_own)
 
 /* `inner` in bytes. */
 struct nnd_reverse_fields {
@@ -22,12 +23,7 @@ struct nnd_reverse_fields {
 
 static int nnd_open_reverse(struct nnd_opener *o) {
   struct nnd_reverse_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->lengths = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->is_time_first = (int)nnd_word(o, 0, 1);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_reverse_sequence(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank < 2)
     return nnd_fail(o->message, "sequences of another layout or type");

@@ -2,25 +2,20 @@
  *
  * Regions of images in channel blocks, pooled to one size.
  *
- *   roi_align      input, regions (plain: R, 4), images (plain whole numbers: R), output (R, C, rows, columns)
- *                  (tensors), whether the largest or the mean, samples along each side of a bin (0: as many as it has
- *                  pixels), scale of the regions, what is taken from them (bits of doubles), whether they are at least
- *                  one pixel
- *   roi_max_pool   input, regions (plain: R, 5; the image first), output (tensors), scale of the regions (the same)
- *
  * A region of an image that there is not is told, and gives zeros. Workers share output rows of all regions.
  * Source: ONNX RoiAlign, opset 16; MaxRoiPool, opset 1.
  */
 #include "base/operators.h"
-#include "model/model.h"
+#include "model/words.h"
 
 #define NND_MOST_SAMPLES 64 /* along each side of a bin, where they are given */
 #define NND_FARTHEST 1e15   /* scales, and samples before the image: beyond there are none inside */
 
 struct nnd_roi_own {
-  int in, rois, images, out, is_max, samples, is_least_one;
-  double scale, offset;
+  NND_FIELDS(roi_align)
 };
+NND_READER(roi_align, struct nnd_roi_own)
+NND_READER(roi_max_pool, struct nnd_roi_own)
 
 struct nnd_roi_fields {
   nnd_size images, blocks, height, width, rois, out_h, out_w;
@@ -30,24 +25,13 @@ struct nnd_roi_fields {
 
 static int nnd_check_roi_layout(struct nnd_opener *o, const struct nnd_roi_own *own) {
   const struct nnd_tensor *tensors = o->model->tensors;
-  if (o->message->failed) return 0;
   if (tensors[own->in].is_blocked && tensors[own->out].is_blocked && !tensors[own->rois].is_blocked) return 1;
   return nnd_fail(o->message, "regions of a tensor of another layout");
 }
 
 static int nnd_open_roi_align(struct nnd_opener *o) {
   struct nnd_roi_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->rois = nnd_read_tensor(o);
-  own->images = nnd_read_any_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->is_max = (int)nnd_word(o, 0, 1);
-  own->samples = (int)nnd_word(o, 0, NND_MOST_SAMPLES);
-  own->scale = nnd_double_word(o, -NND_FARTHEST, NND_FARTHEST),
-  own->offset = nnd_double_word(o, -NND_FARTHEST, NND_FARTHEST);
-  own->is_least_one = (int)nnd_word(o, 0, 1);
-  if (!nnd_check_roi_layout(o, own)) return 0;
+  if (!own || !nnd_read_roi_align(o, own) || !nnd_check_roi_layout(o, own)) return 0;
   const struct nnd_tensor *images = &o->model->tensors[own->images];
   if (images->is_blocked || (images->element != NND_INT64 && images->element != NND_INT32))
     return nnd_fail(o->message, "regions of images that are no whole numbers");
@@ -57,12 +41,8 @@ static int nnd_open_roi_align(struct nnd_opener *o) {
 static int nnd_open_roi_max_pool(struct nnd_opener *o) {
   struct nnd_roi_own *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->rois = nnd_read_tensor(o);
   own->images = -1;
-  own->out = nnd_write_tensor(o);
-  own->scale = nnd_double_word(o, -NND_FARTHEST, NND_FARTHEST);
-  return nnd_check_roi_layout(o, own);
+  return nnd_read_roi_max_pool(o, own) && nnd_check_roi_layout(o, own);
 }
 
 /* One side of a bin: `count` samples from `begin` on, `step` apart; those [first, last) may lie inside. */

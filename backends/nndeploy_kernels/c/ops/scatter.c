@@ -2,17 +2,17 @@
  *
  * A copy of data with updates put in, or combined with what is there, at places that are data.
  *
- *   scatter_elements   data, numbers, updates, output (tensors), reduction, axis: an element for each number
- *   scatter_nd         data, numbers, updates, output (tensors), reduction: slices by tuples, the last axis of the
- *                      numbers, of places along the first axes
+ *   scatter_elements   an element for each number, along the axis
+ *   scatter_nd         slices by tuples, the last axis of the numbers, of places along the first axes
  *
  * Numbers are int32 or int64, negative ones count from the end; one that is out of range is told, and skipped. Updates
  * of one place are taken in their order, whatever the workers: these share the output, and each looks at all numbers
  * that may be of its own.
  */
+#include "model/words.h"
 #include "ops/indices.h"
 
-enum nnd_reduction { NND_PUT, NND_ADD, NND_MUL, NND_MAX, NND_MIN, NND_NUM_REDUCTIONS };
+NND_SET(reduction, NND_NUM_REDUCTIONS);
 
 #define NND_MOST_SHARES 8 /* of an output: each reads all numbers */
 
@@ -65,8 +65,10 @@ static nnd_combine nnd_combine_of(const struct nnd_shape *shape, int reduction) 
 }
 
 struct nnd_scatter_own {
-  int data, numbers, updates, out, reduction, axis;
+  NND_FIELDS(scatter_elements)
 };
+NND_READER(scatter_elements, struct nnd_scatter_own)
+NND_READER(scatter_nd, struct nnd_scatter_own)
 
 /* What instances begin with; `width` of an element in bytes. */
 struct nnd_scatter_fields {
@@ -75,17 +77,8 @@ struct nnd_scatter_fields {
   nnd_combine combine;
 };
 
-static int nnd_open_scatter(struct nnd_opener *o, int has_axis) {
-  struct nnd_scatter_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
+static int nnd_fits_scatter(struct nnd_opener *o, const struct nnd_scatter_own *own) {
   o->step->takes_empty = 1; /* without updates it is a copy; data that have no element are no output that has one */
-  own->data = nnd_read_any_tensor(o);
-  own->numbers = nnd_read_any_tensor(o);
-  own->updates = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->reduction = (int)nnd_word(o, 0, NND_NUM_REDUCTIONS - 1);
-  own->axis = has_axis ? (int)nnd_word(o, 0, NND_MOST_RANK - 1) : 0;
-  if (o->message->failed) return 0;
   const struct nnd_tensor *data = &o->model->tensors[own->data], *updates = &o->model->tensors[own->updates];
   const struct nnd_tensor *out = &o->model->tensors[own->out];
   if (data->is_blocked || updates->is_blocked || out->is_blocked || data->element != out->element ||
@@ -95,8 +88,16 @@ static int nnd_open_scatter(struct nnd_opener *o, int has_axis) {
   return 1;
 }
 
-static int nnd_open_scatter_elements(struct nnd_opener *o) { return nnd_open_scatter(o, 1); }
-static int nnd_open_scatter_nd(struct nnd_opener *o) { return nnd_open_scatter(o, 0); }
+
+static int nnd_open_scatter_elements(struct nnd_opener *o) {
+  struct nnd_scatter_own *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_scatter_elements(o, own) && nnd_fits_scatter(o, own);
+}
+
+static int nnd_open_scatter_nd(struct nnd_opener *o) {
+  struct nnd_scatter_own *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_scatter_nd(o, own) && nnd_fits_scatter(o, own);
+}
 
 static int nnd_scatter_done(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
   const struct nnd_scatter_own *own = m->step->own;

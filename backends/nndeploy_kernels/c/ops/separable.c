@@ -15,7 +15,10 @@ struct nnd_separable_own {
 
 static int nnd_open_separable(struct nnd_opener *o) {
   struct nnd_separable_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_open_conv(o, &own->first, 1, 0) || !nnd_open_conv(o, &own->second, 0, 1)) return 0;
+  struct nnd_two_convs words;
+  if (!own || !nnd_read_two_convs(o, &words) || !nnd_open_conv(o, &words.first, &own->first, 1, 0) ||
+      !nnd_open_conv(o, &words.second, &own->second, 0, 1))
+    return 0;
   if (own->second.in != own->first.out || !nnd_is_depthwise(&own->first) || own->first.residual >= 0 ||
       own->second.groups != 1 || !o->model->tensors[own->first.in].is_blocked)
     return nnd_fail(o->message, "a pair of convolutions that is none");

@@ -2,8 +2,6 @@
  *
  * softmax, log_softmax: along the middle of three axes of plain tensors. Where all is -inf, or something is NaN or inf,
  * all is NaN.
- *
- *   input, output (tensors), outer, size, inner (rules)
  */
 #include "ops/along_axis.h"
 
@@ -76,15 +74,15 @@ NND_INLINE void nnd_softmax_columns(int is_log, const struct nnd_along *t, int v
 }
 
 static int nnd_open_shares(struct nnd_opener *o) {
-  struct nnd_along_own *own = nnd_own(o, sizeof *own);
-  return own && nnd_read_along(o, own, NND_FLOAT32);
+  struct nnd_along_axis *own = nnd_own(o, sizeof *own);
+  return own && nnd_read_along_axis(o, own) && nnd_check_along(o, own, NND_FLOAT32);
 }
 
 static int nnd_make_shares(struct nnd_maker *m, nnd_along_run run) {
   struct nnd_along *t = nnd_fields(m, sizeof *t);
   const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = run};
-  const struct nnd_along_own *own = m->step->own;
-  return t && nnd_size_along(m, own, nnd_size_of(m, own->rules[1]), t) && nnd_run_along(m, own, runs);
+  const struct nnd_along_axis *own = m->step->own;
+  return t && nnd_size_along(m, own, nnd_size_of(m, own->size), t) && nnd_run_along(m, own, runs);
 }
 
 #define NND_SOFTMAX(name, is_log)                                                                                      \

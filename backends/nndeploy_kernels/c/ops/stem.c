@@ -20,8 +20,9 @@ struct nnd_stem_own {
 
 static int nnd_open_stem(struct nnd_opener *o) {
   struct nnd_stem_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_open_conv(o, &own->wide, 1, 0) || !nnd_open_conv(o, &own->first, 0, 0) ||
-      !nnd_open_conv(o, &own->second, 0, 1))
+  struct nnd_three_convs words;
+  if (!own || !nnd_read_three_convs(o, &words) || !nnd_open_conv(o, &words.wide, &own->wide, 1, 0) ||
+      !nnd_open_conv(o, &words.first, &own->first, 0, 0) || !nnd_open_conv(o, &words.second, &own->second, 0, 1))
     return 0;
   const int is_stem = own->first.in == own->wide.out && own->second.in == own->first.out && own->wide.groups == 1 &&
                       nnd_is_depthwise(&own->first) && own->second.groups == 1 && own->wide.residual < 0 &&

@@ -3,8 +3,6 @@
  * top_places: where the largest or smallest along the middle of three axes of plain tensors lie, in their order; of
  * equal ones the first comes first. gather_elements takes the values from there.
  *
- *   input, output (tensors; int64), outer, size, inner (rules), whether the smallest are taken
- *
  * As many are taken as the output has along the axis. A NaN is larger than all numbers. Workers share columns.
  */
 #include "kernels/ordered.h"
@@ -13,9 +11,9 @@
 #define NND_SOME 64 /* elements whose keys are found at once */
 
 struct nnd_top_own {
-  struct nnd_along_own along;
-  int is_smallest;
+  NND_FIELDS(top_places)
 };
+NND_READER(top_places, struct nnd_top_own)
 
 struct nnd_top_fields {
   struct nnd_along along;
@@ -30,9 +28,7 @@ struct nnd_candidate {
 
 static int nnd_open_top(struct nnd_opener *o) {
   struct nnd_top_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_read_along(o, &own->along, NND_INT64)) return 0;
-  own->is_smallest = (int)nnd_word(o, 0, 1);
-  return !o->message->failed;
+  return own && nnd_read_top_places(o, own) && nnd_check_along(o, &own->along, NND_INT64);
 }
 
 NND_INLINE int64_t nnd_key_of_float32(float x) { return nnd_ordered(x); }
@@ -99,7 +95,7 @@ static int nnd_make_top(struct nnd_maker *m) {
   const nnd_size in = nnd_shape_of(m, own->along.in)->count, out = nnd_shape_of(m, own->along.out)->count;
   struct nnd_top_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const nnd_size size = nnd_size_of(m, own->along.rules[1]);
+  const nnd_size size = nnd_size_of(m, own->along.size);
   if (size < 1 || out > in || in / size < 1) return nnd_fail(m->message, "an axis does not fit its tensor");
   t->count = out / (in / size), t->is_smallest = own->is_smallest;
   if (t->count < 1 || !nnd_size_along(m, &own->along, t->count, &t->along))

@@ -229,7 +229,11 @@ struct nnd_transposed_own {
 
 static int nnd_open_transposed(struct nnd_opener *o) {
   struct nnd_transposed_own *own = nnd_own(o, sizeof *own);
-  if (!own || !nnd_open_conv(o, &own->c, 1, 1) || !nnd_open_depth(o, &own->c, &own->depth)) return 0;
+  struct nnd_volume_conv words;
+  if (!own || !nnd_read_volume_conv(o, &words) || !nnd_open_conv(o, &words.conv, &own->c, 1, 1) ||
+      !nnd_fits_depth(o, &own->c, &words.depth))
+    return 0;
+  own->depth = words.depth;
   if (!o->model->tensors[own->c.in].is_blocked) return nnd_fail(o->message, "a transposed convolution of planes");
   return own->c.groups == 1 ? nnd_pack_conv(o, &own->c, NND_PACK_PRODUCTS)
                             : nnd_pack_grouped(o, &own->c, &own->grouped);

@@ -2,12 +2,6 @@
  *
  * trees: what the leaves of decision trees come to that each row of a matrix reaches.
  *
- *   input, output (plain tensors of float32; rows), how leaves are aggregated, the number that sums are divided by,
- *   columns of the output,
- *   trees (int32; (trees, 3): first node, first column and columns of a leaf), in the order of their nodes
- *   thresholds (float32; a node each), nodes (int32; (nodes, 3): feature, child, relations)
- *   leaves (float32), what is added at the end (float32; a column each; or -1)
- *
  * A tree begins with its root. `child` is the node for elements whose relation to the threshold is none of `relations`,
  * the next one that for all others (bits of enum nnd_tree_relation); both lie behind the node, in its tree. Where
  * relations are -1, the node is a leaf, whose numbers begin at `child` of the leaves. A number of a leaf that is -0 is
@@ -15,14 +9,16 @@
  * trees. Workers share rows.
  */
 #include "kernels/trees.h"
-#include "model/model.h"
+#include "model/words.h"
 
 #define NND_MOST_NODES ((nnd_size)1 << 27) /* bytes are counted in 32 bits */
 /* Rows go through a tree before the next one, and both stay in the cache: so many rows, with so many bytes. */
 #define NND_TREE_ROWS 64
 #define NND_TREE_ROWS_BYTES ((nnd_size)64 << 10)
 
-enum nnd_tree_aggregate { NND_TREES_SUM, NND_TREES_MIN, NND_TREES_MAX, NND_NUM_TREE_AGGREGATES };
+NND_SET(tree_aggregate, NND_NUM_TREE_AGGREGATES);
+NND_RECORD(tree_tables)
+NND_RECORD(trees)
 
 /* `root` in bytes; `count` columns from `first` on. */
 struct nnd_tree {
@@ -71,10 +67,12 @@ static int nnd_take_tree(struct nnd_opener *o, struct nnd_trees_own *own, struct
 }
 
 /* Copies the tables, then checks the copies. */
-static int nnd_take_trees(struct nnd_opener *o, struct nnd_trees_own *own, const struct nnd_weight_data *trees,
-                          const struct nnd_weight_data *thresholds, const struct nnd_weight_data *nodes,
-                          const struct nnd_weight_data *leaves) {
+static int nnd_take_trees(struct nnd_opener *o, struct nnd_trees_own *own, const struct nnd_tree_tables *words) {
+  const struct nnd_weight_data *trees = words->trees, *thresholds = words->thresholds, *nodes = words->nodes;
+  const struct nnd_weight_data *leaves = words->leaves;
+  if (!trees || !thresholds || !nodes || !leaves) return nnd_fail(o->message, "trees without nodes or leaves");
   const nnd_size num_nodes = thresholds->count;
+  own->leaves = leaves->data;
   own->num_trees = trees->count / 3;
   if (trees->count % 3 || nodes->count != 3 * num_nodes || num_nodes > NND_MOST_NODES || own->num_trees > num_nodes)
     return nnd_fail(o->message, "trees, their nodes and thresholds do not fit each other");
@@ -105,24 +103,16 @@ static int nnd_take_trees(struct nnd_opener *o, struct nnd_trees_own *own, const
 
 static int nnd_open_trees(struct nnd_opener *o) {
   struct nnd_trees_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_tensor(o);
-  own->out = nnd_write_tensor(o);
-  own->aggregate = (int)nnd_word(o, 0, NND_NUM_TREE_AGGREGATES - 1);
-  own->divisor = (float)nnd_word(o, 1, NND_MOST_NODES);
-  own->columns = nnd_word(o, 1, INT32_MAX);
-  own->features = 1;
-  const struct nnd_weight_data *trees = nnd_read_weight_of(o, NND_INT32);
-  const struct nnd_weight_data *thresholds = nnd_read_weight(o);
-  const struct nnd_weight_data *nodes = nnd_read_weight_of(o, NND_INT32);
-  const struct nnd_weight_data *leaves = nnd_read_weight(o), *base = nnd_read_weight(o);
-  if (o->message->failed) return 0;
+  struct nnd_trees words;
+  if (!own || !nnd_read_trees(o, &words)) return 0;
+  const struct nnd_weight_data *base = words.base;
+  own->in = words.in, own->out = words.out, own->aggregate = words.aggregate, own->columns = words.columns;
+  own->divisor = (float)words.divisor, own->features = 1;
   if (o->model->tensors[own->in].is_blocked || o->model->tensors[own->out].is_blocked)
     return nnd_fail(o->message, "rows for trees in another layout");
-  if (!trees || !thresholds || !nodes || !leaves || (base && base->count != own->columns))
-    return nnd_fail(o->message, "trees without nodes or leaves, or with other columns");
-  own->leaves = leaves->data, own->base = base ? base->data : NULL;
-  return nnd_take_trees(o, own, trees, thresholds, nodes, leaves);
+  if (base && base->count != own->columns) return nnd_fail(o->message, "trees with other columns");
+  own->base = base ? base->data : NULL;
+  return nnd_take_trees(o, own, &words.tables);
 }
 
 NND_INLINE int nnd_is_none(float number) {

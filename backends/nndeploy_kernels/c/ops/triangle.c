@@ -2,16 +2,17 @@
  *
  * Matrices with zeros on one side of a diagonal.
  *
- *   triangle   input, diagonal (int32 or int64), output (tensors), is upper: the last two axes are rows and columns;
- *              upper keeps column >= row + diagonal, lower column <= row + diagonal
+ * The last two axes are rows and columns; upper keeps column >= row + diagonal, lower column <= row + diagonal.
  *
  * Workers share rows.
  */
+#include "model/words.h"
 #include "ops/indices.h"
 
 struct nnd_triangle_own {
-  int in, out, is_upper, diagonal;
+  NND_FIELDS(triangle)
 };
+NND_READER(triangle, struct nnd_triangle_own)
 
 struct nnd_triangle_fields {
   int is_upper, is_wide;
@@ -20,12 +21,7 @@ struct nnd_triangle_fields {
 
 static int nnd_open_triangle(struct nnd_opener *o) {
   struct nnd_triangle_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = nnd_read_any_tensor(o);
-  own->diagonal = nnd_read_any_tensor(o);
-  own->out = nnd_write_any_tensor(o);
-  own->is_upper = (int)nnd_word(o, 0, 1);
-  if (o->message->failed) return 0;
+  if (!own || !nnd_read_triangle(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank < 2)
     return nnd_fail(o->message, "a triangle of another layout or type");

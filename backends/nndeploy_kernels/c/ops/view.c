@@ -2,14 +2,6 @@
  *
  * Strided copies.
  *
- *   view_copy   input, output (tensors), offset (rule), axes, each: size, step (rules): element (i, j, ...) of the output
- *               is number offset + i * step + j * step + ... of the input
- *
- *   view_at     input, numbers (int32 or int64), output (tensors), offset (rule), axes as above, moves, each: number of
- *               the numbers, size, step, low, high (rules): the same, beginning `step` elements further on for each that
- *               the number counts, from the end of `size` where it is negative; what is not from low to high is the
- *               nearer of both
- *
  * Of float16 whole rows are copied. Where the elements of the last axis lie apart and those of another one together, these two are turned as matrices;
  * else rows are copied. Workers share pieces of matrices, or rows.
  */
@@ -17,6 +9,7 @@
 
 #include "kernels/rows.h"
 #include "kernels/turning.h"
+#include "model/words.h"
 #include "ops/indices.h"
 #include "ops/reach.h"
 
@@ -30,17 +23,14 @@
 #define NND_VIEW_CACHED (1 << 20) /* bytes that stay in a cache */
 #define NND_VIEW_MEETING 1024     /* lines that lie multiples of so many bytes apart meet in a cache */
 
-/* Rules of a view, and by which of the numbers it is moved. */
-struct nnd_view_move {
-  int number;
-  nnd_size size, step, low, high;
-};
+NND_RECORD(strided_axis)
+NND_RECORD(view_move)
 
 struct nnd_view_own {
-  int in, out, numbers, rank, num_moves;
-  nnd_size offset, sizes[NND_VIEW_AXES], steps[NND_VIEW_AXES];
-  struct nnd_view_move moves[NND_MOST_RANK];
+  NND_FIELDS(view_at)
 };
+NND_READER(view_copy, struct nnd_view_own)
+NND_READER(view_at, struct nnd_view_own)
 
 /* Steps in the input and in the output, in bytes. */
 struct nnd_view_axis {
@@ -56,39 +46,23 @@ struct nnd_view_fields {
   struct nnd_view_axis axes[NND_VIEW_AXES];
 };
 
-static int nnd_open_strides(struct nnd_opener *o, int is_moved) {
-  struct nnd_view_own *own = nnd_own(o, sizeof *own);
-  if (!own) return 0;
-  own->in = is_moved ? nnd_read_any_tensor(o) : nnd_read_number_tensor(o);
-  own->numbers = is_moved ? nnd_read_any_tensor(o) : -1;
-  own->out = is_moved ? nnd_write_any_tensor(o) : nnd_write_number_tensor(o);
-  own->offset = nnd_read_rule(o);
-  own->rank = (int)nnd_word(o, 0, NND_VIEW_AXES);
-  for (int axis = 0; axis < own->rank; axis++) {
-    own->sizes[axis] = nnd_read_rule(o);
-    own->steps[axis] = nnd_read_rule(o);
-  }
-  if (o->message->failed) return 0;
+static int nnd_fits_view(struct nnd_opener *o, const struct nnd_view_own *own) {
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
-  if (in->is_blocked || out->is_blocked || in->element != out->element)
-    return nnd_fail(o->message, "a view of another layout or type");
-  return 1;
+  return (!in->is_blocked && !out->is_blocked && in->element == out->element) ||
+         nnd_fail(o->message, "a view of another layout or type");
 }
 
-static int nnd_open_view(struct nnd_opener *o) { return nnd_open_strides(o, 0); }
+static int nnd_open_view(struct nnd_opener *o) {
+  struct nnd_view_own *own = nnd_own(o, sizeof *own);
+  if (!own) return 0;
+  own->numbers = -1;
+  return nnd_read_view_copy(o, own) && nnd_fits_view(o, own);
+}
 
 static int nnd_open_view_at(struct nnd_opener *o) {
-  if (!nnd_open_strides(o, 1)) return 0;
-  struct nnd_view_own *own = o->step->own;
-  own->num_moves = (int)nnd_word(o, 0, NND_MOST_RANK);
-  for (int i = 0; i < own->num_moves; i++) {
-    struct nnd_view_move *one = &own->moves[i];
-    one->number = (int)nnd_word(o, 0, NND_MOST_RANK - 1);
-    one->size = nnd_read_rule(o), one->step = nnd_read_rule(o);
-    one->low = nnd_read_rule(o), one->high = nnd_read_rule(o);
-  }
-  if (!nnd_has_places(o, own->numbers)) return nnd_fail(o->message, "a view is moved by what is no whole number");
-  return 1;
+  struct nnd_view_own *own = nnd_own(o, sizeof *own);
+  if (!own || !nnd_read_view_at(o, own) || !nnd_fits_view(o, own)) return 0;
+  return nnd_has_places(o, own->numbers) || nnd_fail(o->message, "a view is moved by what is no whole number");
 }
 
 /* A walk over the axes from the second on, but that which is turned. */
@@ -180,7 +154,7 @@ static void nnd_run_view(const void *fields, void *const *at, struct nnd_part pa
   for (int i = 0; i < t->num_moves; i++) {
     const struct nnd_view_move *one = &t->moves[i];
     const int64_t said = nnd_whole_at(at[2], t->is_wide, one->number), from_end = said < 0 ? said + one->size : said;
-    in += (from_end < one->low ? one->low : from_end > one->high ? one->high : (nnd_size)from_end) * one->step;
+    in += (from_end < one->low ? one->low : from_end > one->high ? one->high : (nnd_size)from_end) * one->stride;
   }
   if (t->turned)
     nnd_view_turned(t, in, at[0], part);
@@ -242,13 +216,13 @@ static int nnd_view_moves(struct nnd_maker *m, struct nnd_view_fields *t, struct
   t->is_wide = numbers->element == NND_INT64;
   for (int i = 0; i < own->num_moves; i++) {
     const struct nnd_view_move *rules = &own->moves[i];
-    const struct nnd_view_move one = {rules->number, nnd_size_of(m, rules->size), nnd_size_of(m, rules->step),
+    const struct nnd_view_move one = {rules->number, nnd_size_of(m, rules->size), nnd_size_of(m, rules->stride),
                                       nnd_size_of(m, rules->low), nnd_size_of(m, rules->high)};
     if (one.number >= numbers->count || one.size < 1 || one.low > one.high ||
-        !nnd_reaches(reach, one.low, one.high, one.step))
+        !nnd_reaches(reach, one.low, one.high, one.stride))
       return nnd_fail(m->message, "a view is moved beyond its tensor");
     t->moves[t->num_moves++] = one;
-    t->moves[i].step *= t->width;
+    t->moves[i].stride *= t->width;
   }
   return 1;
 }
@@ -263,8 +237,8 @@ static int nnd_make_view(struct nnd_maker *m) {
   struct nnd_reach reach = {t->offset, t->offset};
   nnd_size count = 1;
   if (own->numbers >= 0 && !nnd_view_moves(m, t, &reach)) return 0;
-  for (int axis = own->rank - 1; axis >= 0; axis--) {
-    const nnd_size size = nnd_size_of(m, own->sizes[axis]), step = nnd_size_of(m, own->steps[axis]);
+  for (int axis = own->num_axes - 1; axis >= 0; axis--) {
+    const nnd_size size = nnd_size_of(m, own->axes[axis].size), step = nnd_size_of(m, own->axes[axis].step);
     if (size < 1 || size > out->count / count || !nnd_reaches(&reach, 0, size - 1, step))
       return nnd_fail(m->message, "a view is larger than what is made of it");
     if (!nnd_reach_is_within(reach, in->count)) return nnd_fail(m->message, "a view goes beyond its tensor");
