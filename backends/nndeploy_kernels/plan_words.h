@@ -65,8 +65,7 @@
   W(RULES, pads, 2) /* before the first row and column */
 
 #define NND_WORDS_conv_record(W) \
-  W(TENSOR, in) W(TENSOR, out) \
-  W(WEIGHT, weights) /* (O, I / groups, kernel rows, kernel columns) */ \
+  W(TENSOR, in) W(TENSOR, out) W(WEIGHT, weights) /* (O, I / groups, kernel rows, kernel columns) */ \
   W(VECTOR, bias) /* (O) */ \
   W(PART, epilogue, epilogue) W(PART, window, conv_window) W(NUMBER, groups, 1, NND_MOST_BYTES)
 
@@ -86,10 +85,8 @@
 /* ---- Products: matrix.c, bits.c, attention.c. Strides may be 0 along batch axes of what is read alone. */
 
 #define NND_WORDS_product_sizes(W) \
-  W(RULE, rows) W(RULE, inner) W(RULE, columns) \
-  W(RULE, inner_of_b) /* the same as inner */ \
-  W(RULE, a_offset) \
-  W(RULE, a_row) /* from row to row */ \
+  W(RULE, rows) W(RULE, inner) W(RULE, columns) W(RULE, inner_of_b) /* the same as inner */ \
+  W(RULE, a_offset) W(RULE, a_row) /* from row to row */ \
   W(RULE, a_step) /* from k to k */
 
 #define NND_WORDS_product_axis(W) W(RULE, size) W(RULE, a) W(RULE, b) W(RULE, out)
@@ -99,18 +96,15 @@
   W(LIST, axes, product_axis, 0, NND_MOST_BATCH_AXES) W(OUTPUT, out)
 
 #define NND_WORDS_product_b(W) \
-  W(RULE, offset) \
-  W(RULE, step) /* from k to k */ \
+  W(RULE, offset) W(RULE, step) /* from k to k */ \
   W(RULE, column) /* from column to column */
 
 #define NND_WORDS_product(W) \
-  W(INPUT, a) W(INPUT, b) \
-  W(VECTOR, bias) /* (columns) */ \
+  W(INPUT, a) W(INPUT, b) W(VECTOR, bias) /* (columns) */ \
   W(PART, epilogue, epilogue) W(PART, sizes, product_sizes) W(PART, of_b, product_b) W(PART, of_out, product_out)
 
 #define NND_WORDS_fully_connected(W) \
-  W(INPUT, a) \
-  W(WEIGHT, weights) /* (..., inner, columns) */ \
+  W(INPUT, a) W(WEIGHT, weights) /* (..., inner, columns) */ \
   W(FLAG, is_transposed) /* (..., columns, inner) */ \
   W(VECTOR, bias) W(PART, epilogue, epilogue) W(PART, sizes, product_sizes) W(PART, of_out, product_out)
 
@@ -124,8 +118,7 @@
   W(NUMBER, bits, 4, 16) W(FLAG, is_signed) W(NUMBER, inner, 1, NND_MOST_OF_BITS) \
   W(NUMBER, columns, 1, NND_MOST_OF_BITS) W(NUMBER, block, 1, NND_MOST_OF_BITS) \
   W(NUMBERS, steps, 2, 1, NND_MOST_OF_BITS) /* from k to k, from column to column */ \
-  W(PART, scales, of_blocks) W(PART, zeros, of_blocks) \
-  W(NUMBER, zero, 0, 255) /* of all where there are no zeros */ \
+  W(PART, scales, of_blocks) W(PART, zeros, of_blocks) W(NUMBER, zero, 0, 255) /* of all where there are no zeros */ \
   W(FLAG, rounds_rows) /* rows may be rounded to bytes, block by block: of 4 bits alone */
 
 #define NND_WORDS_bits_connected(W) \
@@ -138,17 +131,13 @@
 
 /* Softmax along the rows of a program over q by k, times v. Keys and values may be float16. */
 #define NND_WORDS_attention(W) \
-  W(INPUT, q) W(INPUT_NUMBER, k) W(INPUT_NUMBER, v) \
-  W(PROGRAM, program) /* of each score, and the other operands */ \
+  W(INPUT, q) W(INPUT_NUMBER, k) W(INPUT_NUMBER, v) W(PROGRAM, program) /* of each score, and the other operands */ \
   W(FLAG, is_guarded) /* a row that is NaN gives zeros */ \
   W(LIST, others, any_operand, 0, NND_OPERANDS - 1) /* broadcast to (batch axes, rows, keys) */ \
-  W(RULE, rows) W(RULE, inner) W(RULE, keys) W(RULE, columns) \
-  W(RULE, inner_of_k) /* the same as inner */ \
+  W(RULE, rows) W(RULE, inner) W(RULE, keys) W(RULE, columns) W(RULE, inner_of_k) /* the same as inner */ \
   W(RULE, keys_of_v) /* the same as keys */ \
-  W(RULE, q_offset) W(RULE, q_row) \
-  W(RULE, q_step) /* along inner, as k_step */ \
-  W(RULE, k_offset) W(RULE, k_step) \
-  W(RULE, k_key) /* from key to key, as v_key */ \
+  W(RULE, q_offset) W(RULE, q_row) W(RULE, q_step) /* along inner, as k_step */ \
+  W(RULE, k_offset) W(RULE, k_step) W(RULE, k_key) /* from key to key, as v_key */ \
   W(RULE, v_offset) W(RULE, v_key) W(RULE, v_column) W(RULE, out_row) \
   W(LIST, axes, attention_axis, 0, NND_MOST_BATCH_AXES) W(OUTPUT, out)
 
@@ -158,13 +147,10 @@
  * byte the table looks up another one. */
 #define NND_WORDS_int8_sums(W) \
   W(INPUT_ANY, a) /* uint8 or int8, as zero, of one element */ \
-  W(OPTIONAL_ANY, zero) \
-  W(CONSTANT, weights) /* uint8 or int8, as zeros, one or one a column */ \
-  W(CONSTANT, zeros) \
-  W(INT32S, whole_bias) /* one or one a column, as factors and bias */ \
+  W(OPTIONAL_ANY, zero) W(CONSTANT, weights) /* uint8 or int8, as zeros, one or one a column */ \
+  W(CONSTANT, zeros) W(INT32S, whole_bias) /* one or one a column, as factors and bias */ \
   W(FLOATS, factors) W(OPTIONAL, factor) W(FLOATS, bias) W(PART, epilogue, epilogue) \
-  W(NUMBER, output_zero, -128, 255) \
-  W(PROGRAM, table) /* of one byte */ \
+  W(NUMBER, output_zero, -128, 255) W(PROGRAM, table) /* of one byte */ \
   W(OUTPUT_ANY, out) /* float32, uint8 or int8; int32 without factors and all that follows */
 
 #define NND_WORDS_int8_connected(W) \
@@ -183,9 +169,7 @@
   W(FLOATS, added) W(NUMBER, least, -128, 255) W(NUMBER, most, -128, 255) W(NUMBER, zero, -128, 255) \
   W(OUTPUT_ANY, out)
 
-#define NND_WORDS_int8_table(W) \
-  W(INPUT_ANY, in) W(OUTPUT_ANY, out) \
-  W(PROGRAM, program) /* of one operand */
+#define NND_WORDS_int8_table(W) W(INPUT_ANY, in) W(OUTPUT_ANY, out) W(PROGRAM, program) /* of one operand */
 
 #define NND_WORDS_byte_window(W) \
   W(NUMBERS, strides, 2, 1, NND_MOST_STEP) W(NUMBERS, dilations, 2, 1, NND_MOST_STEP) \
@@ -218,9 +202,7 @@
 
 #define NND_WORDS_along_axis(W) W(INPUT_ANY, in) W(OUTPUT_ANY, out) W(RULE, outer) W(RULE, size) W(RULE, inner)
 
-#define NND_WORDS_arg(W) \
-  W(PART, along, along_axis) \
-  W(FLAG, is_last) /* of equal ones the last counts */
+#define NND_WORDS_arg(W) W(PART, along, along_axis) W(FLAG, is_last) /* of equal ones the last counts */
 
 #define NND_WORDS_top_places(W) W(PART, along, along_axis) W(FLAG, is_smallest)
 
@@ -237,8 +219,8 @@
 
 /* Element k of row r takes number r % groups * parts + k / (size / parts) of scale and bias. */
 #define NND_WORDS_normalise(W) \
-  W(OPTIONAL, scale) W(OPTIONAL, bias) W(PART, along, along_axis) W(CHOICE, norm, norm) W(FLOAT, epsilon, -1e30, 1e30) \
-  W(RULE, groups) W(RULE, parts)
+  W(OPTIONAL, scale) W(OPTIONAL, bias) W(PART, along, along_axis) W(CHOICE, norm, norm) \
+  W(FLOAT, epsilon, -1e30, 1e30) W(RULE, groups) W(RULE, parts)
 
 #define NND_WORDS_instance_norm(W) \
   W(INPUT, in) /* in blocks, as the output */ \
@@ -255,8 +237,7 @@
 #define NND_CHOICES_pooling(C) C(NND_POOL_MAX, max) C(NND_POOL_MEAN, mean) C(NND_POOL_SUM, sum)
 
 #define NND_WORDS_pool(W) \
-  W(INPUT, in) W(OUTPUT, out) W(CHOICE, kind, pooling) \
-  W(FLAG, includes_padding) /* in what a mean is divided by */ \
+  W(INPUT, in) W(OUTPUT, out) W(CHOICE, kind, pooling) W(FLAG, includes_padding) /* in what a mean is divided by */ \
   W(RULE, depth) W(PART, window, pool_window) \
   W(RULES, end_pads, 2) /* how far a window that counts its padding may reach */
 
@@ -299,12 +280,13 @@
   W(INPUT, in) /* plain */ \
   W(OUTPUT, out) W(NUMBER, axis, 0, NND_MOST_RANK - 1) W(PART, mode, resize_mode) W(PART, rule, resize_rule)
 
-#define NND_CHOICES_sample_kind(C) C(NND_SAMPLE_LINEAR, linear) C(NND_SAMPLE_NEAREST, nearest) C(NND_SAMPLE_CUBIC, cubic)
-#define NND_CHOICES_sample_padding(C) C(NND_PAD_ZEROS, zeros) C(NND_PAD_BORDER, border) C(NND_PAD_REFLECTION, reflection)
+#define NND_CHOICES_sample_kind(C) \
+  C(NND_SAMPLE_LINEAR, linear) C(NND_SAMPLE_NEAREST, nearest) C(NND_SAMPLE_CUBIC, cubic)
+#define NND_CHOICES_sample_padding(C) \
+  C(NND_PAD_ZEROS, zeros) C(NND_PAD_BORDER, border) C(NND_PAD_REFLECTION, reflection)
 
 #define NND_WORDS_grid_sample(W) \
-  W(INPUT, in) \
-  W(INPUT, grid) /* plain (N, pixels..., axes), the last axis first */ \
+  W(INPUT, in) W(INPUT, grid) /* plain (N, pixels..., axes), the last axis first */ \
   W(OUTPUT, out) W(NUMBER, axes, 2, 3) W(CHOICE, kind, sample_kind) W(CHOICE, padding, sample_padding) \
   W(FLAG, is_aligned) /* -1 and 1 are the middles of the corner pixels, not their edges */ \
   W(RULE, depth)
@@ -315,18 +297,15 @@
   W(NUMBER, axes, 2, 3) W(FLAG, is_aligned)
 
 #define NND_WORDS_roi_align(W) \
-  W(INPUT, in) \
-  W(INPUT, rois) /* plain (R, 4) */ \
+  W(INPUT, in) W(INPUT, rois) /* plain (R, 4) */ \
   W(INPUT_ANY, images) /* (R), int32 or int64 */ \
-  W(OUTPUT, out) \
-  W(FLAG, is_max) /* of a bin, else the mean */ \
+  W(OUTPUT, out) W(FLAG, is_max) /* of a bin, else the mean */ \
   W(NUMBER, samples, 0, NND_MOST_SAMPLES) /* along a side of a bin; 0: as many as it has pixels */ \
   W(DOUBLE, scale, -NND_FARTHEST, NND_FARTHEST) W(DOUBLE, offset, -NND_FARTHEST, NND_FARTHEST) \
   W(FLAG, is_least_one) /* a region is a pixel large at least */
 
 #define NND_WORDS_roi_max_pool(W) \
-  W(INPUT, in) \
-  W(INPUT, rois) /* plain (R, 5), the image first */ \
+  W(INPUT, in) W(INPUT, rois) /* plain (R, 5), the image first */ \
   W(OUTPUT, out) W(DOUBLE, scale, -NND_FARTHEST, NND_FARTHEST)
 
 /* ---- Movement: movement.c, append.c, view.c, pad.c, gather.c. */
@@ -345,14 +324,12 @@
   W(PAIRS, channels) /* (number of the tensor, channel) of each channel of the output */
 
 #define NND_WORDS_append(W) \
-  W(OUTPUT_NUMBER, out) W(INPUT_NUMBER, past) \
-  W(INPUT_NUMBER, new) /* what stands behind it */ \
+  W(OUTPUT_NUMBER, out) W(INPUT_NUMBER, past) W(INPUT_NUMBER, new) /* what stands behind it */ \
   W(NUMBER, axis, 0, NND_MOST_RANK - 1)
 
 /* What is new begins at places, one for each element of the first axis; zeros come behind it, up to `length`. */
 #define NND_WORDS_append_at(W) \
-  NND_WORDS_append(W) \
-  W(INPUT_ANY, places) /* int32 or int64 */ \
+  NND_WORDS_append(W) W(INPUT_ANY, places) /* int32 or int64 */ \
   W(RULE, length)
 
 #define NND_WORDS_strided_axis(W) W(RULE, size) W(RULE, step)
@@ -367,8 +344,7 @@
   W(NUMBER, number, 0, NND_MOST_RANK - 1) W(RULE, size) W(RULE, stride) W(RULE, low) W(RULE, high)
 
 #define NND_WORDS_view_at(W) \
-  W(INPUT_ANY, in) \
-  W(INPUT_ANY, numbers) /* int32 or int64 */ \
+  W(INPUT_ANY, in) W(INPUT_ANY, numbers) /* int32 or int64 */ \
   W(OUTPUT_ANY, out) W(RULE, offset) W(LIST, axes, strided_axis, 0, NND_VIEW_AXES) \
   W(LIST, moves, view_move, 0, NND_MOST_RANK)
 
@@ -380,8 +356,7 @@
 #define NND_WORDS_pad_axis(W) W(RULE, size) W(RULE, begin) W(RULE, count) W(RULE, step)
 
 #define NND_WORDS_padded_copy(W) \
-  W(INPUT_ANY, in) \
-  W(INPUT_ANY, value) /* of one element, as in the others */ \
+  W(INPUT_ANY, in) W(INPUT_ANY, value) /* of one element, as in the others */ \
   W(OUTPUT_ANY, out) W(CHOICE, mode, pad_mode) W(RULE, offset) W(LIST, axes, pad_axis, 0, NND_MOST_RANK)
 
 #define NND_WORDS_pad_axis_at(W) \
@@ -409,23 +384,19 @@
 /* ---- Places that are data: indices.c, scatter.c, one_hot.c, reverse_sequence.c, triangle.c. */
 
 #define NND_WORDS_picked(W) \
-  W(INPUT_ANY, data) \
-  W(INPUT_ANY, numbers) /* int32 or int64, as in all that follow */ \
-  W(OUTPUT_ANY, out) \
-  W(NUMBER, axis, 0, NND_MOST_RANK - 1) /* of gather_nd its batch axes */
+  W(INPUT_ANY, data) W(INPUT_ANY, numbers) /* int32 or int64, as in all that follow */ \
+  W(OUTPUT_ANY, out) W(NUMBER, axis, 0, NND_MOST_RANK - 1) /* of gather_nd its batch axes */
 
 /* What becomes of an element that an update meets. */
 #define NND_CHOICES_reduction(C) C(NND_PUT, none) C(NND_ADD, add) C(NND_MUL, mul) C(NND_MAX, max) C(NND_MIN, min)
 
 #define NND_WORDS_scatter_nd(W) \
-  W(INPUT_ANY, data) W(INPUT_ANY, numbers) W(INPUT_ANY, updates) W(OUTPUT_ANY, out) \
-  W(CHOICE, reduction, reduction)
+  W(INPUT_ANY, data) W(INPUT_ANY, numbers) W(INPUT_ANY, updates) W(OUTPUT_ANY, out) W(CHOICE, reduction, reduction)
 
 #define NND_WORDS_scatter_elements(W) NND_WORDS_scatter_nd(W) W(NUMBER, axis, 0, NND_MOST_RANK - 1)
 
 #define NND_WORDS_one_hot(W) \
-  W(INPUT_ANY, numbers) \
-  W(INPUT_ANY, values) /* off, on */ \
+  W(INPUT_ANY, numbers) W(INPUT_ANY, values) /* off, on */ \
   W(OUTPUT_ANY, out) W(NUMBER, axis, 0, NND_MOST_RANK - 1)
 
 #define NND_WORDS_reverse_sequence(W) W(INPUT_ANY, in) W(INPUT_ANY, lengths) W(OUTPUT_ANY, out) W(FLAG, is_time_first)
@@ -443,8 +414,7 @@
   W(INPUT, gates) /* (steps, batch, directions, gates, hidden) */ \
   W(WEIGHT, scales) /* (directions, gates * hidden) of weights that are int8: of an lstm alone */ \
   W(WEIGHT_OR_BYTES, weights) /* (directions, gates * hidden, hidden) */ \
-  W(PART, first, states) \
-  W(OPTIONAL_ANY, lengths) /* (batch) of int32; none: all steps */ \
+  W(PART, first, states) W(OPTIONAL_ANY, lengths) /* (batch) of int32; none: all steps */ \
   W(FLOATS, peepholes) /* (directions, 3 * hidden) */ \
   W(FLOATS, reset_bias) /* (directions, hidden) */ \
   W(FLAG, is_reverse) W(FLAG, is_joined) W(FLAG, resets_after) \
@@ -465,8 +435,7 @@
   W(INPUT, in) /* (rows, features) */ \
   W(OUTPUT, out) /* (rows, columns) */ \
   W(CHOICE, aggregate, tree_aggregate) W(NUMBER, divisor, 1, NND_MOST_NODES) W(NUMBER, columns, 1, INT32_MAX) \
-  W(PART, tables, tree_tables) \
-  W(FLOATS, base) /* (columns) */
+  W(PART, tables, tree_tables) W(FLOATS, base) /* (columns) */
 
 /* clang-format on */
 

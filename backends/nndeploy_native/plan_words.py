@@ -20,8 +20,6 @@ from nndeploy_native.steps.step import NativeStep, Unstored, Words
 from nndeploy_native.tensors import Array, Tensor
 
 TABLE = Path(nndeploy_kernels.__file__).with_name("plan_words.h")
-_ITEM = re.compile(r"(\w+)\(((?:[^()]|\([^()]*\))*)\)")
-"""A word, an operator or one of a set, as W(NUMBER, axis, 0, NND_MOST_RANK - 1)."""
 
 
 class Word(NamedTuple):
@@ -44,22 +42,21 @@ class Table(NamedTuple):
 def table() -> Table:
     """Returns the table that is written in plan_words.h."""
     text = re.sub(r"/\*.*?\*/", "", TABLE.read_text(encoding="utf-8"), flags=re.DOTALL).replace("\\\n", "")
-    words, sets, operators = dict[str, tuple[Word, ...]](), dict[str, tuple[str, ...]](), dict[str, str]()
+    bodies = dict[str, dict[str, str]](WORDS={}, CHOICES={}, EVERY_OP={})
     for kind, name, body in re.findall(r"#define NND_(WORDS|CHOICES|EVERY_OP)_?(\w*)\(\w\)(.*)", text):
-        items = [(head, [one.strip() for one in rest.split(",")]) for head, rest in _ITEM.findall(body)]
-        if kind == "EVERY_OP":
-            operators = {operator: its_words for _, (operator, its_words) in items}
-        elif kind == "CHOICES":
-            sets[name] = tuple(said for _, (_, said) in items)
-        else:
-            words[name] = tuple(
-                word
-                for head, (first, *rest) in items
-                for word in (
-                    [Word(first, rest[0], tuple(rest[1:]))] if head == "W" else words[head[len("NND_WORDS_") :]]
-                )
-            )
+        bodies[kind][name] = re.sub(r"NND_WORDS_(\w+)\(W\)", lambda other: bodies["WORDS"][other[1]], body)
+    words = {
+        name: tuple(Word(kind, one, (*rest,)) for kind, one, *rest in _items(body))
+        for name, body in bodies["WORDS"].items()
+    }
+    sets = {name: tuple(said for _, said in _items(body)) for name, body in bodies["CHOICES"].items()}
+    operators = {operator: its_words for operator, its_words, *_ in _items(bodies["EVERY_OP"][""])}
     return Table(operators, words, sets)
+
+
+def _items(body: str) -> list[list[str]]:
+    """Returns what stands in the brackets of each word, operator or choice, as [NUMBER, axis, 0, NND_MOST_RANK - 1]."""
+    return [re.split(r",\s*", item) for item in re.findall(r"\w\(((?:[^()]|\([^()]*\))*)\)", body)]
 
 
 def write_step(step: NativeStep, writer: PlanWriter) -> None:

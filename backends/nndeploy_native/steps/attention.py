@@ -46,7 +46,6 @@ class Attention:
         return self.strides or contiguous((*self.q.sizes[:-1], self.v.sizes[-1]))
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         q, k, v, out = self.q, self.k, self.v, self.out_strides
         program = None if self.score == operand(0) else program_of(self.score, len(self.others) + 1)
         batch = len(q.sizes) - 2

@@ -32,7 +32,6 @@ class Quantise:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("int8_quantise", "floats as bytes" + (", channels last" if self.channels > 1 else ""), self)
 
 
@@ -65,7 +64,6 @@ class ByteLine:
         return tuple(term.x for term in self.terms)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         first, second = (*self.terms, None)[:2]
         assert first is not None
         words = Words(self, first=first.x, second=second and second.x, of_first=first, of_second=second or (0, 0.0))
@@ -87,7 +85,6 @@ class ByteTable:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         program = program_of(self.expression, 1)
         return Written("int8_table", f"table of {label_of(self.expression)}", Words(self, program=program))
 
@@ -106,6 +103,5 @@ class BytePooling:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         rows, columns = self.window.kernel
         return Written("int8_pool", f"max {rows}x{columns} of bytes", self)

@@ -149,7 +149,6 @@ class Convolution:
         return replace(self, epilogue=epilogue, output=output)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         if self.is_column:
             return self.lying().written()
         if not self.is_transposed and self.depth is None:

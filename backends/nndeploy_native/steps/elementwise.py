@@ -60,7 +60,6 @@ class Elementwise:
         return tuple(one.tensor for one in self.operands if one.tensor is not None)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         program = program_of(self.expression, len(self.operands), self.domain)
         operands = tuple(one.value for one in self.operands)
         words = Words(self, program=program, operands=operands)

@@ -31,7 +31,6 @@ class Picked:
         return (self.data, self.numbers)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         label = f"{self.kind} of {self.numbers.element}"
         return Written(self.kind, label, self, indices=self.numbers.name)
 
@@ -60,7 +59,6 @@ class Scattered:
         return (self.data, self.numbers, self.updates)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         kind = "scatter_nd" if self.axis is None else "scatter_elements"
         label = f"{kind} by {self.numbers.element}, {self.reduction}"
         return Written(kind, label, self, indices=self.numbers.name)
@@ -81,7 +79,6 @@ class OneHot:
         return (self.numbers, self.values)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("one_hot", f"one hot along axis {self.axis}", self)
 
 
@@ -100,7 +97,6 @@ class ReverseSequence:
         return (self.x, self.lengths)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("reverse_sequence", "sequences backwards", self, indices=self.lengths.name)
 
 
@@ -119,7 +115,6 @@ class Triangle:
         return (self.x, self.diagonal) if isinstance(self.diagonal, Tensor) else (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         diagonal = self.diagonal if isinstance(self.diagonal, Tensor) else np.array([self.diagonal], np.int64)
         label = "upper triangle" if self.is_upper else "lower triangle"
         return Written("triangle", label, Words(self, diagonal=diagonal), numbered_first=(diagonal,))

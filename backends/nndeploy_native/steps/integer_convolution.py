@@ -35,7 +35,6 @@ class IntegerConvolution(IntegerSums):
         return replace(self, output=_image(self.output), a=_image(self.a), epilogue=end)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         sums = self.as_images().sums(self.weights.transpose(0, 2, 3, 1))
         first = (*self.window.pads, *self.numbered_first)
         return Written("int8_convolution", self.label, Words(self, sums=sums), numbered_first=first)

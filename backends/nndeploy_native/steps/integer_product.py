@@ -18,7 +18,6 @@ class IntegerProduct(IntegerSums):
         return (*self.a.shape[:-1], self.weights.shape[1])
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         turned, shape = self.weights.T, self.weights.shape
         is_transposed = turned.flags.c_contiguous and not self.weights.flags.c_contiguous
         sums = self.sums(turned if is_transposed else self.weights)

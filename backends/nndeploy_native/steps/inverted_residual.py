@@ -27,5 +27,4 @@ class InvertedResidual:
         return (self.expand.x, *self.pair.epilogue.inputs)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return written_chain("inverted_residual", self.expand, self.pair.first, self.pair.second)

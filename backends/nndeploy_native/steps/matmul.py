@@ -94,7 +94,6 @@ class Product:
         return replace(self, epilogue=epilogue, output=output)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         a, b, out = self.a, self.b_view, self.out_strides
         (*batch, rows, columns), inner = self.sizes, a.sizes[-1]
         words = Words(

@@ -28,7 +28,6 @@ class Convert:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("to_plain" if self.x.is_blocked else "to_blocked", "layout conversion", self)
 
 
@@ -49,7 +48,6 @@ class ChannelParts:
         return self.xs
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("channel_parts", f"{len(self.channels)} channels moved", self)
 
 
@@ -73,7 +71,6 @@ class Gather:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         flat = self.places.reshape(-1)
         if self.x.is_blocked and flat.size == self.x.size:
             image = np.arange(flat.size).reshape(fixed_shape(self.x.shape))
@@ -191,7 +188,6 @@ class StridedCopy:
         return (self.view.base,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("view_copy", "strided copy", self.view.words(self.output))
 
 
@@ -224,7 +220,6 @@ class ViewAt:
         return (self.view.base, self.numbers)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         words = self.view.words(self.output, numbers=self.numbers, moves=self.moves)
         return Written("view_at", "strided copy by numbers", words)
 
@@ -252,7 +247,6 @@ class PaddedCopy:
         return (self.view.base, self.value) if isinstance(self.value, Tensor) else (self.view.base,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         view, value = self.view, _padding(self.view.base, self.value)
         axes = tuple(zip(self.output.shape, self.begins, view.sizes, view.strides, strict=True))
         words = Words(self, x=view.base, value=value, offset=view.offset, axes=axes)
@@ -280,7 +274,6 @@ class PaddedAt:
         return (*read, self.value) if isinstance(self.value, Tensor) else read
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         view, value = self.view, _padding(self.view.base, self.value)
         which = (-1 if one is None else one for one in self.which)
         axes = tuple(zip(self.output.shape, view.sizes, view.strides, which, strict=True))
@@ -309,7 +302,6 @@ class PaddedImage:
         return (self.x, self.value) if isinstance(self.value, Tensor) else (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         value = _padding(self.x, self.value)
         label = f"padding in blocks, {self.mode}"
         return Written("padded_image", label, Words(self, value=value), numbered_first=(value,))
@@ -329,7 +321,6 @@ class JoinPlain:
         return self.xs
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("join", "concatenation", self)
 
 
@@ -353,7 +344,6 @@ class Append:
         return (self.past, self.new) if self.places is None else (self.past, self.new, self.places)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         if self.places is None:
             return Written("append", "appended to a cache", self)
         return Written("append_at", "put into a cache", self, indices=self.places.name)

@@ -33,7 +33,6 @@ class Normalise:
         return tuple(one for one in (self.x, self.scale, self.bias) if one is not None)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("normalise", f"{self.norm} norm of {self.size}", Words(self, along=self))
 
 
@@ -61,5 +60,4 @@ class InstanceNorm:
         return replace(self, epilogue=epilogue, output=output)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("instance_norm", "instance norm", self)

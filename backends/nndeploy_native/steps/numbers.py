@@ -20,7 +20,6 @@ class Sizes:
         return ()
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("sizes", "sizes", self)
 
 
@@ -38,5 +37,4 @@ class Arange:
         return (self.start, self.step)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("arange", "numbers in order", self)

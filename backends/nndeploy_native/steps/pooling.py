@@ -30,7 +30,6 @@ class Pooling:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         rows, columns = self.window.kernel
         return Written("pool", f"{self.kind} {rows}x{columns}", self)
 
@@ -53,7 +52,6 @@ class PooledPlaces:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         windows = self.windows
         axes = tuple(zip(windows.strides, windows.dilations, windows.kernel, windows.begins, strict=True))
         return Written("pool_places", "places of the largest", Words(self, axes=axes))

@@ -52,7 +52,6 @@ class Recurrent:
         return (self.gates, *(one for one in (self.first.h, self.first.c, self.lengths) if one is not None))
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         directions, _, hidden = self.weights.shape
         usual = (None,) * (directions * ACTIVATIONS[self.kind])
         activations = tuple(None if one is None else program_of(one, 1) for one in self.activations or usual)

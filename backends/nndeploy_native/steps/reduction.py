@@ -30,5 +30,4 @@ class AlongAxis:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written(self.kind, self.kind, Words(self, along=self, **self.numbers))

@@ -39,7 +39,6 @@ class Resize:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("resize", f"resize {self.mode.kind}", self)
 
 
@@ -59,5 +58,4 @@ class ResizeAxis:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("resize_axis", f"resize {self.mode.kind} along axis {self.axis}", self)

@@ -30,7 +30,6 @@ class GridSample:
         return (self.x, self.grid)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("grid_sample", f"sampled by a grid, {self.kind}, {self.padding}", self)
 
 
@@ -48,7 +47,6 @@ class AffineGrid:
         return (self.matrices,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("affine_grid", "grid", Words(self, axes=len(self.output.shape) - 2))
 
 
@@ -75,7 +73,6 @@ class RoiAlign:
         return (self.x, self.rois, self.images)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         label = f"regions, {'largest' if self.is_max else 'mean'}"
         return Written("roi_align", label, self, indices=self.images.name)
 
@@ -95,5 +92,4 @@ class RoiMaxPool:
         return (self.x, self.rois)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return Written("roi_max_pool", "regions, largest of pixels", self)

@@ -45,5 +45,4 @@ class Separable:
         return height * width <= PLANAR_TAPS and self.epilogue.residual is None
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return written_chain("planar_separable" if self.has_planes else "separable", self.first, self.second)

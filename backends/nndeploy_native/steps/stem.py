@@ -27,5 +27,4 @@ class Stem:
         return (*self.wide.inputs, *self.pair.epilogue.inputs)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         return written_chain("stem", self.wide, self.pair.first, self.pair.second)

@@ -49,7 +49,6 @@ class Trees:
         return (self.x,)
 
     def written(self) -> Written:
-        """Returns the step as a plan has it."""
         tables = self.tables
         words = Words(self, columns=self.output.shape[1])
         return Written("trees", f"{len(tables.trees)} trees of {len(tables.nodes)} nodes", words)

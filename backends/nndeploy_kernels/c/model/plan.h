@@ -13,7 +13,7 @@
  *   programs     count, each: domain, operands, constants, each as the bits of a float or of an int64,
  *                instructions, outcome; each instruction: operator, result, three sources
  *   texts        count, each: bytes, then these in whole words
- *   steps        count, each: operator (a text), label (a text), words, then these: ops/ says what they are
+ *   steps        count, each: operator (a text), label (a text), words, then these (../plan_words.h)
  */
 #ifndef NND_PLAN_H
 #define NND_PLAN_H

@@ -6,7 +6,7 @@
  *   NND_FIELDS(words)         the fields, for a struct that holds more: `num_axes` beside `axes`, where there are several
  *   NND_READER(words, type)   nnd_read_WORDS(o, type *w), which returns 0 with a message where one is out of bounds
  *   NND_RECORD(words)         struct nnd_WORDS of the fields alone, with its reader
- *   NND_SET(set, count)       enum nnd_SET of a set, of so many
+ *   NND_SET(set)              enum nnd_SET of a set
  */
 #ifndef NND_WORDS_H
 #define NND_WORDS_H
@@ -15,18 +15,19 @@
 #include "model/model.h"
 
 #define NND_FIELDS(words) NND_WORDS_##words(NND_FIELD)
-#define NND_READER(words, type)                                  \
-  static int nnd_read_##words(struct nnd_opener *o, type *w) {   \
-    NND_WORDS_##words(NND_READ_INTO) return !o->message->failed; \
+#define NND_READER(words, type)                                                                                        \
+  static int nnd_read_##words(struct nnd_opener *o, type *w) {                                                         \
+    NND_WORDS_##words(NND_READ_INTO) return !o->message->failed;                                                       \
   }
-#define NND_RECORD(words)                        \
-  struct nnd_##words {                           \
-    NND_FIELDS(words)                            \
-  };                                             \
+#define NND_RECORD(words)                                                                                              \
+  struct nnd_##words {                                                                                                 \
+    NND_FIELDS(words)                                                                                                  \
+  };                                                                                                                   \
   NND_READER(words, struct nnd_##words)
-#define NND_SET(set, count) enum nnd_##set { NND_CHOICES_##set(NND_CONSTANT) count }
+#define NND_SET(set)                                                                                                   \
+  enum nnd_##set { NND_CHOICES_##set(NND_CONSTANT) }
 #define NND_CONSTANT(constant, name) constant,
-#define NND_ONE(...) +1
+#define NND_ONE(...) +1 /* how many there are */
 
 /* clang-format off */
 #define NND_FIELD(kind, ...) NND_FIELD_##kind(__VA_ARGS__)

@@ -12,11 +12,8 @@
 #include "model/words.h"
 #include "ops/indices.h"
 
-struct nnd_append_own {
-  NND_FIELDS(append_at)
-};
-NND_READER(append, struct nnd_append_own)
-NND_READER(append_at, struct nnd_append_own)
+NND_RECORD(append_at)
+NND_READER(append, struct nnd_append_at)
 
 struct nnd_append_fields {
   int is_wide;
@@ -24,7 +21,7 @@ struct nnd_append_fields {
   nnd_size rows, inner, last_place, length; /* of append_at: rows for each place, bytes of one, places */
 };
 
-static int nnd_check_append(struct nnd_opener *o, const struct nnd_append_own *own) {
+static int nnd_check_append(struct nnd_opener *o, const struct nnd_append_at *own) {
   o->step->takes_empty = 1;
   const struct nnd_tensor *out = &o->model->tensors[own->out], *past = &o->model->tensors[own->past],
                           *more = &o->model->tensors[own->new];
@@ -35,12 +32,12 @@ static int nnd_check_append(struct nnd_opener *o, const struct nnd_append_own *o
 }
 
 static int nnd_open_append(struct nnd_opener *o) {
-  struct nnd_append_own *own = nnd_own(o, sizeof *own);
+  struct nnd_append_at *own = nnd_own(o, sizeof *own);
   return own && nnd_read_append(o, own) && nnd_check_append(o, own);
 }
 
 static int nnd_open_append_at(struct nnd_opener *o) {
-  struct nnd_append_own *own = nnd_own(o, sizeof *own);
+  struct nnd_append_at *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_append_at(o, own) || !nnd_check_append(o, own)) return 0;
   if (!own->axis || !nnd_has_places(o, own->places))
     return nnd_fail(o->message, "parts along the first axis, or at what are no places");
@@ -73,7 +70,7 @@ static void nnd_run_append_at(const void *fields, void *const *at, struct nnd_pa
 }
 
 static int nnd_make_append(struct nnd_maker *m) {
-  const struct nnd_append_own *own = m->step->own;
+  const struct nnd_append_at *own = m->step->own;
   const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
                          *more = nnd_shape_of(m, own->new);
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
@@ -99,7 +96,7 @@ static int nnd_make_append(struct nnd_maker *m) {
 }
 
 static int nnd_make_append_at(struct nnd_maker *m) {
-  const struct nnd_append_own *own = m->step->own;
+  const struct nnd_append_at *own = m->step->own;
   const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
                          *more = nnd_shape_of(m, own->new), *places = nnd_shape_of(m, own->places);
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);

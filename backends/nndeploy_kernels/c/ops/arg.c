@@ -8,10 +8,7 @@
  */
 #include "ops/along_axis.h"
 
-struct nnd_arg_own {
-  NND_FIELDS(arg)
-};
-NND_READER(arg, struct nnd_arg_own)
+NND_RECORD(arg)
 
 struct nnd_arg_fields {
   struct nnd_along along;
@@ -19,12 +16,12 @@ struct nnd_arg_fields {
 };
 
 static int nnd_open_arg(struct nnd_opener *o) {
-  struct nnd_arg_own *own = nnd_own(o, sizeof *own);
+  struct nnd_arg *own = nnd_own(o, sizeof *own);
   return own && nnd_read_arg(o, own) && nnd_check_along(o, &own->along, NND_INT64);
 }
 
 static int nnd_open_hardmax(struct nnd_opener *o) {
-  struct nnd_arg_own *own = nnd_own(o, sizeof *own);
+  struct nnd_arg *own = nnd_own(o, sizeof *own);
   return own && nnd_read_along_axis(o, &own->along) && nnd_check_along(o, &own->along, NND_FLOAT32);
 }
 
@@ -130,7 +127,7 @@ static void nnd_run_hardmax(const void *fields, void *const *at, struct nnd_part
 }
 
 static int nnd_make_places(struct nnd_maker *m, nnd_size made, const nnd_along_run *runs) {
-  const struct nnd_arg_own *own = m->step->own;
+  const struct nnd_arg *own = m->step->own;
   struct nnd_arg_fields *t = nnd_fields(m, sizeof *t);
   if (!t || !nnd_size_along(m, &own->along, made, &t->along)) return 0;
   t->is_last = own->is_last;
@@ -142,7 +139,7 @@ static int nnd_make_arg_max(struct nnd_maker *m) { return nnd_make_places(m, 1, 
 static int nnd_make_arg_min(struct nnd_maker *m) { return nnd_make_places(m, 1, nnd_arg_min_runs); }
 static int nnd_make_hardmax(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_run_hardmax};
-  const struct nnd_arg_own *own = m->step->own;
+  const struct nnd_arg *own = m->step->own;
   return nnd_make_places(m, nnd_size_of(m, own->along.size), runs);
 }
 

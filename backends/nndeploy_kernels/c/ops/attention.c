@@ -19,13 +19,10 @@
 NND_RECORD(attention_axis)
 NND_RECORD(any_operand)
 
-struct nnd_attention_own {
-  NND_FIELDS(attention)
-};
-NND_READER(attention, struct nnd_attention_own)
+NND_RECORD(attention)
 
 static int nnd_open_attention(struct nnd_opener *o) {
-  struct nnd_attention_own *own = nnd_own(o, sizeof *own);
+  struct nnd_attention *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_attention(o, own)) return 0;
   int is_plain = nnd_is_plain_floats(o, own->q) && nnd_is_plain_floats(o, own->out);
   const int kept[] = {own->k, own->v};
@@ -337,7 +334,7 @@ static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fie
 }
 
 static int nnd_make_attention(struct nnd_maker *m) {
-  const struct nnd_attention_own *own = m->step->own;
+  const struct nnd_attention *own = m->step->own;
   struct nnd_attention_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size of_out = nnd_shape_of(m, own->out)->count, of_q = nnd_shape_of(m, own->q)->count,

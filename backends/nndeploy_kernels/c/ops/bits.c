@@ -23,7 +23,8 @@ static int nnd_has_bits(const struct nnd_weight_data *weight, int bits, nnd_size
 
 const struct nnd_bits *nnd_open_bits(struct nnd_opener *o, const struct nnd_bit_weights *words) {
   struct nnd_bits *b = nnd_memory_take(&o->model->memory, sizeof *b);
-  const struct nnd_weight_data *numbers = words->numbers, *scales = words->scales.numbers, *zeros = words->zeros.numbers;
+  const struct nnd_weight_data *numbers = words->numbers, *scales = words->scales.numbers,
+                               *zeros = words->zeros.numbers;
   const int bits = (int)words->bits, is_half = bits == 16;
   const nnd_size inner = words->inner, columns = words->columns;
   const uint32_t zero = (uint32_t)words->zero;
@@ -43,7 +44,8 @@ const struct nnd_bits *nnd_open_bits(struct nnd_opener *o, const struct nnd_bit_
   const int is_float = zeros && zeros->element == NND_FLOAT32;
   if ((bits != 4 && bits != 8 && !is_half) || !numbers || numbers->element != (is_half ? NND_FLOAT16 : NND_UINT8) ||
       (is_half ? scales || zeros || from.flip : !scales || scales->element != NND_FLOAT32) ||
-      (zeros && !is_float && zeros->element != NND_UINT8) || zero >> bits || !piece || (words->rounds_rows && bits != 4))
+      (zeros && !is_float && zeros->element != NND_UINT8) || zero >> bits || !piece ||
+      (words->rounds_rows && bits != 4))
     nnd_fail(o->message, "%d bits in blocks of %lld, or zero points or scales that do not fit them", bits,
              (long long)from.block);
   else if (inner > (bits == 4 ? 2 : 1) * numbers->count / columns ||

@@ -13,7 +13,8 @@ const float *nnd_pack_channels(struct nnd_opener *o, const struct nnd_weight_dat
   return packed;
 }
 
-int nnd_open_conv(struct nnd_opener *o, const struct nnd_conv_record *words, struct nnd_conv *c, int reads, int writes) {
+int nnd_open_conv(struct nnd_opener *o, const struct nnd_conv_record *words, struct nnd_conv *c, int reads,
+                  int writes) {
   const struct nnd_weight_data *weights = words->weights, *numbers = words->epilogue.channel;
   c->in = words->in, c->out = words->out, c->residual = words->epilogue.residual, c->groups = words->groups;
   for (int i = 0; i < 2; i++) {

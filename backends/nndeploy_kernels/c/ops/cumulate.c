@@ -6,10 +6,7 @@
  */
 #include "ops/along_axis.h"
 
-struct nnd_cumulate_own {
-  NND_FIELDS(cumulate)
-};
-NND_READER(cumulate, struct nnd_cumulate_own)
+NND_RECORD(cumulate)
 
 struct nnd_cumulate_fields {
   struct nnd_along along;
@@ -18,7 +15,7 @@ struct nnd_cumulate_fields {
 };
 
 static int nnd_open_cumulate(struct nnd_opener *o) {
-  struct nnd_cumulate_own *own = nnd_own(o, sizeof *own);
+  struct nnd_cumulate *own = nnd_own(o, sizeof *own);
   return own && nnd_read_cumulate(o, own) && nnd_check_along(o, &own->along, -1);
 }
 
@@ -49,7 +46,7 @@ NND_CUMULATE(nnd_cumulate_int64, int64_t, uint64_t)
 static int nnd_make_cumulate(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {
       [NND_FLOAT32] = nnd_cumulate_float32, [NND_INT32] = nnd_cumulate_int32, [NND_INT64] = nnd_cumulate_int64};
-  const struct nnd_cumulate_own *own = m->step->own;
+  const struct nnd_cumulate *own = m->step->own;
   struct nnd_cumulate_fields *t = nnd_fields(m, sizeof *t);
   if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.size), &t->along)) return 0;
   t->is_exclusive = own->is_exclusive;

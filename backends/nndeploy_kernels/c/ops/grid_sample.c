@@ -13,13 +13,10 @@
 #define NND_PIXEL_TAPS 64
 #define NND_FAR 1e9f /* places beyond are as far as this: whole numbers hold them */
 
-NND_SET(sample_kind, NND_NUM_SAMPLE_KINDS);
-NND_SET(sample_padding, NND_NUM_SAMPLE_PADDINGS);
+NND_SET(sample_kind);
+NND_SET(sample_padding);
 
-struct nnd_grid_own {
-  NND_FIELDS(grid_sample)
-};
-NND_READER(grid_sample, struct nnd_grid_own)
+NND_RECORD(grid_sample)
 
 /* `sizes` and `steps`, elements from place to place, in the order of the grid: the last axis first. */
 struct nnd_grid_fields {
@@ -29,7 +26,7 @@ struct nnd_grid_fields {
 };
 
 static int nnd_open_grid_sample(struct nnd_opener *o) {
-  struct nnd_grid_own *own = nnd_own(o, sizeof *own);
+  struct nnd_grid_sample *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_grid_sample(o, own)) return 0;
   const struct nnd_tensor *tensors = o->model->tensors;
   if (!tensors[own->in].is_blocked || tensors[own->grid].is_blocked || !tensors[own->out].is_blocked)
@@ -124,7 +121,7 @@ static void nnd_run_grid_sample(const void *fields, void *const *at, struct nnd_
 }
 
 static int nnd_make_grid_sample(struct nnd_maker *m) {
-  const struct nnd_grid_own *own = m->step->own;
+  const struct nnd_grid_sample *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const struct nnd_shape *grid = nnd_shape_of(m, own->grid);
   const nnd_size depth = nnd_size_of(m, own->depth);
@@ -155,10 +152,7 @@ static int nnd_make_grid_sample(struct nnd_maker *m) {
 
 const struct nnd_op nnd_op_grid_sample = {"grid_sample", nnd_open_grid_sample, nnd_make_grid_sample};
 
-struct nnd_affine_own {
-  NND_FIELDS(affine_grid)
-};
-NND_READER(affine_grid, struct nnd_affine_own)
+NND_RECORD(affine_grid)
 
 /* `sizes` in the order of the output. */
 struct nnd_affine_fields {
@@ -167,7 +161,7 @@ struct nnd_affine_fields {
 };
 
 static int nnd_open_affine_grid(struct nnd_opener *o) {
-  struct nnd_affine_own *own = nnd_own(o, sizeof *own);
+  struct nnd_affine_grid *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_affine_grid(o, own)) return 0;
   const struct nnd_tensor *matrices = &o->model->tensors[own->matrices], *out = &o->model->tensors[own->out];
   if (matrices->is_blocked || out->is_blocked || matrices->rank != 3 || out->rank != own->axes + 2)
@@ -200,7 +194,7 @@ static void nnd_run_affine_grid(const void *fields, void *const *at, struct nnd_
 }
 
 static int nnd_make_affine_grid(struct nnd_maker *m) {
-  const struct nnd_affine_own *own = m->step->own;
+  const struct nnd_affine_grid *own = m->step->own;
   const struct nnd_shape *matrices = nnd_shape_of(m, own->matrices), *out = nnd_shape_of(m, own->out);
   struct nnd_affine_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

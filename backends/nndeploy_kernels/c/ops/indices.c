@@ -13,13 +13,10 @@
 #include "ops/indices.h"
 #include "model/words.h"
 
-struct nnd_indexed_own {
-  NND_FIELDS(picked)
-};
-NND_READER(picked, struct nnd_indexed_own)
+NND_RECORD(picked)
 
 static int nnd_open_indexed(struct nnd_opener *o) {
-  struct nnd_indexed_own *own = nnd_own(o, sizeof *own);
+  struct nnd_picked *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_picked(o, own)) return 0;
   const struct nnd_tensor *data = &o->model->tensors[own->data], *out = &o->model->tensors[own->out];
   if (data->is_blocked || out->is_blocked || data->element != out->element)
@@ -34,7 +31,7 @@ struct nnd_indexed_fields {
 };
 
 static int nnd_indexed_done(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
-  const struct nnd_indexed_own *own = m->step->own;
+  const struct nnd_picked *own = m->step->own;
   struct nnd_indexed_fields *t = (struct nnd_indexed_fields *)m->instance->fields;
   t->is_wide = nnd_shape_of(m, own->numbers)->element == NND_INT64;
   nnd_give_tensor(m, own->out);
@@ -76,7 +73,7 @@ static void nnd_run_gather_slices(const void *fields, void *const *at, struct nn
 }
 
 static int nnd_make_gather_slices(struct nnd_maker *m) {
-  const struct nnd_indexed_own *own = m->step->own;
+  const struct nnd_picked *own = m->step->own;
   const struct nnd_shape *data = nnd_shape_of(m, own->data), *out = nnd_shape_of(m, own->out);
   struct nnd_gather_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -136,7 +133,7 @@ static void nnd_run_gather_elements(const void *fields, void *const *at, struct 
 }
 
 static int nnd_make_gather_elements(struct nnd_maker *m) {
-  const struct nnd_indexed_own *own = m->step->own;
+  const struct nnd_picked *own = m->step->own;
   const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_gather_elements_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -191,7 +188,7 @@ static void nnd_run_gather_nd(const void *fields, void *const *at, struct nnd_pa
 }
 
 static int nnd_make_gather_nd(struct nnd_maker *m) {
-  const struct nnd_indexed_own *own = m->step->own;
+  const struct nnd_picked *own = m->step->own;
   const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_gather_nd_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

@@ -4,16 +4,12 @@
  */
 #include "model/words.h"
 
-
 NND_RECORD(byte_window)
 
-struct nnd_int8_pool_own {
-  NND_FIELDS(int8_pool)
-};
-NND_READER(int8_pool, struct nnd_int8_pool_own)
+NND_RECORD(int8_pool)
 
 static int nnd_open_int8_pool(struct nnd_opener *o) {
-  struct nnd_int8_pool_own *own = nnd_own(o, sizeof *own);
+  struct nnd_int8_pool *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_int8_pool(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank != 4 || out->rank != 4 ||
@@ -82,7 +78,7 @@ static void nnd_run_int8_pool(const void *fields, void *const *at, struct nnd_pa
 }
 
 static int nnd_make_int8_pool(struct nnd_maker *m) {
-  const struct nnd_int8_pool_own *own = m->step->own;
+  const struct nnd_int8_pool *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_int8_pool_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -92,8 +88,8 @@ static int nnd_make_int8_pool(struct nnd_maker *m) {
   for (int i = 0; i < 2; i++) {
     const nnd_size pad = nnd_size_of(m, own->window.pads[i]);
     if (pad < 0 || pad > NND_MOST_STEP) return nnd_fail(m->message, "a pool has %lld pixels before it", (long long)pad);
-    *axes[i] = (struct nnd_axis){in->sizes[1 + i], out->sizes[1 + i], own->window.kernel[i], own->window.strides[i], own->window.dilations[i],
-                                 pad};
+    *axes[i] = (struct nnd_axis){in->sizes[1 + i],       out->sizes[1 + i],        own->window.kernel[i],
+                                 own->window.strides[i], own->window.dilations[i], pad};
   }
   t->images = in->sizes[0], t->channels = in->sizes[3], t->is_signed = in->element == NND_INT8;
   nnd_give_tensor(m, own->out);

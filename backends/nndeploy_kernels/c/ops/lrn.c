@@ -9,10 +9,7 @@
 #define NND_MOST_NUMBER 3e38    /* a float's */
 #define NND_MOST_NEIGHBOURS 256 /* that each element is summed over */
 
-struct nnd_lrn_own {
-  NND_FIELDS(lrn)
-};
-NND_READER(lrn, struct nnd_lrn_own)
+NND_RECORD(lrn)
 
 struct nnd_lrn_fields {
   struct nnd_along along;
@@ -21,7 +18,7 @@ struct nnd_lrn_fields {
 };
 
 static int nnd_open_lrn(struct nnd_opener *o) {
-  struct nnd_lrn_own *own = nnd_own(o, sizeof *own);
+  struct nnd_lrn *own = nnd_own(o, sizeof *own);
   return own && nnd_read_lrn(o, own) && nnd_check_along(o, &own->along, NND_FLOAT32);
 }
 
@@ -54,7 +51,7 @@ static void nnd_run_lrn(const void *fields, void *const *at, struct nnd_part par
 
 static int nnd_make_lrn(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_run_lrn};
-  const struct nnd_lrn_own *own = m->step->own;
+  const struct nnd_lrn *own = m->step->own;
   struct nnd_lrn_fields *t = nnd_fields(m, sizeof *t);
   if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.size), &t->along)) return 0;
   t->before = (own->window - 1) / 2, t->behind = own->window / 2;

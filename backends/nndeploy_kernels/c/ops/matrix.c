@@ -176,8 +176,9 @@ static int nnd_make_axes(struct nnd_maker *m, struct nnd_product_fields *t, nnd_
   const nnd_size out = nnd_shape_of(m, own->of_out.out)->count, matrix = own->inputs * own->outputs;
   t->products = 1;
   for (int axis = 0; axis < own->of_out.num_axes; axis++) {
-    struct nnd_product_axis one = {nnd_size_of(m, own->of_out.axes[axis].size), nnd_size_of(m, own->of_out.axes[axis].a),
-                                   nnd_size_of(m, own->of_out.axes[axis].b), nnd_size_of(m, own->of_out.axes[axis].out)};
+    struct nnd_product_axis one = {nnd_size_of(m, own->of_out.axes[axis].size),
+                                   nnd_size_of(m, own->of_out.axes[axis].a), nnd_size_of(m, own->of_out.axes[axis].b),
+                                   nnd_size_of(m, own->of_out.axes[axis].out)};
     if (is_empty) one.a = one.b = 0;
     if (!nnd_reach(&last_of_a, one.size, one.a, 0, a) || !nnd_reach(&last_of_b, one.size, one.b, 0, b) ||
         one.size > out / t->products)

@@ -15,12 +15,9 @@
 
 #define NND_PIECE ((nnd_size)2048) /* floats of a row whose mean and variance are found while they are in L1 */
 
-NND_SET(norm, NND_NUM_NORMS);
+NND_SET(norm);
 
-struct nnd_normalise_own {
-  NND_FIELDS(normalise)
-};
-NND_READER(normalise, struct nnd_normalise_own)
+NND_RECORD(normalise)
 
 /* `run` elements of the axis have one number. */
 struct nnd_normalise_fields {
@@ -31,7 +28,7 @@ struct nnd_normalise_fields {
 };
 
 static int nnd_open_normalise(struct nnd_opener *o) {
-  struct nnd_normalise_own *own = nnd_own(o, sizeof *own);
+  struct nnd_normalise *own = nnd_own(o, sizeof *own);
   return own && nnd_read_normalise(o, own) && nnd_check_along(o, &own->along, NND_FLOAT32);
 }
 
@@ -190,7 +187,7 @@ static int nnd_fits_numbers(const struct nnd_maker *m, const struct nnd_normalis
 }
 
 static int nnd_make_normalise(struct nnd_maker *m) {
-  const struct nnd_normalise_own *own = m->step->own;
+  const struct nnd_normalise *own = m->step->own;
   struct nnd_normalise_fields *t = nnd_fields(m, sizeof *t);
   if (!t || !nnd_size_along(m, &own->along, nnd_size_of(m, own->along.size), &t->along)) return 0;
   t->kind = own->norm, t->epsilon = own->epsilon;

@@ -9,10 +9,7 @@
 #include "model/words.h"
 #include "ops/indices.h"
 
-struct nnd_one_hot_own {
-  NND_FIELDS(one_hot)
-};
-NND_READER(one_hot, struct nnd_one_hot_own)
+NND_RECORD(one_hot)
 
 struct nnd_one_hot_fields {
   int is_wide;
@@ -20,7 +17,7 @@ struct nnd_one_hot_fields {
 };
 
 static int nnd_open_one_hot(struct nnd_opener *o) {
-  struct nnd_one_hot_own *own = nnd_own(o, sizeof *own);
+  struct nnd_one_hot *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_one_hot(o, own)) return 0;
   const struct nnd_tensor *values = &o->model->tensors[own->values], *out = &o->model->tensors[own->out];
   if (values->is_blocked || out->is_blocked || values->element != out->element)
@@ -55,7 +52,7 @@ static void nnd_run_one_hot(const void *fields, void *const *at, struct nnd_part
 }
 
 static int nnd_make_one_hot(struct nnd_maker *m) {
-  const struct nnd_one_hot_own *own = m->step->own;
+  const struct nnd_one_hot *own = m->step->own;
   const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers), *out = nnd_shape_of(m, own->out);
   struct nnd_one_hot_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

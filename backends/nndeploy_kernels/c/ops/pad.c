@@ -8,7 +8,7 @@
 #include "ops/indices.h"
 #include "ops/reach.h"
 
-NND_SET(pad_mode, NND_NUM_PAD_MODES);
+NND_SET(pad_mode);
 
 NND_RECORD(pad_axis)
 NND_RECORD(pad_axis_at)
@@ -25,7 +25,8 @@ struct nnd_pad_fields {
 };
 
 static int nnd_fits_padding(struct nnd_opener *o, int x, int number, int y, int is_blocked) {
-  const struct nnd_tensor *in = &o->model->tensors[x], *value = &o->model->tensors[number], *out = &o->model->tensors[y];
+  const struct nnd_tensor *in = &o->model->tensors[x], *value = &o->model->tensors[number],
+                          *out = &o->model->tensors[y];
   return (in->is_blocked == is_blocked && out->is_blocked == is_blocked && !value->is_blocked &&
           in->element == out->element && value->element == out->element) ||
          nnd_fail(o->message, "elements are padded in another layout or type");

@@ -11,7 +11,7 @@
 
 #define NND_POOL_TILE 4     /* windows side by side, or parts of a wide one: an addition waits for the one before */
 
-NND_SET(pooling, NND_NUM_POOLS);
+NND_SET(pooling);
 enum nnd_counting { NND_COUNTS_INSIDE, NND_COUNTS_PADDING, NND_COUNTS_ONE }; /* what a sum is divided by */
 
 NND_RECORD(pool_window)
@@ -251,7 +251,7 @@ static int nnd_make_pool(struct nnd_maker *m) {
     const nnd_size kernel = nnd_size_of(m, own->window.kernel[i]), pad = nnd_size_of(m, own->window.pads[i]);
     const nnd_size below = i == 0 ? depth : 1;
     *axes[i] = (struct nnd_axis){in->sizes[2 + i] / below, out->sizes[2 + i] / below, kernel,
-                                 own->window.strides[i],           own->window.dilations[i],          pad};
+                                 own->window.strides[i],   own->window.dilations[i],  pad};
     t->end_pad[i] = nnd_size_of(m, own->end_pads[i]);
     if (kernel < 1 || pad < 0 || t->end_pad[i] < 0)
       return nnd_fail(m->message, "pooling by a window of %lld with %lld before it", (long long)kernel, (long long)pad);

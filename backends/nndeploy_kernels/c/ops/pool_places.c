@@ -9,10 +9,7 @@
 
 NND_RECORD(places_axis)
 
-struct nnd_places_own {
-  NND_FIELDS(pool_places)
-};
-NND_READER(pool_places, struct nnd_places_own)
+NND_RECORD(pool_places)
 
 /* Axes that there are not have one element. `steps`: by how much a place grows along each. */
 struct nnd_places_fields {
@@ -21,7 +18,7 @@ struct nnd_places_fields {
 };
 
 static int nnd_open_pool_places(struct nnd_opener *o) {
-  struct nnd_places_own *own = nnd_own(o, sizeof *own);
+  struct nnd_pool_places *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_pool_places(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || out->element != NND_INT64 || in->rank != out->rank || in->rank < 3 ||
@@ -66,7 +63,7 @@ static void nnd_run_pool_places(const void *fields, void *const *at, struct nnd_
 }
 
 static int nnd_make_pool_places(struct nnd_maker *m) {
-  const struct nnd_places_own *own = m->step->own;
+  const struct nnd_pool_places *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_places_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

@@ -511,8 +511,8 @@ static int nnd_open_recurrent(struct nnd_opener *o, int layer) {
   struct nnd_recurrent_layer words;
   if (!own || !nnd_read_recurrent_layer(o, &words)) return 0;
   const struct nnd_weight_data *peepholes = words.peepholes, *bias = words.reset_bias;
-  const struct nnd_weight_data *weights = words.scales ? nnd_constant_of(o, words.weights, NND_INT8)
-                                                       : nnd_float_weight(o, words.weights);
+  const struct nnd_weight_data *weights =
+      words.scales ? nnd_constant_of(o, words.weights, NND_INT8) : nnd_float_weight(o, words.weights);
   own->layer = layer;
   own->gates = words.gates, own->first_h = words.first.h, own->first_c = words.first.c, own->lengths = words.lengths;
   own->is_reversed = words.is_reverse, own->is_joined = words.is_joined, own->resets_after = words.resets_after;

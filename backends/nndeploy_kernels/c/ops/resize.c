@@ -12,10 +12,7 @@
 
 #define NND_RESIZE_TILE 4 /* vectors at a time: an addition waits for the one before */
 
-struct nnd_resize_own {
-  NND_FIELDS(resize)
-};
-NND_READER(resize, struct nnd_resize_own)
+NND_RECORD(resize)
 
 struct nnd_resize_fields {
   struct nnd_resize_axis y, x;
@@ -26,7 +23,7 @@ struct nnd_resize_fields {
 typedef nnd_elem nnd_line __attribute__((vector_size(NND_LANES * sizeof(nnd_elem))));
 
 static int nnd_open_resize(struct nnd_opener *o) {
-  struct nnd_resize_own *own = nnd_own(o, sizeof *own);
+  struct nnd_resize *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_resize(o, own)) return 0;
   if (!o->model->tensors[own->in].is_blocked || !o->model->tensors[own->out].is_blocked)
     return nnd_fail(o->message, "a resize of a tensor that is not in blocks");
@@ -151,7 +148,7 @@ static void nnd_run_repeat_any(const void *fields, void *const *at, struct nnd_p
 }
 
 static int nnd_make_resize(struct nnd_maker *m) {
-  const struct nnd_resize_own *own = m->step->own;
+  const struct nnd_resize *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const nnd_size depth = nnd_size_of(m, own->depth);
   struct nnd_resize_fields *t = nnd_fields(m, sizeof *t);

@@ -9,9 +9,9 @@
 
 #include "model/words.h"
 
-NND_SET(resize_kind, NND_NUM_RESIZE_KINDS);
-NND_SET(resize_coordinates, NND_NUM_RESIZE_COORDINATES);
-NND_SET(resize_nearest, NND_NUM_RESIZE_NEAREST);
+NND_SET(resize_kind);
+NND_SET(resize_coordinates);
+NND_SET(resize_nearest);
 
 #define NND_MOST_NUMBER 1e12 /* of scales, places and coefficients */
 NND_RECORD(resize_mode)

@@ -10,10 +10,7 @@
 #include "model/words.h"
 #include "ops/indices.h"
 
-struct nnd_reverse_own {
-  NND_FIELDS(reverse_sequence)
-};
-NND_READER(reverse_sequence, struct nnd_reverse_own)
+NND_RECORD(reverse_sequence)
 
 /* `inner` in bytes. */
 struct nnd_reverse_fields {
@@ -22,7 +19,7 @@ struct nnd_reverse_fields {
 };
 
 static int nnd_open_reverse(struct nnd_opener *o) {
-  struct nnd_reverse_own *own = nnd_own(o, sizeof *own);
+  struct nnd_reverse_sequence *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_reverse_sequence(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank < 2)
@@ -48,7 +45,7 @@ static void nnd_run_reverse(const void *fields, void *const *at, struct nnd_part
 }
 
 static int nnd_make_reverse(struct nnd_maker *m) {
-  const struct nnd_reverse_own *own = m->step->own;
+  const struct nnd_reverse_sequence *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *lengths = nnd_shape_of(m, own->lengths);
   struct nnd_reverse_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

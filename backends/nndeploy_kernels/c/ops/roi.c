@@ -11,11 +11,8 @@
 #define NND_MOST_SAMPLES 64 /* along each side of a bin, where they are given */
 #define NND_FARTHEST 1e15   /* scales, and samples before the image: beyond there are none inside */
 
-struct nnd_roi_own {
-  NND_FIELDS(roi_align)
-};
-NND_READER(roi_align, struct nnd_roi_own)
-NND_READER(roi_max_pool, struct nnd_roi_own)
+NND_RECORD(roi_align)
+NND_READER(roi_max_pool, struct nnd_roi_align)
 
 struct nnd_roi_fields {
   nnd_size images, blocks, height, width, rois, out_h, out_w;
@@ -23,14 +20,14 @@ struct nnd_roi_fields {
   int is_max, samples, is_least_one, has_long_numbers;
 };
 
-static int nnd_check_roi_layout(struct nnd_opener *o, const struct nnd_roi_own *own) {
+static int nnd_check_roi_layout(struct nnd_opener *o, const struct nnd_roi_align *own) {
   const struct nnd_tensor *tensors = o->model->tensors;
   if (tensors[own->in].is_blocked && tensors[own->out].is_blocked && !tensors[own->rois].is_blocked) return 1;
   return nnd_fail(o->message, "regions of a tensor of another layout");
 }
 
 static int nnd_open_roi_align(struct nnd_opener *o) {
-  struct nnd_roi_own *own = nnd_own(o, sizeof *own);
+  struct nnd_roi_align *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_roi_align(o, own) || !nnd_check_roi_layout(o, own)) return 0;
   const struct nnd_tensor *images = &o->model->tensors[own->images];
   if (images->is_blocked || (images->element != NND_INT64 && images->element != NND_INT32))
@@ -39,7 +36,7 @@ static int nnd_open_roi_align(struct nnd_opener *o) {
 }
 
 static int nnd_open_roi_max_pool(struct nnd_opener *o) {
-  struct nnd_roi_own *own = nnd_own(o, sizeof *own);
+  struct nnd_roi_align *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->images = -1;
   return nnd_read_roi_max_pool(o, own) && nnd_check_roi_layout(o, own);
@@ -183,7 +180,7 @@ static void nnd_run_roi_max_pool(const void *fields, void *const *at, struct nnd
 
 static int nnd_make_roi(struct nnd_maker *m, nnd_size columns,
                         void (*run)(const void *fields, void *const *at, struct nnd_part part)) {
-  const struct nnd_roi_own *own = m->step->own;
+  const struct nnd_roi_align *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const nnd_size rois = nnd_shape_of(m, own->rois)->count;
   struct nnd_roi_fields *t = nnd_fields(m, sizeof *t);

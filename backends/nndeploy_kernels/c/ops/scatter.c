@@ -12,7 +12,7 @@
 #include "model/words.h"
 #include "ops/indices.h"
 
-NND_SET(reduction, NND_NUM_REDUCTIONS);
+NND_SET(reduction);
 
 #define NND_MOST_SHARES 8 /* of an output: each reads all numbers */
 
@@ -54,21 +54,19 @@ NND_COMBINES(int8, int8_t, uint32_t)
 
 /* Returns NULL where elements of this type are not combined. */
 static nnd_combine nnd_combine_of(const struct nnd_shape *shape, int reduction) {
-  static const nnd_combine of[NND_NUM_ELEMENTS][NND_NUM_REDUCTIONS] = {[NND_FLOAT32] = NND_COMBINED(float32),
-                                                                       [NND_INT32] = NND_COMBINED(int32),
-                                                                       [NND_INT64] = NND_COMBINED(int64),
-                                                                       [NND_UINT8] = NND_COMBINED(uint8),
-                                                                       [NND_INT8] = NND_COMBINED(int8)};
+  static const nnd_combine of[NND_NUM_ELEMENTS][NND_CHOICES_reduction(NND_ONE)] = {
+      [NND_FLOAT32] = NND_COMBINED(float32),
+      [NND_INT32] = NND_COMBINED(int32),
+      [NND_INT64] = NND_COMBINED(int64),
+      [NND_UINT8] = NND_COMBINED(uint8),
+      [NND_INT8] = NND_COMBINED(int8)};
   const nnd_size width = nnd_element_bytes[shape->element];
   if (reduction == NND_PUT) return width == 8 ? nnd_put_8 : width == 4 ? nnd_put_4 : nnd_put_1;
   return of[shape->element][reduction];
 }
 
-struct nnd_scatter_own {
-  NND_FIELDS(scatter_elements)
-};
-NND_READER(scatter_elements, struct nnd_scatter_own)
-NND_READER(scatter_nd, struct nnd_scatter_own)
+NND_RECORD(scatter_elements)
+NND_READER(scatter_nd, struct nnd_scatter_elements)
 
 /* What instances begin with; `width` of an element in bytes. */
 struct nnd_scatter_fields {
@@ -77,7 +75,7 @@ struct nnd_scatter_fields {
   nnd_combine combine;
 };
 
-static int nnd_fits_scatter(struct nnd_opener *o, const struct nnd_scatter_own *own) {
+static int nnd_fits_scatter(struct nnd_opener *o, const struct nnd_scatter_elements *own) {
   o->step->takes_empty = 1; /* without updates it is a copy; data that have no element are no output that has one */
   const struct nnd_tensor *data = &o->model->tensors[own->data], *updates = &o->model->tensors[own->updates];
   const struct nnd_tensor *out = &o->model->tensors[own->out];
@@ -88,19 +86,18 @@ static int nnd_fits_scatter(struct nnd_opener *o, const struct nnd_scatter_own *
   return 1;
 }
 
-
 static int nnd_open_scatter_elements(struct nnd_opener *o) {
-  struct nnd_scatter_own *own = nnd_own(o, sizeof *own);
+  struct nnd_scatter_elements *own = nnd_own(o, sizeof *own);
   return own && nnd_read_scatter_elements(o, own) && nnd_fits_scatter(o, own);
 }
 
 static int nnd_open_scatter_nd(struct nnd_opener *o) {
-  struct nnd_scatter_own *own = nnd_own(o, sizeof *own);
+  struct nnd_scatter_elements *own = nnd_own(o, sizeof *own);
   return own && nnd_read_scatter_nd(o, own) && nnd_fits_scatter(o, own);
 }
 
 static int nnd_scatter_done(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
-  const struct nnd_scatter_own *own = m->step->own;
+  const struct nnd_scatter_elements *own = m->step->own;
   const struct nnd_shape *data = nnd_shape_of(m, own->data);
   struct nnd_scatter_fields *t = (struct nnd_scatter_fields *)m->instance->fields;
   t->is_wide = nnd_shape_of(m, own->numbers)->element == NND_INT64;
@@ -201,7 +198,7 @@ static void nnd_run_scatter_elements(const void *fields, void *const *at, struct
 }
 
 static int nnd_make_scatter_elements(struct nnd_maker *m) {
-  const struct nnd_scatter_own *own = m->step->own;
+  const struct nnd_scatter_elements *own = m->step->own;
   const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_scatter_elements_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -259,7 +256,7 @@ static void nnd_run_scatter_nd(const void *fields, void *const *at, struct nnd_p
 }
 
 static int nnd_make_scatter_nd(struct nnd_maker *m) {
-  const struct nnd_scatter_own *own = m->step->own;
+  const struct nnd_scatter_elements *own = m->step->own;
   const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_scatter_nd_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

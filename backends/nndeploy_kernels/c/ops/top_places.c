@@ -10,10 +10,7 @@
 
 #define NND_SOME 64 /* elements whose keys are found at once */
 
-struct nnd_top_own {
-  NND_FIELDS(top_places)
-};
-NND_READER(top_places, struct nnd_top_own)
+NND_RECORD(top_places)
 
 struct nnd_top_fields {
   struct nnd_along along;
@@ -27,7 +24,7 @@ struct nnd_candidate {
 };
 
 static int nnd_open_top(struct nnd_opener *o) {
-  struct nnd_top_own *own = nnd_own(o, sizeof *own);
+  struct nnd_top_places *own = nnd_own(o, sizeof *own);
   return own && nnd_read_top_places(o, own) && nnd_check_along(o, &own->along, NND_INT64);
 }
 
@@ -91,7 +88,7 @@ NND_TOP(nnd_top_int64, int64_t, nnd_key_of_whole)
 static int nnd_make_top(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {
       [NND_FLOAT32] = nnd_top_float32, [NND_INT32] = nnd_top_int32, [NND_INT64] = nnd_top_int64};
-  const struct nnd_top_own *own = m->step->own;
+  const struct nnd_top_places *own = m->step->own;
   const nnd_size in = nnd_shape_of(m, own->along.in)->count, out = nnd_shape_of(m, own->along.out)->count;
   struct nnd_top_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

@@ -16,7 +16,7 @@
 #define NND_TREE_ROWS 64
 #define NND_TREE_ROWS_BYTES ((nnd_size)64 << 10)
 
-NND_SET(tree_aggregate, NND_NUM_TREE_AGGREGATES);
+NND_SET(tree_aggregate);
 NND_RECORD(tree_tables)
 NND_RECORD(trees)
 

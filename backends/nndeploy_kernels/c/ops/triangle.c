@@ -9,10 +9,7 @@
 #include "model/words.h"
 #include "ops/indices.h"
 
-struct nnd_triangle_own {
-  NND_FIELDS(triangle)
-};
-NND_READER(triangle, struct nnd_triangle_own)
+NND_RECORD(triangle)
 
 struct nnd_triangle_fields {
   int is_upper, is_wide;
@@ -20,7 +17,7 @@ struct nnd_triangle_fields {
 };
 
 static int nnd_open_triangle(struct nnd_opener *o) {
-  struct nnd_triangle_own *own = nnd_own(o, sizeof *own);
+  struct nnd_triangle *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_triangle(o, own)) return 0;
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   if (in->is_blocked || out->is_blocked || in->element != out->element || in->rank < 2)
@@ -51,7 +48,7 @@ static void nnd_run_triangle(const void *fields, void *const *at, struct nnd_par
 }
 
 static int nnd_make_triangle(struct nnd_maker *m) {
-  const struct nnd_triangle_own *own = m->step->own;
+  const struct nnd_triangle *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *diagonal = nnd_shape_of(m, own->diagonal);
   struct nnd_triangle_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

@@ -26,11 +26,8 @@
 NND_RECORD(strided_axis)
 NND_RECORD(view_move)
 
-struct nnd_view_own {
-  NND_FIELDS(view_at)
-};
-NND_READER(view_copy, struct nnd_view_own)
-NND_READER(view_at, struct nnd_view_own)
+NND_RECORD(view_at)
+NND_READER(view_copy, struct nnd_view_at)
 
 /* Steps in the input and in the output, in bytes. */
 struct nnd_view_axis {
@@ -46,21 +43,21 @@ struct nnd_view_fields {
   struct nnd_view_axis axes[NND_VIEW_AXES];
 };
 
-static int nnd_fits_view(struct nnd_opener *o, const struct nnd_view_own *own) {
+static int nnd_fits_view(struct nnd_opener *o, const struct nnd_view_at *own) {
   const struct nnd_tensor *in = &o->model->tensors[own->in], *out = &o->model->tensors[own->out];
   return (!in->is_blocked && !out->is_blocked && in->element == out->element) ||
          nnd_fail(o->message, "a view of another layout or type");
 }
 
 static int nnd_open_view(struct nnd_opener *o) {
-  struct nnd_view_own *own = nnd_own(o, sizeof *own);
+  struct nnd_view_at *own = nnd_own(o, sizeof *own);
   if (!own) return 0;
   own->numbers = -1;
   return nnd_read_view_copy(o, own) && nnd_fits_view(o, own);
 }
 
 static int nnd_open_view_at(struct nnd_opener *o) {
-  struct nnd_view_own *own = nnd_own(o, sizeof *own);
+  struct nnd_view_at *own = nnd_own(o, sizeof *own);
   if (!own || !nnd_read_view_at(o, own) || !nnd_fits_view(o, own)) return 0;
   return nnd_has_places(o, own->numbers) || nnd_fail(o->message, "a view is moved by what is no whole number");
 }
@@ -211,7 +208,7 @@ static void nnd_view_turn(struct nnd_view_fields *t, nnd_size lines) {
 
 /* Takes what the numbers may move a view by. */
 static int nnd_view_moves(struct nnd_maker *m, struct nnd_view_fields *t, struct nnd_reach *reach) {
-  const struct nnd_view_own *own = m->step->own;
+  const struct nnd_view_at *own = m->step->own;
   const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers);
   t->is_wide = numbers->element == NND_INT64;
   for (int i = 0; i < own->num_moves; i++) {
@@ -228,7 +225,7 @@ static int nnd_view_moves(struct nnd_maker *m, struct nnd_view_fields *t, struct
 }
 
 static int nnd_make_view(struct nnd_maker *m) {
-  const struct nnd_view_own *own = m->step->own;
+  const struct nnd_view_at *own = m->step->own;
   const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_view_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
