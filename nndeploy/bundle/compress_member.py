@@ -22,7 +22,7 @@ from nndeploy.bundle.compressed_member import (
 )
 
 _LEVEL = 6
-"""Of deflate: 9 takes four times as long for half a percent less of float32 numbers (Xeon, 2026-11-29)."""
+"""The level of deflate: 9 takes four times as long for half a percent less of float32 numbers (Xeon, 2026-11-29)."""
 _KINDS_SEEN = 1 << 18
 """Items that are looked at first: where these alone are of too many kinds, the others are not sorted."""
 
