@@ -12,6 +12,7 @@ Source: exit codes follow sysexits.h where it has one; 124 is timeout(1)'s, 128+
 import difflib
 import errno
 import os
+import signal
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -269,6 +270,13 @@ def one_line(text: str) -> str:
     if line.isprintable():
         return line
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
+
+
+def describe_exit(returncode: int) -> str:
+    """Returns how a process ended: "crashed (SIGSEGV)" or "ended with status 3"."""
+    if returncode < 0:
+        return f"crashed ({signal.Signals(-returncode).name})"
+    return f"ended with status {returncode}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

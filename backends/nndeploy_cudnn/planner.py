@@ -20,8 +20,7 @@ from typing import Any, Protocol
 
 from nndeploy_kernels.loading import driver_stub_for
 
-from nndeploy.errors import UnavailableError, one_line
-from nndeploy.sandbox.child_process import describe_exit
+from nndeploy.errors import UnavailableError, describe_exit, one_line
 from nndeploy.target.target import Gpu
 from nndeploy_cudnn.graph import Graph, graph_to_json
 

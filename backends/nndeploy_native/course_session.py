@@ -5,12 +5,12 @@ A choice reads one truth and goes on in the course that it names; plans of the o
 session of its own, with its tables, memory and caches, so what one branch is used for does not hold for the other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nndeploy.errors import InputError, OtherSizesError, UsageError
-from nndeploy.plugin.interface import PacePoint
+from nndeploy.plugin.pacing import PacePoint, Pacer, Wanted
 from nndeploy.values.types import Value
 from nndeploy_native.course import Choice, Course, CourseDocument, Empty, Refused
 from nndeploy_native.plan import DTYPES
@@ -30,9 +30,9 @@ class CourseSession:
 
     def pace(
         self,
-        item: Callable[[], int],  # noqa: ARG002
+        pacer: Pacer,  # noqa: ARG002
         sample: Mapping[str, Value] | None,  # noqa: ARG002
-        wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
+        wanted: Wanted | None = None,  # noqa: ARG002
     ) -> list[PacePoint]:
         """Returns none: a run passes the points of one branch alone."""
         return []

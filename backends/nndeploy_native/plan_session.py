@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nndeploy.bundle.steps import step_name
 from nndeploy.errors import BundleError, InputError, OtherSizesError, UsageError
-from nndeploy.plugin.interface import PacePoint
+from nndeploy.plugin.pacing import PACE_VERSION, PacePoint, Pacer, Wanted
+from nndeploy.values.plan_steps import step_name
 from nndeploy.values.types import Value
 from nndeploy_native.native_memory import ALIGNMENT, ByteArray, OutputMemory, address_of, aligned_zeros
 from nndeploy_native.opened_model import MESSAGE_BYTES, OpenedModel
@@ -186,17 +186,16 @@ class PlanSession:
 
     def pace(
         self,
-        item: Callable[[], int],
+        pacer: Pacer,
         sample: Mapping[str, Value] | None,  # noqa: ARG002
-        wanted: Callable[[str], bool] | None = None,  # noqa: ARG002
+        wanted: Wanted | None = None,  # noqa: ARG002
     ) -> list[PacePoint]:
-        """Lets later runs pass points of the item whose address `item()` gives; returns them: one for each step."""
+        """Lets later runs pass their points, which kernels do; returns them: one for each step."""
         from nndeploy.files.shared_object import exported_version
-        from nndeploy.pacing.item import PACE_VERSION
 
         if exported_version(self._model.library, "nnd_points_version") != PACE_VERSION:
             return []
-        self._pace = item
+        self._pace = pacer.item
         return [
             PacePoint(step_name(step), is_cut=True, values=(str(step.get("value", "")),))
             for step in self._document.steps

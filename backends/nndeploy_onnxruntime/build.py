@@ -17,8 +17,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.onnx_external_data import named_files
 from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions, Json
 from nndeploy_onnxruntime.cut_operators import cut_operators

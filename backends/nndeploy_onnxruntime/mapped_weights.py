@@ -10,9 +10,9 @@ from typing import Any
 
 import onnx
 
-from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import BuildRefusedError
 from nndeploy.files.held_folder import PREFIX, SUFFIX
+from nndeploy.files.onnx_external_data import named_files
 from nndeploy_onnxruntime.library import inference_session
 
 _ALIGNMENT = 4096

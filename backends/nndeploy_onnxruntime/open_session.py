@@ -9,10 +9,10 @@ optimised for this CPU is kept, so that points can be put into it.
 from collections.abc import Mapping
 from typing import Any
 
-from nndeploy.bundle.onnx_member import check_names_no_file
+from nndeploy.backend_kit.onnx_member import check_member
 from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.files.held_folder import HeldFolder
-from nndeploy.onnx_gate.member import check_member
+from nndeploy.files.onnx_external_data import check_names_no_file
 from nndeploy.plugin.interface import OpenOptions, Session
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.lost_numbers import CheckedSession, numbers_lost
@@ -43,7 +43,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     check_names_no_file(model, () if weights is None else (WEIGHTS_FILE,))
     check_member(MODEL_FILE, model, 0 if weights is None else len(weights))
     wanted = _options(options, weights)
-    if not options.pace_library:
+    if not options.pace:
         session = inference_session(model, wanted)
         lost = numbers_lost(model, session)
         opened = session_over(session, weights)

@@ -8,15 +8,12 @@ operator must leave values as they are and where they are, and pass its points i
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.errors import one_line
-from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.plugin.pacing import Pacer
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_fields import (
     GRAPH,
@@ -44,15 +41,18 @@ _TRIED: tuple[tuple[int, _Array], ...] = (
 )
 """A number in TensorProto.DataType, and a value of that type."""
 _IR_VERSION, _OPSET = 8, 17
+_problems: dict[str, str] = {}
+"""What was found of each library that was tried in this process."""
 
 
-@cache
-def operator_problem(library: str) -> str:
-    """Returns why the operator of a library of delays cannot be used in this process, "" where it can."""
-    try:
-        return _problem(library)
-    except Exception as err:  # whatever it is, runs go on without this operator
-        return one_line(f"the operator does not work: {type(err).__name__}: {err}")
+def operator_problem(pacer: Pacer) -> str:
+    """Returns why the operator of the library of delays cannot be used in this process, "" where it can."""
+    if pacer.path not in _problems:
+        try:
+            _problems[pacer.path] = _problem(pacer)
+        except Exception as err:  # whatever it is, runs go on without this operator
+            _problems[pacer.path] = one_line(f"the operator does not work: {type(err).__name__}: {err}")
+    return _problems[pacer.path]
 
 
 @contextmanager
@@ -68,26 +68,20 @@ def watched_copies(library: str, num_points: int) -> Iterator[_Array]:
         watch(None, 0)
 
 
-def _problem(library: str) -> str:
-    options = session_options(1, [library])
+def _problem(pacer: Pacer) -> str:
+    options = session_options(1, [pacer.path])
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
     model, names = with_points(_model())
-    session, pace = inference_session(model, options), PaceLibrary(Path(library))
-    item = ItemMemory(len(names), 1)
-    item.order[:] = -1
-    with watched_copies(library, len(names)) as copies:
-        pace.begin(item.address, 0, 0)
-        try:
-            results = session.run(None, {f"x{i}": value for i, (_, value) in enumerate(_TRIED)})
-        finally:
-            pace.end()
+    session = inference_session(model, options)
+    with watched_copies(pacer.path, len(names)) as copies, pacer.timed(len(names)) as passed:
+        results = session.run(None, {f"x{i}": value for i, (_, value) in enumerate(_TRIED)})
     if copies.any():
         return "the operator is given other memory than its input's"
     for (_, value), result in zip(_TRIED, results, strict=True):
         if result.shape != value.shape or not np.array_equal(result, -value):
             return f"the operator changes values of type {value.dtype.name} and shape {value.shape}"
-    first, second = item.order[::2], item.order[1::2]
-    if sorted(item.order.tolist()) != list(range(len(names))) or not (first < second).all():
+    first, second = passed.order[::2], passed.order[1::2]
+    if sorted(passed.order.tolist()) != list(range(len(names))) or not (first < second).all():
         return "points are not passed in order"
     return ""
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nndeploy.errors import UsageError, one_line
-from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import BURST_NS
+from nndeploy.plugin.pacing import BURST_NS, Pacer, Wanted
 from nndeploy.values.types import Value
 from nndeploy_onnxruntime.pace_trials import NoPointsError, Pointed, Trial
 from nndeploy_onnxruntime.segment_models import Parts
@@ -40,7 +39,7 @@ class Opener(Protocol):
         """Returns the session."""
 
 
-def in_segments(optimised: bytes, opened: Opener, trial: Trial, wanted: Callable[[str], bool] | None = None) -> Pointed:
+def in_segments(optimised: bytes, opened: Opener, trial: Trial, wanted: Wanted | None = None) -> Pointed:
     """Returns the session of an optimised model that is cut, in as many segments as are worth it.
 
     Where no more are `wanted` than may be, by the operators before cuts, those are made, whatever they cost.
@@ -52,14 +51,14 @@ def in_segments(optimised: bytes, opened: Opener, trial: Trial, wanted: Callable
     try:
         parts = Parts(optimised)
         if wanted is not None and 0 < len(cuts := parts.cuts_behind(wanted)) < MOST_SEGMENTS:
-            session = SegmentedSession(parts, cuts, opened, trial.library)
+            session = SegmentedSession(parts, cuts, opened, trial.pacer)
             trial.check(session)
             return Pointed(session, session.names, f"cut into {len(session.names)} segments, as wanted")
         times, sizes = _profiled(parts, opened, trial)
         count = min(MOST_SEGMENTS, int(times.sum() / SEGMENT_NS))
         found = "it takes too little time"
         while count > 1 and (cuts := parts.cuts(times, sizes, count)):
-            session = SegmentedSession(parts, cuts, opened, trial.library)
+            session = SegmentedSession(parts, cuts, opened, trial.pacer)
             trial.check(session)
             cost = trial.cost(session)
             if cost <= MOST_COST:
@@ -104,9 +103,9 @@ class _Segment:
 class SegmentedSession:
     """Sessions over the segments of a model, one after the other; passes a point behind each but the last."""
 
-    def __init__(self, parts: Parts, cuts: Sequence[int], opened: Opener, library: PaceLibrary) -> None:
+    def __init__(self, parts: Parts, cuts: Sequence[int], opened: Opener, pacer: Pacer) -> None:
         """Opens them; a segment begins at the node 0 and at each of `cuts`."""
-        self._library, self._segments, types = library, list[_Segment](), dict[str, str]()
+        self._pacer, self._segments, types = pacer, list[_Segment](), dict[str, str]()
         spans = list(zip([0, *cuts], [*cuts, parts.num_nodes], strict=True))
         self.names = [parts.name(end - 1) for _, end in spans]
         self._outputs = parts.output_names
@@ -125,7 +124,7 @@ class SegmentedSession:
         values = {name: to_library(value) for name, value in _arrays(inputs).items()}
         for point, segment in enumerate(self._segments):
             if point:
-                self._library.passes(point - 1)
+                self._pacer.point(point - 1)
             given = {name: values[name] for name in segment.inputs}
             made = segment.session.run_with_ort_values(segment.outputs, given)
             values.update(zip(segment.outputs, made, strict=True))

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import one_line
-from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.library import PaceLibrary
 from nndeploy.plugin.interface import Session
+from nndeploy.plugin.pacing import Pacer, PointTimes
 from nndeploy.values.types import Value
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -45,9 +44,9 @@ class Trial:
     """
 
     def __init__(
-        self, whole: Session, library: PaceLibrary, sample: Mapping[str, Value] | None, *, has_fixed_shapes: bool
+        self, whole: Session, pacer: Pacer, sample: Mapping[str, Value] | None, *, has_fixed_shapes: bool
     ) -> None:
-        self.whole, self.library, self.sample = whole, library, sample
+        self.whole, self.pacer, self.sample = whole, pacer, sample
         self.has_fixed_shapes = has_fixed_shapes
 
     def run(self, session: Session) -> dict[str, Value]:
@@ -78,16 +77,13 @@ class Trial:
 
         The last is the end of the run. They are medians.
         """
-        item, times, end = ItemMemory(num_points, 1), list[_Array](), time.monotonic() + MOST_SECONDS
-        while len(times) < MOST_RUNS and (not times or time.monotonic() < end):
-            self.library.begin(item.address, 0, 0)
-            try:
+        runs, end = list[PointTimes](), time.monotonic() + MOST_SECONDS
+        while len(runs) < MOST_RUNS and (not runs or time.monotonic() < end):
+            with self.pacer.timed(num_points) as passed:
                 self.run(session)
-                self.library.passes(num_points - 1)
-            finally:
-                self.library.end()
-            times.append(item.times.copy())
-        return np.median(times, 0), item.order.copy()
+                self.pacer.point(num_points - 1)
+            runs.append(passed)
+        return np.median([one.times for one in runs], 0), runs[-1].order
 
     def cost(self, session: Session) -> float:
         """Returns what a session takes longer than the one without points, as a share: the least of runs in turn."""

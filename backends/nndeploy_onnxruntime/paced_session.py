@@ -6,11 +6,11 @@ Which of these it is, is found out by trying on a sample, and told. Law: where n
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from nndeploy.pacing.library import PaceLibrary
-from nndeploy.plugin.interface import OpenOptions, PacePoint, Session
+from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.plugin.pacing import PacePoint, Pacer, Wanted
 from nndeploy.values.types import Value
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.lost_numbers import NumbersLost
@@ -42,25 +42,19 @@ class PacedSession:
         self.pace_note = ""
         self._session, self._optimised, self._options = whole, optimised, options
         self._has_fixed_shapes, self._lost = has_fixed_shapes, lost
-        self._library = PaceLibrary(Path(options.pace_library))
-        self._last_point: int | None = None
+        self._pass_last: Callable[[], None] | None = None
 
-    def pace(
-        self,
-        item: Callable[[], int],  # noqa: ARG002
-        sample: Mapping[str, Value] | None,
-        wanted: Callable[[str], bool] | None = None,
-    ) -> list[PacePoint]:
-        """Puts points where they are wanted, or cost little; returns them. The operator finds the item by itself."""
+    def pace(self, pacer: Pacer, sample: Mapping[str, Value] | None, wanted: Wanted | None = None) -> list[PacePoint]:
+        """Puts points where they are wanted, or cost little; returns them. The operator finds the run by itself."""
         if self._optimised is None:
             self.pace_note = "one operator: its model is too large to be written again"
             return []
-        found = self._pointed(self._optimised, sample, wanted)
+        found = self._pointed(self._optimised, pacer, sample, wanted)
         if found.session is not self._session:
             self._session.close()
         values = values_until(self._optimised, found.names, found.running)
         self._session, self.pace_note, self._optimised = found.session, found.note, None
-        self._last_point = len(found.names) - 1
+        self._pass_last = partial(pacer.point, len(found.names) - 1)
         return [PacePoint(name, is_cut=False, values=some) for name, some in zip(found.names, values, strict=True)]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -71,8 +65,8 @@ class PacedSession:
         """
         self._lost.check(inputs)
         results = self._session.run(inputs)
-        if self._last_point is not None:
-            self._library.passes(self._last_point)
+        if self._pass_last is not None:
+            self._pass_last()
         return results
 
     def close(self) -> None:
@@ -80,14 +74,14 @@ class PacedSession:
         self._session.close()
 
     def _pointed(
-        self, optimised: bytes, sample: Mapping[str, Value] | None, wanted: Callable[[str], bool] | None
+        self, optimised: bytes, pacer: Pacer, sample: Mapping[str, Value] | None, wanted: Wanted | None
     ) -> Pointed:
-        trial = Trial(self._session, self._library, sample, has_fixed_shapes=self._has_fixed_shapes)
-        reason = operator_problem(self._options.pace_library)
+        trial = Trial(self._session, pacer, sample, has_fixed_shapes=self._has_fixed_shapes)
+        reason = operator_problem(pacer)
         if not reason:
 
             def opened(model: bytes) -> Any:
-                return self._opened(model, self._options.pace_library)
+                return self._opened(model, pacer.path)
 
             try:
                 return with_placed_points(optimised, opened, trial, wanted)

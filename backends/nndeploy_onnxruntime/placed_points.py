@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nndeploy.errors import one_line
-from nndeploy.pacing.plan import PART_NS
 from nndeploy.plugin.interface import Session
+from nndeploy.plugin.pacing import PART_NS, Wanted
 from nndeploy_onnxruntime.model_fields import last_operator
 from nndeploy_onnxruntime.pace_operator import watched_copies
 from nndeploy_onnxruntime.pace_points import with_points
@@ -25,7 +25,7 @@ _Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def with_placed_points(
-    optimised: bytes, opened: Callable[[bytes], Any], trial: Trial, wanted: Callable[[str], bool] | None = None
+    optimised: bytes, opened: Callable[[bytes], Any], trial: Trial, wanted: Wanted | None = None
 ) -> Pointed:
     """Returns the session of an optimised model with points; `opened` opens one that is run as it is.
 
@@ -46,7 +46,7 @@ class _Placing:
         self._reasons = list[str]()
         self._running = list[str]()
 
-    def done(self, wanted: Callable[[str], bool] | None) -> Pointed:
+    def done(self, wanted: Wanted | None) -> Pointed:
         every = self._names()
         if wanted is not None:
             self._leave_out({name for name in every if not wanted(name)}, "where none is wanted")
@@ -98,7 +98,7 @@ class _Placing:
 
     def _without_copies(self, session: Session) -> Session:
         names, failure = self._names(), None
-        with watched_copies(self._trial.library.path, len(names)) as copies:
+        with watched_copies(self._trial.pacer.path, len(names)) as copies:
             try:
                 self._trial.run(session)
             except NoPointsError as err:

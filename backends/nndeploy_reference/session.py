@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nndeploy.bundle.onnx_member import check_names_no_file
+from nndeploy.backend_kit.onnx_member import check_member
 from nndeploy.errors import BundleError, UnavailableError, UsageError, one_line
-from nndeploy.onnx_gate.member import check_member
+from nndeploy.files.onnx_external_data import check_names_no_file
 from nndeploy.plugin.interface import OpenOptions
 from nndeploy.values.types import Value
 

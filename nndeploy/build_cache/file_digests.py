@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import MissingInputError, NndeployError
+from nndeploy.files.onnx_external_data import named_files
 from nndeploy.files.pieces import sha256_of
 from nndeploy.files.whole_files import read_regular, write_file
 

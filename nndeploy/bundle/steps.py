@@ -1,25 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a variant does, step by step, where its backend tells: for whoever inspects a bundle; nothing is run by it.
+"""What a variant of a bundle does, step by step, where its backend tells (`nndeploy.values.plan_steps`).
 
-A backend tells by a file `plan.json` whose `steps` is a list of flat objects, in the order in which they run: texts and
-whole numbers by name. `kernel` and `what` say what a step is; `window` (rows x columns x channels), `buffer_bytes` and
-`layout` say how a fused one works. Of this machine it may tell more: `shape`, the sizes of what a step writes,
-`window_pixels` of a step that takes so many pixels at a time, and `how` in words. What is not of this form, from a
-bundle of anybody, is passed over.
+What is not of that form, from a bundle of anybody, is passed over; nothing is run by it.
 """
 
 import json
-from collections.abc import Mapping
-from typing import TypeAlias
 
 from nndeploy.bundle.manifest import Variant
 from nndeploy.bundle.reader import Bundle
+from nndeploy.values.plan_steps import STEPS_FILE, PlanStep, is_flat
 
-STEPS_FILE = "plan.json"
 MAX_BYTES = 16 << 20
-MAX_NUMBER = 1 << 63
-
-PlanStep: TypeAlias = Mapping[str, int | str]
 
 
 def steps_of(bundle: Bundle, variant: Variant) -> list[PlanStep]:
@@ -39,23 +30,3 @@ def steps_of(bundle: Bundle, variant: Variant) -> list[PlanStep]:
         return []
     steps = data.get("steps") if isinstance(data, dict) else None
     return [step for step in steps if is_flat(step)] if isinstance(steps, list) else []
-
-
-def step_name(step: PlanStep) -> str:
-    """Returns what people call a step: what it is and, where it tells that, the value that it makes."""
-    words = (step.get("what", step.get("kernel", "")), step.get("value", ""))
-    return " ".join(str(word) for word in words if word)
-
-
-def is_fused(step: PlanStep) -> bool:
-    """Returns whether a step computes several operators window by window."""
-    return "window" in step
-
-
-def is_flat(step: object) -> bool:
-    """Returns whether a step is texts and whole numbers by name."""
-    return isinstance(step, dict) and all(_is_plain(value) for value in step.values())
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str) or (type(value) is int and abs(value) < MAX_NUMBER)

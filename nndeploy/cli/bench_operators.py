@@ -13,10 +13,10 @@ from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.loading import load
 from nndeploy.errors import NndeployError
 from nndeploy.loadgen.samples import NamedSample
-from nndeploy.pacing.estimate import estimated_ns, explained
-from nndeploy.pacing.goal import ONLY_TIMES
+from nndeploy.pacing.plan.estimate import estimated_ns, explained
+from nndeploy.pacing.plan.goal import ONLY_TIMES
+from nndeploy.pacing.run.paced_program import PacedProgram, ProgramPoint, shapes_of
 from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.paced import ProgramPoint, shapes_of
 from nndeploy.runtime.program import Program
 
 FIGURES = ("us", "share", "MFLOP", "GFLOP/s", "GB/s")
@@ -39,25 +39,26 @@ def bench_operators(
     """
     with load(bundle, options, pace=ONLY_TIMES) as program:
         samples, origin = bench_inputs(program, inputs, most=1)
-        assert program.pacer is not None
+        assert isinstance(program.pacing, PacedProgram)
+        pacer, points = program.pacing.pacer, program.pacing.points
         for _ in range(1 + warmup):
             _run(program, samples[0])
-        program.pacer.forget()
+        pacer.forget()
         began, runs = time.perf_counter(), 0
         while not runs or (
             (iterations is None or runs < iterations) and (seconds is None or time.perf_counter() - began < seconds)
         ):
             _run(program, samples[0])
             runs += 1
-        latency_ns, times_ns = program.pacer.timed()
+        latency_ns, times_ns = pacer.timed()
         report = {
             "bundle": str(bundle),
             "inputs": origin,
             "shapes": [list(shape) for shape in shapes_of(samples[0].values)],
             "runs": runs,
             "run_us": latency_ns / 1e3,
-            "operators": _rows(program.points, times_ns),
-            "estimate_r2": _explained(program.points, times_ns),
+            "operators": _rows(points, times_ns),
+            "estimate_r2": _explained(points, times_ns),
         }
     if as_json:
         print_json(report)

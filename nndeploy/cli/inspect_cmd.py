@@ -14,7 +14,6 @@ from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.report import CheckReport, Report
-from nndeploy.bundle.steps import PlanStep, is_fused
 from nndeploy.cli.bundle_contents import print_contents
 from nndeploy.cli.candidate_lines import candidate_lines
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
@@ -34,6 +33,7 @@ from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.select import Choice
 from nndeploy.target.target import X86_64_LEVELS
 from nndeploy.values.amounts import size_text
+from nndeploy.values.plan_steps import PlanStep, is_fused
 
 EXAMPLES = """\b
 Examples:

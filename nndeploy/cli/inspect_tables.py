@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nndeploy.bundle.steps import PlanStep
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.inspect_bundle import Inspection
+from nndeploy.values.plan_steps import PlanStep
 
 MOST_CELLS = 4
 """Windows of one axis that are drawn; of more the first two and the last."""

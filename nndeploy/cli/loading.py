@@ -11,8 +11,8 @@ from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.value_types import BUNDLE_FILE
 
 if TYPE_CHECKING:
-    from nndeploy.bundle.pace_plan_file import PacePlanFile
-    from nndeploy.pacing.goal import PaceGoal
+    from nndeploy.pacing.plan.goal import PaceGoal
+    from nndeploy.pacing.plan.plan_file import PacePlanFile
     from nndeploy.runtime.load_options import LoadOptions
     from nndeploy.runtime.program import Program
 

@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.console import columns_of_terminal, print_json, print_line, print_table
 from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.loading import BUNDLE, load
 from nndeploy.cli.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.output_file import OUTPUT_FILE
-from nndeploy.cli.pace_edges import edge, write_plan
 from nndeploy.cli.pace_options import GRANTS, goal_of
 from nndeploy.cli.value_types import BOX
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.planned import PlannedPair, PlannedPoint
+from nndeploy.pacing.plan.goal import PaceGoal, check_policy_of_row
+from nndeploy.pacing.run.planned import PlannedPair, PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.pace_checks import check_pace, check_policy_of_row
 from nndeploy.values.amounts import ms_text
 
 if TYPE_CHECKING:
-    from nndeploy.pacing.achieved import Achieved
-    from nndeploy.pacing.load_curve import Loads
+    from nndeploy.pacing.plan.load_curve import Loads
+    from nndeploy.pacing.run.achieved import Achieved
 
 EXAMPLES = """\b
 Examples:
@@ -37,7 +35,6 @@ Examples:
   nndeploy pace model.nnd --estimate --target box.toml            nothing is run
 """
 SHOWN = 12
-SHOWN_READERS = 2
 
 
 SECTIONS = sections_of(
@@ -88,9 +85,9 @@ def pace(
     latency. The bundle must have been compiled with --pace and contain a sample input, which is run. With --estimate
     nothing is run; delays are relative if the target file does not say how fast the target is.
     """
-    from nndeploy.cli.pace_page import pace_page
     from nndeploy.errors import UsageError
     from nndeploy.files.page import write_page
+    from nndeploy.pacing.show.page import pace_page
 
     goal, num_shown = goal_of(options), None if shows_all else SHOWN
     if estimate:
@@ -124,7 +121,7 @@ class _Measured:
     loads: "Loads"
     achieved: "Achieved"
     figures: dict[str, Any]
-    text: str
+    lines: Sequence[str]
     notes: Sequence[str]
     has_slice: bool
 
@@ -132,9 +129,12 @@ class _Measured:
 def _measured(bundle: Path, goal: PaceGoal, how: LoadOptions, runs: int, output: Path | None) -> _Measured:
     """Runs a bundle's sample by a plan, which is also written to `output` where that is asked for."""
     from nndeploy.bundle.reader import open_bundle
-    from nndeploy.cli.run_view import pace_text, pace_to_json
     from nndeploy.errors import UsageError
-    from nndeploy.pacing.achieved import achieved
+    from nndeploy.files.named_outputs import write_output
+    from nndeploy.pacing.plan.plan_file import plan_file_to_json
+    from nndeploy.pacing.run.achieved import achieved
+    from nndeploy.pacing.run.paced_program import PacedProgram
+    from nndeploy.pacing.show.achieved_text import run_lines, run_to_json
 
     with open_bundle(bundle) as opened:
         goldens, model = opened.manifest.goldens, opened.manifest.model_name
@@ -144,24 +144,27 @@ def _measured(bundle: Path, goal: PaceGoal, how: LoadOptions, runs: int, output:
             "the bundle contains no sample input to run", where=str(bundle), hint="compile it with --goldens 1"
         )
     with load(bundle, how, pace=goal) as program:
-        check_pace(program, bundle)
-        pacer = program.pacer
-        assert pacer is not None
+        pacing = program.pacing
+        pacing.check(bundle)
+        assert isinstance(pacing, PacedProgram)
+        pacer = pacing.pacer
         for _ in range(runs):
             program.run(inputs)
         loads, found = pacer.loads(), achieved(pacer.records)
         assert loads is not None  # a sample was run without delays before
         assert found is not None
         if output is not None:
-            write_plan(program, output)
+            text = plan_file_to_json(pacing.plan_file(program.bundle))
+            write_output(output, lambda file: file.write(text))
         return _Measured(
-            model, pacer.plan(), pacer.planned_pairs(), loads, found, pace_to_json(pacer), pace_text(pacer),
+            model, pacer.plan(), pacer.planned_pairs(), loads, found, run_to_json(pacer), run_lines(pacer),
             list(pacer.notes), pacer.has_slice,
         )  # fmt: skip
 
 
 def _print_json(bundle: Path, found: _Measured) -> None:
-    from nndeploy.cli.load_view import loads_to_json
+    from nndeploy.pacing.show.load_text import loads_to_json
+    from nndeploy.pacing.show.plan_text import edge
 
     points = [{"pair": edge(one.name, one.followed_by), **dataclasses.asdict(one)} for one in found.plan]
     listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in found.pairs]}
@@ -169,50 +172,31 @@ def _print_json(bundle: Path, found: _Measured) -> None:
 
 
 def _print(found: _Measured, num_shown: int | None) -> None:
-    from nndeploy.cli.load_view import print_loads
+    from nndeploy.pacing.show.load_text import loads_table
+    from nndeploy.pacing.show.plan_text import plan_line, plan_table
 
-    named = [(edge(point.name, point.followed_by, SHOWN_READERS), point) for point in found.plan]
-    _print_plan(named, found.achieved.cap_ms, num_shown)
+    print_line(plan_line(found.plan, found.achieved.cap_ms))
+    print_table(*plan_table(found.plan, num_shown))
     for pair in found.pairs:
         if pair.is_preset:
             print_line(f"set: {pair.pair} sleeps {ms_text(pair.delay_us / 1e3)}")
     for note in found.notes:
         print_line(note)
-    print_loads(found.loads)
-    for line in found.text.splitlines():
+    print_table(*loads_table(found.loads, columns_of_terminal()))
+    for line in found.lines:
         print_line(line.removeprefix("nndeploy: "))
 
 
-def _print_plan(named: Sequence[tuple[str, PlannedPoint]], budget_ms: float, num_shown: int | None) -> None:
-    """Prints the longest operators, each with the one behind it; all of them, in order, where no number is said."""
-    work_ms, sleep_ms = (
-        sum(values) / 1e3 for values in zip(*((one.amount_us, one.delay_us) for _, one in named), strict=True)
-    )
-    work_and_sleep = f"{ms_text(work_ms)} of work and {ms_text(sleep_ms)} of sleep"
-    print_line(f"{len(named)} points, {work_and_sleep} in {ms_text(budget_ms)}")
-    longest = sorted(named, key=lambda one: -one[1].amount_us)[:num_shown] if num_shown else named
-    print_table(
-        f"the {len(longest)} longest operators" if num_shown else "operators",
-        ("edge", "us", "share", "parts", "sleep after it, us"),
-        (
-            (
-                edge,
-                f"{one.amount_us:.0f}",
-                f"{one.amount_us / 10 / work_ms:.1f}%",
-                str(one.parts),
-                f"{one.delay_us:.0f}",
-            )
-            for edge, one in longest
-        ),
-        right=("us", "share", "parts", "sleep after it, us"),
-    )
-
-
 def _estimate(bundle: Path, goal: PaceGoal | None, target: str | None, num_shown: int | None, *, as_json: bool) -> None:
-    from nndeploy.cli.pace_estimate import pace_estimate
+    from nndeploy.pacing.show.estimate import estimate_lines, estimate_table, estimated_plan
     from nndeploy.target.known_targets import target_of
     from nndeploy.target.target import host_target
 
     check_policy_of_row(goal)
-    box = host_target() if target is None else target_of(target)
-    pace_estimate(bundle, goal, box, num_shown, as_json=as_json)
+    found = estimated_plan(bundle, goal, host_target() if target is None else target_of(target))
+    if as_json:
+        print_json(found.report)
+        return
+    for line in estimate_lines(found):
+        print_line(line)
+    print_table(*estimate_table(found, num_shown))

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from nndeploy.bundle.pace_plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
 from nndeploy.cli.option_fields import Command, given, options_of
 from nndeploy.cli.value_types import JSON_FILE
 from nndeploy.errors import DataError, UsageError
 from nndeploy.options.described import options_from
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.plan_file import MAX_PLAN_BYTES, PacePlanFile, plan_file_from_json
 
 _GRANTS = {
     "max_latency": "--max-latency", "cpu_limit": "--cpu-limit", "pace_total": "--pace-total",

@@ -23,7 +23,7 @@ from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.cli.value_types import ANY_FILE, BUNDLE_FILE, TOML_FILE
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.files.named_outputs import STANDARD_OUTPUT
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.stream.run.options import RunOptions
 
 if TYPE_CHECKING:

@@ -12,14 +12,11 @@ import numpy as np
 
 from nndeploy.cli.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.console import err, may_escape, print_line, visible
-from nndeploy.cli.pace_group_view import group_text
-from nndeploy.cli.pace_stream_view import pace_lines, stream_pace_to_json
 from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import NndeployError, one_line
-from nndeploy.pacing.achieved import achieved
-from nndeploy.pacing.load_curve import WINDOW_NS
-from nndeploy.pacing.pacer import Pacer
+from nndeploy.pacing.run.protocol import ProgramPacing
+from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json, place_notes
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
@@ -32,7 +29,6 @@ from nndeploy.stream.run.loaded import Loaded
 from nndeploy.stream.sources.input_paths import passed_over_text
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.sources import Source
-from nndeploy.values.amounts import ms_text
 from nndeploy.values.types import Value, dtype_name
 
 if TYPE_CHECKING:
@@ -115,12 +111,8 @@ class RunView:
             figures += " an item" if self._manifest is None else " a call"
         items = "1 item" if summary.num_items == 1 else f"{summary.num_items:,} items"
         self._say(f"{items}{failed} in {summary.seconds:.2f} s, {summary.rate_hz:,.1f} items/s{figures}")
-        if self._stream.pacing is not None:
-            for line in pace_lines(self._stream.pacing):
-                self._say(line)
-        elif self._pacer is not None:
-            for line in pace_text(self._pacer).split("\n"):
-                self._say(line)
+        for line in pace_lines(self._stream.pacing, self._pacings):
+            self._say(line)
         if summary.is_stopped:
             self._say("nndeploy: stopped before the end")
         for source in summary.sources:
@@ -157,18 +149,12 @@ class RunView:
             "queues": [queue.to_json() for queue in summary.queues],
             **({"forgotten_sessions": summary.num_forgotten} if summary.num_forgotten else {}),
             **({"stopped": True} if summary.is_stopped else {}),
-            **self._pacing_to_json(),
+            **pacing_to_json(self._stream.pacing, self._pacings),
         }
 
     @property
-    def _pacer(self) -> Pacer | None:
-        """The pacer of the bundle that runs alone, None where nothing is paced."""
-        return next((one.pacer for programs in self._programs.values() for one in programs), None)
-
-    def _pacing_to_json(self) -> dict[str, Any]:
-        if self._stream.pacing is not None:
-            return {"pacing": stream_pace_to_json(self._stream.pacing)}
-        return {"pacing": pace_to_json(self._pacer)} if self._pacer is not None else {}
+    def _pacings(self) -> list[ProgramPacing]:
+        return [one.pacing for programs in self._programs.values() for one in programs]
 
     def _programs_to_json(self) -> dict[str, Any]:
         if self._manifest is not None:
@@ -229,38 +215,6 @@ class RunView:
             print(visible(text), file=sys.stderr)
 
 
-def pace_text(pacer: Pacer) -> str:
-    """Returns what pacing achieved, as lines: of the time granted, and of the load."""
-    found, adapted = achieved(pacer.records), f"nndeploy: paced: {pacer.adapted}\n" * bool(pacer.adapted)
-    if found is None:
-        return "nndeploy: not paced: too few runs to profile the operators at this shape"
-    latency = f"nndeploy: paced: runs took {ms_text(found.p50_ms)} (p50), {ms_text(found.p99_ms)} (p99)"
-    if pacer.group is not None:
-        latency += f"\n{group_text(pacer.group.shares())}"
-    else:
-        latency += f", budget {ms_text(found.cap_ms)}; {found.over_cap:.1%} of {found.runs:,} exceeded it"
-    return adapted + (
-        f"{latency}\n"
-        f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
-        f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps per "
-        f"run, which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
-        "without one" + ("" if pacer.has_slice else "; this kernel does not support longer time slices")
-    )
-
-
-def pace_to_json(pacer: Pacer) -> dict[str, Any]:
-    """Returns what pacing achieved as plain data."""
-    found, baseline_ns = achieved(pacer.records), pacer.known()[0]
-    figures = {} if found is None else dataclasses.asdict(found)
-    return {
-        "calm_ms": baseline_ns / 1e6,
-        "has_longer_slice": pacer.has_slice,
-        "notes": [*pacer.notes, *filter(None, [pacer.adapted])],
-        **({} if pacer.group is None else {"group": dataclasses.asdict(pacer.group.shares())}),
-        **figures,
-    }
-
-
 def _bar() -> "Progress":
     from rich.progress import (  # which takes 30 ms, and is seen on a terminal alone
         BarColumn,
@@ -278,7 +232,7 @@ def _tell_program(program: Program) -> None:
     _tell_chain(program.chain)
     for choice in program.choices:
         _tell_choice(choice)
-    for note in program.pacer.notes if program.pacer is not None else ():
+    for note in place_notes(program.pacing):
         print(visible(f"nndeploy: {note}"), file=sys.stderr)
 
 

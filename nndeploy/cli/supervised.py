@@ -9,8 +9,8 @@ import os
 import signal
 from collections.abc import Sequence
 
-from nndeploy.errors import CrashedError
-from nndeploy.sandbox.child_process import PARENT, describe_exit, die_with_parent
+from nndeploy.errors import CrashedError, describe_exit
+from nndeploy.sandbox.child_process import PARENT, die_with_parent
 from nndeploy.sandbox.memory import default_memory_limit, limit_memory
 
 COMMANDS = ("verify", "install", "inspect", "doctor")

@@ -53,7 +53,7 @@ def targets(as_json: bool) -> None:
 
 
 def _row(target: "Target", plugins: "list[Backend]") -> dict[str, Any]:
-    from nndeploy.plugin.interface import builds_for, runs_alone
+    from nndeploy.plugin.interface import RunsAlone, builds_for
 
     builders = [one for one in plugins if builds_for(one, target)]
     return {
@@ -66,5 +66,5 @@ def _row(target: "Target", plugins: "list[Backend]") -> dict[str, Any]:
             for gpu in target.gpus
         ],
         "built_here_by": [one.name for one in builders],
-        "runs_alone": [one.name for one in builders if runs_alone(one)],
+        "runs_alone": [one.name for one in builders if isinstance(one, RunsAlone)],
     }

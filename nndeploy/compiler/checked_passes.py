@@ -23,7 +23,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.passes import PassError, optimisations, optimise
-from nndeploy.plugin.interface import Backend, plans_branches
+from nndeploy.plugin.interface import Backend, PlansBranches
 
 DROPPED = PassReport("none: the optimised model gave other numbers than the original", 0)
 
@@ -54,7 +54,7 @@ def optimised(compilation: Compilation, loaded: LoadedModel, backends: Sequence[
     Such a failure is a mistake of ours.
     """
     exported = loaded.model.clone()
-    by_branch = any(map(plans_branches, backends))
+    by_branch = any(isinstance(backend, PlansBranches) for backend in backends)
     passes = optimisations(loaded.ranges, plans_branches=by_branch) if compilation.options.optimise else ()
     while passes:
         try:

@@ -34,6 +34,7 @@ from nndeploy.errors import (
     DeadlineError,
     MemoryLimitError,
     NndeployError,
+    describe_exit,
     error_from_json,
     error_to_json,
     full_disk,
@@ -56,7 +57,6 @@ from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.child_process import (
     ChildProcess,
     StartsChildren,
-    describe_exit,
     drained,
     end_child,
     start_child,

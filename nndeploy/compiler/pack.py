@@ -15,7 +15,6 @@ import onnx
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import PORTABLE, Golden, Limits, Manifest, Placing, Submodel, TargetChain, Variant
-from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.report import (
     TRANSFORMS,
     BuildLog,
@@ -40,6 +39,7 @@ from nndeploy.compiler.compressed_members import Kept, compressed
 from nndeploy.compiler.options import CompileOptions, options_to_json
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.graph.nodes import node_name, operator, values_read
+from nndeploy.pacing.plan.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.partition.count_operators import counted_operators
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value

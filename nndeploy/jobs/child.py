@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from nndeploy.errors import BuildRefusedError, UnavailableError, full_disk
+from nndeploy.errors import BuildRefusedError, UnavailableError, describe_exit, full_disk
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs.messages import FULL, NO_SPACE, Request, Response, request_to_folder, response_from_folder
 from nndeploy.jobs.tasks import reason_of
@@ -27,7 +27,6 @@ from nndeploy.sandbox.allowed import Sandbox
 from nndeploy.sandbox.child_process import (
     ChildProcess,
     StartsChildren,
-    describe_exit,
     drained,
     end_child,
     start_child,

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nndeploy.bundle.onnx_member import named_files
 from nndeploy.bundle.values import encode_values
 from nndeploy.errors import NndeployError
+from nndeploy.files.onnx_external_data import named_files
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.jobs.messages import Request, Response, response_from_folder
 from nndeploy.jobs.temporary import temporary_folder

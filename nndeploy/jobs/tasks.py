@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nndeploy.bundle.onnx_member import named_files
 from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, full_disk, lacks_space, one_line
+from nndeploy.files.onnx_external_data import named_files
 from nndeploy.jobs.measuring import raced
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
     Artifact,
     BuildOptions,
+    MapsWeights,
     OpenOptions,
     Quantiser,
     QuantiseRecipe,
@@ -28,7 +29,6 @@ from nndeploy.plugin.interface import (
     Session,
     Support,
     TellsCode,
-    maps_weights,
 )
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.chain import on_host
@@ -125,7 +125,7 @@ def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildO
     engine = backend(name)
     if not isinstance(engine, ReferenceEngine):
         raise BuildRefusedError(f"{name} is not a reference engine")
-    if not maps_weights(engine) and named_files(model):
+    if not isinstance(engine, MapsWeights) and named_files(model):
         raise BuildRefusedError(_TOO_LARGE)
     return _refused_if_failing(lambda: engine.evaluate(model, samples, options))
 
@@ -189,7 +189,7 @@ def _loaded(path: Path, options: MeasureOptions) -> "Program":
 def _is_too_large(name: str, model: "ir.Model") -> bool:
     from nndeploy.frontend.stored_weights import has_stored_weights
 
-    return not maps_weights(backend(name)) and has_stored_weights(model)
+    return not isinstance(backend(name), MapsWeights) and has_stored_weights(model)
 
 
 def _refused_if_failing(call: Callable[[], T]) -> T:

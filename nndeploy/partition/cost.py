@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from nndeploy.graph.nodes import bodies, node_name, values_read
-from nndeploy.pacing.estimate import BYTES_PER_S, FLOPS_PER_S
 from nndeploy.partition.kinds import OTHER, kind_of
 from nndeploy.partition.value_sizes import Sizes
+from nndeploy.target.target import BYTES_PER_S, FLOPS_PER_S
 
 OPERATIONS_OF_A_FUNCTION = 8  # exp, tanh, division...: about this many multiply-adds' time an element
 

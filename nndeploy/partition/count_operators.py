@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from nndeploy.graph.nodes import bodies, is_constant, operator, values_read
-from nndeploy.pacing.operators import Operator, Operators
+from nndeploy.pacing.plan.operators import Operator, Operators
 from nndeploy.partition.cost import flops_of
 from nndeploy.partition.value_sizes import Sizes
 

@@ -19,10 +19,10 @@ import onnx_ir as ir
 from nndeploy.graph.nodes import bodies, node_name
 from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import region_inputs, region_outputs, values_between
-from nndeploy.pacing.estimate import BYTES_PER_S
 from nndeploy.partition.cost import Costs
 from nndeploy.partition.cost_table import CALL, table_for
 from nndeploy.partition.kinds import CONVOLUTIONS, FOLLOWERS, FREE, PRODUCTS
+from nndeploy.target.target import BYTES_PER_S
 
 BEHIND_CONVOLUTION, BEHIND_PRODUCT, BEHIND_ELEMENTWISE = "convolution", "product", "elementwise"
 BEHIND = "behind {head}"

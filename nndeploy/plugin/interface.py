@@ -13,8 +13,9 @@ backends of this project checks yours: `nndeploy.testing.BackendConformance`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from nndeploy.plugin.pacing import HasPacePoints
 from nndeploy.values.types import DimRange, Value, ValueType
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from nndeploy.target.target import Target
 
-API_VERSION = 1
+API_VERSION = 2
+"""docs/internals/versions.md says when it must rise."""
 DEVICE_KINDS = ("cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
 CALIBRATIONS = ("min-max", "percentile", "entropy")
@@ -100,7 +102,7 @@ class Artifact:
     `custom_ops` (list of operator domains that need a library given at load), `compute_capability` (list of those
     ("8.9") of which a GPU must have one), `compute_capability_min`, `machines` (list of mappings of `arch` and
     `cpu_features`, one of which must be met). A missing key means "anything".
-    A file `plan.json` may tell what the artifact does, for `nndeploy inspect`: `nndeploy.bundle.steps` says how.
+    A file `plan.json` may tell what the artifact does, for `nndeploy inspect`: `nndeploy.values.plan_steps` says how.
     `native_code`: a file is executable code or an engine; see `TellsCode`. `deterministic`: the same input gives the
     same bytes.
     `precision`: in which it computes float32; "bf16" only where that was asked for, and it is compared less closely.
@@ -119,17 +121,16 @@ class Artifact:
 class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
-    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. `pace_library`
-    is the path of the library of delays (`nndeploy.pacing`) where runs are paced, else "". `inputs` and `outputs` are
-    what the bundle says of the submodel's values, by name, None where nobody says: an artifact that says otherwise is
-    none of this bundle.
+    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. With `pace`
+    runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the submodel's
+    values, by name, None where nobody says: an artifact that says otherwise is none of this bundle.
     """
 
     device: str = "cpu"
     threads: int | None = None
     custom_op_libraries: tuple[str, ...] = ()
     cache_dir: str = ""
-    pace_library: str = ""
+    pace: bool = False
     inputs: Mapping[str, ValueType] | None = None
     outputs: Mapping[str, ValueType] | None = None
 
@@ -161,37 +162,6 @@ class CodeFiles:
 
 
 NO_CODE = CodeFiles()
-
-
-class PacePoint(NamedTuple):
-    """A point where a run may sleep: the operator before it, and whether that is done in parts with points between.
-
-    `values` are those of the submodel that operators made since the point before, by name; names of the backend's own
-    do no harm.
-    """
-
-    name: str
-    is_cut: bool
-    values: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class PacedSession(Protocol):
-    """What a session may offer besides: to pass points between its operators, where runs may sleep."""
-
-    pace_note: str
-    """How its points were placed, "" where there is nothing to tell; known once `pace` was called."""
-
-    def pace(
-        self, item: Callable[[], int], sample: Mapping[str, Value] | None, wanted: Callable[[str], bool] | None = None
-    ) -> Sequence[PacePoint]:
-        """Lets later runs pass their points; returns these, none where there is no way.
-
-        Points are counted from 0. `item()` gives the address of the item that the calling thread works on (struct
-        nnd_pace_item in `backends/nndeploy_kernels/c/base/pace.h`), 0 where that run is not paced. `sample` are inputs
-        to try points with, None where there are none. A session that can choose has points behind the operators that
-        are `wanted`, by name, as far as they work; None: where they are worth what they cost.
-        """
 
 
 @runtime_checkable
@@ -284,7 +254,7 @@ class TellsSteps(Protocol):
     def steps_here(
         self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]
     ) -> Sequence[Mapping[str, int | str]] | None:
-        """Returns the steps as `nndeploy.bundle.steps` says, None where the artifact says it itself or cannot run here.
+        """Returns the steps (`nndeploy.values.plan_steps`), None where the artifact says them or cannot run here.
 
         Raises:
             BundleError: the artifact is malformed.
@@ -349,60 +319,45 @@ class Quantiser(Protocol):
 
 
 @runtime_checkable
-class HasPaceLibrary(Protocol):
-    """What a backend may offer besides: the library of delays, which paced sessions of all backends call."""
+class RunsAlone(Protocol):
+    """What a backend may be besides: a box needs nothing but this runtime for its sessions, no library of others."""
 
-    def pace_library(self) -> Path:
-        """Returns the installed shared library for this machine.
+    runs_alone: Literal[True]
 
-        Raises:
-            UnavailableError: it is not installed.
-        """
+
+@runtime_checkable
+class Hardened(Protocol):
+    """What a backend may be besides: no file and no value of a stranger's ends the process that its sessions run in.
+
+    It checks all that it opens, and all numbers that it follows.
+    """
+
+    is_hardened: Literal[True]
+
+
+@runtime_checkable
+class PlansBranches(Protocol):
+    """What a backend may do besides: plan each branch of an If by itself; it needs the ranks of all values in it."""
+
+    plans_branches: Literal[True]
+
+
+@runtime_checkable
+class MapsWeights(Protocol):
+    """What a backend may do besides: take models whose weights are more than one protobuf message holds, 2 GiB.
+
+    Their large initializers are external tensors that name one file by its absolute path (in `onnx_ir`:
+    `ExternalTensor`); it is there as long as the compile, and never changes.
+    """
+
+    maps_weights: Literal[True]
+
+
+ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, HasPacePoints)
+"""Those that a backend has by an attribute: where it stands it is True, and what is not so has none."""
 
 
 def builds_for(plugin: Backend, target: "Target") -> bool:
     """Returns whether a backend can build for a target on this machine, by its kind of device and its probe."""
     has_device = plugin.device_kind == "cpu" or bool(target.gpus)
     return has_device and plugin.probe(target).can_build
-
-
-def runs_alone(plugin: Backend) -> bool:
-    """Returns whether a box needs nothing but this runtime for a backend's sessions: no library of somebody else.
-
-    A backend says so with an attribute `runs_alone`; one that says nothing needs its library.
-    """
-    return bool(getattr(plugin, "runs_alone", False))
-
-
-def is_hardened(plugin: Backend) -> bool:
-    """Returns whether no file and no value of a stranger's ends the process that a backend's sessions run in.
-
-    A backend says so with an attribute `is_hardened`: it checks all that it opens, and all numbers that it follows.
-    """
-    return bool(getattr(plugin, "is_hardened", False))
-
-
-def plans_branches(plugin: Backend) -> bool:
-    """Whether a backend plans each branch of an If by itself, and so needs the ranks of all values in it.
-
-    A backend says so with an attribute `plans_branches`; one that says nothing does not.
-    """
-    return bool(getattr(plugin, "plans_branches", False))
-
-
-def has_pace_points(plugin: Backend) -> bool:
-    """Returns whether a backend's sessions pass points between their operators (`PacedSession`).
-
-    A backend says so with an attribute `has_pace_points`; one that says nothing has none.
-    """
-    return bool(getattr(plugin, "has_pace_points", False))
-
-
-def maps_weights(plugin: Backend) -> bool:
-    """Returns whether a backend takes models whose weights are more than one protobuf message holds, 2 GiB.
-
-    Their large initializers are external tensors that name one file by its absolute path (in `onnx_ir`:
-    `ExternalTensor`); it is there as long as the compile, and never changes. A backend says so with an attribute
-    `maps_weights`; one that says nothing is not asked about such models.
-    """
-    return bool(getattr(plugin, "maps_weights", False))

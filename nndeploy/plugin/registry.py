@@ -6,7 +6,7 @@ from functools import cache
 
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.plugin.backend_names import PLUGINS
-from nndeploy.plugin.interface import API_VERSION, Backend
+from nndeploy.plugin.interface import ABILITIES, API_VERSION, Backend
 
 
 def is_installed(name: str) -> bool:
@@ -25,7 +25,8 @@ def backend(name: str) -> Backend:
 
     Raises:
         UsageError: no plugin of that name is installed.
-        UnavailableError: two packages bring it, it cannot be imported, or was written for another interface.
+        UnavailableError: two packages bring it, it cannot be imported, was written for another interface, or has an
+            attribute of an ability that is not True.
     """
     plugin: Backend = PLUGINS.load(name, lambda kind: kind())
     version = getattr(plugin, "api_version", None)
@@ -34,6 +35,9 @@ def backend(name: str) -> Backend:
             f"backend {name!r} speaks interface {version}, this nndeploy speaks {API_VERSION}",
             hint="install matching versions",
         )
+    for attribute in (name for ability in ABILITIES for name in ability.__annotations__):
+        if getattr(plugin, attribute, True) is not True:
+            raise UnavailableError(f"backend {name!r}: {attribute} is not True", hint="leave the attribute out")
     return plugin
 
 

@@ -212,6 +212,12 @@ def needs_of(steps: Sequence[Runnable]) -> list[set[int]]:
     return [{producer[name] for name in step.inputs if name in producer} for step in steps]
 
 
+def branch_edges(steps: Sequence[Runnable]) -> tuple[tuple[int, int], ...] | None:
+    """Returns (a, b) where step b reads what step a makes, None where each needs the one before it."""
+    needs = needs_of(steps)
+    return None if is_line(needs) else tuple((a, b) for b, some in enumerate(needs) for a in sorted(some))
+
+
 def is_line(needs: Sequence[set[int]]) -> bool:
     """Returns whether each step needs the one before it, where all stand after what they need."""
     return all(i - 1 in needs[i] for i in range(1, len(needs)))

@@ -12,7 +12,7 @@ from nndeploy.bundle.manifest import Manifest, Variant
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.bundle.report import Report, report_from_json
-from nndeploy.bundle.steps import PlanStep, is_flat, steps_of
+from nndeploy.bundle.steps import steps_of
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import TellsSteps
 from nndeploy.plugin.registry import backend, is_installed
@@ -20,6 +20,7 @@ from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.places import ChainChoice, choose_chain
 from nndeploy.runtime.select import Choice, choose
 from nndeploy.trust.signatures import UNSIGNED, Signed, signed_as
+from nndeploy.values.plan_steps import PlanStep, is_flat
 
 
 class VariantSteps(NamedTuple):

@@ -27,6 +27,7 @@ from nndeploy.errors import (
     OtherVariantError,
     PolicyError,
     UnavailableError,
+    describe_exit,
     error_from_json,
     one_line,
 )
@@ -37,7 +38,7 @@ from nndeploy.runtime.isolated_worker import WorkerRequest
 from nndeploy.runtime.shared_values import SharedValues
 from nndeploy.sandbox import places
 from nndeploy.sandbox.allowed import Sandbox
-from nndeploy.sandbox.child_process import ChildProcess, describe_exit, drained, end_child, kill_group, start_child
+from nndeploy.sandbox.child_process import ChildProcess, drained, end_child, kill_group, start_child
 from nndeploy.values.types import Value
 
 MAX_ANSWER_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nndeploy.bundle.manifest import Submodel, Variant
 from nndeploy.bundle.reader import Bundle
-from nndeploy.plugin.interface import OpenOptions, Session, TellsCode, is_hardened
+from nndeploy.plugin.interface import Hardened, OpenOptions, Session, TellsCode
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.isolated_session import CallLimits, IsolatedSession
 from nndeploy.runtime.isolated_worker import WorkerRequest, manifest_sha256
@@ -35,7 +35,7 @@ def is_isolated(variant: Variant, options: SessionOptions, device: str) -> bool:
         return variant.native_code or not isinstance(backend(variant.backend), TellsCode)
     if options.isolates_always:
         return True
-    return options.is_stranger and device == "cpu" and not is_hardened(backend(variant.backend))
+    return options.is_stranger and device == "cpu" and not isinstance(backend(variant.backend), Hardened)
 
 
 def opener_of(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: SessionOptions) -> OpenVariant:
@@ -63,7 +63,7 @@ def opener_of(bundle: Bundle, chain: ChainChoice, submodel: Submodel, options: S
         item_seconds = options.item_timeout or (None if options.isolates_always else ITEM_SECONDS)
         limits = CallLimits(OPENING_SECONDS + num_bytes / BYTES_OPENED_A_SECOND, item_seconds)
         session = IsolatedSession(request, _import_paths(), limits)
-        if not options.pace_library:
+        if not options.pace:
             return session
         session.close()  # it opens; paced it can be in this process alone
         return opened_here(variant, files, asked)

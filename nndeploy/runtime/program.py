@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Self, Unpack
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
+from nndeploy.pacing.run.protocol import NOT_PACED, ProgramPacing
 from nndeploy.plugin.interface import StridedSession
-from nndeploy.runtime.chain import Chain, ChainStep, Run, Runnable, copied
+from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import is_stranger, why_no_code
 from nndeploy.runtime.core_pool import PoolStep
@@ -35,10 +36,8 @@ from nndeploy.runtime.select import Choice, SessionOptions
 from nndeploy.values.types import Value
 
 if TYPE_CHECKING:  # what paces runs is loaded where one is to be paced
-    from nndeploy.bundle.pace_plan_file import PacePlanFile
-    from nndeploy.pacing.goal import PaceGoal
-    from nndeploy.pacing.pacer import Pacer
-    from nndeploy.runtime.paced import Pacing, ProgramPoint
+    from nndeploy.pacing.plan.goal import PaceGoal
+    from nndeploy.pacing.plan.plan_file import PacePlanFile
 
 CLOSING_SECONDS = 0.001
 """Who closes a program looks this often whether calls still run."""
@@ -47,7 +46,9 @@ CLOSING_SECONDS = 0.001
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
-    def __init__(self, bundle: Bundle, chain: ChainChoice, opened: OpenedChain, pacing: "Pacing | None" = None) -> None:
+    def __init__(
+        self, bundle: Bundle, chain: ChainChoice, opened: OpenedChain, pacing: ProgramPacing = NOT_PACED
+    ) -> None:
         """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
@@ -60,23 +61,16 @@ class Program:
         self._checked = (lambda inputs: checks({**defaults, **inputs})) if defaults else checks.__call__
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
+        self.pacing = pacing
         steps = _steps(chain, opened)
-        self.pacer: Pacer | None = None
-        self.points: Sequence[ProgramPoint] = ()
-        if pacing is not None:
-            from nndeploy.runtime.paced import paced, sample_of
-
-            self.pacer, steps, self.points = paced(
-                steps, chain.submodels, opened, pacing, self._checked(sample_of(bundle))
-            )
-        self._chain = Chain(
-            steps, self._produced(), one_by_one=self.pacer is not None and not self.pacer.points.branches
+        steps = pacing.place(
+            steps, branch_edges(steps), chain.submodels, opened, lambda: self._checked(_sample_of(bundle))
         )
+        self._chain = Chain(steps, self._produced(), one_by_one=pacing.runs_one_by_one)
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run
         only_produced = self._made if opened.gpu_streams else self._run_chain
-        self._unpaced = only_produced if has_only_produced else self._with_others
-        self._results = self._unpaced if self.pacer is None else self._paced(self.pacer)
+        self._results = pacing.paced(only_produced if has_only_produced else self._with_others)
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
         self._closing = threading.Lock()
         self._is_closed = False
@@ -143,8 +137,7 @@ class Program:
         while self._running:
             time.sleep(CLOSING_SECONDS)
         self._chain.close()
-        if self.pacer is not None:
-            self.pacer.close()
+        self.pacing.close()
         self._opened.close()
         self._constants = {}
         self._bundle.close()
@@ -181,16 +174,6 @@ class Program:
         constant = {name: copied(value) for name, value in self._constants.items() if name not in made}
         found = {**constant, **passed, **made}
         return {name: found[name] for name in self._output_names}
-
-    def _paced(self, pacer: "Pacer") -> Run:
-        """Returns the call of a run that sleeps between its operators."""
-        from nndeploy.runtime.paced import shapes_of
-
-        def run(values: dict[str, Value]) -> dict[str, Value]:
-            with pacer.run(shapes_of(values)):
-                return self._unpaced(values)
-
-        return run
 
 
 def load_bundle(
@@ -229,9 +212,12 @@ def load_bundle(
             why = why_no_code(bundle, manifest, options)
             stranger = options.isolate == "auto" and is_stranger(bundle)
             session_options = replace(session_options, why_no_code=why, is_stranger=stranger)
-        if pace is not None:
-            return _paced_program(bundle, manifest, session_options, pace)
-        return _program(bundle, manifest, session_options)
+        pacing = NOT_PACED if pace is None else _pacing(bundle, session_options, pace)
+        try:
+            return _program(bundle, manifest, replace(session_options, pace=pacing.is_paced), pacing)
+        except BaseException:
+            pacing.close()
+            raise
     except BaseException as err:
         bundle.close()
         if isinstance(err, NndeployError) and str(path) not in err.where:
@@ -239,37 +225,38 @@ def load_bundle(
         raise
 
 
-def _paced_program(
-    bundle: Bundle, manifest: Manifest, options: SessionOptions, pace: "PaceGoal | PacePlanFile"
-) -> Program:
-    from nndeploy.runtime.paced import learns_durations, pacing_of
+def _pacing(bundle: Bundle, options: SessionOptions, pace: "PaceGoal | PacePlanFile") -> ProgramPacing:
+    from nndeploy.pacing.run.paced_program import paced_program
 
-    _check_can_pace(options)
-    pacing = pacing_of(bundle, pace)
-    program = _program(bundle, manifest, replace(options, pace_library=pacing.library.path), pacing)
-    learns_durations(program.run, program.pacer, program.points, bundle, pacing)
-    return program
-
-
-def _check_can_pace(options: SessionOptions) -> None:
-    """Refuses to pace what runs elsewhere."""
     if options.isolates_always:
         raise UsageError("an isolated submodel cannot be paced", hint="either pace or isolate")
+    return paced_program(bundle, pace)
 
 
-def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: "Pacing | None" = None) -> Program:
+def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing: ProgramPacing) -> Program:
     def opened(choice: ChainChoice) -> OpenedChain:
         return open_sessions(bundle, choice, options)
 
     allowed = manifest if options.allow_native_code else without_code(manifest, files_in(bundle))
     chain, sessions = open_chain(allowed, options, opened)
     try:
-        if pacing is not None and sessions.pools:
+        if pacing.is_paced and sessions.pools:
             raise UsageError("runs over pools of cores cannot be paced", hint="--device cpu runs all on all cores")
-        return Program(bundle, chain, sessions, pacing)
+        program = Program(bundle, chain, sessions, pacing)
+        pacing.learn(program.run, bundle)
+        return program
     except BaseException:
         sessions.close()
         raise
+
+
+def _sample_of(bundle: Bundle) -> Mapping[str, Value]:
+    """Returns inputs to try things with: a sample that the bundle carries, or made-up ones."""
+    if goldens := bundle.manifest.goldens:
+        return bundle.values(goldens[0].inputs)
+    from nndeploy.runtime.sample_inputs import sample_inputs  # which loads numpy's dice, and few need it
+
+    return sample_inputs(bundle.manifest)
 
 
 def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:

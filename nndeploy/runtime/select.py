@@ -35,19 +35,19 @@ UNTRUSTED = (
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions(LoadOptions):
-    """Those of one bundle; `pace_library` is the path of its library of delays, "" where nothing is paced.
+    """Those of one bundle; with `pace` its runs are paced.
 
     `why_no_code` says why a variant that is code must not be opened, "" where it may be. `is_stranger` says that nobody
     answers for the bundle.
     """
 
-    pace_library: str = ""
+    pace: bool = False
     why_no_code: str = ""
     is_stranger: bool = False
 
     def for_backend(self, device: str) -> OpenOptions:
         """Returns what a backend's `open` is told."""
-        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir or "", self.pace_library)
+        return OpenOptions(device, self.threads, self.custom_op_libraries, self.cache_dir or "", self.pace)
 
 
 @dataclass(frozen=True, slots=True)

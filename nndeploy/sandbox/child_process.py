@@ -210,13 +210,6 @@ def drained(stream: IO[bytes]) -> tuple[threading.Thread, bytearray]:
     return thread, log
 
 
-def describe_exit(returncode: int) -> str:
-    """Returns "crashed (SIGSEGV)" or "ended with status 3"."""
-    if returncode < 0:
-        return f"crashed ({signal.Signals(-returncode).name})"
-    return f"ended with status {returncode}"
-
-
 def descendants(pid: int) -> list[int]:
     """Returns the processes that a process started, those that these started, and so on; parents come first."""
     found, waiting = list[int](), [pid]

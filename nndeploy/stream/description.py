@@ -6,7 +6,7 @@ assembly (engine/assembly.py) makes queues and threads of it. Law: a plan has be
 field that a step takes is there when it runs, and nothing here is checked again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -159,6 +159,26 @@ class PipelinePlan:
         return workers + (len(self.runner.devices) * self.runner.batch if self.runner is not None else 0)
 
     @property
+    def loader_workers(self) -> dict[str, int]:
+        """The names of the different loaders, each with its number of workers."""
+        return _workers(self.loaders, f"{self.name}: loader")
+
+    @property
+    def post_workers(self) -> dict[str, int]:
+        """The names of the different post-processors, each with its number of workers."""
+        return _workers(self.posts, f"{self.name}: post")
+
+    @property
+    def runner_stage(self) -> str:
+        """The name of the stage that runs the model."""
+        return f"{self.name}: runner"
+
+    @property
+    def num_runners(self) -> int:
+        """How many runners there are, 0 without a model."""
+        return 0 if self.runner is None else len(self.runner.devices)
+
+    @property
     def gives(self) -> tuple[str, ...]:
         """The fields that are made here, each once."""
         outputs = self.runner.outputs.values() if self.runner is not None else ()
@@ -190,15 +210,9 @@ class StreamPlan:
         return tuple(pipeline for level in self.levels for pipeline in level)
 
 
-def stage_names(pipeline: PipelinePlan, kind: str) -> list[str]:
-    """Returns the names of the different workers of a `kind` of stage: "loader" or "post"."""
-    stages, name = pipeline.loaders if kind == "loader" else pipeline.posts, f"{pipeline.name}: {kind}"
-    return [name] if len(stages) == 1 else [f"{name} {i}" for i in range(1, len(stages) + 1)]
-
-
-def runner_name(pipeline: PipelinePlan) -> str:
-    """Returns the name of the stage that runs the model of a pipeline."""
-    return f"{pipeline.name}: runner"
+def _workers(stages: Sequence[StagePlan], name: str) -> dict[str, int]:
+    names = [name] if len(stages) == 1 else [f"{name} {i}" for i in range(1, len(stages) + 1)]
+    return {one: stage.workers for one, stage in zip(names, stages, strict=True)}
 
 
 def only_the_model(manifest: Manifest, loaders: int = DEFAULT_LOADERS) -> StreamPlan:

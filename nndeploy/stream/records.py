@@ -16,7 +16,7 @@ from nndeploy.errors import (
     MissingInputError,
     NndeployError,
 )
-from nndeploy.stream.item_plan import PacedItem
+from nndeploy.pacing.stream.protocol import ITEM_NOT_PACED, StreamItem
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.values.types import Value
 
@@ -48,7 +48,7 @@ class Record:
     parent: "Record | None" = None
     place: int = 0
     num_places: int = 1
-    paced: PacedItem | None = None
+    paced: StreamItem = ITEM_NOT_PACED
     source: str = ""
 
     def load(self) -> None:

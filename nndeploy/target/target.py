@@ -30,6 +30,9 @@ X86_64_LEVELS: dict[str, tuple[str, ...]] = {
 """Linux flag names that each level adds. Source: x86-64 psABI, micro-architecture levels."""
 
 
+FLOPS_PER_S = 100e9
+BYTES_PER_S = 10e9
+"""Those of one ordinary core; where a target says no others only the ratio between operators means something."""
 ANY_VERSION = ""
 """The version of a library that a box has where nobody says which one it is."""
 MAX_GPUS = 64

@@ -32,10 +32,11 @@ from model_sets import compiled, fixed_shapes, real_model
 from report import MODELS, Report, bench_parser, words
 
 import nndeploy
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.operator_graph import OperatorGraph
-from nndeploy.pacing.policy import PacePolicy
-from nndeploy.pacing.solving import solve
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.operator_graph import OperatorGraph
+from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.pacing.plan.solving import solve
+from nndeploy.pacing.run.paced_program import PacedProgram
 
 POINT_NAMES = "ultraface_rfb320,fastestdet,mobilenet_v2_quant,basic_pitch,ppocr_det_mobile_v2"
 PICTURES = ("ppocr_det_mobile_v2", "unet_stress_field")
@@ -122,8 +123,8 @@ def _point_rows(name: str, bundle: Path, inputs: dict[str, Any], seconds: float)
         yield [PLAIN, "", f"{ms[PLAIN]:.3f}", "", "", f"{load_s[PLAIN]:.2f}"]
         for way in (AGAIN, *ways, "program, as placed"):
             plain = ms["program" if way.startswith("program") else PLAIN]
-            pacer = programs[way].pacer if way in programs else None
-            count = len(pacer.points) if pacer is not None else 0
+            pacing = programs[way].pacing if way in programs else None
+            count = len(pacing.points) if isinstance(pacing, PacedProgram) else 0
             each = f"{1e3 * (ms[way] - plain) / count:.2f}" if count else ""
             load = f"{load_s[way]:.2f}" if way in load_s else ""
             yield [way, str(count or ""), f"{ms[way]:.3f}", f"{ms[way] / plain - 1:+.2%}", each, load]
@@ -133,10 +134,10 @@ def _point_rows(name: str, bundle: Path, inputs: dict[str, Any], seconds: float)
 
 def _pacer_us(program: nndeploy.Program, inputs: dict[str, Any]) -> float:
     """Returns the microseconds of processor time that a paced run takes in which nothing is done."""
-    from nndeploy.runtime.paced import shapes_of
+    from nndeploy.pacing.run.paced_program import shapes_of
 
-    pacer, shapes = program.pacer, shapes_of(inputs)
-    assert pacer is not None
+    assert isinstance(program.pacing, PacedProgram)
+    pacer, shapes = program.pacing.pacer, shapes_of(inputs)
     begin = time.thread_time()
     for _ in range(EMPTY_RUNS):
         with pacer.run(shapes):
@@ -262,8 +263,8 @@ def _solved(parts: tuple[list[float], Edges, list[float]], policy: PacePolicy) -
 
 
 def _pictures(report: Report, options: argparse.Namespace) -> int:
-    from nndeploy.cli.load_picture import load_svg
-    from nndeploy.pacing.achieved import achieved
+    from nndeploy.pacing.run.achieved import achieved
+    from nndeploy.pacing.show.load_picture import load_svg
 
     table = report.table("model", "budget ms:", "baseline: mean, peak", "expected", "measured", "over the budget:")
     for name in options.only or PICTURES:
@@ -272,8 +273,8 @@ def _pictures(report: Report, options: argparse.Namespace) -> int:
             with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(cpu_limit=0.5)) as program:
                 for _ in range(PICTURE_RUNS):
                     program.run(inputs)
-                assert program.pacer is not None
-                loads, found = program.pacer.loads(), achieved(program.pacer.records)
+                assert isinstance(program.pacing, PacedProgram)
+                loads, found = program.pacing.pacer.loads(), achieved(program.pacing.pacer.records)
         if loads is None or found is None:
             sys.exit(f"{name}: too few runs to pace it")
         text = load_svg(loads, found.cap_ms * 1e6, f"{name}, granted 2 times the baseline")

@@ -41,8 +41,9 @@ from model_sets import compiled, fixed_shapes, real_model
 from report import MODELS, Report, bench_parser, words
 
 import nndeploy
-from nndeploy.pacing.achieved import achieved
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.run.achieved import achieved
+from nndeploy.pacing.run.paced_program import PacedProgram
 
 NAMES = "ppocr_det_mobile_v2,basic_pitch,magika_standard_v3_3,unet_stress_field,ultraface_rfb320"
 CORE, OTHER_CORE = 0, 1
@@ -260,8 +261,9 @@ def _network(name: str, bundle: str, probe: str, budget_ms: str, seconds: str, t
     with nndeploy.load_bundle(bundle, options, pace=goal) as program:
         for _ in range(BASELINE_RUNS):
             program.run(inputs)
-        if program.pacer is not None:
-            program.pacer.forget()
+        pacer = program.pacing.pacer if isinstance(program.pacing, PacedProgram) else None
+        if pacer is not None:
+            pacer.forget()
         tasks = [int(one.name) for one in Path("/proc/self/task").iterdir()]
         print("ready", flush=True)
         sys.stdin.readline()
@@ -271,7 +273,7 @@ def _network(name: str, bundle: str, probe: str, budget_ms: str, seconds: str, t
             begin = time.perf_counter()
             got = program.run(inputs)
             latency_ms.append((time.perf_counter() - begin) * 1e3)
-        found = achieved(program.pacer.records) if program.pacer is not None else None
+        found = achieved(pacer.records) if pacer is not None else None
     at, used = readings()
     is_right = all(np.array_equal(got[key], want[key]) for key in want)
     paced = {} if found is None else {key: getattr(found, key) for key in found.__dataclass_fields__}
@@ -365,8 +367,8 @@ class _Outcomes:
 
 def _items(name: str, folder: str, budget_ms: str, count: str) -> None:
     """One stream; an item's time is from where its file is read until its outcome is written. Prints its figures."""
+    from nndeploy.pacing.stream.paced_stream import BASELINE_ITEMS, PacedStream
     from nndeploy.stream.engine.engine import Stream
-    from nndeploy.stream.engine.pacing import BASELINE_ITEMS
     from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_path
     from nndeploy.stream.pipeline.pipeline_sources import Reading, pipeline_source
     from nndeploy.stream.run.loaded import load_pipeline
@@ -392,7 +394,7 @@ def _items(name: str, folder: str, budget_ms: str, count: str) -> None:
         cpu, wall = time.process_time(), time.perf_counter()
         stream.run((replace(one, load=lambda one=one: noted(one)) for one in islice(items, num_items)), sink)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        found = loaded.pacing.achieved() if loaded.pacing is not None else None
+        found = loaded.pacing.achieved() if isinstance(loaded.pacing, PacedStream) else None
     took = np.array([(sink.ended[index] - began[index]) * 1e3 for index in sorted(began)][BASELINE_ITEMS:])
     print(json.dumps({
         "p50": float(np.median(took)), "p99": float(np.quantile(took, 0.99)), "over": float(np.mean(took > budget)),

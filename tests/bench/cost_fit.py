@@ -22,9 +22,9 @@ import numpy.typing as npt
 from cost_cases import FOLLOWED
 from cost_measurements import Measurements
 
-from nndeploy.pacing.estimate import BYTES_PER_S
 from nndeploy.partition import kinds
 from nndeploy.partition.cost_table import FORMAT, Curve
+from nndeploy.target.target import BYTES_PER_S
 
 NEAR = 1.3
 """Points whose estimates differ by less than this factor become one."""

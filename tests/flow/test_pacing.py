@@ -12,14 +12,15 @@ import pytest
 from separable_model import needs_native, separable_model
 
 import nndeploy
-from nndeploy.bundle.pace_plan_file import plan_file_from_json
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CannotCreateError, InputError, UnavailableError, UsageError
-from nndeploy.pacing.achieved import achieved
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.pacer import BASELINE_RUNS
-from nndeploy.pacing.policy import PacePolicy
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.plan_file import plan_file_from_json
+from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.pacing.run.achieved import achieved
+from nndeploy.pacing.run.paced_program import PacedProgram
+from nndeploy.pacing.run.pacer import BASELINE_RUNS
 from nndeploy.trust.signatures import holds_code
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
@@ -63,9 +64,9 @@ def test_paced_runs_give_the_same_numbers(model: Path, backend: str, threads: in
     ) as program:
         for _ in range(5):
             np.testing.assert_array_equal(program.run(INPUT)["y"], want)
-        assert program.pacer is not None
-        assert (len(program.pacer.points) == 1) == (backend != "onnxruntime")  # the pair is one own kernel
-        baseline, durations = program.pacer.known()
+        assert isinstance(program.pacing, PacedProgram)
+        assert (len(program.pacing.pacer.points) == 1) == (backend != "onnxruntime")  # the pair is one own kernel
+        baseline, durations = program.pacing.pacer.known()
     assert 0 < durations.sum() <= baseline * 1.5
 
 
@@ -74,8 +75,8 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(50 * NANOSECONDS)) as program:
         for _ in range(4):
             program.run(INPUT)
-        assert program.pacer is not None
-        records = program.pacer.records
+        assert isinstance(program.pacing, PacedProgram)
+        records = program.pacing.pacer.records
     assert [record.budget > 0 for record in records[:BASELINE_RUNS]] == [False] * BASELINE_RUNS
     assert all(record.budget == 50 * NANOSECONDS for record in records[BASELINE_RUNS:])
     found = achieved(records)
@@ -112,8 +113,8 @@ def test_a_long_own_kernel_is_slept_in(
         np.testing.assert_array_equal(program.run(inputs)["y"], want)
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(200 * NANOSECONDS)) as program:
         got = program.run(inputs)["y"]
-        assert program.pacer is not None
-        plan, record = program.pacer.plan(), program.pacer.records[-1]
+        assert isinstance(program.pacing, PacedProgram)
+        plan, record = program.pacing.pacer.plan(), program.pacing.pacer.records[-1]
     np.testing.assert_array_equal(got, want)
     longest = max(plan, key=lambda point: point.amount_us)
     assert longest.parts > 3
@@ -128,11 +129,11 @@ def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(text), path)
     bundle = compiled(path, backends=("onnxruntime",), shapes={"x": "1..64,4"})
     with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5)) as program:
-        assert program.pacer is not None
-        before = len(program.pacer.records)
+        assert isinstance(program.pacing, PacedProgram)
+        before = len(program.pacing.pacer.records)
         for _ in range(BASELINE_RUNS + 1):
             program.run({"x": np.ones((33, 4), np.float32)})
-        budgets = [record.budget for record in program.pacer.records[before:]]
+        budgets = [record.budget for record in program.pacing.pacer.records[before:]]
     assert budgets[:BASELINE_RUNS] == [0] * BASELINE_RUNS
     assert budgets[BASELINE_RUNS] > 0
 
@@ -330,8 +331,8 @@ def test_delays_that_are_set_need_nothing_else(branches: Path, capsys: pytest.Ca
         want = program.run({"x": np.ones((8, 8), np.float32)})["y"]
     with nndeploy.load_bundle(branches, pace=plan_file_from_json(plan.read_bytes())) as program:
         np.testing.assert_array_equal(program.run({"x": np.ones((8, 8), np.float32)})["y"], want)
-        assert program.pacer is not None
-        (record,) = program.pacer.records
+        assert isinstance(program.pacing, PacedProgram)
+        (record,) = program.pacing.pacer.records
     assert record.slept >= 1.9 * NANOSECONDS  # a sleep is asked to end earlier by what sleeps are usually late
 
 
@@ -385,13 +386,13 @@ def test_branches_run_at_once_and_give_the_same_numbers(towers: Path) -> None:
     with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1)) as program:
         want = program.run(TOWER_INPUTS)["y"]
     with nndeploy.load_bundle(towers, nndeploy.LoadOptions(threads=1), pace=goal) as program:
-        assert program.pacer is not None
-        assert program.pacer.points.branches is not None
-        assert program.pacer.points.branches.edges == ((0, 2), (1, 2))
+        assert isinstance(program.pacing, PacedProgram)
+        assert program.pacing.pacer.points.branches is not None
+        assert program.pacing.pacer.points.branches.edges == ((0, 2), (1, 2))
         for _ in range(3):
             np.testing.assert_array_equal(program.run(TOWER_INPUTS)["y"], want)
-        records, plan = program.pacer.records, program.pacer.plan()
-        pairs = {pair.pair for pair in program.pacer.planned_pairs()}
+        records, plan = program.pacing.pacer.records, program.pacing.pacer.plan()
+        pairs = {pair.pair for pair in program.pacing.pacer.planned_pairs()}
     assert records[-1].threads == 3
     assert records[-1].budget == 600 * NANOSECONDS
     assert any(record.slept > record.latency for record in records)  # two threads slept at the same time
@@ -404,8 +405,8 @@ def test_many_threads_may_run_branches_at_once(towers: Path) -> None:
         want = program.run(TOWER_INPUTS)["y"]
         with ThreadPoolExecutor(4) as threads:
             found = list(threads.map(lambda _: program.run(TOWER_INPUTS)["y"], range(24)))
-        assert program.pacer is not None
-        assert len(program.pacer.records) >= 25
+        assert isinstance(program.pacing, PacedProgram)
+        assert len(program.pacing.pacer.records) >= 25
     for got in found:
         np.testing.assert_array_equal(got, want)
 
@@ -414,8 +415,8 @@ def test_a_run_that_fails_in_a_branch_leaves_no_thread_paced(towers: Path) -> No
     with nndeploy.load_bundle(towers, pace=PaceGoal(30 * NANOSECONDS)) as program:
         with pytest.raises(InputError):
             program.run({**TOWER_INPUTS, "u": np.ones((64, 63), np.float32)})
-        assert program.pacer is not None
-        assert program.pacer.address() == 0
+        assert isinstance(program.pacing, PacedProgram)
+        assert program.pacing.pacer._library.item() == 0
         program.run(TOWER_INPUTS)
 
 
@@ -435,7 +436,7 @@ def test_the_solved_policy_is_for_branches(towers: Path, model: Path, capsys: py
 def test_runs_of_a_group_keep_the_limit_and_say_so(
     model: Path, backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nndeploy.pacing.group.FOLDER", model.parent)
+    monkeypatch.setattr("nndeploy.pacing.run.group.FOLDER", model.parent)
     bundle, folder = compiled(model, backends=(backend,)), model.parent / "in"
     folder.mkdir()
     for number in range(3):
@@ -454,10 +455,10 @@ def test_runs_of_a_group_keep_the_limit_and_say_so(
         np.testing.assert_array_equal(program.run(INPUT)["y"], want)
         for _ in range(60):  # milliseconds of work, which is more than what may be in flight
             program.run(INPUT)
-        assert program.pacer is not None
-        assert program.pacer.group is not None
-        assert any(record.late for record in program.pacer.records)
-        found = program.pacer.group.shares()
+        assert isinstance(program.pacing, PacedProgram)
+        assert program.pacing.pacer.group is not None
+        assert any(record.late for record in program.pacing.pacer.records)
+        found = program.pacing.pacer.group.shares()
     assert found.all <= 0.4 * 1.02 + 0.05
     page = next(model.parent.glob("nndeploy-pace-*-box"))
     page.chmod(0o640)

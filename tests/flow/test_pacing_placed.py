@@ -14,7 +14,8 @@ from separable_model import needs_native
 
 import nndeploy
 from nndeploy.cli.main import run_command
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.run.paced_program import PacedProgram
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.gpu_stream import GpuStreams
 
@@ -66,7 +67,7 @@ def test_points_are_tried_on_a_sample_of_each_submodel(
     def opened(*arguments: Any) -> Any:
         session: Any = real(*arguments)
         pace = session.pace
-        session.pace = lambda item, sample, wanted: given.append(sample) or pace(item, sample, wanted)
+        session.pace = lambda pacer, sample, wanted: given.append(sample) or pace(pacer, sample, wanted)
         return session
 
     monkeypatch.setattr(type(backend("onnxruntime")), "open", lambda _, *arguments: opened(*arguments))
@@ -102,11 +103,11 @@ def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(
             ),
         )
         with nndeploy.load_bundle(bundle, pace=GOAL) as program:
-            assert program.pacer is not None
-            library, choices = program.pacer._library, program.choices
+            assert isinstance(program.pacing, PacedProgram)
+            library, choices = program.pacing.pacer._library, program.choices
             assert [choice.device == "cpu" for choice in choices] == [True, False, True]
-            passes = library.passes
-            monkeypatch.setattr(library, "passes", lambda point: (waits.append("point"), passes(point))[1])
+            point = library.point
+            monkeypatch.setattr(library, "point", lambda number: (waits.append("point"), point(number))[1])
             waits.clear()
             before = driver.num_synchronized
             paced = program.run(INPUT)

@@ -12,13 +12,13 @@ import pytest
 from separable_model import needs_native, separable_model
 
 import nndeploy
-from nndeploy.bundle.pace_plan_file import plan_file_from_json
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import DataError, MissingInputError, UnavailableError, UsageError
-from nndeploy.pacing.goal import ONLY_TIMES, PaceGoal
-from nndeploy.pacing.operators import Amount
-from nndeploy.runtime.paced import counted_operators
+from nndeploy.pacing.plan.goal import ONLY_TIMES, PaceGoal
+from nndeploy.pacing.plan.operators import Amount
+from nndeploy.pacing.plan.plan_file import plan_file_from_json
+from nndeploy.pacing.run.paced_program import PacedProgram, counted_operators
 
 INPUT = {"x": np.random.default_rng(0).standard_normal((1, 32, 24, 24)).astype(np.float32)}
 PIXELS = 24 * 24
@@ -90,14 +90,14 @@ def run_with(bundle: Path, plan: Path, *more: str) -> list[str]:
 @pytest.mark.parametrize("backend", ["native", "openvino"])
 def test_a_submodel_of_one_point_computes_all_of_it(models: dict[str, Path], backend: str) -> None:
     with nndeploy.load_bundle(models[backend], pace=ONLY_TIMES) as program:
-        (point,) = program.points
+        (point,) = program.pacing.points
     assert point.submodel == "s0"
     assert point.amount == Amount(FLOPS, BYTES)
 
 
 def test_points_of_a_library_have_the_amounts_of_their_operators(models: dict[str, Path]) -> None:
     with nndeploy.load_bundle(models["onnxruntime"], pace=ONLY_TIMES) as program:
-        amounts = {point.name: point.amount for point in program.points}
+        amounts = {point.name: point.amount for point in program.pacing.points}
     first = amounts["Conv r"] if "Conv r" in amounts else amounts["FusedConv r"]
     assert first is not None
     assert first.flops == DEPTHWISE + 32 * PIXELS
@@ -134,10 +134,10 @@ def test_operators_are_timed_without_delays(models: dict[str, Path], capsys: pyt
 
 def test_every_operator_is_timed_also_where_runs_have_fewer_points(several: Path) -> None:
     with nndeploy.load_bundle(several, pace=ONLY_TIMES) as program:
-        assert [point.name for point in program.points] == SEVERAL
-        amounts = {point.name: point.amount for point in program.points}
+        assert [point.name for point in program.pacing.points] == SEVERAL
+        amounts = {point.name: point.amount for point in program.pacing.points}
     with nndeploy.load_bundle(several, pace=PaceGoal(cpu_limit=0.5)) as program:
-        (point,) = program.points  # short ones together are not worth a point
+        (point,) = program.pacing.points  # short ones together are not worth a point
     assert amounts["MatMul b"] == Amount(2 * 8 * 8 * 8, 4 * 3 * 64)
     assert point.amount is not None
     assert point.amount.flops == sum(amount.flops for amount in amounts.values() if amount is not None)
@@ -147,14 +147,14 @@ def test_timing_operators_makes_no_run_sleep(models: dict[str, Path]) -> None:
     with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=ONLY_TIMES) as program:
         for _ in range(12):
             program.run(INPUT)
-        assert program.pacer is not None
-        assert len(program.pacer.records) == 12
-        assert not any(record.budget or record.late for record in program.pacer.records)
-        latency, times = program.pacer.timed()
-        program.pacer.forget()
-        assert program.pacer.records == []
+        assert isinstance(program.pacing, PacedProgram)
+        assert len(program.pacing.pacer.records) == 12
+        assert not any(record.budget or record.late for record in program.pacing.pacer.records)
+        latency, times = program.pacing.pacer.timed()
+        program.pacing.pacer.forget()
+        assert program.pacing.pacer.records == []
         program.run(INPUT)
-        assert program.pacer.timed()[0] == program.pacer.records[0].latency  # of what was not forgotten
+        assert program.pacing.pacer.timed()[0] == program.pacing.pacer.records[0].latency  # of what was not forgotten
     assert 0 < times.sum() <= latency * 1.5
 
 
@@ -172,14 +172,14 @@ def test_a_run_by_a_plan_is_paced_from_the_first_on(models: dict[str, Path], pla
         want = program.run(INPUT)["y"]
     loaded = plan_file_from_json(plan.read_bytes())
     with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
-        assert program.pacer is not None
-        assert not program.pacer.records  # nothing was run to learn
+        assert isinstance(program.pacing, PacedProgram)
+        assert not program.pacing.pacer.records  # nothing was run to learn
         np.testing.assert_array_equal(program.run(INPUT)["y"], want)
-        (record,) = program.pacer.records
-        delays = np.array([point.delay_us for point in program.pacer.plan()])
+        (record,) = program.pacing.pacer.records
+        delays = np.array([point.delay_us for point in program.pacing.pacer.plan()])
         for _ in range(20):
             program.run(INPUT)
-        later = np.array([point.delay_us for point in program.pacer.plan()])
+        later = np.array([point.delay_us for point in program.pacing.pacer.plan()])
     assert record.budget == 50_000_000
     weights = loaded.learnt.weights[np.argsort(loaded.learnt.order)]
     for shown in (delays, later):
@@ -208,7 +208,7 @@ def test_points_are_those_of_the_plan_whatever_operators_take_now(
         assert run_command(run_with(several, path, "--json")) == 0
         assert json.loads(capsys.readouterr().out)["pacing"]["cap_ms"] == 50
     with nndeploy.load_bundle(several, pace=plan_file_from_json(path.read_bytes())) as program:
-        assert [point.name for point in program.points] == names
+        assert [point.name for point in program.pacing.points] == names
         got = program.run({"x": x})["y"]
     with nndeploy.load_bundle(several) as program:
         np.testing.assert_array_equal(got, program.run({"x": x})["y"])
@@ -224,8 +224,8 @@ def test_points_may_have_other_numbers_when_a_plan_is_run(models: dict[str, Path
     loaded = plan_file_from_json(json.dumps(data).encode())
     with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
         program.run(INPUT)
-        assert program.pacer is not None
-        found = program.pacer.plan()
+        assert isinstance(program.pacing, PacedProgram)
+        found = program.pacing.pacer.plan()
     assert [point.name for point in found] == [point["name"] for point in data["points"]]
     weights = [point["weight"] for point in data["points"]]
     delays = np.array([point.delay_us for point in found])
@@ -256,8 +256,8 @@ def test_a_person_may_change_weights_and_they_stay(models: dict[str, Path], plan
     with nndeploy.load_bundle(models["onnxruntime"], nndeploy.LoadOptions(threads=1), pace=loaded) as program:
         for _ in range(20):
             program.run(INPUT)
-        assert program.pacer is not None
-        delays = [point.delay_us for point in program.pacer.plan()]
+        assert isinstance(program.pacing, PacedProgram)
+        delays = [point.delay_us for point in program.pacing.pacer.plan()]
     assert delays[0] > 0
     assert not any(delays[1:])
 
@@ -278,12 +278,12 @@ def test_the_goal_of_the_command_goes_before_that_of_the_plan(
 def test_inputs_of_another_shape_are_paced_by_the_plan_and_it_is_said(models: dict[str, Path], plan: Path) -> None:
     loaded = plan_file_from_json(plan.read_bytes().replace(b"[[1, 32, 24, 24]]", b"[[1, 32, 24, 12]]"))
     with nndeploy.load_bundle(models["onnxruntime"], pace=loaded) as program:
-        assert program.pacer is not None
+        assert isinstance(program.pacing, PacedProgram)
         for _ in range(12):
             program.run(INPUT)
-        assert [record.budget for record in program.pacer.records] == [50_000_000] * 12
-        assert program.pacer.records[0].slept > 0
-        assert program.pacer.adapted.startswith(
+        assert [record.budget for record in program.pacing.pacer.records] == [50_000_000] * 12
+        assert program.pacing.pacer.records[0].slept > 0
+        assert program.pacing.pacer.adapted.startswith(
             "the plan is of inputs of 1x32x24x12: its times were taken 2 times as long for 1x32x24x24"
         )
 
@@ -291,13 +291,13 @@ def test_inputs_of_another_shape_are_paced_by_the_plan_and_it_is_said(models: di
 def test_the_first_runs_at_another_shape_correct_what_was_taken(models: dict[str, Path], plan: Path) -> None:
     text = plan.read_bytes().replace(b"[[1, 32, 24, 24]]", b"[[1, 1, 1, 1]]")  # so 18,432 times as long is guessed
     with nndeploy.load_bundle(models["onnxruntime"], pace=plan_file_from_json(text)) as program:
-        assert program.pacer is not None
+        assert isinstance(program.pacing, PacedProgram)
         program.run(INPUT)
-        guessed = program.pacer.known()[0]
-        assert program.pacer.adapted.endswith("leaves nothing to sleep in at 1x32x24x24")
-        while program.pacer.known()[0] == guessed:
+        guessed = program.pacing.pacer.known()[0]
+        assert program.pacing.pacer.adapted.endswith("leaves nothing to sleep in at 1x32x24x24")
+        while program.pacing.pacer.known()[0] == guessed:
             program.run(INPUT)
-        assert program.pacer.known()[0] < guessed / 10
+        assert program.pacing.pacer.known()[0] < guessed / 10
 
 
 def test_the_command_paces_one_item_of_another_shape(

@@ -11,7 +11,7 @@ from separable_model import needs_native
 import nndeploy
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.stream.engine.pacing import BASELINE_ITEMS
+from nndeploy.pacing.stream.paced_stream import BASELINE_ITEMS
 
 TWICE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,3] x) => (float[2,3] y) { two = Constant<value = float {2}>() a = Mul(x, two) y = Neg(a) }"""
@@ -142,7 +142,7 @@ def test_delays_are_for_a_bundle_alone(here: Path, option: tuple[str, str], caps
 def test_all_runners_of_a_pipeline_are_one_member_of_a_group(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nndeploy.pacing.group.FOLDER", here)
+    monkeypatch.setattr("nndeploy.pacing.run.group.FOLDER", here)
     assert run("--pace", "--pace-group", "box", "--cpu-limit", "50%") == 0
     (told,) = (line for line in capsys.readouterr().err.splitlines() if "group 'box'" in line)
     assert "limit 50%" in told
@@ -187,7 +187,7 @@ outputs = { y = "four" }
 def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_latency(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nndeploy.pacing.group.FOLDER", here)
+    monkeypatch.setattr("nndeploy.pacing.run.group.FOLDER", here)
     (here / "p.toml").write_text(ROUTED)
     arguments = ["run", "--pipeline", "p.toml", "--input", "left=x.jsonl", "--input", "right=x.jsonl"]
 

@@ -16,7 +16,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.target.place_limits import places_in
 
 BOTH = "cpu:0=512KiB,cpu:1=512KiB"

@@ -18,7 +18,7 @@ from faulty_backends import Install, good_backend
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import UnavailableError
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.runtime import isolation
 from nndeploy.runtime.load_options import CautiousLoadOptions
 from nndeploy.serve.options import ServeOptions

@@ -23,15 +23,15 @@ import numpy as np
 from nndeploy.bundle.manifest import FORMAT_MINOR, Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.manifest_json import encode_manifest
-from nndeploy.bundle.onnx_member import check_names_no_file
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.report import report_from_json
 from nndeploy.bundle.steps import steps_of
 from nndeploy.bundle.values import encode_values
 from nndeploy.errors import NndeployError, PolicyError
+from nndeploy.files.onnx_external_data import check_names_no_file
+from nndeploy.pacing.run.paced_program import counted_operators
 from nndeploy.runtime.code_policy import files_in, with_code_flags
 from nndeploy.runtime.load_options import LoadOptions
-from nndeploy.runtime.paced import counted_operators
 from nndeploy.runtime.program import load_bundle
 from nndeploy.runtime.verify_bundle import verify
 from nndeploy.stream.pipeline.bundled_pipeline import pipeline_of_bundle

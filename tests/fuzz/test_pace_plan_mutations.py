@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nndeploy.bundle.operators_file import CountedOperators, operators_from_json, operators_to_json
-from nndeploy.bundle.pace_plan_file import PacePlanFile, plan_file_from_json, plan_file_to_json
 from nndeploy.errors import BundleError, DataError
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.operators import Operator, Operators
-from nndeploy.pacing.paced_shape import LearntShape
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.learnt_shape import LearntShape
+from nndeploy.pacing.plan.operators import Operator, Operators
+from nndeploy.pacing.plan.operators_file import CountedOperators, operators_from_json, operators_to_json
+from nndeploy.pacing.plan.plan_file import PacePlanFile, plan_file_from_json, plan_file_to_json
 
 NUM_MUTANTS = 4000
 COUNT = 5

@@ -28,10 +28,10 @@ from nndeploy.bundle.manifest import (
     Tolerance,
     Variant,
 )
-from nndeploy.bundle.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
-from nndeploy.pacing.operators import Operator, Operators
+from nndeploy.pacing.plan.operators import Operator, Operators
+from nndeploy.pacing.plan.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.values.types import DimRange, TensorType
 
 PATH = Path(__file__).resolve().parent / "format-1.nnd"

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nndeploy.errors import UnavailableError, UsageError, did_you_mean
-from nndeploy.plugin.interface import FALLBACK_TIER, Backend, Probe, has_pace_points
+from nndeploy.plugin.interface import FALLBACK_TIER, Backend, Probe
+from nndeploy.plugin.pacing import HasPacePoints
 from nndeploy.plugin.registry import backend_names, backends_in_order
 from nndeploy.target.target import ANY_VERSION, Target
 
@@ -69,7 +70,7 @@ def with_points_first(backends: Sequence[Backend]) -> tuple[Backend, ...]:
 
     Behind them stand the others, as far as there is no fallback with points that takes what these are for.
     """
-    paced = [backend for backend in backends if has_pace_points(backend)]
+    paced = [backend for backend in backends if isinstance(backend, HasPacePoints)]
     others = [backend for backend in backends if backend not in paced]
     if any(backend.tier == FALLBACK_TIER for backend in paced):
         others = [backend for backend in others if backend.tier > FALLBACK_TIER]

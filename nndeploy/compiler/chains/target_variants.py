@@ -20,7 +20,7 @@ from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting, options_on
 from nndeploy.compiler.chains.fallbacks import takers_below
 from nndeploy.errors import CheckError
-from nndeploy.plugin.interface import runs_alone
+from nndeploy.plugin.interface import RunsAlone
 from nndeploy.target.target import Target, unmet
 
 
@@ -37,7 +37,7 @@ def with_target_variants(
     setting: Setting, settled: Settled, who: TargetBackends, targets: Sequence[Target]
 ) -> TargetVariants:
     """Returns the portable chain with variants for each of `targets`; `who` builds it."""
-    alone = [backend.name for backend in who.backends if runs_alone(backend)]
+    alone = [backend.name for backend in who.backends if isinstance(backend, RunsAlone)]
     refusals: dict[tuple[str, str], str] = {}
     checks: list[CheckReport] = []
     pieces = list(settled.pieces)
@@ -108,7 +108,7 @@ def _serving(variants: Sequence[BuiltVariant], target: Target, alone: Sequence[s
 
 def target_reports(found: TargetVariants, who: TargetBackends, host: Target) -> tuple[TargetReport, ...]:
     """Returns which variant of each submodel each target takes, or why it has none."""
-    alone = [backend.name for backend in who.backends if runs_alone(backend)]
+    alone = [backend.name for backend in who.backends if isinstance(backend, RunsAlone)]
     return tuple(
         _report(found, built, target, alone, host) for target in found.targets for built in found.settled.pieces
     )

@@ -14,6 +14,7 @@ this file reads backwards, as the records do not flow; the schedule prefers what
 from collections.abc import Mapping, Sequence
 
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
 from nndeploy.runtime.batching import Proof, Runs
 from nndeploy.stream.description import (
     LevelPlan,
@@ -22,12 +23,9 @@ from nndeploy.stream.description import (
     StagePlan,
     StreamPlan,
     default_in_flight,
-    runner_name,
-    stage_names,
 )
 from nndeploy.stream.engine.carry import Carry
 from nndeploy.stream.engine.non_finite import NanPolicy
-from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
 from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, SharedQueue, SwitchRoutes, Way
@@ -52,7 +50,7 @@ class Assembly:
         outlet: Outlet,
         nan: NanPolicy,
         tracer: Tracer | None = None,
-        pacing: StreamPacing | None = None,
+        pacing: StreamPacing = STREAM_NOT_PACED,
     ) -> None:
         """Builds everything; nothing runs before the schedule is started.
 
@@ -121,13 +119,13 @@ class Assembly:
 
     def _stages_of(self, plan: PipelinePlan, outlet: Outlet) -> Outlet:
         if plan.posts:
-            outlet = self._kinds(plan.posts, stage_names(plan, "post"), f"{plan.name}: post", outlet, None)
+            outlet = self._kinds(plan.posts, [*plan.post_workers], f"{plan.name}: post", outlet, None)
         runners: list[Runner] = []
         if plan.runner is not None:
             outlet, runners = self._runners(plan, plan.runner, outlet)
         if plan.loaders:
             prepare = runners[0] if runners and len(plan.loaders) == 1 else None
-            outlet = self._kinds(plan.loaders, stage_names(plan, "loader"), f"{plan.name}: loader", outlet, prepare)
+            outlet = self._kinds(plan.loaders, [*plan.loader_workers], f"{plan.name}: loader", outlet, prepare)
         return outlet
 
     def _kinds(
@@ -148,14 +146,14 @@ class Assembly:
 
     def _runners(self, plan: PipelinePlan, how: RunnerPlan, outlet: Outlet) -> tuple[Outlet, list[Runner]]:
         """Returns the queue of the runners of a pipeline, and the runners."""
-        programs, name = self._programs[plan.name], runner_name(plan)
+        programs, name = self._programs[plan.name], plan.runner_stage
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
         carry = self._carry(how, programs[0].manifest, name) if how.carry else None
         proof = Proof()
-        due = self._pacing.due(plan) if self._pacing is not None else [None] * len(programs)
         runners = [
-            Runner(program, how, self._nan, name, proof, one) for program, one in zip(programs, due, strict=True)
+            Runner(program, how, self._nan, name, proof, due)
+            for program, due in zip(programs, self._pacing.due(plan), strict=True)
         ]
         clocks, is_prepared = self._stage(name, len(runners)).clocks(), len(plan.loaders) == 1
         workers = [

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from threading import Lock
 
+from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
 from nndeploy.stream.engine.habits import Habits
-from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.queues import Outlet, QueueFigures
 from nndeploy.stream.engine.schedule import AbortedError, Schedule, Worker
 from nndeploy.stream.engine.workers import Clock
@@ -31,7 +31,7 @@ class Entrance:
         entry: Outlet,
         stop: Stop,
         clock: Clock,
-        pacing: StreamPacing | None = None,
+        pacing: StreamPacing = STREAM_NOT_PACED,
     ) -> None:
         self.idle: list[Worker] = [self._read]
         self.habits = Habits(1, may_wait=True)
@@ -52,7 +52,7 @@ class Entrance:
 
     def deadline_ns(self) -> int | None:
         """Returns when the record that is held may go on, None where there is none or it waits for others."""
-        return self._pacing.next_begin_ns() if self._pacing is not None and self._held is not None else None
+        return None if self._held is None else self._pacing.next_begin_ns()
 
     def take(self) -> list[Record]:
         """Counts a record that is still to be read."""
@@ -66,11 +66,11 @@ class Entrance:
             self._held = None
             self._schedule.end()
             return
-        self._held = record
-        if self._pacing is not None:
-            if not self.is_ready():
-                return
-            self._pacing.begin(record)
+        due_ns = self._pacing.next_begin_ns()
+        if due_ns is None or due_ns > time.perf_counter_ns():
+            self._held = record
+            return
+        self._pacing.begin(record)
         self._held = None
         record.let_in_ns = time.perf_counter_ns()
         self._entry.put(record)
@@ -90,7 +90,7 @@ class Exit:
 
     write: Callable[[Record], None]
 
-    def __init__(self, schedule: Schedule, first_index: int | None, pacing: StreamPacing | None = None) -> None:
+    def __init__(self, schedule: Schedule, first_index: int | None, pacing: StreamPacing = STREAM_NOT_PACED) -> None:
         """The first index is the one that is written first; None where order does not matter."""
         self.idle: list[Worker] = [self._write]
         self.habits = Habits(1)
@@ -104,8 +104,7 @@ class Exit:
     def put(self, record: Record) -> None:
         """Takes a record that is done."""
         record.item_ns = time.perf_counter_ns() - record.let_in_ns
-        if self._pacing is not None:
-            self._pacing.end(record)
+        self._pacing.end(record)
         with self._schedule.lock:
             if self._schedule.is_aborted:
                 raise AbortedError

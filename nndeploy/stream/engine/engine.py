@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
 from nndeploy.runtime.freed_memory import keep_freed_memory
 from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.engine.assembly import Assembly, Programs
 from nndeploy.stream.engine.ends import Entrance, Exit
 from nndeploy.stream.engine.non_finite import NanPolicy
-from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.engine.queues import QueueFigures
 from nndeploy.stream.engine.schedule import Schedule
 from nndeploy.stream.engine.workers import Stage, StageFigures, Tracer
@@ -91,7 +91,7 @@ class Stream:
         options: StreamOptions = StreamOptions(),
         stop: Stop | None = None,
         tracer: Tracer | None = None,
-        pacing: StreamPacing | None = None,
+        pacing: StreamPacing = STREAM_NOT_PACED,
     ) -> None:
         """Builds queues and workers; nothing runs yet.
 

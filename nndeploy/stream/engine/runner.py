@@ -8,30 +8,28 @@ fails, its records are run one by one, so that one bad record costs nobody else 
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from typing import TypeAlias
 
 from nndeploy.errors import InputError, NndeployError, UsageError
+from nndeploy.pacing.stream.protocol import Due, not_due
 from nndeploy.runtime.batching import JoinedCalls, Proof, Runs, form_of
 from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.engine.non_finite import NanPolicy, non_finite_names
-from nndeploy.stream.engine.pacing import RunnerDue
 from nndeploy.stream.records import Record, is_of_one_record
 from nndeploy.values.types import Value
 
 Values: TypeAlias = dict[str, Value]
-_NOT_DUE = nullcontext()
 
 
 class Runner:
     """Runs records through one program, for one thread."""
 
     def __init__(
-        self, program: Runs, plan: RunnerPlan, nan: NanPolicy, stage: str, proof: Proof, due: RunnerDue | None = None
+        self, program: Runs, plan: RunnerPlan, nan: NanPolicy, stage: str, proof: Proof, due: Due = not_due
     ) -> None:
         """Takes a plan that was found to fit the program; all runners of a pipeline share the proof.
 
-        `due` says until when each run may take, where the stream is paced.
+        `due` is around each run, which should end in time.
         """
         self._program = program
         self._plan = plan
@@ -75,7 +73,7 @@ class Runner:
     def _run_one(self, record: Record, inputs: Values) -> Values | None:
         began = time.perf_counter_ns()
         try:
-            with self._due(record) if self._due is not None else _NOT_DUE:
+            with self._due(record):
                 outputs = self._program.run(inputs)
         except NndeployError as err:
             record.fail(err, self._stage)

@@ -136,8 +136,7 @@ class StepsWorker:
         if self.prepare is not None:
             self.prepare.prepare(record)
         took_ns = self.clock.add(began_ns, (record.index,))
-        if record.paced is not None:
-            record.paced.work.append((self.clock.stage, took_ns))
+        record.paced.did(self.clock.stage, took_ns)
         self.outlet.put(record)
 
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nndeploy.bundle.manifest_json import manifest_to_json
-from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.errors import MissingInputError, UsageError, did_you_mean
 from nndeploy.installed.followed import FollowedProgram
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.runtime.pace_checks import check_pace
+from nndeploy.pacing.stream.paced_stream import item_goal, stream_pacing
+from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
 from nndeploy.runtime.program import Program
 from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
-from nndeploy.stream.engine.pacing import StreamPacing
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields
 from nndeploy.stream.run.options import Load, RunOptions
@@ -37,7 +35,7 @@ class Loaded:
     file: PipelineFile | None
     types: Mapping[str, Mapping[str, ValueType]]
     """For each source, by name, the types of the fields that its first models take."""
-    pacing: StreamPacing | None = None
+    pacing: StreamPacing = STREAM_NOT_PACED
     """The pacing of a pipeline; a bundle that runs alone is paced run by run."""
     followed: Mapping[str, Sequence[FollowedProgram]] = field(default_factory=dict)
     """Those that calls go to in place of `programs`, where these follow their names."""
@@ -66,7 +64,7 @@ class Loaded:
 def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) -> Loaded:
     """Returns a bundle that runs by itself."""
     program = stack.enter_context(load(bundle, options, pace=options.pace))
-    check_pace(program, bundle)
+    program.pacing.check(bundle)
     plan = only_the_model(program.manifest)
     if options.batch > 1:
         (one,) = plan.pipelines
@@ -88,12 +86,10 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     for name in options.models:
         if name not in with_runner:
             raise UsageError(f"no pipeline with a model is called {name!r}", hint=did_you_mean(name, with_runner))
-    goal = _item_goal(with_runner, options)
-    if goal is not None and goal.is_of_item and not _all_go_the_same_way(file):
-        raise UsageError(
-            "a latency budget needs every record to take the same route", where=file.where,
-            hint="leave out source, when and queue, or pace by --cpu-limit",
-        )  # fmt: skip
+    goal = item_goal(
+        options.pace, [name for name, one in with_runner.items() if one.batch > 1],
+        is_one_route=_all_go_the_same_way(file), where=file.where,
+    )  # fmt: skip
     options = replace(options, threads=options.threads or _threads_of_each(list(with_runner.values())))
     paths = {
         name: Path(options.models.get(name) or _path_of(file, name, runner, bundle))
@@ -108,10 +104,8 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     }
     manifests = {name: opened[0].manifest for name, opened in programs.items()}
     plan, types = checked_plan(file, manifests)
-    if goal is None:
-        return Loaded(plan, programs, file, types)
-    pacers = {name: [one.pacer for one in opened if one.pacer is not None] for name, opened in programs.items()}
-    return Loaded(plan, programs, file, types, StreamPacing(plan, pacers, goal))
+    pacings = {name: [one.pacing for one in opened] for name, opened in programs.items()}
+    return Loaded(plan, programs, file, types, stream_pacing(plan, pacings, goal))
 
 
 def following(stack: ExitStack, loaded: Loaded, options: RunOptions, load: Load, say: Callable[[str], None]) -> Loaded:
@@ -135,30 +129,6 @@ def following(stack: ExitStack, loaded: Loaded, options: RunOptions, load: Load,
         for name, opened in loaded.programs.items()
     }
     return replace(loaded, followed=programs)
-
-
-def _item_goal(runners: Mapping[str, RunnerPlan], options: RunOptions) -> PaceGoal | None:
-    """Returns what the user grants to each item of a pipeline, None where nothing is paced."""
-    goal = options.pace
-    if isinstance(goal, PacePlanFile):
-        raise UsageError(
-            "--pace-plan is for a bundle alone: a pipeline profiles its own stages",
-            hint="--max-latency or --cpu-limit",
-        )
-    if goal is not None and (goal.pairs or goal.total_ns):
-        raise UsageError(
-            "--pace-pair and --pace-total are for a bundle alone: delays of a pipeline belong to its items",
-            hint="--max-latency or --cpu-limit",
-        )
-    if goal is None or not goal.max_latency_ns:
-        return goal
-    for name, runner in runners.items():
-        if runner.batch > 1:
-            raise UsageError(
-                f"the pipeline {name!r} runs batches, in which items wait for others, so no latency can be guaranteed",
-                hint="leave out batch, or pace by --cpu-limit",
-            )
-    return replace(goal, is_of_item=True)
 
 
 def _all_go_the_same_way(file: PipelineFile) -> bool:

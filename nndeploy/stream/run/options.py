@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from nndeploy.bundle.pace_plan_file import PacePlanFile
 from nndeploy.options.described import described
 from nndeploy.options.texts import assignments_in
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.plan_file import PacePlanFile
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 from nndeploy.stream.engine.non_finite import NanPolicy

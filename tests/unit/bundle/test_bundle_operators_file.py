@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from nndeploy.bundle.operators_file import CountedOperators, operators_from_json, operators_to_json
 from nndeploy.errors import BundleError
 from nndeploy.files.strict_json import canonical_json
-from nndeploy.pacing.operators import Operator, Operators
+from nndeploy.pacing.plan.operators import Operator, Operators
+from nndeploy.pacing.plan.operators_file import CountedOperators, operators_from_json, operators_to_json
 
 COUNTED = CountedOperators(
     {"x": (1, 3)},

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nndeploy.bundle.pace_plan_file import PacePlanFile, check_made_for, plan_file_from_json, plan_file_to_json
 from nndeploy.errors import DataError
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.paced_shape import LearntShape
-from nndeploy.pacing.pairs import END, ChosenPair, Pair
-from nndeploy.pacing.policy import PacePolicy
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.learnt_shape import LearntShape
+from nndeploy.pacing.plan.pairs import END, ChosenPair, Pair
+from nndeploy.pacing.plan.plan_file import PacePlanFile, check_made_for, plan_file_from_json, plan_file_to_json
+from nndeploy.pacing.plan.policy import PacePolicy
 
 LEARNT = LearntShape(
     shapes=((1, 3), ()),

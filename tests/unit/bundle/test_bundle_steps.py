@@ -10,9 +10,10 @@ import pytest
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.bundle.steps import PlanStep, is_fused, steps_of
+from nndeploy.bundle.steps import steps_of
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import BundleError
+from nndeploy.values.plan_steps import PlanStep, is_fused
 
 MEMBER = "submodels/head/portable/plan.json"
 COPY = {"kernel": "copy", "what": "moves", "num_bytes": 7}

@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.bundle.steps import PlanStep
 from nndeploy.cli.inspect_tables import show_tables
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.inspect_bundle import Inspection, VariantSteps
+from nndeploy.values.plan_steps import PlanStep
 
 PAIR: PlanStep = {"kernel": "pair", "shape": "1x8x7x100", "window": "3x60x32", "buffer_bytes": 8192, "what": "3x3"}
 PICTURE = """s0/v0-native: 1 steps on this machine

@@ -16,7 +16,7 @@ from nndeploy.errors import UsageError
 from nndeploy.loadgen.settings import Request
 from nndeploy.options.described import described, described_fields, options_from
 from nndeploy.options.texts import bytes_in, names_in
-from nndeploy.pacing.goal import PaceGoal
+from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.stream.run.options import RunOptions
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from c_library import library_from_source
 from nndeploy_kernels.build import SOURCES
 
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.run.library import PaceLibrary
 
 
 def library_of(operator: str, workdir: Path) -> PaceLibrary:

@@ -8,7 +8,7 @@ from c_library import zig_missing
 from nndeploy_kernels.build import build_pace
 from virtual_clock import VirtualPace
 
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.run.library import PaceLibrary
 from nndeploy.target.target import host_target
 
 

@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from nndeploy.pacing import group
-from nndeploy.pacing.group import PaceGroup
-from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.run import group
+from nndeploy.pacing.run.group import PaceGroup
+from nndeploy.pacing.run.item import ItemMemory
+from nndeploy.pacing.run.library import PaceLibrary
 
 PART_NS = 250_000
 PARTS = 20
@@ -32,7 +32,7 @@ def main(library_path: str, folder: str, name: str, limit: str, seconds: str) ->
             until = time.thread_time_ns() + PART_NS
             while time.thread_time_ns() < until:
                 pass
-            library.passes(0)
+            library.point(0)
         library.end()
     print(time.process_time_ns() - used, time.monotonic_ns() - began, flush=True)
     place.leave()

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from virtual_clock import VirtualPace
 
-from nndeploy.pacing import pacer as pacers
-from nndeploy.pacing.achieved import Achieved, achieved
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.item import ItemMemory, PlanMemory
-from nndeploy.pacing.pacer import Pacer
-from nndeploy.pacing.plan import BETWEEN_NS, BURST_NS, serial_plan
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.pace_plan import BETWEEN_NS, serial_plan
+from nndeploy.pacing.run import pacer as pacers
+from nndeploy.pacing.run.achieved import Achieved, achieved
+from nndeploy.pacing.run.item import ItemMemory, PlanMemory
+from nndeploy.pacing.run.pacer import Pacer
+from nndeploy.plugin.pacing import BURST_NS
 
 MS, US = 1_000_000, 1000
 OUTSIDE = 100 * US
@@ -69,7 +70,7 @@ def achieved_beside(
         with pacer.run(()):
             for number in range(num):
                 others.let_work(int(part * factor))
-                library.passes(number)
+                library.point(number)
             others.let_work(OUTSIDE)
     found = achieved(pacer.records)
     assert found is not None
@@ -102,7 +103,7 @@ def test_what_a_thread_does_between_two_runs_makes_no_burst_longer(pace: Virtual
         with pacer.run(()):
             for number in range(num):
                 pace.work(part)
-                pace.passes(number)
+                pace.point(number)
             pace.work(OUTSIDE)
         pace.work(int(BETWEEN_NS) - OUTSIDE)
     longest = [one.longest_run for one in pacer.records if one.budget]
@@ -128,7 +129,7 @@ def slept(library: VirtualPace, held_up_ms: int, *, reserve_ms: float = 4.0) -> 
         library.work(MS // 2)
         if number == 39:
             library.wait(held_up_ms * MS)
-        library.passes(number)
+        library.point(number)
     library.end()
     lengths = item.timeline().sleeps @ [-1, 1] / MS
     begins = item.timeline().sleeps[:, 0]
@@ -155,7 +156,7 @@ def test_a_thread_that_goes_on_with_another_run_at_once_sleeps_before_it(virtual
             virtual_pace.begin(item.address, 0, budget)
             for number in range(4):
                 virtual_pace.work(800 * US)
-                virtual_pace.passes(number)
+                virtual_pace.point(number)
             virtual_pace.work(int(before * MS))
             virtual_pace.end()
         first = item.timeline().sleeps[0]

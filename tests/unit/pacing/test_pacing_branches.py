@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.pacing.branches import Branches, BranchPlans, branch_plans
-from nndeploy.pacing.load_curve import expected_timeline
-from nndeploy.pacing.plan import PacePlan, PairShares, serial_plan
-from nndeploy.pacing.policy import PacePolicy
+from nndeploy.pacing.plan.load_curve import expected_timeline
+from nndeploy.pacing.plan.pace_plan import PacePlan, PairShares, serial_plan
+from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.pacing.run.branches import Branches, BranchPlans, branch_plans
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 MS = 1e6

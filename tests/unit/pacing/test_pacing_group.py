@@ -22,11 +22,11 @@ from c_library import library_from_source
 from virtual_clock import VirtualPace
 
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.pacing import group
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.group import MEMBERS, PAGE_BYTES, PaceGroup
-from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.run import group
+from nndeploy.pacing.run.group import MEMBERS, PAGE_BYTES, PaceGroup
+from nndeploy.pacing.run.item import ItemMemory
+from nndeploy.pacing.run.library import PaceLibrary
 
 MS = 1_000_000
 LIMIT = 0.6
@@ -72,7 +72,7 @@ def worked(library: VirtualPace, place: PaceGroup, item: ItemMemory, parts: list
     library.begin(item.address, 0, 0)
     for part in parts:
         library.work(part)
-        library.passes(0)
+        library.point(0)
     library.end()
     sleeps: list[list[float]] = (item.timeline().sleeps / MS).tolist()
     return sleeps
@@ -105,7 +105,7 @@ def test_threads_that_work_at_once_owe_what_all_of_them_took(virtual_pace: Virtu
     virtual_pace.begin(item.address, 0, 0)
     place._group.members[place.member].paid -= 2 * MS  # of another thread
     virtual_pace.work(2 * MS)
-    virtual_pace.passes(0)
+    virtual_pace.point(0)
     virtual_pace.end()
     assert (item.timeline().sleeps / MS).tolist() == [[2, 8]]
     place.leave()
@@ -282,7 +282,7 @@ def test_many_who_make_the_page_at_once_have_the_same_one(pace_library: PaceLibr
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "a\nb", "x" * 65, "-a", "a b", "ä"])
 def test_names_stay_in_the_folder(name: str) -> None:
-    from nndeploy.pacing.goal import group_name
+    from nndeploy.pacing.plan.goal import group_name
 
     with pytest.raises(UsageError, match="is no name"):
         group_name(name)

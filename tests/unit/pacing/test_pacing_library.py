@@ -16,11 +16,11 @@ from c_library import library_from_source
 from virtual_clock import VirtualPace
 
 from nndeploy.errors import UnavailableError
-from nndeploy.pacing import item as items
-from nndeploy.pacing.item import ItemMemory, PlanMemory
-from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.load_curve import expected_timeline
-from nndeploy.pacing.plan import PacePlan, PairShares, serial_plan
+from nndeploy.pacing.plan.load_curve import expected_timeline
+from nndeploy.pacing.plan.pace_plan import PacePlan, PairShares, serial_plan
+from nndeploy.pacing.run import item as items
+from nndeploy.pacing.run.item import ItemMemory, PlanMemory
+from nndeploy.pacing.run.library import PaceLibrary
 
 Pass = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] + [ctypes.c_int64] * 4)
 US, MS, SECOND = 1000, 1_000_000, 1_000_000_000
@@ -39,7 +39,7 @@ def item_of(plan: PacePlan | None, num_points: int = 4) -> ItemMemory:
 def passed(library: PaceLibrary, item: ItemMemory, budget: int, *, begin: int = 0) -> None:
     library.begin(item.address, begin, budget)
     for point in range(len(item.times)):
-        library.passes(point)
+        library.point(point)
     library.end()
 
 
@@ -48,7 +48,7 @@ def worked(library: VirtualPace, item: ItemMemory, budget: int, durations: list[
     library.begin(item.address, 0, budget)
     for point, duration in enumerate(durations):
         library.work(duration)
-        library.passes(point)
+        library.point(point)
     library.end()
     sleeps: list[list[float]] = (item.timeline().sleeps / MS).tolist()
     return sleeps
@@ -64,7 +64,7 @@ def slept_at_first(
     library.begin(item.address, 0, budget)
     library.work(work)
     library.wait(held_up)
-    library.passes(0)
+    library.point(0)
     library.end()
     assert item.workers[0].sleeps == (item.workers[0].slept > 0)
     assert item.times[0] == work + held_up
@@ -106,7 +106,7 @@ def test_an_item_without_a_plan_is_timed_and_never_sleeps(virtual_pace: VirtualP
     for point in (2, 0, 3, 1):
         virtual_pace.work((point + 1) * MS)
         virtual_pace.wait(2 * MS)  # others work or sleep for it, which is no work of this thread
-        virtual_pace.passes(point)
+        virtual_pace.point(point)
     virtual_pace.work(5 * MS)
     virtual_pace.end()
     assert item.workers[0].sleeps == item.workers[0].slept == 0
@@ -179,7 +179,7 @@ def test_on_the_system_s_clocks_an_item_takes_no_more_than_it_is_seen_to(pace_li
     sum(range(100_000))
     for point in range(4):
         time.sleep(0.01)
-        pace_library.passes(point)
+        pace_library.point(point)
     pace_library.end()
     took, used = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - before, time.thread_time_ns() - used_before
     assert (item.times >= 10 * MS).all()
@@ -262,10 +262,10 @@ def test_points_of_submodels_follow_each_other(virtual_pace: VirtualPace) -> Non
     virtual_pace.begin(item.address, 0, SECOND)
     virtual_pace.count_from(3)
     virtual_pace.work(4 * MS)
-    virtual_pace.passes(1)
+    virtual_pace.point(1)
     virtual_pace.count_from(0)
     virtual_pace.work(2 * MS)
-    virtual_pace.passes(2)
+    virtual_pace.point(2)
     virtual_pace.end()
     assert item.times.tolist() == [0, 0, 2 * MS, 0, 4 * MS]
     assert item.order[[4, 2]].tolist() == [0, 1]
@@ -275,10 +275,10 @@ def test_points_outside_of_an_item_are_nothing(virtual_pace: VirtualPace) -> Non
     item = item_of(None)
     virtual_pace.begin(item.address, 0, SECOND)
     virtual_pace.work(MS)
-    virtual_pace.passes(4)
+    virtual_pace.point(4)
     virtual_pace.end()
     assert not item.times.any()
-    virtual_pace.passes(7)
+    virtual_pace.point(7)
     virtual_pace.count_from(7)
 
 
@@ -299,7 +299,7 @@ def test_threads_have_items_of_their_own(pace_library: PaceLibrary) -> None:
     def work(item: ItemMemory, rounds: int) -> None:
         pace_library.begin(item.address, 0, SECOND)
         for _ in range(rounds):
-            pace_library.passes(rounds % 4)
+            pace_library.point(rounds % 4)
         pace_library.end()
 
     threads = [threading.Thread(target=work, args=(item, 100 + number)) for number, item in enumerate(several)]

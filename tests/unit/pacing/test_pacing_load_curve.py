@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_clock import VirtualPace
 
-from nndeploy.pacing.item import ItemMemory, PlanMemory
-from nndeploy.pacing.load_curve import (
+from nndeploy.pacing.plan.load_curve import (
     WINDOW_NS,
     Timeline,
     baseline_timeline,
     expected_timeline,
     of_median_peak,
 )
-from nndeploy.pacing.plan import PacePlan, serial_plan
+from nndeploy.pacing.plan.pace_plan import PacePlan, serial_plan
+from nndeploy.pacing.run.item import ItemMemory, PlanMemory
 
 MS = 1_000_000
 Pass = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] + [ctypes.c_int64] * 4)

@@ -11,7 +11,7 @@ from nndeploy_onnxruntime.library import inference_session, onnxruntime, session
 from nndeploy_onnxruntime.pace_operator import operator_problem, watched_copies
 from onnx import TensorProto, helper
 
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.run.library import PaceLibrary
 
 OPERATOR = (SOURCES / "pacing" / "onnxruntime_operator.c").read_text(encoding="utf-8")
 
@@ -26,7 +26,7 @@ def copying_model(element_type: int) -> bytes:
 
 
 def test_the_operator_works_with_the_library_that_is_installed(pace_library: PaceLibrary) -> None:
-    assert operator_problem(pace_library.path) == ""
+    assert operator_problem(pace_library) == ""
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_operator_works_with_the_library_that_is_installed(pace_library: Pac
 )
 def test_an_operator_that_is_broken_is_found_out(before: str, after: str, reason: str, tmp_path: Path) -> None:
     assert before in OPERATOR
-    assert reason in operator_problem(library_of(OPERATOR.replace(before, after), tmp_path).path)
+    assert reason in operator_problem(library_of(OPERATOR.replace(before, after), tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_texts_are_not_copied_byte_by_byte(pace_library: PaceLibrary) -> None:
 
 
 def test_the_try_is_done_once(pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert operator_problem(pace_library.path) == ""
+    assert operator_problem(pace_library) == ""
     monkeypatch.setattr(onnxruntime(), "InferenceSession", None)
-    assert operator_problem(pace_library.path) == ""
+    assert operator_problem(pace_library) == ""

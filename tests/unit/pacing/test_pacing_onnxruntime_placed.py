@@ -19,10 +19,10 @@ from nndeploy_onnxruntime.pace_trials import NoPointsError
 from nndeploy_onnxruntime.placed_points import spaced
 from nndeploy_onnxruntime.segment_models import Parts
 
-from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.library import PaceLibrary
-from nndeploy.pacing.plan import PART_NS
+from nndeploy.pacing.run.item import ItemMemory
+from nndeploy.pacing.run.library import PaceLibrary
 from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.plugin.pacing import PART_NS
 
 HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 CHAIN = HEADER + " g (float[4,4] x) => (float[4,4] y) { a = Exp(x) b = MatMul(a, x) c = Tanh(b) y = Neg(c) }"
@@ -65,13 +65,12 @@ def short_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def opened(text: str, library: PaceLibrary | None) -> Session:
     model = onnx.parser.parse_model(text).SerializeToString()
-    pace = "" if library is None else library.path
-    return open_session({"model.onnx": memoryview(model)}, OpenOptions(threads=1, pace_library=pace))
+    return open_session({"model.onnx": memoryview(model)}, OpenOptions(threads=1, pace=library is not None))
 
 
 def paced(text: str, library: PaceLibrary, sample: Mapping[str, Any] | None = SAMPLE) -> tuple[Any, list[str]]:
     session: Any = opened(text, library)
-    return session, [point.name for point in session.pace(lambda: 0, sample)]
+    return session, [point.name for point in session.pace(library, sample)]
 
 
 def passed(session: Session, library: PaceLibrary, num_points: int, inputs: Mapping[str, Any] = SAMPLE) -> list[int]:
@@ -123,12 +122,12 @@ def test_with_shapes_that_vary_no_point_is_left_out(pace_library: PaceLibrary) -
 def test_points_that_are_wanted_are_not_thinned_out(pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placed_points, "PART_NS", 1e18)
     session: Any = opened(CHAIN, pace_library)
-    points = session.pace(lambda: 0, SAMPLE, {"MatMul b", "Sin q"}.__contains__)
+    points = session.pace(pace_library, SAMPLE, {"MatMul b", "Sin q"}.__contains__)
     assert [(point.name, point.values) for point in points] == [("MatMul b", ("a", "b")), ("Neg y", ("c", "y"))]
     assert passed(session, pace_library, 2) == [0, 1]
     assert session.pace_note == "points behind 1 of 3 operators; none behind 2 where none is wanted"
     session = opened(CHAIN, pace_library)
-    assert len(session.pace(lambda: 0, SAMPLE, lambda _: True)) == 4
+    assert len(session.pace(pace_library, SAMPLE, lambda _: True)) == 4
 
 
 def test_without_the_operator_cuts_are_where_they_are_wanted(
@@ -136,7 +135,7 @@ def test_without_the_operator_cuts_are_where_they_are_wanted(
 ) -> None:
     monkeypatch.setattr(pace_segments, "MOST_COST", -1.0)
     session: Any = opened(CHAIN, no_operator)
-    points = session.pace(lambda: 0, SAMPLE, {"Exp a", "Tanh c", "Neg y"}.__contains__)
+    points = session.pace(no_operator, SAMPLE, {"Exp a", "Tanh c", "Neg y"}.__contains__)
     assert [point.name for point in points] == ["Exp a", "Tanh c", "Neg y"]
     assert passed(session, no_operator, 3) == [0, 1, 2]
     assert "cut into 3 segments, as wanted" in session.pace_note
@@ -203,9 +202,9 @@ def test_an_operator_without_its_first_output_keeps_its_point(pace_library: Pace
     }
     model = onnx.parser.parse_model(text.replace(", h = LSTM", "q, h = LSTM"))
     model.graph.node[0].output[0] = ""
-    options = OpenOptions(threads=1, pace_library=pace_library.path)
+    options = OpenOptions(threads=1, pace=True)
     session: Any = open_session({"model.onnx": memoryview(model.SerializeToString())}, options)
-    assert [point.name for point in session.pace(lambda: 0, sample)] == ["LSTM h", "Neg y"]
+    assert [point.name for point in session.pace(pace_library, sample)] == ["LSTM h", "Neg y"]
     assert passed(session, pace_library, 2, sample) == [0, 1]
 
 

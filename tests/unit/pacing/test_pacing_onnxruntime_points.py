@@ -12,7 +12,7 @@ from nndeploy_onnxruntime.model_fields import values_until
 from nndeploy_onnxruntime.pace_points import PACE_DOMAIN as DOMAIN
 from nndeploy_onnxruntime.pace_points import with_points
 
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.run.library import PaceLibrary
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,3] x, bool c) => (float[2,3] y, float[2,3] r) {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.pacing.estimate import estimated_ns, explained
-from nndeploy.pacing.operators import Amount, Operator, Operators
+from nndeploy.pacing.plan.estimate import estimated_ns, explained
+from nndeploy.pacing.plan.operators import Amount, Operator, Operators
 from nndeploy.partition.count_operators import counted_operators
 from nndeploy.target.target import Target
 

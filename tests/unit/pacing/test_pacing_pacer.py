@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 from virtual_clock import VirtualPace
 
-from nndeploy.pacing import pacer as pacers
-from nndeploy.pacing import plan_maker
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.item import ItemMemory
-from nndeploy.pacing.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, PacedShape
-from nndeploy.pacing.pacer import BASELINE_RUNS, Pacer
-from nndeploy.pacing.plan_maker import FIRST_RESERVE
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.run import pacer as pacers
+from nndeploy.pacing.run import plan_maker
+from nndeploy.pacing.run.item import ItemMemory
+from nndeploy.pacing.run.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, PacedShape
+from nndeploy.pacing.run.pacer import BASELINE_RUNS, Pacer
+from nndeploy.pacing.run.plan_maker import FIRST_RESERVE
 
 MS = 1_000_000
 BUDGET = 100 * MS
@@ -22,7 +22,7 @@ def run(pacer: Pacer, library: VirtualPace) -> None:
     with pacer.run("shape"):
         for point in range(2):
             library.work(2 * MS)
-            library.passes(point)
+            library.point(point)
 
 
 def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(

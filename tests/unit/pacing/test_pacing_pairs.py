@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.errors import UsageError
-from nndeploy.pacing.data_flow import DataFlow
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.operators import Operators
-from nndeploy.pacing.pairs import (
+from nndeploy.pacing.plan.data_flow import DataFlow
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.operators import Operators
+from nndeploy.pacing.plan.pace_plan import PairShares, serial_plan
+from nndeploy.pacing.plan.pairs import (
     END,
     ChosenPair,
     Pair,
@@ -25,8 +26,7 @@ from nndeploy.pacing.pairs import (
     pairs_in,
     presets_of,
 )
-from nndeploy.pacing.plan import PairShares, serial_plan
-from nndeploy.pacing.policy import PacePolicy
+from nndeploy.pacing.plan.policy import PacePolicy
 from nndeploy.partition.count_operators import counted_operators
 
 MS = 1_000_000

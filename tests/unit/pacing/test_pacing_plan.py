@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.errors import UsageError
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.pacing.operator_graph import OperatorGraph
-from nndeploy.pacing.plan import BETWEEN_NS, PART_NS, serial_plan
-from nndeploy.pacing.policy import PacePolicy
-from nndeploy.pacing.solving import solve
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.operator_graph import OperatorGraph
+from nndeploy.pacing.plan.pace_plan import BETWEEN_NS, serial_plan
+from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.pacing.plan.solving import solve
+from nndeploy.plugin.pacing import PART_NS
 
 DURATIONS = st.lists(st.floats(0, 1e9).map(lambda duration: round(duration, 3)), min_size=1, max_size=50)
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.pacing import slack
-from nndeploy.pacing.operator_graph import OperatorGraph
-from nndeploy.pacing.policy import PacePolicy
-from nndeploy.pacing.solving import solve
+from nndeploy.pacing.plan import slack
+from nndeploy.pacing.plan.operator_graph import OperatorGraph
+from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.pacing.plan.solving import solve
 
 highspy = pytest.importorskip("highspy")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from c_library import library_from_source
 
-from nndeploy.pacing.library import PaceLibrary
+from nndeploy.pacing.run.library import PaceLibrary
 
 _SOURCE = """
 #define _GNU_SOURCE

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nndeploy.errors import CheckError, InputError, UsageError
+from nndeploy.pacing.run.protocol import NOT_PACED
 from nndeploy.serve.datatypes import Tensor
 from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
@@ -199,7 +200,7 @@ def test_its_bundles_are_checked_before_it_answers(fake_program, tmp_path: Path)
     (tmp_path / "p.toml").write_text(DOUBLES.format(kind="json-lines", more="", source=""))
     (tmp_path / "m.nnd").touch()
     wrong = fake_program(lambda x: {"y": x})
-    wrong.pacer = None
+    wrong.pacing = NOT_PACED
 
     class Closing:
         """A program as `load_bundle` gives it, which a stack closes."""

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streaming import Make, pipeline, plan_of, x_to_y
 
-from nndeploy.pacing.policy import PacePolicy
-from nndeploy.stream.item_plan import ItemPlan, PacedItem, Window, baseline_ns, durations_of, planned
+from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.pacing.stream.item_plan import ItemPlan, PacedItem, Window, baseline_ns, durations_of, planned
 
 STEP = Make(("x",), ("y",), lambda x: x)
 DURATION = st.floats(0, 1e9)

@@ -7,10 +7,10 @@ import pytest
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_limit, x_to_y
 
 from nndeploy.errors import DataError, UsageError
-from nndeploy.pacing.goal import PaceGoal
-from nndeploy.stream.engine import pacing as paced
+from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.stream import paced_stream as paced
+from nndeploy.pacing.stream.paced_stream import AT_ONCE, BASELINE_ITEMS, ITEMS_OF_A_PLAN, PacedStream
 from nndeploy.stream.engine.engine import Stream, StreamOptions
-from nndeploy.stream.engine.pacing import AT_ONCE, BASELINE_ITEMS, ITEMS_OF_A_PLAN, StreamPacing
 from nndeploy.stream.records import Record
 from nndeploy.stream.stopping import Stop
 
@@ -56,10 +56,10 @@ def clock(monkeypatch):
     return clock
 
 
-def pacing_of(plan=PLAN, budget_ms=100, num=1, **goal) -> StreamPacing:
+def pacing_of(plan=PLAN, budget_ms=100, num=1, **goal) -> PacedStream:
     names = [one.name for one in plan.pipelines if one.runner is not None]
     goal = PaceGoal(**goal) if goal else PaceGoal(budget_ms * MS, is_of_item=True)
-    return StreamPacing(plan, {name: [Pacer() for _ in range(num)] for name in names}, goal)
+    return PacedStream(plan, {name: [Pacer() for _ in range(num)] for name in names}, goal)
 
 
 def gone_through(pacing, clock, index=0, loader=5, run=20, post=5, error=None) -> Record:
@@ -252,7 +252,7 @@ def test_order_and_one_outcome_a_record_are_kept(in_flight: int) -> None:
 
     programs = {"a": [Program(twice)], "b": [Program(twice), Program(twice)], "c": [Program(twice)]}
     pacers = {name: [Pacer() for _ in made] for name, made in programs.items()}
-    pacing = StreamPacing(plan, pacers, PaceGoal(60_000 * MS, is_of_item=True))
+    pacing = PacedStream(plan, pacers, PaceGoal(60_000 * MS, is_of_item=True))
     values = [{"x": 1, "list": list(range(i % 4))} for i in range(BASELINE_ITEMS)]
     values[2:2] = [DataError("broken")]
     values += [{"x": 1, "list": [5, 6]}]

@@ -3,7 +3,7 @@
  * How a program of steps is paced: an item that is under way, and the points that it passes.
  *
  * A point is the end of an operator, or of a part of a long one. There `pass` is called, which may sleep; it belongs to
- * the library of pace.c, so kernels hold nothing but the call. Memory is the caller's (nndeploy/pacing/item.py).
+ * the library of pace.c, so kernels hold nothing but the call. Memory is the caller's (nndeploy/pacing/run/item.py).
  */
 #ifndef NND_PACE_H
 #define NND_PACE_H

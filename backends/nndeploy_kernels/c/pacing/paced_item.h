@@ -3,7 +3,7 @@
  * An item as the library of delays sees it: behind what kernels know of it stand the terms on which it sleeps.
  *
  * Kernels hand out the item alone, which comes first, so they need not know of the rest. Memory is the caller's
- * (nndeploy/pacing/item.py); it must have room for the terms, which libraries before version 3 did not know.
+ * (nndeploy/pacing/run/item.py); it must have room for the terms, which libraries before version 3 did not know.
  */
 #ifndef NND_PACED_ITEM_H
 #define NND_PACED_ITEM_H

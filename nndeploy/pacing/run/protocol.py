@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program knows of pacing: its runs begin, pass points and end; it never asks whether that sleeps.
+
+`NOT_PACED` stands where nothing is paced. It hands back what it is given, so a run is as fast as if there were no
+pacing. What a backend knows of it is in `nndeploy.plugin.pacing`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from nndeploy.bundle.manifest import Submodel
+from nndeploy.bundle.reader import Bundle
+from nndeploy.values.types import Value
+
+Run: TypeAlias = Callable[[dict[str, Value]], dict[str, Value]]
+Sample: TypeAlias = Callable[[], Mapping[str, Value] | None]
+Edges: TypeAlias = tuple[tuple[int, int], ...]
+
+
+class Step(Protocol):
+    """A submodel of a program, which makes the values `outputs` from the values `inputs`."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Returns the outputs; `values` holds at least the inputs."""
+
+
+class GpuWork(Protocol):
+    """The work of a program that is queued on GPUs."""
+
+    def wait(self) -> None:
+        """Returns when it is done."""
+
+    def on_host(self, values: dict[str, Value]) -> dict[str, Value]:
+        """Returns the values, those on a GPU as copies on the host."""
+
+
+class Taken(Protocol):
+    """The variant of a submodel that was taken: of which backend, and where it runs."""
+
+    @property
+    def submodel(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+
+class Opened(Protocol):
+    """The open sessions of a program, one for each submodel."""
+
+    @property
+    def sessions(self) -> Sequence[object]: ...
+    @property
+    def choices(self) -> Sequence[Taken]: ...
+    @property
+    def gpu_streams(self) -> GpuWork | None: ...
+
+
+class ProgramPacing(Protocol):
+    """The pacing of one program."""
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether sessions should be opened to pass points."""
+
+    @property
+    def runs_one_by_one(self) -> bool:
+        """Whether submodels must not run at once; known once points were placed."""
+
+    def place(
+        self,
+        steps: Sequence[Step],
+        branches: Edges | None,
+        submodels: Sequence[Submodel],
+        opened: Opened,
+        sample: Sample,
+    ) -> Sequence[Step]:
+        """Returns the steps of the program, one for each submodel, that pass their points.
+
+        `branches` are (a, b) where step b reads what step a makes, None where each needs the one before. `sample()` are
+        inputs to try points with.
+        """
+
+    def paced(self, run: Run) -> Run:
+        """Returns the call that begins a run, does it, and ends it."""
+
+    def learn(self, run: Callable[[Mapping[str, Value]], object], bundle: Bundle) -> None:
+        """Learns how long each operator takes, by running what the bundle carries.
+
+        Raises:
+            UsageError: the time that was granted is less than a run takes.
+            DataError: a plan is not for the operators that there are here.
+        """
+
+    def check(self, path: Path) -> None:
+        """Checks that runs of the program, of the bundle at `path`, can sleep inside, and by the policy.
+
+        Raises:
+            UnavailableError: they cannot.
+            UsageError: the policy has no meaning for the bundle.
+        """
+
+    def close(self) -> None:
+        """Ends it; no run may come later."""
+
+
+class _NotPaced:
+    """A program that is not paced."""
+
+    is_paced = False
+    runs_one_by_one = False
+
+    def place(
+        self,
+        steps: Sequence[Step],
+        branches: Edges | None,  # noqa: ARG002
+        submodels: Sequence[Submodel],  # noqa: ARG002
+        opened: Opened,  # noqa: ARG002
+        sample: Sample,  # noqa: ARG002
+    ) -> Sequence[Step]:
+        return steps
+
+    def paced(self, run: Run) -> Run:
+        return run
+
+    def learn(self, run: Callable[[Mapping[str, Value]], object], bundle: Bundle) -> None:
+        """Nothing is to be learnt."""
+
+    def check(self, path: Path) -> None:
+        """There is nothing that it could not do."""
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+NOT_PACED: ProgramPacing = _NotPaced()
