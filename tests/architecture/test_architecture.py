@@ -40,6 +40,15 @@ def test_the_layers_hold() -> None:
     assert result.returncode == 0, result.stdout
 
 
+def test_the_layers_know_every_backend() -> None:
+    """A package that is not listed is in no contract: neither what it imports nor who imports it is checked."""
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    backends = {path.name for path in (REPOSITORY / "backends").iterdir() if (path / "__init__.py").exists()}
+    assert set(settings["root_packages"]) == backends | {"nndeploy"}
+    (apart,) = (one for one in settings["contracts"] if one["type"] == "independence")
+    assert set(apart["modules"]) == backends - {"nndeploy_kernels"}  # which those with kernels load
+
+
 @pytest.mark.parametrize(
     "module",
     ["nndeploy.runtime", "nndeploy.runtime.program", "nndeploy.stream.sources.sources", "nndeploy.loadgen.driver"],
