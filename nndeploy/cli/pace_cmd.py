@@ -2,7 +2,7 @@
 """`nndeploy pace`: the plan by which a bundle would be paced on this machine, and what it achieves on its sample."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,17 @@ from nndeploy.cli.output_file import OUTPUT_FILE
 from nndeploy.cli.pace_options import GRANTS, goal_of
 from nndeploy.cli.value_types import BOX
 from nndeploy.pacing.plan.goal import PaceGoal, check_policy_of_row
-from nndeploy.pacing.run.planned import PlannedPair, PlannedPoint
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.values.amounts import ms_text
+from nndeploy.values.types import Value
 
 if TYPE_CHECKING:
+    from nndeploy.bundle.reader import Bundle
     from nndeploy.pacing.plan.load_curve import Loads
     from nndeploy.pacing.run.achieved import Achieved
+    from nndeploy.pacing.run.paced_program import PacedProgram
+    from nndeploy.pacing.run.pacer import Pacer
+    from nndeploy.runtime.program import Program
 
 EXAMPLES = """\b
 Examples:
@@ -86,8 +90,6 @@ def pace(
     nothing is run; delays are relative if the target file does not say how fast the target is.
     """
     from nndeploy.errors import UsageError
-    from nndeploy.files.page import write_page
-    from nndeploy.pacing.show.page import pace_page
 
     goal, num_shown = goal_of(options), None if shows_all else SHOWN
     if estimate:
@@ -101,89 +103,92 @@ def pace(
         raise UsageError("--target is for --estimate", hint="without it the plan is for this machine")
     if goal is None:
         raise UsageError(f"a plan needs one of {GRANTS}", hint="for example --cpu-limit 50%")
-    found = _measured(bundle, goal, options_given(LoadOptions, options), runs, output)
-    if page is not None:
-        drawn = pace_page(found.model, found.plan, found.pairs, found.loads, found.achieved, has_slice=found.has_slice)
-        write_page(page, drawn)
-    if as_json:
-        _print_json(bundle, found)
-    else:
-        _print(found, num_shown)
+    inputs = _sample(bundle)
+    with load(bundle, options_given(LoadOptions, options), pace=goal) as program:
+        pacing = _run(program, inputs, runs)
+        if output is not None:
+            _write_plan(output, pacing, program.bundle)
+        if page is not None:
+            _write_page(page, program.manifest.model_name, pacing.pacer)
+        if as_json:
+            _print_json(bundle, pacing.pacer)
+        else:
+            _print(pacing.pacer, num_shown)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Measured:
-    """A plan, and what runs by it achieved: as figures and as text."""
-
-    model: str
-    plan: list[PlannedPoint]
-    pairs: list[PlannedPair]
-    loads: "Loads"
-    achieved: "Achieved"
-    figures: dict[str, Any]
-    lines: Sequence[str]
-    notes: Sequence[str]
-    has_slice: bool
-
-
-def _measured(bundle: Path, goal: PaceGoal, how: LoadOptions, runs: int, output: Path | None) -> _Measured:
-    """Runs a bundle's sample by a plan, which is also written to `output` where that is asked for."""
+def _sample(bundle: Path) -> Mapping[str, Value]:
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.errors import UsageError
-    from nndeploy.files.named_outputs import write_output
-    from nndeploy.pacing.plan.plan_file import plan_file_to_json
-    from nndeploy.pacing.run.achieved import achieved
-    from nndeploy.pacing.run.paced_program import PacedProgram
-    from nndeploy.pacing.show.achieved_text import run_lines, run_to_json
 
     with open_bundle(bundle) as opened:
-        goldens, model = opened.manifest.goldens, opened.manifest.model_name
-        inputs = opened.values(goldens[0].inputs) if goldens else None
-    if inputs is None:
-        raise UsageError(
-            "the bundle contains no sample input to run", where=str(bundle), hint="compile it with --goldens 1"
-        )
-    with load(bundle, how, pace=goal) as program:
-        pacing = program.pacing
-        pacing.check(bundle)
-        assert isinstance(pacing, PacedProgram)
-        pacer = pacing.pacer
-        for _ in range(runs):
-            program.run(inputs)
-        loads, found = pacer.loads(), achieved(pacer.records)
-        assert loads is not None  # a sample was run without delays before
-        assert found is not None
-        if output is not None:
-            text = plan_file_to_json(pacing.plan_file(program.bundle))
-            write_output(output, lambda file: file.write(text))
-        return _Measured(
-            model, pacer.plan(), pacer.planned_pairs(), loads, found, run_to_json(pacer), run_lines(pacer),
-            list(pacer.notes), pacer.has_slice,
-        )  # fmt: skip
+        if goldens := opened.manifest.goldens:
+            return opened.values(goldens[0].inputs)
+    raise UsageError(
+        "the bundle contains no sample input to run", where=str(bundle), hint="compile it with --goldens 1"
+    )
 
 
-def _print_json(bundle: Path, found: _Measured) -> None:
+def _run(program: "Program", inputs: Mapping[str, Value], runs: int) -> "PacedProgram":
+    from nndeploy.pacing.run.paced_program import PacedProgram
+
+    program.pacing.check(program.path)
+    for _ in range(runs):
+        program.run(inputs)
+    assert isinstance(program.pacing, PacedProgram)
+    return program.pacing
+
+
+def _write_plan(path: Path, pacing: "PacedProgram", bundle: "Bundle") -> None:
+    from nndeploy.files.named_outputs import write_output
+    from nndeploy.pacing.plan.plan_file import plan_file_to_json
+
+    text = plan_file_to_json(pacing.plan_file(bundle))
+    write_output(path, lambda file: file.write(text))
+
+
+def _write_page(path: Path, model: str, pacer: "Pacer") -> None:
+    from nndeploy.files.page import write_page
+    from nndeploy.pacing.show.page import pace_page
+
+    loads, found = _achieved(pacer)
+    write_page(path, pace_page(model, pacer.plan(), pacer.planned_pairs(), loads, found, has_slice=pacer.has_slice))
+
+
+def _achieved(pacer: "Pacer") -> "tuple[Loads, Achieved]":
+    from nndeploy.pacing.run.achieved import achieved
+
+    loads, found = pacer.loads(), achieved(pacer.records)
+    assert loads is not None  # a sample was run without delays before
+    assert found is not None
+    return loads, found
+
+
+def _print_json(bundle: Path, pacer: "Pacer") -> None:
+    from nndeploy.pacing.show.achieved_text import run_to_json
     from nndeploy.pacing.show.load_text import loads_to_json
     from nndeploy.pacing.show.plan_text import edge
 
-    points = [{"pair": edge(one.name, one.followed_by), **dataclasses.asdict(one)} for one in found.plan]
-    listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in found.pairs]}
-    print_json({"bundle": str(bundle), **found.figures, "load_curves": loads_to_json(found.loads), **listed})
+    points = [{"pair": edge(one.name, one.followed_by), **dataclasses.asdict(one)} for one in pacer.plan()]
+    listed = {"points": points, "pairs": [dataclasses.asdict(pair) for pair in pacer.planned_pairs()]}
+    loads, _ = _achieved(pacer)
+    print_json({"bundle": str(bundle), **run_to_json(pacer), "load_curves": loads_to_json(loads), **listed})
 
 
-def _print(found: _Measured, num_shown: int | None) -> None:
+def _print(pacer: "Pacer", num_shown: int | None) -> None:
+    from nndeploy.pacing.show.achieved_text import run_lines
     from nndeploy.pacing.show.load_text import loads_table
     from nndeploy.pacing.show.plan_text import plan_line, plan_table
 
-    print_line(plan_line(found.plan, found.achieved.cap_ms))
-    print_table(*plan_table(found.plan, num_shown))
-    for pair in found.pairs:
+    plan, (loads, found) = pacer.plan(), _achieved(pacer)
+    print_line(plan_line(plan, found.cap_ms))
+    print_table(*plan_table(plan, num_shown))
+    for pair in pacer.planned_pairs():
         if pair.is_preset:
             print_line(f"set: {pair.pair} sleeps {ms_text(pair.delay_us / 1e3)}")
-    for note in found.notes:
+    for note in pacer.notes:
         print_line(note)
-    print_table(*loads_table(found.loads, columns_of_terminal()))
-    for line in found.lines:
+    print_table(*loads_table(loads, columns_of_terminal()))
+    for line in run_lines(pacer):
         print_line(line.removeprefix("nndeploy: "))
 
 

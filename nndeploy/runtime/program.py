@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UsageError
-from nndeploy.pacing.run.protocol import NOT_PACED, ProgramPacing
+from nndeploy.pacing.run.protocol import NOT_PACED, Part, ProgramPacing
 from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
@@ -62,10 +62,9 @@ class Program:
         self._constants = bundle.values(manifest.constants) if manifest.constants else {}
         self._output_names = tuple(output.name for output in manifest.outputs)
         self.pacing = pacing
-        steps = _steps(chain, opened)
-        steps = pacing.place(
-            steps, branch_edges(steps), chain.submodels, opened, lambda: self._checked(_sample_of(bundle))
-        )
+        parts = _parts(chain, opened)
+        branches = branch_edges([part.step for part in parts])
+        steps = pacing.place(parts, branches, opened.gpu_streams, lambda: self._checked(_sample_of(bundle)))
         self._chain = Chain(steps, self._produced(), one_by_one=pacing.runs_one_by_one)
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run
@@ -259,18 +258,18 @@ def _sample_of(bundle: Bundle) -> Mapping[str, Value]:
     return sample_inputs(bundle.manifest)
 
 
-def _steps(chain: ChainChoice, opened: OpenedChain) -> Sequence[Runnable]:
-    """Returns the submodels as steps, each with the streams and the pool of cores that it runs with."""
+def _parts(chain: ChainChoice, opened: OpenedChain) -> Sequence[Part]:
+    """Returns the submodels with their steps, each with the streams and the pool of cores that it runs with."""
     ways = crossings(chain.submodels, [choice.device for choice in opened.choices])
     every = zip(chain.submodels, opened.sessions, opened.choices, opened.next_variants, ways, strict=True)
-    found = list[Runnable]()
+    found = list[Part]()
     for submodel, session, choice, other, way in every:
         step: Runnable = ChainStep(submodel, session, choice.backend, chain.values, way, next_variant=other)
         if opened.gpu_streams is not None:
             step = GpuStreamStep(step, opened.gpu_streams)
         if submodel.id in opened.pools:
             step = PoolStep(step, opened.pools[submodel.id])
-        found.append(step)
+        found.append(Part(submodel, step, session, choice.backend, choice.device != "cpu"))
     return found
 
 

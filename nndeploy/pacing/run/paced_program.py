@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Submodel
 from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import DataError, NndeployError, UnavailableError, UsageError
 from nndeploy.pacing.plan.data_flow import DataFlow
@@ -22,7 +21,7 @@ from nndeploy.pacing.plan.plan_file import AGAIN, PacePlanFile, check_made_for, 
 from nndeploy.pacing.run.branches import Branches
 from nndeploy.pacing.run.library import PaceLibrary
 from nndeploy.pacing.run.pacer import BASELINE_RUNS, Pacer
-from nndeploy.pacing.run.protocol import Edges, GpuWork, Opened, Run, Sample, Step
+from nndeploy.pacing.run.protocol import Edges, GpuWork, Part, Run, Sample, Step
 from nndeploy.plugin.pacing import HasPaceLibrary, PacedSession, PacePoint, Wanted
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target.target import host_target
@@ -93,46 +92,41 @@ class PacedProgram:
         return self.pacer.points.branches is None
 
     def place(
-        self,
-        steps: Sequence[Step],
-        branches: Edges | None,
-        submodels: Sequence[Submodel],
-        opened: Opened,
-        sample: Sample,
+        self, parts: Sequence[Part], branches: Edges | None, gpu_work: GpuWork | None, sample: Sample
     ) -> Sequence[Step]:
         """Returns the steps of the program that pass their points."""
         points, flow, firsts = list[ProgramPoint](), DataFlow(), list[int]()
         with_points, found = list[Step](), sample()
         values = None if found is None else dict(found)
-        for step, submodel, session, choice in zip(steps, submodels, opened.sessions, opened.choices, strict=True):
-            label = f"submodel {choice.submodel} ({choice.backend})"
+        for part in parts:
+            submodel, label = part.submodel, f"submodel {part.submodel.id} ({part.backend})"
             own: Sequence[PacePoint] = ()
-            if isinstance(session, PacedSession):
-                given = None if values is None else _on_host(submodel.inputs, values, opened.gpu_streams)
-                own = session.pace(self._library, given, self._wanted(choice.submodel))
-                if session.pace_note:
-                    self.pacer.notes.append(f"{label}: {session.pace_note}")
+            if isinstance(part.session, PacedSession):
+                given = None if values is None else _on_host(submodel.inputs, values, gpu_work)
+                own = part.session.pace(self._library, given, self._wanted(submodel.id))
+                if part.session.pace_note:
+                    self.pacer.notes.append(f"{label}: {part.session.pace_note}")
             self.pacer.points.has_own |= bool(own)
             added = own or [PacePoint(label, is_cut=False)]
             first = self.pacer.points.add([(point.name, point.is_cut) for point in added])
-            operators = self._operators.get(choice.submodel)
+            operators = self._operators.get(submodel.id)
             flow.add([point.values for point in added], operators, submodel.inputs, submodel.outputs)
             points += [
-                ProgramPoint(choice.submodel, one.name, amount)
+                ProgramPoint(submodel.id, one.name, amount)
                 for one, amount in zip(added, _amounts(operators, own), strict=True)
             ]
             firsts.append(first)
-            gpu_streams = opened.gpu_streams if choice.device != "cpu" else None
             at = _PlaceOfStep(self.pacer, len(with_points), first, passes=not own)
-            with_points.append(_PacedStep(step, self._library, at, gpu_streams=gpu_streams))
-            values = _continued(values, step)
+            waits_for = gpu_work if part.is_on_gpu else None
+            with_points.append(_PacedStep(part.step, self._library, at, gpu_work=waits_for))
+            values = _continued(values, part.step)
         if branches is not None and not (self.goal.only_times or self.goal.is_of_item):
             self.pacer.points.branches = Branches(tuple(firsts), branches, len(points))
             self.pacer.notes.append(AT_ONCE)
         self.pacer.points.done = flow.done
         if self._plan is None or not self._plan.learnt.pairs:  # else the plan says them
             self.pacer.choose(flow.pairs())
-        self.points, self._backends = points, [choice.backend for choice in opened.choices]
+        self.points, self._backends = points, [part.backend for part in parts]
         return with_points
 
     def paced(self, run: Run) -> Run:
@@ -225,9 +219,9 @@ def _continued(values: dict[str, Value] | None, step: Step) -> dict[str, Value] 
         return None
 
 
-def _on_host(names: Sequence[str], values: Mapping[str, Value], gpu_streams: GpuWork | None) -> Mapping[str, Value]:
+def _on_host(names: Sequence[str], values: Mapping[str, Value], gpu_work: GpuWork | None) -> Mapping[str, Value]:
     given = {name: values[name] for name in names}
-    return given if gpu_streams is None else gpu_streams.on_host(given)
+    return given if gpu_work is None else gpu_work.on_host(given)
 
 
 def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntShape:
@@ -259,23 +253,21 @@ class _PlaceOfStep(NamedTuple):
 class _PacedStep:
     """A step that counts its points from where they are in the program.
 
-    One whose session passes none is a single operator; on a GPU (`gpu_streams`) that ends when its work is done there,
+    One whose session passes none is a single operator; on a GPU (`gpu_work`) that ends when its work is done there,
     not when it was queued.
     """
 
-    def __init__(
-        self, step: Step, library: PaceLibrary, at: _PlaceOfStep, *, gpu_streams: GpuWork | None = None
-    ) -> None:
+    def __init__(self, step: Step, library: PaceLibrary, at: _PlaceOfStep, *, gpu_work: GpuWork | None = None) -> None:
         self.inputs, self.outputs = step.inputs, step.outputs
         self._step, self._library, self._at = step, library, at
-        self._gpu_streams = gpu_streams
+        self._gpu_work = gpu_work
 
     def __call__(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         with self._at.pacer.submodel(self._at.number):
             self._library.count_from(self._at.first)
             results = self._step(values)
-            if self._gpu_streams is not None:
-                self._gpu_streams.wait()
+            if self._gpu_work is not None:
+                self._gpu_work.wait()
             if self._at.passes:
                 self._library.point(0)
         return results

@@ -7,7 +7,7 @@ pacing. What a backend knows of it is in `nndeploy.plugin.pacing`.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from nndeploy.bundle.manifest import Submodel
 from nndeploy.bundle.reader import Bundle
@@ -38,26 +38,14 @@ class GpuWork(Protocol):
         """Returns the values, those on a GPU as copies on the host."""
 
 
-class Taken(Protocol):
-    """The variant of a submodel that was taken: of which backend, and where it runs."""
+class Part(NamedTuple):
+    """A submodel of a program: its step, its session, of which backend that is, and whether it works on a GPU."""
 
-    @property
-    def submodel(self) -> str: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-
-
-class Opened(Protocol):
-    """The open sessions of a program, one for each submodel."""
-
-    @property
-    def sessions(self) -> Sequence[object]: ...
-    @property
-    def choices(self) -> Sequence[Taken]: ...
-    @property
-    def gpu_streams(self) -> GpuWork | None: ...
+    submodel: Submodel
+    step: Step
+    session: object
+    backend: str
+    is_on_gpu: bool
 
 
 class ProgramPacing(Protocol):
@@ -72,17 +60,12 @@ class ProgramPacing(Protocol):
         """Whether submodels must not run at once; known once points were placed."""
 
     def place(
-        self,
-        steps: Sequence[Step],
-        branches: Edges | None,
-        submodels: Sequence[Submodel],
-        opened: Opened,
-        sample: Sample,
+        self, parts: Sequence[Part], branches: Edges | None, gpu_work: GpuWork | None, sample: Sample
     ) -> Sequence[Step]:
-        """Returns the steps of the program, one for each submodel, that pass their points.
+        """Returns the steps of the program, one for each part, that pass their points.
 
-        `branches` are (a, b) where step b reads what step a makes, None where each needs the one before. `sample()` are
-        inputs to try points with.
+        `branches` are (a, b) where part b reads what part a makes, None where each needs the one before. `gpu_work` is
+        what all parts queue on GPUs, `sample()` inputs to try points with.
         """
 
     def paced(self, run: Run) -> Run:
@@ -114,15 +97,8 @@ class _NotPaced:
     is_paced = False
     runs_one_by_one = False
 
-    def place(
-        self,
-        steps: Sequence[Step],
-        branches: Edges | None,  # noqa: ARG002
-        submodels: Sequence[Submodel],  # noqa: ARG002
-        opened: Opened,  # noqa: ARG002
-        sample: Sample,  # noqa: ARG002
-    ) -> Sequence[Step]:
-        return steps
+    def place(self, parts: Sequence[Part], *_: object, **__: object) -> Sequence[Step]:
+        return [part.step for part in parts]
 
     def paced(self, run: Run) -> Run:
         return run

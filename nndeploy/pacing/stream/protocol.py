@@ -55,7 +55,7 @@ class StreamLevels(Protocol):
     def pipelines(self) -> Sequence[StreamStages]: ...
 
 
-Due: TypeAlias = Callable[[PacedRecord], AbstractContextManager[None]]
+Due: TypeAlias = Callable[[PacedRecord], AbstractContextManager[object]]
 """Around the run of a record by one runner."""
 
 
@@ -85,19 +85,13 @@ class _ItemNotPaced:
 
 
 ITEM_NOT_PACED: StreamItem = _ItemNotPaced()
-_NOW = nullcontext()
-
-
-def not_due(record: PacedRecord) -> AbstractContextManager[None]:  # noqa: ARG001
-    """A run that may take as long as it takes."""
-    return _NOW
 
 
 class _StreamNotPaced:
     """A stream whose items are let in as they come."""
 
     def due(self, pipeline: StreamStages) -> Sequence[Due]:
-        return [not_due] * pipeline.num_runners
+        return [nullcontext] * pipeline.num_runners
 
     def next_begin_ns(self) -> int | None:
         return 0

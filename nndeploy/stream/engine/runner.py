@@ -8,10 +8,11 @@ fails, its records are run one by one, so that one bad record costs nobody else 
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import TypeAlias
 
 from nndeploy.errors import InputError, NndeployError, UsageError
-from nndeploy.pacing.stream.protocol import Due, not_due
+from nndeploy.pacing.stream.protocol import Due
 from nndeploy.runtime.batching import JoinedCalls, Proof, Runs, form_of
 from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.engine.non_finite import NanPolicy, non_finite_names
@@ -25,7 +26,7 @@ class Runner:
     """Runs records through one program, for one thread."""
 
     def __init__(
-        self, program: Runs, plan: RunnerPlan, nan: NanPolicy, stage: str, proof: Proof, due: Due = not_due
+        self, program: Runs, plan: RunnerPlan, nan: NanPolicy, stage: str, proof: Proof, due: Due = nullcontext
     ) -> None:
         """Takes a plan that was found to fit the program; all runners of a pipeline share the proof.
 
