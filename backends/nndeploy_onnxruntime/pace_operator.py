@@ -8,12 +8,12 @@ operator must leave values as they are and where they are, and pass its points i
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.errors import one_line
 from nndeploy.plugin.pacing import Pacer
+from nndeploy.values.types import Array
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.model_fields import (
     GRAPH,
@@ -31,9 +31,7 @@ from nndeploy_onnxruntime.model_fields import (
 )
 from nndeploy_onnxruntime.pace_points import with_points
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
-
-_TRIED: tuple[tuple[int, _Array], ...] = (
+_TRIED: tuple[tuple[int, Array], ...] = (
     (1, np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)),
     (7, np.arange(4)),
     (1, np.array(0.5, np.float32)),
@@ -56,7 +54,7 @@ def operator_problem(pacer: Pacer) -> str:
 
 
 @contextmanager
-def watched_copies(library: str, num_points: int) -> Iterator[_Array]:
+def watched_copies(library: str, num_points: int) -> Iterator[Array]:
     """Yields how often each point copies on this thread."""
     watch = ctypes.CDLL(library).nnd_pace_watch
     watch.argtypes, watch.restype = (ctypes.c_void_p, ctypes.c_int64), None

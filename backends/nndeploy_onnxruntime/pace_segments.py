@@ -19,7 +19,7 @@ import numpy as np
 
 from nndeploy.errors import UsageError, one_line
 from nndeploy.plugin.pacing import BURST_NS, Pacer, Wanted
-from nndeploy.values.types import Value
+from nndeploy.values.types import Array, Value
 from nndeploy_onnxruntime.pace_trials import NoPointsError, Pointed, Trial
 from nndeploy_onnxruntime.segment_models import Parts
 from nndeploy_onnxruntime.session import from_library, to_library
@@ -73,7 +73,7 @@ def in_segments(optimised: bytes, opened: Opener, trial: Trial, wanted: Wanted |
     raise NoPointsError(found)
 
 
-def _profiled(parts: Parts, opened: Opener, trial: Trial) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+def _profiled(parts: Parts, opened: Opener, trial: Trial) -> tuple[Array, Array]:
     """Returns the nanoseconds of each node, and the bytes of its outputs, as the library's own profile tells."""
     times, sizes = np.zeros(parts.num_nodes), np.zeros(parts.num_nodes)
     with tempfile.TemporaryDirectory(prefix="nndeploy-pace-") as folder:
@@ -137,7 +137,7 @@ class SegmentedSession:
         self._segments = []
 
 
-def _arrays(inputs: Mapping[str, Value]) -> "dict[str, np.ndarray[Any, Any]]":
+def _arrays(inputs: Mapping[str, Value]) -> dict[str, Array]:
     for name, value in inputs.items():
         if not isinstance(value, np.ndarray):
             raise TypeError(f"{name!r} is not a tensor")

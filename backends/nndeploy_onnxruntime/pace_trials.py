@@ -4,16 +4,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import Session
 from nndeploy.plugin.pacing import Pacer, PointTimes
-from nndeploy.values.types import Value
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array, Value
 
 MOST_RUNS = 5
 MOST_SECONDS = 0.5
@@ -72,7 +70,7 @@ class Trial:
         if not _is_same(self.run(session), want) and _is_same(self.run(self.whole), want):
             raise NoPointsError("its results are not those of the model without points")
 
-    def durations(self, session: Session, num_points: int) -> tuple[_Array, _Array]:
+    def durations(self, session: Session, num_points: int) -> tuple[Array, Array]:
         """Returns the nanoseconds until each of the points from the one before it, and as which one it is passed.
 
         The last is the end of the run. They are medians.

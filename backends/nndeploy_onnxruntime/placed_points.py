@@ -8,20 +8,19 @@ nobody sleeps before a millisecond of work was done.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from nndeploy.errors import one_line
 from nndeploy.plugin.interface import Session
 from nndeploy.plugin.pacing import PART_NS, Wanted
+from nndeploy.values.types import Array
 from nndeploy_onnxruntime.model_fields import last_operator
 from nndeploy_onnxruntime.pace_operator import watched_copies
 from nndeploy_onnxruntime.pace_points import with_points
 from nndeploy_onnxruntime.pace_trials import NoPointsError, Pointed, Trial
 from nndeploy_onnxruntime.session import session_over
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def with_placed_points(
@@ -128,7 +127,7 @@ class _Placing:
         return self._session() if len(close) < len(names) else self._trial.whole
 
 
-def spaced(durations: _Array) -> list[bool]:
+def spaced(durations: Array) -> list[bool]:
     """Returns which points are kept, of those that stand behind operators of so many nanoseconds.
 
     From one to the next it is at most `PART_NS`, but where a single operator takes longer; such a one has a point

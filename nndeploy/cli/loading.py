@@ -11,15 +11,14 @@ from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.value_types import BUNDLE_FILE
 
 if TYPE_CHECKING:
-    from nndeploy.pacing.plan.goal import PaceGoal
-    from nndeploy.pacing.plan.plan_file import PacePlanFile
     from nndeploy.runtime.load_options import LoadOptions
     from nndeploy.runtime.program import Program
+    from nndeploy.stream.run.options import Pace
 
 BUNDLE = click.argument("bundle", type=BUNDLE_FILE)
 
 
-def load(path: Path, options: "LoadOptions", *, pace: "PaceGoal | PacePlanFile | None" = None) -> "Program":
+def load(path: Path, options: "LoadOptions", *, pace: "Pace" = None) -> "Program":
     """Returns the program of a bundle, paced where that is asked; tells which submodels did not get their best variant.
 
     Raises:

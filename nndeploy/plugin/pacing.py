@@ -10,11 +10,9 @@ program is not paced: its sessions are opened without `OpenOptions.pace`, and `p
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-
-from nndeploy.values.types import Value
+from nndeploy.values.types import Array, Value
 
 PACE_VERSION = 2
 """NND_PACE_VERSION: the version of the structures that kernels and the core share."""
@@ -42,9 +40,9 @@ class PacePoint(NamedTuple):
 class PointTimes(Protocol):
     """What a run passed, by point: arrays of int64 of shape (num_points,)."""
 
-    times: "np.ndarray[Any, Any]"
+    times: Array
     """Nanoseconds of work until the point from the one before it."""
-    order: "np.ndarray[Any, Any]"
+    order: Array
     """As which one, counted from 0, the point was passed; -1: not at all."""
 
 

@@ -18,6 +18,9 @@ from nndeploy.errors import DataError
 Value: TypeAlias = Any
 """np.ndarray, list, dict or None; see the module's docstring."""
 
+Array: TypeAlias = np.ndarray[Any, Any]
+"""An array of any shape and element type."""
+
 Dim: TypeAlias = int | str | None
 """A size, the name of a symbolic size, or None where nothing is known."""
 

@@ -2,14 +2,12 @@
 """How long operators take, by what they compute and move: max(flops / flops a second, bytes / bytes a second)."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.pacing.plan.operators import Amount
 from nndeploy.target.target import BYTES_PER_S, FLOPS_PER_S, Target
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 
 def has_rates(target: Target) -> bool:
@@ -17,7 +15,7 @@ def has_rates(target: Target) -> bool:
     return bool(target.flops_per_s and target.bytes_per_s)
 
 
-def estimated_ns(amounts: Sequence[Amount], target: Target | None = None) -> _Array:
+def estimated_ns(amounts: Sequence[Amount], target: Target | None = None) -> Array:
     """Returns the nanoseconds of each operator on a target, on an ordinary core where that does not say."""
     flops, moved = np.array(amounts, np.float64).reshape(-1, 2).T
     if target is not None and has_rates(target):
@@ -25,7 +23,7 @@ def estimated_ns(amounts: Sequence[Amount], target: Target | None = None) -> _Ar
     return 1e9 * np.maximum(flops / FLOPS_PER_S, moved / BYTES_PER_S)
 
 
-def explained(estimated: _Array, measured: _Array) -> float | None:
+def explained(estimated: Array, measured: Array) -> float | None:
     """Returns R2: how much of the differences between measured times the estimates explain, None where nothing differs.
 
     That is the square of their correlation, so the scale does not count.

@@ -3,13 +3,11 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from nndeploy.pacing.plan.pairs import END, Pair
+from nndeploy.values.types import Array
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 """The shapes of all inputs of a run."""
 
@@ -33,15 +31,15 @@ class LearntShape:
     """
 
     shapes: Shapes
-    order: _Array
-    durations: _Array
-    weights: _Array
-    parts: _Array
+    order: Array
+    durations: Array
+    weights: Array
+    parts: Array
     baseline: float
     reserve: float
     pairs: tuple[Pair, ...] = ()
 
-    def renumbered(self, numbers: _Array) -> "LearntShape":
+    def renumbered(self, numbers: Array) -> "LearntShape":
         """Returns the same of points in another order: point i is what point `numbers[i]` is here."""
         there = {END: END, **{here: number for number, here in enumerate(numbers.tolist())}}
         return replace(

@@ -9,13 +9,11 @@ before or behind the run. Between the windows whose edges meet a sleep's the loa
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.pacing.plan.pace_plan import BETWEEN_NS, PacePlan
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 WINDOW_NS = 10_000_000
 """NND_PACE_WINDOW: over which the load is told."""
@@ -25,7 +23,7 @@ LAST_WEIGHT = 1e-9
 """Where less than this share of all delays is left no sleep is planned any more."""
 
 
-def _no_sleeps() -> _Array:
+def _no_sleeps() -> Array:
     return np.zeros((0, 2))
 
 
@@ -34,7 +32,7 @@ class Timeline:
     """When a run's thread slept: `sleeps` (N, 2) are from when until when, in order; all in ns since the run began."""
 
     end: float
-    sleeps: _Array
+    sleeps: Array
 
     @cached_property
     def work(self) -> float:
@@ -52,7 +50,7 @@ class Timeline:
         return float(self.curve[1].max())
 
     @cached_property
-    def curve(self) -> tuple[_Array, _Array]:
+    def curve(self) -> tuple[Array, Array]:
         """The middles of windows in ns since the run began, ascending, and the load of each; linear between them."""
         window = min(float(WINDOW_NS), self.end)
         if not window:
@@ -64,7 +62,7 @@ class Timeline:
         until, since = (np.interp(middles + side * window / 2, edges, worked) for side in (1, -1))
         return middles, np.clip((until - since) / window, 0.0, 1.0)
 
-    def pieces(self, durations: _Array) -> list[tuple[int, float, float]]:
+    def pieces(self, durations: Array) -> list[tuple[int, float, float]]:
         """Returns (operator, from, until) of each stretch of work; `durations` are those of all operators, in order."""
         ends = np.floor(np.cumsum(durations))  # as clocks tell it
         lengths = self.sleeps[:, 1] - self.sleeps[:, 0]

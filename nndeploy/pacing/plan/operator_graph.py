@@ -7,13 +7,13 @@ b. The length of a graph is its longest way: delays add up along a way, and wher
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from nndeploy.errors import UsageError
+from nndeploy.values.types import Array
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 NO_TIME_NS = 1e-9
 """Durations below it are none: a delay can be no multiple of them."""
 
@@ -24,9 +24,9 @@ class Chains(NamedTuple):
     `of` is the number of each edge's chain, `first` and `last` are the operators at the ends of each chain.
     """
 
-    of: _Array
-    first: _Array
-    last: _Array
+    of: Array
+    first: Array
+    last: Array
 
 
 class OperatorGraph:
@@ -37,9 +37,9 @@ class OperatorGraph:
 
     def __init__(
         self,
-        durations: "Sequence[float] | _Array",
+        durations: "Sequence[float] | Array",
         edges: Iterable[tuple[int, int]],
-        bounds: "Sequence[float] | _Array | None" = None,
+        bounds: "Sequence[float] | Array | None" = None,
     ) -> None:
         """Takes `durations` in nanoseconds, `edges` of indices into them, and `bounds`.
 
@@ -49,16 +49,16 @@ class OperatorGraph:
         Raises:
             UsageError: a number has no meaning, or edges name unknown operators, are there twice or form a cycle.
         """
-        self.durations: _Array = np.array(durations, np.float64)
+        self.durations: Array = np.array(durations, np.float64)
         self.durations[np.abs(self.durations) < NO_TIME_NS] = 0.0
         self.edges: list[tuple[int, int]] = [(int(a), int(b)) for a, b in edges]
-        self.bounds: _Array = np.full(len(self.durations), np.inf) if bounds is None else np.array(bounds, np.float64)
+        self.bounds: Array = np.full(len(self.durations), np.inf) if bounds is None else np.array(bounds, np.float64)
         self._check()
         rank = self._ranks()
         self._passed = sorted(range(len(self.edges)), key=lambda edge: rank[self.edges[edge][0]])
-        self.sources: _Array = np.array([a for a, _ in self.edges], np.intp)
+        self.sources: Array = np.array([a for a, _ in self.edges], np.intp)
         """The operator before each edge."""
-        self.targets: _Array = np.array([b for _, b in self.edges], np.intp)
+        self.targets: Array = np.array([b for _, b in self.edges], np.intp)
         """The operator behind it."""
 
     def _check(self) -> None:
@@ -94,22 +94,22 @@ class OperatorGraph:
         """How long the graph is without delays."""
         return self.length_ns(np.zeros(len(self.edges)))
 
-    def starts_ns(self, delays: _Array) -> _Array:
+    def starts_ns(self, delays: Array) -> Array:
         """Returns when each operator starts with these delays, the first one at 0."""
         return np.array(self._starts(delays)[0])
 
-    def length_ns(self, delays: _Array) -> float:
+    def length_ns(self, delays: Array) -> float:
         """Returns when the last operator ends."""
         return float((self.starts_ns(delays) + self.durations).max(initial=0.0))
 
-    def latest_starts_ns(self, delays: _Array, total_ns: float) -> _Array:
+    def latest_starts_ns(self, delays: Array, total_ns: float) -> Array:
         """Returns how late each operator may start for the last one to end at `total_ns`."""
         after, edges = [0.0] * len(self.durations), self.edges
         durations, delays = self.durations.tolist(), delays.tolist()
         for edge in reversed(self._passed):
             a, b = edges[edge]
             after[a] = max(after[a], delays[edge] + durations[b] + after[b])
-        latest: _Array = total_ns - self.durations - np.array(after)
+        latest: Array = total_ns - self.durations - np.array(after)
         return latest
 
     def chains(self) -> Chains:
@@ -129,7 +129,7 @@ class OperatorGraph:
             of[edge] = chain_to[b] = chain
         return Chains(*(np.array(column, np.intp) for column in (of, first, last)))
 
-    def longest_way(self, delays: _Array) -> list[int]:
+    def longest_way(self, delays: Array) -> list[int]:
         """Returns the edges of a longest way through the graph, the last one first."""
         starts, before = self._starts(delays)
         way = list[int]()
@@ -139,7 +139,7 @@ class OperatorGraph:
             edge = before[self.edges[edge][0]]
         return way
 
-    def length_of_way(self, way: Sequence[int], delays: _Array) -> float:
+    def length_of_way(self, way: Sequence[int], delays: Array) -> float:
         """Returns how long the operators and delays of a way from `longest_way` take."""
         last = int(self.targets[way[0]])
         return float(self.durations[self.sources[way]].sum() + self.durations[last] + delays[way].sum())
@@ -148,7 +148,7 @@ class OperatorGraph:
         """Returns the same graph of operators that take no time."""
         return OperatorGraph(np.zeros(len(self.durations)), self.edges)
 
-    def _starts(self, delays: _Array) -> tuple[list[float], list[int]]:
+    def _starts(self, delays: Array) -> tuple[list[float], list[int]]:
         """Returns when each operator starts, and the edge that it waited for, -1 where there is none."""
         starts, before, edges = [0.0] * len(self.durations), [-1] * len(self.durations), self.edges
         lengths = (self.durations[self.sources] + delays).tolist()

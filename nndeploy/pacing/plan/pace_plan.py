@@ -7,14 +7,13 @@ nothing delays it; its weight is the share that the delay behind it has of all d
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from nndeploy.pacing.plan.policy import PacePolicy
 from nndeploy.plugin.pacing import BURST_NS, PART_NS
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 BETWEEN_NS = 0.4e6
 """NND_BETWEEN: how long a thread works behind a run's last operator and before the next run's first."""
@@ -31,13 +30,13 @@ class PacePlan:
     `following` is the work behind the last one: without any, nothing is slept there.
     """
 
-    durations: _Array
-    weights: _Array
-    parts: _Array
+    durations: Array
+    weights: Array
+    parts: Array
     reserve: float
     burst: float = BURST_NS
     least_delay: float = LEAST_DELAY_NS
-    presets: _Array = field(default_factory=lambda: np.zeros(0))
+    presets: Array = field(default_factory=lambda: np.zeros(0))
     is_chosen: bool = False
     following: float = 0.0
 
@@ -45,10 +44,10 @@ class PacePlan:
         if not len(self.presets):
             object.__setattr__(self, "presets", np.zeros(len(self.durations)))
 
-    def delays(self, budget: float) -> _Array:
+    def delays(self, budget: float) -> Array:
         """Returns how long a run of `budget` nanoseconds sleeps behind each operator."""
         slack = max(0.0, budget - self.reserve - self.total - float(self.presets.sum()))
-        delays: _Array = self.weights * slack + self.presets
+        delays: Array = self.weights * slack + self.presets
         return delays
 
     @cached_property
@@ -57,28 +56,28 @@ class PacePlan:
         return float(self.durations.sum())
 
     @cached_property
-    def before(self) -> _Array:
+    def before(self) -> Array:
         """Work before each point's operator."""
         return _sums_before(self.durations)
 
     @cached_property
-    def weight_before(self) -> _Array:
+    def weight_before(self) -> Array:
         """Weights of the points before."""
         return _sums_before(self.weights)
 
     @cached_property
-    def presets_after(self) -> _Array:
+    def presets_after(self) -> Array:
         """What is preset behind later operators."""
-        after: _Array = np.cumsum(self.presets[::-1])[::-1] - self.presets
+        after: Array = np.cumsum(self.presets[::-1])[::-1] - self.presets
         return after
 
     @cached_property
-    def next_durations(self) -> _Array:
+    def next_durations(self) -> Array:
         """Work from each point to the next one, which may stand inside the next operator."""
         return np.append((self.durations / self.parts)[1:], self.following)
 
 
-def _sums_before(values: _Array) -> _Array:
+def _sums_before(values: Array) -> Array:
     return np.concatenate((np.zeros(1), np.cumsum(values)[:-1])) if len(values) else values
 
 
@@ -89,14 +88,14 @@ class PairShares(NamedTuple):
     slept there anyway. Where pairs were chosen (`is_chosen`) nothing is slept elsewhere, nor before it is due.
     """
 
-    num_sharing: _Array
-    presets: _Array
+    num_sharing: Array
+    presets: Array
     is_chosen: bool = False
 
 
 def serial_plan(
-    durations: _Array,
-    is_cut: _Array,
+    durations: Array,
+    is_cut: Array,
     budget: float,
     reserve: float,
     policy: PacePolicy = PacePolicy.PROPORTIONAL,

@@ -8,14 +8,13 @@ another it is slept behind the first one, and delays add up. Law: whatever is ch
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.options.texts import nanoseconds_in
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 END = -1
 """The target of a pair behind whose first operator no other one of the program reads what it made."""
@@ -138,7 +137,7 @@ def _matching(pairs: Sequence[Pair], points: PointNames, one: ChosenPair) -> lis
     raise UsageError(f"{OPTION}: {b!r:.80} does not read what {a!r:.80} makes", hint=f"its pairs: {listed}")
 
 
-def presets_of(pairs: Sequence[Pair], num_points: int) -> _Array:
+def presets_of(pairs: Sequence[Pair], num_points: int) -> Array:
     """Returns how many nanoseconds are slept behind each point whatever else is, where one operator runs at a time."""
     presets = np.zeros(num_points)
     for pair in pairs:
@@ -146,7 +145,7 @@ def presets_of(pairs: Sequence[Pair], num_points: int) -> _Array:
     return presets
 
 
-def num_sharing(pairs: Sequence[Pair], num_points: int) -> _Array:
+def num_sharing(pairs: Sequence[Pair], num_points: int) -> Array:
     """Returns of each point how many of its pairs take their delay from what is granted."""
     counts = np.zeros(num_points)
     for pair in pairs:

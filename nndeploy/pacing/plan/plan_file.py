@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.pacing.plan.learnt_shape import LearntShape
 from nndeploy.pacing.plan.pairs import END, ChosenPair, Pair, pair_name
 from nndeploy.pacing.plan.policy import PacePolicy
+from nndeploy.values.types import Array
 
 FORMAT_NAME = "nndeploy-pace-plan"
 FORMAT = (2, 0)
@@ -160,7 +160,7 @@ def _is_without_pairs(data: object) -> bool:
     return isinstance(version, dict) and version.get("major") == FORMAT_WITHOUT_PAIRS[0]
 
 
-def _pairs(rows: "Sequence[_Pair]", names: Sequence[str], order: "np.ndarray[Any, Any]") -> tuple[Pair, ...]:
+def _pairs(rows: "Sequence[_Pair]", names: Sequence[str], order: Array) -> tuple[Pair, ...]:
     """Returns the pairs of a plan, each there once, its first point passed before the second.
 
     Raises:

@@ -2,11 +2,10 @@
 """How a total of delays is shared among operators."""
 
 from enum import StrEnum
-from typing import Any, TypeAlias
 
 import numpy as np
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 
 class PacePolicy(StrEnum):
@@ -20,7 +19,7 @@ class PacePolicy(StrEnum):
     PROPORTIONAL = "proportional"
     SOLVED = "solved"
 
-    def units(self, durations: _Array, num_pairs: "_Array | float" = 1.0) -> _Array:
+    def units(self, durations: Array, num_pairs: Array | float = 1.0) -> Array:
         """Returns what the delay behind each operator is a multiple of, the same multiple everywhere in a row.
 
         With `EQUAL` each of the pairs behind an operator has the same delay; else what follows from the operator's

@@ -13,14 +13,12 @@ worth of a delay falls in steps.
 
 import importlib
 from types import ModuleType
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.errors import NndeployError, UnavailableError
 from nndeploy.pacing.plan.operator_graph import Chains, OperatorGraph
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 _STEPS = 8
 _STEP = 1.5
@@ -30,7 +28,7 @@ _ROUNDING = 1e-9
 """Rounding error that is allowed, as a share of the total."""
 
 
-def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: float) -> _Array:
+def with_slack(graph: OperatorGraph, delays: Array, level: float, total_ns: float) -> Array:
     """Returns delays that are no shorter than `delays`, which are `level` x durations or at their bounds.
 
     Raises:
@@ -41,7 +39,7 @@ def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: flo
     chains, levels = graph.chains(), (1.0 + level) * _STEP ** np.arange(_STEPS) - 1.0
     steps = _steps(graph, levels)
     sizes = np.stack([np.bincount(chains.of, step) for step in steps.T], axis=1)
-    before: _Array = np.cumsum(np.pad(sizes[:, :-1], ((0, 0), (1, 0))), axis=1)  # the last one is nearly without end
+    before: Array = np.cumsum(np.pad(sizes[:, :-1], ((0, 0), (1, 0))), axis=1)  # the last one is nearly without end
     work = np.bincount(chains.of, graph.durations[graph.sources] + delays)
     earliest, latest = _windows(graph, delays, total_ns)
     room = latest[chains.last] - earliest[chains.first] - work
@@ -57,26 +55,26 @@ def with_slack(graph: OperatorGraph, delays: _Array, level: float, total_ns: flo
     gained = np.minimum(_gained(chains, work, np.clip(starts, earliest, latest)), room)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.nan_to_num(np.clip((gained[:, None] - before) / sizes, 0.0, 1.0))
-    more: _Array = (steps * shares[chains.of]).sum(axis=1)
+    more: Array = (steps * shares[chains.of]).sum(axis=1)
     return delays + more
 
 
-def _steps(graph: OperatorGraph, levels: _Array) -> _Array:
+def _steps(graph: OperatorGraph, levels: Array) -> Array:
     """Returns by how much the delay of each edge can grow from each of the levels to the next one."""
     durations, bounds = graph.durations[graph.sources], graph.bounds[graph.sources]
     reached = np.minimum(np.append(levels, levels[-1] + _NO_END), bounds[:, None])
-    steps: _Array = durations[:, None] * np.diff(reached, axis=1)
+    steps: Array = durations[:, None] * np.diff(reached, axis=1)
     return steps
 
 
-def _worths(levels: _Array) -> _Array:
+def _worths(levels: Array) -> Array:
     """Returns what a delay is worth on each step: by how much the mean square falls, relative to the first step."""
-    worths: _Array = 1.0 / ((1.0 + levels) * (1.0 + levels) * _STEP)
+    worths: Array = 1.0 / ((1.0 + levels) * (1.0 + levels) * _STEP)
     worths /= worths[0]
     return worths
 
 
-def _windows(graph: OperatorGraph, delays: _Array, total_ns: float) -> tuple[_Array, _Array]:
+def _windows(graph: OperatorGraph, delays: Array, total_ns: float) -> tuple[Array, Array]:
     """Returns from when until when each operator may start.
 
     What nothing is before starts at once, and what nothing follows as late as it may: that leaves most to sleep in.
@@ -88,19 +86,17 @@ def _windows(graph: OperatorGraph, delays: _Array, total_ns: float) -> tuple[_Ar
     return earliest, np.maximum(earliest, np.where(is_first, earliest, latest))
 
 
-def _gained(chains: Chains, work: _Array, starts: _Array) -> _Array:
+def _gained(chains: Chains, work: Array, starts: Array) -> Array:
     """Returns what is left of each chain's time; whoever would start before the work is done starts later."""
     late = starts.tolist()
     for first, last, done in zip(chains.first.tolist(), chains.last.tolist(), work.tolist(), strict=True):
         late[last] = max(late[last], late[first] + done)
-    after: _Array = np.array(late)
-    gained: _Array = np.maximum(0.0, after[chains.last] - after[chains.first] - work)
+    after: Array = np.array(late)
+    gained: Array = np.maximum(0.0, after[chains.last] - after[chains.first] - work)
     return gained
 
 
-def _solved_starts(
-    chains: Chains, work: _Array, gains: _Array, worths: _Array, windows: tuple[_Array, _Array]
-) -> _Array:
+def _solved_starts(chains: Chains, work: Array, gains: Array, worths: Array, windows: tuple[Array, Array]) -> Array:
     """Returns when each operator at an end of these chains starts, such that what is gained is worth the most.
 
     Of each chain: start of the last operator - start of the first one - gains on all steps >= work.

@@ -9,7 +9,6 @@ each of which is linear in it until a delay meets its bound, so the level is fou
 
 import math
 from bisect import bisect_right
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,11 +16,10 @@ from nndeploy.errors import UsageError
 from nndeploy.pacing.plan.operator_graph import OperatorGraph
 from nndeploy.pacing.plan.policy import PacePolicy
 from nndeploy.pacing.plan.slack import with_slack
+from nndeploy.values.types import Array
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 
-
-def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy.PROPORTIONAL) -> _Array:
+def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy.PROPORTIONAL) -> Array:
     """Returns the delay of each edge, in nanoseconds; with them the graph is at most `total_ns` long.
 
     Raises:
@@ -44,7 +42,7 @@ def solve(graph: OperatorGraph, total_ns: float, policy: PacePolicy = PacePolicy
     return with_slack(graph, delays, level, total_ns) if policy is PacePolicy.SOLVED else delays
 
 
-def _level(graph: OperatorGraph, units: _Array, most: _Array, total_ns: float) -> float:
+def _level(graph: OperatorGraph, units: Array, most: Array, total_ns: float) -> float:
     """Returns the highest level at which the graph is at most `total_ns` long, or one at which nothing grows any more.
 
     The delay of an edge is `units` x level, until level `most`. Between two of those the length is convex: the longest

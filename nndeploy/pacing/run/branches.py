@@ -9,7 +9,6 @@ submodel a plan of its own points, and its due time since the run began. Law: th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from nndeploy.pacing.plan.pace_plan import PacePlan
 from nndeploy.pacing.plan.policy import PacePolicy
 from nndeploy.pacing.plan.solving import solve
 from nndeploy.pacing.run.item import ItemMemory, PlanMemory
+from nndeploy.values.types import Array
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 _HANDED_OVER_NS = 1.0
 """The work that counts as following behind a submodel that others wait for: it may also sleep at its end."""
 
@@ -43,7 +42,7 @@ class Branches:
         """The submodels that none waits for."""
         return sorted(set(range(len(self.firsts))) - {a for a, _ in self.edges})
 
-    def graph(self, times: _Array) -> OperatorGraph:
+    def graph(self, times: Array) -> OperatorGraph:
         """Returns the submodels as operators, and one of no duration behind those that none waits for.
 
         `times` are those of all points.
@@ -52,7 +51,7 @@ class Branches:
         work = [float(times[self.points(submodel)].sum()) for submodel in range(end)]
         return OperatorGraph([*work, 0.0], [*self.edges, *((last, end) for last in self.lasts)])
 
-    def baseline_ns(self, durations: _Array) -> float:
+    def baseline_ns(self, durations: Array) -> float:
         """Returns how long the program takes whose points take so long, without delays."""
         return self.graph(durations).baseline_ns
 
@@ -67,11 +66,11 @@ class BranchPlans:
     memories: tuple[PlanMemory, ...]
     dues: tuple[int, ...]
     plans: tuple[PacePlan, ...]
-    points: tuple[_Array, ...]
-    room: _Array
+    points: tuple[Array, ...]
+    room: Array
 
     @property
-    def delays(self) -> list[_Array]:
+    def delays(self) -> list[Array]:
         """How long each submodel sleeps behind each of its points."""
         return [plan.weights * room + plan.presets for plan, room in zip(self.plans, self.room.tolist(), strict=True)]
 
@@ -82,7 +81,7 @@ class BranchPlans:
         return plan, plan.total + float(plan.presets.sum()) + room
 
 
-def branch_plans(branches: Branches, order: _Array, plan: PacePlan, total_ns: float, policy: PacePolicy) -> BranchPlans:
+def branch_plans(branches: Branches, order: Array, plan: PacePlan, total_ns: float, policy: PacePolicy) -> BranchPlans:
     """Returns the plans of submodels that run at once and are all done after `total_ns`.
 
     `plan` is of all points in the order in which they are passed, one submodel after another, `order` the place of each
@@ -108,7 +107,7 @@ def branch_plans(branches: Branches, order: _Array, plan: PacePlan, total_ns: fl
     return BranchPlans(tuple(memories), tuple(dues), tuple(plans), tuple(points), room)
 
 
-def _plan_of(plan: PacePlan, places: _Array, *, is_last: bool) -> PacePlan:
+def _plan_of(plan: PacePlan, places: Array, *, is_last: bool) -> PacePlan:
     """Returns the part of a plan that is of some points; it sleeps behind all of them only where others follow."""
     weights, parts = plan.weights[places], plan.parts[places]
     if is_last:
@@ -136,13 +135,13 @@ class BranchedRun:
         return self.end_ns - self.begin_ns
 
     @property
-    def times(self) -> _Array:
+    def times(self) -> Array:
         """Nanoseconds of work of each point."""
-        times: _Array = np.sum([item.times for item in self.items], axis=0)
+        times: Array = np.sum([item.times for item in self.items], axis=0)
         return times
 
     @property
-    def order(self) -> _Array:
+    def order(self) -> Array:
         """As which one each point is passed where submodels run one after another."""
         order = np.zeros(self._branches.num_points, np.int64)
         for submodel, item in enumerate(self.items):

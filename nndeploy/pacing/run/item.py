@@ -5,14 +5,13 @@ The structures are those of `backends/nndeploy_kernels/c/base/pace.h`; all times
 """
 
 import ctypes
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.pacing.plan.load_curve import Timeline
 from nndeploy.pacing.plan.pace_plan import PacePlan
+from nndeploy.values.types import Array
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 LIBRARY_VERSION = 3
 """NND_PACE_LIBRARY_VERSION: of the terms on which the library of delays sleeps."""
 _WORKER_ALIGNMENT = 64
@@ -68,7 +67,7 @@ class _PacedItem(ctypes.Structure):
 class PlanMemory:
     """A plan as kernels read it; whoever has an item of it keeps it."""
 
-    def __init__(self, plan: PacePlan, order: _Array, stretch: float = 1.0) -> None:
+    def __init__(self, plan: PacePlan, order: Array, stretch: float = 1.0) -> None:
         """Copies a plan; `order` tells of each point as which one it is passed.
 
         `stretch` is how many times as long as planned the work took in earlier runs.
@@ -96,8 +95,8 @@ class ItemMemory:
 
     def __init__(self, num_points: int, num_workers: int, group: int = 0, member: int = 0) -> None:
         """Makes room for points and workers; `group` is the address of the page of a group, in which it is a member."""
-        self.times: _Array = np.zeros(max(1, num_points), np.int64)
-        self.order: _Array = np.zeros(max(1, num_points), np.int64)
+        self.times: Array = np.zeros(max(1, num_points), np.int64)
+        self.order: Array = np.zeros(max(1, num_points), np.int64)
         self._memory = (ctypes.c_char * ((num_workers + 1) * _WORKER_ALIGNMENT))()
         start = ctypes.addressof(self._memory)
         start += -start % _WORKER_ALIGNMENT

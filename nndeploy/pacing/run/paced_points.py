@@ -2,15 +2,11 @@
 """The points of a program, behind which its runs may sleep, and what is known of them before there are runs."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
-
-import numpy as np
 
 from nndeploy.pacing.plan.pace_plan import PairShares
 from nndeploy.pacing.plan.pairs import END, END_NAME, ChosenPair, Pair, PointNames, chosen, num_sharing, presets_of
 from nndeploy.pacing.run.branches import Branches
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 
 class PacedPoints:
@@ -59,18 +55,18 @@ class PacedPoints:
         """Whether a run can sleep inside: between two submodels, or in one whose backend has points of its own."""
         return len(self) > 1 or self.has_own
 
-    def length_ns(self, times: _Array) -> float:
+    def length_ns(self, times: Array) -> float:
         """Returns how long a run is whose points take so long, without delays."""
         return float(times.sum()) if self.branches is None else self.branches.baseline_ns(times)
 
-    def shares(self, passed: _Array, *, is_chosen: bool) -> PairShares | None:
+    def shares(self, passed: Array, *, is_chosen: bool) -> PairShares | None:
         """Returns what the pairs make of the points that are passed in this order, None where nobody says any."""
         if not self.pairs:
             return None
         return PairShares(self.num_sharing[passed], presets_of(self.pairs, len(self))[passed], is_chosen)
 
     @property
-    def num_sharing(self) -> _Array:
+    def num_sharing(self) -> Array:
         """How many pairs of each point take their delay from what is granted."""
         return num_sharing(self.pairs, len(self))
 

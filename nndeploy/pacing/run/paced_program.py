@@ -21,7 +21,7 @@ from nndeploy.pacing.plan.plan_file import AGAIN, PacePlanFile, check_made_for, 
 from nndeploy.pacing.run.branches import Branches
 from nndeploy.pacing.run.library import PaceLibrary
 from nndeploy.pacing.run.pacer import BASELINE_RUNS, Pacer
-from nndeploy.pacing.run.protocol import Edges, GpuWork, Part, Run, Sample, Step
+from nndeploy.pacing.run.protocol import Edges, GpuWork, Part, ProgramPacing, Run, Sample, Step
 from nndeploy.plugin.pacing import HasPaceLibrary, PacedSession, PacePoint, Wanted
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.target.target import host_target
@@ -62,7 +62,7 @@ def _library_path() -> Path:
     return found.pace_library()
 
 
-class PacedProgram:
+class PacedProgram(ProgramPacing):
     """A program whose runs sleep between operators, as far as a goal or a plan allows."""
 
     is_paced = True

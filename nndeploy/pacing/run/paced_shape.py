@@ -5,7 +5,6 @@ import math
 from bisect import insort
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from nndeploy.pacing.plan.learnt_shape import LearntShape
 from nndeploy.pacing.plan.load_curve import Timeline
 from nndeploy.pacing.run.branches import BranchPlans
 from nndeploy.pacing.run.item import PlanMemory
+from nndeploy.values.types import Array
 
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 RUNS_OF_A_PLAN = 8
 KEPT_ERRORS = 200
 """Runs from whose ends the reserve follows."""
@@ -39,7 +38,7 @@ KEPT_TIMELINES = 31
 """How many of the last runs at a shape keep their timeline, of which one is shown."""
 
 
-def _nothing() -> _Array:
+def _nothing() -> Array:
     return np.zeros(0)
 
 
@@ -51,11 +50,11 @@ class PacedShape:
     `is_guess`: no run at this shape was timed yet.
     """
 
-    times: deque[_Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
+    times: deque[Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     budgets: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
-    order: _Array = field(default_factory=_nothing)
-    durations: _Array = field(default_factory=_nothing)
+    order: Array = field(default_factory=_nothing)
+    durations: Array = field(default_factory=_nothing)
     baseline: float = 0.0
     reserve: float = 0.0
     assumed_error: float = 0.0

@@ -11,7 +11,6 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,8 +28,7 @@ from nndeploy.pacing.run.paced_points import PacedPoints
 from nndeploy.pacing.run.paced_shape import KEPT_TIMES, RUNS_OF_A_PLAN, PacedShape
 from nndeploy.pacing.run.plan_maker import PlanMaker
 from nndeploy.pacing.run.planned import PlannedPair, PlannedPoint, planned_pairs, planned_points
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 BASELINE_RUNS = 5
 PLAN_SECONDS = 0.2
@@ -180,13 +178,13 @@ class Pacer:
             if self.goal.only_times:
                 self._shapes.clear()
 
-    def known(self) -> "tuple[float, _Array]":
+    def known(self) -> tuple[float, Array]:
         """Returns the baseline of the shape that ran last, and that of its operators, in ns; 0: not known yet."""
         with self._lock:
             shape = self._planned()
         return (0.0, np.zeros(len(self.points))) if shape is None else (shape.baseline, shape.durations)
 
-    def timed(self) -> "tuple[float, _Array]":
+    def timed(self) -> tuple[float, Array]:
         """Returns the medians of a run and of its operators at the shape that ran last, where runs are only timed."""
         with self._lock:
             self._look()

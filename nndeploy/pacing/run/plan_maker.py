@@ -8,7 +8,6 @@ was learnt lies in the shapes; this only knows the program's points and what the
 import statistics
 import time
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from nndeploy.pacing.run.branches import branch_plans
 from nndeploy.pacing.run.item import PlanMemory
 from nndeploy.pacing.run.paced_points import PacedPoints
 from nndeploy.pacing.run.paced_shape import LEAST_RESERVE_NS, MOST_RESERVE, PacedShape
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 FIRST_RESERVE = 0.03
 """Share of the budget that is kept in reserve before there were runs."""
@@ -93,7 +91,7 @@ class PlanMaker:
             total = shape.budget - shape.reserve
             shape.branches = branch_plans(self._points.branches, shape.order, plan, total, self._goal.policy)
 
-    def in_order(self, shape: PacedShape) -> tuple[_Array, PacePlan]:
+    def in_order(self, shape: PacedShape) -> tuple[Array, PacePlan]:
         """Returns the points of a shape in the order in which they are passed, and their plan."""
         passed = np.argsort(shape.order)
         durations, is_cut = shape.durations[passed], np.array(self._points.is_cut)[passed]
@@ -111,7 +109,7 @@ class PlanMaker:
             plan = replace(plan, weights=shape.given.weights[passed], parts=shape.given.parts[passed])
         return passed, plan
 
-    def delays(self, shape: PacedShape, plan: PacePlan) -> _Array:
+    def delays(self, shape: PacedShape, plan: PacePlan) -> Array:
         """Returns how long is slept behind each point, in the order in which they are passed."""
         if shape.branches is None:
             return plan.delays(shape.budget)

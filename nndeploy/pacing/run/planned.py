@@ -2,15 +2,13 @@
 """A plan as people read it: the sleep behind each point, and the delay between the operators of each pair."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from nndeploy.pacing.plan.pace_plan import PacePlan
 from nndeploy.pacing.plan.pairs import pair_name
 from nndeploy.pacing.run.paced_points import PacedPoints
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
+from nndeploy.values.types import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class PlannedPair:
     is_preset: bool
 
 
-def planned_points(points: PacedPoints, passed: _Array, plan: PacePlan, delays: _Array) -> list[PlannedPoint]:
+def planned_points(points: PacedPoints, passed: Array, plan: PacePlan, delays: Array) -> list[PlannedPoint]:
     """Returns the points in the order in which they are `passed`, as are the plan and the `delays` behind them."""
     followed_by = points.followed_by
     return [
@@ -49,7 +47,7 @@ def planned_points(points: PacedPoints, passed: _Array, plan: PacePlan, delays: 
     ]
 
 
-def planned_pairs(points: PacedPoints, passed: _Array, plan: PacePlan, delays: _Array) -> list[PlannedPair]:
+def planned_pairs(points: PacedPoints, passed: Array, plan: PacePlan, delays: Array) -> list[PlannedPair]:
     """Returns the pairs, those of the first point that is passed first."""
     shared, place, counts = delays - plan.presets, np.argsort(passed), points.num_sharing
     return [

@@ -48,69 +48,43 @@ class Part(NamedTuple):
     is_on_gpu: bool
 
 
-class ProgramPacing(Protocol):
-    """The pacing of one program."""
+class ProgramPacing:
+    """The pacing of one program; this one leaves it as it is."""
 
-    @property
-    def is_paced(self) -> bool:
-        """Whether sessions should be opened to pass points."""
+    is_paced = False
+    """Whether sessions should be opened to pass points."""
 
     @property
     def runs_one_by_one(self) -> bool:
         """Whether submodels must not run at once; known once points were placed."""
+        return False
 
     def place(
-        self, parts: Sequence[Part], branches: Edges | None, gpu_work: GpuWork | None, sample: Sample
+        self,
+        parts: Sequence[Part],
+        branches: Edges | None,  # noqa: ARG002
+        gpu_work: GpuWork | None,  # noqa: ARG002
+        sample: Sample,  # noqa: ARG002
     ) -> Sequence[Step]:
         """Returns the steps of the program, one for each part, that pass their points.
 
         `branches` are (a, b) where part b reads what part a makes, None where each needs the one before. `gpu_work` is
         what all parts queue on GPUs, `sample()` inputs to try points with.
         """
+        return [part.step for part in parts]
 
     def paced(self, run: Run) -> Run:
         """Returns the call that begins a run, does it, and ends it."""
+        return run
 
     def learn(self, run: Callable[[Mapping[str, Value]], object], bundle: Bundle) -> None:
-        """Learns how long each operator takes, by running what the bundle carries.
-
-        Raises:
-            UsageError: the time that was granted is less than a run takes.
-            DataError: a plan is not for the operators that there are here.
-        """
+        """Learns how long each operator takes, by running what the bundle carries."""
 
     def check(self, path: Path) -> None:
-        """Checks that runs of the program, of the bundle at `path`, can sleep inside, and by the policy.
-
-        Raises:
-            UnavailableError: they cannot.
-            UsageError: the policy has no meaning for the bundle.
-        """
+        """Checks that runs of the program, of the bundle at `path`, can sleep inside, and by the policy."""
 
     def close(self) -> None:
         """Ends it; no run may come later."""
 
 
-class _NotPaced:
-    """A program that is not paced."""
-
-    is_paced = False
-    runs_one_by_one = False
-
-    def place(self, parts: Sequence[Part], *_: object, **__: object) -> Sequence[Step]:
-        return [part.step for part in parts]
-
-    def paced(self, run: Run) -> Run:
-        return run
-
-    def learn(self, run: Callable[[Mapping[str, Value]], object], bundle: Bundle) -> None:
-        """Nothing is to be learnt."""
-
-    def check(self, path: Path) -> None:
-        """There is nothing that it could not do."""
-
-    def close(self) -> None:
-        """There is nothing to end."""
-
-
-NOT_PACED: ProgramPacing = _NotPaced()
+NOT_PACED = ProgramPacing()

@@ -7,7 +7,6 @@ Above, a curve for each run; below, a strip for each: boxes are work, gaps are s
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from nndeploy.files.page import escaped
 from nndeploy.pacing.plan.load_curve import WINDOW_NS, Loads, Timeline
 from nndeploy.pacing.run.planned import PlannedPoint
 from nndeploy.values.amounts import ms_text
-
-_Array: TypeAlias = "np.ndarray[Any, Any]"
 
 WIDTH, LEFT, RIGHT = 960.0, 76.0, 18.0
 TOP, HEIGHT = 62.0, 210.0

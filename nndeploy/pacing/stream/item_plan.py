@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from nndeploy.pacing.plan.operator_graph import OperatorGraph
 from nndeploy.pacing.plan.policy import PacePolicy
 from nndeploy.pacing.plan.solving import solve
-from nndeploy.pacing.stream.protocol import StreamLevels, StreamStages
+from nndeploy.pacing.stream.protocol import StreamItem, StreamLevels, StreamStages
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ItemPlan:
 
 
 @dataclass(slots=True, eq=False)
-class PacedItem:
+class PacedItem(StreamItem):
     """An item that is under way: when it began (CLOCK_MONOTONIC), and the work that stages did on it and its parts.
 
     Without a plan it is only measured. `done` are the runners that are through with it.

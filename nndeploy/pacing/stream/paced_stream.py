@@ -142,7 +142,7 @@ class RunnerDue:
         return item.began_ns + round(item.plan.windows[self.stage].due(done))
 
 
-class PacedStream:
+class PacedStream(StreamPacing):
     """What the items of one stream may take, when the next is let in, and what was achieved."""
 
     def __init__(self, plan: StreamLevels, pacers: Mapping[str, Sequence[Pacer]], goal: PaceGoal) -> None:

@@ -22,11 +22,14 @@ class PacedRecord(Protocol):
     def error(self) -> Exception | None: ...
 
 
-class StreamItem(Protocol):
-    """An item that is under way."""
+class StreamItem:
+    """An item that is under way; of this one nothing is known."""
 
     def did(self, stage: str, took_ns: int) -> None:
         """Says that a stage worked on it, or on a part of it."""
+
+
+ITEM_NOT_PACED = StreamItem()
 
 
 class StreamStages(Protocol):
@@ -59,14 +62,16 @@ Due: TypeAlias = Callable[[PacedRecord], AbstractContextManager[object]]
 """Around the run of a record by one runner."""
 
 
-class StreamPacing(Protocol):
-    """The pacing of one stream."""
+class StreamPacing:
+    """The pacing of one stream; this one lets items in as they come."""
 
     def due(self, pipeline: StreamStages) -> Sequence[Due]:
         """Returns until when the runs of a pipeline may take, one for each of its runners."""
+        return [nullcontext] * pipeline.num_runners
 
     def next_begin_ns(self) -> int | None:
         """Returns when the next item may be let in (CLOCK_MONOTONIC), None where others must be done first."""
+        return 0
 
     def begin(self, record: PacedRecord) -> None:
         """Says that an item was read and goes to its first stage."""
@@ -79,28 +84,4 @@ class StreamPacing(Protocol):
         """
 
 
-class _ItemNotPaced:
-    def did(self, stage: str, took_ns: int) -> None:
-        """Nobody asks."""
-
-
-ITEM_NOT_PACED: StreamItem = _ItemNotPaced()
-
-
-class _StreamNotPaced:
-    """A stream whose items are let in as they come."""
-
-    def due(self, pipeline: StreamStages) -> Sequence[Due]:
-        return [nullcontext] * pipeline.num_runners
-
-    def next_begin_ns(self) -> int | None:
-        return 0
-
-    def begin(self, record: PacedRecord) -> None:
-        """Nothing waits for it."""
-
-    def end(self, record: PacedRecord) -> None:
-        """Nothing waits for it."""
-
-
-STREAM_NOT_PACED: StreamPacing = _StreamNotPaced()
+STREAM_NOT_PACED = StreamPacing()
