@@ -16,7 +16,7 @@ from nndeploy.cli.progress import Heartbeat
 from nndeploy.cli.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.run.protocol import ProgramPacing
-from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json, place_notes
+from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
@@ -232,7 +232,7 @@ def _tell_program(program: Program) -> None:
     _tell_chain(program.chain)
     for choice in program.choices:
         _tell_choice(choice)
-    for note in place_notes(program.pacing):
+    for note in program.pacing.notes:
         print(visible(f"nndeploy: {note}"), file=sys.stderr)
 
 

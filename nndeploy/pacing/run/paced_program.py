@@ -87,6 +87,11 @@ class PacedProgram(ProgramPacing):
         return self.pacer.goal
 
     @property
+    def notes(self) -> Sequence[str]:
+        """How points were placed, a line for each submodel that tells."""
+        return self.pacer.notes
+
+    @property
     def runs_one_by_one(self) -> bool:
         """Whether submodels must not run at once; known once points were placed."""
         return self.pacer.points.branches is None

@@ -55,6 +55,11 @@ class ProgramPacing:
     """Whether sessions should be opened to pass points."""
 
     @property
+    def notes(self) -> Sequence[str]:
+        """How points were placed, a line for each submodel that tells."""
+        return ()
+
+    @property
     def runs_one_by_one(self) -> bool:
         """Whether submodels must not run at once; known once points were placed."""
         return False

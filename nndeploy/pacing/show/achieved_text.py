@@ -2,7 +2,7 @@
 """What pacing achieved, as lines and as plain data: of a bundle alone, or of the runners and items of a pipeline."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from nndeploy.pacing.plan.load_curve import WINDOW_NS
@@ -29,11 +29,6 @@ def pacing_to_json(stream: StreamPacing, programs: Iterable[ProgramPacing]) -> d
         return {"pacing": _stream_to_json(stream)}
     found = [run_to_json(one.pacer) for one in programs if isinstance(one, PacedProgram)]
     return {"pacing": found[0]} if found else {}
-
-
-def place_notes(program: ProgramPacing) -> Sequence[str]:
-    """Returns how the points of a program were placed, a line for each submodel that tells."""
-    return program.pacer.notes if isinstance(program, PacedProgram) else ()
 
 
 def run_lines(pacer: Pacer) -> list[str]:
