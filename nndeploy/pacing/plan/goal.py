@@ -147,8 +147,8 @@ def check_policy_of_row(goal: PaceGoal | None) -> None:
     """
     if goal is not None and goal.policy is PacePolicy.SOLVED:
         raise UsageError(
-            "--policy solved is for branches: the operators of this bundle run one after another, none has time left",
-            hint="--policy proportional is the same there",
+            "--policy solved needs branches, but the operators of this bundle run one after another",
+            hint="use --policy proportional, which is equivalent here",
         )
 
 

@@ -58,7 +58,7 @@ def paced_program(bundle: Bundle, by: PaceGoal | PacePlanFile) -> "PacedProgram"
 def _library_path() -> Path:
     found = next((one for one in backends_in_order() if isinstance(one, HasPaceLibrary)), None)
     if found is None:
-        raise UnavailableError("no backend here has the library of delays", hint="install the backend native")
+        raise UnavailableError("no installed backend provides the pacing library", hint="install the backend native")
     return found.pace_library()
 
 
@@ -189,7 +189,7 @@ class PacedProgram(ProgramPacing):
             return
         backends = ", ".join(dict.fromkeys(self._backends))
         raise UnavailableError(
-            f"cannot be paced here: it runs as one piece ({backends}), with no point to sleep at inside",
+            f"cannot be paced here: it runs as one piece ({backends}) without points to sleep at",
             where=str(path),
             hint="compile it with --pace and without --backends: own kernels and ONNX Runtime have points",
         )
@@ -238,9 +238,9 @@ def _learnt_here(here: Sequence[tuple[str, str]], plan: PacePlanFile) -> LearntS
     planned, has_point = plan.points, set(here)
     for point in planned:
         if point not in has_point:
-            raise DataError(f"the plan has the operator {point[1]!r:.80}, behind which is no point here", hint=AGAIN)
+            raise DataError(f"the plan has the operator {point[1]!r:.80}, which has no pace point here", hint=AGAIN)
     if sorted(here) != sorted(planned):
-        raise DataError(f"the plan has {len(planned)} points, which are not the {len(here)} there are here", hint=AGAIN)
+        raise DataError(f"the plan has {len(planned)} points, but this machine has {len(here)}", hint=AGAIN)
     numbers = np.empty(len(here), np.int64)
     numbers[sorted(range(len(here)), key=here.__getitem__)] = sorted(range(len(here)), key=planned.__getitem__)
     return plan.learnt.renumbered(numbers)
