@@ -43,32 +43,35 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "compile": ("nndeploy.cli.compile_cmd:compile_", "Compile an ONNX MODEL into a single offline bundle."),
-    "batch": ("nndeploy.cli.batch_cmd:batch", "Compile many models for many targets, as listed in a FLEET file."),
-    "farm": ("nndeploy.cli.farm_cmd:farm", "Run a build farm: scheduler, workers, certificates."),
-    "run": ("nndeploy.cli.run_cmd:run", "Run inputs through a BUNDLE."),
-    "serve": ("nndeploy.cli.serve_cmd:serve", "Serve bundles over the Open Inference Protocol."),
-    "top": ("nndeploy.cli.top_cmd:top", "Show live metrics of a running stream: rate, latency, load."),
-    "inspect": ("nndeploy.cli.inspect_cmd:inspect", "Show the contents of a BUNDLE, which backend runs what, and why."),
-    "verify": ("nndeploy.cli.verify_cmd:verify", "Verify a BUNDLE: its integrity, and its results here."),
-    "sign": ("nndeploy.cli.sign_cmd:sign", "Sign a BUNDLE: every member, its release and its provenance."),
-    "key": ("nndeploy.cli.key_cmd:key", "Create signing keys, and manage the keys trusted here."),
-    "bench": ("nndeploy.cli.bench_cmd:bench", "Benchmark a BUNDLE here: latency and throughput."),
-    "pace": ("nndeploy.cli.pace_cmd:pace", "Show how a BUNDLE would be paced on this machine."),
-    "install": ("nndeploy.cli.install_cmd:install", "Install a bundle under a NAME, for `run NAME@`."),
-    "installed": ("nndeploy.cli.install_cmd:installed", "List the installed bundles and their previous versions."),
-    "rollback": ("nndeploy.cli.install_cmd:rollback", "Roll NAME back to its previous version."),
-    "doctor": ("nndeploy.cli.doctor_cmd:doctor", "Diagnose this machine, and show how to fix what is wrong."),
-    "push": ("nndeploy.cli.push_cmd:push", "Push a BUNDLE to a container registry."),
-    "pull": ("nndeploy.cli.pull_cmd:pull", "Pull a bundle from a container registry."),
-    "cache": ("nndeploy.cli.cache_cmd:cache", "Manage the cache of compiled bundles."),
-    "diff": ("nndeploy.cli.diff_cmd:diff", "Show how bundle B differs from bundle A."),
-    "backends": ("nndeploy.cli.backends_cmd:backends", "List the backends and what they support on this machine."),
-    "targets": ("nndeploy.cli.targets_cmd:targets", "List the targets that --target knows by name."),
-    "probe": ("nndeploy.cli.probe_cmd:probe", "Describe this machine as a target file."),
-    "wheelhouse": ("nndeploy.cli.wheelhouse_cmd:wheelhouse", "Download all wheels that an offline machine needs."),
-    "help": ("nndeploy.cli.help_cmd:help_", "Show a page of the guide or the reference, or list the pages."),
-    "completion": ("nndeploy.cli.completion_cmd:completion", "Print the completion script for a SHELL."),
+    "compile": ("nndeploy.cli.commands.compile:compile_", "Compile an ONNX MODEL into a single offline bundle."),
+    "batch": ("nndeploy.cli.commands.batch:batch", "Compile many models for many targets, as listed in a FLEET file."),
+    "farm": ("nndeploy.cli.commands.farm:farm", "Run a build farm: scheduler, workers, certificates."),
+    "run": ("nndeploy.cli.commands.run:run", "Run inputs through a BUNDLE."),
+    "serve": ("nndeploy.cli.commands.serve:serve", "Serve bundles over the Open Inference Protocol."),
+    "top": ("nndeploy.cli.commands.top:top", "Show live metrics of a running stream: rate, latency, load."),
+    "inspect": (
+        "nndeploy.cli.commands.inspect:inspect",
+        "Show the contents of a BUNDLE, which backend runs what, and why.",
+    ),
+    "verify": ("nndeploy.cli.commands.verify:verify", "Verify a BUNDLE: its integrity, and its results here."),
+    "sign": ("nndeploy.cli.commands.sign:sign", "Sign a BUNDLE: every member, its release and its provenance."),
+    "key": ("nndeploy.cli.commands.key:key", "Create signing keys, and manage the keys trusted here."),
+    "bench": ("nndeploy.cli.commands.bench:bench", "Benchmark a BUNDLE here: latency and throughput."),
+    "pace": ("nndeploy.cli.commands.pace:pace", "Show how a BUNDLE would be paced on this machine."),
+    "install": ("nndeploy.cli.commands.install:install", "Install a bundle under a NAME, for `run NAME@`."),
+    "installed": ("nndeploy.cli.commands.install:installed", "List the installed bundles and their previous versions."),
+    "rollback": ("nndeploy.cli.commands.install:rollback", "Roll NAME back to its previous version."),
+    "doctor": ("nndeploy.cli.commands.doctor:doctor", "Diagnose this machine, and show how to fix what is wrong."),
+    "push": ("nndeploy.cli.commands.push:push", "Push a BUNDLE to a container registry."),
+    "pull": ("nndeploy.cli.commands.pull:pull", "Pull a bundle from a container registry."),
+    "cache": ("nndeploy.cli.commands.cache:cache", "Manage the cache of compiled bundles."),
+    "diff": ("nndeploy.cli.commands.diff:diff", "Show how bundle B differs from bundle A."),
+    "backends": ("nndeploy.cli.commands.backends:backends", "List the backends and what they support on this machine."),
+    "targets": ("nndeploy.cli.commands.targets:targets", "List the targets that --target knows by name."),
+    "probe": ("nndeploy.cli.commands.probe:probe", "Describe this machine as a target file."),
+    "wheelhouse": ("nndeploy.cli.commands.wheelhouse:wheelhouse", "Download all wheels that an offline machine needs."),
+    "help": ("nndeploy.cli.commands.help:help_", "Show a page of the guide or the reference, or list the pages."),
+    "completion": ("nndeploy.cli.commands.completion:completion", "Print the completion script for a SHELL."),
 }
 """Subcommand -> where it is, and the first line of its help, so that `nndeploy --help` imports none."""
 
@@ -101,7 +104,8 @@ class LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
-        if (writing := sys.modules.get("nndeploy.cli.output_file")) is not None:  # of a command that writes no file not
+        writing = sys.modules.get("nndeploy.cli.options.output_file")  # not there for a command that writes no file
+        if writing is not None:
             command.context_class = writing.CheckedContext
         return command
 
@@ -216,7 +220,7 @@ def run_command(arguments: Sequence[str]) -> int:
 def _invoke(arguments: list[str]) -> int:
     """Returns the exit code of a command that did not fail."""
     if asked := os.environ.get("_NNDEPLOY_COMPLETE"):
-        from nndeploy.cli.shell_completion import answer_shell
+        from nndeploy.cli.help.shell_completion import answer_shell
 
         return answer_shell(cli, asked)
     try:
@@ -238,7 +242,7 @@ def _heartbeat(arguments: Sequence[str]) -> AbstractContextManager[object]:
     """Says every few seconds that a command is at work which has no progress of its own."""
     if not arguments or arguments[0] not in AT_WORK:
         return nullcontext()
-    from nndeploy.cli.progress import Heartbeat
+    from nndeploy.cli.views.progress import Heartbeat
 
     return Heartbeat(f"{arguments[0]} is still running")
 

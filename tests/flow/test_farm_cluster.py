@@ -126,7 +126,7 @@ def test_dask_is_loaded_and_sockets_are_opened_for_a_cluster_alone(tmp_path: Pat
     onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
     (tmp_path / "fleet.toml").write_text(FLEET + '[cluster]\naddress = "tls://192.0.2.1:8786"\n')
     code = (
-        "import socket, sys; from nndeploy.cli.main import run_command; import nndeploy.cli.farm_cmd\n"
+        "import socket, sys; from nndeploy.cli.main import run_command; import nndeploy.cli.commands.farm\n"
         "socket.socket.__init__ = lambda *_, **__: sys.exit('a socket')\n"
         f"code = run_command(['batch', {str(tmp_path / 'fleet.toml')!r}, '--plan'])\n"
         "sys.exit(code or ', '.join({'distributed', 'dask', 'tornado'} & set(sys.modules)) or 0)"

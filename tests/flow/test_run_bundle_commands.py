@@ -21,8 +21,8 @@ from nndeploy.bundle.manifest import (
     Variant,
 )
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.cli.bundle_differences import differences
 from nndeploy.cli.main import run_command
+from nndeploy.cli.views.bundle_differences import differences
 from nndeploy.errors import UnavailableError
 from nndeploy.target.target import host_target, target_from_toml
 from nndeploy.values.types import TensorType

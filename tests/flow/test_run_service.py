@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from tests_flow_bundles import write_double
 
+from nndeploy.cli.commands.service_manager import LOOKS, ServiceManager
 from nndeploy.cli.main import run_command
-from nndeploy.cli.service_manager import LOOKS, ServiceManager
 
 LIMIT_SECONDS = 0.4
 COMMAND = [sys.executable, "-m", "nndeploy"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nndeploy.cli.backends_cmd import BUILDS_FOR_OTHERS
+from nndeploy.cli.commands.backends import BUILDS_FOR_OTHERS
 from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Probe

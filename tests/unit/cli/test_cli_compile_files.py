@@ -160,7 +160,7 @@ def test_a_recipe_refuses_a_file_that_is_not_its_own(dumped: Any, compiles: Any,
         Path(changed).write_bytes(b"another")
     code, line = compiles("--config", "a.toml", "-o", "m.nnd")
     assert code == 65
-    assert f"error[bad-data]: a.toml: the recipe is of {words} (hint: " in line
+    assert f"error[bad-data]: a.toml: the recipe has {words} (hint: " in line
 
 
 def test_decisions_that_a_compile_writes_are_admitted(dumped: Any, compiles: Any) -> None:
@@ -180,8 +180,8 @@ def test_other_packages_are_a_warning(dumped: Any, compiles: Any) -> None:
     ("text", "message"),
     [
         ("recipe = 1", "a.toml: recipe must be a table, is 1"),
-        ("[recipe]", "a.toml: recipe: files must say the SHA-256 of the model"),
-        ("[recipe.files]\nmodel = 'x'", "a.toml: recipe: files must say the SHA-256 of the model"),
+        ("[recipe]", "a.toml: recipe: files must contain the SHA-256 of the model"),
+        ("[recipe.files]\nmodel = 'x'", "a.toml: recipe: files must contain the SHA-256 of the model"),
         ("[recipe.files]\nmodel = 1", "a.toml: recipe: files must be a table of texts"),
         (f"[recipe]\nfils = 1\n[recipe.files]\nmodel = '{'0' * 64}'", "a.toml: recipe: unknown key 'fils'"),
     ],

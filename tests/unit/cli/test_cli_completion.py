@@ -11,9 +11,9 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from nndeploy.cli import value_types
+from nndeploy.cli.help.shell_completion import INSTALLED_BY, OurBash
 from nndeploy.cli.main import COMMANDS, cli, run_command
-from nndeploy.cli.shell_completion import INSTALLED_BY, OurBash
+from nndeploy.cli.options import value_types
 from nndeploy.plugin.registry import backend_names
 from nndeploy.target.known_targets import known_targets
 

@@ -10,7 +10,7 @@ import pytest
 from nndeploy.cli.answer import forget
 from nndeploy.cli.console import print_json, print_line, print_table, warn
 from nndeploy.cli.main import _answer
-from nndeploy.cli.run_view import describe
+from nndeploy.cli.views.run_view import describe
 
 
 def test_tables_escape_what_is_in_them(capsys) -> None:

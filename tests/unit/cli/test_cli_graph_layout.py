@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nndeploy.cli import graph_layout
-from nndeploy.cli.graph_layout import _spread, layered_layout
+from nndeploy.cli.pages import graph_layout
+from nndeploy.cli.pages.graph_layout import _spread, layered_layout
 
 
 @st.composite

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nndeploy.cli.help_pages import SECTIONS, page_called, pages, title, topics, with_topics_for_links
+from nndeploy.cli.help.help_pages import SECTIONS, page_called, pages, title, topics, with_topics_for_links
 from nndeploy.cli.main import COMMANDS, run_command
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

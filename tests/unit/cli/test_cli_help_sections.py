@@ -4,8 +4,8 @@
 import click
 import pytest
 
-from nndeploy.cli.help_sections import SectionedCommand
 from nndeploy.cli.main import COMMANDS, cli
+from nndeploy.cli.options.help_sections import SectionedCommand
 
 MANY = 12
 """Options from which on a command needs headings."""

@@ -9,7 +9,7 @@ import pytest
 
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.report import NodeReport, Report, SubmodelReport
-from nndeploy.cli.inspect_page import inspect_page
+from nndeploy.cli.pages.inspect_page import inspect_page
 from nndeploy.values.types import TensorType
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;@data@@title@\x1b[31m\u2028"

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.cli.inspect_tables import show_tables
+from nndeploy.cli.views.inspect_tables import show_tables
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.inspect_bundle import Inspection, VariantSteps
 from nndeploy.values.plan_steps import PlanStep

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from nndeploy.cli.exit_codes import EXIT_CODES
+from nndeploy.cli.help.exit_codes import EXIT_CODES
+from nndeploy.cli.help.man_pages import man_pages
 from nndeploy.cli.main import COMMANDS, cli, run_command
-from nndeploy.cli.man_pages import man_pages
 from nndeploy.errors import ERRORS_BY_CODE
 
 GROUPS = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nndeploy.cli import progress
-from nndeploy.cli.compile_view import CompileProgress
 from nndeploy.cli.console import may_escape, print_table
-from nndeploy.cli.progress import Heartbeat
+from nndeploy.cli.views import progress
+from nndeploy.cli.views.compile_view import CompileProgress
+from nndeploy.cli.views.progress import Heartbeat
 
 
 class Terminal(io.StringIO):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from nndeploy.cli.commands.top import tables
 from nndeploy.cli.console import print_table
 from nndeploy.cli.main import run_command
-from nndeploy.cli.top_cmd import tables
 from nndeploy.stream.engine.metrics import MetricsServer
 
 STAGE: dict[str, Any] = {

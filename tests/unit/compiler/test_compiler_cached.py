@@ -20,7 +20,7 @@ from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.build_cache.key import key_of
 from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.bundle.report import Report, report_to_json
-from nndeploy.cli.compile_cmd import compile_
+from nndeploy.cli.commands.compile import compile_
 from nndeploy.compiler import cache_key, cached_compile
 from nndeploy.compiler.cache_key import parts_of
 from nndeploy.compiler.cached_compile import CacheOptions, Compiled, compile_cached

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from nndeploy.cli.option_fields import given, options_of, sections_of
+from nndeploy.cli.options.option_fields import given, options_of, sections_of
 from nndeploy.compiler.options import CompileLimits, CompileOptions
 from nndeploy.errors import UsageError
 from nndeploy.loadgen.settings import Request

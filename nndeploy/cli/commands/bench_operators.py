@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy bench --operators`: how long each operator takes between its pace points, and what rate that is."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nndeploy.cli.commands.bench_inputs import bench_inputs
+from nndeploy.cli.commands.loading import load
+from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.errors import NndeployError
+from nndeploy.loadgen.samples import NamedSample
+from nndeploy.pacing.plan.estimate import estimated_ns, explained
+from nndeploy.pacing.plan.goal import ONLY_TIMES
+from nndeploy.pacing.run.paced_program import PacedProgram, ProgramPoint, shapes_of
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.program import Program
+
+FIGURES = ("us", "share", "MFLOP", "GFLOP/s", "GB/s")
+
+
+def bench_operators(
+    bundle: Path,
+    inputs: Sequence[str],
+    options: LoadOptions,
+    *,
+    iterations: int | None,
+    seconds: float | None,
+    warmup: int,
+    as_json: bool,
+) -> None:
+    """Runs inputs of one shape, without delays, and prints the median of each operator.
+
+    Raises:
+        UnavailableError: the bundle has no pace points for this machine.
+    """
+    with load(bundle, options, pace=ONLY_TIMES) as program:
+        samples, origin = bench_inputs(program, inputs, most=1)
+        assert isinstance(program.pacing, PacedProgram)
+        pacer, points = program.pacing.pacer, program.pacing.points
+        for _ in range(1 + warmup):
+            _run(program, samples[0])
+        pacer.forget()
+        began, runs = time.perf_counter(), 0
+        while not runs or (
+            (iterations is None or runs < iterations) and (seconds is None or time.perf_counter() - began < seconds)
+        ):
+            _run(program, samples[0])
+            runs += 1
+        latency_ns, times_ns = pacer.timed()
+        report = {
+            "bundle": str(bundle),
+            "inputs": origin,
+            "shapes": [list(shape) for shape in shapes_of(samples[0].values)],
+            "runs": runs,
+            "run_us": latency_ns / 1e3,
+            "operators": _rows(points, times_ns),
+            "estimate_r2": _explained(points, times_ns),
+        }
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
+
+
+def _run(program: Program, sample: NamedSample) -> None:
+    try:
+        program.run(sample.values)
+    except NndeployError as err:
+        raise err.about(sample.origin) from err
+
+
+def _rows(points: Sequence[ProgramPoint], times_ns: "np.ndarray[Any, Any]") -> list[dict[str, Any]]:
+    """Returns the figures of each point, None for those of which the bundle does not say what they compute."""
+    total = float(times_ns.sum()) or 1.0
+    rows = []
+    for point, ns in zip(points, times_ns.tolist(), strict=True):
+        flops, moved = point.amount if point.amount is not None else (None, None)
+        rows.append({
+            "submodel": point.submodel,
+            "operator": point.name,
+            "us": ns / 1e3,
+            "share": ns / total,
+            "flops": flops,
+            "bytes": moved,
+            "gflops_per_s": None if flops is None or not ns else flops / ns,
+            "gbytes_per_s": None if moved is None or not ns else moved / ns,
+        })  # fmt: skip
+    return rows
+
+
+def _explained(points: Sequence[ProgramPoint], times_ns: "np.ndarray[Any, Any]") -> float | None:
+    amounts = [point.amount for point in points if point.amount is not None]
+    return explained(estimated_ns(amounts), times_ns) if len(amounts) == len(points) else None
+
+
+def _print(report: dict[str, Any]) -> None:
+    rows = report["operators"]
+    print_table(
+        f"operators, median of {report['runs']:,} runs on {report['inputs']}",
+        ("submodel", "operator", *FIGURES),
+        (
+            (
+                row["submodel"],
+                row["operator"],
+                f"{row['us']:.1f}",
+                f"{row['share']:.1%}",
+                "" if row["flops"] is None else f"{row['flops'] / 1e6:.3g}",
+                "" if row["gflops_per_s"] is None else f"{row['gflops_per_s']:.3g}",
+                "" if row["gbytes_per_s"] is None else f"{row['gbytes_per_s']:.3g}",
+            )
+            for row in rows
+        ),
+        right=FIGURES,
+    )
+    us = sum(row["us"] for row in rows)
+    print_line(f"a run     {report['run_us'] / 1e3:.3f} ms, of which its {len(rows)} operators take {us / 1e3:.3f} ms")
+    best = {key: max((row[key] or 0.0 for row in rows), default=0.0) for key in ("gflops_per_s", "gbytes_per_s")}
+    print_line(f"at best   {best['gflops_per_s']:.3g} GFLOP/s, {best['gbytes_per_s']:.3g} GB/s")
+    if (r2 := report["estimate_r2"]) is not None:
+        print_line(f"estimate  max(flops, bytes) explains {r2:.0%} of the differences between operators (R2 {r2:.2f})")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of a compile: progress and warnings on standard error, tables at the end on standard output."""
+
+import sys
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from nndeploy.bundle.report import WHOLE_SCOPES, CheckReport, Report
+from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
+from nndeploy.cli.views.bundle_contents import print_contents
+from nndeploy.cli.views.candidate_lines import candidate_lines, shapes_line
+from nndeploy.cli.views.places_view import print_places
+from nndeploy.cli.views.progress import Heartbeat
+from nndeploy.cli.views.quantisation_view import print_quantisation
+from nndeploy.cli.views.refusal_tables import WHY_NOT, print_nodes, refusal_lines
+from nndeploy.cli.views.targets_view import print_targets
+from nndeploy.compiler.job import Onlooker
+from nndeploy.errors import one_line
+
+if TYPE_CHECKING:
+    from nndeploy.compiler.cached_compile import CacheNews
+
+MAX_REASON = 160
+MAX_DIFFERENCES = 5
+JUDGED = ("limits", "rows")
+"""Rules whose notes hold figures of one output, which the report tells and the table does not."""
+NOT_COMPARED = "not compared"
+"""What the table says; the reasons stand below it, because many submodels have the same."""
+
+
+class CompileProgress(Onlooker):
+    """A line for each stage when it is done; what it is at: drawn again on a terminal, else told now and then."""
+
+    def __init__(self) -> None:
+        self._status = err().status("starting") if may_escape(sys.stderr) else None
+        self._heartbeat = Heartbeat("starting") if self._status is None else None
+        self._stack = ExitStack()
+        self._stage = ""
+        self._began = time.perf_counter()
+
+    def __enter__(self) -> "CompileProgress":
+        for one in (self._status, self._heartbeat):
+            if one is not None:
+                self._stack.enter_context(one)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        if kind is None:
+            self._finish_stage()
+
+    def event(self, stage: str, detail: str) -> None:
+        """Shows that `stage` is at `detail`; an empty detail begins a stage."""
+        if not detail:
+            self._finish_stage()
+            self._stage, self._began = stage, time.perf_counter()
+        doing = f"{self._stage}: {detail}" if detail else stage
+        if self._status is not None:
+            self._status.update(Text(one_line(doing)))
+        elif self._heartbeat is not None:
+            (self._heartbeat.more if detail else self._heartbeat.now)(doing)
+
+    def _finish_stage(self) -> None:
+        if self._stage:
+            print(f"{self._stage:<16}{time.perf_counter() - self._began:7.2f} s", file=sys.stderr)
+            if self._heartbeat is not None:
+                self._heartbeat.spoke()
+        self._stage = ""
+
+
+def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
+    """Prints the tables of a report for a person."""
+    _print_chain(report, report.model, verbose)
+    for chain in report.target_chains:
+        _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
+    print_quantisation(report, verbose=verbose)
+    print_targets(report)
+    print_places(report.places)
+    for line in candidate_lines(report):
+        print_line(line)
+    changed = ", ".join(f"{p.name} {p.count}" for p in report.passes if p.count)
+    print_line(f"passes: {changed or 'nothing to change'}")
+    if not dry_run:
+        print_line(_error_line(report))
+        print_line(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)")
+        print_contents(report.contents, verbose=verbose)
+
+
+def cache_line(cache: "CacheNews") -> str:
+    """Returns in a line how a bundle was come by, "" where no cache was asked."""
+    if cache.status == "hit":
+        place = f"cache {cache.origin}" if cache.origin else "cache"
+        return f"reused from the {place} ({cache.key:.16})"
+    if cache.status == "off" or cache.differs is None:
+        return ""
+    shown = ", ".join(cache.differs[:MAX_DIFFERENCES]) + (", .." if len(cache.differs) > MAX_DIFFERENCES else "")
+    return f"rebuilt; changed since the last compile of this model: {shown or 'files of the cache'}"
+
+
+def print_warnings(report: Report) -> None:
+    """Prints what a compile warns of on standard error, a line each."""
+    for chain in (report, *report.target_chains):
+        for line in dict.fromkeys((*chain.dropped, *chain.warnings)):
+            warn(line)
+
+
+def _print_chain(report: Report, title: str, verbose: bool) -> None:
+    count = len(report.submodels)
+    _print_submodels(report, f"{title}: {count} submodel{'s' * (count != 1)}")
+    if verbose:
+        print_nodes(report, "nodes", MAX_REASON)
+    for reason in dict.fromkeys(
+        check.note
+        for check in report.checks
+        if check.note and check.scope not in WHOLE_SCOPES and check.rule not in JUDGED
+    ):
+        print_line(reason)
+
+
+def _print_submodels(report: Report, title: str) -> None:
+    rows = [
+        (
+            submodel.id,
+            submodel.backend,
+            str(submodel.num_nodes),
+            f"{submodel.share:.1%}",
+            _max_error([c for c in report.checks if c.scope == submodel.id and c.backend == submodel.backend]),
+            refusal_lines(submodel.refusals, MAX_REASON),
+        )
+        for submodel in report.submodels
+    ]
+    columns = ("submodel", "backend", "nodes", "compute", "max error", WHY_NOT)
+    print_table(title, columns, rows, right=("nodes", "compute"))
+
+
+def _max_error(checks: list[CheckReport]) -> str:
+    figures = [check.max_abs for check in checks if check.max_abs is not None]
+    notes = [check.note for check in checks if check.note]
+    return f"{max(figures):.2g}" if figures else NOT_COMPARED if notes else "exact" if checks else "-"
+
+
+def _error_line(report: Report) -> str:
+    whole = [check for check in report.checks if check.scope == "whole"]
+    if not whole:
+        return "error against the original: not compared (see the warnings)"
+    cosines = [check.cosine for check in whole if check.cosine is not None]
+    samples = len({check.sample for check in whole})
+    at = f" ({shapes_line(report.shapes)})" if len(set(report.shapes)) > 1 else ""
+    original = "original" if report.quantisation is None else "quantised model"
+    text = f"error against the {original} on {samples} inputs{at}: max abs {_max_error(whole)}"
+    return text + (f", cosine {min(cosines):.7f}" if cosines else "")
