@@ -29,7 +29,7 @@ WAYS = 6
 FLAGS = (
     "-O3", "-std=gnu11", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno",
     "-fno-trapping-math", "-fno-strict-aliasing", "-fno-sanitize=all", "-g0", "-Wall", "-Wextra", "-Werror",
-    "-Wno-unused-function", "-Wno-unused-parameter",
+    "-Wno-unused-function",
 )  # fmt: skip
 
 

@@ -56,6 +56,8 @@ NND_INLINE nnd_bytes nnd_int8_joined_bytes(const uint8_t *from, nnd_size step, i
 #define NND_BOTH(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
 #endif
   if (joined == 2) return (nnd_bytes)NND_BOTH(*(const half *)from, *(const half *)(from + step));
+#else
+  (void)step, (void)joined; /* a vector holds one pixel */
 #endif
   return *(const nnd_bytes_any *)from;
 }

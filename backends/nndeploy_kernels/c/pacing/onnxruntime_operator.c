@@ -82,15 +82,17 @@ struct nnd_kernel {
   int64_t point;
 };
 
+/* What ONNX Runtime hands to every function of a kind, and this one has no use for. */
+#define NND_UNUSED __attribute__((unused))
 #define NND_CALL(api, entry, ...) ((nnd_status(*)(__VA_ARGS__))(api)[entry])
 
-static const char *nnd_name(const struct nnd_operator *self) { return "Pace"; }
-static const char *nnd_provider(const struct nnd_operator *self) { return NULL; }
-static int nnd_any(const struct nnd_operator *self, size_t index) { return 0; }
-static size_t nnd_one(const struct nnd_operator *self) { return 1; }
-static int nnd_zero(const struct nnd_operator *self, size_t index) { return 0; }
-static int nnd_is_one(const struct nnd_operator *self) { return 1; }
-static int nnd_newest(const struct nnd_operator *self) { return 1 << 20; }
+static const char *nnd_name(NND_UNUSED const struct nnd_operator *self) { return "Pace"; }
+static const char *nnd_provider(NND_UNUSED const struct nnd_operator *self) { return NULL; }
+static int nnd_any(NND_UNUSED const struct nnd_operator *self, NND_UNUSED size_t index) { return 0; }
+static size_t nnd_one(NND_UNUSED const struct nnd_operator *self) { return 1; }
+static int nnd_zero(NND_UNUSED const struct nnd_operator *self, NND_UNUSED size_t index) { return 0; }
+static int nnd_is_one(NND_UNUSED const struct nnd_operator *self) { return 1; }
+static int nnd_newest(NND_UNUSED const struct nnd_operator *self) { return 1 << 20; }
 
 static size_t nnd_aliases(int **inputs, int **outputs) {
   static int first[1] = {0};
@@ -98,14 +100,14 @@ static size_t nnd_aliases(int **inputs, int **outputs) {
   return 1;
 }
 
-static void nnd_keep(int *inputs, int *outputs) {}
+static void nnd_keep(NND_UNUSED int *inputs, NND_UNUSED int *outputs) {}
 
 static size_t nnd_none(int **inputs, int **outputs) {
   *inputs = *outputs = NULL;
   return 0;
 }
 
-static nnd_status nnd_create(const struct nnd_operator *self, nnd_api api, const void *info, void **made) {
+static nnd_status nnd_create(NND_UNUSED const struct nnd_operator *self, nnd_api api, const void *info, void **made) {
   struct nnd_kernel *kernel = calloc(1, sizeof *kernel);
   *made = kernel;
   if (!kernel) abort();
