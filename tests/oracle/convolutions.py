@@ -22,10 +22,10 @@ def convolved(call: Call, x: Any, w: Any) -> Any:
     windows = Windows(call, x.shape[2:], list(w.shape[2:]))
     found = np.zeros((x.shape[0], m, *windows.counts), x.dtype)
     for place, inside, _ in windows.places():
-        for g, (k, at) in product(range(groups), inside):
-            rows = slice(g * m // groups, (g + 1) * m // groups)
-            part = x[(slice(None), slice(g * per_group, (g + 1) * per_group), *at)]
-            found[(slice(None), rows, *place)] += part @ w[(rows, slice(None), *k)].T
+        for k, at in inside:
+            parts = x[(..., *at)].reshape(x.shape[0], groups, 1, per_group)
+            weights = w[(..., *k)].reshape(groups, m // groups, per_group)
+            found[(..., *place)] += (parts * weights).sum(3).reshape(x.shape[0], m)
     return found
 
 

@@ -65,9 +65,12 @@ def run(
     threads: int = 1,
     buffer_bytes: int = 0,
     shares_all: bool = True,
+    plain_bytes: bool = False,
 ) -> dict[str, Array]:
     """Returns the outputs of an artifact on a level; all memory ends at guard pages, threads share small steps too."""
-    taken = partial(run_plan, level, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all)
+    taken = partial(
+        run_plan, level, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all, plain_bytes=plain_bytes
+    )
     weights = artifact.files[WEIGHTS_FILE]
     if PLAN_FILE in artifact.files:
         return _run_plan((artifact.files[PLAN_FILE], weights), document_of(artifact), inputs, taken)

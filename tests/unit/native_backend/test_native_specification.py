@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator, version, attribute and edge value of the oracle's table on every level that this machine runs."""
+"""Every operator, version, attribute, edge value and size of the oracle's tables on every level of this machine."""
 
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from kernel_library import LEVELS_HERE
 from native_models import FLOAT_LEVELS, run
-from oracle.cases import all_cases
+from oracle.cases import all_cases, wide
 from oracle.cases.case import Case
 from oracle.compare import difference
 from oracle.engines import built_alone, verdict_of
@@ -15,6 +16,9 @@ from oracle.page import cell
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "operators.md"
 OPERATORS = sorted({case.operator for case in all_cases().values()})
+WIDE = list(wide.cases())
+BF16_STEPS = 1500
+"""How much more a product of bfloat16 may be apart."""
 
 
 @cache
@@ -43,3 +47,17 @@ def wrong_levels(case: Case, folder: Path) -> dict[str, str]:
         got = run(artifact, case.inputs, level, threads=1 + number % 2)
         found[level] = difference(case.wanted or {}, got, signed_zeros=case.signed_zeros, steps=case.steps)
     return {level: text for level, text in found.items() if text}
+
+
+@pytest.mark.parametrize("operator", sorted({case.operator for case in WIDE}))
+def test_odd_and_large_sizes(operator: str, tmp_path: Path) -> None:
+    """On one thread and two, bytes with what the processor has and with the instructions of the level alone."""
+    for case in (one for one in WIDE if one.operator == operator):
+        artifact, wanted = built_alone(case.model, "native", tmp_path), case.wanted
+        assert wanted is not None, case.name
+        for number, level in enumerate(LEVELS_HERE):
+            steps = case.steps * (BF16_STEPS if level.endswith("bf16") else 1)
+            for threads in (1, 2):
+                plain = (number + threads) % 2 == 0
+                got = run(artifact, case.inputs, level, threads=threads, plain_bytes=plain)
+                assert difference(wanted, got, steps=steps) == "", (case.name, level, threads)
