@@ -185,6 +185,7 @@ def _normalised() -> Iterator[Case]:
             numbers = held(*shape[axis:]), held(*shape[axis:])
             yield one("LayerNormalization", 17, floats(*shape), *numbers, axis=axis)
             yield one("RMSNormalization", 23, floats(*shape), numbers[0], axis=axis)
+    yield one("LayerNormalization", 17, floats(5, 37) + F32(1000), held(37), note="far from zero")
     for shape in ((1, 18, 2, 3), (2, 8, 37), (2, 32, 5, 7), (1, 40, 17, 19)):
         c = shape[1]
         yield one("InstanceNormalization", 6, floats(*shape), held(c), held(c))
@@ -215,6 +216,8 @@ def _pooled() -> Iterator[Case]:
         yield one("AveragePool", 19, floats(*shape), count_include_pad=1 - len(kernel) % 2, **window)
         yield one("LpPool", 18, floats(*shape), **window)
         yield one("MaxPool", 12, floats(*shape), dilations=[2] * len(kernel), kernel_shape=[2] * len(kernel))
+        if max(strides) > 1:
+            yield one("MaxPool", 22, floats(*shape), ceil_mode=1, **window)
         for name in ("GlobalMaxPool", "GlobalAveragePool"):
             yield one(name, 1, floats(*shape))
     for dtype, shape in product((U8, I8), ((1, 16, 7, 9), (2, 35, 5, 6))):
@@ -491,9 +494,14 @@ def _moved() -> Iterator[Case]:
         )
     for blocks, mode in product((2, 3), ("DCR", "CRD")):
         yield one("DepthToSpace", 13, floats(1, 2 * blocks**2, 5, 7), blocksize=blocks, mode=mode)
+        body = f't = Transpose<perm = [0,1,3,2]>(x) y = DepthToSpace<blocksize = {blocks}, mode = "{mode}">(t)'
+        yield net("DepthToSpace turned", body, floats(2, 2 * blocks**2, 5, 7))
         yield one("SpaceToDepth", 13, floats(2, 3, 4 * blocks, 5 * blocks), blocksize=blocks)
     for number, k in enumerate((0, 5, -5, 40)):
         yield one("Trilu", 14, of_type(next(kinds), 2, 17, 33), Fixed(np.array(k)), upper=number % 2)
+    yield one(
+        "MaxUnpool", 11, floats(1, 2, 3, 5), whole(1, 2, 3, 5, low=0, high=60), kernel_shape=[2, 2], strides=[2, 2]
+    )
     for time, dtype in product((0, 1), (F32, np.bool_)):
         lengths = np.array([1, 9, 0, 4, 7, 9, 2, 3, 5])
         yield one("ReverseSequence", 10, of_type(dtype, 9, 9, 17), lengths, time_axis=time, batch_axis=1 - time)

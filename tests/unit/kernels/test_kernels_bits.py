@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_library import RefusedError, every_level, plan_of, run_plan
+from kernel_library import every_level, plan_of, run_plan
 from nndeploy_native.expressions import const, operand
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import View
@@ -130,57 +130,3 @@ def test_ends(level: str, rows: int) -> None:
     step = Product(Tensor("y", (rows, 45)), View.of(Tensor("x", x.shape)), weights, bias, end)
     sums = (x.astype(np.float64) @ wanted + bias) * numbers + r
     np.testing.assert_allclose(_run(level, step, {"x": x, "r": r}), np.maximum(sums, 0), rtol=1e-5, atol=1e-5)
-
-
-@every_level
-def test_batches_are_rows(level: str) -> None:
-    rng = np.random.default_rng(3)
-    weights, wanted = _made(rng, (64, 40, 32), 4, 0)
-    x = rng.standard_normal((3, 2, 5, 64)).astype(np.float32)
-    step = Product(Tensor("y", (3, 2, 5, 40)), View.of(Tensor("x", x.shape)), weights)
-    np.testing.assert_allclose(_run(level, step, {"x": x}), x.astype(np.float64) @ wanted, rtol=1e-5, atol=1e-5)
-
-
-@every_level
-def test_what_does_not_fit_is_refused(level: str) -> None:
-    rng = np.random.default_rng(4)
-    good, _ = _made(rng, (64, 40, 32), 4, 2)
-    assert good.zeros is not None
-    assert good.scales is not None
-    halves, _ = _made(rng, (64, 40, 32), 16, 1)
-    x = rng.standard_normal((2, 64)).astype(np.float32)
-    uneven, _ = _made(rng, (400, 4, 160), 4, 2)
-    bad = {
-        "are too few": [
-            replace(good, numbers=good.numbers[:-1]),
-            replace(good, inner=65),
-            replace(good, steps=(1, 65)),
-            replace(good, scales=replace(good.scales, numbers=good.scales.numbers[:-1])),
-            replace(good, scales=replace(good.scales, block_step=41)),
-            replace(good, zeros=replace(good.zeros, column_step=100)),
-            replace(good, columns=2**30, inner=2**30, steps=(1, 1)),
-            replace(halves, numbers=halves.numbers[:-1]),
-        ],
-        "bits in blocks of": [
-            replace(good, bits=5), replace(good, zero=16), uneven, replace(good, bits=16), replace(good, scales=None),
-            replace(halves, bits=8), replace(halves, scales=good.scales), replace(halves, is_signed=True),
-            replace(halves, rounds_rows=True),
-        ],
-        " as word ": [
-            replace(good, **one) for one in ({"block": 0}, {"steps": (0, 1)}, {"steps": (1, 2**31)}, {"bits": 2})
-        ],
-    }  # fmt: skip
-    for reason, some in bad.items():
-        for weights in some:
-            rows = np.zeros((2, weights.inner), np.float32) if weights.inner < 1000 else x
-            step = Product(Tensor("y", (2, weights.columns)), View.of(Tensor("x", rows.shape)), weights)
-            with pytest.raises(RefusedError, match=reason):
-                _run(level, step, {"x": rows})
-
-
-@every_level
-def test_rows_of_another_length_are_refused(level: str) -> None:
-    weights, _ = _made(np.random.default_rng(5), (64, 40, 32), 4, 0)
-    step = Product(Tensor("y", (2, 40)), View.of(Tensor("x", (2, 65))), weights)
-    with pytest.raises(RefusedError, match="do not fit together"):
-        _run(level, step, {"x": np.zeros((2, 65), np.float32)})

@@ -5,18 +5,26 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import onnx
+import onnx_ir as ir
 import pytest
 from kernel_library import LEVELS_HERE
-from native_models import FLOAT_LEVELS, run
+from native_models import FLOAT_LEVELS, built, run
 from oracle.cases import all_cases, wide
 from oracle.cases.case import Case
 from oracle.compare import difference
 from oracle.engines import built_alone, verdict_of
 from oracle.page import cell
 
+from nndeploy.errors import BuildRefusedError
+from nndeploy.passes import optimise
+from nndeploy.values.types import DimRange
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "operators.md"
 OPERATORS = sorted({case.operator for case in all_cases().values()})
 WIDE = list(wide.cases())
+NEED_SIZES = {"Attention", "GatherND", "GroupNormalization", "Pad", "Range", "Resize", "RotaryEmbedding", "Slice"}
+"""What is refused where some of the sizes are open."""
 BF16_STEPS = 1500
 """How much more a product of bfloat16 may be apart."""
 
@@ -49,7 +57,10 @@ def wrong_levels(case: Case, folder: Path) -> dict[str, str]:
     return {level: text for level, text in found.items() if text}
 
 
-@pytest.mark.parametrize("operator", sorted({case.operator for case in WIDE}))
+each_wide_operator = pytest.mark.parametrize("operator", sorted({case.operator for case in WIDE}))
+
+
+@each_wide_operator
 def test_odd_and_large_sizes(operator: str, tmp_path: Path) -> None:
     """On one thread and two, bytes with what the processor has and with the instructions of the level alone."""
     for case in (one for one in WIDE if one.operator == operator):
@@ -61,3 +72,30 @@ def test_odd_and_large_sizes(operator: str, tmp_path: Path) -> None:
                 plain = (number + threads) % 2 == 0
                 got = run(artifact, case.inputs, level, threads=threads, plain_bytes=plain)
                 assert difference(wanted, got, steps=steps) == "", (case.name, level, threads)
+
+
+@each_wide_operator
+def test_sizes_that_come_with_the_call(operator: str) -> None:
+    for number, case in enumerate(one for one in WIDE if one.operator == operator):
+        proto, ranges = opened(case)
+        model = ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+        optimise(model, ranges)
+        try:
+            artifact = built(model, ranges)
+        except BuildRefusedError:
+            assert operator in NEED_SIZES, case.name
+            continue
+        got = run(artifact, case.inputs, FLOAT_LEVELS[number % len(FLOAT_LEVELS)], threads=1 + number % 2)
+        assert difference(case.wanted or {}, got, steps=case.steps) == "", case.name
+
+
+def opened(case: Case) -> tuple[onnx.ModelProto, dict[str, DimRange]]:
+    """Returns a model whose inputs have a symbol for each size that no constant has, and the ranges of these."""
+    proto, ranges = onnx.ModelProto(), {}
+    proto.CopyFrom(case.proto)
+    fixed = {1, *(size for one in proto.graph.initializer for size in one.dims)}
+    for dim in (dim for info in proto.graph.input for dim in info.type.tensor_type.shape.dim):
+        if (size := dim.dim_value) not in fixed:
+            dim.dim_param = f"n{size}"
+            ranges[dim.dim_param] = DimRange(max(1, size // 2), 2 * size, 1)
+    return proto, ranges

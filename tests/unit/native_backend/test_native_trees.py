@@ -7,7 +7,7 @@ import pytest
 from native_models import Array, built, each_float_level, run
 from nndeploy_native.lowering.table import refusal_of
 from test_native_contrib import by_onnxruntime
-from tree_models import MODES, ORDERED, Drawn, classifier, regressor, row_model, rows_drawn, trees_of
+from tree_models import MODES, ORDERED, Drawn, classifier, row_model, rows_drawn, trees_of
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 AGGREGATES = ("SUM", "AVERAGE", "MIN", "MAX")
@@ -24,30 +24,6 @@ def assert_same(model: ir.Model, x: Array, level: str, *, is_exact: bool = True)
             np.testing.assert_array_equal(found[name], array)
         else:
             np.testing.assert_allclose(found[name], array, rtol=2e-5, atol=2e-6)
-
-
-@each_float_level
-@pytest.mark.parametrize("modes", [*((mode,) for mode in MODES), ORDERED, MODES], ids=str)
-@pytest.mark.parametrize("has_tracks", [False, True])
-def test_nodes_of_every_mode(level: str, modes: tuple[str, ...], has_tracks: bool) -> None:
-    rng = np.random.default_rng(41)
-    for rows in (1, 7, 8, 35):
-        drawn = Drawn(9, 5, 6, 2, (0, 1), modes, has_tracks)
-        assert_same(regressor(rng, drawn), rows_drawn(rng, rows, 6), level)
-
-
-@each_float_level
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("targets", [1, 3])
-def test_aggregates(level: str, aggregate: str, targets: int) -> None:
-    rng = np.random.default_rng(42)
-    every = tuple(range(targets))
-    for columns, base in ((every, {}), (every, {"base_values": [0.5, -1.0, 2.0][:targets]}), ((), {})):
-        if not columns and targets == 1:
-            continue
-        drawn = Drawn(5, 4, 3, targets, columns)
-        model = regressor(rng, drawn, aggregate_function=aggregate, **base)
-        assert_same(model, rows_drawn(rng, 19, 3), level, is_exact=aggregate != "AVERAGE")
 
 
 @each_float_level
@@ -101,34 +77,6 @@ def test_thresholds_at_the_ends_of_floats() -> None:
 
 def _refusal(model: ir.Model) -> str:
     return refusal_of(next(iter(model.graph)), model, {})
-
-
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"nodes_truenodeids": [7, 0, 0]}, "a node that there is not"),
-        ({"nodes_truenodeids": [0, 0, 0]}, "comes back to a node"),
-        ({"nodes_truenodeids": [1, 0, 0]}, "two parents"),
-        ({"nodes_nodeids": [0, 1, 1]}, "stands twice"),
-        ({"nodes_modes": ["BRANCH_LEQ", "LEAF"]}, "several lengths"),
-        ({"nodes_modes": ["BRANCH_MEMBER", "LEAF", "LEAF"]}, "mode 'BRANCH_MEMBER'"),
-        ({"nodes_values": [float("nan"), 0.0, 0.0]}, "a threshold"),
-        ({"nodes_featureids": [-1, 0, 0]}, "an element of a tree"),
-        ({"nodes_treeids": [0, 1, 0]}, "among those of others"),
-        ({"target_ids": [0, 1]}, "do not fit their columns"),
-        ({"n_targets": 0}, "0 targets"),
-        ({"aggregate_function": "MEDIAN"}, "'median'"),
-        ({"post_transform": "SOFTMAX"}, "one score by 'SOFTMAX'"),
-    ],
-)
-def test_what_is_refused_says_why(changed: dict[str, object], why: str) -> None:
-    attributes: dict[str, object] = {
-        "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0],
-        "nodes_values": [0.5, 0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
-        "nodes_falsenodeids": [1, 0, 0], "nodes_truenodeids": [2, 0, 0], "n_targets": 1,
-        "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0],
-    }  # fmt: skip
-    assert why in _refusal(row_model("TreeEnsembleRegressor", 1, {"y": 1}, {**attributes, **changed}))
 
 
 def test_labels_that_are_strings_are_refused() -> None:
