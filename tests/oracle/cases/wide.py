@@ -431,7 +431,9 @@ def _attended() -> Iterator[Case]:
             yield one("RotaryEmbedding", 23, floats(2, 3, 7, width), *caches, interleaved=interleaved)
     spelled = """k = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, k) b = Mul(a, c) d = Add(b, m) e = Softmax<axis=-1>(d)
     y = MatMul(e, x)"""
+    by_itself = "k = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, k) b = Mul(a, c) d = Tanh(b) y = Add(d, r)"
     for rows, inner in ((1, 8), (19, 24), (37, 16)):
+        yield net("MatMul residual", by_itself, floats(2, 3, rows, inner), c=F32(0.125), r=floats(2, 3, rows, rows))
         yield net("MatMul attention", spelled, floats(2, 3, rows, inner), c=F32(0.125), m=floats(rows, rows))
 
 
@@ -487,6 +489,7 @@ def _moved() -> Iterator[Case]:
             axis=axis,
         )  # fmt: skip
         yield one("Split", 13, of_type(dtype, 9, 10, 33), ints(1, 3, (9, 10, 33)[axis] - 4), axis=axis, outputs=3)
+    yield one("Concat", 13, *(floats(2, 1 + n % 3, 7) for n in range(37)), axis=1, note="many")
     for shape, times in (((3, 17), (2, 3)), ((5, 1, 33), (1, 4, 2)), ((1, 7), (40, 1))):
         yield one("Tile", 13, of_type(next(kinds), *shape), ints(*times))
         yield one(
