@@ -4,6 +4,8 @@
 What is read or written behind an array ends the process; what nobody wrote is not a number, and shows in a result.
 """
 
+from functools import cache
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -20,6 +22,7 @@ from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
 
 COUNT = 40
+drawn = cache(network_of)
 PAIR = "d = Conv<group={c}, pads=[1,1,1,1]>({x}, w) {y} = Conv(d, v)"
 
 
@@ -29,7 +32,7 @@ def test_random_networks_touch_their_own_memory_and_are_right(first: int, level:
     wrong, refused = [], 0
     for seed in range(first, first + COUNT // 2):
         try:
-            wrong += wrong_numbers(network_of(seed), level)
+            wrong += wrong_numbers(drawn(seed), level)
         except BuildRefusedError:
             refused += 1
     assert wrong == []
