@@ -431,10 +431,11 @@ def _attended() -> Iterator[Case]:
             yield one("RotaryEmbedding", 23, floats(2, 3, 7, width), *caches, interleaved=interleaved)
     spelled = """k = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, k) b = Mul(a, c) d = Add(b, m) e = Softmax<axis=-1>(d)
     y = MatMul(e, x)"""
-    by_itself = "k = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, k) b = Mul(a, c) d = Tanh(b) y = Add(d, r)"
     for rows, inner in ((1, 8), (19, 24), (37, 16)):
-        yield net("MatMul residual", by_itself, floats(2, 3, rows, inner), c=F32(0.125), r=floats(2, 3, rows, rows))
         yield net("MatMul attention", spelled, floats(2, 3, rows, inner), c=F32(0.125), m=floats(rows, rows))
+    for size, end in product((5, 19, 33), ("y = Add(a, x)", "b = Tanh(a) y = Mul(b, x)")):
+        for body in ("k = Transpose<perm=[0,1,3,2]>(x) a = MatMul(x, k)", "k = Abs(x) a = MatMul(x, k)"):
+            yield net("MatMul residual", f"{body} {end}", floats(2, 3, size, size))
 
 
 def _recurrent() -> Iterator[Case]:
