@@ -6,7 +6,6 @@ import mmap
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -206,17 +205,6 @@ def _border(lib: ctypes.CDLL, table: int, number: int) -> tuple[str, tuple[int, 
     numbers = (ctypes.c_int64 * 10)()
     lib.nnd_table_output(ctypes.c_void_p(table), ctypes.c_int64(number), numbers)
     return DTYPE_NAMES[numbers[0]], tuple(numbers[2 : 2 + numbers[1]])
-
-
-def tolerance(level: str) -> float:
-    """Returns the largest difference, as a share of the largest number, that rounding may make."""
-    return 0.02 if level.endswith("bf16") else 2e-5
-
-
-def assert_close(found: Array, wanted: Any, level: str) -> None:
-    """Passes arrays that differ by rounding alone."""
-    span = float(np.abs(wanted).max()) + 1e-6
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance(level) * span)
 
 
 every_level = pytest.mark.parametrize("level", LEVELS_HERE)

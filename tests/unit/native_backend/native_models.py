@@ -123,11 +123,6 @@ def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
         return open_session(files, artifact.metadata, OpenOptions(threads=threads))
 
 
-def tolerance_of(level: str) -> float:
-    """Returns how much of the largest number rounding may take, on a level."""
-    return 2e-2 if level.endswith("bf16") else 1e-5
-
-
 def reals(*shape: int, seed: int = 0) -> Array:
     """Returns reproducible normal numbers."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
