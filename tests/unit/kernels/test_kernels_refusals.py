@@ -9,7 +9,7 @@ import pytest
 from kernel_library import LEVELS_HERE, RefusedError, plan_of, run_plan
 from nndeploy_native.expressions import Expression, operand
 from nndeploy_native.plan import DTYPES
-from nndeploy_native.plan_writer import PlanWriter, double_bits
+from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.attention import Attention
 from nndeploy_native.steps.bytes import ByteLine, ByteTerm, Quantise
 from nndeploy_native.steps.convolution import Convolution, Window, Windows
@@ -76,21 +76,24 @@ X, WHOLE = t("x", 3, 4, 5), t("x", 3, 4, 5, element="int64")
 
 
 def _along_axes() -> Iterator[NativeStep]:
-    lrn = (double_bits(0.1), double_bits(0.75), double_bits(1.0))
+    lrn = {"window": 3, "alpha": 0.1, "beta": 0.75, "bias": 1.0}
     for sizes in ((3, 4, 4), (3, 0, 5), (-3, -4, 5)):
         yield AlongAxis(t("y", 3, 5), X, "reduce_sum", *sizes)
     yield AlongAxis(t("y", 3, 5), X, "reduce_max", FAR, 4, FAR)
+    none: dict[str, float] = {}
     for kind, shape, numbers, element, x in (
-        ("reduce_mean", (3, 6), (), "fp32", X), ("reduce_sum", (3, 5), (), "int64", X),
-        ("reduce_l2", (3, 5), (), "int64", WHOLE), ("softmax", (3, 4, 6), (), "fp32", X),
-        ("softmax", (3, 4, 5), (), "int64", WHOLE), ("arg_max", (3, 5), (0,), "fp32", X),
-        ("arg_max", (3, 5), (2,), "int64", X), ("arg_min", (3, 5), (), "int64", X),
-        ("arg_min", (3, 1, 4), (0,), "int64", X), ("hardmax", (3, 4, 5), (), "int64", X),
-        ("cumulate", (3, 4, 5), (0,), "fp32", X), ("cumulate", (3, 4, 5), (0, 3), "fp32", X),
-        ("cumulate", (3, 4, 5), (0, 0), "int64", X), ("top_places", (3, 5, 5), (0,), "int64", X),
-        ("top_places", (3, 1), (0,), "int64", X), ("top_places", (3, 2, 5), (0,), "fp32", X),
-        ("lrn", (3, 4, 5), (0, *lrn), "fp32", X), ("lrn", (3, 4, 5), (257, *lrn), "fp32", X),
-        ("lrn", (3, 4, 5), (3, double_bits(1e300), *lrn[1:]), "fp32", X), ("lrn", (3, 4, 5), (3, *lrn), "fp32", WHOLE),
+        ("reduce_mean", (3, 6), none, "fp32", X), ("reduce_sum", (3, 5), none, "int64", X),
+        ("reduce_l2", (3, 5), none, "int64", WHOLE), ("softmax", (3, 4, 6), none, "fp32", X),
+        ("softmax", (3, 4, 5), none, "int64", WHOLE), ("arg_max", (3, 5), {"is_last": 0}, "fp32", X),
+        ("arg_max", (3, 5), {"is_last": 2}, "int64", X), ("arg_min", (3, 1, 4), {"is_last": 0}, "int64", X),
+        ("hardmax", (3, 4, 5), none, "int64", X),
+        ("cumulate", (3, 4, 5), {"is_exclusive": 0, "is_reverse": 3}, "fp32", X),
+        ("cumulate", (3, 4, 5), {"is_exclusive": 0, "is_reverse": 0}, "int64", X),
+        ("top_places", (3, 5, 5), {"is_smallest": 0}, "int64", X),
+        ("top_places", (3, 1), {"is_smallest": 0}, "int64", X),
+        ("top_places", (3, 2, 5), {"is_smallest": 0}, "fp32", X),
+        ("lrn", (3, 4, 5), {**lrn, "window": 0}, "fp32", X), ("lrn", (3, 4, 5), {**lrn, "window": 257}, "fp32", X),
+        ("lrn", (3, 4, 5), {**lrn, "alpha": 1e300}, "fp32", X), ("lrn", (3, 4, 5), lrn, "fp32", WHOLE),
     ):  # fmt: skip
         yield AlongAxis(t("y", *shape, element=element), x, kind, 3, 4, 5, numbers)
 
