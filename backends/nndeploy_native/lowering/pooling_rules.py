@@ -41,6 +41,7 @@ def pooling(node: ir.Node, context: Context) -> None:
         return
     shape, out_shape = context.shape_of(operand(node, 0)), context.shape_of(node.outputs[0])
     windows = windows_of(node, shape, out_shape, ints_attribute(node, "kernel_shape") or ())
+    _check_last_windows(windows, shape, out_shape)
     if len(node.outputs) > 1 and node.outputs[1].name:
         output = context.output(node.outputs[1], Layout.PLAIN)
         is_column_major = int_attribute(node, "storage_order", 0) == 1
@@ -58,6 +59,18 @@ def pooling(node: ir.Node, context: Context) -> None:
         _norm(context, x, output, int_attribute(node, "p", 2), pooled)
     else:
         pooled(x, output)
+
+
+def _check_last_windows(windows: Windows, shape: Shape, out_shape: Shape) -> None:
+    """Checks that no window begins behind the input; such are left out, which onnx infers from opset 22 on alone.
+
+    Raises:
+        BuildRefusedError: one does.
+    """
+    for size, count, stride, begin in zip(shape[2:], out_shape[2:], windows.strides, windows.begins, strict=True):
+        is_known = isinstance(size, int) and isinstance(count, int) and isinstance(begin, int)
+        if is_known and (count - 1) * stride - begin >= size:
+            raise BuildRefusedError("the declared size counts a window that begins behind the input")
 
 
 def _pool_bytes(node: ir.Node, context: Context) -> None:

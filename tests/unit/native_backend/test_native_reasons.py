@@ -31,6 +31,11 @@ def reason(model: ir.Model) -> str:
         ("(int64[3,4,5] x) => (int64[1,4,1] y) <int64[2] a = {0,2}> { y = ReduceMean(x, a) }", "whole numbers"),
         ("(int32[3,4] x) => (int32[3,1] y) <int64[1] a = {1}> { y = ReduceL2(x, a) }", "ReduceL2 of int32"),
         ("(float[1,4,2,2] x) => (float[1,4,2,2] y) { y = LRN<size=300>(x) }", "256 channels"),
+        (
+            "(float[1,1,1,9] x) => (float[1,1,1,4] y) "
+            "{ y = MaxPool<kernel_shape=[1,4], strides=[1,3], pads=[0,0,0,3], ceil_mode=1>(x) }",
+            "begins behind the input",
+        ),
         ('(float[3,4] a) => (float[3] y) { y = Einsum<equation="ii->i">(a) }', "axes of different sizes: [3, 4]"),
         (
             "(float[2,6] x) => (float[2,6] y, float[2,1] m) { y, m = LayerNormalization(x, s) }",
