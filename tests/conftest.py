@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before anything imports ONNX Runtime
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # its handlers write to the standard error of every child
 _CONFIG = tempfile.TemporaryDirectory(prefix="nndeploy-config-")
 atexit.register(_CONFIG.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not of who runs them

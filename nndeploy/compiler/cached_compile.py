@@ -169,7 +169,7 @@ def compile_cached(
         if taken is not None:
             return Compiled(taken[0], CacheNews("hit", key), taken[1])
         if cache.why_read_only:
-            warn(f"the cache {cache.folder} is read-only:  {cache.why_read_only}")
+            warn(f"the cache {cache.folder} is read-only: {cache.why_read_only}")
             shared = None  # what it brings goes through the folder
         if shared is not None and (brought := shared.bring(key, cache, source)) is not None:
             taken = bundle_from_cache(cache, key, out, given)

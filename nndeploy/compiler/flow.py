@@ -156,7 +156,7 @@ def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Call
         except Exception as other:
             if isinstance(err, ModelError | CheckError):
                 raise err from other
-            raise ModelError(f"{failure}; and without optimisation:  {described(other)}", hint=REPORT) from err
+            raise ModelError(f"{failure}; and without optimisation: {described(other)}", hint=REPORT) from err
 
 
 def _flow(

@@ -348,5 +348,5 @@ def test_a_bundle_that_takes_the_place_of_the_one_that_is_checked_is_not_called_
         (here / "other.nnd").replace(path)
         return nndeploy.load_bundle(path)
 
-    with pytest.raises(BundleError, match="took its place"):
+    with pytest.raises(BundleError, match="was replaced"):
         verify(here / "m.nnd", signatures=True, load=swapped)

@@ -63,7 +63,7 @@ def test_decisions_for_something_else_are_refused_in_one_line(tmp_path: Path) ->
     kept = file.read_bytes()
     with pytest.raises(DataError, match="for another model"):
         compiled(tmp_path / "b.nnd", OTHER, file, Measured())
-    with pytest.raises(DataError, match="for other options"):
+    with pytest.raises(DataError, match="with other compile options"):
         compiled(tmp_path / "b.nnd", TEXT, file, Measured(), threads=2)
     assert file.read_bytes() == kept
     assert not (tmp_path / "b.nnd").exists()

@@ -123,8 +123,8 @@ def test_whatever_fails_the_one_before_stays(store: BundleStore, capsys, make, m
     [
         (lambda: None, "no such file"),
         (lambda: Path("bad.nnd").write_bytes(b"PK"), "bad.nnd: "),
-        (lambda: Path("bad.nnd").mkdir(), "bad.nnd: a folder without manifest.json"),
-        (lambda: os.mkfifo("bad.nnd"), "no regular file"),
+        (lambda: Path("bad.nnd").mkdir(), "bad.nnd: not a folder of bundle members: it has no manifest.json"),
+        (lambda: os.mkfifo("bad.nnd"), "not a regular file"),
     ],
 )
 def test_a_first_one_that_is_refused_leaves_nothing(store: BundleStore, capsys, make, reason) -> None:

@@ -86,4 +86,4 @@ def test_memory_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
 def test_a_limit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
     done, _ = compiled(tmp_path, EXPAND, "--memory-limit", "1MiB")
     assert done.returncode == 2
-    assert "too little to compile anything" in done.stderr
+    assert "not enough to compile any model" in done.stderr

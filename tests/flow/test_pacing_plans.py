@@ -347,7 +347,7 @@ def test_the_policy_solved_is_refused_for_a_bundle_alone(
     arguments = [command, str(several), "--max-latency", "50ms", "--policy", "solved", *more]
     code, line = refused(arguments, capsys)
     assert code == UsageError.exit_code
-    assert "--policy solved is for branches" in line
+    assert "--policy solved needs branches" in line
 
 
 def test_a_plan_for_another_bundle_is_refused(

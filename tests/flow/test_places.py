@@ -158,12 +158,14 @@ def test_says_which_submodel_no_place_takes(bundle: Path) -> None:
 def test_a_bundle_that_does_not_say_what_it_needs_cannot_be_spread(tmp_path: Path) -> None:
     options = nndeploy.CompileOptions(backends=("native",), objective="priority", keep_fallback=False)
     nndeploy.compile_model(network(), tmp_path / "m.nnd", options)
-    with pytest.raises(UnavailableError, match=r"does not say what its submodels need .*compile it with --place"):
+    with pytest.raises(
+        UnavailableError, match=r"does not contain the memory needs of its submodels .*compile it with --place"
+    ):
         nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(places=places_in("cpu:0,cpu:1")))
 
 
 def test_a_place_and_a_device_are_one_too_many() -> None:
-    with pytest.raises(UsageError, match="--place says where to run, and so does --device cpu"):
+    with pytest.raises(UsageError, match="--place and --device cpu exclude each other"):
         nndeploy.LoadOptions(places=places_in("cpu:0"), device="cpu")
 
 

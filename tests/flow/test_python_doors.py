@@ -85,7 +85,7 @@ def test_a_verdict_is_that_of_the_command(bundle: Path, capsys: pytest.CaptureFi
     bytes_alone = nndeploy.verify(bundle, run=False)
     assert bytes_alone.outputs == ()
     assert not bytes_alone.ok
-    with pytest.raises(UsageError, match="no meaning"):
+    with pytest.raises(UsageError, match="no effect"):
         nndeploy.verify(bundle, run=False, rtol=1e-3)
 
 

@@ -286,7 +286,7 @@ def test_nothing_is_left_when_it_is_closed(bundle: Path) -> None:
 
 
 def test_what_makes_no_sense_is_refused(bundle: Path) -> None:
-    with pytest.raises(UsageError, match="process of its own"):
+    with pytest.raises(UsageError, match="only an isolated submodel"):
         nndeploy.LoadOptions(item_timeout=1.0)
     with pytest.raises(UsageError, match="isolate is none or code or all"):
         nndeploy.LoadOptions(isolate="some")  # type: ignore[arg-type]

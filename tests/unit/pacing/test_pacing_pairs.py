@@ -130,7 +130,7 @@ def test_several_pairs_may_be_chosen_and_none_means_all() -> None:
         (["something else->b"], "no operator is named 'something else'", "known: 'dense 3x3 8->8 r'"),
         (["r->Add y"], "'Add y' does not read what 'r' makes", "its pairs: 'dense 3x3 8->8 r -> Sin b', "),
         (["b->r"], "'r' does not read what 'b' makes", "its pairs: 'Sin b -> Add y'"),
-        (["r->b=1ms", "a->b=2ms"], "two delays of 'dense 3x3 8->8 r -> Sin b'", ""),
+        (["r->b=1ms", "a->b=2ms"], "two delays for 'dense 3x3 8->8 r -> Sin b'", ""),
     ],
 )
 def test_what_is_no_pair_is_one_line_with_what_is_near(texts: list[str], reason: str, hint: str) -> None:
@@ -182,7 +182,7 @@ def test_a_total_is_what_delays_take_beside_the_work() -> None:
 def test_delays_that_are_set_must_fit_what_is_granted() -> None:
     goal = PaceGoal(max_latency_ns=30 * MS, pairs=pairs_in(["a->b=15ms"]))
     goal.check(10.0 * MS, 15.0 * MS)
-    with pytest.raises(UsageError, match="take 15 ms, which is more than the 10 ms that are left beside 20 ms of work"):
+    with pytest.raises(UsageError, match="take 15 ms, more than the 10 ms left beside 20 ms of work"):
         goal.check(20.0 * MS, 15.0 * MS)
     PaceGoal(pairs=pairs_in(["a->b=15ms"])).check(20.0 * MS, 15.0 * MS)  # nothing else was granted
     with pytest.raises(UsageError, match="needed to pace by"):

@@ -171,9 +171,9 @@ NO_PRODUCT = '<ir_version: 8, opset_import: ["": 18]> g (float[3] image) => (flo
     ("model", "reason"),
     [
         (ZOO / "resnet18_fp16.onnx", "computes in float16, --quantise takes float32"),
-        (ZOO / "resnet18_qdq_tensor.onnx", "quantised already"),
-        (ZOO / "bert_dynamic_int8.onnx", "quantised already"),
-        (ZOO / "llama_int4_qdq.onnx", "quantised already"),
+        (ZOO / "resnet18_qdq_tensor.onnx", "already quantised"),
+        (ZOO / "bert_dynamic_int8.onnx", "already quantised"),
+        (ZOO / "llama_int4_qdq.onnx", "already quantised"),
         (onnx.parser.parse_model(NO_PRODUCT), "no convolution or product by constant float32 weights"),
     ],
     ids=["float16", "qdq", "dynamic", "int4", "no product"],
@@ -207,7 +207,7 @@ def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         ({"quantise": "int4", "calibration": "min-max"}, "int4 leaves activations as they are"),
         ({"calibration": "min-max"}, "are for --quantise"),
         ({"quantise_tolerance": 30.0}, "are for --quantise"),
-        ({"quantise": "int8", "quantise_tolerance": 0.0}, "ratio in dB above 0"),
+        ({"quantise": "int8", "quantise_tolerance": 0.0}, "ratio above 0 dB"),
     ],
     ids=str,
 )

@@ -207,7 +207,7 @@ def test_numbers_that_are_no_characters_are_no_strings() -> None:
     text = checks(NamedType("x", TensorType("string", (None,))))
     wrong = np.array([0x110000], np.uint32).view("<U1")
     for _ in "ab":  # the second time it is compared with a call that passed
-        with pytest.raises(InputError, match="input 'x' holds numbers that are no characters"):
+        with pytest.raises(InputError, match="input 'x' contains numbers that are not Unicode characters"):
             text({"x": wrong})
         assert text({"x": np.array(["a"])})["x"].tolist() == ["a"]
 

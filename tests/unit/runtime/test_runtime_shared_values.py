@@ -47,7 +47,7 @@ def test_bytes_that_are_no_values_are_refused() -> None:
     shared = SharedValues()
     num_bytes = shared.write({"x": np.zeros(4)})
     os.pwrite(shared.descriptor, b"\xff" * 8, 0)
-    with pytest.raises(DataError, match="no values"):
+    with pytest.raises(DataError, match="malformed values"):
         shared.read(num_bytes)
     shared.close()
 

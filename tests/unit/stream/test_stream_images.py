@@ -130,16 +130,19 @@ def test_of_several_pictures_the_first_is_taken() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is no image that is taken"),
-        (b"hello", "is no image that is taken"),
-        (encoded(picture(), "EPS"), "is no image that is taken"),
-        (encoded(picture(), "ICO"), "is no image that is taken"),
-        (encoded(picture(), "JPEG2000"), "is no image that is taken"),
+        (b"", "is not a supported image"),
+        (b"hello", "is not a supported image"),
+        (encoded(picture(), "EPS"), "is not a supported image"),
+        (encoded(picture(), "ICO"), "is not a supported image"),
+        (encoded(picture(), "JPEG2000"), "is not a supported image"),
         (encoded(picture(size=(64, 64)))[:-40], "is a damaged image"),
         (encoded(picture(size=(64, 64)), "JPEG")[:-200], "is a damaged image"),
         (encoded(picture(size=(64, 64)), "WEBP")[:-20], "is a damaged image"),
         (encoded(picture(size=(64, 64)), "BMP")[:-200], "is a damaged image"),
-        (encoded(picture(size=(64, 64)), "TIFF", compression="tiff_lzw")[:-20], "is a damaged image|no image"),
+        (
+            encoded(picture(size=(64, 64)), "TIFF", compression="tiff_lzw")[:-20],
+            "is a damaged image|not a supported image",
+        ),
         (bomb(60_000, 60_000), "pixels, more than|damaged image: DecompressionBomb"),
         (bomb(9_000, 9_000), "has 9000 x 9000 pixels, more than 67108864"),
         (b"GIF89a" + struct.pack("<HH", 9000, 9000) + encoded(picture(), "GIF")[10:], "has 9000 x 9000 pixels"),
@@ -166,7 +169,7 @@ def test_other_images_are_refused(data, message) -> None:
 
 def test_the_error_names_the_file(tmp_path) -> None:
     (tmp_path / "a.png").write_bytes(b"hello")
-    with pytest.raises(InputError, match=r"a.png: is no image"):
+    with pytest.raises(InputError, match=r"a.png: is not a supported image"):
         read_image(tmp_path / "a.png", RGB, TensorType("float32", None))
     (tmp_path / "b.png").write_bytes(encoded(picture()))
     assert read_image(tmp_path / "b.png", RGB, TensorType("float32", None)).shape == (1, 2, 3, 3)

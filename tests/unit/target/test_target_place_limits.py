@@ -22,12 +22,12 @@ def test_pools_part_the_cores_by_their_highest_number() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gpu:0=4GiB", r"no place 'gpu:0' \(hint: did you mean 'cuda:0'\?\)"),
-        ("cuda,cpu", r"no place 'cuda' \(hint: did you mean 'cuda:0'\?\)"),
-        ("tpu:0", r"no place 'tpu:0' \(hint: for example cuda:0=4GiB"),
-        ("", "no place ''"),
-        ("cpu:01", "no place 'cpu:01'"),
-        ("cuda:64", "no place 'cuda:64'"),
+        ("gpu:0=4GiB", r"no device 'gpu:0' \(hint: did you mean 'cuda:0'\?\)"),
+        ("cuda,cpu", r"no device 'cuda' \(hint: did you mean 'cuda:0'\?\)"),
+        ("tpu:0", r"no device 'tpu:0' \(hint: for example cuda:0=4GiB"),
+        ("", "no device ''"),
+        ("cpu:01", "no device 'cpu:01'"),
+        ("cuda:64", "no device 'cuda:64'"),
         ("cpu:0,cpu:0", "the place cpu:0 stands twice"),
         ("cpu,cpu:1", "cpu is all cores, of which a pool has some"),
         ("cpu:0=many", "--place cpu:0: 'many' is not a size"),
