@@ -387,7 +387,7 @@ def test_a_plan_of_other_operators_is_refused(
     code, line = refused(run_with(bundle, changed(plan, {"name": "Sin q"})), capsys)
     assert (code, "'Sin q', which has no pace point here" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, without_last_point(plan)), capsys)
-    assert (code, "which are not the" in line) == (DataError.exit_code, True)
+    assert (code, "but this machine has" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, changed(plan, {"parts": 3})), capsys)
     assert (code, "which is done in one" in line) == (DataError.exit_code, True)
     code, line = refused(run_with(bundle, plan.with_name("none.json")), capsys)

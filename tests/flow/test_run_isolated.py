@@ -272,7 +272,7 @@ def test_a_bundle_that_was_overwritten_is_not_taken_by_a_new_worker(bundle: Path
             file.write(other.read_bytes())
             file.truncate()
         os.kill(session._worker._process.pid, signal.SIGKILL)
-        with pytest.raises(DataError, match="overwritten since it was opened"):
+        with pytest.raises(DataError, match="overwritten after it was opened"):
             program.run({"x": np.ones((1, 8), np.float32)})
 
 

@@ -14,7 +14,12 @@ from zoo_agreement import compared_with_model
 import nndeploy
 
 GRAPHS = Path(__file__).with_name("graphs")
-NAMES = sorted(path.stem for path in GRAPHS.glob("*.onnx"))
+LONG = ("llama_int4", "llama_int4_qdq", "resnet18_qoperator", "t5_decoder_merged", "wav2vec2")
+"""Those whose compile takes longest."""
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
+    for name in sorted(path.stem for path in GRAPHS.glob("*.onnx"))
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -61,7 +61,7 @@ def test_a_budget_below_the_baseline_names_the_least_that_works() -> None:
     with pytest.raises(UsageError, match=r"takes 24 ms without delays: 8 ms leave no time") as caught:
         PaceGoal(max_latency_ns=8_000_000).check(24e6)
     least = 24.5
-    assert f"--max-latency {least:g}ms is the least" in caught.value.hint
+    assert f"--max-latency {least:g}ms is the minimum" in caught.value.hint
     PaceGoal(max_latency_ns=round(least * 1e6)).check(24e6)
 
 

@@ -111,6 +111,7 @@ def test_boxes_that_are_chosen_are_measured_before_the_choice(tmp_path: Path) ->
     assert all(trial.sqnr_db > 0 for trial in found.trials)
 
 
+@pytest.mark.slow
 def test_a_face_detector_is_quantised_whole(models_folder: Path, real_sample, tmp_path: Path) -> None:
     real, _ = real_sample("ultraface_rfb320")
     samples = [{"input": np.roll(real["input"], shift, -1)} for shift in (0, 40, 80, 120)]

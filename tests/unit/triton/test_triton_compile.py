@@ -207,6 +207,7 @@ def build_elsewhere(folder: Path, seed: str) -> tuple[str, list[Path]]:
     return done.stdout, [path for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_two_processes_build_the_same_bytes_and_leave_nothing_behind(tmp_path: Path) -> None:
     first, left = build_elsewhere(tmp_path / "a", "1")
     second, _ = build_elsewhere(tmp_path / "elsewhere" / "b", "2")
