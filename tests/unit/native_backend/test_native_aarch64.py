@@ -20,6 +20,8 @@ from random_networks import network_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Artifact
 
+pytestmark = pytest.mark.slow
+
 AARCH64 = next(level for level in LEVELS if level.name == "aarch64")
 SEEDS = range(40, 80)
 
