@@ -13,7 +13,7 @@ from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pack import Packing
-from nndeploy.compiler.whole_bundle import write_whole
+from nndeploy.compiler.whole_bundle import write_candidate
 from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.jobs.tasks import MeasureOptions
 from nndeploy.jobs.temporary import temporary_folder
@@ -60,7 +60,7 @@ def _milliseconds(
             out=paths[0],
         )
     )
-    write_whole(compilation, packing, settled, paths[1])
+    write_candidate(compilation, packing, settled, paths[1])
     compilation.events("float32", "both in turns")
     measure = MeasureOptions(
         seconds=SECONDS, threads=options.threads or 1, custom_op_libraries=options.custom_op_libraries

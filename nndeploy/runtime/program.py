@@ -63,8 +63,12 @@ class Program:
         self._output_names = tuple(output.name for output in manifest.outputs)
         self.pacing = pacing
         parts = _parts(chain, opened)
-        branches = branch_edges([part.step for part in parts])
-        steps = pacing.place(parts, branches, opened.gpu_streams, lambda: self._checked(_sample_of(bundle)))
+        steps = pacing.place(
+            parts,
+            lambda: branch_edges([part.step for part in parts]),
+            opened.gpu_streams,
+            lambda: self._checked(_sample_of(bundle)),
+        )
         self._chain = Chain(steps, self._produced(), one_by_one=pacing.runs_one_by_one)
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run

@@ -50,7 +50,7 @@ def main() -> int:
         for number in range(args.jobs):
             trees.put(_copied(Path(folder) / str(number), args.tests))
         verdicts = list(pool.map(lambda one: _tried(one, trees, args), mutants))
-    with Report(args, "robustness", "mutants") as report:
+    with Report(args, "robustness.md", "Changes of the code") as report:
         _reported(mutants, verdicts, report)
     return 0
 

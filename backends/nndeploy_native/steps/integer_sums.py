@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What products and convolutions of bytes have in common: exact sums, and what becomes of them."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -11,7 +12,7 @@ from nndeploy_native.tensors import Array, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IntegerSums:
+class IntegerSums(ABC):
     """output = epilogue(sums * factors * factor + bias), with one of each for a column of the output, or one of all.
 
     sums = (a - zero) by (weights - zeros) + whole_bias, in int32, which wraps; `a` and `weights` are uint8 or int8,
@@ -48,9 +49,9 @@ class IntegerSums:
         """Returns the step with another end."""
         return replace(self, epilogue=epilogue, output=output)
 
+    @abstractmethod
     def written(self) -> Written:
         """Returns the step as a plan has it: the product or convolution that it is."""
-        raise NotImplementedError
 
     @property
     def numbered_first(self) -> tuple[Array, ...]:

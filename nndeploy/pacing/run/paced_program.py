@@ -96,9 +96,7 @@ class PacedProgram(ProgramPacing):
         """Whether submodels must not run at once; known once points were placed."""
         return self.pacer.points.branches is None
 
-    def place(
-        self, parts: Sequence[Part], branches: Edges | None, gpu_work: GpuWork | None, sample: Sample
-    ) -> Sequence[Step]:
+    def place(self, parts: Sequence[Part], edges: Edges, gpu_work: GpuWork | None, sample: Sample) -> Sequence[Step]:
         """Returns the steps of the program that pass their points."""
         points, flow, firsts = list[ProgramPoint](), DataFlow(), list[int]()
         with_points, found = list[Step](), sample()
@@ -125,8 +123,8 @@ class PacedProgram(ProgramPacing):
             waits_for = gpu_work if part.is_on_gpu else None
             with_points.append(_PacedStep(part.step, self._library, at, gpu_work=waits_for))
             values = _continued(values, part.step)
-        if branches is not None and not (self.goal.only_times or self.goal.is_of_item):
-            self.pacer.points.branches = Branches(tuple(firsts), branches, len(points))
+        if not (self.goal.only_times or self.goal.is_of_item) and (found_edges := edges()) is not None:
+            self.pacer.points.branches = Branches(tuple(firsts), found_edges, len(points))
             self.pacer.notes.append(AT_ONCE)
         self.pacer.points.done = flow.done
         if self._plan is None or not self._plan.learnt.pairs:  # else the plan says them

@@ -15,7 +15,7 @@ from nndeploy.values.types import Value
 
 Run: TypeAlias = Callable[[dict[str, Value]], dict[str, Value]]
 Sample: TypeAlias = Callable[[], Mapping[str, Value] | None]
-Edges: TypeAlias = tuple[tuple[int, int], ...]
+Edges: TypeAlias = Callable[[], tuple[tuple[int, int], ...] | None]
 
 
 class Step(Protocol):
@@ -67,14 +67,14 @@ class ProgramPacing:
     def place(
         self,
         parts: Sequence[Part],
-        branches: Edges | None,  # noqa: ARG002
+        edges: Edges,  # noqa: ARG002
         gpu_work: GpuWork | None,  # noqa: ARG002
         sample: Sample,  # noqa: ARG002
     ) -> Sequence[Step]:
         """Returns the steps of the program, one for each part, that pass their points.
 
-        `branches` are (a, b) where part b reads what part a makes, None where each needs the one before. `gpu_work` is
-        what all parts queue on GPUs, `sample()` inputs to try points with.
+        `edges()` are (a, b) where part b reads what part a makes, None where each needs the one before. `gpu_work`
+        is what all parts queue on GPUs, `sample()` inputs to try points with.
         """
         return [part.step for part in parts]
 

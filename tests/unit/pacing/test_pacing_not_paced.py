@@ -18,7 +18,7 @@ def test_a_program_keeps_its_calls_and_steps() -> None:
     step = SimpleNamespace(inputs=(), outputs=())
     part = Part(SimpleNamespace(id="0"), step, None, "native", is_on_gpu=False)
     assert NOT_PACED.paced(run) is run
-    assert NOT_PACED.place([part], None, None, lambda: None) == [step]
+    assert NOT_PACED.place([part], lambda: None, None, lambda: None) == [step]
     assert not NOT_PACED.is_paced
     assert not NOT_PACED.runs_one_by_one
 
