@@ -112,14 +112,15 @@ def test_a_long_own_kernel_is_slept_in(
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=2)) as program:
         np.testing.assert_array_equal(program.run(inputs)["y"], want)
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(200 * NANOSECONDS)) as program:
-        got = program.run(inputs)["y"]
+        for _ in range(5):
+            np.testing.assert_array_equal(program.run(inputs)["y"], want)
         assert isinstance(program.pacing, PacedProgram)
-        plan, record = program.pacing.pacer.plan(), program.pacing.pacer.records[-1]
-    np.testing.assert_array_equal(got, want)
+        plan, records = program.pacing.pacer.plan(), list(program.pacing.pacer.records)[-5:]
     longest = max(plan, key=lambda point: point.amount_us)
     assert longest.parts > 3
-    assert len(record.late) > 1
-    assert record.longest_run < longest.amount_us * 1000 / 2
+    assert all(len(record.late) > 1 for record in records)
+    # A neighbour that takes the core makes a run longer, never shorter.
+    assert min(record.longest_run for record in records) < longest.amount_us * 1000 / 2
 
 
 def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:

@@ -189,28 +189,39 @@ def feed_all(pipe) -> None:
         pipe.write(b'{"image": [[1, 2, 3]]}\n' * 50_000)
 
 
+def filled(pipe, within: float) -> bool:
+    """Whether what is in a pipe becomes as much as it takes and stays so: whoever writes there waits."""
+    deadline, before, since = time.monotonic() + within, 0, time.monotonic()
+    while time.monotonic() < deadline:
+        waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0)))[0]
+        if waiting != before:
+            before, since = waiting, time.monotonic()
+        elif waiting > FULL_PIPE and time.monotonic() - since > 1:
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def test_a_second_signal_ends_at_once_what_the_first_could_not(here) -> None:
     """Nobody reads standard output, so what is on its way cannot end."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "run", "m.nnd", "-i", "-", "-o", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    feed = threading.Thread(target=lambda: feed_all(process.stdin), daemon=True)
-    feed.start()
-    waiting = struct.pack("i", 0)
-    deadline = time.monotonic() + 60
-    while struct.unpack("i", waiting)[0] < FULL_PIPE and time.monotonic() < deadline:
-        time.sleep(0.05)
-        waiting = fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
-    process.send_signal(signal.SIGTERM)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.5)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 143
-    feed.join(10)
-    process.stdout.close()
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.close()
+    ) as process:  # fmt: skip
+        feed = threading.Thread(target=lambda: feed_all(process.stdin), daemon=True)
+        feed.start()
+        try:
+            assert filled(process.stdout, within=60)
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.5)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 143
+        finally:
+            process.kill()
+            feed.join(10)
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 def test_a_silent_producer_is_waited_for_without_work(here) -> None:
