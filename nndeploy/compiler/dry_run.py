@@ -19,7 +19,7 @@ from nndeploy.compiler.chains.target_chains import PlannedChain, plan_chains
 from nndeploy.compiler.checked_passes import Optimised
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.pack import Packing, report_of
-from nndeploy.compiler.placement_choice import packed_as_chosen, planned_placement
+from nndeploy.compiler.placement_choice import packed_by, planned_placement
 from nndeploy.compiler.share_gates import check_plans
 
 
@@ -41,7 +41,7 @@ def dry_report(
         chains = plan_chains(setting, found.loaded.model, others, compilation.options.pins)
     unrun = Original((), (), "")
     packing = Packing(found.loaded, unrun, found.passes, compilation.options, portable, setting)
-    report = planned_report(compilation, packed_as_chosen(packing, best.recipe), best.plan, chains)
+    report = planned_report(compilation, packed_by(packing, best.recipe), best.plan, chains)
     plans = [(best.plan, portable), *((chain.plan, chain.backends) for chain in chains)]
     check_plans(compilation.options, plans, lambda: report)
     return report

@@ -6,7 +6,7 @@ submodel and the whole gave the original model's outputs within tolerance (or th
 compared), and then in one step: the old file or the new one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
@@ -23,7 +23,6 @@ from nndeploy.compiler.chains.chain_setting import Events
 from nndeploy.compiler.chains.fallbacks import with_fallbacks
 from nndeploy.compiler.chains.target_chains import settle_chains
 from nndeploy.compiler.chains.target_variants import check_served, target_reports, with_target_variants
-from nndeploy.compiler.checked_passes import kept_if_right, optimised
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.dry_run import dry_report, planned_report
 from nndeploy.compiler.ground_truth import OverruledError, ground_truth
@@ -34,7 +33,8 @@ from nndeploy.compiler.options import CompileOptions
 from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placed_targets import placed_targets, places_here
 from nndeploy.compiler.placement_choice import chosen_placement, keep_decisions, packed_as_chosen
-from nndeploy.compiler.quantised_model import check_can_quantise, quantised_model
+from nndeploy.compiler.prepared_model import prepared_model
+from nndeploy.compiler.quantised_model import check_can_quantise
 from nndeploy.compiler.share_gates import check_settled
 from nndeploy.compiler.signed_bundle import signed_by_this_machine
 from nndeploy.compiler.speed_against_float32 import with_speeds
@@ -43,11 +43,9 @@ from nndeploy.compiler.whole_bundle import check_and_write, finished
 from nndeploy.errors import CheckError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.frontend.shape_texts import parse_trtexec_shapes
-from nndeploy.frontend.value_sizes import check_value_sizes
 from nndeploy.jobs.shared_workers import shared_workers
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.jobs.workers import Workers
-from nndeploy.sandbox.memory import memory_limit
 from nndeploy.target.target import Target, host_target, with_window_buffer
 
 if TYPE_CHECKING:
@@ -118,45 +116,55 @@ def _check_places(compilation: Compilation) -> None:
 
 
 def _compiled(compilation: Compilation, source: Any) -> Report:
-    """Runs the flow, with a folder for weights that are too many for the model's own message."""
-    with ExitStack() as held:
-        return _compiled_in(
-            compilation,
-            source,
-            lambda: held.enter_context(temporary_folder("weights", compilation.workers.shared_folder)),
-        )
+    """Runs the flow; where a stage meets what it does not know, once more with the model as it is.
 
-
-def _compiled_in(compilation: Compilation, source: Any, folder_for_weights: Callable[[], Path]) -> Report:
-    """Runs the flow; where a stage meets what it does not know, once more with the model as it is."""
+    Weights that are too many for the model's own message lie in a folder until the end.
+    """
     portable, *others = wanted_chains(compilation)
-    try:
-        with compilation.in_stage("load"):
-            loaded = model_to_compile(compilation, source, (portable, *others), folder_for_weights)
-        whole = replace(loaded, model=loaded.model.clone())
-    except Exception as err:
-        if isinstance(err, NndeployError) or not may_help(err, compilation.stage):
-            raise
-        raise ModelError(f"the stage {compilation.stage!r} failed: {described(err)}", hint=REPORT) from err
+    with ExitStack() as held:
+        try:
+            with compilation.in_stage("load"):
+                loaded = model_to_compile(
+                    compilation,
+                    source,
+                    (portable, *others),
+                    lambda: held.enter_context(temporary_folder("weights", compilation.workers.shared_folder)),
+                )
+            whole = replace(loaded, model=loaded.model.clone())
+        except Exception as err:
+            if isinstance(err, NndeployError) or not may_help(err, compilation.stage):
+                raise
+            raise ModelError(f"the stage {compilation.stage!r} failed: {described(err)}", hint=REPORT) from err
+        try:
+            return _flow_by_vote(compilation, loaded, whole, portable, others)
+        except Exception as err:
+            spans = compilation.here.places or any(target.places for target in compilation.options.targets)
+            if spans or compilation.options.quantise is not None or not may_help(err, compilation.stage):
+                raise
+            failure = f"the stage {compilation.stage!r} failed: {described(err)}"
+            try:
+                return _flow_as_it_is(compilation, whole, portable, failure)
+            except Exception as other:
+                if isinstance(err, ModelError | CheckError):
+                    raise err from other
+                raise ModelError(f"{failure}; and without optimisation: {described(other)}", hint=REPORT) from err
+
+
+def _flow_by_vote(
+    compilation: Compilation,
+    loaded: LoadedModel,
+    whole: LoadedModel,
+    portable: TargetBackends,
+    others: Sequence[TargetBackends],
+) -> Report:
+    """Runs the flow; where a vote overrules its reference, once more on the `whole` model by those who are right."""
     num_warnings = len(compilation.warnings)
     try:
-        try:
-            return _flow(compilation, loaded, portable, others)
-        except OverruledError as err:
-            compilation.checks.clear()
-            del compilation.warnings[num_warnings:]
-            return _flow(compilation, replace(whole, model=whole.model.clone()), portable, others, err.verdict)
-    except Exception as err:
-        spans = compilation.here.places or any(target.places for target in compilation.options.targets)
-        if spans or compilation.options.quantise is not None or not may_help(err, compilation.stage):
-            raise
-        failure = f"the stage {compilation.stage!r} failed: {described(err)}"
-        try:
-            return _flow_as_it_is(compilation, whole, portable, failure)
-        except Exception as other:
-            if isinstance(err, ModelError | CheckError):
-                raise err from other
-            raise ModelError(f"{failure}; and without optimisation: {described(other)}", hint=REPORT) from err
+        return _flow(compilation, loaded, portable, others)
+    except OverruledError as err:
+        compilation.checks.clear()
+        del compilation.warnings[num_warnings:]
+        return _flow(compilation, replace(whole, model=whole.model.clone()), portable, others, err.verdict)
 
 
 def _flow(
@@ -166,36 +174,18 @@ def _flow(
     others: Sequence[TargetBackends],
     verdict: Verdict | None = None,
 ) -> Report:
-    options, in_stage = compilation.options, compilation.in_stage
-    with in_stage("optimise"):
-        found = optimised(compilation, loaded, portable.backends)
-        if found.loaded.stored is not None:
-            found.loaded.stored.add_made(found.loaded.model)
-        check_value_sizes(found.loaded.model, memory_limit())  # constants that were folded tell more sizes
-    quantised = None
-    if options.quantise is not None:
-        float32 = replace(loaded, model=found.exported.clone())
-        with in_stage("quantise"):
-            smaller, quantised = quantised_model(compilation, found.loaded, (portable, *others))
-            found, options = optimised(compilation, smaller, portable.backends), compilation.options
-    with in_stage("reference"):
-        setting, original = ground_truth(compilation, found.loaded, found.exported, verdict)
-        observed, notes = as_observed(found.loaded, (found.loaded.model, found.exported), original)
-        found = replace(found, loaded=observed)
-        compilation.warnings += notes
-        found = kept_if_right(compilation, setting, original, found)
+    prepared = prepared_model(compilation, loaded, portable, others, verdict)
+    options, setting, in_stage = compilation.options, prepared.setting, compilation.in_stage
     if options.dry_run:
-        return dry_report(compilation, setting, found, portable, others)
-    packing = Packing(found.loaded, original, found.passes, options, portable, setting)
-    if quantised is not None:
-        packing = replace(packing, quantisation=quantised.report, float_outputs=quantised.float_outputs)
+        return dry_report(compilation, setting, prepared.found, portable, others)
+    packing = prepared.packing(compilation, portable)
     with in_stage("build"):
-        chosen = chosen_placement(compilation, packing, found.graphs)
-        settled, packing = chosen.settled, packed_as_chosen(packing, chosen.recipe)
-        packing = replace(packing, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
-    if quantised is not None:
+        chosen = chosen_placement(compilation, packing, prepared.found.graphs)
+    packing, settled = packed_as_chosen(packing, chosen), chosen.settled
+    quantisation, targets, chains = packing.quantisation, packing.targets, packing.chains
+    if (float32 := prepared.float32) is not None:
         with in_stage("float32"):
-            packing = with_speeds(compilation, packing, settled, lambda other: _flow(other, float32, portable, ()))
+            quantisation = with_speeds(compilation, packing, settled, lambda other: _flow(other, float32, portable, ()))
     if options.keep_fallback:
         with in_stage("fallback"):
             settled = with_fallbacks(setting, settled)
@@ -203,12 +193,12 @@ def _flow(
     if boxes := tuple(target for target in options.targets if not target.gpus):
         with in_stage("targets"):
             variants = with_target_variants(setting, settled, portable, boxes)
-            settled = variants.settled
-            packing = replace(packing, targets=target_reports(variants, portable, compilation.host))
-            check_served(packing.targets)
+            settled, targets = variants.settled, target_reports(variants, portable, compilation.host)
+            check_served(targets)
     if others:
         with in_stage("chains for GPUs"):
-            packing = replace(packing, chains=settle_chains(setting, found.loaded.model, others, options.pins))
+            chains = settle_chains(setting, packing.loaded.model, others, options.pins)
+    packing = replace(packing, quantisation=quantisation, targets=targets, chains=chains)
     check_settled(compilation, packing, settled)
     compilation.warnings += compile_warnings.of_precision(packing, settled)
     compilation.warnings += compile_warnings.of_last_resorts(settled.plan, portable.backends)

@@ -86,9 +86,15 @@ def planned_placement(compilation: Compilation, setting: Setting, graphs: Graphs
     return best
 
 
-def packed_as_chosen(packing: Packing, recipe: Recipe) -> Packing:
+def packed_by(packing: Packing, recipe: Recipe) -> Packing:
     """Returns what is packed where the graph of `recipe` was chosen: no pass had a part in the one as exported."""
     return packing if recipe.graph != EXPORTED else replace(packing, passes=(AS_EXPORTED,))
+
+
+def packed_as_chosen(packing: Packing, chosen: Chosen) -> Packing:
+    """Returns what is packed of the placement that was chosen, with the candidates that it was chosen from."""
+    packing = packed_by(packing, chosen.recipe)
+    return replace(packing, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
 
 
 def keep_decisions(compilation: Compilation, chosen: Chosen, loaded: LoadedModel) -> None:
@@ -127,7 +133,7 @@ def _measured(compilation: Compilation, packing: Packing, graphs: Graphs, pins: 
     )
 
     def write_trial(trial: Settled, recipe: Recipe, path: Path) -> None:
-        write_candidate(compilation, packed_as_chosen(packing, recipe), trial, path)
+        write_candidate(compilation, packed_by(packing, recipe), trial, path)
 
     with temporary_folder("measure", compilation.workers.shared_folder) as folder:
         sizes_vary = has_free_size(packing.loaded.inputs, packing.loaded.ranges)

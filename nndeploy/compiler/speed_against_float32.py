@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from nndeploy.bundle.report import QuantisationReport
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.options import CompileOptions
@@ -24,26 +25,28 @@ SECONDS = 0.5
 CompileFloat = Callable[[Compilation], object]
 
 
-def with_speeds(compilation: Compilation, packing: Packing, settled: Settled, compile_float: CompileFloat) -> Packing:
-    """Returns what is packed, with milliseconds of both bundles in its report where placements are measured.
+def with_speeds(
+    compilation: Compilation, packing: Packing, settled: Settled, compile_float: CompileFloat
+) -> QuantisationReport | None:
+    """Returns the report of the quantisation, with milliseconds of both bundles where placements are measured.
 
     `compile_float` compiles the float32 model as another compilation asks.
     """
     report, options = packing.quantisation, compilation.options
     is_measured = options.objective != "priority" and options.decisions is None
     if report is None or not is_measured or not packing.original.samples:
-        return packing
+        return report
     try:
         with temporary_folder("float32", compilation.workers.shared_folder) as folder:
             float_ms, quantised_ms = _milliseconds(compilation, packing, settled, compile_float, folder)
     except (NndeployError, BuildRefusedError) as err:
         compilation.warnings.append(f"the speed of the float32 model was not measured: {err}")
-        return packing
+        return report
     if quantised_ms > float_ms:
         compilation.warnings.append(
             f"the quantised model is slower here than the float32 one: {quantised_ms:.3f} ms, not {float_ms:.3f} ms"
         )
-    return replace(packing, quantisation=replace(report, float_ms=float_ms, quantised_ms=quantised_ms))
+    return replace(report, float_ms=float_ms, quantised_ms=quantised_ms)
 
 
 def _milliseconds(
