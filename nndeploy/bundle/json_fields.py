@@ -55,6 +55,9 @@ class Fields:
     def plain(self) -> dict[str, Any]:
         return self._data
 
+    def has(self, key: str) -> bool:
+        return key in self._data
+
     def is_null(self, key: str) -> bool:
         return self.take(key) is None
 

@@ -95,7 +95,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """Which variant of a submodel a named box without a GPU takes, with nothing but what it is known to have.
+    """Which variant of a submodel of the portable chain a named box takes, with what it is known to have.
 
     `needs` is the library that this takes, "" where our own runtime is enough. `variant` is "" and `reason` says why
     where there is none. `compared` says whether this machine could run the variant and it was right.
@@ -196,10 +196,15 @@ class BuiltReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainReport(BuiltReport):
-    """What a compile did for one target with GPUs."""
+    """What a compile did for one target with GPUs.
+
+    `idle_gpu` says why nothing of the model runs there, "" where something does. Such a chain is not in the bundle: the
+    target runs the portable one.
+    """
 
     id: str
     target: str
+    idle_gpu: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,9 +213,9 @@ class Report(BuiltReport):
 
     `seconds` (stage -> wall time), `bundle`, `contents` and `places` stay out of the bundle. What it inherits is of the
     portable chain; `target_chains` holds the others. `shapes` are those of the samples that were compared, by their
-    number in the checks; `measured_shapes` those at which the candidates were measured; `targets` says what the boxes
-    without a GPU that were named take of the portable chain; `quantisation` how the model was quantised, None where it
-    was not.
+    number in the checks; `measured_shapes` those at which the candidates were measured; `targets` says what named boxes
+    without a GPU, or whose GPUs are idle, take of the portable chain; `quantisation` how the model was quantised, None
+    where it was not.
     """
 
     model: str
@@ -226,6 +231,30 @@ class Report(BuiltReport):
     contents: tuple[Content, ...] = ()
     places: tuple[PlaceReport, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def used_chains(self) -> list[ChainReport]:
+        """The chains for targets with GPUs that are in the bundle."""
+        return [chain for chain in self.target_chains if not chain.idle_gpu]
+
+    def shares(self) -> dict[str, dict[str, float]]:
+        """Returns the part of the compute, 0..1, of each backend that takes any, by target: this machine is "".
+
+        Where targets were named, those are judged, by what each is known to have, and not the machine that compiled.
+        """
+        found: dict[str, dict[str, float]] = {}
+        share_of = {submodel.id: submodel.share for submodel in self.submodels}
+        for chain in self.used_chains:
+            found[chain.target] = {name: share for name in chain.backends if (share := chain.share_of(name))}
+        for one in self.targets:
+            shares = found.setdefault(one.target, {})
+            shares[one.backend] = shares.get(one.backend, 0.0) + share_of.get(one.submodel, 0.0)
+        return found or {"": {name: share for name in self.backends if (share := self.share_of(name))}}
+
+    def all_warnings(self) -> tuple[str, ...]:
+        """Returns what a user should know, of all chains, each once."""
+        chains: tuple[BuiltReport, ...] = (self, *self.target_chains)
+        return tuple(dict.fromkeys(line for chain in chains for line in (*chain.dropped, *chain.warnings)))
 
     def of_chain(self, chain: ChainReport) -> "Report":
         """Returns the report with what is said of a target's chain in the place of the portable one's."""

@@ -20,7 +20,7 @@ from nndeploy.compiler.checked_passes import Optimised
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.pack import Packing, report_of
 from nndeploy.compiler.placement_choice import packed_by, planned_placement
-from nndeploy.compiler.share_gates import check_plans
+from nndeploy.compiler.share_gates import check_planned
 
 
 def dry_report(
@@ -42,8 +42,7 @@ def dry_report(
     unrun = Original((), (), "")
     packing = Packing(found.loaded, unrun, found.passes, compilation.options, portable, setting)
     report = planned_report(compilation, packed_by(packing, best.recipe), best.plan, chains)
-    plans = [(best.plan, portable), *((chain.plan, chain.backends) for chain in chains)]
-    check_plans(compilation.options, plans, lambda: report)
+    check_planned(compilation.options, best.plan, portable, chains, report)
     return report
 
 

@@ -190,14 +190,15 @@ def _flow(
         with in_stage("fallback"):
             settled = with_fallbacks(setting, settled)
             compilation.warnings += compile_warnings.of_native_code(settled)
-    if boxes := tuple(target for target in options.targets if not target.gpus):
-        with in_stage("targets"):
-            variants = with_target_variants(setting, settled, portable, boxes)
-            settled, targets = variants.settled, target_reports(variants, portable, compilation.host)
-            check_served(targets)
     if others:
         with in_stage("chains for GPUs"):
             chains = settle_chains(setting, packing.loaded.model, others, options.pins)
+    if options.targets:
+        with in_stage("targets"):
+            variants = with_target_variants(setting, settled, portable, options.targets)
+            on_gpu = {chain.backends.target for chain in chains if chain.uses_gpu}
+            settled, targets = variants.settled, target_reports(variants, portable, compilation.host, but=on_gpu)
+            check_served(targets)
     packing = replace(packing, quantisation=quantisation, targets=targets, chains=chains)
     check_settled(compilation, packing, settled)
     compilation.warnings += compile_warnings.of_precision(packing, settled)

@@ -45,6 +45,7 @@ class CompileKeywords(TypedDict, total=False):
     atol: float | None
     require: Mapping[str, float]
     max_fallback: float | None
+    strict_targets: bool
     max_size: int | None
     num_goldens: int
     allow_uncompared: bool

@@ -188,6 +188,10 @@ class CompileOptions:
         None, "Fail if fallback backends take more than this share of the compute. Default: no limit.",
         section=_CHECKS, metavar="5%", from_text=share_in("--max-fallback"),
     )  # fmt: skip
+    strict_targets: bool = described(
+        False, "Fail if nothing of the model runs on the GPU of a --target that has one.",
+        section=_CHECKS, flags=("--strict-targets/--no-strict-targets",),
+    )  # fmt: skip
     max_size: int | None = described(
         None, "Fail if the bundle is larger than this, e.g. 20MB. Default: no limit.",
         section=_CHECKS, metavar="SIZE", from_text=bytes_in("--max-size"),

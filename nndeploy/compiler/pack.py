@@ -14,7 +14,17 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from nndeploy.bundle.manifest import PORTABLE, Golden, Limits, Manifest, Placing, Submodel, TargetChain, Variant
+from nndeploy.bundle.manifest import (
+    PORTABLE,
+    Golden,
+    Limits,
+    Manifest,
+    NamedType,
+    Placing,
+    Submodel,
+    TargetChain,
+    Variant,
+)
 from nndeploy.bundle.report import (
     TRANSFORMS,
     BuildLog,
@@ -34,7 +44,7 @@ from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, precision_of
 from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
-from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain
+from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain, why_idle
 from nndeploy.compiler.compressed_members import Kept, compressed
 from nndeploy.compiler.options import CompileOptions, options_to_json
 from nndeploy.frontend.load import LoadedModel
@@ -42,7 +52,7 @@ from nndeploy.graph.nodes import node_name, operator, values_read
 from nndeploy.pacing.plan.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.partition.count_operators import counted_operators
 from nndeploy.plugin.interface import Backend
-from nndeploy.values.types import Value
+from nndeploy.values.types import TensorType, Value
 from nndeploy.version import __version__
 
 MAX_GOLDEN_BYTES = 64 << 20
@@ -159,7 +169,7 @@ def report_of(
         shapes=packing.original.shapes,
         candidates=packing.candidates,
         measured_shapes=packing.measured_shapes,
-        target_chains=tuple(_chain_report(chain) for chain in chains),
+        target_chains=tuple(_chain_report(chain, _open_inputs(packing)) for chain in chains),
         targets=packing.targets,
         quantisation=packing.quantisation,
         **_built(
@@ -173,11 +183,14 @@ def report_of(
     )
 
 
-def _chain_report(chain: PlannedChain | SettledChain) -> ChainReport:
+def _chain_report(chain: PlannedChain | SettledChain, inputs: Sequence[NamedType]) -> ChainReport:
     settled = chain.settled if isinstance(chain, SettledChain) else None
-    warnings = (*chain.backends.warnings, *chain.plan.placement.warnings, *_no_gpu(chain))
+    warnings = (*chain.backends.warnings, *chain.plan.placement.warnings)
     built = _built(chain.backends.backends, chain.plan, settled, warnings=warnings)
-    return ChainReport(id=chain.id, target=chain.backends.target.name, **built)
+    idle_gpu = why_idle(chain, built["submodels"], inputs)
+    if idle_gpu:
+        built["warnings"] = (*warnings, idle_gpu)
+    return ChainReport(id=chain.id, target=chain.backends.target.name, idle_gpu=idle_gpu, **built)
 
 
 def _built(
@@ -205,11 +218,15 @@ def _built(
     }
 
 
-def _no_gpu(chain: PlannedChain | SettledChain) -> list[str]:
-    if not isinstance(chain, SettledChain) or chain.uses_gpu:
-        return []
-    target = chain.backends.target.name
-    return [f"no backend for GPUs takes a part of the model: the portable chain serves {target} too"]
+def _open_inputs(packing: Packing) -> list[NamedType]:
+    """Returns the inputs with a size that has no range, which no backend for GPUs builds for."""
+    loaded = packing.loaded
+    return [
+        named
+        for named in loaded.inputs
+        if isinstance(named.type, TensorType)
+        and any(not isinstance(dim, int) and dim not in loaded.ranges for dim in named.type.shape or ())
+    ]
 
 
 def _transforms(plan: ChainPlan) -> tuple[PassReport, ...]:

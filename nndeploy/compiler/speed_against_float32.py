@@ -78,5 +78,5 @@ def _for_speed_alone(options: CompileOptions) -> CompileOptions:
     return replace(
         options, quantise=None, calibration=None, quantise_tolerance=None, samples=(options.samples or ())[:1],
         keep_fallback=False, targets=(), pace=False, pipeline=None, image_input=None, require={}, max_fallback=None,
-        max_size=None, num_goldens=0,
+        strict_targets=False, max_size=None, num_goldens=0,
     )  # fmt: skip

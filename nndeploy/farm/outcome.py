@@ -49,7 +49,8 @@ class Outcome:
     `final` says that it is not tried again. `key` is that of the cache, `miss` the parts of it that differ from the
     nearest entry. `output` is the bundle's path, relative to the fleet file's folder where it is below it. `error` is
     what `nndeploy.errors.told_error` gives, `repeat` a shell command that repeats the job. `backends` maps each to its
-    share of compute, 0..1, in the portable chain. `latency_ms` is the median of the placement that was chosen,
+    share of compute, 0..1, on the target; `idle_gpu` says why nothing runs on its GPU, "" where something does or it
+    has none. `latency_ms` is the median of the placement that was chosen,
     `max_error` the largest difference from the original in a comparison of the whole; None where nothing was measured
     or compared. `cpu` names the processor that measured.
     """
@@ -79,6 +80,7 @@ class Outcome:
     latency_ms: float | None = None
     max_error: float | None = None
     warnings: tuple[str, ...] = ()
+    idle_gpu: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -123,10 +125,11 @@ def _from_report(report: Report) -> dict[str, Any]:
     ]
     return {
         "size": report.bundle_bytes,
-        "backends": {name: min(1.0, share) for name in report.backends if (share := report.share_of(name))},
+        "backends": {name: min(1.0, share) for name, share in next(iter(report.shares().values())).items()},
         "latency_ms": chosen.median_ms if chosen is not None else None,
         "max_error": max(errors, default=None),
-        "warnings": report.warnings,
+        "warnings": report.all_warnings(),
+        "idle_gpu": next((chain.idle_gpu for chain in report.target_chains if chain.idle_gpu), ""),
     }
 
 
@@ -192,6 +195,7 @@ def _outcome(fields: Fields) -> Outcome:
         latency_ms=_measured(fields, "latency_ms"),
         max_error=_measured(fields, "max_error"),
         warnings=_texts(fields, "warnings"),
+        idle_gpu=fields.text("idle_gpu") if fields.has("idle_gpu") else "",  # 0.2.0 wrote none
     )
     fields.end()
     return found

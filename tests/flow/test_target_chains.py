@@ -225,10 +225,18 @@ def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
 
 def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(install: Install, tmp_path: Path) -> None:
     install(gpu_backend("gpu"))
+    box = replace(ADA, libraries=(("onnxruntime", ""),))
     with machine_with():
-        report = compiled(tmp_path / "m.nnd", ADA, pins=())
+        report = compiled(tmp_path / "m.nnd", box, pins=())
+        with pytest.raises(CheckError, match="ada box lacks s0"):
+            compiled(tmp_path / "other.nnd", ADA, pins=())
+        with pytest.raises(CheckError, match="the GPU of ada box"):
+            compiled(tmp_path / "other.nnd", box, pins=(), strict_targets=True)
     (chain,) = report.target_chains
-    assert "the portable chain serves ada box too" in " ".join(chain.warnings)
+    assert chain.idle_gpu
+    assert chain.idle_gpu in report.all_warnings()
+    assert report.shares() == {"ada box": {"onnxruntime": pytest.approx(1.0)}}
+    assert not (tmp_path / "other.nnd").exists()
     with open_bundle(tmp_path / "m.nnd") as opened:
         assert opened.manifest.target_chains == ()
 

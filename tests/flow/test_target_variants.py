@@ -57,6 +57,17 @@ def test_each_box_has_a_variant_that_needs_nothing_else(compiled: tuple[Path, An
     ]
 
 
+def test_shares_and_gates_are_those_of_the_boxes(compiled: tuple[Path, Any], model: Path, tmp_path: Path) -> None:
+    _, report = compiled
+    assert report.shares() == {box: {"native": pytest.approx(1.0)} for box in BOXES}
+    boxes = tuple(map(target_of, BOXES))
+    options = nndeploy.CompileOptions(backends=("onnxruntime", "native"), objective="priority", targets=boxes)
+    nndeploy.compile_model(model, tmp_path / "a.nnd", options, require={"native": 1.0}, max_fallback=0.0)
+    with pytest.raises(CheckError, match="on x86-64-v3"):
+        nndeploy.compile_model(model, tmp_path / "b.nnd", options, require={"onnxruntime": 0.5})
+    assert not (tmp_path / "b.nnd").exists()
+
+
 def test_what_runs_here_was_compared_here(compiled: tuple[Path, Any]) -> None:
     _, report = compiled
     assert [one.compared for one in report.targets] == [True] * len(BOXES), "one plan serves them all"

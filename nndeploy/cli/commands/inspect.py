@@ -86,7 +86,7 @@ def inspect(
 
 def _chains(report: Report) -> dict[str, Report]:
     """Returns the report as it is seen from each chain, the portable one first."""
-    return {PORTABLE: report, **{chain.id: report.of_chain(chain) for chain in report.target_chains}}
+    return {PORTABLE: report, **{chain.id: report.of_chain(chain) for chain in report.used_chains}}
 
 
 def _to_json(found: Inspection) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class CompileProgress(Onlooker):
 def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     """Prints the tables of a report for a person."""
     _print_chain(report, report.model, verbose)
-    for chain in report.target_chains:
+    for chain in report.target_chains if verbose else report.used_chains:
         _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
     print_quantisation(report, verbose=verbose)
     print_targets(report)
@@ -105,9 +105,8 @@ def cache_line(cache: "CacheNews") -> str:
 
 def print_warnings(report: Report) -> None:
     """Prints what a compile warns of on standard error, a line each."""
-    for chain in (report, *report.target_chains):
-        for line in dict.fromkeys((*chain.dropped, *chain.warnings)):
-            warn(line)
+    for line in report.all_warnings():
+        warn(line)
 
 
 def _print_chain(report: Report, title: str, verbose: bool) -> None:

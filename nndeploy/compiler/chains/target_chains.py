@@ -8,17 +8,19 @@ is built, listed and not compared, which the report says of each submodel.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from nndeploy.bundle.manifest import PORTABLE
+from nndeploy.bundle.manifest import PORTABLE, NamedType
+from nndeploy.bundle.report import SubmodelReport
 from nndeploy.compiler.chains.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle
+from nndeploy.values.types import TensorType, ValueType
 
 MAX_ID = 40
 
@@ -30,6 +32,11 @@ class PlannedChain:
     id: str
     backends: TargetBackends
     plan: ChainPlan
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether any submodel is to run on a GPU."""
+        return _uses_gpu(self.backends, (region.backend for region in self.plan.regions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,34 @@ class SettledChain:
     @property
     def uses_gpu(self) -> bool:
         """Whether any submodel runs on a GPU; a chain without one is not kept, the portable chain serves the target."""
-        on_gpu = {backend.name for backend in self.backends.backends if backend.device_kind == "cuda"}
-        return any(built.piece.backend in on_gpu for built in self.settled.pieces)
+        return _uses_gpu(self.backends, (built.piece.backend for built in self.settled.pieces))
+
+
+def _uses_gpu(who: TargetBackends, chosen: Iterable[str]) -> bool:
+    return not {backend.name for backend in who.backends if backend.device_kind == "cuda"}.isdisjoint(chosen)
+
+
+def why_idle(
+    chain: PlannedChain | SettledChain, submodels: Sequence[SubmodelReport], open_inputs: Sequence[NamedType]
+) -> str:
+    """Returns why nothing of a model runs on the GPUs of a chain's target, "" where something does.
+
+    `submodels` say who refused them; `open_inputs` are those with sizes that have no range.
+    """
+    if chain.uses_gpu:
+        return ""
+    on_gpu = {backend.name for backend in chain.backends.backends if backend.device_kind == "cuda"}
+    refusals = ((name, why) for one in submodels for name, why in one.refusals.items() if name in on_gpu)
+    name, why = next(refusals, ("", "no backend for GPUs builds here"))
+    shapes = " ".join(f"--shape {named.name}={_with_ranges(named.type)}" for named in open_inputs)
+    cure = f"; give sizes a range, e.g. {shapes}" if shapes else ""
+    return f"nothing runs on the GPU of {chain.backends.target.name}: {f'{name}: ' if name else ''}{why}{cure}"
+
+
+def _with_ranges(type_: ValueType) -> str:
+    dims = (type_.shape if isinstance(type_, TensorType) else None) or ()
+    ranges = ("1..8", *["1..256"] * len(dims))
+    return ",".join(str(dim) if isinstance(dim, int) else example for dim, example in zip(dims, ranges, strict=False))
 
 
 def plan_chains(

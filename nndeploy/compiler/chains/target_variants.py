@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variants of the portable chain for boxes without a GPU that the user named, and the check that each box is served.
+"""Variants of the portable chain for boxes that the user named, and the check that each is served.
 
     settled chain, targets -> for each submodel and target: a variant of a backend that runs alone (our own kernels),
     and where the box is known to have a library, of its backend -> which variant each target takes, or why none
@@ -9,7 +9,7 @@ library that its target file (or `--target BOX+LIBRARY`) says it has. What this 
 is run and compared here; what it cannot is built.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nndeploy.bundle.report import CheckReport, TargetReport
@@ -106,11 +106,16 @@ def _serving(variants: Sequence[BuiltVariant], target: Target, alone: Sequence[s
     return next(fits, None)
 
 
-def target_reports(found: TargetVariants, who: TargetBackends, host: Target) -> tuple[TargetReport, ...]:
-    """Returns which variant of each submodel each target takes, or why it has none."""
+def target_reports(
+    found: TargetVariants, who: TargetBackends, host: Target, but: Container[Target] = ()
+) -> tuple[TargetReport, ...]:
+    """Returns which variant of each submodel each target takes, or why it has none; `but` have a chain of their own."""
     alone = [backend.name for backend in who.backends if isinstance(backend, RunsAlone)]
     return tuple(
-        _report(found, built, target, alone, host) for target in found.targets for built in found.settled.pieces
+        _report(found, built, target, alone, host)
+        for target in found.targets
+        if target not in but
+        for built in found.settled.pieces
     )
 
 

@@ -2,15 +2,29 @@
 """What all reports of a batch tell: its outcomes in one order, their counts, and what gates found."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nndeploy.farm.outcome import STATUSES, Outcome
 
-GATES = ("fails-now", "vanished", "slowdown", "error-growth", "size-growth", "min-share", "share-drop", "strict-gates")
+GATES = (
+    "fails-now",
+    "vanished",
+    "slowdown",
+    "error-growth",
+    "size-growth",
+    "min-share",
+    "share-drop",
+    "idle-gpu",
+    "strict-gates",
+)
 """What a finding may be of that fails a batch."""
 NOT_JUDGED = "not-judged"
 """The gate of a finding that says what could not be compared, and why; "strict-gates" where that fails the batch."""
+
+WARNING = "warning"
+"""In the place of a gate: what a compile warned of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +48,7 @@ class Finding:
     @property
     def is_failure(self) -> bool:
         """Whether it fails the batch."""
-        return self.gate != NOT_JUDGED
+        return self.gate not in (NOT_JUDGED, WARNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +86,35 @@ class Batch:
 
     @property
     def notes(self) -> list[Finding]:
-        """What could not be judged."""
-        return [finding for finding in self.findings if not finding.is_failure]
+        """What could not be judged, and what compiles warn of: a line for all jobs that say the same."""
+        said: dict[str, list[Outcome]] = {}
+        for one in self.outcomes:
+            for line in one.warnings:
+                said.setdefault(line, []).append(one)
+        failing = {finding.text for finding in self.failed_gates}
+        warned = [
+            finding_of(jobs[0], WARNING, _with_others(text, jobs)) for text, jobs in said.items() if text not in failing
+        ]
+        return [*(finding for finding in self.findings if not finding.is_failure), *warned]
+
+    @property
+    def told(self) -> list[Finding]:
+        """All that reports tell beside what failed: gates, then notes."""
+        return [*self.failed_gates, *self.notes]
 
     @property
     def targets(self) -> list[str]:
         """The names of the targets, sorted."""
         return sorted({one.target for one in self.outcomes})
+
+
+def finding_of(one: Outcome, gate: str, text: str, **values: Any) -> Finding:
+    """Returns what a gate found of the job of an outcome."""
+    return Finding(gate=gate, job=one.job, model=one.model, target=one.target, variant=one.variant, text=text, **values)
+
+
+def _with_others(text: str, jobs: Sequence[Outcome]) -> str:
+    return text if len(jobs) == 1 else f"{text} (and {counted(len(jobs) - 1, 'other job')})"
 
 
 def counted(number: int, noun: str) -> str:

@@ -9,10 +9,9 @@ the same reason says so. Law: a limit that was asked for is judged, or it is sai
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nndeploy.farm.outcome import NOT_RUN, Outcome
-from nndeploy.farm.reports.batch import NOT_JUDGED, Batch, Finding, counted
+from nndeploy.farm.reports.batch import NOT_JUDGED, Batch, Finding, counted, finding_of
 from nndeploy.options.described import described
 from nndeploy.options.texts import assignments_in, factor_in, growth_in, share_in
 from nndeploy.values.amounts import ms_text, size_text
@@ -56,6 +55,10 @@ class Gates:
         dict, "Fail if a backend's share of a bundle's compute fell by more than this (repeatable).",
         section=_SECTION, metavar="BACKEND=5%", from_texts=_shares("--max-share-drop", "native=5%"),
     )  # fmt: skip
+    strict_targets: bool = described(
+        True, "Fail if nothing of a model runs on the GPU of a target that has one; needs no --against.",
+        section=_SECTION, flags=("--strict-targets/--no-strict-targets",),
+    )  # fmt: skip
     strict_gates: bool = described(
         False, "Fail if a gate could not be evaluated: no earlier batch, no measurement, or a different processor.",
         section=_SECTION,
@@ -71,8 +74,8 @@ class Gates:
 def judged(batch: Batch, before: Batch | None, gates: Gates, *, is_part: bool = False) -> Batch:
     """Returns the batch with what the gates find: failures in the order of the jobs, then what could not be judged.
 
-    Without a batch before, `min_share` alone is judged. `is_part` says that this batch was asked to leave jobs out, by
-    a filter or as a shard: those are not missed.
+    Without a batch before, `min_share` and `strict_targets` alone are judged. `is_part` says that this batch was asked
+    to leave jobs out, by a filter or as a shard: those are not missed.
     """
     return dataclasses.replace(batch, findings=_findings(batch, before, gates, is_part))
 
@@ -80,6 +83,8 @@ def judged(batch: Batch, before: Batch | None, gates: Gates, *, is_part: bool = 
 def _findings(now: Batch, before: Batch | None, gates: Gates, is_part: bool) -> tuple[Finding, ...]:
     unjudged = _Unjudged(is_failure=gates.strict_gates)
     found = [finding for one in now.outcomes for finding in _too_small_shares(one, gates.min_share, unjudged)]
+    if gates.strict_targets:
+        found += [finding_of(one, "idle-gpu", one.idle_gpu) for one in now.outcomes if one.is_good and one.idle_gpu]
     old = {one.job: one for one in before.outcomes} if before is not None else {}
     if gates.comparing and not any(one.job in old for one in now.outcomes):
         for one in now.outcomes:
@@ -96,12 +101,8 @@ def _findings(now: Batch, before: Batch | None, gates: Gates, is_part: bool) -> 
                 unjudged.add(one, PART)
             else:
                 text = f"was {one.status}, and is no longer in the plan"
-                found.append(_finding(one, "vanished", text, before=one.status))
+                found.append(finding_of(one, "vanished", text, before=one.status))
     return (*found, *unjudged.findings())
-
-
-def _finding(one: Outcome, gate: str, text: str, **values: Any) -> Finding:
-    return Finding(gate=gate, job=one.job, model=one.model, target=one.target, variant=one.variant, text=text, **values)
 
 
 def _too_small_shares(one: Outcome, least: Mapping[str, float], unjudged: "_Unjudged") -> Iterator[Finding]:
@@ -111,7 +112,7 @@ def _too_small_shares(one: Outcome, least: Mapping[str, float], unjudged: "_Unju
         share = one.backends.get(backend, 0.0)
         if share < limit - _ROUNDING:
             text = f"{backend} takes {share:.1%} of the compute, less than {limit:.1%}"
-            yield _finding(one, "min-share", text, now=share, limit=limit)
+            yield finding_of(one, "min-share", text, now=share, limit=limit)
 
 
 def _compared(now: Outcome, before: Outcome, gates: Gates, unjudged: "_Unjudged") -> Iterator[Finding]:
@@ -121,7 +122,7 @@ def _compared(now: Outcome, before: Outcome, gates: Gates, unjudged: "_Unjudged"
         unjudged.add(now, f"now {now.status}")
     elif not now.is_good:
         text = f"was {before.status}, now {now.status}: {now.reason}"
-        yield _finding(now, "fails-now", text, before=before.status, now=now.status)
+        yield finding_of(now, "fails-now", text, before=before.status, now=now.status)
     else:
         yield from _slower(now, before, gates.max_slowdown, unjudged)
         yield from _less_exact(now, before, gates.max_error_growth, unjudged)
@@ -138,7 +139,7 @@ def _slower(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unju
         unjudged.add(now, reason)
     elif now.latency_ms > before.latency_ms * (1 + limit):
         text = _grown("latency", ms_text(before.latency_ms), ms_text(now.latency_ms), f"{limit * 100:.4g}%")
-        yield _finding(now, "slowdown", text, before=before.latency_ms, now=now.latency_ms, limit=limit)
+        yield finding_of(now, "slowdown", text, before=before.latency_ms, now=now.latency_ms, limit=limit)
 
 
 def _measured_elsewhere(now: Outcome, before: Outcome) -> str:
@@ -158,7 +159,7 @@ def _less_exact(now: Outcome, before: Outcome, limit: float | None, unjudged: "_
     elif now.max_error > before.max_error * limit:
         figures = f"{before.max_error:.3g}", f"{now.max_error:.3g}"
         text = _grown("the largest error", *figures, f"a factor of {limit:.4g}")
-        yield _finding(now, "error-growth", text, before=before.max_error, now=now.max_error, limit=limit)
+        yield finding_of(now, "error-growth", text, before=before.max_error, now=now.max_error, limit=limit)
 
 
 def _larger(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unjudged") -> Iterator[Finding]:
@@ -170,7 +171,7 @@ def _larger(now: Outcome, before: Outcome, limit: float | None, unjudged: "_Unju
         text = (
             f"the bundle grew from {size_text(before.size)} to {size_text(now.size)}, by more than {limit * 100:.4g}%"
         )
-        yield _finding(now, "size-growth", text, before=before.size, now=now.size, limit=limit)
+        yield finding_of(now, "size-growth", text, before=before.size, now=now.size, limit=limit)
 
 
 def _dropped(now: Outcome, before: Outcome, limits: Mapping[str, float], unjudged: "_Unjudged") -> Iterator[Finding]:
@@ -184,7 +185,7 @@ def _dropped(now: Outcome, before: Outcome, limits: Mapping[str, float], unjudge
         share, left = before.backends.get(backend, 0.0), now.backends.get(backend, 0.0)
         if share - left > limit + _ROUNDING:
             text = f"{backend}'s share of the compute fell from {share:.1%} to {left:.1%}, by more than {limit:.1%}"
-            yield _finding(now, "share-drop", text, before=share, now=left, limit=limit)
+            yield finding_of(now, "share-drop", text, before=share, now=left, limit=limit)
 
 
 def _grown(what: str, before: str, now: str, limit: str) -> str:
@@ -211,4 +212,4 @@ class _Unjudged:
     def findings(self) -> Iterator[Finding]:
         for reason, jobs in self._by_reason.items():
             gate = "strict-gates" if self._is_failure and reason != PART else NOT_JUDGED
-            yield _finding(jobs[0], gate, f"{counted(len(jobs), 'job')} not judged: {reason}")
+            yield finding_of(jobs[0], gate, f"{counted(len(jobs), 'job')} not judged: {reason}")

@@ -36,6 +36,7 @@ class _Case:
     type: str = ""
     message: str = ""
     details: str = ""
+    output: str = ""
     is_hit: bool = False
 
     def xml(self, *, has_details: bool) -> str:
@@ -44,6 +45,8 @@ class _Case:
         if self.kind:
             told = {"message": _text(self.message)[:MAX_MESSAGE], "type": _text(self.type)[:MAX_NAME]}
             ET.SubElement(case, self.kind, told).text = _text(self.details) if has_details else None
+        if self.output and has_details:
+            ET.SubElement(case, "system-out").text = _text(self.output)
         return ET.tostring(case, encoding="unicode")
 
 
@@ -61,6 +64,7 @@ def junit(batch: Batch, max_bytes: int = MAX_BYTES) -> bytes:
 
 def _job(one: Outcome) -> _Case:
     case = _Case(one.target, one.name, one.target, one.seconds, is_hit=one.status == "hit")
+    case.output = "\n".join(f"warning: {line}" for line in one.warnings)
     if one.is_good:
         return case
     case.kind = "error" if one.status in BROKEN else "skipped" if one.status in NOT_RUN else "failure"
@@ -105,7 +109,7 @@ def _within(cases: list[_Case], max_bytes: int) -> list[str]:
     left = max_bytes
     texts = [""] * len(cases)
     for i in order:
-        if cases[i].details and spare > 0:
+        if (cases[i].details or cases[i].output) and spare > 0:
             whole = cases[i].xml(has_details=True)
             more = len(whole.encode()) + 1 - sizes[i]
             if more <= spare:

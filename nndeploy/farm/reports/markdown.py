@@ -30,7 +30,7 @@ def markdown(batch: Batch, max_bytes: int = MAX_BYTES) -> bytes:
     head = [f"## {_title(batch)}", "", *_counts(batch), ""]
     left = max_bytes - _size(head) - 3 * LINE_BYTES
     broken = _Part("### What failed", (), "failure", batch.failures, _failure)
-    findings = _Part("### Gates", (), "finding", [*batch.failed_gates, *batch.notes], _finding)
+    findings = _Part("### Gates", (), "finding", batch.told, _finding)
     table = _table(batch)
     # What failed may take half, gates half of the rest, and the table what is left of all.
     parts = []

@@ -52,7 +52,7 @@ def batch_page(batch: Batch, page: Path, fleet_folder: Path) -> str:
         "title": f"{counted(len(batch.outcomes), 'job')}, {len(batch.failures):,} failed",
         "facts": _facts(batch),
         "tiles": "".join(_tile(name, count) for name, count in batch.counts.items() if count),
-        "gates": _gates((*batch.failed_gates, *batch.notes)),
+        "gates": _gates(batch.told),
         "failures": _failures(batch.failures),
         "targets": "".join(f"<th>{escaped(target)}</th>" for target in targets),
         "grid": "\n".join(

@@ -394,6 +394,7 @@ def values_of_options(folder: Path) -> dict[str, list[Any]]:
         "targets": [["x86-64-v3"], ["x86-64-v3+openvino"], ["x86-64-v4"]],
         "places": ["cpu=1GiB", "cpu=2GiB"], "keep_fallback": [False], "rtol": [0.0, 0.1], "atol": [0.0, 0.1],
         "require": [["native=1%"], ["native=2%"]], "max_fallback": ["0%", "5%"], "max_size": ["1MiB", "2MiB"],
+        "strict_targets": [True],
         "num_goldens": [0, 2], "allow_uncompared": [True], "initializer_inputs": ["constants"],
         "out_of_range": ["clamp"],
     }  # fmt: skip

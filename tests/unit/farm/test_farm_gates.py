@@ -10,7 +10,7 @@ from batch_examples import batch, outcome
 
 from nndeploy.errors import UsageError
 from nndeploy.farm.outcome import STATUSES
-from nndeploy.farm.reports.batch import GATES, NOT_JUDGED, Finding
+from nndeploy.farm.reports.batch import GATES, NOT_JUDGED, WARNING, Finding
 from nndeploy.farm.reports.gates import Gates, judged
 from nndeploy.options.described import options_from
 
@@ -42,6 +42,15 @@ def test_what_got_worse_is_found_with_both_values(
     key = next(iter(before))
     values = [data[key] if key != "backends" else data[key].get("native", 0.0) for data in (before, now)]
     assert [one.before, one.now] == values
+
+
+def test_an_idle_gpu_fails_a_batch_unless_it_may_be() -> None:
+    now = batch(outcome("a", "t4", idle_gpu="why", warnings=("why", "more")), outcome("b", warnings=("more",)))
+    strict, lax = judged(now, None, Gates()), judged(now, None, Gates(strict_targets=False))
+    assert [(one.gate, one.job) for one in strict.failed_gates] == [("idle-gpu", "a/t4/")]
+    assert [(one.gate, one.text) for one in strict.notes] == [(WARNING, "more (and 1 other job)")]
+    assert not lax.failed_gates
+    assert [(one.job, one.text) for one in lax.notes] == [("a/t4/", "why"), ("a/t4/", "more (and 1 other job)")]
 
 
 def test_a_finding_says_what_happened_in_words() -> None:

@@ -32,6 +32,7 @@ WRONG: dict[str, Any] = {
     "tries": 1.5, "final": 1, "key": "ab", "miss": "options", "output": None, "sha256": "CD" * 32, "size": -1,
     "error": {**ERROR, "more": ""}, "log_tail": ["line"] * 21, "log": [], "repeat": {}, "peak_mb": math.inf,
     "worker": None, "cpu": None, "backends": {"native": 1.5}, "latency_ms": "2", "max_error": -1e-9, "warnings": [1],
+    "idle_gpu": None,
 }  # fmt: skip
 
 
@@ -40,8 +41,9 @@ def test_a_field_that_is_wrong_missing_or_unknown_is_refused_by_its_name(field: 
     data = outcome_to_json(outcome())
     with pytest.raises(DataError, match=field):
         outcome_from_json(data | {field: WRONG[field]}, "jobs[3]")
-    with pytest.raises(DataError, match=field):
-        outcome_from_json({key: value for key, value in data.items() if key != field})
+    if field != "idle_gpu":  # which reports of 0.2.0 lack
+        with pytest.raises(DataError, match=field):
+            outcome_from_json({key: value for key, value in data.items() if key != field})
     with pytest.raises(DataError) as caught:
         outcome_from_json(data | {field + "s": 1}, "jobs[3]")
     assert field in caught.value.hint
