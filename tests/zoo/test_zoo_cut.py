@@ -14,7 +14,10 @@ from zoo_agreement import compared_with_model
 import nndeploy
 
 GRAPHS = Path(__file__).with_name("graphs")
-LONG = ("llama_int4", "llama_int4_qdq", "resnet18_qoperator", "t5_decoder_merged", "wav2vec2")
+LONG = (
+    "clip", "llama", "llama_int4", "llama_int4_qdq", "mobilenet_v2_qdq_channel", "resnet18_qdq_tensor",
+    "resnet18_qoperator", "t5_decoder_merged", "wav2vec2",
+)  # fmt: skip
 """Those whose compile takes longest."""
 NAMES = [
     pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
