@@ -109,9 +109,7 @@ def cut_once(digest: str) -> "Callable[[Handler, Asked], bool]":
     return fault
 
 
-def test_a_box_of_the_other_architecture_lives_as_one_of_this(
-    box: Arm64Box, farm: Path, registry: RegistryServer
-) -> None:
+def test_a_box_of_the_other_architecture_lives_as_one_of_this(box, farm, registry) -> None:
     first = box.nndeploy(
         ("key", "trust", "farm.pub"),
         ("key", "need", "data=1"),

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,7 +68,6 @@ def line() -> bytes:
 
 
 def outputs_of(process: "subprocess.Popen[bytes]") -> list[float]:
-    assert process.stdout is not None
     return json.loads(process.stdout.readline())["outputs"]["y"]
 
 
@@ -82,10 +81,7 @@ def running(in_use: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @pytest.mark.parametrize("change", [overwrite, cut, replace])
-def test_a_run_goes_on_with_what_was_checked(
-    running: "subprocess.Popen[bytes]", in_use: Path, change: Callable[[Path], None]
-) -> None:
-    assert running.stdin is not None
+def test_a_run_goes_on_with_what_was_checked(running, in_use, change) -> None:
     running.stdin.write(line())
     running.stdin.flush()
     want = outputs_of(running)
@@ -99,9 +95,7 @@ def test_a_run_goes_on_with_what_was_checked(
 
 
 @pytest.mark.parametrize(("change", "code"), [(overwrite, 65), (cut, 74)])
-def test_a_bundle_that_changes_before_it_is_loaded_is_refused(
-    in_use: Path, change: Callable[[Path], None], code: int
-) -> None:
+def test_a_bundle_that_changes_before_it_is_loaded_is_refused(in_use, change, code) -> None:
     script = """
 import sys
 from pathlib import Path
@@ -120,7 +114,6 @@ sys.exit(run_command(["bench", sys.argv[1], "--iterations", "1"]))
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", script, str(in_use)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         change(in_use)
         _, errors = process.communicate(b"\n", timeout=60)

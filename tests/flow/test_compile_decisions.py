@@ -25,7 +25,7 @@ class Measured(InProcessWorkers):
     def __init__(self) -> None:
         self.count = 0
 
-    def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:  # type: ignore[override]
+    def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
         self.count += 1
         return [[10.0 if i == 0 else 1.0] * len(samples) for i, _ in enumerate(paths)]
 
@@ -46,7 +46,7 @@ def two(install: Install) -> None:
 
 
 @pytest.mark.usefixtures("two")
-def test_what_was_decided_is_replayed_without_measuring(tmp_path: Path) -> None:
+def test_what_was_decided_is_replayed_without_measuring(tmp_path) -> None:
     first, second, file = Measured(), Measured(), tmp_path / "d.json"
     one = compiled(tmp_path / "a.nnd", TEXT, file, first)
     other = compiled(tmp_path / "b.nnd", TEXT, file, second)
@@ -57,7 +57,7 @@ def test_what_was_decided_is_replayed_without_measuring(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("two")
-def test_decisions_for_something_else_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_decisions_for_something_else_are_refused_in_one_line(tmp_path) -> None:
     file = tmp_path / "d.json"
     compiled(tmp_path / "a.nnd", TEXT, file, Measured())
     kept = file.read_bytes()
@@ -84,7 +84,7 @@ def test_decisions_for_something_else_are_refused_in_one_line(tmp_path: Path) ->
         lambda data: [data],
     ],
 )
-def test_malformed_decisions_are_refused(tmp_path: Path, change: Any) -> None:
+def test_malformed_decisions_are_refused(tmp_path, change) -> None:
     file = tmp_path / "d.json"
     compiled(tmp_path / "a.nnd", TEXT, file, Measured())
     file.write_text(json.dumps(change(json.loads(file.read_text()))))

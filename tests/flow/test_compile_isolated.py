@@ -13,7 +13,7 @@ import onnx.parser
 import pytest
 
 import nndeploy
-from nndeploy.jobs.workers import InProcessWorkers, Workers
+from nndeploy.jobs.workers import InProcessWorkers
 
 CRASHING = """
 import os, signal
@@ -87,17 +87,17 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**json.loads(done.stdout), "left": [path.name for path in temporary.iterdir()]}
 
 
-def test_what_does_not_crash_is_built_by_the_first_backend(said: dict[str, Any]) -> None:
+def test_what_does_not_crash_is_built_by_the_first_backend(said) -> None:
     assert [said["answers"][name]["who"] for name in ("Exp", "Neg", "Tan", "Again")] == [["crashing"]] * 4
 
 
-def test_a_crash_while_it_is_asked_moves_the_nodes_on(said: dict[str, Any]) -> None:
+def test_a_crash_while_it_is_asked_moves_the_nodes_on(said) -> None:
     sin = said["answers"]["Sin"]
     assert sin["who"] == ["reference"]
     assert sin["y"] == pytest.approx([0.4794, 0.8415], abs=1e-4)
 
 
-def test_a_crash_while_it_builds_moves_the_nodes_on_with_the_reason(said: dict[str, Any]) -> None:
+def test_a_crash_while_it_builds_moves_the_nodes_on_with_the_reason(said) -> None:
     cos = said["answers"]["Cos"]
     assert cos["who"] == ["reference"]
     assert len(cos["dropped"]) == 1
@@ -105,7 +105,7 @@ def test_a_crash_while_it_builds_moves_the_nodes_on_with_the_reason(said: dict[s
     assert cos["y"] == pytest.approx([0.8776, 0.5403], abs=1e-4)
 
 
-def test_children_are_kept_from_call_to_call_and_replaced_after_a_crash(said: dict[str, Any]) -> None:
+def test_children_are_kept_from_call_to_call_and_replaced_after_a_crash(said) -> None:
     answers = said["answers"]
     assert len(answers["Exp"]["children"]) == 1
     assert answers["Neg"]["children"] == answers["Exp"]["children"]
@@ -113,7 +113,7 @@ def test_children_are_kept_from_call_to_call_and_replaced_after_a_crash(said: di
     assert answers["Again"]["children"] == answers["Tan"]["children"]
 
 
-def test_nothing_outlives_the_process(said: dict[str, Any]) -> None:
+def test_nothing_outlives_the_process(said) -> None:
     children = {pid for answer in said["answers"].values() for pid in answer["children"]}
     assert [pid for pid in children if _is_running(pid)] == []
     assert said["left"] == []
@@ -128,7 +128,7 @@ def _is_running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("workers", [None, InProcessWorkers()], ids=["child", "here"])
-def test_a_scalar_of_truth_is_an_input_like_any_other(workers: Workers | None, tmp_path: Path) -> None:
+def test_a_scalar_of_truth_is_an_input_like_any_other(workers, tmp_path) -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (bool x) => (float y) { y = Cast<to = 1>(x) }'
     )

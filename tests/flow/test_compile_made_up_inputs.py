@@ -41,14 +41,14 @@ def compiled(model: onnx.ModelProto, path: Path) -> Report:
 
 @pytest.mark.parametrize("num_nodes", [FEW, MANY])
 @pytest.mark.parametrize("width", [100, 1000, 30000])
-def test_sizes_that_a_library_refuses_are_tried_no_further(width: int, num_nodes: int, tmp_path: Path) -> None:
+def test_sizes_that_a_library_refuses_are_tried_no_further(width, num_nodes, tmp_path) -> None:
     report = compiled(reflecting(width, num_nodes), tmp_path / "m.nnd")
     assert {node.backend for node in report.nodes} == {"onnxruntime"}
     assert not any("lost" in warning for warning in report.warnings)
     assert any(check.was_made for check in report.checks)
 
 
-def test_model_that_loads_and_runs_on_no_size_that_is_tried_is_not_given_to_the_evaluator(tmp_path: Path) -> None:
+def test_model_that_loads_and_runs_on_no_size_that_is_tried_is_not_given_to_the_evaluator(tmp_path) -> None:
     with pytest.raises(CheckError) as caught:
         compiled(reflecting(300_000_000, MANY), tmp_path / "m.nnd")
     assert "--samples" in str(caught.value.hint)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks as exporters of ONNX's first years wrote them give what the same networks give in today's words."""
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import onnx.helper
@@ -111,9 +109,7 @@ def network(nodes: str, version: int, ir_version: int, size: str) -> onnx.ModelP
     [(CAFFE2, 3, CAFFE2_TODAY, "1,10"), (CNTK, 2, CNTK_TODAY, "1,10"), (COREML, 1, COREML_TODAY, "1,8,8,8")],
     ids=["caffe2", "cntk", "coreml"],
 )
-def test_gives_what_it_gives_in_words_of_today(
-    old: str, version: int, today: str, size: str, backends: tuple[str, ...] | None, tmp_path: Path
-) -> None:
+def test_gives_what_it_gives_in_words_of_today(old, version, today, size, backends, tmp_path) -> None:
     given = {"x": (np.random.default_rng(5).random((1, 3, 8, 8)) * 255).astype(np.float32)}
     want = outputs_of(network(today, 17, 8, size), given)["y"]
     nndeploy.compile_model(

@@ -30,7 +30,7 @@ def ended(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return code, *capfd.readouterr()
 
 
-def test_a_quantised_bundle_tells_how_it_came_about_and_verifies(inputs: Path, tmp_path: Path, capfd) -> None:
+def test_a_quantised_bundle_tells_how_it_came_about_and_verifies(inputs, tmp_path, capfd) -> None:
     bundle, command = tmp_path / "q.nnd", ("compile", DIGITS / "digits.onnx", *QUICK)
     code, out, _ = ended(capfd, *command, "-o", bundle, "--quantise", "int8", "--samples", inputs)
     assert code == 0
@@ -55,7 +55,7 @@ def test_a_quantised_bundle_tells_how_it_came_about_and_verifies(inputs: Path, t
         (("--quantise", "int8", "--samples", "inputs", "--quantise-tolerance", "150"), 1, "accurate enough"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(arguments, code: int, said: str, inputs: Path, capfd, monkeypatch) -> None:
+def test_what_cannot_be_done_is_one_line(arguments, code, said, inputs, capfd, monkeypatch) -> None:
     monkeypatch.chdir(inputs.parent)
     ended_with, _, err = ended(capfd, "compile", DIGITS / "digits.onnx", "-o", "q.nnd", *QUICK, *arguments)
     (line,) = [line for line in err.splitlines() if "error" in line]

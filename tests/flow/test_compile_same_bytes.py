@@ -39,6 +39,6 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     [DIGITS, pytest.param(TESTS / "zoo" / "graphs" / "kept_boxes.onnx", marks=pytest.mark.slow)],
     ids=["digits", "boxes"],
 )
-def test_a_model_compiles_to_the_same_bytes(model: Path, tmp_path: Path) -> None:
+def test_a_model_compiles_to_the_same_bytes(model, tmp_path) -> None:
     first = compiled(model, tmp_path / "a", "1")
     assert compiled(model, tmp_path / "b", "2") == first

@@ -55,7 +55,7 @@ def compiled(planted: Planted, tmp_path: Path) -> Compile:
     return run
 
 
-def test_what_a_backend_tries_is_refused_to_it_and_the_next_one_builds(compiled: Compile, planted: Planted) -> None:
+def test_what_a_backend_tries_is_refused_to_it_and_the_next_one_builds(compiled, planted) -> None:
     before = planted.files()
     done = compiled("-o", str(planted.output / "m.nnd"), *BACKENDS)
     assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_what_a_backend_tries_is_refused_to_it_and_the_next_one_builds(compiled:
         assert bundle.manifest.submodels
 
 
-def test_without_a_sandbox_it_gets_everywhere(compiled: Compile, planted: Planted) -> None:
+def test_without_a_sandbox_it_gets_everywhere(compiled, planted) -> None:
     done = compiled("-o", str(planted.output / "m.nnd"), *BACKENDS, "--no-sandbox")
     assert done.returncode == 69
     for attempt in ("read a private key", "read the signing key", "write a file for others", "connect", "limit it"):

@@ -2,7 +2,6 @@
 """Models that are written oddly, but that ONNX Runtime loads: what it gives is what the bundle gives."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,7 +151,7 @@ BY_DEFAULT = (
     ("name", "backends"),
     [*((name, ("native", "onnxruntime")) for name in MODELS), *((name, None) for name in BY_DEFAULT)],
 )
-def test_gives_what_onnx_runtime_gives(name: str, backends: tuple[str, ...] | None, tmp_path: Path) -> None:
+def test_gives_what_onnx_runtime_gives(name, backends, tmp_path) -> None:
     text, feeds, header, tweak = MODELS[name]
     proto = model(text, header)
     if tweak is not None:
@@ -167,14 +166,14 @@ def test_gives_what_onnx_runtime_gives(name: str, backends: tuple[str, ...] | No
                 np.testing.assert_allclose(got[output], want, rtol=1e-5)
 
 
-def test_a_name_is_one_size_where_the_operators_want_it(tmp_path: Path) -> None:
+def test_a_name_is_one_size_where_the_operators_want_it(tmp_path) -> None:
     proto = model(g("float[N] a, float[N] b", "float[N] y", "y = Add(a, b)"))
     nndeploy.compile_model(proto, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("native", "onnxruntime")))
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program, pytest.raises(InputError):
         program.run({"a": X[0], "b": X[0, :2]})
 
 
-def test_samples_show_that_a_name_is_not_one_size(tmp_path: Path) -> None:
+def test_samples_show_that_a_name_is_not_one_size(tmp_path) -> None:
     proto = model(g("float[N] a, float[N] b", "float[N] y", "y = Add(a, b)"))
     sample = {"a": X[0], "b": X[0, :1]}
     options = nndeploy.CompileOptions(backends=("onnxruntime",), samples=[sample])
@@ -183,7 +182,7 @@ def test_samples_show_that_a_name_is_not_one_size(tmp_path: Path) -> None:
         assert program.run(sample)["y"].tolist() == [2, -1, 4]
 
 
-def test_a_default_must_be_of_the_right_type_where_it_is_given(tmp_path: Path) -> None:
+def test_a_default_must_be_of_the_right_type_where_it_is_given(tmp_path) -> None:
     text, _, header, _ = MODELS["an input with a default"]
     proto = model(text, header)
     listed(proto)
@@ -196,7 +195,7 @@ def test_a_default_must_be_of_the_right_type_where_it_is_given(tmp_path: Path) -
             program.run({"k": np.float32([1])})
 
 
-def test_the_user_decides_what_listed_initializers_are(tmp_path: Path) -> None:
+def test_the_user_decides_what_listed_initializers_are(tmp_path) -> None:
     text, _, header, _ = MODELS["an input with a default"]
     proto = model(text, header)
     listed(proto)

@@ -52,7 +52,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_fallback_adds_little(bundle: Path) -> None:
+def test_a_fallback_adds_little(bundle) -> None:
     with open_bundle(bundle) as opened:
         (submodel,) = opened.manifest.submodels
         files = {name for variant in submodel.variants for name in variant.files.values()}
@@ -66,7 +66,7 @@ def test_a_fallback_adds_little(bundle: Path) -> None:
     assert stored < 1.1 * weights
 
 
-def test_every_variant_gives_the_same_numbers(bundle: Path, tmp_path: Path) -> None:
+def test_every_variant_gives_the_same_numbers(bundle, tmp_path) -> None:
     with open_bundle(bundle) as opened:
         manifest, report = opened.manifest, opened.report()
         stored = {name: bytes(opened.stored(name)) for name in manifest.members if name != "report.json"}
@@ -81,7 +81,7 @@ def test_every_variant_gives_the_same_numbers(bundle: Path, tmp_path: Path) -> N
                 np.testing.assert_allclose(found, y[name], rtol=1e-4, atol=1e-4)
 
 
-def test_the_report_tells_what_is_stored_how(bundle: Path) -> None:
+def test_the_report_tells_what_is_stored_how(bundle) -> None:
     inspection = nndeploy.inspect(bundle)
     assert inspection.manifest.compressed
     rows = {row.member: row for row in contents_of(inspection.manifest)}

@@ -39,14 +39,14 @@ def compiled(model: Path, *arguments: object) -> Path:
     return out
 
 
-def test_the_buffer_s_capacity_changes_the_window(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_buffer_s_capacity_changes_the_window(model, capsys) -> None:
     large, small = (fused_steps(compiled(model, "--cache-buffer", size), capsys) for size in ("1MiB", "8KiB"))
     assert [step["buffer_bytes"] for step in (*large, *small)] == [1 << 20, 8192]
     assert large[0]["what"] == small[0]["what"]
     assert large[0]["window"] != small[0]["window"]
 
 
-def test_the_option_wins_over_the_target_s_own_capacity(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_wins_over_the_target_s_own_capacity(model, capsys) -> None:
     box = model.with_name("box.toml")
     box.write_text(BOX)
     own = fused_steps(compiled(model, "--target", box), capsys)
@@ -55,7 +55,7 @@ def test_the_option_wins_over_the_target_s_own_capacity(model: Path, capsys: pyt
     assert {step["buffer_bytes"] for step in asked} == {8192}
 
 
-def test_inspect_shows_fused_steps_and_with_verbose_all(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_shows_fused_steps_and_with_verbose_all(model, capsys) -> None:
     bundle = compiled(model, "--cache-buffer", "1KiB")
     (step,) = fused_steps(bundle, capsys)
     run_command(["inspect", str(bundle), "--here"])
@@ -68,7 +68,7 @@ def test_inspect_shows_fused_steps_and_with_verbose_all(model: Path, capsys: pyt
     assert "value y" in whole.partition("steps of")[2].partition("error against")[0]
 
 
-def test_tables_are_the_windows_of_this_machine(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_the_windows_of_this_machine(model, capsys) -> None:
     bundle = compiled(model, "--cache-buffer", "1KiB")
     (step,) = fused_steps(bundle, capsys)
     assert run_command(["inspect", str(bundle), "--tables", "--json"]) == 0
@@ -86,22 +86,13 @@ def test_tables_are_the_windows_of_this_machine(model: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("option", [("--html", "page.html"), ("--chain", "portable")], ids=" ".join)
-def test_tables_are_of_this_machine_alone(model: Path, capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
+def test_tables_are_of_this_machine_alone(model, capsys, option) -> None:
     assert run_command(["inspect", str(compiled(model)), "--tables", *option]) == 2
     assert "--html and --chain do not go with --tables" in capsys.readouterr().err
 
 
-def test_page_shows_fused_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = compiled(model, "--cache-buffer", "8KiB")
-    (step,) = fused_steps(bundle, capsys)
-    page = model.with_suffix(".html")
-    assert run_command(["inspect", str(bundle), "--here", "--html", str(page)]) == 0
-    (line,) = [line for line in page.read_text().split("<div") if "<b>fused:</b>" in line]
-    assert all(part in line for part in (step["window"], "8 KiB", step["layout"]))
-
-
 @pytest.mark.parametrize(("size", "words"), [("8KB", "'8KB'"), ("0", "1 byte to 1 GiB")])
-def test_a_bad_size_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str, words: str) -> None:
+def test_a_bad_size_is_a_usage_error(tmp_path, capsys, size, words) -> None:
     model = separable_model(tmp_path / "separable.onnx")
     out = tmp_path / "m.nnd"
     assert run_command(["compile", str(model), "-o", str(out), "--cache-buffer", size]) == 2

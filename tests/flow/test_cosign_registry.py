@@ -19,7 +19,6 @@ import pytest
 from debian_registry import running
 from tests_flow_bundles import write_double
 
-from nndeploy.cli.main import run_command
 from nndeploy.errors import PolicyError
 from nndeploy.registry.pull import pull
 from nndeploy.registry.push import push
@@ -113,9 +112,7 @@ def made_key(folder: Path, name: str) -> tuple[FileSigner, Path]:
     return signer, folder / f"{name}.pub"
 
 
-def test_skopeo_finds_what_push_signed_and_openssl_agrees(
-    registry: Repositories, bundle: Path, tmp_path: Path, skopeo: Skopeo
-) -> None:
+def test_skopeo_finds_what_push_signed_and_openssl_agrees(registry, bundle, tmp_path, skopeo) -> None:
     signer, public = made_key(tmp_path, "farm")
     place = "found/faces:1"
     pushed = push(bundle, registry.oci(place), signers=[signer])
@@ -137,9 +134,7 @@ def test_skopeo_finds_what_push_signed_and_openssl_agrees(
     )  # fmt: skip
 
 
-def test_skopeo_s_policy_takes_what_the_key_signed_and_nothing_else(
-    registry: Repositories, bundle: Path, tmp_path: Path, skopeo: Skopeo
-) -> None:
+def test_skopeo_s_policy_takes_what_the_key_signed_and_nothing_else(registry, bundle, tmp_path, skopeo) -> None:
     (signer, public), (_, other) = made_key(tmp_path, "farm"), made_key(tmp_path, "other")
     place = "policy/faces:1"
 
@@ -158,9 +153,7 @@ def test_skopeo_s_policy_takes_what_the_key_signed_and_nothing_else(
     assert "verification failed" in refusal(other)
 
 
-def test_a_mirror_that_skopeo_makes_has_the_signatures_of_both_places(
-    registry: Repositories, bundle: Path, tmp_path: Path, skopeo: Skopeo
-) -> None:
+def test_a_mirror_that_skopeo_makes_has_the_signatures_of_both_places(registry, bundle, tmp_path, skopeo) -> None:
     (here, here_public), (there, there_public) = made_key(tmp_path, "here"), made_key(tmp_path, "there")
     push(bundle, registry.oci("origin/faces:1"), signers=[here])
     push(bundle, registry.oci("mirror/faces:1"), signers=[there])
@@ -173,9 +166,7 @@ def test_a_mirror_that_skopeo_makes_has_the_signatures_of_both_places(
         (tmp_path / "out.nnd").unlink()
 
 
-def test_pull_takes_what_openssl_signed_and_skopeo_put_there(
-    registry: Repositories, bundle: Path, tmp_path: Path, skopeo: Skopeo
-) -> None:
+def test_pull_takes_what_openssl_signed_and_skopeo_put_there(registry, bundle, tmp_path, skopeo) -> None:
     """The key is of the kind that cosign makes, the text is the one that it signs."""
     openssl("ecparam", "-genkey", "-name", "prime256v1", "-noout", "-out", tmp_path / "cosign.key")
     openssl("ec", "-in", tmp_path / "cosign.key", "-pubout", "-out", tmp_path / "cosign.pub")
@@ -203,16 +194,3 @@ def test_pull_takes_what_openssl_signed_and_skopeo_put_there(
     put(payload, signature)
     pull(registry.oci(place), out, signed_by=tmp_path / "cosign.pub")
     assert out.read_bytes() == bundle.read_bytes()
-
-
-def test_a_name_is_installed_only_with_the_signature_that_was_asked_for(
-    registry: Repositories, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (signer, public), (_, other) = made_key(tmp_path, "farm"), made_key(tmp_path, "other")
-    reference = registry.oci("installed/faces:1")
-    push(bundle, reference, signers=[signer])
-    assert run_command(["install", "faces", reference, "--signed-by", str(other)]) == 77
-    assert "not of this key" in capsys.readouterr().err
-    assert run_command(["installed", "faces"]) == 66
-    assert run_command(["install", "faces", reference, "--signed-by", str(public)]) == 0
-    capsys.readouterr()

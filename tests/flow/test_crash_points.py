@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
         ("JSON lines", 397),
     ],
 )
-def test_whatever_call_fails_there_is_the_old_or_the_new(cases: str, every: int) -> None:
+def test_whatever_call_fails_there_is_the_old_or_the_new(cases, every) -> None:
     command = [sys.executable, str(BENCH), "--only", cases, "--every", str(every), "--jobs", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

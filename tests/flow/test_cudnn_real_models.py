@@ -44,7 +44,7 @@ def pretended_gpu() -> Iterator[SimpleNamespace]:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_network_is_taken_whole_and_gives_the_recorded_numbers(name: str) -> None:
+def test_network_is_taken_whole_and_gives_the_recorded_numbers(name) -> None:
     if not installed_path():
         pytest.skip(f"cuDNN is not installed ({HINT})")
     if not (MODELS / f"{name}.onnx").exists():

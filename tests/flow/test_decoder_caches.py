@@ -43,7 +43,7 @@ def expected(tokens: Array) -> Array:
     return np.array(rows)
 
 
-def test_a_loop_of_a_decoder_copies_no_past(decoder: Path) -> None:
+def test_a_loop_of_a_decoder_copies_no_past(decoder) -> None:
     tokens = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
     cache, found, places = np.zeros((1, 0, 8), np.float32), [], set()
     with nndeploy.load_bundle(decoder) as program:
@@ -57,14 +57,14 @@ def test_a_loop_of_a_decoder_copies_no_past(decoder: Path) -> None:
     np.testing.assert_array_equal(cache[0], tokens)
 
 
-def test_an_array_with_other_strides_is_taken_for_what_it_holds(decoder: Path) -> None:
+def test_an_array_with_other_strides_is_taken_for_what_it_holds(decoder) -> None:
     cache = np.arange(64, dtype=np.float32).reshape(1, 8, 8)[:, ::2]
     with nndeploy.load_bundle(decoder) as program:
         after = program.run({"x": np.ones((1, 1, 8), np.float32), "before": cache})["after"]
     np.testing.assert_array_equal(after, np.concatenate([cache, np.ones((1, 1, 8), np.float32)], 1))
 
 
-def test_a_pipeline_carries_a_cache_that_begins_empty(decoder: Path, tmp_path: Path) -> None:
+def test_a_pipeline_carries_a_cache_that_begins_empty(decoder, tmp_path) -> None:
     tokens = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
     (tmp_path / "p.toml").write_text(f"""[source]
 kind = "json-lines"
@@ -110,9 +110,7 @@ def sessions_file(folder: Path, decoder: Path, more: str = "") -> Path:
     return path
 
 
-def test_talks_that_come_mixed_each_go_on_from_their_own_cache(
-    decoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_talks_that_come_mixed_each_go_on_from_their_own_cache(decoder, tmp_path, capsys) -> None:
     random = np.random.default_rng(2)
     talks = {name: random.standard_normal((4, 8)).astype(np.float32) for name in "abc"}
     order = [(name, number) for number in range(4) for name in "abc"]
@@ -141,9 +139,7 @@ def test_talks_that_come_mixed_each_go_on_from_their_own_cache(
     ],
     ids=["two runners", "parts", "no state", "resume"],
 )
-def test_what_sessions_cannot_have_is_one_line(
-    more: str, options: list[str], message: str, decoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_sessions_cannot_have_is_one_line(more, options, message, decoder, tmp_path, capsys) -> None:
     (tmp_path / "in.jsonl").write_text("")
     command = ["run", "--pipeline", sessions_file(tmp_path, decoder, more), "--input", tmp_path / "in.jsonl"]
     code = run_command([str(word) for word in [*command, "--output", tmp_path / "out.jsonl", *options]])

@@ -47,7 +47,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]
     return bundle_of
 
 
-def test_digits(compiled: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_digits(compiled, tmp_path) -> None:
     bundle = compiled(DIGITS / "digits.onnx")
     arguments = ["run", str(bundle), "--pipeline", str(PIPELINES / "digits.toml"), "--input", str(DIGITS / "png")]
     assert run_command([*arguments, "--output", str(tmp_path / "out.jsonl")]) == 0
@@ -57,7 +57,7 @@ def test_digits(compiled: Callable[[Path], Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example(name: str, compiled: Callable[[Path], Path], tmp_path: Path, models_folder: Path) -> None:
+def test_an_example(name, compiled, tmp_path, models_folder) -> None:
     models, inputs = EXAMPLES[name]
     arguments = ["run", "--pipeline", str(PIPELINES / f"{name}.toml")]
     for pipeline, model in models.items():

@@ -59,7 +59,7 @@ def ended(folder: Path, kib: int, command: tuple[str, ...], environment: dict[st
 
 
 @pytest.mark.parametrize("kib", [12, 28, 36, 38, 40, 44])
-def test_a_compile_is_whole_or_has_no_room(folder: Path, kib: int) -> None:
+def test_a_compile_is_whole_or_has_no_room(folder, kib) -> None:
     (folder / "m.nnd").unlink(missing_ok=True)
     code, left = ended(folder, kib, (*COMPILE, "m.nnd"), IN_TEMPORARY)
     assert code in (0, 74)
@@ -81,7 +81,5 @@ def test_a_compile_is_whole_or_has_no_room(folder: Path, kib: int) -> None:
     ],
     ids=["compile", "run", "run to a folder", "install", "batch"],
 )
-def test_no_command_calls_it_something_else(
-    folder: Path, command: tuple[str, ...], environment: dict[str, str], left: list[str]
-) -> None:
+def test_no_command_calls_it_something_else(folder, command, environment, left) -> None:
     assert ended(folder, 12, command, environment) == (74, left)

@@ -62,7 +62,7 @@ def canary(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Path]:
     return library_with_canary(folder, folder / "sang"), folder / "sang"
 
 
-def test_the_canary_sings_where_it_is_loaded(canary: tuple[bytes, Path], tmp_path: Path) -> None:
+def test_the_canary_sings_where_it_is_loaded(canary, tmp_path) -> None:
     library, song = canary
     (tmp_path / "canary.so").write_bytes(library)
     subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('./canary.so')"], check=True, cwd=tmp_path)
@@ -71,7 +71,7 @@ def test_the_canary_sings_where_it_is_loaded(canary: tuple[bytes, Path], tmp_pat
 
 
 @pytest.mark.parametrize("more", [[], ["--no-native-code"]], ids=["allowed", "no-native-code"])
-def test_code_that_the_manifest_calls_data_is_never_loaded(here: Path, canary, more: list[str], capsys) -> None:
+def test_code_that_the_manifest_calls_data_is_never_loaded(here, canary, more, capsys) -> None:
     library, song = canary
     files = {"engine.trt": f"{EVIL}/engine.trt"}
     edit = with_variant("tensorrt", files, {}, native_code=False)
@@ -92,21 +92,21 @@ def test_code_that_the_manifest_calls_data_is_never_loaded(here: Path, canary, m
         ("openvino", "model.blob"),
     ],
 )
-def test_every_kind_of_code_is_told_from_data(here: Path, backend: str, name: str, capsys) -> None:
+def test_every_kind_of_code_is_told_from_data(here, backend, name, capsys) -> None:
     edit = with_variant(backend, {name: f"{EVIL}/x"}, {}, native_code=False)
     repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/x": b"\x7fELF"})
     assert run_command(["verify", "evil.nnd", "--no-run"]) == 77
     assert f"{name} is code for {backend}" in said(capsys)
 
 
-def test_data_that_the_manifest_calls_code_is_refused_too(here: Path, capsys) -> None:
+def test_data_that_the_manifest_calls_code_is_refused_too(here, capsys) -> None:
     edit = with_variant("onnxruntime", {"model.onnx": MODEL}, {}, native_code=True)
     repacked(here / "good.nnd", here / "odd.nnd", edit)
     assert run_command(["verify", "odd.nnd"]) == 77
     assert "nothing in it is code for onnxruntime" in said(capsys)
 
 
-def test_a_lie_in_a_variant_that_would_not_be_taken_is_refused(here: Path, canary, capsys) -> None:
+def test_a_lie_in_a_variant_that_would_not_be_taken_is_refused(here, canary, capsys) -> None:
     library, song = canary
 
     def edit(manifest: dict) -> None:
@@ -120,7 +120,7 @@ def test_a_lie_in_a_variant_that_would_not_be_taken_is_refused(here: Path, canar
     assert not song.exists()
 
 
-def test_a_library_of_delays_in_a_bundle_is_never_loaded(here: Path, canary, capsys) -> None:
+def test_a_library_of_delays_in_a_bundle_is_never_loaded(here, canary, capsys) -> None:
     library, song = canary
 
     def edit(manifest: dict) -> None:
@@ -164,7 +164,7 @@ def reading(file: str, *, in_attribute: bool) -> bytes:
 @pytest.mark.parametrize("in_attribute", [False, True], ids=["initializer", "attribute"])
 @pytest.mark.parametrize("file", ["secret.txt", "/etc/passwd", "../x", "./secret.txt"])
 @pytest.mark.parametrize("backend", ["onnxruntime", "reference"])
-def test_a_model_in_a_bundle_reads_no_file(here: Path, backend: str, file: str, in_attribute: bool, capsys) -> None:
+def test_a_model_in_a_bundle_reads_no_file(here, backend, file, in_attribute, capsys) -> None:
     edit = with_variant(backend, {"model.onnx": f"{EVIL}/model.onnx"}, {}, native_code=False)
     model = reading(file, in_attribute=in_attribute)
     repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/model.onnx": model})
@@ -173,7 +173,7 @@ def test_a_model_in_a_bundle_reads_no_file(here: Path, backend: str, file: str, 
     assert not (here / "y.npz").exists()
 
 
-def test_no_second_name_hides_behind_the_first(here: Path, capsys) -> None:
+def test_no_second_name_hides_behind_the_first(here, capsys) -> None:
     model = reading("w.bin", in_attribute=False).replace(b"\x12\x05w.bin", b"\x12\x00\x12\x03s.t")
     edit = with_variant("onnxruntime", {"model.onnx": f"{EVIL}/m", "weights.bin": f"{EVIL}/w"}, {}, native_code=False)
     repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/m": model, f"{EVIL}/w": b"w"})
@@ -181,7 +181,7 @@ def test_no_second_name_hides_behind_the_first(here: Path, capsys) -> None:
     said(capsys)
 
 
-def test_onnx_runtime_s_own_format_is_refused(here: Path, capsys) -> None:
+def test_onnx_runtime_s_own_format_is_refused(here, capsys) -> None:
     edit = with_variant("onnxruntime", {"model.onnx": f"{EVIL}/m"}, {}, native_code=False)
     repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/m": b"\x20\0\0\0ORTM" + bytes(64)})
     assert run_command(calls("evil.nnd")[0]) == 77
@@ -208,7 +208,7 @@ def _openvino(member: bytes) -> tuple[Edit, dict[str, bytes]]:
     ],
     ids=["onnx", "space", "head", "doctype", "version", "empty"],
 )
-def test_openvino_reads_nothing_but_ir(here: Path, member: bytes, capsys) -> None:
+def test_openvino_reads_nothing_but_ir(here, member, capsys) -> None:
     repacked(here / "good.nnd", here / "evil.nnd", *_openvino(member))
     for call in calls("evil.nnd")[:2]:
         assert run_command(call) == 77
@@ -217,7 +217,7 @@ def test_openvino_reads_nothing_but_ir(here: Path, member: bytes, capsys) -> Non
 
 
 @pytest.mark.parametrize("model", ["/etc/passwd", "../good.nnd", "a/../../good.nnd", "x\\u0000.nnd", "a\\nb.nnd"])
-def test_a_carried_pipeline_opens_no_bundle_elsewhere(here: Path, model: str, capsys) -> None:
+def test_a_carried_pipeline_opens_no_bundle_elsewhere(here, model, capsys) -> None:
     (here / "box").mkdir()
     toml = f'[[level]]\n[[level.pipeline]]\nmodel = "{model}"\n[[level]]\n[[level.pipeline]]\n'
     members = {"pipeline/pipeline.toml": toml.encode(), "pipeline/files.json": b"{}"}
@@ -242,7 +242,7 @@ def large_enough_for_a_blob() -> onnx.ModelProto:
 
 
 @pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
-def test_code_is_left_out_where_the_rest_runs_without(here: Path) -> None:
+def test_code_is_left_out_where_the_rest_runs_without(here) -> None:
     import onnx_ir as ir
     from nndeploy_openvino.plugin import Plugin
 
@@ -264,7 +264,7 @@ def test_code_is_left_out_where_the_rest_runs_without(here: Path) -> None:
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-6)
 
 
-def test_a_backend_that_does_not_tell_counts_as_code(here: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_a_backend_that_does_not_tell_counts_as_code(here, monkeypatch, capsys) -> None:
     class Silent:
         """A plugin that was written before there was `code_files`."""
 

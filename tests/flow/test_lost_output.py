@@ -129,7 +129,6 @@ def leaves(command: click.Command, name: str = "") -> Iterator[str]:
     context = click.Context(command)
     for one in command.list_commands(context):
         found = command.get_command(context, one)
-        assert found is not None
         yield from leaves(found, f"{name} {one}".strip())
 
 
@@ -138,7 +137,7 @@ def test_of_every_command_it_is_known_whether_it_changes_something() -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_that_is_made_is_no_failure(here: Path, losing: Any, capsys: Any, name: str) -> None:
+def test_a_change_that_is_made_is_no_failure(here, losing, capsys, name) -> None:
     arguments, look = CHANGES[name]
     before = look()
     assert losing("full", *name.split(), *arguments) == CODES.get(name, 0)
@@ -148,7 +147,7 @@ def test_a_change_that_is_made_is_no_failure(here: Path, losing: Any, capsys: An
 
 @pytest.mark.parametrize("kind", ["full", "closed", "gone"])
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_rollback_is_made_once_whatever_becomes_of_its_answer(here, losing, kind: str, more: tuple[str, ...]) -> None:
+def test_a_rollback_is_made_once_whatever_becomes_of_its_answer(here, losing, kind, more) -> None:
     first = store_at(None).state("faces").previous
     for _ in range(2):
         assert losing(kind, "rollback", "faces", "--to", first.sha256[:8], *more) == 0
@@ -157,5 +156,5 @@ def test_a_rollback_is_made_once_whatever_becomes_of_its_answer(here, losing, ki
 
 @pytest.mark.parametrize(("kind", "code"), [("full", 74), ("closed", 74), ("gone", 141)])
 @pytest.mark.parametrize("arguments", ["installed", "key list", "compile relu.onnx --dump-config", "rollback --help"])
-def test_a_command_that_only_tells_fails(here: Path, losing: Any, kind: str, code: int, arguments: str) -> None:
+def test_a_command_that_only_tells_fails(here, losing, kind, code, arguments) -> None:
     assert losing(kind, *arguments.split()) == code

@@ -53,7 +53,7 @@ def compiled(tmp_path: Path, text: str, *options: str) -> "tuple[subprocess.Comp
     ],
     ids=["at once", "once constants are folded"],
 )
-def test_a_size_that_can_be_told_is_refused_before_anything_is_computed(tmp_path: Path, text: str, said: str) -> None:
+def test_a_size_that_can_be_told_is_refused_before_anything_is_computed(tmp_path, text, said) -> None:
     done, _ = compiled(tmp_path, text, "--memory-limit", "8GiB")
     assert done.returncode == 65
     (line,) = [line for line in done.stderr.splitlines() if "error[" in line]
@@ -70,20 +70,20 @@ def ended_at_a_limit(tmp_path: Path, text: str) -> tuple[int, str]:
     return done.returncode, line
 
 
-def test_time_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
+def test_time_that_cannot_be_told_ends_at_the_limit(tmp_path) -> None:
     exit_code, line = ended_at_a_limit(tmp_path, LOOP)
     assert exit_code == 124
     assert "the compile was ended in stage" in line
     assert "it took more than" in line
 
 
-def test_memory_that_cannot_be_told_ends_at_the_limit(tmp_path: Path) -> None:
+def test_memory_that_cannot_be_told_ends_at_the_limit(tmp_path) -> None:
     """A slow machine comes to the limit of the time, a fast one to that of the memory, where no engine goes on."""
     exit_code, line = ended_at_a_limit(tmp_path, GROWING)
     assert exit_code == 124 or (exit_code == 1 and "error[check-failed]" in line)
 
 
-def test_a_limit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_limit_that_leaves_nothing_is_refused(tmp_path) -> None:
     done, _ = compiled(tmp_path, EXPAND, "--memory-limit", "1MiB")
     assert done.returncode == 2
     assert "not enough to compile any model" in done.stderr

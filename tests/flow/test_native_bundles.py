@@ -10,7 +10,6 @@ import nndeploy_native.kernel_library
 import numpy as np
 import onnx.parser
 import onnx.reference
-import onnxruntime
 import pytest
 from separable_model import needs_native, separable_model
 
@@ -18,7 +17,6 @@ import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError
-from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.runtime import places
 from nndeploy.target.known_targets import target_of
 from nndeploy.target.target import X86_64_LEVELS, Target, host_target
@@ -75,9 +73,7 @@ def taken(bundle: Path) -> str:
 
 
 @pytest.mark.parametrize("features", [V2, V3], ids=["x86-64-v2", "x86-64-v3"])
-def test_one_variant_serves_every_machine(
-    model: Path, features: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_variant_serves_every_machine(model, features, monkeypatch) -> None:
     targets = (target_of("x86-64-v3"), target_of("x86-64-v4"), target_of("raspberry-pi-5"))
     bundle = compiled(model, targets=targets, keep_fallback=False, backends=("native",))
     with open_bundle(bundle) as opened:
@@ -88,15 +84,13 @@ def test_one_variant_serves_every_machine(
     assert taken(bundle) == "native"
 
 
-def test_machine_without_the_instructions_takes_the_fallback(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_the_instructions_takes_the_fallback(model, monkeypatch) -> None:
     bundle = compiled(model)
     pretend(monkeypatch, "sse2")
     assert taken(bundle) == "onnxruntime"
 
 
-def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(
-    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(model, monkeypatch, capsys) -> None:
     bundle, arrays = compiled(model, keep_fallback=False), model.with_suffix(".npz")
     np.savez(arrays, **INPUT)
     pretend(monkeypatch, "sse2")
@@ -108,44 +102,20 @@ def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(
     assert "sse4_1" in line
 
 
-def test_target_that_is_too_old_gets_the_variant_of_a_library_that_it_has(model: Path) -> None:
+def test_target_that_is_too_old_gets_the_variant_of_a_library_that_it_has(model) -> None:
     with_library = replace(OLD, libraries=(("onnxruntime", ""),))
     bundle = compiled(model, targets=(with_library,), keep_fallback=False)
     assert variants(bundle) == ["native", "onnxruntime"]
 
 
 @pytest.mark.parametrize("backends", [("native",), ("native", "onnxruntime")], ids=" ".join)
-def test_target_that_nobody_builds_for_is_one_line(model: Path, backends: tuple[str, ...]) -> None:
+def test_target_that_nobody_builds_for_is_one_line(model, backends) -> None:
     with pytest.raises(CheckError, match=r"old lacks s0 \(native: the target lacks .*sse4_1") as caught:
         compiled(model, backends=backends, targets=(OLD,))
     assert "\n" not in str(caught.value)
     assert not model.with_suffix(".nnd").exists()
 
 
-def test_no_compiler_is_needed(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler_is_needed(model, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
     assert taken(compiled(model, keep_fallback=False, pace=True)) == "native"
-
-
-def test_operators_of_onnxruntime_stay_with_the_own_kernels(tmp_path: Path) -> None:
-    """Those on bytes become ONNX's own first; what comes out is what ONNX Runtime computes."""
-    needs_native()
-    text = """<ir_version: 10, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (uint8[1,8,6,6] x, uint8[1,8,6,6] v) => (uint8[1,8,1,1] y, float[1,8,6,6] z)
-        <float s = {0.02}, uint8 o = {128}> {
-        a = com.microsoft.QLinearAdd(x, s, o, v, s, o, s, o) b = com.microsoft.QLinearMul(a, s, o, v, s, o, s, o)
-        y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(b, s, o, s, o)
-        d = DequantizeLinear(b, s, o) z = com.microsoft.FastGelu(d) }"""
-    model, out = tmp_path / "contrib.onnx", tmp_path / "contrib.nnd"
-    onnx.save(onnx.parser.parse_model(text), model)
-    options = nndeploy.CompileOptions(backends=("native",))
-    nndeploy.compile_model(model, out, options, workers=InProcessWorkers())
-    dice = np.random.default_rng(0)
-    given = {name: dice.integers(0, 256, (1, 8, 6, 6)).astype(np.uint8) for name in ("x", "v")}
-    wanted = onnxruntime.InferenceSession(str(model)).run(["y", "z"], given)
-    with nndeploy.load_bundle(out, nndeploy.LoadOptions(threads=1)) as program:
-        found = program.run(given)
-    assert int(np.abs(found["y"].astype(int) - wanted[0]).max()) <= 1
-    far = np.abs(found["z"] - wanted[1]) > 1e-4  # a number between two steps is rounded to either
-    assert float(far.mean()) < 0.05
-    assert float(np.abs(found["z"] - wanted[1]).max()) < 0.03

@@ -26,7 +26,7 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_a_run_needs_no_home_no_environment_and_no_folder_to_be_in(bundle: Path, tmp_path: Path, umask: int) -> None:
+def test_a_run_needs_no_home_no_environment_and_no_folder_to_be_in(bundle, tmp_path, umask) -> None:
     """Explicit paths are enough, and nothing is written but the output that was asked for."""
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -41,7 +41,7 @@ def test_a_run_needs_no_home_no_environment_and_no_folder_to_be_in(bundle: Path,
     assert (tmp_path / "y.npz").stat().st_mode & 0o777 == 0o666 & ~umask
 
 
-def test_modules_that_lie_where_the_command_is_called_are_never_loaded(bundle: Path, tmp_path: Path) -> None:
+def test_modules_that_lie_where_the_command_is_called_are_never_loaded(bundle, tmp_path) -> None:
     """A folder of downloads may hold a `re.py`: neither the command nor compile's children look there."""
     import onnx.parser
 
@@ -60,7 +60,7 @@ def test_modules_that_lie_where_the_command_is_called_are_never_loaded(bundle: P
     assert not (tmp_path / "sang").exists()
 
 
-def test_compiles_children_load_nothing_that_the_environment_names(tmp_path: Path) -> None:
+def test_compiles_children_load_nothing_that_the_environment_names(tmp_path) -> None:
     """What whoever calls it set for Python or the linker does not reach the children, in which models are parsed."""
     from nndeploy.sandbox.child_process import child_environment
 
@@ -82,7 +82,7 @@ print(*{line.split()[-1] for line in open("/proc/self/maps")}, sep="\\n", file=s
 """
 
 
-def test_the_process_that_the_user_started_maps_no_library_that_parses_models(tmp_path: Path) -> None:
+def test_the_process_that_the_user_started_maps_no_library_that_parses_models(tmp_path) -> None:
     import onnx.parser
 
     (tmp_path / "m.onnx").write_bytes(onnx.parser.parse_model(IDENTITY).SerializeToString())

@@ -57,7 +57,7 @@ def compiled(path: Path, backends: tuple[str, ...] | None = None, **options: Any
 
 
 @pytest.mark.parametrize("backends", [None, ("onnxruntime",)])
-def test_an_index_out_of_range_is_an_error_of_that_input(backends: tuple[str, ...] | None, tmp_path: Path) -> None:
+def test_an_index_out_of_range_is_an_error_of_that_input(backends, tmp_path) -> None:
     with nndeploy.load_bundle(compiled(tmp_path / "m.nnd", backends)) as program:
         right = numbers([1, 4, -3])
         for _ in range(2):
@@ -68,7 +68,7 @@ def test_an_index_out_of_range_is_an_error_of_that_input(backends: tuple[str, ..
 
 
 @pytest.mark.parametrize("backends", [None, ("onnxruntime",), ("reference",)])
-def test_clamped_it_is_the_nearest(backends: tuple[str, ...] | None, tmp_path: Path) -> None:
+def test_clamped_it_is_the_nearest(backends, tmp_path) -> None:
     with nndeploy.load_bundle(compiled(tmp_path / "m.nnd", backends, out_of_range="clamp")) as program:
         given = numbers([1, 77, -(2**62)])
         for name, value in wanted(**given).items():

@@ -69,9 +69,7 @@ def run(*arguments: str, source: str = "x.jsonl", output: str = "y.jsonl") -> in
 
 @pytest.mark.parametrize("goal", [("--max-latency", "100ms"), ("--cpu-limit", "50%")])
 @pytest.mark.parametrize("order", [(), ("--resume",)])
-def test_a_paced_pipeline_gives_the_same_bytes_and_says_what_was_achieved(
-    here: Path, goal: tuple[str, str], order: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_paced_pipeline_gives_the_same_bytes_and_says_what_was_achieved(here, goal, order, capsys) -> None:
     assert run(source="broken.jsonl", output="want.jsonl") == 1
     capsys.readouterr()
     assert run("--pace", *goal, *order, "--json", source="broken.jsonl") == 1
@@ -94,20 +92,7 @@ def test_a_paced_pipeline_gives_the_same_bytes_and_says_what_was_achieved(
     assert [line.split(": ")[2].split(" ")[0] for line in lines] == ["runner", "runner", "runner", "items"]
 
 
-def test_a_bundle_s_own_pipeline_is_paced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "own.toml").write_text('[source]\nkind = "json-lines"\n[[level]]\n[[level.pipeline]]\nname = "own"\n')
-    onnx.save(onnx.parser.parse_model(TWICE), here / "own.onnx")
-    compile_own = ["compile", "own.onnx", "-o", "own.nnd", "--backends", "onnxruntime", "--pace"]
-    assert run_command([*compile_own, "--pipeline", "own.toml"]) == 0
-    capsys.readouterr()
-    arguments = ["run", "own.nnd", "--input", "x.jsonl", "--output", "y.jsonl", "--pace", "--max-latency", "100ms"]
-    assert run_command(arguments) == 0
-    assert "paced: items: p50" in capsys.readouterr().err
-
-
-def test_a_budget_below_the_baseline_is_refused_and_nothing_is_left(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_budget_below_the_baseline_is_refused_and_nothing_is_left(here, capsys) -> None:
     assert run("--pace", "--max-latency", "1us") == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert "an item takes" in line
@@ -115,15 +100,7 @@ def test_a_budget_below_the_baseline_is_refused_and_nothing_is_left(
     assert not (here / "y.jsonl").exists()
 
 
-def test_few_items_are_too_few(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "x.jsonl").write_text("".join((here / "x.jsonl").read_text().splitlines(keepends=True)[:BASELINE_ITEMS]))
-    assert run("--pace", "--max-latency", "100ms", "--json") == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["pacing"]["items"] == {}
-    assert f"fewer than {BASELINE_ITEMS + 1} items" in said.err
-
-
-def test_batches_have_no_latency_but_a_share_of_the_processor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_have_no_latency_but_a_share_of_the_processor(here, capsys) -> None:
     (here / "p.toml").write_text(PIPELINE.replace('name = "two"', 'name = "two"\nbatch = 2', 1))
     assert run("--pace", "--max-latency", "100ms") == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
@@ -133,15 +110,13 @@ def test_batches_have_no_latency_but_a_share_of_the_processor(here: Path, capsys
 
 
 @pytest.mark.parametrize("option", [("--pace-total", "60ms"), ("--pace-pair", "a->b=2ms")])
-def test_delays_are_for_a_bundle_alone(here: Path, option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_delays_are_for_a_bundle_alone(here, option, capsys) -> None:
     assert run("--pace", *option) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert "--pace-pair and --pace-total are for a bundle alone" in line
 
 
-def test_all_runners_of_a_pipeline_are_one_member_of_a_group(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_runners_of_a_pipeline_are_one_member_of_a_group(here, capsys, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.pacing.run.group.FOLDER", here)
     assert run("--pace", "--pace-group", "box", "--cpu-limit", "50%") == 0
     (told,) = (line for line in capsys.readouterr().err.splitlines() if "group 'box'" in line)
@@ -184,9 +159,7 @@ outputs = { y = "four" }
 """
 
 
-def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_latency(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_latency(here, capsys, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.pacing.run.group.FOLDER", here)
     (here / "p.toml").write_text(ROUTED)
     arguments = ["run", "--pipeline", "p.toml", "--input", "left=x.jsonl", "--input", "right=x.jsonl"]
@@ -210,7 +183,7 @@ def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_laten
     assert "latency budget" in line
 
 
-def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_file_is_for_a_bundle_alone(here, capsys) -> None:
     made = ["pace", "m.nnd", "--max-latency", "100ms", "--runs", "1", "-o", "plan.json"]
     assert run_command(made) == 0
     capsys.readouterr()
@@ -220,7 +193,7 @@ def test_a_plan_file_is_for_a_bundle_alone(here: Path, capsys: pytest.CaptureFix
     assert not (here / "y.jsonl").exists()
 
 
-def test_the_bundle_that_has_no_points_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bundle_that_has_no_points_is_named(here, capsys) -> None:
     onnx.save(onnx.parser.parse_model(TWICE), here / "plain.onnx")
     nndeploy.compile_model(here / "plain.onnx", here / "plain.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
     assert run("--pace", "--max-latency", "100ms", "--model", "three=plain.nnd") == UnavailableError.exit_code

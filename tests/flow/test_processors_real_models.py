@@ -108,10 +108,6 @@ def test_the_people_in_a_field_are_found(run) -> None:
     assert (found["drawing"] != found["image"]).any()
 
 
-def test_a_bus_is_found(run) -> None:
-    assert "bus" in run("objects", "objects_1.jpg", objects="fastestdet")["labels"]
-
-
 @pytest.mark.parametrize(
     ("source", "lines"),
     [
@@ -134,14 +130,6 @@ def test_what_a_person_reads_is_read(run, source, lines) -> None:
     assert [text for text in sure if len(text) > 10] == sorted(
         (text for text in sure if len(text) > 10), key=lambda text: found["quads"][found["text"].index(text)][0, 1]
     )
-
-
-def test_a_line_is_read_by_itself(run, models_folder) -> None:
-    level = tomllib.loads((PIPELINES / "read-text.toml").read_text(encoding="utf-8"))["level"][1]
-    fields: Fields = {"data": (models_folder / "inputs" / "text_line.png").read_bytes()}
-    done([{"steps": [{"use": "decode", "out": ["crop"]}]}], fields)
-    found = run_one(level["pipeline"][0], models_folder / "ppocr_rec_en_mobile_v2.onnx", fields, {})
-    assert found["text"] == "MinisttTransportand Tourism"  # what its own tool reads of this tight cut
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def items_as_json_lines(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_stream_is_that_of_the_command(bundle: Path, lines: Path, tmp_path: Path) -> None:
+def test_a_stream_is_that_of_the_command(bundle, lines, tmp_path) -> None:
     seen: list[int] = []
     summary = nndeploy.run_pipeline(
         bundle, [lines], tmp_path / "a.jsonl", on_outcome=lambda outcome: seen.append(outcome.index)
@@ -51,13 +51,13 @@ def test_a_stream_is_that_of_the_command(bundle: Path, lines: Path, tmp_path: Pa
     assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text()
 
 
-def test_the_error_of_a_single_item_is_raised(bundle: Path, tmp_path: Path) -> None:
+def test_the_error_of_a_single_item_is_raised(bundle, tmp_path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((1, 2), np.float32))
     with pytest.raises(InputError, match="axis 1 is 2 instead of 3"):
         nndeploy.run_pipeline(bundle, [f"x=@{tmp_path / 'x.npy'}"])
 
 
-def test_options_are_those_of_the_command(bundle: Path, lines: Path, tmp_path: Path) -> None:
+def test_options_are_those_of_the_command(bundle, lines, tmp_path) -> None:
     stopping = nndeploy.RunOptions(on_error="stop")
     summary = nndeploy.run_pipeline(bundle, [lines], tmp_path / "y.jsonl", options=stopping)
     assert (summary.num_items, summary.num_failed) == (2, 1)
@@ -65,7 +65,7 @@ def test_options_are_those_of_the_command(bundle: Path, lines: Path, tmp_path: P
         nndeploy.run_pipeline(bundle, [lines], options=nndeploy.RunOptions(models={"faces": bundle}))
 
 
-def test_a_pipeline_in_a_file_runs(bundle: Path, lines: Path, tmp_path: Path) -> None:
+def test_a_pipeline_in_a_file_runs(bundle, lines, tmp_path) -> None:
     (tmp_path / "p.toml").write_text(PIPELINE)
     with_model = nndeploy.RunOptions(models={"one": bundle})
     summary = nndeploy.run_pipeline(
@@ -74,7 +74,7 @@ def test_a_pipeline_in_a_file_runs(bundle: Path, lines: Path, tmp_path: Path) ->
     assert (summary.num_items, summary.num_failed) == (3, 1)
 
 
-def test_a_verdict_is_that_of_the_command(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verdict_is_that_of_the_command(bundle, capsys) -> None:
     found = nndeploy.verify(bundle)
     assert found.ok
     assert [choice.backend for choice in found.choices] == ["onnxruntime"]
@@ -89,7 +89,7 @@ def test_a_verdict_is_that_of_the_command(bundle: Path, capsys: pytest.CaptureFi
         nndeploy.verify(bundle, run=False, rtol=1e-3)
 
 
-def test_what_is_inspected_is_that_of_the_command(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_inspected_is_that_of_the_command(bundle, capsys) -> None:
     found = nndeploy.inspect(bundle, here=True)
     assert [submodel.backend for submodel in found.report.submodels] == ["onnxruntime"]
     assert [choice.backend for choice in found.choices] == ["onnxruntime"]

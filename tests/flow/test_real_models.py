@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real trained models: each compiles, and its bundle gives the outputs that ship with its sample."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,9 +37,7 @@ def assert_agree(name: str, got: Any, want: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [*RUN, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
-def test_a_real_model_compiles_and_agrees_with_its_sample(
-    name: str, models_folder: Path, real_sample: Callable[[str], tuple[Any, Any]], tmp_path: Path
-) -> None:
+def test_a_real_model_compiles_and_agrees_with_its_sample(name, models_folder, real_sample, tmp_path) -> None:
     inputs, outputs = real_sample(name)
     report = nndeploy.compile_model(
         models_folder / f"{name}.onnx", tmp_path / "m.nnd", nndeploy.CompileOptions(samples=[inputs])
@@ -56,16 +52,14 @@ def test_a_real_model_compiles_and_agrees_with_its_sample(
         assert_agree(name, got[output], want)
 
 
-def test_an_unknown_operator_is_refused_with_one_line_that_names_it(models_folder: Path, tmp_path: Path) -> None:
+def test_an_unknown_operator_is_refused_with_one_line_that_names_it(models_folder, tmp_path) -> None:
     with pytest.raises(NndeployError, match=r"com\.microsoft\.extensions::\w+.*--custom-ops") as refusal:
         nndeploy.compile_model(models_folder / "superres_ortext.onnx", tmp_path / "m.nnd")
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "m.nnd").exists()
 
 
-def test_a_library_of_operators_makes_its_model_run(
-    models_folder: Path, real_sample: Callable[[str], tuple[Any, Any]], tmp_path: Path
-) -> None:
+def test_a_library_of_operators_makes_its_model_run(models_folder, real_sample, tmp_path) -> None:
     extensions = pytest.importorskip("onnxruntime_extensions", reason="onnxruntime-extensions is not installed")
     inputs, outputs = real_sample("superres_ortext")
     library = extensions.get_library_path()

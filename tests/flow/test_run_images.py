@@ -54,10 +54,3 @@ def test_each_image_has_one_outcome(here, capsys) -> None:
     assert all(record["label"] == "bright" for record in records if "error" not in record)
     assert f"{len(BAD)} of {40 + len(BAD)} items failed" in captured.err
     assert "Traceback" not in captured.err
-
-
-def test_stops_at_the_first_bad_one_where_asked(here, capsys) -> None:
-    assert run_command(["run", "m.nnd", "--input", "in", "--output", "-", "--on-error", "stop"]) == 1
-    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert "error" in records[-1]
-    assert not any("error" in record for record in records[:-1])

@@ -258,15 +258,3 @@ def test_a_pipeline_that_is_not_there_leads_to_the_examples(command, here, capsy
     folder, _, files = line.partition("examples in ")[2].partition(": ")
     assert "faces.toml" in files
     assert all((Path(folder) / name).is_file() for name in files.rstrip(")").split(", "))
-
-
-def test_fields_and_sinks_of_a_pipeline_are_checked_before_it_is_built(here, capsys) -> None:
-    (here / "p.toml").write_text('[[level]]\n[[level.pipeline]]\n[[sink]]\nkind = "json-lines"\nfields = ["nothing"]\n')
-    assert run_command(["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]) == 65
-    assert "p.toml" in (line := capsys.readouterr().err.splitlines()[-1])
-    assert "'image'" in line
-    with_source = '[source]\nkind = "arrays"\n' + (here / "p.toml").read_text()
-    (here / "p.toml").write_text(with_source)
-    assert run_command(["compile", str(DIGITS / "digits.onnx"), "--pipeline", "p.toml", "-o", "d.nnd"]) == 65
-    assert "p.toml: sink 'json-lines': nothing gives the field 'nothing'" in capsys.readouterr().err
-    assert [path.name for path in here.iterdir()] == ["p.toml"]

@@ -189,14 +189,6 @@ def test_a_kill_while_the_output_gets_its_name_is_made_good(here, monkeypatch) -
         (here / "y.jsonl").unlink()
 
 
-def test_two_runs_never_write_one_output(here, capsys) -> None:
-    (here / "x.jsonl").write_text(lines(4))
-    journal = resume.Journal(here / "y.jsonl.resume", {})
-    assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume") == 75
-    assert "another run" in capsys.readouterr().err
-    journal.close()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -212,15 +204,6 @@ def test_what_cannot_be_resumed_says_so_and_leaves_nothing(here, capsys, argumen
     assert run(*arguments, "--resume") == 2
     assert message in capsys.readouterr().err
     assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl"]
-
-
-def test_a_video_among_the_sinks_says_that_it_cannot_be_resumed_and_leaves_nothing(here, capsys) -> None:
-    (here / "x.jsonl").write_text(lines(4))
-    (here / "p.toml").write_text(SEVERAL + '[[sink]]\nkind = "video"\nfields = ["y"]\n')
-    assert run("--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y", "--resume") == 2
-    assert "p.toml: sink 'video': a video cannot be resumed, as each frame is encoded with" in capsys.readouterr().err
-    assert sorted(content(here)) == ["m.nnd", "p.toml", "x.jsonl"]
-    assert not (here / "y").exists()
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(here) -> None:

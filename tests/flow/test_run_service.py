@@ -99,16 +99,14 @@ def start(manager: Manager, here: Path) -> Iterator[Start]:
 
 
 def give(process: "subprocess.Popen[str]", line: str) -> None:
-    assert process.stdin is not None
     process.stdin.write(line)
     process.stdin.flush()
 
 
-def test_a_run_that_is_not_given_anything_is_alive_and_one_that_is_stopped_ends(start: Start, manager: Manager) -> None:
+def test_a_run_that_is_not_given_anything_is_alive_and_one_that_is_stopped_ends(start, manager) -> None:
     process = start(COMMAND)
     assert [manager.hears() for _ in range(2 * LOOKS)] == ["READY=1"] + ["WATCHDOG=1"] * (2 * LOOKS - 1)
     give(process, LINE)
-    assert process.stdout is not None
     assert json.loads(process.stdout.readline())["index"] == 0
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
@@ -119,12 +117,11 @@ def test_a_run_that_is_not_given_anything_is_alive_and_one_that_is_stopped_ends(
     assert (last[-1], manager.hears(0.1)) == ("STOPPING=1", "")
 
 
-def test_a_run_that_hangs_falls_silent_and_tells_where_it_hung_when_it_is_ended(start: Start, manager: Manager) -> None:
+def test_a_run_that_hangs_falls_silent_and_tells_where_it_hung_when_it_is_ended(start, manager) -> None:
     process = start(HANGING)
     give(process, LINE)
     assert [manager.hears() for _ in range(3)] == ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]
     give(process, HANGS)
-    assert process.stdout is not None
     assert json.loads(process.stdout.readline())["index"] == 0
     assert manager.hears_no_more()
     process.send_signal(signal.SIGABRT)  # as systemd does: WatchdogSignal=
@@ -133,7 +130,7 @@ def test_a_run_that_hangs_falls_silent_and_tells_where_it_hung_when_it_is_ended(
     assert "in hang" in told
 
 
-def test_a_watchdog_that_is_meant_for_another_process_is_not_fed(start: Start, manager: Manager) -> None:
+def test_a_watchdog_that_is_meant_for_another_process_is_not_fed(start, manager) -> None:
     process = start(COMMAND, WATCHDOG_PID="1")
     assert manager.hears() == "READY=1"
     assert manager.hears(2 * LIMIT_SECONDS) == ""
@@ -146,7 +143,7 @@ def run_at(monkeypatch: pytest.MonkeyPatch, name: str) -> int:
     return run_command(["run", "m.nnd", "-i", "x.npz", "-o", "y.npz"])
 
 
-def test_a_socket_in_a_folder_is_told_too(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_in_a_folder_is_told_too(here, monkeypatch) -> None:
     manager = Manager("notify")
     assert run_at(monkeypatch, "notify") == 0
     assert [manager.hears(), manager.hears(), manager.hears(0.01)] == ["READY=1", "STOPPING=1", ""]
@@ -154,11 +151,11 @@ def test_a_socket_in_a_folder_is_told_too(here: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["", "nowhere", "x" * 300, "m.nnd"])
-def test_a_manager_that_is_not_there_costs_nothing(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manager_that_is_not_there_costs_nothing(name, here, monkeypatch) -> None:
     assert run_at(monkeypatch, name) == 0
 
 
-def test_a_command_that_fails_was_never_ready(here: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_fails_was_never_ready(here, manager, monkeypatch) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
     assert run_command(["run", "m.nnd", "-i", "none.npz", "-o", "y.npz"]) == 66
     assert manager.hears(0.05) == ""
@@ -188,9 +185,7 @@ def watched(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Callable[[int]
 
 
 @pytest.mark.parametrize(("part", "is_alive"), [(0.0, True), (0.4, True), (0.6, False), (5.0, False)])
-def test_what_stands_still_for_half_the_limit_is_no_sign_of_life(
-    part: float, is_alive: bool, watched: Callable[[int], None], manager: Manager
-) -> None:
+def test_what_stands_still_for_half_the_limit_is_no_sign_of_life(part, is_alive, watched, manager) -> None:
     watched(round(part * LIMIT_SECONDS * 1e9))
     assert manager.hears() == "READY=1"
     assert manager.hears() == ("WATCHDOG=1" if is_alive else "STOPPING=1")

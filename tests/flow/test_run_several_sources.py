@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from PIL import Image
 from tests_flow_bundles import write_double
@@ -244,43 +243,6 @@ def test_a_bundle_names_no_folder_elsewhere(media, capsys) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_a_bundle_carries_a_pipeline_of_several_sources(here, capsys) -> None:
-    digits = Path(__file__).resolve().parents[2] / "examples" / "digits" / "digits.onnx"
-    graph = onnx.load(digits).graph
-    taken, given = graph.input[0].name, graph.output[0].name
-    (here / "p.toml").write_text(
-        f"""
-[[source]]
-name = "a"
-kind = "arrays"
-[[source]]
-name = "b"
-kind = "arrays"
-[[level]]
-queue = "switch"
-[[level.pipeline]]
-name = "first"
-source = "a"
-outputs = {{ {given} = "scores" }}
-[[level.pipeline]]
-name = "second"
-when = "max({taken}) > 0"
-outputs = {{ {given} = "scores" }}
-"""
-    )
-    compile_it = ["compile", str(digits), "--backends", "onnxruntime", "--pipeline", "p.toml", "-o", "d.nnd"]
-    assert run_command(compile_it) == 0, capsys.readouterr().err
-    (here / "p.toml").unlink()
-    shape = [dim.dim_value or 1 for dim in graph.input[0].type.tensor_type.shape.dim]
-    np.savez("zeros.npz", **{taken: np.zeros(shape, np.float32)})
-    np.savez("ones.npz", **{taken: np.ones(shape, np.float32)})
-    arguments = ["d.nnd", "--input", "a=zeros.npz", "--input", "b=zeros.npz", "--input", "b=ones.npz"]
-    assert run(*arguments, "--output", "y.jsonl") == 0, capsys.readouterr().err
-    told = {(one["source"], one["origin"]): one for one in outputs("y.jsonl")}
-    assert told["b", "zeros.npz"]["not_taken"] == "level 1"
-    assert set(told["a", "zeros.npz"]["outputs"]) == set(told["b", "ones.npz"]["outputs"]) == {"scores"}
-
-
 CAMERA = """
 [source]
 kind = "video"
@@ -332,11 +294,6 @@ def test_a_camera_is_read_and_what_was_dropped_is_told(camera, capsys) -> None:
     assert json.loads(Path("m.json").read_text())["sources"] == report["sources"]
 
 
-def test_dropping_is_for_the_sources_of_a_pipeline(here, capsys) -> None:
-    assert run("m.nnd", "--input", "x.npz", "--drop", "oldest") == 2
-    assert "--drop and --max-age-ms are for the sources of a pipeline" in capsys.readouterr().err
-
-
 def test_options_that_do_not_go_with_sources_and_routes_are_one_line(here, capsys) -> None:
     (here / "p.toml").write_text(TWO_MODELS)
     lines("l.jsonl", [{"image": [[1, 0, 0]]}])
@@ -345,15 +302,3 @@ def test_options_that_do_not_go_with_sources_and_routes_are_one_line(here, capsy
     assert "--drop none" in capsys.readouterr().err
     assert run(*arguments, "--pace", "--max-latency", "50ms") == 2
     assert "latency budget" in capsys.readouterr().err
-
-
-def test_nothing_stays_open_where_the_output_cannot_be(here, capsys) -> None:
-    (here / "p.toml").write_text(TWO_MODELS)
-    lines("l.jsonl", [{"image": [[1, 0, 0]]}])
-    arguments = ["--pipeline", "p.toml", "--input", "left=l.jsonl", "--input", "right=l.jsonl"]
-    num_open = []
-    for _ in range(3):
-        assert run(*arguments, "--output", "absent/o.jsonl") == 73
-        num_open.append(len(list(Path("/proc/self/fd").iterdir())))
-    assert num_open[0] == num_open[-1]
-    assert "absent" in capsys.readouterr().err

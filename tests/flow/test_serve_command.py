@@ -60,7 +60,6 @@ class Served:
 
     def until(self, start: str) -> str:
         """Returns the rest of the first line that begins so."""
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line)
             if line.startswith(start):
@@ -197,9 +196,7 @@ def _until(holds: Callable[[], bool]) -> None:
         (["m.nnd", "--token-file", "m.nnd", "--grpc", "none"], 77, "(hint: chmod 600"),
     ],
 )
-def test_what_cannot_be_served_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, arguments: list[str], code: int, reason: str
-) -> None:
+def test_what_cannot_be_served_is_one_line(tmp_path, monkeypatch, capsys, arguments, code, reason) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
     write_double(tmp_path / "m.nnd").chmod(0o644)
@@ -210,9 +207,7 @@ def test_what_cannot_be_served_is_one_line(
     assert reason in errors[0]
 
 
-def test_it_tells_the_service_manager_and_leaves_no_socket_in_the_file_system(
-    served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_tells_the_service_manager_and_leaves_no_socket_in_the_file_system(served, tmp_path, monkeypatch) -> None:
     write_double(Path("m.nnd"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(30)

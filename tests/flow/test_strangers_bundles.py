@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
-from faulty_backends import Install, good_backend
+from faulty_backends import good_backend
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
@@ -134,24 +134,21 @@ INSTALL = ("install", "m", "m.nnd", "--store", "store")
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
 )
-def test_what_its_model_does_is_a_line_and_a_code(box: Box, mode: str, command: tuple[str, ...], code: int) -> None:
+def test_what_its_model_does_is_a_line_and_a_code(box, mode, command, code) -> None:
     found, lines = box.ended(mode, *command)
     assert found == code
     assert len(lines) == (code != 0)
 
 
-def test_a_bundle_of_this_machine_s_is_opened_here(box: Box) -> None:
+def test_a_bundle_of_this_machine_s_is_opened_here(box) -> None:
     assert box.ended("crash in open", *AUTO, is_known=True)[0] == -signal.SIGSEGV
     assert box.ended("crash in open", *RUN, "--isolate", "all", is_known=True)[0] == 69
     assert box.ended("crash in open", *VERIFY, is_known=True)[0] == 65  # whose it is: it is asked for once
 
 
 @pytest.mark.parametrize(("command", "code"), [(RUN, -signal.SIGTERM), (VERIFY, 143)], ids=["run", "verify"])
-def test_a_second_signal_ends_it_while_a_library_holds_the_interpreter(
-    box: Box, command: tuple[str, ...], code: int
-) -> None:
+def test_a_second_signal_ends_it_while_a_library_holds_the_interpreter(box, command, code) -> None:
     process = box.begun("hang in open", *command, is_known=True)
-    assert process.stderr is not None
     while not (line := process.stderr.readline()).startswith("hangs"):
         pass
     waits_in, began = Path("/proc", line.split()[1], "wchan"), time.monotonic()
@@ -177,7 +174,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 X: dict[str, Any] = {"x": np.ones(2, np.float32)}
 
 
-def test_auto_isolates_what_nobody_answers_for(ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_isolates_what_nobody_answers_for(ours, tmp_path, monkeypatch) -> None:
     def isolated(**options: Any) -> list[bool]:
         with nndeploy.load_bundle(ours, nndeploy.LoadOptions(**{"isolate": "auto", **options})) as program:
             np.testing.assert_array_equal(program.run(X)["y"], -X["x"])
@@ -199,7 +196,7 @@ def test_auto_isolates_what_nobody_answers_for(ours: Path, tmp_path: Path, monke
     assert isolated() == [False]
 
 
-def test_paced_it_is_opened_elsewhere_first(ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paced_it_is_opened_elsewhere_first(ours, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     opened: list[Callable[[], None]] = []
     real = isolation.IsolatedSession
@@ -216,7 +213,7 @@ def test_paced_it_is_opened_elsewhere_first(ours: Path, tmp_path: Path, monkeypa
     assert len(opened) == 1
 
 
-def test_opening_it_has_an_end(box: Box, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_it_has_an_end(box, install, monkeypatch) -> None:
     install(type("Trap", (good_backend(),), {"name": "trap"}))
     monkeypatch.setattr(isolation, "OPENING_SECONDS", 5.0)
     monkeypatch.syspath_prepend(str(box.folder / "site"))  # where a worker finds the one that hangs

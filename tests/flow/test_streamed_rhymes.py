@@ -2,8 +2,6 @@
 """A text generator in a stream: each talk goes on with its own tokens and its own cache, whatever comes between."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +39,7 @@ def of_talk(talk: str) -> list[str]:
     return [line for line in REQUESTS if json.loads(line)["talk"] == talk]
 
 
-def test_talks_that_are_mixed_say_what_each_says_alone(bundle: Path, tmp_path: Path) -> None:
+def test_talks_that_are_mixed_say_what_each_says_alone(bundle, tmp_path) -> None:
     mixed = texts(streamed(bundle, REQUESTS, tmp_path))
     assert len(set(mixed.values())) == len(TALKS) > 2
     assert set(mixed.values()) <= set(TEXTS)
@@ -49,15 +47,7 @@ def test_talks_that_are_mixed_say_what_each_says_alone(bundle: Path, tmp_path: P
         assert texts(streamed(bundle, of_talk(talk), tmp_path))[talk] == mixed[talk]
 
 
-def test_a_prompt_in_one_record_is_one_token_a_record(bundle: Path, tmp_path: Path) -> None:
-    prompt, *others = of_talk("star")
-    apart = [json.dumps({"talk": "star", "token": [token]}) + "\n" for token in json.loads(prompt)["token"]]
-    assert len(apart) > 1
-    found = texts(streamed(bundle, [*apart, *others], tmp_path))
-    assert found["star"] in TEXTS
-
-
-def test_a_talk_that_was_forgotten_begins_anew(bundle: Path, tmp_path: Path) -> None:
+def test_a_talk_that_was_forgotten_begins_anew(bundle, tmp_path) -> None:
     """Without its state the token -1 stands for the end of a rhyme, whose text is empty."""
     lines = [*of_talk("star")[:3], '{"talk": "other", "token": [2]}\n', *of_talk("star")[3:5]]
     pipeline = tmp_path / "one.toml"
@@ -76,14 +66,3 @@ def test_a_talk_that_was_forgotten_begins_anew(bundle: Path, tmp_path: Path) -> 
     assert run_command([str(word) for word in command]) == 0
     said = [json.loads(line)["outputs"]["text"] for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert said[:5] == [list("Twinkle"), [","], [" "], [" "], [""]]
-
-
-def test_the_script_prints_each_talk(bundle: Path, tmp_path: Path) -> None:
-    streamed(bundle, REQUESTS, tmp_path)
-    with (tmp_path / "out.jsonl").open() as lines:
-        done = subprocess.run(
-            [sys.executable, RHYMES / "print_talks.py"], stdin=lines, capture_output=True, text=True, check=True
-        )
-    heads = [line for line in done.stdout.splitlines() if line.startswith("--- ")]
-    assert sorted(heads) == [f"--- {talk}" for talk in TALKS]
-    assert all(text in done.stdout for text in TEXTS if text.startswith(("Twinkle", "Baa", "Jack and")))

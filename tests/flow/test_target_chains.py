@@ -17,7 +17,6 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError, UsageError
-from nndeploy.target.known_targets import target_of
 
 NETWORK = """<ir_version: 8, opset_import: ["": 18]>
 network (float[2,64] x) => (float[2,64] y, float[2,64] z)
@@ -75,7 +74,7 @@ def bundle(gpu: Any, tmp_path: Path) -> Path:
     return tmp_path / "m.nnd"
 
 
-def test_each_target_gets_a_chain_with_the_reason_of_every_refusal(gpu: Any, tmp_path: Path) -> None:
+def test_each_target_gets_a_chain_with_the_reason_of_every_refusal(gpu, tmp_path) -> None:
     with machine_with():
         report = compiled(tmp_path / "m.nnd", ADA, TURING)
     assert {submodel.backend for submodel in report.submodels} == {"onnxruntime"}
@@ -92,13 +91,7 @@ def test_each_target_gets_a_chain_with_the_reason_of_every_refusal(gpu: Any, tmp
     assert any("GPU" in check.note for check in ada.checks if check.backend == "gpu")
 
 
-def test_two_builds_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    with machine_with():
-        compiled(tmp_path / "again.nnd", ADA, TURING)
-    assert (tmp_path / "again.nnd").read_bytes() == bundle.read_bytes()
-
-
-def test_values_stay_on_the_gpu_and_are_copied_at_the_border(bundle: Path, gpu: Any) -> None:
+def test_values_stay_on_the_gpu_and_are_copied_at_the_border(bundle, gpu) -> None:
     with machine_with("8.9") as driver:
         with nndeploy.load_bundle(bundle) as program:
             assert program.chain.id == "ada-box"
@@ -113,7 +106,7 @@ def test_values_stay_on_the_gpu_and_are_copied_at_the_border(bundle: Path, gpu: 
         assert driver.live_bytes == 0
 
 
-def test_values_between_submodels_of_a_gpu_are_not_copied(install: Install, tmp_path: Path) -> None:
+def test_values_between_submodels_of_a_gpu_are_not_copied(install, tmp_path) -> None:
     first, second = gpu_backend("gpu", "MatMul", "Tanh"), gpu_backend("gpu2", "Sigmoid")
     install(first, second)
     options = {"backends": ("gpu", "gpu2", "onnxruntime"), "pins": (*PINS, ("middle", "gpu2"))}
@@ -129,7 +122,7 @@ def test_values_between_submodels_of_a_gpu_are_not_copied(install: Install, tmp_
     assert ("b", "DeviceArray") in first.events
 
 
-def test_a_box_without_gpu_takes_the_portable_chain_and_says_why(bundle: Path) -> None:
+def test_a_box_without_gpu_takes_the_portable_chain_and_says_why(bundle) -> None:
     with machine_with(), nndeploy.load_bundle(bundle) as program:
         assert program.chain.id == "portable"
         (line,) = program.warnings
@@ -137,38 +130,27 @@ def test_a_box_without_gpu_takes_the_portable_chain_and_says_why(bundle: Path) -
         assert_right(program.run(SAMPLE))
 
 
-def test_the_cpu_is_taken_without_a_word_when_it_is_asked_for(bundle: Path) -> None:
+def test_the_cpu_is_taken_without_a_word_when_it_is_asked_for(bundle) -> None:
     with machine_with("8.9"), nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cpu", strict=True)) as program:
         assert (program.chain.id, program.warnings) == ("portable", ())
         assert_right(program.run(SAMPLE))
 
 
 @pytest.mark.parametrize("options", [{"strict": True}, {"device": "cuda:0"}], ids=str)
-def test_a_box_that_must_use_a_gpu_and_cannot_is_an_error(bundle: Path, options: dict[str, Any]) -> None:
+def test_a_box_that_must_use_a_gpu_and_cannot_is_an_error(bundle, options) -> None:
     with machine_with("9.0"), pytest.raises(UnavailableError, match=r"this machine has 9\.0") as caught:
         nndeploy.load_bundle(bundle, nndeploy.LoadOptions(**options))
     assert caught.value.exit_code == 69
 
 
-def test_a_gpu_that_is_not_there_is_an_error(bundle: Path) -> None:
-    with machine_with("8.9"), pytest.raises(UnavailableError, match="there is no GPU cuda:3, this machine has 1"):
-        nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cuda:3"))
-
-
-def test_a_bundle_without_a_chain_for_gpus_says_so(tmp_path: Path) -> None:
-    compiled(tmp_path / "m.nnd", backends=("onnxruntime",), pins=())
-    with machine_with("8.9"), pytest.raises(UnavailableError, match="no chain for GPUs"):
-        nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(device="cuda:0"))
-
-
-def test_a_chain_for_another_gpu_is_no_loss(bundle: Path) -> None:
+def test_a_chain_for_another_gpu_is_no_loss(bundle) -> None:
     with machine_with("7.5"), nndeploy.load_bundle(bundle, nndeploy.LoadOptions(strict=True)) as program:
         assert (program.chain.id, program.warnings) == ("turing", ())
         assert [other.chain for other in program.chain.passed_over] == ["ada-box"]
         assert_right(program.run(SAMPLE))
 
 
-def test_of_several_gpus_the_first_that_fits_the_best_chain_is_taken(bundle: Path) -> None:
+def test_of_several_gpus_the_first_that_fits_the_best_chain_is_taken(bundle) -> None:
     with machine_with("7.5", "8.9"):
         with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(strict=True)) as program:
             assert (program.chain.id, program.chain.place.gpu) == ("ada-box", "cuda:1")
@@ -179,7 +161,7 @@ def test_of_several_gpus_the_first_that_fits_the_best_chain_is_taken(bundle: Pat
             assert_right(program.run(SAMPLE))
 
 
-def test_a_chain_that_does_not_open_is_a_loss(bundle: Path, install: Install) -> None:
+def test_a_chain_that_does_not_open_is_a_loss(bundle, install) -> None:
     install(gpu_backend("gpu", opens=False))
     with machine_with("8.9"):
         with nndeploy.load_bundle(bundle) as program:
@@ -190,9 +172,7 @@ def test_a_chain_that_does_not_open_is_a_loss(bundle: Path, install: Install) ->
             nndeploy.load_bundle(bundle, nndeploy.LoadOptions(strict=True))
 
 
-def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_not_open(
-    gpu: Any, install: Install, tmp_path: Path
-) -> None:
+def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_not_open(gpu, install, tmp_path) -> None:
     ada_too = replace(ADA, name="also ada")
     with machine_with():
         compiled(tmp_path / "m.nnd", ADA, ada_too)
@@ -214,7 +194,7 @@ def test_with_strict_the_next_chain_is_not_taken_in_the_place_of_one_that_does_n
         assert_right(program.run(SAMPLE))
 
 
-def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
+def test_programs_on_one_gpu_have_streams_of_their_own(bundle) -> None:
     with machine_with("8.9"):
         with nndeploy.load_bundle(bundle) as one, nndeploy.load_bundle(bundle) as other:
             streams = [program._opened.gpu_streams.streams[0].handle for program in (one, other)]
@@ -223,7 +203,7 @@ def test_programs_on_one_gpu_have_streams_of_their_own(bundle: Path) -> None:
             assert again._opened.gpu_streams.streams[0].handle in streams, "streams are used again"
 
 
-def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(install: Install, tmp_path: Path) -> None:
+def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(install, tmp_path) -> None:
     install(gpu_backend("gpu"))
     box = replace(ADA, libraries=(("onnxruntime", ""),))
     with machine_with():
@@ -242,7 +222,7 @@ def test_a_target_that_no_gpu_backend_serves_is_served_by_the_portable_chain(ins
 
 
 @pytest.mark.usefixtures("gpu")
-def test_backends_for_gpus_alone_are_not_enough(tmp_path: Path) -> None:
+def test_backends_for_gpus_alone_are_not_enough(tmp_path) -> None:
     with machine_with():
         with pytest.raises(UnavailableError, match="no remaining backend builds for CPUs"):
             compiled(tmp_path / "m.nnd", ADA, backends=("gpu",), pins=())
@@ -251,7 +231,7 @@ def test_backends_for_gpus_alone_are_not_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_gates_hold_for_the_chains_that_have_the_backend(tmp_path: Path) -> None:
+def test_gates_hold_for_the_chains_that_have_the_backend(tmp_path) -> None:
     with machine_with():
         compiled(tmp_path / "m.nnd", ADA, require={"gpu": 0.5})
         with pytest.raises(CheckError, match="gpu takes"):
@@ -260,16 +240,10 @@ def test_gates_hold_for_the_chains_that_have_the_backend(tmp_path: Path) -> None
             compiled(tmp_path / "m.nnd", ADA, require={"gpus": 0.5})
 
 
-def test_a_box_with_another_version_of_a_library_is_told(gpu: Any, tmp_path: Path) -> None:
+def test_a_box_with_another_version_of_a_library_is_told(gpu, tmp_path) -> None:
     with machine_with():
         report = compiled(tmp_path / "m.nnd", replace(ADA, libraries=(("gpu", "0.9"), ("unheard-of", "1"))))
     assert report.target_chains[0].warnings == ("ada box has gpu 0.9, here is 1: what it builds may not load there",)
-
-
-def test_an_unknown_box_is_named_with_its_neighbour() -> None:
-    with pytest.raises(UsageError, match="no target is called 'rtx409'") as caught:
-        target_of("rtx409")
-    assert "did you mean 'rtx4090'?" in caught.value.hint
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -278,9 +252,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return code, out, err
 
 
-def test_inspect_shows_each_chain_with_the_reason_of_every_refusal(
-    bundle: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_inspect_shows_each_chain_with_the_reason_of_every_refusal(bundle, capsys) -> None:
     code, out, _ = call(capsys, "inspect", bundle)
     assert code == 0
     for part in ("submodels of the chain portable", "submodels of the chain ada-box", "gpu has no Sigmoid", "7.5"):
@@ -293,7 +265,7 @@ def test_inspect_shows_each_chain_with_the_reason_of_every_refusal(
     assert (code, "it has portable, ada-box, turing" in err) == (2, True)
 
 
-def test_inspect_here_says_which_chain_and_why(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_here_says_which_chain_and_why(bundle, capsys) -> None:
     with machine_with("7.5"):
         code, out, _ = call(capsys, "inspect", bundle, "--here", "--json")
     assert code == 0
@@ -303,7 +275,7 @@ def test_inspect_here_says_which_chain_and_why(bundle: Path, capsys: pytest.Capt
     assert [choice["device"] for choice in here["choices"]] == ["cuda:0", "cpu", "cuda:0"]
 
 
-def test_run_tells_the_chain(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_tells_the_chain(bundle, tmp_path, capsys) -> None:
     np.savez(tmp_path / "x.npz", **SAMPLE)
     with machine_with("8.9"):
         code, _, err = call(capsys, "run", bundle, "-v", "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz")
@@ -313,11 +285,3 @@ def test_run_tells_the_chain(bundle: Path, tmp_path: Path, capsys: pytest.Captur
     with machine_with():
         code, _, err = call(capsys, "run", bundle, "--strict", "--input", tmp_path / "x.npz")
     assert (code, "ada-box: needs an NVIDIA GPU" in err) == (69, True)
-
-
-def test_diff_sees_a_chain_that_differs(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with machine_with():
-        compiled(tmp_path / "one.nnd", ADA)
-    code, out, _ = call(capsys, "diff", bundle, tmp_path / "one.nnd")
-    assert code == 1
-    assert "turing" in out

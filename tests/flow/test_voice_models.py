@@ -102,17 +102,6 @@ def test_three_models_agree_on_most_of_each_recording(segments, models_folder) -
         assert not all(map(np.all, heard.values())), (name, found)  # silence before or behind
 
 
-def test_silence_and_nothing_have_no_speech(segments, tmp_path) -> None:
-    import wave
-
-    for name, count in (("silence.wav", 40_000), ("nothing.wav", 0)):
-        with wave.open(str(tmp_path / name), "wb") as file:
-            file.setparams((1, 2, 16000, 0, "NONE", ""))
-            file.writeframes(bytes(2 * count))
-    for model in MODELS:
-        assert segments(model, tmp_path / "silence.wav", tmp_path / "nothing.wav") == [[], []], model
-
-
 def test_parts_of_a_second_are_heard_as_the_whole(models_folder) -> None:
     """Frames of one part behind those of the one before are those of the whole recording."""
     steps = tomllib.loads((PIPELINES / "speech-fsmn.toml").read_text(encoding="utf-8"))["level"]

@@ -35,7 +35,7 @@ def private(path: Path, text: str, mode: int = 0o600) -> Path:
         ("unix:/run/a.sock", Address(path="/run/a.sock"), True),
     ],
 )
-def test_an_address_says_who_can_reach_it(text: str, address: Address, is_local: bool) -> None:
+def test_an_address_says_who_can_reach_it(text, address, is_local) -> None:
     found = address_in("--http")(text)
     assert (found, found.is_local) == (address, is_local)
     assert text == "localhost:0" or str(found) == text
@@ -46,14 +46,14 @@ def test_none_is_no_address() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "80", "example.com:80", "1.2.3:80", "1.2.3.4:", "1.2.3.4:65536", "unix:", ":80"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_what_is_no_address_is_refused(text) -> None:
     with pytest.raises(UsageError, match="is no address"):
         address_in("--http")(text)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "::"])  # noqa: S104 - an address that is refused
 @pytest.mark.parametrize("given", [{}, {"token_file": Path("t")}, {"tls_cert": Path("c"), "tls_key": Path("k")}])
-def test_other_machines_need_tls_and_a_token(host: str, given: dict) -> None:
+def test_other_machines_need_tls_and_a_token(host, given) -> None:
     with pytest.raises(UsageError, match="can be reached from other machines, without TLS and a token"):
         ServeOptions(http=Address(host, 1), **given)
     with pytest.raises(UsageError, match="can be reached from other machines"):
@@ -69,7 +69,7 @@ def test_other_machines_need_tls_and_a_token(host: str, given: dict) -> None:
         ({"max_body": 0}, "leaves no request"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(given: dict, reason: str) -> None:
+def test_options_that_make_no_sense_are_refused(given, reason) -> None:
     with pytest.raises(UsageError, match=reason):
         ServeOptions(**given)
 
@@ -90,12 +90,12 @@ def test_a_token_is_the_whole_token() -> None:
         ({"Host": "evil.example:8000"}, True), ({"Host": "127.0.0.1", "Origin": "https://evil.example"}, True),
     ],
 )  # fmt: skip
-def test_without_a_token_a_page_in_a_browser_is_refused(headers: dict, refused: bool) -> None:
+def test_without_a_token_a_page_in_a_browser_is_refused(headers, refused) -> None:
     assert Access().refuses_page(headers) is refused
     assert not Access(TOKEN).refuses_page(headers)
 
 
-def test_a_token_is_read_from_a_file_of_its_owner_alone(tmp_path: Path) -> None:
+def test_a_token_is_read_from_a_file_of_its_owner_alone(tmp_path) -> None:
     path = private(tmp_path / "token", f"{TOKEN}\n")
     assert access_of(ServeOptions(token_file=path)).token == TOKEN
     assert TOKEN not in repr(access_of(ServeOptions(token_file=path)))
@@ -105,12 +105,12 @@ def test_a_token_is_read_from_a_file_of_its_owner_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "short", "two words of some length", "ä" * 20])
-def test_a_token_that_can_be_guessed_or_sent_wrong_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_token_that_can_be_guessed_or_sent_wrong_is_refused(tmp_path, text) -> None:
     with pytest.raises(DataError, match="16 or more visible characters"):
         access_of(ServeOptions(token_file=private(tmp_path / "token", text)))
 
 
-def test_a_certificate_goes_with_its_key(tmp_path: Path) -> None:
+def test_a_certificate_goes_with_its_key(tmp_path) -> None:
     make_certificates(tmp_path)
     cert, key, other = (tmp_path / name for name in ("scheduler.pem", "scheduler-key.pem", "worker-key.pem"))
     access = access_of(ServeOptions(tls_cert=cert, tls_key=key))
@@ -125,7 +125,7 @@ def test_a_certificate_goes_with_its_key(tmp_path: Path) -> None:
         access_of(ServeOptions(tls_cert=cert, tls_key=key))
 
 
-def test_a_socket_in_the_file_system_is_for_its_owner(tmp_path: Path) -> None:
+def test_a_socket_in_the_file_system_is_for_its_owner(tmp_path) -> None:
     path = tmp_path / "s"
     with bound(Address(path=str(path))):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -135,7 +135,7 @@ def test_a_socket_in_the_file_system_is_for_its_owner(tmp_path: Path) -> None:
     bound(Address(path=str(path))).close()
 
 
-def test_what_is_no_socket_is_never_replaced(tmp_path: Path) -> None:
+def test_what_is_no_socket_is_never_replaced(tmp_path) -> None:
     path = tmp_path / "file"
     path.write_text("kept")
     with pytest.raises(CannotCreateError, match="not a socket"):

@@ -63,7 +63,7 @@ def put(queue: CallQueue, count: int) -> list[Call]:
     return calls
 
 
-def test_a_full_queue_refuses_at_once(queue_of, work: Work, until) -> None:
+def test_a_full_queue_refuses_at_once(queue_of, work, until) -> None:
     queue = queue_of(most_waiting=2)
     (first,) = put(queue, 1)
     until(lambda: queue.num_running == 1)
@@ -74,7 +74,7 @@ def test_a_full_queue_refuses_at_once(queue_of, work: Work, until) -> None:
     assert [one.done.result(10).version for one in (first, *waiting)] == ["1"] * 3
 
 
-def test_calls_that_wait_go_together(queue_of, work: Work, until) -> None:
+def test_calls_that_wait_go_together(queue_of, work, until) -> None:
     queue = queue_of(batch=3, most_waiting=9)
     put(queue, 1)
     until(lambda: work.batches == [1])
@@ -85,7 +85,7 @@ def test_calls_that_wait_go_together(queue_of, work: Work, until) -> None:
     assert work.batches == [1, 3, 3, 1]
 
 
-def test_a_call_waits_for_others_of_its_batch(queue_of, work: Work) -> None:
+def test_a_call_waits_for_others_of_its_batch(queue_of, work) -> None:
     queue = queue_of(batch=2, batch_delay_ns=60_000_000_000)
     work.gate.set()
     first = put(queue, 1)[0]
@@ -96,13 +96,13 @@ def test_a_call_waits_for_others_of_its_batch(queue_of, work: Work) -> None:
     assert work.batches == [2]
 
 
-def test_a_call_does_not_wait_for_ever(queue_of, work: Work) -> None:
+def test_a_call_does_not_wait_for_ever(queue_of, work) -> None:
     queue = queue_of(batch=2, batch_delay_ns=1_000_000)
     work.gate.set()
     assert put(queue, 1)[0].done.result(10)
 
 
-def test_a_call_whose_time_is_over_is_never_run(queue_of, work: Work, until) -> None:
+def test_a_call_whose_time_is_over_is_never_run(queue_of, work, until) -> None:
     queue = queue_of()
     put(queue, 1)
     until(lambda: work.batches == [1])
@@ -114,7 +114,7 @@ def test_a_call_whose_time_is_over_is_never_run(queue_of, work: Work, until) -> 
     assert work.batches == [1]
 
 
-def test_a_call_that_nobody_waits_for_is_never_run(queue_of, work: Work, until) -> None:
+def test_a_call_that_nobody_waits_for_is_never_run(queue_of, work, until) -> None:
     queue = queue_of(most_waiting=2)
     put(queue, 1)
     until(lambda: work.batches == [1])
@@ -126,7 +126,7 @@ def test_a_call_that_nobody_waits_for_is_never_run(queue_of, work: Work, until) 
     assert work.batches == [1, 1, 1]
 
 
-def test_a_bug_ends_its_calls_and_no_worker(queue_of, work: Work) -> None:
+def test_a_bug_ends_its_calls_and_no_worker(queue_of, work) -> None:
     queue = queue_of()
     work.gate.set()
     work.error = ValueError("a bug")
@@ -136,7 +136,7 @@ def test_a_bug_ends_its_calls_and_no_worker(queue_of, work: Work) -> None:
     assert put(queue, 1)[0].done.result(10)
 
 
-def test_closing_ends_what_is_there_and_takes_no_more(queue_of, work: Work, until) -> None:
+def test_closing_ends_what_is_there_and_takes_no_more(queue_of, work, until) -> None:
     queue = queue_of()
     calls = put(queue, 3)
     closing = threading.Thread(target=queue.close, args=(30.0,))
@@ -157,7 +157,7 @@ def test_closing_ends_what_is_there_and_takes_no_more(queue_of, work: Work, unti
     assert all(one.done.result(10) for one in calls)
 
 
-def test_closing_waits_no_longer_than_it_may(queue_of, work: Work, until) -> None:
+def test_closing_waits_no_longer_than_it_may(queue_of, work, until) -> None:
     queue = queue_of()
     running, waiting = put(queue, 2)
     until(lambda: queue.num_running == 1)
@@ -167,7 +167,7 @@ def test_closing_waits_no_longer_than_it_may(queue_of, work: Work, until) -> Non
     assert not running.done.done()
 
 
-def test_several_workers_run_at_once(queue_of, work: Work, until) -> None:
+def test_several_workers_run_at_once(queue_of, work, until) -> None:
     queue = queue_of(workers=3)
     put(queue, 3)
     until(lambda: queue.num_running == 3)

@@ -6,7 +6,6 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -97,7 +96,7 @@ def test_the_methods_of_the_protocol(client_of) -> None:
         ("ModelInfer", infer(np.ones((1, 90000), np.float32)), "RESOURCE_EXHAUSTED", "larger than max"),
     ],
 )
-def test_an_error_is_a_status_with_one_line(client_of, method: str, message: Any, code: str, reason: str) -> None:
+def test_an_error_is_a_status_with_one_line(client_of, method, message, code, reason) -> None:
     client = client_of(max_body=1000)
     with pytest.raises(grpc.RpcError) as error:
         client(method, message)
@@ -145,7 +144,7 @@ def test_the_service_has_a_time_limit_of_its_own(client_of, fake_program) -> Non
         gate.set()
 
 
-def test_messages_in_memory_have_a_limit_together(client_of, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_in_memory_have_a_limit_together(client_of, monkeypatch) -> None:
     monkeypatch.setattr(body_budget, "BODIES", 0)
     with pytest.raises(grpc.RpcError) as error:
         client_of()("ModelInfer", infer())
@@ -188,7 +187,7 @@ def test_a_stream_is_answered_in_order_and_goes_on_after_an_error(client_of) -> 
     assert np.frombuffer(answers[2].infer_response.raw_output_contents[0], np.float32).tolist() == [4, 8, 12]
 
 
-def test_a_token_is_asked_for(client_of, tmp_path: Path) -> None:
+def test_a_token_is_asked_for(client_of, tmp_path) -> None:
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("a-token-of-some-length")
@@ -213,14 +212,6 @@ def test_a_port_is_not_shared_with_another_service(serving, client_of) -> None:
         serving(http=None, grpc=first.addresses["grpc"])
 
 
-def test_a_socket_in_the_file_system_is_for_its_owner(serving, tmp_path: Path) -> None:
-    address = Address(path=str(tmp_path / "g.sock"))
-    serving(http=None, grpc=address)
-    with grpc.insecure_channel(f"unix:{address.path}") as channel:
-        assert Client(channel)("ServerReady").ready
-    assert Path(address.path).stat().st_mode & 0o777 == 0o600
-
-
 def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
     certificate, key = tls_files
     found = serving(**ANY_PORT, tls_cert=certificate, tls_key=key).service.addresses["grpc"]
@@ -232,7 +223,7 @@ def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
 
 
 @pytest.mark.parametrize("loads", [False, True])
-def test_health_is_told_as_its_protocol_says(client_of, loads: bool, tmp_path: Path) -> None:
+def test_health_is_told_as_its_protocol_says(client_of, loads, tmp_path) -> None:
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("a-token-of-some-length")  # which health does not ask for
@@ -282,7 +273,7 @@ def _waits(event: threading.Event) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("method", [*(f"/{SERVICE}/{one}" for one in METHODS), f"/{HEALTH}/Check", f"/{HEALTH}/Watch"])
-def test_bytes_that_are_no_message_are_the_clients_fault(client_of, capsys, method: str) -> None:
+def test_bytes_that_are_no_message_are_the_clients_fault(client_of, capsys, method) -> None:
     client = client_of(request_timeout=0.3)
     for messages in ((b"\xff\xff\xff",), (b"\x0a\xff\x01",), ()):
         with pytest.raises(grpc.RpcError) as error:

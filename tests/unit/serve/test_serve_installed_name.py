@@ -51,7 +51,7 @@ def answered(model: ServedModel) -> str:
     return model.submit(dict(ONE)).result(10).version
 
 
-def test_it_goes_over_to_what_becomes_current(box: Box, fake_program) -> None:
+def test_it_goes_over_to_what_becomes_current(box, fake_program) -> None:
     path = box.install("a", fake_program())
     model = box.model(path)
     name = InstalledName(model, path, box.said.append)
@@ -65,7 +65,7 @@ def test_it_goes_over_to_what_becomes_current(box: Box, fake_program) -> None:
     model.close(5.0)
 
 
-def test_one_that_is_wrong_is_told_once_and_the_next_one_is_taken(box: Box, fake_program) -> None:
+def test_one_that_is_wrong_is_told_once_and_the_next_one_is_taken(box, fake_program) -> None:
     path = box.install("a", fake_program())
     model = box.model(path)
     name = InstalledName(model, path, box.said.append)
@@ -82,7 +82,7 @@ def test_one_that_is_wrong_is_told_once_and_the_next_one_is_taken(box: Box, fake
     model.close(5.0)
 
 
-def test_what_became_current_before_it_looked_is_found(box: Box, fake_program) -> None:
+def test_what_became_current_before_it_looked_is_found(box, fake_program) -> None:
     path = box.install("a", fake_program())
     model = box.model(path)
     box.install("b", fake_program())
@@ -91,7 +91,7 @@ def test_what_became_current_before_it_looked_is_found(box: Box, fake_program) -
     model.close(5.0)
 
 
-def test_a_thread_of_its_own_looks(box: Box, fake_program, until) -> None:
+def test_a_thread_of_its_own_looks(box, fake_program, until) -> None:
     path = box.install("a", fake_program())
     model = box.model(path)
     name = InstalledName(model, path, box.said.append)
@@ -102,7 +102,7 @@ def test_a_thread_of_its_own_looks(box: Box, fake_program, until) -> None:
     model.close(5.0)
 
 
-def test_only_installed_bundles_are_followed(box: Box, fake_program, tmp_path: Path) -> None:
+def test_only_installed_bundles_are_followed(box, fake_program, tmp_path) -> None:
     model = box.model(box.install("a", fake_program()))
     with pytest.raises(UsageError, match=r"only installed bundles are followed \(hint: name it NAME@\)"):
         InstalledName(model, tmp_path / "a.nnd", box.said.append)

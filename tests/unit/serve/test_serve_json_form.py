@@ -70,7 +70,7 @@ def test_bytes_behind_the_json_belong_to_the_inputs_in_order() -> None:
         (body(outputs=[{"name": "y", "parameters": {"classification": 3}}]), "unknown parameter 'classification'"),
     ],
 )
-def test_what_is_no_request_is_one_line(found: bytes, reason: str) -> None:
+def test_what_is_no_request_is_one_line(found, reason) -> None:
     with pytest.raises(InputError) as error:
         request_from_body(found, None)
     assert reason in str(error.value)
@@ -100,7 +100,7 @@ def test_a_damaged_body_is_a_request_or_refused() -> None:
 
 
 @pytest.mark.parametrize("is_binary", [False, True])
-def test_an_answer_says_what_was_computed(is_binary: bool) -> None:
+def test_an_answer_says_what_was_computed(is_binary) -> None:
     asked = request_from_body(body(id="q", parameters={"binary_data_output": is_binary}), None)
     values = {"y": np.array([[1.5, np.inf]], np.float32), "s": np.array(["a", "é"], object)}
     answer, json_bytes = body_from_answer("m", Answer(values, "3"), asked)

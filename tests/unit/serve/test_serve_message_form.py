@@ -36,14 +36,14 @@ def request(datatype: str = "FP32", shape: tuple[int, ...] = (2,), raw: bytes | 
         ("FP32", [0.1, 2], np.float32), ("FP64", [0.1, 2], np.float64), ("BYTES", [b"a", b"bc"], object),
     ],
 )  # fmt: skip
-def test_each_datatype_has_its_list(datatype: str, elements: list[Any], dtype: Any) -> None:
+def test_each_datatype_has_its_list(datatype, elements, dtype) -> None:
     found = request_from_message(request(datatype, **{LISTS[datatype]: elements})).inputs["x"]
     assert found.dtype == dtype
     assert found.tolist() == np.array(elements, dtype).tolist()
 
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16"])
-def test_sixteen_bit_floats_are_raw(datatype: str) -> None:
+def test_sixteen_bit_floats_are_raw(datatype) -> None:
     assert request_from_message(request(datatype, raw=bytes(4))).inputs["x"].tolist() == [0, 0]
     with pytest.raises(InputError, match="which has no list"):
         request_from_message(request(datatype, fp32_contents=[1, 2]))
@@ -64,7 +64,7 @@ def test_sixteen_bit_floats_are_raw(datatype: str) -> None:
         (request("FP33", fp32_contents=[1, 2]), "unknown datatype 'FP33'"),
     ],
 )
-def test_what_is_no_tensor_is_one_line(message: Any, reason: str) -> None:
+def test_what_is_no_tensor_is_one_line(message, reason) -> None:
     with pytest.raises(InputError) as error:
         request_from_message(message)
     assert reason in str(error.value)
@@ -87,7 +87,7 @@ def test_a_parameter_that_is_not_understood_is_refused() -> None:
 
 
 @pytest.mark.parametrize("is_raw", [True, False])
-def test_an_answer_comes_as_the_request_did(is_raw: bool) -> None:
+def test_an_answer_comes_as_the_request_did(is_raw) -> None:
     asked = request(raw=bytes(8)) if is_raw else request(fp32_contents=[1, 2])
     values = {"y": np.array([[1.5]], np.float64), "s": np.array(["é"], object)}
     answer = message_from_answer("m", Answer(values, "2"), asked)

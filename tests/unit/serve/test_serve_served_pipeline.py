@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,7 @@ def test_each_record_gets_its_own_outputs_as_json(served) -> None:
         ({"x": np.ones((1, 4), np.float32)}, "axis 1 is 4 instead of 3"),
     ],
 )
-def test_a_record_that_does_not_fit_fails_alone(served, fields: dict, reason: str) -> None:
+def test_a_record_that_does_not_fit_fails_alone(served, fields, reason) -> None:
     bad, good = Record(0, "", "", fields=fields), record(1, 2, 3)
     served().run([bad, good])
     assert isinstance(bad.error, InputError)
@@ -196,7 +195,7 @@ def test_closing_ends_what_is_on_its_way_and_takes_no_more(served, fake_program,
     assert program.is_closed
 
 
-def test_its_bundles_are_checked_before_it_answers(fake_program, tmp_path: Path) -> None:
+def test_its_bundles_are_checked_before_it_answers(fake_program, tmp_path) -> None:
     (tmp_path / "p.toml").write_text(DOUBLES.format(kind="json-lines", more="", source=""))
     (tmp_path / "m.nnd").touch()
     wrong = fake_program(lambda x: {"y": x})

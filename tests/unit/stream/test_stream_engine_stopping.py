@@ -12,7 +12,7 @@ import pytest
 from start_stop import ENDINGS, cycle
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, stream, within_limit, x_to_y
 
-from nndeploy.errors import BundleError, InputOutputError
+from nndeploy.errors import BundleError
 from nndeploy.stream.items import Item
 from nndeploy.stream.stopping import Stop, stoppable
 
@@ -41,23 +41,6 @@ def test_a_slow_record_holds_up_the_source_and_not_the_memory() -> None:
 
     sink, _ = stream(loaded_by(load, in_flight=12), {"p": IDENTITY}, values())
     assert [one.index for one in sink.outcomes] == list(range(200))
-
-
-def test_a_slow_sink_slows_the_source() -> None:
-    out = [0]
-
-    class Slow(Sink):
-        def write(self, outcome):
-            time.sleep(0.001)
-            out[0] += 1
-            super().write(outcome)
-
-    def values():
-        for item in items_of(range(100)):
-            assert item.index - out[0] <= 10
-            yield item
-
-    stream(loaded_by(lambda x: x, in_flight=9), {"p": IDENTITY}, values(), Slow())
 
 
 def test_a_stop_finishes_what_is_on_its_way() -> None:
@@ -123,16 +106,6 @@ def test_what_is_no_error_of_a_record_ends_the_stream_wherever_it_comes_up(where
     assert any(entry.name == "at" for entry in caught.traceback)  # it still says where
     time.sleep(0.05)
     assert threading.active_count() <= before
-
-
-def test_an_error_of_the_sink_ends_a_stream_that_is_full() -> None:
-    class Full(Sink):
-        def write(self, outcome):
-            time.sleep(0.05)
-            raise InputOutputError("full")
-
-    with pytest.raises(InputOutputError, match="full"):
-        stream(loaded_by(lambda x: x), {"p": IDENTITY}, list(range(500)), Full())
 
 
 def test_who_waits_uses_no_time() -> None:

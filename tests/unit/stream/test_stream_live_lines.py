@@ -65,23 +65,10 @@ class Server:
                 connection.close()
 
 
-def test_a_socket_of_unix_gives_its_lines(tmp_path, stop) -> None:
-    Server([b"one\n\ntwo\n"], place=str(tmp_path / "s"))
-    found, figures = lines_of(f"unix:{tmp_path}/s", stop)
-    assert within_limit(lambda: list(found)) == ["one", "two"]
-    assert figures.num_reconnects == 0
-
-
 def test_a_socket_of_tcp_gives_its_lines(stop) -> None:
     server = Server([b"one\ntwo\n"], socket.AF_INET)
     found, _ = lines_of(f"tcp:127.0.0.1:{server.port}", stop)
     assert within_limit(lambda: list(found)) == ["one", "two"]
-
-
-def test_a_line_that_is_cut_off_is_an_error_of_its_own(tmp_path, stop) -> None:
-    Server([b"one\ntw"], place=str(tmp_path / "s"))
-    found, _ = lines_of(f"unix:{tmp_path}/s", stop)
-    assert within_limit(lambda: list(found)) == ["one", "the connection closed in the middle of a line"]
 
 
 def test_a_hundred_drops_lose_and_double_no_line(tmp_path, stop) -> None:
@@ -101,13 +88,6 @@ def test_a_hundred_drops_lose_and_double_no_line(tmp_path, stop) -> None:
     want = b"".join(texts).decode().split()
     assert got == [*want, "the connection closed in the middle of a line"]
     assert figures.num_reconnects == 100 + 50
-
-
-def test_attempts_are_limited(tmp_path, stop) -> None:
-    found, figures = lines_of(f"unix:{tmp_path}/absent", stop, reconnect=3)
-    with pytest.raises(InputOutputError, match=f"unix:{tmp_path}/absent: cannot be opened"):
-        within_limit(lambda: list(found))
-    assert figures.num_reconnects == 3
 
 
 def test_a_connection_that_is_reset_is_lost_and_opened_again(stop) -> None:
@@ -262,12 +242,6 @@ def test_a_stop_ends_each_of_them(tmp_path, stop, scheme) -> None:
 )
 def test_addresses_are_told_from_files(text, want) -> None:
     assert address_from_text(text) == want
-
-
-def test_a_password_is_not_shown() -> None:
-    address = address_from_text("rtsp://user:secret@camera:554/a?b")
-    assert address is not None
-    assert address.shown == "rtsp://camera:554/a?b"
 
 
 @pytest.mark.parametrize(

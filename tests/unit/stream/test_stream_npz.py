@@ -97,11 +97,6 @@ def test_names_that_collide_are_refused() -> None:
         written({"s": [np.ones(1)], "s[0]": np.ones(1)})
 
 
-def test_maps_that_do_not_stack_are_refused() -> None:
-    with pytest.raises(DataError, match="differ in shape"):
-        written({"m": {1: np.ones(1), 2: np.ones(2)}})
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -126,12 +121,6 @@ def test_two_members_of_one_name_are_refused(tmp_path) -> None:
         data = zipped([("x.npy", npy(np.ones(2)))] * 2)
     with pytest.raises(InputError, match="two members of one name"):
         read(tmp_path, data)
-
-
-def test_object_arrays_are_never_loaded(tmp_path) -> None:
-    np.savez(tmp_path / "x.npz", x=np.array([{}], object))
-    with pytest.raises(InputError, match="Python objects"):
-        read_npz_file(tmp_path / "x.npz", {"x": F32})
 
 
 def test_an_archive_that_unpacks_to_far_more_than_it_weighs_is_refused(tmp_path, monkeypatch) -> None:

@@ -20,8 +20,7 @@ Random = random.Random
 timing = Random()
 """Draws the delays, which differ from run to run."""
 
-NUM_SCHEDULES = 40
-"""Of each of the 50 parameters below; about 25 s in all on two shared cores."""
+NUM_SCHEDULES = 12
 
 
 @dataclass

@@ -16,7 +16,7 @@ from nndeploy.stream.sources.video_source import frames_of
 pytest.importorskip("av", reason="the extra video is not installed")
 pytest.importorskip("PIL", reason="the extra vision is not installed")
 import av
-from recordings import GROUP, RECORDINGS, STEADY, Recording
+from recordings import GROUP, RECORDINGS, STEADY
 
 CUT = (
     "OBS, MKV, paused", "Firefox, VP8", "browser, MP4", "phone, faststart", "H.264 in AVI", "motion camera, MPEG-4",
@@ -55,7 +55,7 @@ def frames_in(found: list[dict | str]) -> list[dict]:
 
 
 @pytest.mark.parametrize("made", RECORDINGS.values(), ids=RECORDINGS)
-def test_a_whole_recording_has_every_frame_at_its_time_and_no_error(made: Recording, tmp_path: Path) -> None:
+def test_a_whole_recording_has_every_frame_at_its_time_and_no_error(made, tmp_path) -> None:
     path = tmp_path / f"v{made.suffix}"
     found = outcomes(path, made.write(path))
     assert [one for one in found if isinstance(one, str)] == []
@@ -69,7 +69,7 @@ def test_a_whole_recording_has_every_frame_at_its_time_and_no_error(made: Record
 
 @pytest.mark.parametrize("name", CUT)
 @pytest.mark.parametrize("part", [0.6, 0.8])
-def test_a_recording_that_was_cut_says_so_at_its_end(name: str, part: float, tmp_path: Path) -> None:
+def test_a_recording_that_was_cut_says_so_at_its_end(name, part, tmp_path) -> None:
     made = replace(RECORDINGS[name], times=range(0, 4000, 40))
     path = tmp_path / f"v{made.suffix}"
     data = made.write(path)
@@ -87,9 +87,7 @@ def place_of(image: np.ndarray, images: list[np.ndarray]) -> int:
 
 
 @pytest.mark.parametrize(("part", "code"), [(1.0, 0), (0.6, 1)])
-def test_a_run_ends_well_if_the_video_is_whole(
-    part: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_ends_well_if_the_video_is_whole(part, code, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = RECORDINGS["H.264 in AVI"].write(tmp_path / "v.avi")
     (tmp_path / "v.avi").write_bytes(data[: int(len(data) * part) // 188 * 188 + 100])
@@ -101,7 +99,7 @@ def test_a_run_ends_well_if_the_video_is_whole(
 
 
 @pytest.mark.parametrize("name", ["browser, MP4", "motion camera, TS", "OBS, MKV, paused"])
-def test_what_depends_on_a_damaged_frame_is_no_frame(name: str, tmp_path: Path) -> None:
+def test_what_depends_on_a_damaged_frame_is_no_frame(name, tmp_path) -> None:
     made = replace(RECORDINGS[name], times=STEADY)
     path = tmp_path / f"v{made.suffix}"
     data = bytearray(made.write(path))
@@ -119,7 +117,7 @@ def test_what_depends_on_a_damaged_frame_is_no_frame(name: str, tmp_path: Path) 
         assert isinstance(one, str) or np.array_equal(one["image"], whole[place])
 
 
-def test_another_size_in_the_middle_is_another_size_of_image(tmp_path: Path) -> None:
+def test_another_size_in_the_middle_is_another_size_of_image(tmp_path) -> None:
     first, second = (replace(RECORDINGS["files joined"], size=size, change=bytes) for size in ((64, 96), (32, 48)))
     data = first.write(tmp_path / "v.ts") + second.write(tmp_path / "v.ts")
     shapes = [one["image"].shape for one in frames_in(outcomes(tmp_path / "v.ts", data))]

@@ -28,7 +28,7 @@ TABLES = (
     SinkTable("npz", "npz", ("boxes",), {}),
     SinkTable("images", "images", ("image",), {}),
 )
-NUM_RECORDS = 6
+NUM_RECORDS = 4
 STEPS = ("fsync", "pwrite", "replace", "unlink", "ftruncate")
 """What changes the disk, of those that the operating system does at once; a write that is buffered is lost."""
 
@@ -147,7 +147,7 @@ def runs(tmp_path, records, monkeypatch):
     return Runs(tmp_path, records, monkeypatch)
 
 
-@pytest.mark.parametrize("long_journal_bytes", [1, resume.LONG_JOURNAL_BYTES])
+@pytest.mark.parametrize("long_journal_bytes", [1, pytest.param(resume.LONG_JOURNAL_BYTES, marks=pytest.mark.slow)])
 def test_a_kill_at_any_step_changes_nothing(tmp_path, records, monkeypatch, want, long_journal_bytes) -> None:
     monkeypatch.setattr(resume, "LONG_JOURNAL_BYTES", long_journal_bytes)
     kill_at, ended = 0, False
@@ -169,6 +169,7 @@ def test_kills_at_random_steps_change_nothing(runs, monkeypatch, want, seed) -> 
     assert contents(runs.folder) == want
 
 
+@pytest.mark.slow
 def test_two_kills_while_the_outputs_get_their_names_change_nothing(tmp_path, records, monkeypatch, want) -> None:
     counting = Runs(tmp_path / "all", records, monkeypatch)
     counting.run()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streaming import Make, Program, Sink, pipeline, plan_of, stream, x_to_y
 
-from nndeploy.errors import BundleError, InputError, UsageError
+from nndeploy.errors import InputError, UsageError
 from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.model_fit import first_state
 from nndeploy.values.types import DimRange, SequenceType, TensorType
@@ -56,13 +56,6 @@ def test_a_batch_waits_no_longer_than_it_may() -> None:
     program = doubling()
     batched(program, slowly(), 8, delay_ns=1_000_000)
     assert [len(call["x"]) for call in program.calls] == [1, 1]
-
-
-def test_records_of_several_rows_get_their_own_back() -> None:
-    program = doubling()
-    found, _ = batched(program, [rows(1, 2, 3), rows(4), rows(5, 6)], 3)
-    assert found == [[2, 4, 6], [8], [10, 12]]
-    assert [len(call["x"]) for call in program.calls] == [6, 3, 1]
 
 
 def test_one_bad_record_costs_nobody_else_its_result() -> None:
@@ -158,14 +151,6 @@ def test_records_of_a_batch_that_cannot_be_run_alone_get_their_own_errors() -> N
     found, sink = batched(Program(run, {"x": ROWS}, {"y": ROWS}), [rows(1), rows(2)], 2)
     assert found == [None, None]
     assert "too short" in str(sink.outcomes[0].error)
-
-
-def test_what_would_hit_every_record_ends_the_stream() -> None:
-    def lie(x):
-        raise BundleError("a lie")
-
-    with pytest.raises(BundleError, match="a lie"):
-        batched(Program(lie), [1, 2], 1)
 
 
 def parts_plan(steps=(), workers=1, **runner):

@@ -45,21 +45,21 @@ def sums(states: Sessions, *given: tuple[Any, int]) -> list[int | None]:
     return [ran(states, who, x).made.get("y") for who, x in given]
 
 
-def test_sessions_do_not_know_of_each_other(states: Sessions) -> None:
+def test_sessions_do_not_know_of_each_other(states) -> None:
     assert sums(states, ("a", 1), ("b", 10), ("a", 2), ("b", 20), ("a", 4)) == [1, 10, 3, 30, 7]
     assert states.num_forgotten == 0
 
 
-def test_of_more_than_the_limit_the_one_that_waited_longest_is_forgotten(states: Sessions) -> None:
+def test_of_more_than_the_limit_the_one_that_waited_longest_is_forgotten(states) -> None:
     assert sums(states, ("a", 1), ("b", 10), ("a", 2), ("c", 100), ("a", 4), ("b", 20)) == [1, 10, 3, 100, 7, 20]
     assert states.num_forgotten == 2
 
 
-def test_a_record_that_fails_leaves_its_session_as_it_was(states: Sessions) -> None:
+def test_a_record_that_fails_leaves_its_session_as_it_was(states) -> None:
     assert sums(states, ("a", 1), ("a", -1), ("a", 2)) == [1, None, 3]
 
 
-def test_a_record_with_an_error_passes_untouched(states: Sessions) -> None:
+def test_a_record_with_an_error_passes_untouched(states) -> None:
     record = Record(0, "line 1", "1", error=InputError("cannot be read"))
     runner: Any = Adding()
     assert list(states.run(runner, record)) == [record]
@@ -67,12 +67,12 @@ def test_a_record_with_an_error_passes_untouched(states: Sessions) -> None:
 
 
 @pytest.mark.parametrize("name", [7, np.array(7), np.array([7], np.int32), "7", np.array("7"), b"7"])
-def test_a_session_is_named_by_a_text_or_a_whole_number(states: Sessions, name: Any) -> None:
+def test_a_session_is_named_by_a_text_or_a_whole_number(states, name) -> None:
     assert sums(states, (name, 1), (name, 2)) == [1, 3]
 
 
 @pytest.mark.parametrize("name", [1.5, None, True, [1], np.array([1, 2]), np.array(0.5)])
-def test_what_names_nothing_is_an_error_of_that_record(states: Sessions, name: Any) -> None:
+def test_what_names_nothing_is_an_error_of_that_record(states, name) -> None:
     error = ran(states, name, 1).error
     assert error is not None
     assert "session 'who'" in str(error)

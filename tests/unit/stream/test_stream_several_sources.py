@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from streaming import Make, Sink, plan_of, within_limit
 
@@ -179,74 +178,6 @@ def test_a_source_that_is_silent_holds_up_nobody() -> None:
     assert [outcome.origin for outcome in outcomes] == [f"a{number}" for number in range(50)]
 
 
-def test_a_join_with_a_silent_source_holds_no_more_than_its_buffer() -> None:
-    ends, alive = threading.Event(), set()
-
-    class Large:
-        def __init__(self):
-            alive.add(id(self))
-
-        def __del__(self):
-            alive.discard(id(self))
-
-    most = 0
-
-    def many(stop, figures):
-        nonlocal most
-        del figures, stop
-        for number in range(300):
-            yield item_of("a", number, {"k": number, "large": Large()})
-            most = max(most, len(alive))
-        ends.set()
-
-    def silent(stop, figures):
-        del figures, stop
-        assert ends.wait(20)
-        return iter(())
-
-    rules = JoinRules("key", dict.fromkeys("ab", "k"), missing="drop", buffer=5)
-    plan = replace(ANY, in_flight=2)
-    outcomes, _, figures = run(plan, [Feed("a", many, ReadRules(buffer=2)), Feed("b", silent)], rules)
-    assert outcomes == []
-    assert figures[0].num_unmatched == 300
-    assert most <= 5 + 2 + 4, "buffers of the reader and the join, and what is under way between them"
-
-
-def test_with_wait_a_join_holds_back_the_faster_source() -> None:
-    read, may_go = [], threading.Event()
-
-    def fast(stop, figures):
-        del figures, stop
-        for number in range(100):
-            read.append(number)
-            if len(read) == 8:
-                may_go.set()
-            yield item_of("a", number, {})
-
-    def slow(stop, figures):
-        del figures, stop
-        assert may_go.wait(20)
-        time.sleep(0.02)
-        assert len(read) <= 5 + 2 + 2
-        for number in range(100):
-            yield item_of("b", number, {})
-
-    rules = JoinRules("index", missing="wait", buffer=5)
-    outcomes, _, _ = run(ANY, [Feed("a", fast, ReadRules(buffer=2)), Feed("b", slow)], rules)
-    assert [outcome.origin for outcome in outcomes] == [f"a{n} + b{n}" for n in range(100)]
-
-
-def test_a_joined_record_has_the_fields_of_all() -> None:
-    rules = JoinRules("key", {"a": "k", "b": "id"}, buffer=20)
-    feeds = [
-        feed_of("a", [{"k": np.array([n]), "x": f"x{n}"} for n in range(9)]),
-        feed_of("b", [{"id": 8 - n, "y": f"y{8 - n}"} for n in range(9)]),
-    ]
-    level = PipelinePlan("p", (StagePlan((Make(("x", "y"), ("by",), lambda x, y: x + y),)),))
-    outcomes, _, _ = run(plan_of(level, fields=("by",)), feeds, rules)
-    assert sorted(outcome.outputs["by"] for outcome in outcomes) == [f"x{n}y{n}" for n in range(9)]
-
-
 def test_an_item_that_has_no_key_is_an_error_of_its_own() -> None:
     rules = JoinRules("key", {"a": "k", "b": "k"})
     feeds = [feed_of("a", [{"k": 1}, {}, {"k": [1, 2]}]), feed_of("b", [{"k": 1}])]
@@ -303,11 +234,6 @@ def test_an_item_without_partner_is_told_while_the_other_source_is_silent() -> N
         stop.close()
     (outcome,) = sink.outcomes
     assert str(outcome.error) == "a0: nothing joined it within 5 ms (hint: see missing in [join])"
-
-
-def test_a_bug_in_a_source_ends_the_stream() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run(ANY, [feed_of("a", [{}, ZeroDivisionError()]), feed_of("b", [{}] * 3)])
 
 
 def one_by_one(work):

@@ -73,13 +73,6 @@ def test_an_npz_appears_only_at_the_end(tmp_path, sink) -> None:
     assert (tmp_path / "y.npz").read_bytes() == b"old"
 
 
-def test_a_failed_item_leaves_no_npz(tmp_path, sink) -> None:
-    out = sink(tmp_path / "y.npz")
-    out.write(failed())
-    out.finish()
-    assert names(tmp_path) == []
-
-
 def test_lines_go_out_one_by_one(sink) -> None:
     stream = io.StringIO()
     out = sink("-", stream)

@@ -7,10 +7,10 @@ import pytest
 from nndeploy.errors import CannotCreateError, DataError, InputError
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.sinks.video_sink import VideoSink
-from nndeploy.stream.sources.record_sources import FIELDS, record_source
+from nndeploy.stream.sources.record_sources import FIELDS
 from nndeploy.stream.sources.video_source import frames_of
 
-av = pytest.importorskip("av", reason="the extra video is not installed")
+pytest.importorskip("av", reason="the extra video is not installed")
 
 
 def done(index, image):
@@ -101,12 +101,6 @@ def test_no_image_is_no_file_and_what_is_discarded_is_gone(tmp_path) -> None:
         VideoSink(tmp_path / "file" / "v.mp4")
 
 
-def test_several_videos_are_one_stream(video) -> None:
-    source = record_source("video", [str(video), str(video)], lambda: None)
-    items = list(source.items)
-    assert [item.index for item in items] == list(range(20))
-
-
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -141,15 +135,3 @@ def test_a_video_that_is_cut_off_or_damaged_is_frames_and_errors(video, tmp_path
             except InputError as err:
                 assert "\n" not in str(err)  # noqa: PT017 - most are frames
         assert outcomes
-
-
-def test_a_sound_file_holds_no_video(tmp_path) -> None:
-    with av.open(str(tmp_path / "s.mp4"), "w") as container:
-        stream = container.add_stream("aac", rate=16000)
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
-        frame.sample_rate = 16000
-        for packet in (*stream.encode(frame), *stream.encode(None)):
-            container.mux(packet)
-    (item,) = frames_of(tmp_path / "s.mp4", 0)
-    with pytest.raises(InputError, match="holds no video"):
-        item.load()
