@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests_flow_bundles import write_double, write_fours, write_sums
+from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
 
@@ -71,45 +71,6 @@ def test_a_result_that_is_not_valid_ends_with_one_and_loadgen_s_reason(bundle, c
     assert (code, json.loads(out)["valid"]) == (1, False)
     line = err.splitlines()[-1]
     assert line.startswith("nndeploy: error[check-failed]: m.nnd: LoadGen calls the result INVALID: Reduce target QPS")
-
-
-@pytest.mark.parametrize("scenario", ["single-stream", "multi-stream", "offline", "server"])
-def test_accuracy_asks_every_sample_and_compares(scenario, bundle, here, capsys) -> None:
-    (here / "in").mkdir()
-    for i in range(11):
-        np.savez(here / "in" / f"{i}.npz", image=np.full((1 + i % 3, 3), i, np.float32))
-    code, out, _ = call(
-        capsys, "bench", "m.nnd", "--scenario", scenario, "--accuracy", "-i", "in", "--threads", "1", "--json"
-    )
-    report = json.loads(out)
-    assert (code, report["ok"], report["mode"], report["samples"]) == (0, True, "accuracy", 11)
-    assert report["answers"] >= 11
-    assert [(output["output"], output["failed"], output["max_abs"]) for output in report["outputs"]] == [("y", 0, 0.0)]
-    code, out, _ = call(capsys, "bench", "m.nnd", "--scenario", scenario, "--accuracy", "-i", "in")
-    assert code == 0
-    assert "against direct calls" in out
-
-
-def test_rows_that_touch_each_other_are_not_joined(here, capsys) -> None:
-    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
-    write_sums(here / "m.nnd")
-    code, out, err = call(
-        capsys, "bench", "m.nnd", "--scenario", "offline", "--accuracy", "--batch", 4, "--threads", "1", "--json"
-    )
-    assert (code, json.loads(out)["settings"]["batch"]) == (0, 1)
-    assert "warning: --batch 4: 1 a call: the model's output 'y' of one record depends on the others" in err
-
-
-def test_a_batch_that_is_always_the_same_is_filled_up(here, capsys) -> None:
-    pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
-    write_fours(here / "m.nnd")
-    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
-    code, out, _ = call(
-        capsys, "bench", "m.nnd", "--scenario", "offline", "--accuracy", "-i", "x.jsonl", "--threads", "1", "--json"
-    )
-    report = json.loads(out)
-    assert (code, report["settings"]["batch"], report["samples"]) == (0, 4, 6)
-    assert [(output["failed"], output["max_abs"]) for output in report["outputs"]] == [(0, 0.0)]
 
 
 @pytest.mark.parametrize(

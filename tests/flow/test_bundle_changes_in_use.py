@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from compile_with import compile_with
 from onnx import helper, numpy_helper
-
-import nndeploy
 
 SIZE = 256
 
@@ -34,9 +33,7 @@ def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     graph = helper.make_graph([node], "g", border[:1], border[1:], [numpy_helper.from_array(weights, "w")])
     opsets = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "m.onnx")
-    nndeploy.compile_model(
-        folder / "m.onnx", folder / "m.nnd", nndeploy.CompileOptions(backends=[request.param], keep_fallback=False)
-    )
+    compile_with(folder / "m.onnx", folder / "m.nnd", backends=[request.param], keep_fallback=False)
     return folder / "m.nnd"
 
 

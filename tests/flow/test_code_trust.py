@@ -101,32 +101,6 @@ def test_a_trusted_key_is_enough(coded) -> None:
         say(*command)
 
 
-def test_a_pair_of_keys_that_was_cut_off_is_finished(coded, capsys) -> None:
-    say("key", "new", "farm")
-    private, public = (Path(f"farm.{end}").read_bytes() for end in ("key", "pub"))
-    Path("farm.pub").unlink()
-    say("key", "new", "farm")
-    assert "farm.key was there already" in capsys.readouterr().out
-    assert (Path("farm.key").read_bytes(), Path("farm.pub").read_bytes()) == (private, public)
-    assert run_command(["key", "new", "farm"]) == 73
-
-
-@pytest.mark.parametrize(
-    ("trust", "problem"),
-    [
-        (["--scope", "data"], "is trusted with data alone"),
-        (["--not-after", "2001-01-01"], "was trusted until 2001-01-01"),
-    ],
-)
-def test_a_key_is_trusted_no_further_than_was_said(coded, capsys, trust, problem) -> None:
-    say("key", "new", "farm")
-    say("sign", "m.nnd", "--key", "farm.key")
-    say("key", "trust", "farm.pub", *trust)
-    capsys.readouterr()
-    assert run_command(commands("m.nnd")[0]) == 77
-    assert problem in capsys.readouterr().err
-
-
 def test_a_revoked_key_signs_nothing(coded, capsys) -> None:
     say("key", "new", "farm")
     say("sign", "m.nnd", "--key", "farm.key")
@@ -167,40 +141,6 @@ def test_a_release_below_the_floor_is_refused_whatever_it_holds(here, capsys) ->
     (line,) = capsys.readouterr().err.splitlines()
     assert "none below 2.0 is allowed" in line
     assert "key trust" not in line  # it is trusted, and too old
-
-
-@pytest.mark.parametrize("damage", ["{}", "", '{"format":', "x" * 100])
-def test_a_damaged_store_refuses_code_and_says_so(coded, capsys, damage) -> None:
-    say("key", "new", "farm")
-    say("sign", "m.nnd", "--key", "farm.key")
-    say("key", "trust", "farm.pub")
-    (config_folder() / "nndeploy" / "trust.json").write_text(damage)
-    capsys.readouterr()
-    assert run_command(commands("m.nnd")[0]) == 77
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "the trust store cannot be used" in line
-
-
-def test_a_member_that_was_changed_with_its_hash_is_not_signed(coded) -> None:
-    say("key", "new", "farm")
-    say("sign", "m.nnd", "--key", "farm.key")
-    say("key", "trust", "farm.pub")
-    with open_bundle(coded) as bundle:
-        signature = bundle.signature
-
-    def other_name(manifest: dict[str, Any]) -> None:
-        manifest["model_name"] = "another"
-
-    repacked(coded, Path("evil.nnd"), other_name)
-    with_signature(Path("evil.nnd"), signature)
-    assert run_command(commands("evil.nnd")[0]) == 65
-
-
-def with_signature(path: Path, signature: bytes) -> None:
-    with open_bundle(path) as bundle:
-        members = {name: bytes(bundle.stored(name)) for name in bundle.manifest.members}
-        members |= {"manifest.json": bundle.manifest_text, "signature": signature}
-    path.write_bytes(b"".join(encode_container(members)))
 
 
 def test_what_this_machine_compiles_with_code_it_signs_and_trusts(coded, here, capsys) -> None:
@@ -286,28 +226,6 @@ def test_inspect_says_who_signed(here, capsys) -> None:
     capsys.readouterr()
     say("inspect", "m.nnd")
     assert f"signed as release 1.0 by {read_public_key(Path('farm.pub')).id:.16}" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["new", ""],
-        ["new", "keys/"],
-        ["trust", "farm.pub", "--not-after", "2027-13-01"],
-        ["trust", "farm.pub", "--not-after", ""],
-        ["floor", "", "1.0"],
-        ["floor", "\udcff", "1.0"],
-    ],
-)
-def test_words_without_a_meaning_are_usage_and_change_nothing(here, capsys, words) -> None:
-    say("key", "new", "farm")
-    say("key", "trust", "farm.pub")
-    before = trust_store()
-    capsys.readouterr()
-    assert run_command(["key", *words]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    assert trust_store() == before
-    assert {path.name for path in here.iterdir()} == {"farm.key", "farm.pub", "x.npz", "config"}
 
 
 def test_a_bundle_that_takes_the_place_of_the_one_that_is_checked_is_not_called_that(here) -> None:

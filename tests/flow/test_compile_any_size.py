@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from compile_with import compile_with
 from separable_model import needs_native, separable_model
 
 import nndeploy
@@ -56,12 +57,7 @@ def any_batch(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(
-        model,
-        out,
-        nndeploy.CompileOptions(**{"backends": ("onnxruntime", "native"), **options}),
-        workers=OwnKernelsWin(),
-    )
+    compile_with(model, out, **{"backends": ("onnxruntime", "native"), **options}, workers=OwnKernelsWin())
     return out
 
 

@@ -9,9 +9,7 @@ import onnx.parser
 import pytest
 from bazel_remote_server import BazelRemoteServer
 
-from nndeploy.build_cache.local_cache import LocalCache
 from nndeploy.compiler.options import CompileLimits
-from nndeploy.jobs.child import Child
 
 CLASSIFIER = """<ir_version: 8, opset_import: ["": 17]>
 g (float[N,4] x) => (float[N,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { h = MatMul(x, w) y = Softmax(h) }"""
@@ -56,41 +54,6 @@ def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(nndeploy_
             assert (f"reused from the cache {server.address} (" in done.stdout) == (machine == "2")
         assert server.asked.count(("PUT", "ac")) == 1
     assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
-
-
-def test_answers_of_libraries_that_are_known_are_not_asked_for(nndeploy_command, model, tmp_path, monkeypatch) -> None:
-    """With all of them known the compile needs no child but for the trial of the whole bundle."""
-    from nndeploy.compiler import cached_compile
-    from nndeploy.jobs.kept_calls import kept_calls
-    from nndeploy.jobs.workers import ChildWorkers
-
-    done = nndeploy_command(
-        "compile", model, "-o", tmp_path / "m.nnd", "--cache-dir", tmp_path / "cache", "--objective", "priority"
-    )
-    assert done.returncode == 0, done.stderr
-    cache = cached_compile.opened_cache(cached_compile.CacheOptions(cache_dir=str(tmp_path / "cache")), print)
-    assert isinstance(cache, LocalCache)
-    source = str(model)
-    parts = cache.near(source)[-1].parts
-    keeper = cached_compile._Keeper(cache, parts, source, lambda: parts, 1 << 30, print)
-    asked: list[str] = []
-    real = Child.call
-
-    def call(self: Child, request: Any, *arguments: Any) -> Any:
-        asked.append(request.task)
-        return real(self, request, *arguments)
-
-    monkeypatch.setattr(Child, "call", call)
-    from nndeploy.compiler.flow import compile_model
-    from nndeploy.compiler.options import CompileOptions
-
-    workers = ChildWorkers(1, 600.0, kept=kept_calls(keeper.known_calls(), tmp_path / "made"))
-    try:
-        compile_model(source, tmp_path / "n.nnd", CompileOptions(objective="priority"), workers=workers)
-    finally:
-        workers.close()
-    assert asked == ["run_bundle"]
-    assert (tmp_path / "n.nnd").read_bytes() == (tmp_path / "m.nnd").read_bytes()
 
 
 def test_answers_serve_the_same_files_alone(nndeploy_command, model, tmp_path) -> None:

@@ -4,6 +4,7 @@
 import numpy as np
 import onnx
 import pytest
+from compile_with import compile_with
 from onnx import TensorProto, helper
 
 import nndeploy
@@ -47,9 +48,7 @@ def expected(x: "np.ndarray") -> "np.ndarray":
 @pytest.mark.parametrize("labels", [[0, 1, 2], [b"a", b"b", b"c"]], ids=["numbers", "texts"])
 @pytest.mark.parametrize("maps", [True, False], ids=["zipmap", "plain"])
 def test_a_classifier_of_skl2onnx_compiles_and_is_right(tmp_path, maps, labels) -> None:
-    report = nndeploy.compile_model(
-        classifier(maps=maps, labels=labels), tmp_path / "m.nnd", nndeploy.CompileOptions(keep_fallback=False)
-    )
+    report = compile_with(classifier(maps=maps, labels=labels), tmp_path / "m.nnd", keep_fallback=False)
     assert not report.warnings
     assert any(check.scope == "whole" for check in report.checks)
     x = np.array([[1, 2], [-0.5, 3], [4, -1]], np.float32)
@@ -60,30 +59,3 @@ def test_a_classifier_of_skl2onnx_compiles_and_is_right(tmp_path, maps, labels) 
     assert got["label"].tolist() == [names[i] for i in want.argmax(axis=1)]
     rows = [[row[name] for name in names] for row in got["zipped"]] if maps else got["probabilities"]
     np.testing.assert_allclose(np.array(rows, np.float64), want, rtol=1e-5)
-
-
-def test_the_evaluator_is_not_believed_where_it_is_wrong(tmp_path) -> None:
-    node = helper.make_node(
-        "SVMClassifier", ["X"], ["label", "probabilities"], domain="ai.onnx.ml", kernel_type="RBF",
-        kernel_params=[0.5, 0.0, 3.0], classlabels_ints=[0, 1, 2], vectors_per_class=[1, 1, 1], rho=[0.1, -0.2, 0.3],
-        support_vectors=[0.0, 0.0, 1.0, 1.0, -1.0, 1.0], coefficients=[1.0, -1.0, 0.5, 1.0, -0.5, -1.0],
-        prob_a=[-1.5, -2.0, -1.0], prob_b=[0.1, 0.0, -0.1], post_transform="NONE",
-    )  # fmt: skip
-    x = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["N", 2])
-    label = helper.make_tensor_value_info("label", TensorProto.INT64, ["N"])
-    output = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["N", 3])
-    graph = helper.make_graph([node], "svm", [x], [label, output])
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 1), helper.make_opsetid("", 17)], ir_version=8
-    )
-    report = nndeploy.compile_model(model, tmp_path / "m.nnd", nndeploy.CompileOptions(keep_fallback=False))
-    assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
-    assert (
-        "probabilities of SVMClassifier wrong"
-        in str(
-            nndeploy.compile_model(
-                model, None, nndeploy.CompileOptions(dry_run=True, backends=("onnxruntime", "reference"))
-            ).nodes
-        )
-        or not report.dropped
-    )

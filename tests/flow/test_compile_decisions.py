@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 import pytest
+from compile_with import compile_with
 from faulty_backends import Install, changed_backend
 
 import nndeploy
@@ -31,10 +32,12 @@ class Measured(InProcessWorkers):
 
 
 def compiled(path: Path, text: str, decisions: Path, workers: InProcessWorkers, **options: Any) -> nndeploy.Report:
-    return nndeploy.compile_model(
+    return compile_with(
         onnx.parser.parse_model(text),
         path,
-        nndeploy.CompileOptions(backends=("tortoise", "hare"), decisions=decisions, **options),
+        backends=("tortoise", "hare"),
+        decisions=decisions,
+        **options,
         workers=workers,
     )
 

@@ -7,16 +7,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from faulty_backends import (
-    changed_backend,
-    choosy_backend,
-    late,
-    off_by_one,
-    refusing_backend,
-)
+from compile_with import compile_with
+from faulty_backends import changed_backend, choosy_backend, late, off_by_one, refusing_backend
 
 import nndeploy
-from nndeploy.errors import CannotCreateError, CheckError, InputError, ModelError, UsageError
+from nndeploy.errors import CheckError, InputError, ModelError, UsageError
 
 NETWORK = """<ir_version: 8, opset_import: ["": 18]>
 network (float[N,4] x) => (float[N,4] y, float[N,4] z) {
@@ -44,19 +39,11 @@ def assert_right(path: Path) -> None:
         np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6)
 
 
-def test_a_model_runs_as_one_submodel_of_the_first_backend_that_takes_it(tmp_path) -> None:
-    report = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
-    )
-    assert [(s.backend, s.num_nodes, round(s.share, 5)) for s in report.submodels] == [("onnxruntime", 4, 1.0)]
-    assert_right(tmp_path / "m.nnd")
-
-
 def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path, install) -> None:
     install(choosy_backend("choosy", 1, "Relu", "Mul", "Tanh"))
     pins = [(name, "choosy") for name in ("enter", "leave", "aside")]  # else so little would be merged
     pins.append(("middle", "onnxruntime"))
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(pins=pins))
+    report = compile_with(model(), tmp_path / "m.nnd", pins=pins)
     assert {node.name: node.backend for node in report.nodes} == {
         "enter": "choosy",
         "middle": "onnxruntime",
@@ -71,7 +58,7 @@ def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path, instal
 
 def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tmp_path, install) -> None:
     install(changed_backend("liar", 0, off_by_one))
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(objective="priority"))
+    report = compile_with(model(), tmp_path / "m.nnd", objective="priority")
     assert "liar" not in {submodel.backend for submodel in report.submodels}
     assert any("liar lost 4 nodes: wrong numbers" in line for line in report.dropped)
     assert all("wrong numbers" in node.refusals["liar"] for node in report.nodes)
@@ -80,7 +67,7 @@ def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tm
 
 def test_a_failed_build_is_one_more_refusal(tmp_path, install) -> None:
     install(refusing_backend("moody", 0, "not today"))
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(objective="priority"))
+    report = compile_with(model(), tmp_path / "m.nnd", objective="priority")
     assert all(node.refusals["moody"] == "not today" for node in report.nodes)
     assert_right(tmp_path / "m.nnd")
 
@@ -90,7 +77,7 @@ def test_a_model_that_only_a_liar_takes_is_refused_and_nothing_is_written(tmp_pa
     out = tmp_path / "m.nnd"
     out.write_bytes(b"what was there before")
     with pytest.raises(ModelError, match=r"liar: wrong numbers: output '.' of sample 0 differs"):
-        nndeploy.compile_model(model(), out, nndeploy.CompileOptions(backends=("liar",)))
+        compile_with(model(), out, backends=("liar",))
     assert out.read_bytes() == b"what was there before"
     assert [path.name for path in tmp_path.iterdir()] == ["m.nnd"]
 
@@ -100,20 +87,11 @@ def test_what_fails_at_sizes_that_nobody_gave_says_how_to_give_them(tmp_path, in
     install(refusing_backend("moody", 0, "reflects more than there is"))
     said = "it was tried with x[1,4]: where the model needs other sizes, say them with --shape, or give --samples"
     with pytest.raises(ModelError) as caught:
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody",)))
+        compile_with(model(), tmp_path / "m.nnd", backends=("moody",))
     assert said in caught.value.hint
-    assert (
-        said
-        in nndeploy.compile_model(
-            model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody", "onnxruntime"))
-        ).dropped[-1]
-    )
-    fixed = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody", "onnxruntime"), shapes={"x": (2, 4)})
-    )
-    given = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("moody", "onnxruntime"), samples=[SAMPLE])
-    )
+    assert said in compile_with(model(), tmp_path / "m.nnd", backends=("moody", "onnxruntime")).dropped[-1]
+    fixed = compile_with(model(), tmp_path / "m.nnd", backends=("moody", "onnxruntime"), shapes={"x": (2, 4)})
+    given = compile_with(model(), tmp_path / "m.nnd", backends=("moody", "onnxruntime"), samples=[SAMPLE])
     assert not any("it was tried with" in line for report in (fixed, given) for line in report.dropped)
 
 
@@ -121,13 +99,9 @@ def test_a_backend_that_is_measured_to_be_faster_is_taken_unless_the_order_of_ti
     tmp_path, install
 ) -> None:
     install(changed_backend("tortoise", 0, late))
-    by_priority = nndeploy.compile_model(
-        model(), tmp_path / "p.nnd", nndeploy.CompileOptions(backends=("tortoise", "onnxruntime"), objective="priority")
-    )
+    by_priority = compile_with(model(), tmp_path / "p.nnd", backends=("tortoise", "onnxruntime"), objective="priority")
     assert by_priority.submodels[0].backend == "tortoise"
-    report = nndeploy.compile_model(
-        model(), tmp_path / "l.nnd", nndeploy.CompileOptions(backends=("tortoise", "onnxruntime"), samples=[SAMPLE])
-    )
+    report = compile_with(model(), tmp_path / "l.nnd", backends=("tortoise", "onnxruntime"), samples=[SAMPLE])
     assert report.submodels[0].backend == "onnxruntime"
     names = {c.name: c.chosen for c in report.candidates}
     assert names["tortoise"] is False
@@ -136,14 +110,8 @@ def test_a_backend_that_is_measured_to_be_faster_is_taken_unless_the_order_of_ti
 
 
 def test_each_submodel_has_a_variant_of_the_next_backend_unless_it_is_not_wanted(tmp_path) -> None:
-    nndeploy.compile_model(
-        model(), tmp_path / "with.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
-    )
-    nndeploy.compile_model(
-        model(),
-        tmp_path / "without.nnd",
-        nndeploy.CompileOptions(backends=("onnxruntime", "reference"), keep_fallback=False),
-    )
+    compile_with(model(), tmp_path / "with.nnd", backends=("onnxruntime", "reference"))
+    compile_with(model(), tmp_path / "without.nnd", backends=("onnxruntime", "reference"), keep_fallback=False)
     with nndeploy.load_bundle(tmp_path / "with.nnd") as program:
         variants = program.manifest.submodels[0].variants
     assert [variant.backend for variant in variants] == ["onnxruntime", "reference"]
@@ -166,19 +134,13 @@ def test_a_bundle_larger_than_was_allowed_is_not_written(tmp_path) -> None:
 def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path) -> None:
     out = tmp_path / "m.nnd"
     with pytest.raises(CheckError, match=r"reference takes 0\.0% of the compute, 50\.0% were required"):
-        nndeploy.compile_model(
-            model(), out, nndeploy.CompileOptions(backends=("onnxruntime", "reference"), require={"reference": 0.5})
-        )
+        compile_with(model(), out, backends=("onnxruntime", "reference"), require={"reference": 0.5})
     with pytest.raises(CheckError, match=r"fallback backends take 100\.0% of the compute, the limit is 5\.0%"):
-        nndeploy.compile_model(model(), out, nndeploy.CompileOptions(backends=("onnxruntime",), max_fallback=0.05))
+        compile_with(model(), out, backends=("onnxruntime",), max_fallback=0.05)
     with pytest.raises(UsageError, match="did you mean 'onnxruntime'"):
-        nndeploy.compile_model(
-            model(), out, nndeploy.CompileOptions(backends=("onnxruntime",), require={"onxruntime": 0.5})
-        )
+        compile_with(model(), out, backends=("onnxruntime",), require={"onxruntime": 0.5})
     assert not out.exists()
-    nndeploy.compile_model(
-        model(), out, nndeploy.CompileOptions(backends=("onnxruntime",), require={"onnxruntime": 1.0}, max_fallback=1.0)
-    )
+    compile_with(model(), out, backends=("onnxruntime",), require={"onnxruntime": 1.0}, max_fallback=1.0)
     assert_right(out)
 
 
@@ -197,40 +159,33 @@ def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path) -> None:
 )
 def test_options_that_make_no_sense_are_refused(change, message, tmp_path) -> None:
     with pytest.raises(UsageError, match=message):
-        nndeploy.compile_model(
-            model(), tmp_path / "m.nnd", nndeploy.CompileOptions(**{"backends": ("onnxruntime",), **change})
-        )
+        compile_with(model(), tmp_path / "m.nnd", **{"backends": ("onnxruntime",), **change})
     assert not (tmp_path / "m.nnd").exists()
 
 
 def test_samples_with_wrong_names_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"sample 0: .*'w'"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(samples=[{"w": SAMPLE["x"]}]))
+        compile_with(model(), tmp_path / "m.nnd", samples=[{"w": SAMPLE["x"]}])
     with pytest.raises(InputError, match="sample 0: input 'x' is missing"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(samples=[{}]))
+        compile_with(model(), tmp_path / "m.nnd", samples=[{}])
 
 
 def test_a_sample_the_model_cannot_run_is_an_error_that_says_so(tmp_path) -> None:
     with pytest.raises(ModelError, match="does not run on the given samples"):
-        nndeploy.compile_model(
+        compile_with(
             model(
                 '<ir_version: 8, opset_import: ["": 18]> g (float[a] x, float[b] y) => (float[c] z) { z = Add(x, y) }'
             ),
             tmp_path / "m.nnd",
-            nndeploy.CompileOptions(samples=[{"x": np.ones(3, np.float32), "y": np.ones(5, np.float32)}]),
+            samples=[{"x": np.ones(3, np.float32), "y": np.ones(5, np.float32)}],
         )
-
-
-def test_a_place_where_no_bundle_can_be_written_is_told_before_any_work(tmp_path) -> None:
-    with pytest.raises(CannotCreateError, match="there is no folder"):
-        nndeploy.compile_model(b"no model", tmp_path / "absent" / "m.nnd")
 
 
 def test_outputs_that_need_no_submodel_are_there_too(tmp_path) -> None:
     text = """<ir_version: 8, opset_import: ["": 18]>
     g (float[2] x) => (float[2] x, float[2] c, float[2] y)
     <float[2] c = {1.0, 2.0}> { y = Add(x, c) }"""
-    nndeploy.compile_model(model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+    compile_with(model(text), tmp_path / "m.nnd", backends=("onnxruntime",))
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         got = program.run({"x": np.array([3, 4], np.float32)})
     assert {name: value.tolist() for name, value in got.items()} == {"x": [3, 4], "c": [1, 2], "y": [4, 6]}
@@ -239,15 +194,13 @@ def test_outputs_that_need_no_submodel_are_there_too(tmp_path) -> None:
 def test_a_node_that_nobody_reads_is_left_out_without_the_passes_too(tmp_path) -> None:
     text = """<ir_version: 8, opset_import: ["": 18]>
     g (float[2] x) => (float[2] y) { [dead] d = Exp(x) [live] y = Relu(x) }"""
-    report = nndeploy.compile_model(
-        model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), optimise=False)
-    )
+    report = compile_with(model(text), tmp_path / "m.nnd", backends=("onnxruntime",), optimise=False)
     assert [node.name for node in report.nodes] == ["live"]
 
 
 def test_random_operators_are_compared_by_type_and_shape_only(tmp_path) -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = RandomNormalLike(x) }'
-    report = nndeploy.compile_model(model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+    report = compile_with(model(text), tmp_path / "m.nnd", backends=("onnxruntime",))
     assert all("random by definition" in check.note for check in report.checks if check.scope == "whole")
 
 
@@ -256,11 +209,9 @@ def test_a_model_no_generated_input_fits_is_compiled_where_that_is_allowed(tmp_p
     g (float[2] x) => (float[2] y) <float[2] rows = {3.0, 4.0}, int64 first = {1000}>
     { i = Cast<to=7>(x) j = Sub(i, first) y = Gather(rows, j) }"""
     with pytest.raises(CheckError):
-        nndeploy.compile_model(model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+        compile_with(model(text), tmp_path / "m.nnd", backends=("onnxruntime",))
     assert not (tmp_path / "m.nnd").exists()
-    report = nndeploy.compile_model(
-        model(text), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), allow_uncompared=True)
-    )
+    report = compile_with(model(text), tmp_path / "m.nnd", backends=("onnxruntime",), allow_uncompared=True)
     assert any("outputs were not compared" in line and "--samples" in line for line in report.warnings)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.run({"x": np.array([1001, 1000], np.float32)})["y"].tolist() == [4, 3]
@@ -277,15 +228,6 @@ def test_passes_that_change_the_numbers_are_dropped(tmp_path, monkeypatch) -> No
         return (PassReport("vandalise", 1),)
 
     monkeypatch.setattr(nndeploy.compiler.checked_passes, "optimise", vandalise)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+    report = compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime",))
     assert any("the optimisation was dropped" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
-
-
-def test_refusals_name_only_backends_above(tmp_path) -> None:
-    placement = nndeploy.compile_model(
-        model(),
-        None,
-        nndeploy.CompileOptions(dry_run=True, backends=("reference", "onnxruntime"), objective="priority"),
-    )
-    assert all(node.refusals == {} for node in placement.nodes)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
+from compile_with import compile_with
 
 import nndeploy
 from nndeploy.jobs.workers import InProcessWorkers
@@ -132,9 +133,7 @@ def test_a_scalar_of_truth_is_an_input_like_any_other(workers, tmp_path) -> None
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (bool x) => (float y) { y = Cast<to = 1>(x) }'
     )
-    report = nndeploy.compile_model(
-        model, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)), workers=workers
-    )
+    report = compile_with(model, tmp_path / "m.nnd", backends=("onnxruntime",), workers=workers)
     assert all(check.ok and not check.note for check in report.checks)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.run({"x": np.array(True)})["y"] == 1

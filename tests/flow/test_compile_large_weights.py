@@ -62,8 +62,7 @@ def by_the_library(model: Path) -> np.ndarray:
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, inputs())[0]
 
 
-@pytest.mark.parametrize("external", [True, False], ids=["beside the model", "in the model"])
-@pytest.mark.parametrize("body", [PLAIN, WITH_BODIES], ids=["plain", "bodies"])
+@pytest.mark.parametrize(("body", "external"), [(PLAIN, True), (WITH_BODIES, False)], ids=["plain", "bodies"])
 def test_they_compile_to_a_bundle_that_gives_the_librarys_numbers(body, external, tmp_path) -> None:
     model, out = network(tmp_path, body, external=external), tmp_path / "net.nnd"
     report = compile_model(model, out)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from compile_with import compile_with
 from faulty_backends import good_backend
 
 import nndeploy
@@ -63,9 +64,7 @@ def test_the_whole_model_goes_on_as_it_is(stage, place, tmp_path, monkeypatch) -
         return original(*arguments, **named)
 
     monkeypatch.setattr(place, once)
-    report = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
-    )
+    report = compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime", "reference"))
     assert calls
     assert [submodel.backend for submodel in report.submodels] == ["onnxruntime"]
     warning = next(line for line in report.warnings if "unoptimised" in line)
@@ -86,7 +85,7 @@ def _named(place: str) -> Callable[..., object]:
 def test_a_pass_that_fails_is_left_out(tmp_path, monkeypatch) -> None:
     broken = next(each for each in OPTIMISATIONS if each.name == "eliminate-no-ops")
     monkeypatch.setattr(type(broken), "rewrite", planted)
-    report = nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+    report = compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime",))
     assert any("eliminate-no-ops failed: KeyError: 'a planted mistake'" in line for line in report.warnings)
     assert "eliminate-no-ops" not in {each.name for each in report.passes}
     assert "eliminate-dead-code" in {each.name for each in report.passes}
@@ -95,9 +94,7 @@ def test_a_pass_that_fails_is_left_out(tmp_path, monkeypatch) -> None:
 
 def test_types_that_cannot_be_inferred_are_those_that_are_declared(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.frontend.internal_model.infer_types", planted)
-    report = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime", "reference"))
-    )
+    report = compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime", "reference"))
     assert any("the types of values are not known: KeyError" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
 
@@ -107,9 +104,7 @@ def test_types_that_cannot_be_inferred_are_those_that_are_declared(tmp_path, mon
 )
 def test_inputs_that_cannot_be_made_up_are_said_and_no_more(place, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(f"nndeploy.compiler.ground_truth.{place}", planted)
-    report = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), allow_uncompared=True)
-    )
+    report = compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime",), allow_uncompared=True)
     assert any("KeyError: 'a planted mistake'" in line for line in report.warnings)
     assert_right(tmp_path / "m.nnd")
 
@@ -118,9 +113,7 @@ def test_inputs_that_cannot_be_made_up_are_said_and_no_more(place, tmp_path, mon
 def test_a_plugin_that_fails_gives_its_nodes_to_the_next_tier(method, tmp_path, install) -> None:
     broken = type("Broken", (good_backend(),), {method: planted, "name": "broken", "tier": 1})
     install(broken)
-    report = nndeploy.compile_model(
-        model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("broken", "onnxruntime"), objective="priority")
-    )
+    report = compile_with(model(), tmp_path / "m.nnd", backends=("broken", "onnxruntime"), objective="priority")
     assert {submodel.backend for submodel in report.submodels} == {
         "broken" if method == "transforms" else "onnxruntime"
     }
@@ -132,11 +125,11 @@ def test_a_plugin_that_fails_gives_its_nodes_to_the_next_tier(method, tmp_path, 
 def test_where_nobody_takes_any_model_the_stage_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.compiler.chains.lower.pieces_of", planted)
     with pytest.raises(ModelError, match=r"the stage 'build' failed: KeyError.*; and without optimisation: KeyError"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+        compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime",))
     assert not (tmp_path / "m.nnd").exists()
 
 
 def test_a_mistake_while_a_model_is_loaded_is_one_line(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.frontend.load.name_nodes", planted)
     with pytest.raises(ModelError, match=r"the stage 'load' failed: KeyError: 'a planted mistake' at .*please report"):
-        nndeploy.compile_model(model(), tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
+        compile_with(model(), tmp_path / "m.nnd", backends=("onnxruntime",))

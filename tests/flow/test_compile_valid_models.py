@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx.helper
 import pytest
+from compile_with import compile_with
 from frontend_builders import HEADER, model, outputs_of
 
 import nndeploy
@@ -58,72 +59,45 @@ def g(given: str, made: str, nodes: str, constants: str = "") -> str:
 
 
 IN, OUT, WAY = "float[2,3] x", "float[2,3] y", "float[2,3] x, bool c"
-MODELS: dict[str, tuple[str, Feeds, str, Tweak | None]] = {
-    "an output listed twice": (g(IN, f"{OUT}, {OUT}", "y = Relu(x)"), ONLY, HEADER, None),
-    "an input as output": (g(IN, f"{IN}, {OUT}", "y = Relu(x)"), ONLY, HEADER, None),
-    "no nodes": (g(IN, "float[2,3] x, float[2] w", "", "<float[2] w = {1, 2}>"), ONLY, HEADER, None),
-    "no inputs": (g("", "float[2] y", "y = Relu(w)", "<float[2] w = {1, -2}>"), [{}], HEADER, None),
-    "an input that nobody reads": (g(f"{IN}, float[1] u", OUT, "y = Relu(x)"), [{"x": X, "u": X[0, :1]}], HEADER, None),
+MODELS: dict[str, tuple[Any, ...]] = {
+    "an output listed twice": (g(IN, f"{OUT}, {OUT}", "y = Relu(x)"),),
+    "an input as output": (g(IN, f"{IN}, {OUT}", "y = Relu(x)"),),
+    "no nodes": (g(IN, "float[2,3] x, float[2] w", "", "<float[2] w = {1, 2}>"),),
+    "no inputs": (g("", "float[2] y", "y = Relu(w)", "<float[2] w = {1, -2}>"), [{}]),
+    "an input that nobody reads": (g(f"{IN}, float[1] u", OUT, "y = Relu(x)"), [{"x": X, "u": X[0, :1]}]),
     "no shapes": (
         g(IN, OUT, "y = Relu(x)"),
         [{"x": X}, {"x": X[0]}, {"x": X[None, :, None]}],
         HEADER,
         without("input", "output"),
     ),
-    "branches of other ranks": (
-        g(WAY, OUT, branches("t = Relu(x)", "t = ReduceSum <keepdims = 0> (x)")), BOTH, HEADER, None
-    ),
-    "branches of other sizes": (
-        g(WAY, OUT, branches("t = Relu(x)", "t = Concat <axis = 0> (x, x)")), BOTH, HEADER, None
-    ),
-    "branches that declare what is not": (
-        g(WAY, OUT, branches("t = Relu(x)", "t = Neg(x)", "float[5]")),
-        BOTH,
-        HEADER,
-        None,
-    ),
-    "a wrong size": (g(IN, "float[7,3] y", "y = Relu(x)"), ONLY, HEADER, None),
-    "a wrong rank": (g(IN, "float y", "y = Relu(x)"), ONLY, HEADER, None),
-    "a wrong rank that is not inferred": (g(IN, "float[6] y", UNKNOWN), ONLY, HEADER, None),
-    "the size of one run": (g("float[N,3] x", "float[1,3] y", UNKNOWN), [{"x": X}, {"x": X[:1]}], HEADER, None),
+    "branches of other ranks": (g(WAY, OUT, branches("t = Relu(x)", "t = ReduceSum <keepdims = 0> (x)")), BOTH),
+    "branches of other sizes": (g(WAY, OUT, branches("t = Relu(x)", "t = Concat <axis = 0> (x, x)")), BOTH),
+    "branches that declare what is not": (g(WAY, OUT, branches("t = Relu(x)", "t = Neg(x)", "float[5]")), BOTH),
+    "a wrong size": (g(IN, "float[7,3] y", "y = Relu(x)"),),
+    "a wrong rank": (g(IN, "float y", "y = Relu(x)"),),
+    "a wrong rank that is not inferred": (g(IN, "float[6] y", UNKNOWN),),
+    "the size of one run": (g("float[N,3] x", "float[1,3] y", UNKNOWN), [{"x": X}, {"x": X[:1]}]),
     "a symbol that is another size": (
         g("float[N,3] x", "float[N,3] y", "y = Concat <axis = 0> (x, x)"),
         [{"x": X}, {"x": X[:1]}],
-        HEADER,
-        None,
     ),
-    "a wrong remark": (g(IN, OUT, "t = Relu(x)  y = Neg(t)", "<float[7] t, float[9] nobody>"), ONLY, HEADER, None),
-    "a loop that grows": (g(IN, "float[A,B] y", grown("2,3", "w = Concat <axis = 0> (v, x)")), ONLY, HEADER, None),
+    "a wrong remark": (g(IN, OUT, "t = Relu(x)  y = Neg(t)", "<float[7] t, float[9] nobody>"),),
+    "a loop that grows": (g(IN, "float[A,B] y", grown("2,3", "w = Concat <axis = 0> (v, x)")),),
     "a loop that reads its declared sizes": (
         g(IN, "float[A,B] y", grown("2,3", "s = Size(v) f = Cast<to = 1>(s) t = Mul(v, f) w = Concat<axis = 0>(t, x)")),
-        ONLY, HEADER, None,
     ),
     "sizes called ?": (g("float[A,B] x", "float[A,B] y", "y = Relu(x)"), [{"x": X}, {"x": X.T}], HEADER, questioned),
-    "one name for two sizes": (g("float[N,N] x", "float[N,N] y", "y = Relu(x)"), ONLY, HEADER, None),
+    "one name for two sizes": (g("float[N,N] x", "float[N,N] y", "y = Relu(x)"),),
     "one name for sizes of two inputs": (
         g("float[N] a, float[N] b", "float[M] y", "y = Concat <axis = 0> (a, b)"),
         [{"a": X[0], "b": X[0, :1]}],
-        HEADER,
-        None,
     ),
     "a name that a weight contradicts": (
         g("float[N,N] x", "float[N,2] y", "y = MatMul(x, w)", "<float[3,2] w = {1, 2, 3, 4, 5, 6}>"),
-        ONLY,
-        HEADER,
-        None,
     ),
-    "the default domain by its name": (
-        g(IN, OUT, "t = ai.onnx.Relu(x)  y = ai.onnx.Neg(t)"),
-        ONLY,
-        AI,
-        None,
-    ),
-    "no operator of ONNX itself": (
-        g(IN, OUT, "y = ai.onnx.ml.Scaler <offset = [1.0], scale = [2.0]> (x)"),
-        ONLY,
-        ML,
-        None,
-    ),
+    "the default domain by its name": (g(IN, OUT, "t = ai.onnx.Relu(x)  y = ai.onnx.Neg(t)"), ONLY, AI),
+    "no operator of ONNX itself": (g(IN, OUT, "y = ai.onnx.ml.Scaler <offset = [1.0], scale = [2.0]> (x)"), ONLY, ML),
     "an input with a default": (
         g(IN, OUT, "y = Add(x, k)", "<float[1] k = {2}>"),
         [{"x": X}, {"x": X, "k": np.float32([5])}],
@@ -136,11 +110,12 @@ MODELS: dict[str, tuple[str, Feeds, str, Tweak | None]] = {
         HEADER,
         listed,
     ),
-    "no elements": (g(IN, OUT, "y = Concat <axis = 0> (x, w)", "<float[0,3] w = {}>"), ONLY, HEADER, None),
-    "a sequence": (g(IN, "seq(float[9]) y", "r = Relu(x)  y = SequenceConstruct(x, r)"), ONLY, HEADER, None),
-}  # fmt: skip
-
-
+    "no elements": (g(IN, OUT, "y = Concat <axis = 0> (x, w)", "<float[0,3] w = {}>"),),
+    "a sequence": (g(IN, "seq(float[9]) y", "r = Relu(x)  y = SequenceConstruct(x, r)"),),
+}
+"""Name -> text, what it is given, header, and what is changed in it; each has a default."""
+DEFAULTS: tuple[Any, ...] = (ONLY, HEADER, None)
+"""What is given, the header, and what is changed, where the table does not say."""
 BY_DEFAULT = (
     "no shapes", "branches of other ranks", "a wrong rank", "the size of one run", "a loop that grows",
     "sizes called ?", "an input with a default",
@@ -152,7 +127,7 @@ BY_DEFAULT = (
     [*((name, ("native", "onnxruntime")) for name in MODELS), *((name, None) for name in BY_DEFAULT)],
 )
 def test_gives_what_onnx_runtime_gives(name, backends, tmp_path) -> None:
-    text, feeds, header, tweak = MODELS[name]
+    text, feeds, header, tweak = (*MODELS[name], *DEFAULTS[len(MODELS[name]) - 1 :])
     proto = model(text, header)
     if tweak is not None:
         tweak(proto)
@@ -168,7 +143,7 @@ def test_gives_what_onnx_runtime_gives(name, backends, tmp_path) -> None:
 
 def test_a_name_is_one_size_where_the_operators_want_it(tmp_path) -> None:
     proto = model(g("float[N] a, float[N] b", "float[N] y", "y = Add(a, b)"))
-    nndeploy.compile_model(proto, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("native", "onnxruntime")))
+    compile_with(proto, tmp_path / "m.nnd", backends=("native", "onnxruntime"))
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program, pytest.raises(InputError):
         program.run({"a": X[0], "b": X[0, :2]})
 
@@ -183,10 +158,9 @@ def test_samples_show_that_a_name_is_not_one_size(tmp_path) -> None:
 
 
 def test_a_default_must_be_of_the_right_type_where_it_is_given(tmp_path) -> None:
-    text, _, header, _ = MODELS["an input with a default"]
-    proto = model(text, header)
+    proto = model(MODELS["an input with a default"][0])
     listed(proto)
-    nndeploy.compile_model(proto, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("native", "onnxruntime")))
+    compile_with(proto, tmp_path / "m.nnd", backends=("native", "onnxruntime"))
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert program.manifest.defaults.keys() == {"k"}
         with pytest.raises(InputError):
@@ -196,8 +170,7 @@ def test_a_default_must_be_of_the_right_type_where_it_is_given(tmp_path) -> None
 
 
 def test_the_user_decides_what_listed_initializers_are(tmp_path) -> None:
-    text, _, header, _ = MODELS["an input with a default"]
-    proto = model(text, header)
+    proto = model(MODELS["an input with a default"][0])
     listed(proto)
     options = nndeploy.CompileOptions(backends=("native", "onnxruntime"), initializer_inputs="constants")
     nndeploy.compile_model(proto, tmp_path / "m.nnd", options)

@@ -11,7 +11,6 @@ from onnx import helper, numpy_helper
 from separable_model import needs_native
 
 import nndeploy
-from nndeploy.bundle.contents import WEIGHTS, contents_of
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.plugin.registry import backend
@@ -79,15 +78,3 @@ def test_every_variant_gives_the_same_numbers(bundle, tmp_path) -> None:
             assert program.choices[0].backend == variant.backend
             for name, found in program.run(x).items():
                 np.testing.assert_allclose(found, y[name], rtol=1e-4, atol=1e-4)
-
-
-def test_the_report_tells_what_is_stored_how(bundle) -> None:
-    inspection = nndeploy.inspect(bundle)
-    assert inspection.manifest.compressed
-    rows = {row.member: row for row in contents_of(inspection.manifest)}
-    (submodel,) = inspection.manifest.submodels
-    first = submodel.variants[0].files["weights.bin"]
-    assert (rows[first].what, rows[first].bases, rows[first].note) == (WEIGHTS, (), "")
-    later = [rows[name] for variant in submodel.variants[1:] for name in variant.files.values()]
-    assert any(row.bases == (first,) for row in later)
-    assert not any(row.note for row in later)

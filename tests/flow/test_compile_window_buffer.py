@@ -83,18 +83,3 @@ def test_tables_are_the_windows_of_this_machine(model, capsys) -> None:
     assert f"{'x'.join(map(str, told['shape']))} in " in text
     assert f"windows of {step['window']}, buffer 1 KiB" in text
     assert "+---" in text
-
-
-@pytest.mark.parametrize("option", [("--html", "page.html"), ("--chain", "portable")], ids=" ".join)
-def test_tables_are_of_this_machine_alone(model, capsys, option) -> None:
-    assert run_command(["inspect", str(compiled(model)), "--tables", *option]) == 2
-    assert "--html and --chain do not go with --tables" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("size", "words"), [("8KB", "'8KB'"), ("0", "1 byte to 1 GiB")])
-def test_a_bad_size_is_a_usage_error(tmp_path, capsys, size, words) -> None:
-    model = separable_model(tmp_path / "separable.onnx")
-    out = tmp_path / "m.nnd"
-    assert run_command(["compile", str(model), "-o", str(out), "--cache-buffer", size]) == 2
-    assert words in capsys.readouterr().err
-    assert not out.exists()

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("cases", "every"),
     [
-        ("a bundle written over", 23),
+        ("a bundle written over", 61),
         ("install, a third", 97),
         ("key revoke", 7),
         ("wheelhouse", 83),
-        ("JSON lines", 397),
+        ("JSON lines", 797),
     ],
 )
 def test_whatever_call_fails_there_is_the_old_or_the_new(cases, every) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from compile_with import compile_with
 from faulty_backends import changed_backend
-
-import nndeploy
 
 TWO_INPUTS = """<ir_version: 8, opset_import: ["": 18]>
 two (float[N,3] a, float[N] b) => (float[N,3] y) { axis = Constant<value = int64[1] {1}>()
@@ -67,13 +66,9 @@ def test_a_backend_that_is_wrong_at_some_sizes_of_a_range_is_found(tmp_path, ins
     install(changed_backend("quack", 0, wrong_when_large))
     options = {"backends": ("quack", "onnxruntime"), "keep_fallback": False}
     model = onnx.parser.parse_model(TWO_INPUTS)
-    small = nndeploy.compile_model(
-        model, tmp_path / "small.nnd", nndeploy.CompileOptions(shapes={"N": "1..50"}, objective="priority", **options)
-    )
+    small = compile_with(model, tmp_path / "small.nnd", shapes={"N": "1..50"}, objective="priority", **options)
     assert [submodel.backend for submodel in small.submodels] == ["quack"]
-    large = nndeploy.compile_model(
-        model, tmp_path / "large.nnd", nndeploy.CompileOptions(shapes={"N": "1..64"}, objective="priority", **options)
-    )
+    large = compile_with(model, tmp_path / "large.nnd", shapes={"N": "1..64"}, objective="priority", **options)
     assert [submodel.backend for submodel in large.submodels] == ["onnxruntime"]
     assert "quack lost" in large.dropped[0]
     assert " at " in large.dropped[0]
@@ -83,22 +78,24 @@ def test_a_backend_that_is_wrong_at_some_sizes_of_a_range_is_found(tmp_path, ins
 
 
 def test_a_range_with_sizes_that_the_model_itself_refuses_is_warned_of(tmp_path) -> None:
-    report = nndeploy.compile_model(
+    report = compile_with(
         onnx.parser.parse_model(
             """<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[4,M] y) {
             shape = Constant<value = int64[2] {4, -1}>() y = Reshape(x, shape) }"""
         ),
         tmp_path / "m.nnd",
-        nndeploy.CompileOptions(backends=("onnxruntime",), shapes={"x": "4..64:32"}),
+        backends=("onnxruntime",),
+        shapes={"x": "4..64:32"},
     )
     assert any("does not run at N = " in warning and "inside its ranges" in warning for warning in report.warnings)
     assert report.shapes[:3] == ("x[32]", "x[4]", "x[64]")
-    stepped = nndeploy.compile_model(
+    stepped = compile_with(
         onnx.parser.parse_model(
             """<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[4,M] y) {
             shape = Constant<value = int64[2] {4, -1}>() y = Reshape(x, shape) }"""
         ),
         tmp_path / "m.nnd",
-        nndeploy.CompileOptions(backends=("onnxruntime",), shapes={"x": "4..64:4:32"}),
+        backends=("onnxruntime",),
+        shapes={"x": "4..64:4:32"},
     )
     assert stepped.warnings == ()

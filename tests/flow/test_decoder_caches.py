@@ -57,13 +57,6 @@ def test_a_loop_of_a_decoder_copies_no_past(decoder) -> None:
     np.testing.assert_array_equal(cache[0], tokens)
 
 
-def test_an_array_with_other_strides_is_taken_for_what_it_holds(decoder) -> None:
-    cache = np.arange(64, dtype=np.float32).reshape(1, 8, 8)[:, ::2]
-    with nndeploy.load_bundle(decoder) as program:
-        after = program.run({"x": np.ones((1, 1, 8), np.float32), "before": cache})["after"]
-    np.testing.assert_array_equal(after, np.concatenate([cache, np.ones((1, 1, 8), np.float32)], 1))
-
-
 def test_a_pipeline_carries_a_cache_that_begins_empty(decoder, tmp_path) -> None:
     tokens = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
     (tmp_path / "p.toml").write_text(f"""[source]

@@ -85,12 +85,7 @@ def test_code_that_the_manifest_calls_data_is_never_loaded(here, canary, more, c
 
 @pytest.mark.parametrize(
     ("backend", "name"),
-    [
-        ("tensorrt", "engine.trt"),
-        ("cudnn", "plans.bin"),
-        ("triton", "constants.bin"),
-        ("openvino", "model.blob"),
-    ],
+    [("tensorrt", "engine.trt"), ("cudnn", "plans.bin"), ("triton", "constants.bin"), ("openvino", "model.blob")],
 )
 def test_every_kind_of_code_is_told_from_data(here, backend, name, capsys) -> None:
     edit = with_variant(backend, {name: f"{EVIL}/x"}, {}, native_code=False)
@@ -254,8 +249,7 @@ def test_code_is_left_out_where_the_rest_runs_without(here) -> None:
     results = []
     for allowed in (True, False):
         with nndeploy.load_bundle(
-            here / "blob.nnd",
-            nndeploy.LoadOptions(threads=1, allow_native_code=allowed, allow_unsigned_code=True),
+            here / "blob.nnd", nndeploy.LoadOptions(threads=1, allow_native_code=allowed, allow_unsigned_code=True)
         ) as program:
             assert [choice.backend for choice in program.choices] == ["openvino"]
             assert program.warnings == ()

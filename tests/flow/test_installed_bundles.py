@@ -14,7 +14,7 @@ import pytest
 from tests_flow_bundles import write_branches, write_double, write_fours
 
 from nndeploy.cli.main import run_command
-from nndeploy.errors import BusyError, CheckError, DataError, MissingInputError, NndeployError
+from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError
 from nndeploy.installed import bundle_store, followed, kept_bundle
 from nndeploy.installed.bundle_store import BundleStore, store_at
 from nndeploy.installed.floors import installed_bundle
@@ -81,14 +81,6 @@ def test_only_the_one_before_is_kept(store) -> None:
         write_double(Path("n.nnd"), members={"note": bytes([number])})
         digests.append(put(store, "n.nnd"))
     assert files(store) == {"state.json", "lock", *(f"{digest}.nnd" for digest in digests[2:])}
-
-
-def test_a_folder_of_members_is_the_bundle_that_it_was(store, capsys) -> None:
-    import zipfile
-
-    with zipfile.ZipFile("one.nnd") as archive:
-        archive.extractall("members")
-    assert put(store, "members") == put(store, "one.nnd")
 
 
 @pytest.mark.parametrize(
@@ -208,20 +200,6 @@ def test_a_rollback_to_code_that_nobody_signed_needs_a_word(store, monkeypatch, 
     say("rollback", "faces", "--allow-unsigned-code")
 
 
-def test_a_rollback_of_what_was_changed_meanwhile_is_busy(store, monkeypatch) -> None:
-    put(store, "one.nnd")
-    put(store, "two.nnd")
-
-    def changed_meanwhile(*_: object) -> tuple[None, str]:
-        put(store, "three.nnd")
-        return None, ""
-
-    write_double(Path("three.nnd"), members={"note": b"three"})
-    monkeypatch.setattr(kept_bundle, "check_kept", changed_meanwhile)
-    with pytest.raises(BusyError):
-        kept_bundle.roll_back(store, "faces")
-
-
 def test_a_floor_that_was_raised_later_holds_for_what_is_installed(store, capsys) -> None:
     signed_releases(store)
     say("run", "faces@", "--input", "x.npz")
@@ -251,17 +229,6 @@ def test_what_a_box_asks_for_is_never_lowered_without_a_word(store, capsys, firs
     assert out.count("lowered: ") == 1
 
 
-def test_other_things_in_a_store_are_no_names(store, capsys) -> None:
-    put(store, "one.nnd")
-    odd = store.path / "Odd\n"
-    odd.mkdir()
-    (odd / "state.json").write_bytes((store.path / "faces" / "state.json").read_bytes())
-    say("installed")
-    say("doctor")
-    assert store.names() == ["faces"]
-    capsys.readouterr()
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "A", "a/b", "-x", "x" * 65, "é"])
 def test_a_name_is_no_path(store, name) -> None:
     assert run_command(["install", "--", name, "one.nnd"]) == 2
@@ -287,18 +254,6 @@ def test_a_damaged_state_is_refused(store, damage) -> None:
     with pytest.raises(DataError, match=r"state\.json"):
         store.state("faces")
     assert run_command(["run", "faces@", "--input", "x.npz"]) == 65
-
-
-def test_a_floor_of_a_name_holds_whatever_the_model_is_called(store, capsys) -> None:
-    say("key", "floor", "faces", "1.4")
-    assert run_command(["install", "faces", "one.nnd"]) == 77
-    say("key", "new", "farm")
-    say("sign", "one.nnd", "--key", "farm.key", "--release", "1.5")
-    assert run_command(["install", "faces", "one.nnd"]) == 77  # signed, but nobody here trusts that key
-    say("key", "trust", "farm.pub")
-    say("install", "faces", "one.nnd")
-    assert store.state("faces").current.release == "1.5"
-    capsys.readouterr()
 
 
 def test_two_installs_at_once_are_one_after_the_other_or_busy(store) -> None:
@@ -381,18 +336,6 @@ def test_a_new_one_that_fails_is_left_for_the_one_before(store, monkeypatch, sec
     back = store.state("faces")
     assert (back.current.sha256, back.previous) == (first, state.current)
     assert why in back.note
-    program.close()
-
-
-def test_one_with_other_inputs_is_not_followed(store, monkeypatch) -> None:
-    put(store, "one.nnd")
-    said: list[str] = []
-    program = follows(store, monkeypatch, said)
-    write_fours(Path("fours.nnd"))
-    options = InstallOptions(needs_goldens=False, keeps_interface=False)
-    install(store, "faces", "fours.nnd", options, LoadOptions(), no_registry)
-    wait_for(said, "has other inputs or outputs", program)
-    assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
     program.close()
 
 

@@ -77,13 +77,8 @@ def test_time_that_cannot_be_told_ends_at_the_limit(tmp_path) -> None:
     assert "it took more than" in line
 
 
+@pytest.mark.slow
 def test_memory_that_cannot_be_told_ends_at_the_limit(tmp_path) -> None:
     """A slow machine comes to the limit of the time, a fast one to that of the memory, where no engine goes on."""
     exit_code, line = ended_at_a_limit(tmp_path, GROWING)
     assert exit_code == 124 or (exit_code == 1 and "error[check-failed]" in line)
-
-
-def test_a_limit_that_leaves_nothing_is_refused(tmp_path) -> None:
-    done, _ = compiled(tmp_path, EXPAND, "--memory-limit", "1MiB")
-    assert done.returncode == 2
-    assert "not enough to compile any model" in done.stderr

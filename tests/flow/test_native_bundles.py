@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles of our own CPU kernels on machines that lack their instructions, and compiles without their compiler."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import onnx.parser
 import onnx.reference
 import pytest
+from compile_with import compile_with
 from separable_model import needs_native, separable_model
 
 import nndeploy
@@ -37,11 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    nndeploy.compile_model(
-        model,
-        out,
-        nndeploy.CompileOptions(**{"backends": ("native", "onnxruntime"), "objective": "priority", **options}),
-    )
+    compile_with(model, out, **{"backends": ("native", "onnxruntime"), "objective": "priority", **options})
     return out
 
 
@@ -50,13 +46,6 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:
     host = replace(host_target(), cpu_features=features, gpus=())
     for module in (places, nndeploy_native.kernel_library):
         monkeypatch.setattr(module, "host_target", lambda: host)
-
-
-def variants(bundle: Path) -> list[str]:
-    """Returns the backends of the variants of the only submodel, best first."""
-    with open_bundle(bundle) as opened:
-        (submodel,) = opened.manifest.submodels
-        return [variant.backend for variant in submodel.variants]
 
 
 def taken(bundle: Path) -> str:
@@ -102,20 +91,9 @@ def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(mo
     assert "sse4_1" in line
 
 
-def test_target_that_is_too_old_gets_the_variant_of_a_library_that_it_has(model) -> None:
-    with_library = replace(OLD, libraries=(("onnxruntime", ""),))
-    bundle = compiled(model, targets=(with_library,), keep_fallback=False)
-    assert variants(bundle) == ["native", "onnxruntime"]
-
-
 @pytest.mark.parametrize("backends", [("native",), ("native", "onnxruntime")], ids=" ".join)
 def test_target_that_nobody_builds_for_is_one_line(model, backends) -> None:
     with pytest.raises(CheckError, match=r"old lacks s0 \(native: the target lacks .*sse4_1") as caught:
         compiled(model, backends=backends, targets=(OLD,))
     assert "\n" not in str(caught.value)
     assert not model.with_suffix(".nnd").exists()
-
-
-def test_no_compiler_is_needed(model, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "ziglang", None)
-    assert taken(compiled(model, keep_fallback=False, pace=True)) == "native"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
+from compile_with import compile_with
 from pretended_gpus import box, gpu_backend, machine_with
 from separable_model import needs_native
 
@@ -40,7 +41,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_commands_tell_where_points_stand(model, capsys) -> None:
     bundle = model.with_suffix(".nnd")
-    nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), pace=True))
+    compile_with(model, bundle, backends=("onnxruntime",), pace=True)
     note = "submodel s0 (onnxruntime): points behind 0 of "
     assert run_command(["pace", str(bundle), "--max-latency", "20ms", "--runs", "1"]) == 0
     assert note in capsys.readouterr().out
@@ -56,9 +57,7 @@ def test_commands_tell_where_points_stand(model, capsys) -> None:
 @pytest.mark.parametrize("num_goldens", [0, 1])
 def test_points_are_tried_on_a_sample_of_each_submodel(model, num_goldens, monkeypatch) -> None:
     bundle, given = model.with_suffix(".nnd"), list[Any]()
-    nndeploy.compile_model(
-        model, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), pace=True, num_goldens=num_goldens)
-    )
+    compile_with(model, bundle, backends=("onnxruntime",), pace=True, num_goldens=num_goldens)
     real = backend("onnxruntime").open
 
     def opened(*arguments: Any) -> Any:
@@ -86,16 +85,14 @@ def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(model, waits, monkeypatc
     install(gpu_backend("gpu", "MatMul"))
     bundle = model.with_suffix(".nnd")
     with machine_with("8.9") as driver:
-        nndeploy.compile_model(
+        compile_with(
             model,
             bundle,
-            nndeploy.CompileOptions(
-                backends=("gpu", "onnxruntime"),
-                targets=(box("box", "8.9"),),
-                pins=PINS,
-                pace=True,
-                objective="priority",
-            ),
+            backends=("gpu", "onnxruntime"),
+            targets=(box("box", "8.9"),),
+            pins=PINS,
+            pace=True,
+            objective="priority",
         )
         with nndeploy.load_bundle(bundle, pace=GOAL) as program:
             library, choices = program.pacing.pacer._library, program.choices

@@ -9,13 +9,14 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from compile_with import compile_with
 from separable_model import needs_native, separable_model
 
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import DataError, MissingInputError, UnavailableError, UsageError
-from nndeploy.pacing.plan.goal import ONLY_TIMES, PaceGoal
+from nndeploy.pacing.plan.goal import ONLY_TIMES
 from nndeploy.pacing.plan.operators import Amount
 from nndeploy.pacing.plan.plan_file import plan_file_from_json
 from nndeploy.pacing.run.paced_program import counted_operators
@@ -39,9 +40,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs_native()
     folder = tmp_path_factory.mktemp("several")
     onnx.save(onnx.parser.parse_model(CHAIN), folder / "chain.onnx")
-    nndeploy.compile_model(
-        folder / "chain.onnx", folder / "chain.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), pace=True)
-    )
+    compile_with(folder / "chain.onnx", folder / "chain.nnd", backends=("onnxruntime",), pace=True)
     return folder / "chain.nnd"
 
 
@@ -59,7 +58,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "without": {"backends": ("onnxruntime",)},
     }.items():
         found[name] = folder / f"{name}.nnd"
-        nndeploy.compile_model(model, found[name], nndeploy.CompileOptions(**options))
+        compile_with(model, found[name], **options)
     return found
 
 
@@ -83,14 +82,6 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[i
 
 def run_with(bundle: Path, plan: Path, *more: str) -> list[str]:
     return ["run", str(bundle), "--input", str(plan.with_name("x.npz")), "--pace", "--pace-plan", str(plan), *more]
-
-
-@pytest.mark.parametrize("backend", ["native", "openvino"])
-def test_a_submodel_of_one_point_computes_all_of_it(models, backend) -> None:
-    with nndeploy.load_bundle(models[backend], pace=ONLY_TIMES) as program:
-        (point,) = program.pacing.points
-    assert point.submodel == "s0"
-    assert point.amount == Amount(FLOPS, BYTES)
 
 
 def test_points_of_a_library_have_the_amounts_of_their_operators(models) -> None:
@@ -127,16 +118,6 @@ def test_operators_are_timed_without_delays(models, capsys) -> None:
     assert report["estimate_r2"] is None or 0 <= report["estimate_r2"] <= 1
     assert run_command(arguments) == 0
     assert "GFLOP/s" in capsys.readouterr().out
-
-
-def test_every_operator_is_timed_also_where_runs_have_fewer_points(several) -> None:
-    with nndeploy.load_bundle(several, pace=ONLY_TIMES) as program:
-        assert [point.name for point in program.pacing.points] == SEVERAL
-        amounts = {point.name: point.amount for point in program.pacing.points}
-    with nndeploy.load_bundle(several, pace=PaceGoal(cpu_limit=0.5)) as program:
-        (point,) = program.pacing.points  # short ones together are not worth a point
-    assert amounts["MatMul b"] == Amount(2 * 8 * 8 * 8, 4 * 3 * 64)
-    assert point.amount.flops == sum(amount.flops for amount in amounts.values() if amount is not None)
 
 
 def test_timing_operators_makes_no_run_sleep(models) -> None:
@@ -182,12 +163,7 @@ def test_a_run_by_a_plan_is_paced_from_the_first_on(models, plan) -> None:
 
 @pytest.mark.parametrize(("part_made_with", "part_run_with"), [(-1.0, 1e18), (1e18, -1.0), (-1.0, -1.0)])
 def test_points_are_those_of_the_plan_whatever_operators_take_now(
-    several,
-    tmp_path,
-    capsys,
-    monkeypatch,
-    part_made_with,
-    part_run_with,
+    several, tmp_path, capsys, monkeypatch, part_made_with, part_run_with
 ) -> None:
     path = tmp_path / "plan.json"
     monkeypatch.setattr("nndeploy_onnxruntime.placed_points.PART_NS", part_made_with)
@@ -253,17 +229,6 @@ def test_what_runs_as_one_piece_says_that_it_cannot_be_paced(models, tmp_path, c
     assert code == UnavailableError.exit_code
     assert "runs as one piece (openvino)" in line
     assert "own kernels and ONNX Runtime have points" in line
-
-
-def test_a_bundle_to_be_paced_is_made_by_backends_with_points(models) -> None:
-    model = models["native"].with_name("separable.onnx")
-    names = nndeploy.compile_model(model, None, nndeploy.CompileOptions(pace=True, dry_run=True)).backends
-    assert names[:2] == ("native", "onnxruntime")
-    assert "openvino" not in names
-    asked = nndeploy.compile_model(
-        model, None, nndeploy.CompileOptions(backends=("openvino", "onnxruntime"), pace=True, dry_run=True)
-    ).backends
-    assert asked == ("openvino", "onnxruntime")
 
 
 @pytest.mark.parametrize("command", ["run", "pace"])
@@ -335,19 +300,6 @@ def test_an_estimate_runs_nothing(models, backend, capsys, monkeypatch) -> None:
     assert "%" in said
 
 
-def test_an_estimate_tells_times_where_the_target_says_its_rates(models, tmp_path, capsys) -> None:
-    box = tmp_path / "box.toml"
-    box.write_text(f'arch = "x86_64"\nflops_per_s = {FLOPS}\nbytes_per_s = {1000 * BYTES}\n')
-    arguments = ["pace", str(models["onnxruntime"]), "--estimate", "--target", str(box)]
-    assert run_command([*arguments, "--max-latency", "3s", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert sum(point["amount_us"] for point in report["points"]) == pytest.approx(1e6, rel=1e-3)
-    assert sum(point["delay_us"] for point in report["points"]) == pytest.approx(2e6, rel=1e-3)
-    code, line = refused([*arguments, "--max-latency", "500ms"], capsys)
-    assert code == UsageError.exit_code
-    assert "is the minimum" in line
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -366,15 +318,3 @@ def test_an_estimate_needs_amounts(models, capsys) -> None:
     code, line = refused(["pace", str(models["without"]), "--estimate"], capsys)
     assert code == UnavailableError.exit_code
     assert "does not say what its operators compute" in line
-
-
-def test_an_estimate_has_the_pairs_of_the_graph_and_those_that_are_chosen(several, capsys) -> None:
-    arguments = ["pace", str(several), "--estimate", "--json"]
-    assert run_command(arguments) == 0
-    points = json.loads(capsys.readouterr().out)["points"]
-    assert [point["pair"] for point in points][1:3] == ["MatMul b -> Tanh c, MatMul d", "Tanh c -> MatMul d"]
-    assert run_command([*arguments, "--pace-total", "5ms", "--pace-pair", "b->d"]) == 0
-    chosen = json.loads(capsys.readouterr().out)["points"]
-    assert [point["delay_share"] for point in chosen] == [0, 1, 0, 0, 0, 0]
-    code, line = refused([*arguments, "--pace-total", "5ms", "--pace-pair", "b->e"], capsys)
-    assert (code, "'e' does not read what 'b' makes" in line) == (UsageError.exit_code, True)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import onnx.parser
 import pytest
+from compile_with import compile_with
 from separable_model import needs_native
 
-import nndeploy
 from nndeploy.cli.main import run_command
-from nndeploy.errors import UnavailableError, UsageError
+from nndeploy.errors import UsageError
 from nndeploy.pacing.stream.paced_stream import BASELINE_ITEMS
 
 TWICE = """<ir_version: 8, opset_import: ["": 17]>
@@ -45,9 +45,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs_native()
     folder = tmp_path_factory.mktemp("paced")
     onnx.save(onnx.parser.parse_model(TWICE), folder / "m.onnx")
-    nndeploy.compile_model(
-        folder / "m.onnx", folder / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), pace=True)
-    )
+    compile_with(folder / "m.onnx", folder / "m.nnd", backends=("onnxruntime",), pace=True)
     return folder / "m.nnd"
 
 
@@ -181,22 +179,3 @@ def test_a_stream_of_several_sources_with_routes_shares_a_limit_but_has_no_laten
     assert run_command([*arguments, "--output", "y.jsonl", "--pace", "--max-latency", "100ms"]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert "latency budget" in line
-
-
-def test_a_plan_file_is_for_a_bundle_alone(here, capsys) -> None:
-    made = ["pace", "m.nnd", "--max-latency", "100ms", "--runs", "1", "-o", "plan.json"]
-    assert run_command(made) == 0
-    capsys.readouterr()
-    assert run("--pace", "--pace-plan", "plan.json") == UsageError.exit_code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--pace-plan is for a bundle alone" in line
-    assert not (here / "y.jsonl").exists()
-
-
-def test_the_bundle_that_has_no_points_is_named(here, capsys) -> None:
-    onnx.save(onnx.parser.parse_model(TWICE), here / "plain.onnx")
-    nndeploy.compile_model(here / "plain.onnx", here / "plain.nnd", nndeploy.CompileOptions(backends=("onnxruntime",)))
-    assert run("--pace", "--max-latency", "100ms", "--model", "three=plain.nnd") == UnavailableError.exit_code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "plain.nnd" in line
-    assert "no pace points" in line

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 import pytest
+from compile_with import compile_with
 from layers_in_a_line import INPUT, ROWS, SIZES, assert_right, network
 
 import nndeploy
@@ -25,7 +26,7 @@ TWO_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two poo
 
 def compiled(path: Path, place: str, **options: Any) -> Manifest:
     asked = {"backends": ("native",), "objective": "priority", "keep_fallback": False, **options}
-    nndeploy.compile_model(network(), path, nndeploy.CompileOptions(places=places_in(place), **asked))
+    compile_with(network(), path, places=places_in(place), **asked)
     with open_bundle(path) as bundle:
         return bundle.manifest
 
@@ -110,12 +111,6 @@ def test_places_at_load_go_before_those_of_the_bundle(bundle) -> None:
         assert_right(program.run(INPUT))
 
 
-def test_the_whole_cpu_is_taken_where_that_is_asked_for(bundle, one_core) -> None:
-    with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cpu", strict=True)) as program:
-        assert (program.chain.where, program.warnings) == ("the CPU", ())
-        assert_right(program.run(INPUT))
-
-
 LACKS = r"there is no device cpu:1: this process has 1 core, too few for 2 pools"
 
 
@@ -144,15 +139,6 @@ def test_says_which_submodel_no_place_takes(bundle) -> None:
     assert caught.value.exit_code == 69
 
 
-def test_a_bundle_that_does_not_say_what_it_needs_cannot_be_spread(tmp_path) -> None:
-    options = nndeploy.CompileOptions(backends=("native",), objective="priority", keep_fallback=False)
-    nndeploy.compile_model(network(), tmp_path / "m.nnd", options)
-    with pytest.raises(
-        UnavailableError, match=r"does not contain the memory needs of its submodels .*compile it with --place"
-    ):
-        nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(places=places_in("cpu:0,cpu:1")))
-
-
 @pytest.mark.parametrize(
     ("place", "code", "line"),
     [
@@ -178,22 +164,12 @@ def test_the_command_says_in_one_line_what_is_wrong(tmp_path, capfd, place, code
     assert not out.exists()
 
 
-def test_a_target_file_says_the_places_of_a_box(tmp_path) -> None:
-    onnx.save(network(), tmp_path / "m.onnx")
-    tables = "".join(f'[[places]]\nname = "cpu:{i}"\nmemory = "512KiB"\n' for i in range(2))
-    (tmp_path / "box.toml").write_text(f'arch = "x86_64"\nlevel = "x86-64-v3"\n{tables}')
-    command = ["compile", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.nnd"), "--objective", "priority"]
-    assert run_command([*command, "--target", str(tmp_path / "box.toml"), "--backends", "native"]) == 0
-    with open_bundle(tmp_path / "m.nnd") as bundle:
-        assert places_of(bundle.manifest) == ["cpu:0", "cpu:1"]
-
-
 def test_boxes_with_different_places_share_no_portable_chain(tmp_path) -> None:
     boxes = [
         nndeploy.Target(name, "x86_64", places=places_in(place)) for name, place in (("a", BOTH), ("b", "cpu:0,cpu:1"))
     ]
     with pytest.raises(UsageError, match="a and b have different devices, but share one portable chain"):
-        nndeploy.compile_model(network(), tmp_path / "m.nnd", nndeploy.CompileOptions(targets=tuple(boxes)))
+        compile_with(network(), tmp_path / "m.nnd", targets=tuple(boxes))
 
 
 def test_runs_over_pools_are_not_paced(tmp_path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compile_with import compile_with
 from faulty_backends import Install
 from layers_in_a_line import INPUT, ROWS, SIZES, assert_right, network
 from pretended_gpus import box, gpu_backend, machine_with
@@ -36,7 +37,7 @@ def compiled(path: Path, place: str, target: Target = TWO, **options: Any) -> Ma
     asked = {"backends": ("gpu", "onnxruntime"), "objective": "priority", "keep_fallback": False, **options}
     places = places_in(place) if place else ()
     with machine_with():
-        nndeploy.compile_model(network(), path, nndeploy.CompileOptions(places=places, targets=(target,), **asked))
+        compile_with(network(), path, places=places, targets=(target,), **asked)
     with open_bundle(path) as bundle:
         return bundle.manifest
 
@@ -79,18 +80,6 @@ def test_what_does_not_fit_the_gpu_is_cut_off_for_the_cpu(gpu, tmp_path) -> None
     with machine_with("8.9") as driver, nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert ran_on(program) == [("gpu", "cuda:0"), ("onnxruntime", "cpu")]
         assert copies_of_a_run(program, driver) == [Copy("to device", 0, FIRST), Copy("to host", 0, crosses)]
-
-
-def test_what_no_gpu_takes_stays_on_the_cpu_among_its_layers(install, tmp_path) -> None:
-    install(gpu_backend("gpu", "MatMul"))
-    pins = [("matmul*", "gpu"), ("tanh*", "onnxruntime")]
-    manifest = compiled(tmp_path / "m.nnd", BOTH, pins=pins)
-    places = [manifest.placings["two"].submodels[one.id].place for one in manifest.target_chains[0].submodels]
-    assert places[:6] == ["cuda:0", "cpu"] * 3
-    assert places[6:] == ["cuda:1", "cpu"] * 3
-    with machine_with("8.9", "8.9"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
-        assert {device for backend, device in ran_on(program) if backend == "onnxruntime"} == {"cpu"}
-        assert_right(program.run(INPUT))
 
 
 def test_each_gpu_gets_what_is_built_for_its_kind(gpu, tmp_path) -> None:

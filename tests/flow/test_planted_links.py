@@ -10,8 +10,6 @@ import pytest
 from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
-from nndeploy.compiler.placement.candidates import OPTIMISED, Recipe
-from nndeploy.compiler.placement.decisions import Decisions, write_decisions
 
 RUN = ["run", "m.nnd", "-i", "x.npz"]
 RESUMED = ["run", "m.nnd", "-i", "x.jsonl", "--resume", "-o"]
@@ -25,10 +23,7 @@ NAMED = {
     "page.html": ["inspect", "m.nnd", "--html", "page.html"],
 }
 """A file, and the command that is told to write it: a link there is written through if it is the user's own."""
-IN_A_FOLDER = {
-    "out/000000_x.npz": [*RUN, "-o", "out/"],
-    "out/nndeploy-run.1": ["help", "--man", "out"],
-}
+IN_A_FOLDER = {"out/000000_x.npz": [*RUN, "-o", "out/"], "out/nndeploy-run.1": ["help", "--man", "out"]}
 """A file, and the command that makes it in a folder: what stood there is replaced, and what a link leads to stays."""
 REFUSED = {
     "signed.nnd": ["sign", "signed.nnd", "--key", "own.key", "--release", "1.0.0"],
@@ -138,22 +133,6 @@ def test_a_second_name_of_a_file_is_refused(name, victim) -> None:
     os.link(victim, name)
     assert run_command(REFUSED[name]) == CANNOT_CREATE
     assert is_untouched(victim)
-
-
-def test_a_link_that_leads_nowhere_makes_no_key_there(victim) -> None:
-    for name in ("new.key", "new.pub"):
-        Path(name).symlink_to(victim.with_name("nobody"))
-    assert run_command(REFUSED["new.key"]) == CANNOT_CREATE
-    assert not victim.with_name("nobody").exists()
-
-
-@pytest.mark.parametrize("name", ["made.json", "made.json.partial"])
-def test_decisions_follow_no_link(name, victim) -> None:
-    Path(name).symlink_to(victim)
-    recipe = Recipe("priority", OPTIMISED, (), ())
-    write_decisions(Path("made.json"), Decisions(recipe, (), (), ()), "0" * 64, {})
-    assert is_untouched(victim)
-    assert not Path("made.json").is_symlink()
 
 
 def test_the_state_of_an_installed_name_is_replaced_too(victim) -> None:

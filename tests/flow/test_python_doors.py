@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from compile_with import compile_with
 
 import nndeploy
 from nndeploy.cli.main import run_command
@@ -15,20 +16,12 @@ from nndeploy.errors import InputError, UsageError
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 network (float[1,3] x) => (float[1,3] y) { a = Relu(x) y = Add(a, x) }"""
 
-PIPELINE = """
-[source]
-kind = "json-lines"
-[[level]]
-[[level.pipeline]]
-name = "one"
-"""
-
 
 @pytest.fixture(name="bundle", scope="module")
 def bundle_of_a_small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle for ONNX Runtime."""
     path = tmp_path_factory.mktemp("bundle") / "m.nnd"
-    nndeploy.compile_model(onnx.parser.parse_model(TEXT), path, nndeploy.CompileOptions(backends=("onnxruntime",)))
+    compile_with(onnx.parser.parse_model(TEXT), path, backends=("onnxruntime",))
     return path
 
 
@@ -55,23 +48,6 @@ def test_the_error_of_a_single_item_is_raised(bundle, tmp_path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((1, 2), np.float32))
     with pytest.raises(InputError, match="axis 1 is 2 instead of 3"):
         nndeploy.run_pipeline(bundle, [f"x=@{tmp_path / 'x.npy'}"])
-
-
-def test_options_are_those_of_the_command(bundle, lines, tmp_path) -> None:
-    stopping = nndeploy.RunOptions(on_error="stop")
-    summary = nndeploy.run_pipeline(bundle, [lines], tmp_path / "y.jsonl", options=stopping)
-    assert (summary.num_items, summary.num_failed) == (2, 1)
-    with pytest.raises(UsageError, match="there is no pipeline"):
-        nndeploy.run_pipeline(bundle, [lines], options=nndeploy.RunOptions(models={"faces": bundle}))
-
-
-def test_a_pipeline_in_a_file_runs(bundle, lines, tmp_path) -> None:
-    (tmp_path / "p.toml").write_text(PIPELINE)
-    with_model = nndeploy.RunOptions(models={"one": bundle})
-    summary = nndeploy.run_pipeline(
-        None, [lines], tmp_path / "y.jsonl", pipeline=tmp_path / "p.toml", options=with_model
-    )
-    assert (summary.num_items, summary.num_failed) == (3, 1)
 
 
 def test_a_verdict_is_that_of_the_command(bundle, capsys) -> None:

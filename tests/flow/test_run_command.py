@@ -6,8 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from PIL import Image
-from tests_flow_bundles import write_branches, write_double, write_fours, write_picture, write_sums
+from tests_flow_bundles import write_double
 
 from nndeploy.cli.main import run_command
 
@@ -94,36 +93,6 @@ def test_json_lines_in_and_out(double, here, capsys, monkeypatch) -> None:
     assert third["outputs"] == {"y": [["Infinity", 0, 0]]}
 
 
-def test_a_batch_of_records_that_touch_each_other_is_refused_before_a_result(here, capsys) -> None:
-    write_sums(here / "m.nnd")
-    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
-    arguments = ("--input", "x.jsonl", "--output", "y.jsonl")
-    assert run(*arguments, "--batch", 4, "--batch-delay-ms", 1000) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("nndeploy: error[usage]: model: runner: the model's output 'y' of one record depends on the")
-    assert line.endswith("(hint: leave out batch)")
-    assert names(here) == ["m.nnd", "x.jsonl"]
-    assert run(*arguments) == 0
-
-
-def test_a_batch_that_is_always_the_same_is_filled_up(here) -> None:
-    write_fours(here / "m.nnd")
-    (here / "x.jsonl").write_text("".join(f'{{"image": [[{i}, 2, 3]]}}\n' for i in range(6)))
-    assert run("--input", "x.jsonl", "--output", "y.jsonl", "--batch", 4) == 0
-    records = [json.loads(line) for line in (here / "y.jsonl").read_text().splitlines()]
-    assert [record["outputs"]["y"] for record in records] == [[[2 * i, 4, 6]] for i in range(6)]
-
-
-def test_images_are_read_and_named(here, capsys) -> None:
-    write_picture(here / "m.nnd")
-    (here / "in").mkdir()
-    Image.new("L", (3, 2), 255).save("in/white.png")
-    Image.new("RGB", (30, 20), (10, 10, 10)).save("in/black.jpg")
-    assert run("--input", "in") == 0
-    captured = capsys.readouterr()
-    assert captured.out.splitlines() == ["in/black.jpg  dark  86.3%", "in/white.png  bright  88.1%"]
-
-
 def test_json_tells_the_summary_alone_on_stdout(double, here, capsys) -> None:
     (here / "in").mkdir()
     one("in/a.npz")
@@ -146,13 +115,6 @@ def test_without_an_output_the_values_are_shown(double, here, capsys) -> None:
     captured = capsys.readouterr()
     assert captured.out == "x.npz\n  y  float32[1,3] [[1., 1., 1.]]\n"
     assert "nndeploy: submodel s0: onnxruntime (v0-onnxruntime)" in captured.err
-
-
-def test_independent_submodels(here, capsys) -> None:
-    write_branches(here / "m.nnd")
-    np.savez("x.npz", image=np.array([[-1, 0, 2]], np.float32))
-    assert run("--input", "x.npz", "--output", "y.npz", "--threads", "1") == 0
-    assert np.load("y.npz")["y"].tolist() == [[2, 0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -190,18 +152,3 @@ def test_bad_calls_are_one_line_and_leave_nothing(double, here, capsys, prepare,
     assert captured.err.startswith("nndeploy: error[")
     assert captured.err.count("\n") == 1
     assert names(here) == before
-
-
-def test_a_failed_item_leaves_the_old_output(double, here) -> None:
-    one("x.npz", shape=(1, 4))
-    (here / "y.npz").write_bytes(b"old")
-    assert run("--input", "x.npz", "--output", "y.npz") == 65
-    assert (here / "y.npz").read_bytes() == b"old"
-    assert names(here) == ["m.nnd", "x.npz", "y.npz"]
-
-
-def test_a_file_that_holds_several_items_does_not_fit_into_one(double, here, capsys) -> None:
-    (here / "x.jsonl").write_text('{"image": [[1, 2, 3]]}\n' * 2)
-    assert run("--input", "x.jsonl", "--output", "y.npz") == 2
-    assert "holds the outputs of one item" in capsys.readouterr().err
-    assert names(here) == ["m.nnd", "x.jsonl"]

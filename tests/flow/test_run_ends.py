@@ -103,17 +103,6 @@ def test_a_pipe_is_an_input_of_what_comes_out_of_it(name, suffix, here, capfd) -
     assert len(Path("out.jsonl").read_text().splitlines()) == (3 if name == "x.jsonl" else 1)
 
 
-def test_an_open_descriptor_is_an_input(here) -> None:
-    reading, writing = os.pipe()
-    os.write(writing, LINES.encode())
-    os.close(writing)
-    assert run_command([*RUN, f"/dev/fd/{reading}", "-o", "out.jsonl"]) == 0
-    os.close(reading)
-    with Path("x.npy").open("rb") as file:
-        assert run_command([*RUN, f"image=@/dev/fd/{file.fileno()}", "-o", "out.npz"]) == 0
-    assert len(Path("out.jsonl").read_text().splitlines()) == 3
-
-
 @pytest.mark.parametrize(
     ("arguments", "name", "num_lines"),
     [

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx.parser
 import pytest
+from compile_with import compile_with
 
 import nndeploy
 from nndeploy.errors import DataError, UnavailableError, UsageError
@@ -213,21 +213,6 @@ def test_the_results_are_the_same_and_the_callers_own(bundle) -> None:
                 got[name][...] = 0  # it is the caller's
 
 
-def test_several_threads_each_get_their_own(bundle) -> None:
-    with isolated(bundle) as program:
-        got: dict[int, np.ndarray] = {}
-
-        def call(number: int) -> None:
-            got[number] = program.run({"x": np.full((number, 8), number, np.float32)})["z"]
-
-        threads = [threading.Thread(target=call, args=(number,)) for number in range(1, 9)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert {number: len(value) for number, value in got.items()} == {number: number for number in range(1, 9)}
-
-
 def test_submodels_without_code_stay_here_where_only_code_is_isolated(bundle) -> None:
     with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(isolate="code")) as program:
         assert not any(isinstance(session, IsolatedSession) for session in program._opened.sessions)
@@ -252,9 +237,7 @@ def test_a_bundle_that_was_overwritten_is_not_taken_by_a_new_worker(bundle, tmp_
         model = onnx.parser.parse_model(
             '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
         )
-        nndeploy.compile_model(
-            model, other, nndeploy.CompileOptions(backends=("reference",)), workers=InProcessWorkers()
-        )
+        compile_with(model, other, backends=("reference",), workers=InProcessWorkers())
         with path.open("r+b") as file:
             file.write(other.read_bytes())
             file.truncate()

@@ -40,7 +40,7 @@ def no_more_than(what: int, most: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(what, (most, most))
 
 
-@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
+@pytest.mark.parametrize("backend", ["onnxruntime"])
 def test_a_few_open_files_are_enough(folder, backend) -> None:
     done = run(folder, backend, no_more_than(resource.RLIMIT_NOFILE, FEW_FILES))
     assert done.returncode == 0, done.stderr

@@ -2,7 +2,6 @@
 """`run` with a pipeline: from a file, out of the bundle; several models; broken inputs; what people look at."""
 
 import json
-import re
 import shutil
 import urllib.error
 import urllib.request
@@ -111,15 +110,6 @@ def test_a_trace_has_a_row_for_each_worker(two_levels) -> None:
         arrows.setdefault(event["id"], []).append(event["ph"])
     assert arrows.keys() == set(range(21))
     assert all(ends[0] == "s" and ends[-1] == "f" and set(ends[1:-1]) == {"t"} for ends in arrows.values())
-
-
-def test_at_the_end_verbose_tells_of_each_stage_and_what_limits(two_levels, capsys) -> None:
-    run("m.nnd", "--pipeline", "p.toml", "--input", "x.jsonl", "--output", "y.jsonl", "--verbose")
-    told = capsys.readouterr().err
-    three = r"p50 [\d.]+ ms, p90 [\d.]+ ms, p99 [\d.]+ ms"
-    assert re.search(rf"^nndeploy: one: runner: 1 worker, \d+% busy, 21 records; worked {three}$", told, re.MULTILINE)
-    assert re.search(rf"^nndeploy: one: runner: waited {three}; at most \d+ at once$", told, re.MULTILINE)
-    assert re.search(r"^nndeploy: [\w: ]+ limits? \(\d+% busy\)$", told, re.MULTILINE)
 
 
 def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> None:

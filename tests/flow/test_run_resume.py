@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from PIL import Image
 from resumed_runs import COMMAND, SEVERAL, content, lines
 from tests_flow_bundles import write_double
 
@@ -17,7 +16,7 @@ from nndeploy.cli.main import run_command
 from nndeploy.errors import InputOutputError
 from nndeploy.stream.sinks import resume
 
-NUM_KILLS = 4
+NUM_KILLS = 2
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def killed(arguments, seconds) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("output", "count", "pipeline"), [("y.jsonl", 10_000, []), ("y", 1_000, ["--pipeline", "p.toml"])]
+    ("output", "count", "pipeline"), [("y.jsonl", 6_000, []), ("y", 1_000, ["--pipeline", "p.toml"])]
 )
 def test_kills_at_random_moments_cost_nothing_and_double_nothing(here, output, count, pipeline) -> None:
     """Each run is killed somewhere between its start and a while after its first checkpoint."""
@@ -83,34 +82,6 @@ def interrupted(here, monkeypatch, output, at):
     with monkeypatch.context() as patch:
         fails_at(patch, at)
         assert run("--input", "x.jsonl", "--output", output, "--resume") == 74
-
-
-def test_a_pipeline_with_lines_and_images_goes_on(here, monkeypatch) -> None:
-    (here / "in").mkdir()
-    for i in range(6):
-        Image.new("RGB", (5, 4), (40 * i, 0, 0)).save(here / "in" / f"{i}.png")
-    (here / "in" / "3.png").write_bytes(b"no image")
-    (here / "p.toml").write_text(
-        "[source]\nkind = 'images'\n[[level]]\n[[level.pipeline]]\nname = 'decode'\nrunners = 0\n"
-        "[[level.pipeline.loader]]\nsteps = [{ use = 'decode' },\n"
-        "{ use = 'resize', width = 3, height = 2, out = ['small', 'how'] }]\n"
-        "[[sink]]\nkind = 'json-lines'\nfields = ['small']\n[[sink]]\nkind = 'images'\nfields = ['image']\n"
-    )
-
-    def run_it(output) -> int:
-        return run_command(["run", "--pipeline", "p.toml", "--input", "in", "--output", output, "--resume"])
-
-    with monkeypatch.context() as patch:
-        fails_at(patch, 4)
-        assert run_it("y") == 74
-    (here / "y" / "images" / f".nndeploy-{'0' * 16}.tmp").write_bytes(b"of a kill")
-    (here / "y" / "images" / "000004_4.png").write_bytes(b"not yet durable")
-    assert run_it("y") == 1
-    assert run_it("want") == 1
-    for part in ("images", "."):
-        files = {path.name: path.read_bytes() for path in (here / "want" / part).iterdir() if path.is_file()}
-        assert {path.name: path.read_bytes() for path in (here / "y" / part).iterdir() if path.is_file()} == files
-    assert len(list((here / "y" / "images").glob("*.png"))) == 5
 
 
 @pytest.mark.parametrize(("kind", "output", "stays"), [("csv", "y.csv", ["y.csv.part"]), ("statistics", "y.json", [])])
@@ -172,23 +143,6 @@ def test_another_run_is_refused_and_changes_nothing(here, monkeypatch, capsys, c
     assert content(here) == before
 
 
-def test_a_kill_while_the_output_gets_its_name_is_made_good(here, monkeypatch) -> None:
-    (here / "x.jsonl").write_text(lines(4))
-    for method in ("replace", "unlink"):  # before the output has its name, and before the journal goes
-        with monkeypatch.context() as patch:
-
-            def killed_here(self, *arguments):
-                raise SystemExit(9)
-
-            patch.setattr(f"pathlib.PosixPath.{method}", killed_here, raising=False)
-            with pytest.raises(SystemExit):
-                run("--input", "x.jsonl", "--output", "y.jsonl", "--resume")
-        assert run("--input", "x.jsonl", "--output", "y.jsonl", "--resume") == 0
-        assert len((here / "y.jsonl").read_text().splitlines()) == 4
-        assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl", "y.jsonl"]
-        (here / "y.jsonl").unlink()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -208,7 +162,7 @@ def test_what_cannot_be_resumed_says_so_and_leaves_nothing(here, capsys, argumen
 
 def test_a_stopped_run_goes_on_where_it_stopped(here) -> None:
     (here / "in").mkdir()
-    for i in range(3000):
+    for i in range(1500):
         np.save(here / "in" / f"{i}.npy", np.full((1, 3), i, np.float32))
     command = [*COMMAND, "--input", "in", "--output", "out", "--resume"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -221,5 +175,5 @@ def test_a_stopped_run_goes_on_where_it_stopped(here) -> None:
     assert "stopped before the end" in error
     again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "of an earlier run" in again.stderr
-    assert len(list((here / "out").iterdir())) == 3000
-    assert np.load("out/002999_2999.npz")["y"].tolist() == [[5998, 5998, 5998]]
+    assert len(list((here / "out").iterdir())) == 1500
+    assert np.load("out/001499_1499.npz")["y"].tolist() == [[2998, 2998, 2998]]

@@ -143,13 +143,6 @@ def run_at(monkeypatch: pytest.MonkeyPatch, name: str) -> int:
     return run_command(["run", "m.nnd", "-i", "x.npz", "-o", "y.npz"])
 
 
-def test_a_socket_in_a_folder_is_told_too(here, monkeypatch) -> None:
-    manager = Manager("notify")
-    assert run_at(monkeypatch, "notify") == 0
-    assert [manager.hears(), manager.hears(), manager.hears(0.01)] == ["READY=1", "STOPPING=1", ""]
-    manager.close()
-
-
 @pytest.mark.parametrize("name", ["", "nowhere", "x" * 300, "m.nnd"])
 def test_a_manager_that_is_not_there_costs_nothing(name, here, monkeypatch) -> None:
     assert run_at(monkeypatch, name) == 0

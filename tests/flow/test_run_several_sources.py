@@ -292,13 +292,3 @@ def test_a_camera_is_read_and_what_was_dropped_is_told(camera, capsys) -> None:
         assert abs(record["outputs"]["image"][0][0][0] - shade) < 4
         assert record["origin"] == f"camera frame {record['outputs']['frame']}"
     assert json.loads(Path("m.json").read_text())["sources"] == report["sources"]
-
-
-def test_options_that_do_not_go_with_sources_and_routes_are_one_line(here, capsys) -> None:
-    (here / "p.toml").write_text(TWO_MODELS)
-    lines("l.jsonl", [{"image": [[1, 0, 0]]}])
-    arguments = ["--pipeline", "p.toml", "--input", "left=l.jsonl", "--input", "right=l.jsonl"]
-    assert run(*arguments, "--drop", "none", "--max-age-ms", "5") == 2
-    assert "--drop none" in capsys.readouterr().err
-    assert run(*arguments, "--pace", "--max-latency", "50ms") == 2
-    assert "latency budget" in capsys.readouterr().err

@@ -122,11 +122,8 @@ INSTALL = ("install", "m", "m.nnd", "--store", "store")
     [
         ("crash in open", AUTO, 69),
         ("hoard in open", AUTO, 69),
-        ("crash in open", VERIFY, 69),
         ("crash in open", INSTALL, 69),
         ("crash in run", AUTO, 65),
-        ("hoard in run", AUTO, 65),
-        ("crash in run", VERIFY, 65),
         ("crash in probe", VERIFY, 65),
         ("crash in probe", ("inspect", "m.nnd", "--here"), 65),
         ("crash in probe", ("doctor",), 65),

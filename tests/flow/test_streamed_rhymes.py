@@ -45,24 +45,3 @@ def test_talks_that_are_mixed_say_what_each_says_alone(bundle, tmp_path) -> None
     assert set(mixed.values()) <= set(TEXTS)
     for talk in TALKS:
         assert texts(streamed(bundle, of_talk(talk), tmp_path))[talk] == mixed[talk]
-
-
-def test_a_talk_that_was_forgotten_begins_anew(bundle, tmp_path) -> None:
-    """Without its state the token -1 stands for the end of a rhyme, whose text is empty."""
-    lines = [*of_talk("star")[:3], '{"talk": "other", "token": [2]}\n', *of_talk("star")[3:5]]
-    pipeline = tmp_path / "one.toml"
-    pipeline.write_text((RHYMES / "rhymes.toml").read_text().replace("sessions = 100", "sessions = 1"))
-    (tmp_path / "in.jsonl").write_text("".join(lines))
-    command = [
-        "run",
-        bundle,
-        "--pipeline",
-        pipeline,
-        "--input",
-        tmp_path / "in.jsonl",
-        "--output",
-        tmp_path / "o.jsonl",
-    ]
-    assert run_command([str(word) for word in command]) == 0
-    said = [json.loads(line)["outputs"]["text"] for line in (tmp_path / "o.jsonl").read_text().splitlines()]
-    assert said[:5] == [list("Twinkle"), [","], [" "], [" "], [""]]

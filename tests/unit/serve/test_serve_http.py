@@ -500,3 +500,15 @@ def test_figures_are_a_page_of_prometheus_or_openmetrics(serving, accept) -> Non
     assert found["process_resident_memory_bytes", frozenset()] > 1 << 20
     assert 0 < found["process_open_fds", frozenset()] < found["process_max_fds", frozenset()]
     assert found["process_cpu_seconds_total", frozenset()] > 0
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(serving, tls_files) -> None:
+    certificate, key = tls_files
+    caller = serving(tls_cert=certificate, tls_key=key)
+    context = ssl.create_default_context(cafile=certificate)
+    connection = http.client.HTTPSConnection("127.0.0.1", caller.port, timeout=20, context=context)
+    with contextlib.closing(connection):
+        connection.request("GET", "/v2/health/ready")
+        assert connection.getresponse().status == 200
+    with pytest.raises(ConnectionError):
+        caller.ask("/v2")

@@ -153,11 +153,6 @@ def test_a_field_that_goes_nowhere_cannot_be_served(served) -> None:
         served(source='fields = ["who", "x"]')
 
 
-def test_a_video_cannot_be_served(served) -> None:
-    with pytest.raises(UsageError, match="a source of the kind 'video' cannot be served"):
-        served(kind="video", more='inputs = { x = "image" }')
-
-
 def test_a_stream_that_fails_tells_all_and_is_no_longer_sound(served, fake_program) -> None:
     def fails(x: Any) -> dict[str, Any]:
         raise ZeroDivisionError("a bug")

@@ -126,15 +126,6 @@ def test_a_lost_packet_costs_the_frames_that_depend_on_its_picture(options, plac
     assert figures.num_skipped == 0
 
 
-def test_a_frame_that_is_shown_before_a_damaged_one_is_not_built_on_it_in_secret(stop) -> None:
-    made = clip(tune="film", group=10, more="bframes=1:b-adapt=0:b-pyramid=none")
-    assert made.places[:5] == (0, 2, 1, 4, 3)
-    found, _ = seen(H264Camera(made, [without(made.packets(payload_bytes=120), 3, -1)]), made, stop)
-    assert found[:5] == [0, 1, 2, DAMAGED, DAMAGED]
-    assert found[5:10] == [DAMAGED] * 5
-    assert found[10:] == list(range(10, 20))
-
-
 def test_a_camera_that_sends_no_key_frame_again_is_seen_again_after_a_refresh(stop) -> None:
     made = clip(num=30, group=8, more="intra-refresh=1")
     found, figures = seen(H264Camera(made, [without(made.packets(), 5), made.packets()[3:]]), made, stop)
@@ -145,16 +136,6 @@ def test_a_camera_that_sends_no_key_frame_again_is_seen_again_after_a_refresh(st
         assert whole == list(range(whole[0], 30))
         assert whole[0] < 3 * 8
     assert figures.num_skipped + len(second) == 27
-
-
-def test_a_connection_that_ends_in_a_picture_costs_that_picture(stop) -> None:
-    made = clip()
-    pictures = made.packets()
-    cut = [*pictures[:8], pictures[8][:1]]
-    found, figures = seen(H264Camera(made, [cut, pictures[3:], cut]), made, stop)
-    assert found == [*range(8), DAMAGED, *range(5, 20), *range(8), DAMAGED]
-    assert figures.num_skipped == 2
-    assert figures.num_reconnects == 2 + 2
 
 
 @pytest.mark.parametrize("options", [{"more": "slices=2"}, {"tune": "film", "more": "open-gop=1"}])

@@ -7,16 +7,13 @@ import threading
 from dataclasses import replace
 
 import pytest
-from streaming import Make, Sink, plan_of, within_limit
+from streaming import within_limit
 
 from nndeploy.errors import InputError, InputOutputError
-from nndeploy.stream.description import PipelinePlan, StagePlan
-from nndeploy.stream.engine.engine import Stream, StreamOptions
 from nndeploy.stream.sources import live_video
 from nndeploy.stream.sources.addresses import address_from_text
 from nndeploy.stream.sources.live_video import live_frames
-from nndeploy.stream.sources.merging import merged_items
-from nndeploy.stream.sources.readers import Feed, Readers, SourceFigures
+from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.source_rules import ReadRules
 from nndeploy.stream.stopping import Stop
 
@@ -181,31 +178,3 @@ def test_what_is_no_video_is_one_error(data, stop) -> None:
             within_limit(read)
         assert str(caught.value).startswith(url.format(camera.port))
         camera.close()
-
-
-def test_a_model_that_is_slower_than_the_camera_sees_the_newest_frames(stop) -> None:
-    camera = Camera([transport_stream(SHADES * 10)])
-    address, is_read, seen, sink = address_from_text(f"tcp:127.0.0.1:{camera.port}"), threading.Event(), [], Sink()
-
-    def frames(own, figures):
-        yield from live_frames(address, ReadRules(), own, figures)
-        is_read.set()
-
-    def work(frame):
-        assert is_read.wait(20)
-        seen.append(frame)
-        return frame
-
-    plan = plan_of(PipelinePlan("p", (StagePlan((Make(("frame",), ("y",), work),)),)), in_flight=1)
-    readers = Readers([Feed("camera", frames, ReadRules(buffer=5, drop="oldest"))], stop)
-    items = merged_items(readers, ["camera"])
-    try:
-        within_limit(lambda: Stream(plan, {}, StreamOptions(), stop).run(items, sink))
-    finally:
-        readers.close()
-    (figures,) = readers.figures()
-    camera.close()
-    assert seen[-5:] == [55, 56, 57, 58, 59]
-    assert figures.num_read == 60
-    assert len(sink.outcomes) + figures.num_dropped == 60
-    assert figures.num_dropped > 40

@@ -128,14 +128,6 @@ def test_an_item_is_let_in_when_stages_are_free_and_none_is_late(clock) -> None:
     assert pacing.next_begin_ns() <= clock.now
 
 
-def test_slow_processors_hold_the_next_item_back_too(clock) -> None:
-    pacing = pacing_of(budget_ms=200)
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock, post=150)
-    pacing.begin(Record(0, "item", "item"))
-    assert pacing.next_begin_ns() >= clock.now + 150 * MS
-
-
 def test_parts_are_due_one_after_the_other(clock) -> None:
     plan = plan_of(pipeline("p", [], x_to_y(), [], each="list", part="x"))
     pacing = pacing_of(plan)

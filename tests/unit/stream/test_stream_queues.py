@@ -9,7 +9,7 @@ from streaming import within_limit
 
 from nndeploy.errors import InputError
 from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Siblings, SyncQueue
-from nndeploy.stream.engine.schedule import AbortedError, Schedule
+from nndeploy.stream.engine.schedule import Schedule
 from nndeploy.stream.records import Record
 
 pytestmark = pytest.mark.usefixtures("short_turns")
@@ -96,14 +96,6 @@ def test_one_that_is_eager_takes_what_is_there() -> None:
         assert [one.index for one in queue.take()] == [0, 1, 2]
         assert queue.is_ready() is is_eager
         assert [one.index for one in queue.take()] == [3, 4]
-
-
-def test_nothing_is_put_after_an_abort() -> None:
-    schedule = Schedule(1, 1)
-    queue = BasicQueue("q", schedule, [lambda records: None], 1)
-    schedule.abort()
-    with pytest.raises(AbortedError):
-        queue.put(record(0))
 
 
 @pytest.mark.parametrize("kinds", [2, 3, 5])

@@ -115,10 +115,3 @@ def test_what_depends_on_a_damaged_frame_is_no_frame(name, tmp_path) -> None:
     assert errors == list(range(errors[0], GROUP))
     for place, one in enumerate(found):
         assert isinstance(one, str) or np.array_equal(one["image"], whole[place])
-
-
-def test_another_size_in_the_middle_is_another_size_of_image(tmp_path) -> None:
-    first, second = (replace(RECORDINGS["files joined"], size=size, change=bytes) for size in ((64, 96), (32, 48)))
-    data = first.write(tmp_path / "v.ts") + second.write(tmp_path / "v.ts")
-    shapes = [one["image"].shape for one in frames_in(outcomes(tmp_path / "v.ts", data))]
-    assert shapes == [(64, 96, 3)] * len(STEADY) + [(32, 48, 3)] * len(STEADY)

@@ -134,25 +134,6 @@ def test_a_model_whose_rows_touch_ends_the_stream_before_a_wrong_result(sizes, e
     assert sink.ending == "discarded"
 
 
-def test_the_runners_of_a_pipeline_look_at_it_once() -> None:
-    programs = [doubling(), doubling()]
-    plan = plan_of(pipeline(runner=x_to_y(batch=4, devices=("a", "b"), batch_delay_ns=20_000_000)), in_flight=64)
-    stream(plan, {"p": programs}, [rows(i) for i in range(20, 220)])
-    num_rows = sum(len(call["x"]) for program in programs for call in program.calls)
-    assert 202 <= num_rows <= 204, "two are run twice, by each runner that began before the other one had looked"
-
-
-def test_records_of_a_batch_that_cannot_be_run_alone_get_their_own_errors() -> None:
-    def run(x):
-        if len(x) == 1:
-            raise InputError("too short")
-        return {"y": x}
-
-    found, sink = batched(Program(run, {"x": ROWS}, {"y": ROWS}), [rows(1), rows(2)], 2)
-    assert found == [None, None]
-    assert "too short" in str(sink.outcomes[0].error)
-
-
 def parts_plan(steps=(), workers=1, **runner):
     post = ([([Make(("y",), ("z",), lambda y: y + 1)], workers)]) if steps else ()
     loaders = [([Make(("part",), ("x",), lambda part: part * 10)], workers)]

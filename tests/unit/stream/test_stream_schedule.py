@@ -137,18 +137,6 @@ def test_a_record_stays_with_the_thread_that_waited_for_it() -> None:
     assert num_stayed > 80  # were the source taken for what limits, another thread would be woken for each
 
 
-def test_a_short_task_that_lasts_does_not_hold_up_the_others() -> None:
-    done = threading.Event()
-
-    def work(indices):
-        if indices == [50]:  # until then it took no time
-            assert done.wait(20)
-        elif indices[0] > 50:
-            done.set()
-
-    Line([(work, 2, {})], num_cores=2).run(100)
-
-
 @pytest.mark.parametrize("delay_ns", [0, 1_000_000_000_000])
 def test_batches_fill_while_there_is_more_to_do_and_the_last_one_does_not_wait(delay_ns) -> None:
     sizes = []

@@ -151,14 +151,6 @@ def test_no_item_is_lost_or_doubled(rules, route) -> None:
 ANY = plan_named("copy", ["p"])
 
 
-def test_each_source_keeps_its_order() -> None:
-    feeds = [feed_of(name, [{}] * 40, slow=1e-4) for name in NAMES]
-    outcomes, _, _ = run(ANY, feeds)
-    for name in NAMES:
-        numbers = [int(outcome.origin[1:]) for outcome in outcomes if outcome.source == name]
-        assert numbers == list(range(40))
-
-
 def test_a_source_that_is_silent_holds_up_nobody() -> None:
     ends = threading.Event()
 
@@ -194,26 +186,6 @@ def test_a_source_that_fails_gives_its_error_and_the_others_go_on() -> None:
     (failed,) = [outcome for outcome in outcomes if outcome.error is not None]
     assert (failed.source, str(failed.error)) == ("a", "a: reading failed")
     assert (summary.num_items, summary.num_failed) == (11, 1)
-
-
-def test_the_error_of_a_source_is_never_too_old() -> None:
-    is_read = threading.Event()
-
-    def camera(stop, figures):
-        del figures
-        yield item_of("a", 0, {})
-        is_read.set()
-        raise InputOutputError("the connection was lost")
-
-    def slow(number):
-        assert is_read.wait(20)
-        time.sleep(0.03)
-        return number
-
-    rules = ReadRules(buffer=1, drop="oldest", max_age_ns=1_000_000)
-    outcomes, summary, _ = run(one_by_one(slow), [Feed("a", camera, rules)])
-    assert str(outcomes[-1].error) == "a: the connection was lost"
-    assert summary.num_failed == 1
 
 
 def test_an_item_without_partner_is_told_while_the_other_source_is_silent() -> None:
@@ -391,15 +363,3 @@ def test_a_stop_ends_sources_that_wait() -> None:
     _, summary, _ = run(ANY, [Feed("a", silent), Feed("b", silent)], stop=stop)
     assert summary.is_stopped
     assert time.monotonic() - began < 10
-
-
-def test_an_error_of_a_joined_item_names_where_it_is_from() -> None:
-    def broken():
-        raise InputError("is damaged")
-
-    def items(stop, figures):
-        del figures, stop
-        yield Item(0, "b.wav", "b", broken)
-
-    outcomes, _, _ = run(ANY, [feed_of("a", [{}]), Feed("b", items)], JoinRules("index"))
-    assert str(outcomes[0].error) == "a0 + b.wav: b.wav: is damaged"
