@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import json
 import signal
 import struct
 import subprocess
