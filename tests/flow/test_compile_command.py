@@ -88,16 +88,6 @@ def test_a_mistake_is_one_line_with_its_exit_code(nndeploy_command, small, argum
     assert sorted(path.name for path in small.parent.iterdir()) == before
 
 
-def test_a_gate_that_fails_is_told_behind_the_table_that_it_is_about(nndeploy_command, small) -> None:
-    arguments = ("--backends", "onnxruntime", "--max-fallback", "5%")
-    result = nndeploy_command("compile", small, "-o", small.with_suffix(".nnd"), *arguments)
-    assert result.returncode == 1
-    assert "100.0%" in result.stderr.splitlines()[-1]
-    assert "5.0%" in result.stderr.splitlines()[-1]
-    assert "onnxruntime" in result.stdout
-    assert not small.with_suffix(".nnd").exists()
-
-
 def test_a_configuration_file_gives_defaults_and_the_command_line_wins(nndeploy_command, small) -> None:
     config = small.with_name("config.toml")
     config.write_text('backends = "onnxruntime"\ngoldens = 2\nwithout = ["openvino"]\n')

@@ -65,13 +65,6 @@ def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tm
     assert_right(tmp_path / "m.nnd")
 
 
-def test_a_failed_build_is_one_more_refusal(tmp_path, install) -> None:
-    install(refusing_backend("moody", 0, "not today"))
-    report = compile_with(model(), tmp_path / "m.nnd", objective="priority")
-    assert all(node.refusals["moody"] == "not today" for node in report.nodes)
-    assert_right(tmp_path / "m.nnd")
-
-
 def test_a_model_that_only_a_liar_takes_is_refused_and_nothing_is_written(tmp_path, install) -> None:
     install(changed_backend("liar", 0, off_by_one))
     out = tmp_path / "m.nnd"
@@ -189,13 +182,6 @@ def test_outputs_that_need_no_submodel_are_there_too(tmp_path) -> None:
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         got = program.run({"x": np.array([3, 4], np.float32)})
     assert {name: value.tolist() for name, value in got.items()} == {"x": [3, 4], "c": [1, 2], "y": [4, 6]}
-
-
-def test_a_node_that_nobody_reads_is_left_out_without_the_passes_too(tmp_path) -> None:
-    text = """<ir_version: 8, opset_import: ["": 18]>
-    g (float[2] x) => (float[2] y) { [dead] d = Exp(x) [live] y = Relu(x) }"""
-    report = compile_with(model(text), tmp_path / "m.nnd", backends=("onnxruntime",), optimise=False)
-    assert [node.name for node in report.nodes] == ["live"]
 
 
 def test_random_operators_are_compared_by_type_and_shape_only(tmp_path) -> None:

@@ -14,7 +14,6 @@ from faulty_backends import ChangedSession, Install, changed_backend, choosy_bac
 
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
-from nndeploy.errors import BuildRefusedError
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.options.texts import names_in
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
@@ -159,21 +158,6 @@ def test_open_sizes_that_were_made_up_are_measured_around_the_likely_one(tmp_pat
     report = chosen_where_sizes_are_open(tmp_path / "m.nnd", {64: 0.9}, samples=[given])
     assert report.measured_shapes == ("x[64,512]",)
     assert chosen(report) == "hare"
-
-
-def test_size_that_no_candidate_runs_is_left_out_of_the_race(tmp_path, install) -> None:
-    class OnlyTheFirst(InProcessWorkers):
-        def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
-            if len(samples) > 1:
-                raise BuildRefusedError("not of this size")
-            return [[1.0 if first_backend(path) == "onnxruntime" else 2.0] for path in paths]
-
-    install(changed_backend("hare", 0, lambda outputs: outputs))
-    text = TWO_ROWS.replace("N,512", "length,512")
-    report = compile_with(
-        onnx.parser.parse_model(text), tmp_path / "m.nnd", backends=("hare", "onnxruntime"), workers=OnlyTheFirst()
-    )
-    assert (report.measured_shapes, chosen(report)) == (("x[64,512]",), "onnxruntime")
 
 
 def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path, install) -> None:

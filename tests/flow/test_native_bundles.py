@@ -73,12 +73,6 @@ def test_one_variant_serves_every_machine(model, features, monkeypatch) -> None:
     assert taken(bundle) == "native"
 
 
-def test_machine_without_the_instructions_takes_the_fallback(model, monkeypatch) -> None:
-    bundle = compiled(model)
-    pretend(monkeypatch, "sse2")
-    assert taken(bundle) == "onnxruntime"
-
-
 def test_machine_without_the_instructions_and_no_other_variant_gets_one_error(model, monkeypatch, capsys) -> None:
     bundle, arrays = compiled(model, keep_fallback=False), model.with_suffix(".npz")
     np.savez(arrays, **INPUT)
@@ -97,3 +91,9 @@ def test_target_that_nobody_builds_for_is_one_line(model, backends) -> None:
         compiled(model, backends=backends, targets=(OLD,))
     assert "\n" not in str(caught.value)
     assert not model.with_suffix(".nnd").exists()
+
+
+def test_machine_without_the_instructions_takes_the_fallback(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = compiled(model)
+    pretend(monkeypatch, "sse2")
+    assert taken(bundle) == "onnxruntime"

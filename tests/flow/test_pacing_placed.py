@@ -4,7 +4,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx.parser
@@ -16,7 +15,6 @@ from separable_model import needs_native
 import nndeploy
 from nndeploy.cli.main import run_command
 from nndeploy.pacing.plan.goal import PaceGoal
-from nndeploy.plugin.registry import backend
 from nndeploy.runtime.gpu_stream import GpuStreams
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
@@ -52,25 +50,6 @@ def test_commands_tell_where_points_stand(model, capsys) -> None:
     assert run_command([*arguments, "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)["pacing"]["notes"]
     assert told.startswith(note)
-
-
-@pytest.mark.parametrize("num_goldens", [0, 1])
-def test_points_are_tried_on_a_sample_of_each_submodel(model, num_goldens, monkeypatch) -> None:
-    bundle, given = model.with_suffix(".nnd"), list[Any]()
-    compile_with(model, bundle, backends=("onnxruntime",), pace=True, num_goldens=num_goldens)
-    real = backend("onnxruntime").open
-
-    def opened(*arguments: Any) -> Any:
-        session: Any = real(*arguments)
-        pace = session.pace
-        session.pace = lambda pacer, sample, wanted: given.append(sample) or pace(pacer, sample, wanted)
-        return session
-
-    monkeypatch.setattr(type(backend("onnxruntime")), "open", lambda _, *arguments: opened(*arguments))
-    with nndeploy.load_bundle(bundle, pace=GOAL) as program:
-        program.run(INPUT)
-    (sample,) = given
-    assert {name: array.shape for name, array in sample.items()} == {"x": (4, 4)}
 
 
 @pytest.fixture

@@ -84,14 +84,6 @@ def run_with(bundle: Path, plan: Path, *more: str) -> list[str]:
     return ["run", str(bundle), "--input", str(plan.with_name("x.npz")), "--pace", "--pace-plan", str(plan), *more]
 
 
-def test_points_of_a_library_have_the_amounts_of_their_operators(models) -> None:
-    with nndeploy.load_bundle(models["onnxruntime"], pace=ONLY_TIMES) as program:
-        amounts = {point.name: point.amount for point in program.pacing.points}
-    first = amounts["Conv r"] if "Conv r" in amounts else amounts["FusedConv r"]
-    assert first.flops == DEPTHWISE + 32 * PIXELS
-    assert first.bytes == 4 * (2 * 32 * PIXELS + 32 * 9)
-
-
 def test_the_bundle_keeps_amounts_only_where_it_is_to_be_paced(models) -> None:
     with open_bundle(models["onnxruntime"]) as bundle:
         counted = counted_operators(bundle)
@@ -312,9 +304,3 @@ def test_options_of_an_estimate_that_make_no_sense(models, options, reason, caps
     code, line = refused(["pace", str(models["native"]), *options], capsys)
     assert code == UsageError.exit_code
     assert reason in line
-
-
-def test_an_estimate_needs_amounts(models, capsys) -> None:
-    code, line = refused(["pace", str(models["without"]), "--estimate"], capsys)
-    assert code == UnavailableError.exit_code
-    assert "does not say what its operators compute" in line

@@ -140,8 +140,3 @@ def test_a_gpu_that_is_smaller_than_was_said_is_not_begun_with(gpu, tmp_path) ->
         pytest.raises(UnavailableError, match=r"the submodels on cuda:0 need 416\.0 KiB, it has 400\.0 KiB"),
     ):
         nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(strict=True))
-
-
-def test_a_target_without_that_gpu_is_refused_before_any_work(gpu, tmp_path) -> None:
-    with pytest.raises(UnavailableError, match="there is no GPU cuda:2: two has 2"):
-        compiled(tmp_path / "m.nnd", "cuda:0=1KiB,cuda:2")

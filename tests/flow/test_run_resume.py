@@ -84,23 +84,6 @@ def interrupted(here, monkeypatch, output, at):
         assert run("--input", "x.jsonl", "--output", output, "--resume") == 74
 
 
-@pytest.mark.parametrize(("kind", "output", "stays"), [("csv", "y.csv", ["y.csv.part"]), ("statistics", "y.json", [])])
-def test_a_single_file_of_a_pipeline_goes_on(here, monkeypatch, kind, output, stays) -> None:
-    (here / "x.jsonl").write_text(lines(10, bad={2}))
-    (here / "p.toml").write_text(SEVERAL.split("[[sink]]")[0] + f'[[sink]]\nkind = "{kind}"\n')
-    arguments = ["--pipeline", "p.toml", "--input", "x.jsonl", "--output"]
-    assert run(*arguments, f"want-{output}") == 1
-    always = ["m.nnd", "p.toml", f"want-{output}", "x.jsonl"]
-    for at in (0, 4, 4, 8):
-        with monkeypatch.context() as patch:
-            fails_at(patch, at)
-            assert run(*arguments, output, "--resume") == 74
-        assert sorted(content(here)) == sorted([*always, f"{output}.resume", *stays])
-    assert run(*arguments, output, "--resume") == 1
-    assert (here / output).read_bytes() == (here / f"want-{output}").read_bytes()
-    assert sorted(content(here)) == sorted([*always, output])
-
-
 def test_goes_on_after_what_is_durable(here, monkeypatch, capsys) -> None:
     (here / "x.jsonl").write_text(lines(10, bad={2}))
     interrupted(here, monkeypatch, "y.jsonl", 6)

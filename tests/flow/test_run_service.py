@@ -148,12 +148,6 @@ def test_a_manager_that_is_not_there_costs_nothing(name, here, monkeypatch) -> N
     assert run_at(monkeypatch, name) == 0
 
 
-def test_a_command_that_fails_was_never_ready(here, manager, monkeypatch) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
-    assert run_command(["run", "m.nnd", "-i", "none.npz", "-o", "y.npz"]) == 66
-    assert manager.hears(0.05) == ""
-
-
 @pytest.fixture
 def watched(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Returns what lets a manager watch a run that has stood still for so many nanoseconds."""

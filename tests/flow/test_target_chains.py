@@ -13,7 +13,6 @@ from faulty_backends import Install
 from pretended_gpus import box, gpu_backend, machine_with
 
 import nndeploy
-from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError, UsageError
@@ -123,12 +122,6 @@ def test_a_box_without_gpu_takes_the_portable_chain_and_says_why(bundle) -> None
         assert program.chain.id == "portable"
         (line,) = program.warnings
         assert "ada-box: needs an NVIDIA GPU of compute capability 8.9, this machine has none" in line
-        assert_right(program.run(SAMPLE))
-
-
-def test_the_cpu_is_taken_without_a_word_when_it_is_asked_for(bundle) -> None:
-    with machine_with("8.9"), nndeploy.load_bundle(bundle, nndeploy.LoadOptions(device="cpu", strict=True)) as program:
-        assert (program.chain.id, program.warnings) == ("portable", ())
         assert_right(program.run(SAMPLE))
 
 

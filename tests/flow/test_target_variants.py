@@ -109,13 +109,6 @@ def test_the_last_fallback_has_no_code_in_it(model, tmp_path) -> None:
     assert not submodel.variants[-1].native_code
 
 
-@pytest.mark.usefixtures("plans_are_code")
-def test_a_bundle_without_any_warns(model, tmp_path) -> None:
-    options = nndeploy.CompileOptions(backends=("native",))
-    report = nndeploy.compile_model(model, tmp_path / "m.nnd", options, workers=InProcessWorkers())
-    assert any("s0 without code in it: --no-native-code cannot run this" in line for line in report.warnings)
-
-
 @pytest.fixture
 def not_ours(tmp_path: Path) -> Path:
     """A model whose second operator our own kernels lack."""

@@ -63,15 +63,6 @@ def test_images_one_file_a_record_or_an_element(tmp_path) -> None:
     assert error == {"index": 3, "origin": "in/3.png", "error": {"code": "bad-input", "message": "bad"}}
 
 
-def test_a_second_run_takes_the_other_kind_of_the_first_away(tmp_path) -> None:
-    for outcomes in ([done(0, image=picture()), failed(1)], [failed(0), done(1, image=picture())]):
-        sink = ImageSink(tmp_path)
-        for outcome in outcomes:
-            sink.write(outcome)
-        sink.finish()
-    assert names(tmp_path) == ["000000_0.error.json", "000001_1.png"]
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [({}, "no field 'image'"), ({"image": b"GIF89a"}, "no PNG or JPEG"), ({"image": 3}, "an image is uint8")],

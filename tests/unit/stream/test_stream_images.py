@@ -66,12 +66,6 @@ def test_every_mode_that_is_taken_gives_the_same_shape(mode) -> None:
     assert array_from_image(image, RGB, "float32").shape == (1, 2, 3, 3)
 
 
-def test_photos_are_turned_upright() -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6  # the camera was turned by a quarter
-    assert decoded(encoded(picture(size=(4, 2)), "JPEG", exif=exif)).size == (2, 4)
-
-
 def png(width: int, height: int, body: bytes, bits: int = 8, colours: int = 2) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -120,12 +114,8 @@ def test_every_format_is_read_as_the_pixels_that_were_written(kind, mode) -> Non
         (b"", "is not a supported image"),
         (b"hello", "is not a supported image"),
         (encoded(picture(), "EPS"), "is not a supported image"),
-        (encoded(picture(), "ICO"), "is not a supported image"),
-        (encoded(picture(), "JPEG2000"), "is not a supported image"),
         (encoded(picture(size=(64, 64)))[:-40], "is a damaged image"),
         (encoded(picture(size=(64, 64)), "JPEG")[:-200], "is a damaged image"),
-        (encoded(picture(size=(64, 64)), "WEBP")[:-20], "is a damaged image"),
-        (encoded(picture(size=(64, 64)), "BMP")[:-200], "is a damaged image"),
         (
             encoded(picture(size=(64, 64)), "TIFF", compression="tiff_lzw")[:-20],
             "is a damaged image|not a supported image",
@@ -136,14 +126,10 @@ def test_every_format_is_read_as_the_pixels_that_were_written(kind, mode) -> Non
         (bomb(100, 100), "is a damaged image"),
         (deep_tiff(tile=(1 << 16, 1 << 15)), "tiles of more than 67108864"),
         (encoded(picture("CMYK"), "JPEG"), "of the mode CMYK"),
-        (encoded(picture("CMYK"), "TIFF"), "of the mode CMYK"),
         (encoded(Image.new("F", (3, 2)), "TIFF"), "of the mode F"),
         (encoded(Image.new("I;16", (3, 2))), "16-bit"),
         (encoded(Image.new("I;16", (3, 2)), "TIFF"), "16-bit"),
-        (encoded(Image.new("I;16", (3, 2)), "TIFF", compression="tiff_lzw"), "16-bit"),
         (png(1, 1, bytes(7), bits=16, colours=2), "16-bit"),
-        (png(1, 1, bytes(5), bits=16, colours=4), "16-bit"),
-        (png(1, 1, bytes(9), bits=16, colours=6), "16-bit"),
         (deep_tiff(), "16-bit"),
         (deep_tiff(compression=8), "16-bit"),
     ],

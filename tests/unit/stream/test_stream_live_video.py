@@ -55,10 +55,7 @@ def shades_of(found):
 
 @pytest.mark.parametrize(
     ("kind", "made", "url"),
-    [
-        (HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/video"),
-        (Camera, transport_stream, "tcp:127.0.0.1:{}"),
-    ],
+    [(HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/video"), (Camera, transport_stream, "tcp:127.0.0.1:{}")],
 )
 def test_every_frame_of_every_connection_comes_once(kind, made, url, stop) -> None:
     camera = kind([made(SHADES[:2]), made(SHADES[2:5]), made(SHADES[5:])])

@@ -19,7 +19,6 @@ from nndeploy.stream.pipeline.pipeline_sinks import pipeline_sink
 from nndeploy.stream.sinks import resume
 from nndeploy.stream.sinks.resumable import GrowingFile
 from nndeploy.stream.sinks.resume import Journal, ResumedSink
-from nndeploy.stream.sinks.statistics_sink import MAX_TEXT_LENGTH, StatisticsSink
 
 TABLES = (
     SinkTable("json-lines", "json-lines", ("text", "number"), {}),
@@ -238,31 +237,6 @@ def test_a_journal_stays_short_and_locked(tmp_path, monkeypatch) -> None:
     assert again.progress.num_records == 200
     again.remove()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_statistics_keep_their_sums_to_the_last_bit(tmp_path) -> None:
-    """Also of texts that are no Unicode, that are too long to be kept, and of nothing."""
-    (tmp_path / "again.part").write_bytes(b"of another run " * 1000)
-    dice = np.random.default_rng(3)
-    fields = ["x", "text", "long", "none"]
-    done, again = [StatisticsSink(tmp_path / name, fields, []) for name in ("done", "again")]
-    for index in range(300):
-        x = np.append(dice.normal(size=3) * 1e200, [5e-324, np.inf, -0.0])
-        outputs = {"x": x, "text": ["\ud800", f"t{index % 7}"], "long": "ü" * (MAX_TEXT_LENGTH + 1), "none": []}
-        outcome = Outcome(index, "", "", outputs)
-        done.write(outcome)
-        again.write(outcome)
-        state = again.checkpoint()
-        again.discard()
-        again = StatisticsSink(tmp_path / "again", fields, [])
-        again.resume(json.loads(json.dumps(state, allow_nan=False)))
-    done.finish()
-    again.finish()
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "done").read_bytes()
-    found = json.loads((tmp_path / "done").read_text())["fields"]
-    assert found["long"] == {"count": 300, "texts": {}, "others": 300}
-    assert found["text"]["texts"]["\ud800"] == 300
-    assert found["none"] == {}
 
 
 def growing(path, state=None):

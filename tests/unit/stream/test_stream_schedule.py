@@ -160,19 +160,6 @@ def test_a_batch_goes_when_its_time_is_over_though_the_source_waits() -> None:
     assert sizes[0] == 2
 
 
-def test_the_stage_that_limits_comes_first() -> None:
-    line = Line([(None, 1, {}), (None, 1, {}), (None, 2, {})], num_cores=2)
-    schedule, (load, limit, post) = line.schedule, line.queues
-    for queue, wall_ns in ((load, 1000), (limit, 4000), (post, 2000)):
-        queue.habits.learn(wall_ns // 2, wall_ns)
-    schedule._put_limit_first()
-    assert schedule._stations == [limit, line.exit, post, load]
-    for queue, wall_ns in ((load, 10**6), (limit, 10**6), (post, 10**6)):
-        queue.habits.learn(wall_ns, wall_ns)
-    schedule._put_limit_first()  # the cores limit now
-    assert schedule._stations == [line.exit, post, limit, load]
-
-
 def test_the_first_failure_ends_all_and_is_raised() -> None:
     def work(indices):
         if indices == [20]:

@@ -97,15 +97,6 @@ def test_a_file_of_lines_appears_at_the_end(tmp_path, sink) -> None:
     assert names(tmp_path) == ["y.jsonl"]
 
 
-def test_without_a_text_nothing_is_written(tmp_path, sink, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    out = sink(None)
-    out.write(done())
-    out.finish()
-    out.discard()
-    assert names(tmp_path) == []
-
-
 @pytest.mark.parametrize("text", ["file/y.npz", "file/", "file/y.jsonl", "/proc/nowhere/y.npz", "/proc/nowhere/"])
 def test_what_cannot_be_created_is_found_before_anything_runs(tmp_path, sink, monkeypatch, text) -> None:
     monkeypatch.chdir(tmp_path)

@@ -101,12 +101,6 @@ def test_images_of_a_folder(tmp_path, vision) -> None:
         found[2].load()
 
 
-def test_images_need_a_bundle_that_says_how(tmp_path, one) -> None:
-    save(tmp_path / "a.png")
-    with pytest.raises(UsageError, match="does not say how an image becomes an input"):
-        source([tmp_path], one)
-
-
 def test_stdin_holds_an_item_a_line(two) -> None:
     found = items(["-"], two, b'{"x": [1], "n": 2}\n\nbad\n{"x": [3]}')
     assert [(item.index, item.origin, item.stem) for item in found] == [
@@ -124,14 +118,6 @@ def test_files_of_lines_and_other_files_are_counted_on(tmp_path, one) -> None:
     (tmp_path / "empty.jsonl").touch()
     found = items([tmp_path / "a.jsonl", tmp_path / "empty.jsonl", save(tmp_path / "b.npy")], one)
     assert [(item.index, item.stem) for item in found] == [(0, "a-1"), (1, "a-2"), (2, "b")]
-
-
-def test_bare_nan_is_allowed_where_asked(one) -> None:
-    (item,) = items(["-"], one, b'{"x": [NaN]}', allow_nan=True)
-    assert np.isnan(item.load()["x"]).all()
-    (item,) = items(["-"], one, b'{"x": [NaN]}')
-    with pytest.raises(InputError, match="NaN is no JSON"):
-        item.load()
 
 
 @pytest.mark.parametrize("text", ["nowhere.npz", "nowhere/", "nowhere-*.npz", "x=@nowhere.npy", "a" * 5000])
