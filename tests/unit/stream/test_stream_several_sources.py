@@ -85,26 +85,17 @@ def plan_named(queue, names, slow=0.0, not_taken="end", **routes):
 EVEN = condition_from_text("n in [0, 2, 4, 6, 8, 10, 12]")
 
 ROUTES = {
-    "one": lambda slow: plan_named("copy", ["p"], slow),
     "shared": lambda slow: plan_named("basic", ["p", "q"], slow),
-    "shares": lambda slow: plan_named("basic", ["p", "q"], slow, p=RoutePlan(share=2), q=RoutePlan(share=1)),
-    "priorities": lambda slow: plan_named("basic", ["p", "q"], slow, p=RoutePlan(priority=1)),
     "switch": lambda slow: plan_named("switch", ["p", "q"], slow, p=RoutePlan(when=EVEN)),
     "condition": lambda slow: plan_named("copy", ["p"], slow, p=RoutePlan(when=EVEN)),
-    "passing": lambda slow: plan_named("copy", ["p"], slow, "pass", p=RoutePlan(when=EVEN)),
-    "bound": lambda slow: plan_named(
-        "copy", NAMES, slow, **{name: RoutePlan(source=name) for name in NAMES}
-    ),
-    "bound and shared": lambda slow: plan_named("basic", NAMES, slow, a=RoutePlan(source="a"), b=RoutePlan(source="b")),
-}  # fmt: skip
+}
+"""More ways are drawn in test_stream_drawn_routes.py."""
 RULES = {
     "as they arrive": None,
     "by time of arrival": JoinRules("time", tolerance=1e-3, missing="drop", buffer=3),
     **{
-        f"by {by}, {missing}": JoinRules(by, dict.fromkeys(NAMES, "k"), 0.5, missing, buffer)
-        for by, missing, buffer in itertools.product(
-            ("index", "key", "time"), ("error", "drop", "wait"), (3,)
-        )
+        f"by {by}, {missing}": JoinRules(by, dict.fromkeys(NAMES, "k"), 0.5, missing, 3)
+        for by, missing in itertools.product(("index", "key", "time"), ("error", "drop", "wait"))
     },
 }  # fmt: skip
 
@@ -117,12 +108,10 @@ def inputs_of(outcomes):
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("route", ROUTES, ids=str)
 def test_no_item_is_lost_or_doubled(rules, route) -> None:
-    if rules is not None and route.startswith("bound"):
-        route = "shared"  # joined records are of no source
     for seed in range(3):
         dice = random.Random(seed)  # noqa: S311 - no secret
         feeds, want = [], set()
-        for name in NAMES[: dice.choice((2, 3)) if "bound" not in route else 3]:
+        for name in NAMES[: dice.choice((2, 3))]:
             keys = [dice.randrange(6) for _ in range(dice.choice((0, 1, 9)))]
             values = [{"k": float(key)} for key in (sorted(keys) if rules and rules.by == "time" else keys)]
             feeds.append(feed_of(name, values, ReadRules(buffer=dice.choice((1, 4))), dice.choice((0, 2e-4, 1e-3))))
@@ -144,8 +133,6 @@ def test_no_item_is_lost_or_doubled(rules, route) -> None:
             number = int(outcome.origin.split(" + ")[0][1:])
             if outcome.outputs and route in ("switch", "condition"):
                 assert outcome.outputs["by"] == ("p" if number % 2 == 0 else "q", number)
-            if outcome.outputs and route == "bound":
-                assert outcome.outputs["by"] == (outcome.source, number)
 
 
 ANY = plan_named("copy", ["p"])
