@@ -13,6 +13,7 @@ from faulty_backends import Install
 from pretended_gpus import box, gpu_backend, machine_with
 
 import nndeploy
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, UnavailableError, UsageError
