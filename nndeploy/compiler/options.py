@@ -2,7 +2,7 @@
 """What a user may ask of a compile, as one frozen value; the command line, a TOML file and Python all make it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -293,6 +293,7 @@ READ_BY_CHILD = frozenset({"samples", "pipeline"})
 _OF_THIS_COMPILE = frozenset({
     "dry_run", "allow_uncompared", "custom_op_libraries", "image_input", "targets", "shapes", "min_shapes",
     "opt_shapes", "max_shapes", "pipeline", "samples", "decisions", "max_size",
+    "strict_targets",
 })  # fmt: skip
 """Options that do not shape the bundle, or that stand in it in another form."""
 
@@ -316,3 +317,13 @@ def options_to_json(options: CompileOptions) -> dict[str, Any]:
     data["shapes"] = {name: str(spec) for name, spec in options.shapes.items()}
     data["num_custom_op_libraries"] = len(options.custom_op_libraries)
     return data
+
+
+_JUDGES = frozenset({"require", "max_fallback", "num_goldens"})
+"""Options that judge a bundle or keep samples of it, and have no part in a placement."""
+
+
+def options_that_decide(options: CompileOptions) -> dict[str, Any]:
+    """Returns what of the options a placement depends on, as plain data: gates may change and decisions stay."""
+    usual = CompileOptions()
+    return options_to_json(replace(options, **{name: getattr(usual, name) for name in _JUDGES}))

@@ -19,7 +19,7 @@ from nndeploy.compiler.chains.backend_order import pins_for
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
-from nndeploy.compiler.options import options_to_json
+from nndeploy.compiler.options import options_that_decide
 from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.placement.candidates import (
     EXPORTED,
@@ -106,7 +106,7 @@ def keep_decisions(compilation: Compilation, chosen: Chosen, loaded: LoadedModel
     path = compilation.options.decisions
     if path is not None and not path.exists():
         decisions = Decisions(chosen.recipe, chosen.candidates, chosen.measured_shapes, chosen.settled.dropped)
-        write_decisions(path, decisions, loaded.sha256, options_to_json(compilation.options))
+        write_decisions(path, decisions, loaded.sha256, options_that_decide(compilation.options))
 
 
 def _pins(compilation: Compilation, order: Sequence[Backend]) -> Pins:
@@ -114,7 +114,7 @@ def _pins(compilation: Compilation, order: Sequence[Backend]) -> Pins:
 
 
 def _decided(packing: Packing, order: Sequence[Backend], path: Path) -> Decisions:
-    found = decisions_from_file(path, packing.loaded.sha256, options_to_json(packing.options))
+    found = decisions_from_file(path, packing.loaded.sha256, options_that_decide(packing.options))
     here = {backend.name for backend in order}
     if missing := [name for name in found.recipe.order if name not in here]:
         raise DataError(f"the decisions name {missing[0]}, which cannot build here", where=str(path))

@@ -60,6 +60,15 @@ def test_what_was_decided_is_replayed_without_measuring(tmp_path) -> None:
 
 
 @pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("gates", [{"require": {"hare": 0.5}}, {"max_fallback": 1.0}, {"num_goldens": 3}])
+def test_gates_and_samples_that_are_kept_have_no_part_in_decisions(gates, tmp_path) -> None:
+    again, file = Measured(), tmp_path / "d.json"
+    compiled(tmp_path / "a.nnd", TEXT, file, Measured())
+    compiled(tmp_path / "b.nnd", TEXT, file, again, **gates)
+    assert again.count == 0
+
+
+@pytest.mark.usefixtures("two")
 def test_decisions_for_something_else_are_refused_in_one_line(tmp_path) -> None:
     file = tmp_path / "d.json"
     compiled(tmp_path / "a.nnd", TEXT, file, Measured())
