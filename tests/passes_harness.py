@@ -123,7 +123,9 @@ def random_feeds(model: onnx.ModelProto, seed: int = 0, dims: Mapping[str, int] 
     for value in model.graph.input:
         tensor = value.type.tensor_type
         sizes = {"": 2, **(dims or {})}
-        shape = [dim.dim_value or sizes.get(dim.dim_param, 2) for dim in tensor.shape.dim]
+        shape = [
+            dim.dim_value if dim.HasField("dim_value") else sizes.get(dim.dim_param, 2) for dim in tensor.shape.dim
+        ]
         dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         feeds[value.name] = (generator.standard_normal(shape) * 3).astype(dtype)
     return feeds

@@ -5,18 +5,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from passes_harness import assert_same_outputs, constants, examples, from_proto, graph, node_line, nodes, rewritten
+from passes_harness import constants, graph, node_line, rewritten
 
 NAME = "constants-to-initializers"
-
-
-def test_constant_becomes_initializer_of_the_same_name() -> None:
-    model = graph("(float[2] x) => (float[2] y) { c = Constant<value = float[2] {1, 2}>() y = Add(x, c) }")
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == ["y = Add(x, c)"]
-    assert constants(model) == {"c": [1.0, 2.0]}
 
 
 @pytest.mark.parametrize(
@@ -37,14 +28,6 @@ def test_every_form_of_constant_keeps_its_type_and_value(attribute: str, dtype: 
     assert model.graph.initializers["c"].dtype == dtype
     assert constants(model) == {"c": value}
     onnx.checker.check_model(ir.to_proto(model))
-
-
-def test_constant_that_is_an_output_stays() -> None:
-    model = graph(
-        "(float[2] x) => (float[2] y, float[2] c) { c = Constant<value_floats = [1.0, 2.0]>() y = Add(x, c) }"
-    )
-    assert rewritten(NAME, model) == 0
-    assert nodes(model)[0].startswith("c = Constant")
 
 
 def test_sparse_constant_stays() -> None:
@@ -74,22 +57,3 @@ def test_constant_in_a_branch_becomes_initializer_of_the_branch() -> None:
         feeds = {"c": np.array(condition), "x": np.array([3, 4], np.float32)}
         want = [4.0, 6.0] if condition else [1.0, 2.0]
         assert onnx.reference.ReferenceEvaluator(proto).run(None, feeds)[0].tolist() == want
-
-
-@examples()
-@given(values=st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=4), as_output=st.booleans())
-def test_outputs_stay(values: list[float], as_output: bool) -> None:
-    tensor = onnx.helper.make_tensor("", onnx.TensorProto.FLOAT, [len(values)], values)
-    nodes_ = [
-        onnx.helper.make_node("Constant", [], ["c"], value=tensor),
-        onnx.helper.make_node("Constant", [], ["d"], value_floats=values),
-        onnx.helper.make_node("Mul", ["c", "d"], ["e"]),
-        onnx.helper.make_node("Add", ["e", "x"], ["y"]),
-    ]
-    outputs = ["y", "d"] if as_output else ["y"]
-    info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [len(values)]) for name in ("x", *outputs)]
-    body = onnx.helper.make_graph(nodes_, "g", info[:1], info[1:])
-    proto = onnx.helper.make_model(body, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    feeds = {"x": np.ones(len(values), np.float32)}
-    assert assert_same_outputs(NAME, proto, feeds, tolerance=0) == (1 if as_output else 2)
-    assert from_proto(proto) is not None

@@ -9,18 +9,13 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from passes_harness import (
     GraphBuilder,
     assert_close,
     assert_same_outputs,
     constant,
-    constants,
-    examples,
     graph,
     node_line,
-    nodes,
     random_feeds,
     rewritten,
     run_onnxruntime,
@@ -30,35 +25,6 @@ from nndeploy.passes import optimise
 from nndeploy.passes.fold_constants import MAX_GROWTH_BYTES, MAX_RESULT_BYTES
 
 NAME = "fold-constants"
-
-
-def test_node_on_constants_becomes_initializer() -> None:
-    model = graph(
-        "(float[2] x) => (float[2] y) <float[2] a = {1, 2}, float[2] b = {3, 4}> { c = Mul(a, b) y = Add(x, c) }"
-    )
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == ["y = Add(x, c)"]
-    assert constants(model)["c"] == [3.0, 8.0]
-
-
-def test_chains_fold_in_one_run() -> None:
-    model = graph("(float[2] x) => (float[2] y) <float[2] a = {4, 9}> { b = Sqrt(a) c = Neg(b) y = Add(x, c) }")
-    assert rewritten(NAME, model) == 2
-    assert constants(model)["c"] == [-2.0, -3.0]
-
-
-def test_output_of_the_graph_becomes_a_constant_node() -> None:
-    model = graph("(float[2] x) => (float[2] y, float[2] c) <float[2] a = {4, 9}> { c = Neg(a) y = Add(x, c) }")
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == ["c = Constant<value=[-4.0, -9.0]>()", "y = Add(x, c)"]
-
-
-def test_every_output_of_a_node_is_folded() -> None:
-    model = graph(
-        "(float[2] x) => (float[2] y) <float[4] a = {1, 2, 3, 4}> { b, c = Split<axis = 0>(a) y = Sum(x, b, c) }"
-    )
-    assert rewritten(NAME, model) == 1
-    assert constants(model) == {"a": [1, 2, 3, 4], "b": [1.0, 2.0], "c": [3.0, 4.0]}
 
 
 def test_bodies_fold_with_what_they_capture() -> None:
@@ -74,28 +40,6 @@ def test_bodies_fold_with_what_they_capture() -> None:
     onnx.checker.check_model(ir.to_proto(model))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "<float[2] a = {1, 2}> { c = RandomNormalLike(a) y = Add(x, c) }",
-        "<float[2] a = {1, 2}> { c = Bernoulli(a) y = Add(x, c) }",
-        "{ c = RandomUniform<shape = [2]>() y = Add(x, c) }",
-        "<int8[2] a = {1, 2}, float s = {0.5}> { c = DequantizeLinear(a, s) y = Add(x, c) }",
-        "<float[2] a = {1, 2}> { c, m = Dropout(a) y = Add(x, c) }",
-    ],
-)
-def test_random_and_quantised_nodes_stay(body: str) -> None:
-    assert rewritten(NAME, graph(f"(float[2] x) => (float[2] y) {body}")) == 0
-
-
-def test_operators_of_other_domains_stay() -> None:
-    model = graph(
-        "(float[2] x) => (float[2] y) <float[2] a = {1, 2}> { c = com.microsoft.Relu(a) y = Add(x, c) }",
-        domains=', "com.microsoft": 1',
-    )
-    assert rewritten(NAME, model) == 0
-
-
 def test_function_of_the_model_under_a_standard_name_stays() -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "local": 1]> g (float[2] x) => (float[2] y)
         <float[2] a = {1, 2}> { c = Neg(a) y = Add(x, c) }"""
@@ -103,13 +47,6 @@ def test_function_of_the_model_under_a_standard_name_stays() -> None:
     proto = onnx.parser.parse_model(text)
     proto.functions.append(onnx.parser.parse_function(function))
     model = ir.from_proto(proto)
-    assert rewritten(NAME, model) == 0
-
-
-def test_initializer_that_a_caller_may_override_is_no_constant() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2] x, float[2] a = {1, 2}) => (float[2] y)
-        { c = Neg(a) y = Add(x, c) }"""
-    model = ir.from_proto(onnx.parser.parse_model(text))
     assert rewritten(NAME, model) == 0
 
 
@@ -131,13 +68,6 @@ def test_bomb_is_not_evaluated(body: str) -> None:
     optimise(model)
     assert time.perf_counter() - start < 1
     assert len(model.graph) > 1
-
-
-def test_bomb_with_a_shape_that_claims_to_be_small_is_not_evaluated() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float y)
-        <int64[1] s = {68719476736}, float[1] c> { c = ConstantOfShape(s) y = ReduceSum<keepdims = 0>(c) }"""
-    model = ir.from_proto(onnx.parser.parse_model(text))
-    assert rewritten(NAME, model) == 0
 
 
 def test_broadcast_and_product_of_two_small_constants_can_be_a_bomb() -> None:
@@ -201,19 +131,6 @@ def test_undefined_results_are_left_to_the_backend(body: str) -> None:
     model = graph(f"(float[2] x) => (float[2] y) {body}")
     rewritten(NAME, model)
     assert len(model.graph) == 2
-
-
-def test_what_the_evaluator_refuses_stays() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y)
-        <float[3] a = {1, 2, 3}, int64[1] s = {2}> { c = Reshape(a, s) y = Add(x, c) }"""
-    model = ir.from_proto(onnx.parser.parse_model(text))
-    assert rewritten(NAME, model) == 0
-
-
-def test_opsets_with_other_broadcasting_stay() -> None:
-    text = """<ir_version: 8, opset_import: ["": 6]> g (float[2] x) => (float[2] y)
-        <float[2] a = {1, 2}> { c = Neg(a) y = Add(x, c) }"""
-    assert rewritten(NAME, ir.from_proto(onnx.parser.parse_model(text))) == 0
 
 
 def test_float16_sums_are_rounded_once() -> None:
@@ -340,44 +257,3 @@ def test_split_folds_to_what_onnxruntime_computes(opset: int) -> None:
     second = f"v{int(first[1:]) + 1}"
     proto = build.model(build.node("Add", x, first), build.node("Add", x, second))
     assert assert_same_outputs(NAME, proto, random_feeds(proto), run=run_onnxruntime, tolerance=1e-6) == 1
-
-
-DTYPES = [np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8, np.bool_]
-
-
-@examples()
-@given(data=st.data())
-def test_outputs_stay(data: st.DataObject) -> None:
-    """Random programs on constants of random types, with one input mixed in."""
-    dtype = data.draw(st.sampled_from(DTYPES))
-    is_bool, is_float = dtype is np.bool_, np.dtype(dtype).kind == "f"
-    build = GraphBuilder(17, dtype)
-    rows, columns = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
-    seed = data.draw(st.integers(0, 99))
-    generator = np.random.default_rng(seed)
-    pool = [build.constant(generator.integers(0, 4, (rows, columns)) + (0.25 if is_float else 0)) for _ in range(2)]
-    pool.append(build.constant(generator.integers(0, 2, (1, columns))))
-    binary = ["And", "Or", "Xor", "Equal"] if is_bool else ["Add", "Mul", "Sub"]
-    unary = (
-        ["Not", "Identity"]
-        if is_bool
-        else ["Relu", "Abs", "Sign"]
-        if is_float or dtype in (np.int8, np.int32)
-        else ["Identity"]
-    )
-    for _ in range(data.draw(st.integers(1, 5))):
-        kind = data.draw(st.sampled_from(["binary", "unary", "where", "concat"]))
-        one, other = data.draw(st.sampled_from(pool)), data.draw(st.sampled_from(pool))
-        if kind == "binary" and not (is_bool is False and dtype in (np.int8, np.uint8)):
-            pool.append(build.node(data.draw(st.sampled_from(binary)), one, other))
-        elif kind == "where":
-            pool.append(build.node("Where", build.constant(generator.integers(0, 2, (rows, 1)), bool), one, other))
-        elif kind == "concat":
-            pool.append(build.node("Gather", one, build.constant([0], np.int64), axis=0))
-        else:
-            pool.append(build.node(data.draw(st.sampled_from(unary)), one))
-    x = build.input([rows, columns], np.bool_)
-    y = build.node("Where", x, pool[-1], build.constant(generator.integers(0, 2, (1, 1))))
-    proto = build.model(y, pool[-1]) if len(pool) > 3 else build.model(y)
-    feeds = {x: generator.integers(0, 2, (rows, columns)).astype(bool)}
-    assert_same_outputs(NAME, proto, feeds, tolerance=1e-3)

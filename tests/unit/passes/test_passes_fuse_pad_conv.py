@@ -2,8 +2,6 @@
 """Zeros that a Pad adds move into the padding of the Conv after it."""
 
 import numpy as np
-import onnx
-import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,6 @@ from passes_harness import (
     assert_same_outputs,
     examples,
     graph,
-    nodes,
     random_feeds,
     rewritten,
     run_onnxruntime,
@@ -23,40 +20,6 @@ CONSTANTS = """<float[1,1,1,1] w = {1}, int64[8] p = {0, 0, 1, 2, 0, 0, 3, 4},
     int64[8] batch = {1, 0, 0, 0, 0, 0, 0, 0}, int64[8] cut = {0, 0, -1, 0, 0, 0, 1, 0},
     int64[4] q = {1, 2, 3, 4}, int64[2] axes = {-2, 3}, float nil = {0}, float one = {1}>"""
 IN, OUT = "float[1,1,4,4] x", "float[A,B,C,D] y"
-
-
-@pytest.mark.parametrize(
-    ("pad", "conv", "pads"),
-    [
-        ("a = Pad(x, p)", "Conv(a, w)", [1, 2, 3, 4]),
-        ("a = Pad(x, p, nil)", "Conv<pads = [1, 0, 0, 1]>(a, w)", [2, 2, 3, 5]),
-        ('a = Pad<mode = "constant">(x, p)', 'Conv<auto_pad = "VALID">(a, w)', [1, 2, 3, 4]),
-        ("a = Pad(x, q, , axes)", 'Conv<auto_pad = "NOTSET">(a, w)', [1, 2, 3, 4]),
-    ],
-)
-def test_zeros_move_into_the_convolution(pad: str, conv: str, pads: list[int]) -> None:
-    model = graph(f"({IN}) => ({OUT}) {CONSTANTS} {{ {pad} y = {conv} }}", opset=18)
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == [f"y = Conv<pads={pads}>(x, w)"]
-
-
-def test_other_readers_keep_the_pad() -> None:
-    body = "{ a = Pad(x, p) y = Conv(a, w) z = Relu(a) }"
-    model = graph(f"({IN}) => ({OUT}, float[A,B,C,D] z) {CONSTANTS} {body}")
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == ["a = Pad(x, p)", "y = Conv<pads=[1, 2, 3, 4]>(x, w)", "z = Relu(a)"]
-
-
-def test_pad_that_is_an_output_stays_one() -> None:
-    model = graph(f"({IN}) => ({OUT}, float[A,B,C,D] a) {CONSTANTS} {{ a = Pad(x, p) y = Conv(a, w) }}")
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == ["a = Pad(x, p)", "y = Conv<pads=[1, 2, 3, 4]>(x, w)"]
-
-
-def test_two_pads_move() -> None:
-    model = graph(f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p) b = Pad(a, p) y = Conv(b, w) }}")
-    assert rewritten(NAME, model) == 2
-    assert nodes(model) == ["y = Conv<pads=[2, 4, 6, 8]>(x, w)"]
 
 
 @pytest.mark.parametrize(
@@ -75,26 +38,6 @@ def test_two_pads_move() -> None:
 )
 def test_stays(body: str) -> None:
     assert rewritten(NAME, graph(body)) == 0
-
-
-def test_padding_of_the_weights_stays() -> None:
-    model = graph(f"({IN}, float[1,1,1,1] v) => ({OUT}) {CONSTANTS} {{ a = Pad(v, p) y = Conv(x, a) }}")
-    assert rewritten(NAME, model) == 0
-
-
-@pytest.mark.parametrize(
-    ("opset", "attributes", "count"),
-    [
-        (1, "paddings = [0, 0, 1, 1, 0, 0, 1, 1]", 1),
-        (2, "pads = [0, 0, 1, 1, 0, 0, 1, 1]", 1),
-        (10, 'mode = "constant", value = 0.0, pads = [0, 0, 1, 1, 0, 0, 1, 1]', 1),
-        (10, "value = 1.0, pads = [0, 0, 1, 1, 0, 0, 1, 1]", 0),
-    ],
-)
-def test_attributes_of_old_opsets(opset: int, attributes: str, count: int) -> None:
-    body = f"({IN}) => ({OUT}) <float[1,1,1,1] w = {{1}}> {{ a = Pad<{attributes}>(x) y = Conv(a, w) }}"
-    model = ir.from_proto(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {body}'))
-    assert rewritten(NAME, model) == count
 
 
 @examples(60)

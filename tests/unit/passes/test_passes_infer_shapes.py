@@ -50,18 +50,6 @@ def test_shape_of_an_output_of_the_graph_is_its_interface() -> None:
     assert model.graph.outputs[0].shape == ["A", "B"]
 
 
-def test_wrong_node_is_left_alone() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2,6] x, float[3] z) => (float y)
-        { a = Add(x, z) y = ReduceSum<keepdims = 0>(a) }"""
-    assert rewritten(NAME, ir.from_proto(onnx.parser.parse_model(text))) == 0
-
-
-def test_operators_it_does_not_know_are_left_alone() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17, "other": 1]> g (float[2] x) => (float[2] y)
-        { a = other.Mystery(x) y = Neg(a) }"""
-    assert rewritten(NAME, ir.from_proto(onnx.parser.parse_model(text))) == 0
-
-
 def test_length_of_a_huge_range_is_learnt_without_making_it() -> None:
     model = graph(
         """(float[2] x) => (float y) <int64 a = {0}, int64 b = {68719476736}, int64 d = {1}>

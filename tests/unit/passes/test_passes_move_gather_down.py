@@ -38,21 +38,6 @@ def test_a_chain_becomes_one_table(chain: str) -> None:
     assert_same_outputs(NAME, proto, feeds, tolerance=1e-6)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "a = Gather(w, i) y = Add(a, z)",
-        "a = Gather(w, i) b = Gather(v, k) y = Add(a, b)",
-        "a = Gather(w, i) y = Add(a, rows)",
-        "a = Gather(w, i) y = Softmax(a)",
-        "a = Gather(w, i) b = Add(a, deep) y = Squeeze(b)",
-        "a = Gather<axis = 1>(turned, i) b = Relu(a) y = Transpose<perm = [1, 2, 0]>(b)",
-    ],
-)
-def test_stays(body: str) -> None:
-    assert rewritten(NAME, graph(f"{HEAD} {{ {body} }}")) == 0
-
-
 def test_large_table_stays() -> None:
     model = graph(f"{HEAD} {{ a = Gather(w, i) y = Relu(a) }}")
     model.graph.initializers["w"].const_value = ir.tensor(np.ones(((1 << 17) + 1, 2), np.float32), name="w")

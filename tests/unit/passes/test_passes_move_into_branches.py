@@ -40,13 +40,6 @@ def test_both_ways_compute_what_they_did(size: int) -> None:
     assert_close(run_onnxruntime(ir.to_proto(model), feeds), before, 1e-6)
 
 
-def test_branches_of_one_rank_keep_what_follows_outside() -> None:
-    text = """(float[2,n] x, bool c) => (float[2,m] y) { q = If(c) <
-        then_branch = t () => (float[2,n] a) { a = Abs(x) }, else_branch = u () => (float[2,k] b)
-        { b = Concat<axis=1>(x, x) }> y = Relu(q) }"""
-    assert rewritten(NAME, graph(text)) == 0
-
-
 def test_a_long_rest_stays_where_it_is() -> None:
     rest = "".join(f"w{i + 1} = Relu(w{i}) " for i in range(300))
     text = f"""(float[2,1] x, bool c) => (float[2,m] y) <int64[1] one = {{1}}> {{ w0 = If(c) <

@@ -35,11 +35,6 @@ def test_weights_that_are_not_finite_stay() -> None:
     assert rewritten(NAME, model) == 0
 
 
-def test_stays_where_squeeze_has_attributes() -> None:
-    body = "{ u = Unsqueeze<axes = [2]>(x) e = Equal(u, flat) c = Cast<to = 1>(e) y = MatMul(c, w) }"
-    assert rewritten(NAME, graph(f"{HEAD} {body}", opset=12)) == 0
-
-
 @examples()
 @given(st.lists(st.integers(-6, 8) | st.sampled_from([-(2**31), 2**31 - 1]), min_size=10, max_size=10))
 def test_outputs_stay(numbers: list[int]) -> None:

@@ -54,20 +54,6 @@ def test_several_inputs_without_states() -> None:
     assert assert_same_outputs(NAME, proto, random_feeds(proto), tolerance=0) == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "after = Relu(before) c = Sub(before, row) out = ReduceSumSquare<axes = [1], keepdims = 0>(c)",
-        "after = Identity(before) out = ReduceSumSquare<axes = [1], keepdims = 0>(before)",
-        "after = Identity(before) c = Sub(before, row) d = Softmax(c) out = ReduceSum<keepdims = 0>(d, last)",
-    ],
-)
-def test_stays_where_steps_are_more_than_a_map(body: str) -> None:
-    text = f"""{HEAD} <int64[1] last = {{1}}> {{ s, d = Scan<num_scan_inputs = 1, body = b
-        (float[N,5] before, float[5] row) => (float[N,5] after, float[N] out) {{ {body} }}>(x, p) y = Relu(d) }}"""
-    assert rewritten(NAME, graph(text)) == 0
-
-
 @pytest.mark.parametrize("attribute", ["scan_input_axes = [1]", "scan_input_directions = [1]"])
 def test_stays_where_it_is_scanned_another_way(attribute: str) -> None:
     text = f"{HEAD} {DISTANCES % 'ReduceSum<keepdims = 0>'}".replace("num_scan", f"{attribute}, num_scan")
