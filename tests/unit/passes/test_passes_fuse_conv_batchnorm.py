@@ -125,7 +125,7 @@ def test_overflow_of_float16_stays() -> None:
     assert rewritten(NAME, ir.from_proto(build.model(y))) == 0
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_outputs_stay(data: st.DataObject) -> None:
     """In float64: the fold is exact but for the last digits."""

@@ -66,7 +66,7 @@ def test_shared_weights_are_not_copied_for_a_bias() -> None:
     assert [node.inputs[1].name for node in model.graph] == [weights, weights]
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_outputs_stay(data: st.DataObject) -> None:
     """In float64: the fold is exact but for the last digits."""

@@ -60,7 +60,7 @@ def test_stays(signature: str, node: str) -> None:
     assert rewritten(NAME, graph(f"{signature} {CONSTANTS} {{ {CONV} {node} }}")) == 0
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_outputs_stay(data: st.DataObject) -> None:
     """In float64: the fold is exact but for the last digits."""

@@ -40,7 +40,7 @@ def test_stays(body: str) -> None:
     assert rewritten(NAME, graph(body)) == 0
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data(), opset=st.sampled_from([9, 11, 13, 18, 21]))
 def test_outputs_stay(data: st.DataObject, opset: int) -> None:
     build, spatial = GraphBuilder(opset, np.float32), data.draw(st.integers(1, 2))

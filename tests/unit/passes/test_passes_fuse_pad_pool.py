@@ -42,7 +42,7 @@ def test_stays(attributes: str, pad: str) -> None:
     assert rewritten(NAME, _pool(attributes, pad, opset=19)) == 0
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data(), opset=st.sampled_from([7, 10, 11, 18, 19, 21]))
 def test_outputs_stay(data: st.DataObject, opset: int) -> None:
     build, spatial = GraphBuilder(opset, np.float32), data.draw(st.integers(1, 2))
