@@ -295,10 +295,7 @@ REFUSED = {
         "without rounding and saturation",
     ),
     "unknown operator": ("g (float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }", "No conversion rule"),
-    "rank that is not known": (
-        "g (float[N] x, int64[R] s) => (float[A,B] y) { y = Reshape(x, s) }",
-        "dynamic rank",
-    ),
+    "rank that is not known": ("g (float[N] x, int64[R] s) => (float[A,B] y) { y = Reshape(x, s) }", "dynamic rank"),
 }
 
 

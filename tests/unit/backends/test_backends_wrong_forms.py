@@ -73,9 +73,7 @@ def test_what_the_reference_gives_counts_where_the_model_declares_another_rank(t
     text = "g (float[3,4,5] x, int64[2] axes) => (float[3] y) { all = Abs(axes) y = ReduceSum<keepdims = 0>(x, all) }"
     model = onnx.parser.parse_model(HEADER + text)
     report = nndeploy.compile_model(
-        model,
-        tmp_path / "m.nnd",
-        nndeploy.CompileOptions(backends=("onnxruntime",), keep_fallback=False),
+        model, tmp_path / "m.nnd", nndeploy.CompileOptions(backends=("onnxruntime",), keep_fallback=False)
     )
     assert any("'y'" in line and "float32[3]" in line for line in report.warnings)
     with nndeploy.load_bundle(tmp_path / "m.nnd") as program:

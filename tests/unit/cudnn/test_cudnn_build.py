@@ -126,10 +126,7 @@ def test_an_operand_with_one_element_for_a_row_of_every_batch_is_spread(text: st
     ("text", "steps"),
     [
         ("(T[4,32] x, T[32,5] w) => (T[4,5] y) { y = MatMul(x,w) }", "2 steps (1 copies)"),
-        (
-            "(T[4,32] x, T[5,32] v) => (T[4,5] y) { w = Transpose<perm=[1,0]>(v) y = MatMul(x,w) }",
-            "1 steps (0 copies)",
-        ),
+        ("(T[4,32] x, T[5,32] v) => (T[4,5] y) { w = Transpose<perm=[1,0]>(v) y = MatMul(x,w) }", "1 steps (0 copies)"),
     ],
     ids=["copied", "as they lie"],
 )

@@ -63,10 +63,7 @@ def test_sound_graphs_pass(body: str) -> None:
             "g (float[1] x) => (float[1] y) { y = Relu(x)  y = Abs(x) }",
             "node 'Abs_1' (Abs): the output 'y' is produced twice",
         ),
-        (
-            "g (float[1] x) => (float[1] x) { x = Relu(x) }",
-            "node 'Relu_0' (Relu): the output 'x' is produced twice",
-        ),
+        ("g (float[1] x) => (float[1] x) { x = Relu(x) }", "node 'Relu_0' (Relu): the output 'x' is produced twice"),
         (
             "g (float[1] x) => (float[1] w) <float[1] w = {1}> { w = Relu(x) }",
             "node 'Relu_0' (Relu): the output 'w' is produced twice",

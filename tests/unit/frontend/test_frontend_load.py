@@ -257,8 +257,7 @@ class TestTypes:
         assert str(value_type_from_onnx(output.type)) == want
 
     @pytest.mark.parametrize(
-        ("branches", "want"),
-        [("2,3} 2,3", "float32[2,3]"), ("2,3} 4,3", "float32[?,3]"), ("2,3} 3", "float32[...]")],
+        ("branches", "want"), [("2,3} 2,3", "float32[2,3]"), ("2,3} 4,3", "float32[?,3]"), ("2,3} 3", "float32[...]")]
     )
     def test_ranks_that_depend_on_a_branch_are_not_declared(self, branches: str, want: str) -> None:
         nodes = {"2,3": "Relu(x)", "4,3": "Concat <axis = 0> (x, x)", "3": "Gather(x, zero)"}

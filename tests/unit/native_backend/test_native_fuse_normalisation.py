@@ -139,11 +139,7 @@ def test_numbers_of_other_sizes_stay_outside(sizes: str, end: str) -> None:
     assert operators(model_of(text, opset=17)) == ["RMSNormalization", end]
 
 
-GROUP_ENDS = {
-    "scale and bias": "s = Mul(j, w) y = Add(s, b)",
-    "scale": "y = Mul(w, j)",
-    "bias": "y = Add(j, b)",
-}
+GROUP_ENDS = {"scale and bias": "s = Mul(j, w) y = Add(s, b)", "scale": "y = Mul(w, j)", "bias": "y = Add(j, b)"}
 
 
 def grouped(end: str, more: str = "") -> ir.Model:

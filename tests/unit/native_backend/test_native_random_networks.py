@@ -102,10 +102,7 @@ def test_a_tensor_that_is_read_again_is_not_fused_away(
 
 
 def _network(
-    text: str,
-    shapes: dict[str, tuple[int, ...]],
-    buffer_bytes: int = 0,
-    ranges: dict[str, DimRange] | None = None,
+    text: str, shapes: dict[str, tuple[int, ...]], buffer_bytes: int = 0, ranges: dict[str, DimRange] | None = None
 ) -> Network:
     """Returns a network of ONNX text with seeded weights and inputs; with ranges at both ends."""
     proto = onnx.parser.parse_model(f"{HEADER} g {text}")

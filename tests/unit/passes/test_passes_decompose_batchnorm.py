@@ -8,15 +8,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import (
-    GraphBuilder,
-    constants,
-    examples,
-    from_proto,
-    graph,
-    rewritten,
-    run_reference,
-)
+from passes_harness import GraphBuilder, constants, examples, from_proto, graph, rewritten, run_reference
 
 NAME = "decompose-batchnorm"
 CONSTANTS = "<float[2] s = {2, 4}, float[2] o = {1, 1}, float[2] m = {3, 5}, float[2] v = {0.75, 3.75}>"

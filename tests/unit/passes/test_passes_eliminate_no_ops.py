@@ -4,11 +4,7 @@
 import onnx
 import onnx_ir as ir
 import pytest
-from passes_harness import (
-    graph,
-    nodes,
-    rewritten,
-)
+from passes_harness import graph, nodes, rewritten
 
 NAME = "eliminate-no-ops"
 

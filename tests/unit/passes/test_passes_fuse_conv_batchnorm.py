@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passes_filters import draw_batchnorm, draw_filter
-from passes_harness import (
-    GraphBuilder,
-    assert_same_outputs,
-    constant,
-    examples,
-    graph,
-    nodes,
-    random_feeds,
-    rewritten,
-)
+from passes_harness import GraphBuilder, assert_same_outputs, constant, examples, graph, nodes, random_feeds, rewritten
 
 NAME = "fuse-conv-batchnorm"
 CONSTANTS = """<float[2,1,1,1] w = {1, 10}, float[2] b = {7, 9}, float[2] s = {2, 4}, float[2] o = {1, 1},

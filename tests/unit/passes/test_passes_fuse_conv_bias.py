@@ -7,16 +7,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from passes_filters import draw_channel_constant, draw_filter
-from passes_harness import (
-    GraphBuilder,
-    assert_same_outputs,
-    constant,
-    examples,
-    graph,
-    nodes,
-    random_feeds,
-    rewritten,
-)
+from passes_harness import GraphBuilder, assert_same_outputs, constant, examples, graph, nodes, random_feeds, rewritten
 
 NAME = "fuse-conv-bias"
 CONSTANTS = """<float[2,1,1,1] w = {1, 10}, float[2] b = {7, 9}, float two = {2}, float[2,1,1] each = {2, 4},

@@ -5,15 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import (
-    GraphBuilder,
-    assert_same_outputs,
-    examples,
-    graph,
-    random_feeds,
-    rewritten,
-    run_onnxruntime,
-)
+from passes_harness import GraphBuilder, assert_same_outputs, examples, graph, random_feeds, rewritten, run_onnxruntime
 
 NAME = "fuse-pad-conv"
 CONSTANTS = """<float[1,1,1,1] w = {1}, int64[8] p = {0, 0, 1, 2, 0, 0, 3, 4},

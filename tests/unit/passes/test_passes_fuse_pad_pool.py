@@ -6,15 +6,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passes_harness import (
-    GraphBuilder,
-    assert_same_outputs,
-    examples,
-    graph,
-    random_feeds,
-    rewritten,
-    run_onnxruntime,
-)
+from passes_harness import GraphBuilder, assert_same_outputs, examples, graph, random_feeds, rewritten, run_onnxruntime
 
 NAME = "fuse-pad-pool"
 CONSTANTS = "<int64[8] p = {0, 0, 1, 1, 0, 0, 1, 0}, int64[8] far = {0, 0, 3, 0, 0, 0, 0, 0}, float one = {1}>"

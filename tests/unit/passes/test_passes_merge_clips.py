@@ -3,13 +3,7 @@
 
 import numpy as np
 import onnx_ir as ir
-from passes_harness import (
-    GraphBuilder,
-    constants,
-    graph,
-    nodes,
-    rewritten,
-)
+from passes_harness import GraphBuilder, constants, graph, nodes, rewritten
 
 NAME = "merge-clips"
 

@@ -36,14 +36,10 @@ PLAN = TritonPlan(
     kernels={"add": KERNEL},
     launches=(
         PlannedLaunch(
-            "add",
-            (("out", Place("arena", 256)), ("x", Place("arena", 0)), ("c", Place("constants", 0))),
-            (("n", 6),),
+            "add", (("out", Place("arena", 256)), ("x", Place("arena", 0)), ("c", Place("constants", 0))), (("n", 6),)
         ),
         PlannedLaunch(
-            "add",
-            (("out", Place("arena", 512)), ("x", Place("arena", 256)), ("c", Place("constants", 0))),
-            (("n", 6),),
+            "add", (("out", Place("arena", 512)), ("x", Place("arena", 256)), ("c", Place("constants", 0))), (("n", 6),)
         ),
     ),
 )

@@ -171,11 +171,7 @@ def session_on_gpu(
 
 
 def run_on_gpu(
-    model: ir.Model,
-    inputs: Mapping[str, np.ndarray],
-    *,
-    tiny_tiles: bool = False,
-    num_launches: int | None = None,
+    model: ir.Model, inputs: Mapping[str, np.ndarray], *, tiny_tiles: bool = False, num_launches: int | None = None
 ) -> dict[str, np.ndarray]:
     """Returns the outputs of a model, built and run as on a GPU; `num_launches` is how many it must take."""
     interpreter = Interpreter(tiny_tiles)
