@@ -172,10 +172,6 @@ def test_compiled_code_from_memory_that_is_laid_out_anew_says_so(monkeypatch: py
     assert built(filled(CONV_BLOCK)).deterministic, "nothing was compiled for it"
 
 
-def test_precompiled_artifact_has_the_same_bytes_twice() -> None:
-    assert dict(built(filled(CONV_BLOCK)).files) == dict(built(filled(CONV_BLOCK)).files)
-
-
 def test_constants_are_stored_once_and_as_the_kernel_wants_them() -> None:
     from safetensors.numpy import load
 

@@ -128,8 +128,8 @@ def test_bodies_do_not_pile_up_without_end() -> None:
 
 
 def test_a_long_chain_of_calls_is_no_danger() -> None:
-    functions = "".join(function(f"f{i} (a) => (b)", f"b = my.f{i + 1}(a)") for i in range(3000))
-    loaded = load_model(called("y = my.f0(x)", functions + function("f3000 (a) => (b)", "b = Neg(a)")))
+    functions = "".join(function(f"f{i} (a) => (b)", f"b = my.f{i + 1}(a)") for i in range(1500))
+    loaded = load_model(called("y = my.f0(x)", functions + function("f1500 (a) => (b)", "b = Neg(a)")))
     assert [node.op_type for node in loaded.model.graph] == ["Neg"]
     assert len(loaded.model.graph.node(0).name or "") < 200
 

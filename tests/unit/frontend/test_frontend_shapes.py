@@ -212,12 +212,6 @@ class TestValues:
 
 
 class TestApply:
-    def test_a_size_replaces_its_symbol_everywhere(self) -> None:
-        proto = unnamed()
-        assert apply(proto, x="2,3,?,?") == {}
-        assert [shown(v) for v in proto.graph.input] == ["2,3,H,?", "2,4"]
-        assert [shown(v) for v in proto.graph.output] == ["2,3,H,?", "2,4"]
-
     def test_what_was_said_of_values_in_between_is_inferred_anew(self) -> None:
         proto = unnamed()
         apply(proto, x="2,3,?,?")
@@ -236,59 +230,41 @@ class TestApply:
         apply(proto, x="5")
         assert [shown(a.g.output[0]) for a in proto.graph.node[0].attribute] == ["5", "5"]
 
-    def test_a_range_is_recorded_under_its_symbol(self) -> None:
+    @pytest.mark.parametrize(
+        ("texts", "ranges", "inputs"),
+        [
+            ({"x": "2,3,?,?"}, {}, ["2,3,H,?", "2,4"]),
+            ({"x": "1..8,3,?,?:4,3,?,?"}, {"N": DimRange(1, 8, 4)}, ["N,3,H,?", "N,4"]),
+            ({"x": "?,3,?,10..20"}, {"x.3": DimRange(10, 20, 20)}, ["N,3,H,x.3", "N,4"]),
+            ({"x": "?,3,?,10"}, {}, ["N,3,H,10", "N,4"]),
+            ({"x": "4..4,3,?,?"}, {}, ["4,3,H,?", "4,4"]),
+            ({"x": "N,3,H,width"}, {}, ["N,3,H,width", "N,4"]),
+            ({"x": "1..8,3,?,?", "y": "1..8,4"}, {"N": DimRange(1, 8, 8)}, ["N,3,H,?", "N,4"]),
+            ({"y": "8..64:8,4"}, {"N": DimRange(8, 64, 64, 8)}, ["N,3,H,?", "N,4"]),
+            ({"y": "8..64,4:8,4"}, {"N": DimRange(8, 64, 8)}, ["N,3,H,?", "N,4"]),
+            (
+                {"x": "1,3,16..64:8,32..64:32"},
+                {"H": DimRange(16, 64, 64, 8), "x.3": DimRange(32, 64, 64, 32)},
+                ["1,3,H,x.3", "1,4"],
+            ),
+            ({"N": "1..64:8"}, {"N": DimRange(1, 64, 8)}, ["N,3,H,?", "N,4"]),
+            ({"N": "5"}, {}, ["5,3,H,?", "5,4"]),
+            ({"width": "8..64:8:32", "x": "?,3,?,width"}, {"width": DimRange(8, 64, 32, 8)}, ["N,3,H,width", "N,4"]),
+        ],
+    )
+    def test_sizes_reach_inputs_and_outputs(
+        self, texts: dict[str, str], ranges: dict[str, DimRange], inputs: list[str]
+    ) -> None:
         proto = unnamed()
-        assert apply(proto, x="1..8,3,?,?:4,3,?,?") == {"N": DimRange(1, 8, 4)}
-        assert shown(proto.graph.input[0]) == "N,3,H,?"
-
-    def test_an_axis_without_a_name_gets_one_with_its_range(self) -> None:
-        proto = unnamed()
-        assert apply(proto, x="?,3,?,10..20") == {"x.3": DimRange(10, 20, 20)}
-        assert shown(proto.graph.input[0]) == "N,3,H,x.3"
-
-    def test_an_axis_without_a_name_can_be_fixed(self) -> None:
-        proto = unnamed()
-        assert apply(proto, x="?,3,?,10") == {}
-        assert shown(proto.graph.input[0]) == "N,3,H,10"
-
-    def test_a_range_of_one_size_is_that_size(self) -> None:
-        proto = unnamed()
-        assert apply(proto, x="4..4,3,?,?") == {}
-        assert shown(proto.graph.input[1]) == "4,4"
-
-    def test_a_name_names_an_axis_that_has_none(self) -> None:
-        proto = unnamed()
-        assert apply(proto, x="N,3,H,width") == {}
-        assert shown(proto.graph.input[0]) == "N,3,H,width"
-
-    def test_the_same_wish_on_both_inputs_of_a_symbol_is_one_wish(self) -> None:
-        assert apply(unnamed(), x="1..8,3,?,?", y="1..8,4") == {"N": DimRange(1, 8, 8)}
+        assert apply(proto, **texts) == ranges
+        assert [shown(value) for value in proto.graph.input] == inputs
+        assert [shown(value) for value in proto.graph.output][1] == inputs[1]
 
     def test_a_size_that_the_model_has_already_changes_nothing(self) -> None:
         proto = unnamed()
         before = proto.SerializeToString()
         assert apply(proto, y="?,4") == {}
         assert proto.SerializeToString() == before
-
-    def test_the_models_rank_tells_steps_from_best_sizes(self) -> None:
-        assert apply(unnamed(), y="8..64:8,4") == {"N": DimRange(8, 64, 64, 8)}
-        assert apply(unnamed(), y="8..64,4:8,4") == {"N": DimRange(8, 64, 8)}
-        assert apply(unnamed(), x="1,3,16..64:8,32..64:32") == {
-            "H": DimRange(16, 64, 64, 8),
-            "x.3": DimRange(32, 64, 64, 32),
-        }
-        with pytest.raises(UsageError, match="has 4 axes, but its --shape has 2"):
-            apply(unnamed(), x="1..8,16..64:8,32")
-
-    def test_a_size_of_a_name_is_declared_for_all_inputs_at_once(self) -> None:
-        proto = unnamed()
-        assert apply(proto, N="1..64:8") == {"N": DimRange(1, 64, 8)}
-        assert [shown(v) for v in proto.graph.input] == ["N,3,H,?", "N,4"]
-        apply(proto, N="5")
-        assert [shown(v) for v in (*proto.graph.input, *proto.graph.output)] == ["5,3,H,?", "5,4"] * 2
-
-    def test_a_name_that_shape_gives_can_be_declared_too_in_any_order(self) -> None:
-        assert apply(unnamed(), width="8..64:8:32", x="?,3,?,width") == {"width": DimRange(8, 64, 32, 8)}
 
     def test_an_input_comes_before_a_size_of_the_same_name(self) -> None:
         proto = model("g (float[x] x, float[x] y) => (float[x] z) { z = Add(x, y) }")
@@ -312,6 +288,7 @@ class TestApply:
             ({"N": "1..8", "y": "4,4"}, "the size 'N' cannot be 1..8 when axis 0 of the input 'y' is 4"),
             ({"xx": "1"}, "the model has no input 'xx', and no size of that name (hint: did you mean 'x'?)"),
             ({"x": "1,3,224"}, "the input 'x' has 4 axes, but its --shape has 3 (hint: the model says [N, 3, H, ?])"),
+            ({"x": "1..8,16..64:8,32"}, "has 4 axes, but its --shape has 2"),
             ({"x": "1,4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 4"),
             ({"x": "1,1..4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 1..4"),
             ({"x": "1,c,?,?"}, "axis 1 of the input 'x' is 3 in the model, not c"),

@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -156,21 +155,6 @@ def test_a_buffer_that_the_user_sets_makes_the_windows_that_it_allows(tmp_path: 
     assert windows[0][0] == "1x5x4"
     assert windows[1][0] == "5x5x4"
     assert windows[0][1] == 64
-
-
-def test_sessions_of_two_artifacts_are_not_mixed_up() -> None:
-    x = np.ones((1, 4, 5, 5), np.float32)
-    sessions = [
-        _open(built(model_of(f"g (float[1,4,5,5] x) => (float[1,4,5,5] y) {{ y = {operator}(x) }}")))
-        for operator in ("Relu", "Neg")
-    ]
-    assert [session.run({"x": x})["y"][0, 0, 0, 0] for session in sessions] == [1, -1]
-
-
-def test_document_survives_the_round_trip() -> None:
-    borders = (PlanBorder("x", "fp32", (1, 2)), PlanBorder("z", "int64", (1, None)))
-    document = PlanDocument(borders, (PlanBorder("y", "fp32", ()),), (), ({"kernel": "pool", "n": 1},))
-    assert document_from_json(document_to_json(document)) == document
 
 
 @pytest.mark.parametrize(

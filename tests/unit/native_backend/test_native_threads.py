@@ -139,16 +139,6 @@ def test_no_step_begins_before_the_one_before_it_has_ended(pool: Pool, some_alon
         assert np.array_equal(sums, wanted)
 
 
-@pytest.mark.parametrize("pool", [3], indirect=True)
-def test_takes_no_processor_time_between_runs(pool: Pool) -> None:
-    counts = np.zeros(100, np.int32)
-    pool.run(counts, 10)
-    time.sleep(0.01)
-    before = time.process_time()
-    time.sleep(0.3)
-    assert time.process_time() - before < 0.1
-
-
 def test_a_worker_that_is_not_let_run_holds_nobody_up(library: ctypes.CDLL) -> None:
     """Sixty workers on few processors: a call takes what its work takes, not sixty turns of the scheduler."""
     made, counts = Pool(library, 60), np.zeros(1000, np.int32)

@@ -56,13 +56,9 @@ def numbers(*shape: int) -> "np.ndarray[Any, np.dtype[np.float32]]":
 def test_static_engine_gives_device_arrays_with_the_right_numbers() -> None:
     session = opened([X], [Y])
     found = session.run({"x": numbers(2, 3)})
+    assert session.device == "cuda:0"
     assert isinstance(found["y"], DeviceArray)
     assert np.array_equal(found["y"].numpy(), 2 * numbers(2, 3))
-
-
-@pytest.mark.usefixtures("fake")
-def test_session_says_on_which_gpu_it_is() -> None:
-    assert opened([X], [Y]).device == "cuda:0"
 
 
 @pytest.mark.usefixtures("fake")
@@ -105,12 +101,6 @@ def test_each_profile_has_a_context_and_runs_the_sizes_that_lie_in_it(fake: Fake
     assert [(context.profile, context.num_queued) for context in fake.contexts] == [(0, 2), (1, 3)]
     with pytest.raises(DataError, match=r"^x\[65, 3\]: outside the sizes that the engine was built for"):
         session.run({"x": numbers(65, 3)})
-
-
-@pytest.mark.usefixtures("fake")
-def test_profile_that_is_not_taken_up_is_said() -> None:
-    with pytest.raises(UnavailableError, match="does not take up optimisation profile 1 of 2"):
-        opened([ANY_X], [ANY_Y], profiles=[{"x": [[1, 3], [8, 3]]}, {"x": [[9, 3], [64, 3]]}], stuck=True)
 
 
 @pytest.mark.usefixtures("fake")
@@ -239,23 +229,26 @@ def test_output_that_gets_no_memory_says_so(fake: FakeTensorRt) -> None:
         session.run({"x": given})
 
 
-@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:x", "tpu:0"])
+TWO = [{"x": [[1, 3], [8, 3]]}, {"x": [[9, 3], [64, 3]]}]
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "why"),
+    [
+        *(
+            ({"options": OpenOptions(device=name)}, UnavailableError, f"TensorRT runs on a GPU, not on '{name}'")
+            for name in ("cpu", "cuda", "cuda:x", "tpu:0")
+        ),
+        ({"options": OpenOptions(device="cuda:7")}, UnavailableError, "there is no such GPU, this machine has 1"),
+        ({"capabilities": ("7.5", "8.6")}, UnavailableError, r"compute capability 7\.5 or 8\.6, cuda:0 has 8\.9"),
+        ({"profiles": TWO, "stuck": True}, UnavailableError, "does not take up optimisation profile 1 of 2"),
+        ({"location": "HOST"}, BundleError, "wants 'x' in host memory"),
+    ],
+)
 @pytest.mark.usefixtures("fake")
-def test_device_that_is_no_gpu_is_unavailable(name: str) -> None:
-    with pytest.raises(UnavailableError, match=f"TensorRT runs on a GPU, not on '{name}'"):
-        opened([X], [Y], OpenOptions(device=name))
-
-
-@pytest.mark.usefixtures("fake")
-def test_gpu_that_is_not_there_is_unavailable() -> None:
-    with pytest.raises(UnavailableError, match="there is no such GPU, this machine has 1"):
-        opened([X], [Y], OpenOptions(device="cuda:7"))
-
-
-@pytest.mark.usefixtures("fake")
-def test_engine_for_another_gpu_is_unavailable() -> None:
-    with pytest.raises(UnavailableError, match=r"the engine is for compute capability 7\.5 or 8\.6, cuda:0 has 8\.9"):
-        opened([X], [Y], capabilities=("7.5", "8.6"))
+def test_what_cannot_be_opened_says_why(more: dict[str, Any], error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        opened([ANY_X] if "profiles" in more else [X], [ANY_Y] if "profiles" in more else [Y], **more)
 
 
 def test_portable_engine_does_not_run_on_older_gpus(fake: FakeTensorRt) -> None:
@@ -309,12 +302,6 @@ def test_engine_that_is_not_what_the_bundle_says_is_refused(
     engine = memoryview(engine_bytes([X], [Y]))
     with pytest.raises(BundleError, match=why):
         open_session({ENGINE_FILE: engine}, metadata_from_facts(facts), GPU)
-
-
-@pytest.mark.usefixtures("fake")
-def test_engine_with_a_value_in_host_memory_is_refused() -> None:
-    with pytest.raises(BundleError, match="wants 'x' in host memory"):
-        opened([X], [Y], location="HOST")
 
 
 @pytest.mark.usefixtures("fake")

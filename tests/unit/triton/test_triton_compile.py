@@ -110,12 +110,15 @@ def built(name: str, dtype: str, target: Target) -> Artifact:
 
 
 MATRICES = ("convolution", "separable", "matmul")
+OLD, NEW = ("float16", "t4", "sm_75"), ("float32", "rtx5090", "sm_120")
+MORE = [("float32", "t4", "sm_75"), ("float16", "h200", "sm_90"), ("float32", "jetson-orin", "sm_87")]
 CASES = [
-    *((name, "float16", "t4", "sm_75") for name in MODELS),
-    *((name, "float32", "rtx5090", "sm_120") for name in MODELS),
-    *((name, "float32", "t4", "sm_75") for name in MATRICES),
-    *((name, "float16", "h200", "sm_90") for name in MATRICES),
-    *((name, "float32", "jetson-orin", "sm_87") for name in MATRICES),
+    *((name, *(OLD, NEW)[number % 2]) for number, name in enumerate(MODELS)),
+    *(
+        pytest.param(name, *(NEW, OLD)[number % 2], marks=pytest.mark.slow, id=f"{name} on the other")
+        for number, name in enumerate(MODELS)
+    ),
+    *(pytest.param(name, *gpu, marks=pytest.mark.slow, id=f"{name} on {gpu[1]}") for name in MATRICES for gpu in MORE),
 ]
 
 

@@ -24,5 +24,5 @@ def test_kernels_in_the_interpreter(number: int) -> None:
     checks = map(str, CHECKS[number::NUM_PROCESSES])
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-x", *checks]
     environment = {**os.environ, "TRITON_INTERPRET": "1", "ORT_DISABLE_TELEMETRY": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

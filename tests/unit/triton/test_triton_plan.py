@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nndeploy_triton.plan import Border, Kernel, Launch, Place, TritonPlan, grid_of, plan_from_json, plan_to_json
 
@@ -40,10 +40,6 @@ def test_reading_what_was_written_gives_an_equal_plan() -> None:
     assert plan_from_json(plan_to_json(PLAN)) == PLAN
 
 
-def test_equal_plans_have_equal_bytes() -> None:
-    assert plan_to_json(plan_from_json(plan_to_json(PLAN))) == plan_to_json(PLAN)
-
-
 def test_a_grid_axis_is_the_product_of_sizes_divided_and_rounded_up() -> None:
     assert grid_of(KERNEL, LAUNCH) == (3, 10, 1)
 
@@ -59,6 +55,7 @@ borders = st.builds(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(borders, max_size=3).map(tuple), st.lists(borders, max_size=3).map(tuple))
 def test_any_borders_come_back(inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> None:
     plan = TritonPlan(10_000, 10_000, inputs, outputs, {}, ())
