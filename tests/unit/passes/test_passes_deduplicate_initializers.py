@@ -5,17 +5,9 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir as ir
-from passes_harness import GraphBuilder, graph, nodes, rewritten
+from passes_harness import GraphBuilder, graph, rewritten
 
 NAME = "deduplicate-initializers"
-
-
-def test_first_of_equal_initializers_stays() -> None:
-    constants = "<float[2] a = {1, 2}, float[2] b = {1, 2}, float[2] c = {1, 3}>"
-    model = graph(f"(float[2] x) => (float[2] y) {constants} {{ y = Sum(x, a, b, c) }}")
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == ["y = Sum(x, a, a, c)"]
-    assert list(model.graph.initializers) == ["a", "c"]
 
 
 def test_equal_bytes_of_another_type_or_shape_stay() -> None:

@@ -9,17 +9,6 @@ from passes_harness import graph, rewritten
 NAME = "eliminate-common-subexpressions"
 
 
-def test_equal_attributes_are_equal_in_every_type() -> None:
-    attributes = 'axis = 1, direction = "x", ints = [1, 2], floats = [0.5, 1.0], number = 0.1, words = ["a", "b"]'
-    body = f"{{ a = ai.onnx.ml.Mystery<{attributes}>(x) b = ai.onnx.ml.Mystery<{attributes}>(x) y = Add(a, b) }}"
-    model = ir.from_proto(
-        onnx.parser.parse_model(
-            f'<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]> g (float[2] x) => (float[2] y) {body}'
-        )
-    )
-    assert rewritten(NAME, model) == 1
-
-
 @pytest.mark.parametrize(
     "pair",
     [

@@ -3,17 +3,14 @@
 
 import numpy as np
 import onnx_ir as ir
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passes_harness import (
     GraphBuilder,
     assert_same_outputs,
-    constants,
     examples,
     graph,
     node_line,
-    nodes,
     random_feeds,
     rewritten,
 )
@@ -72,43 +69,3 @@ def test_types_of_folded_shapes_are_kept() -> None:
     model = graph("(float[2,3] x) => (int32[2] y) { s = Shape(x) t = Cast<to = 6>(s) y = Abs(t) }")
     assert rewritten(NAME, model) == 2
     assert model.graph.initializers["t"].dtype == ir.DataType.INT32
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "s = Shape(x) n = Gather(s, i) m = Neg(n) b = Unsqueeze(m, zero) y = Slice(x, b, far, one, one)",
-        "s = Shape(x) n = Gather(s, i) e = Unsqueeze(n, zero) y = Slice(x, zero, e, one, one)",
-        "s = Shape(x) n = Gather(s, i) e = Unsqueeze(n, zero) y = Slice(x, zero, e, one)",
-    ],
-    ids=["from minus the size", "to the size", "no steps"],
-)
-def test_a_slice_of_all_is_nothing(body: str) -> None:
-    numbers = "<int64 i = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] far = {9223372036854775807}>"
-    model = graph(f"(float[2,N] x) => (float[2,M] z) {numbers} {{ {body} z = Relu(y) }}")
-    rewritten(NAME, model)
-    assert "y = Identity(x)" in nodes(model)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "s = Shape(w) n = Gather(s, i) e = Unsqueeze(n, zero) y = Slice(x, zero, e, one, one)",
-        "s = Shape(x) n = Gather(s, i) m = Neg(n) b = Unsqueeze(m, zero) y = Slice(x, b, far, one, two)",
-    ],
-    ids=["to another size", "every second"],
-)
-def test_a_slice_of_less_stays(body: str) -> None:
-    numbers = "<int64 i = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] far = {99}>"
-    model = graph(f"(float[2,N] x, float[2,K] w) => (float[2,M] z) {numbers} {{ {body} z = Relu(y) }}")
-    rewritten(NAME, model)
-    assert any(" = Slice" in node for node in nodes(model))
-
-
-def test_truths_that_are_constant_choose_sizes() -> None:
-    body = "s = Shape(x) c = Where(t, s, one) y = Expand(w, c)"
-    model = graph(
-        f"(float[4,3] x, float[1,3] w) => (float[N,3] y) <bool[2] t = {{1, 0}}, int64[2] one = {{1, 1}}> {{ {body} }}"
-    )
-    rewritten(NAME, model)
-    assert constants(model)["c"] == [4, 1]

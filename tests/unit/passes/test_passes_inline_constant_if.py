@@ -2,23 +2,12 @@
 """An If whose condition is known is replaced by the branch it takes."""
 
 import numpy as np
-import onnx
 import onnx_ir as ir
-import pytest
 from passes_harness import constants, graph, nodes, rewritten
 
 NAME = "inline-constant-if"
 IF = """{ y = If(c) < then_branch = t () => (float[2] a) { n = Neg(x) a = Abs(n) },
                      else_branch = e () => (float[2] b) { b = Relu(x) }> }"""
-
-
-@pytest.mark.parametrize(("condition", "want"), [(1, ["n = Neg(x)", "y = Abs(n)"]), (0, ["y = Relu(x)"])])
-def test_branch_takes_the_place_of_the_node(condition: int, want: list[str]) -> None:
-    model = graph(f"(float[2] x) => (float[2] y) <bool c = {{{condition}}}> {IF}")
-    assert rewritten(NAME, model) == 1
-    assert nodes(model) == want
-    assert all(node.name for node in model.graph)
-    onnx.checker.check_model(ir.to_proto(model))
 
 
 def test_condition_known_only_at_run_time_stays() -> None:

@@ -33,25 +33,6 @@ def test_target_that_copies_a_size_of_the_view_is_written_out() -> None:
     assert constants(model)["b.shape"] == [2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [
-        "a = Unsqueeze(x, ax) b = Squeeze(a, ax)",
-        "u = Unsqueeze(x, ax) a = Squeeze(u, ax) b = Identity(a)",
-        "a = Reshape(x, flat) b = Reshape(a, s)",
-        "a = Flatten(x) b = Reshape(a, s)",
-    ],
-)
-def test_pair_that_leads_back_disappears(pair: str) -> None:
-    model = graph(
-        f"""(float[2,3,4] x) => (float[2,3,4] y) <int64[1] ax = {{1}}, int64[1] flat = {{-1}}, int64[3] s = {{2, 3, 4}}>
-        {{ {pair} y = Neg(b) }}"""
-    )
-    assert rewritten(NAME, model) == 1
-    assert nodes(model)[-1] in ("y = Neg(x)", "y = Neg(b)")
-    assert len([line for line in nodes(model) if "Squeeze" in line or line.startswith("b = Reshape")]) == 0
-
-
 @pytest.mark.parametrize("opset", [1, 9, 11, 12])
 def test_axes_were_attributes_up_to_opset_12(opset: int) -> None:
     body = "{ a = Unsqueeze<axes = [1]>(x) b = Squeeze<axes = [1]>(a) y = Neg(b) }"
