@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of the native backend share: a model as text -> a plan -> run on a level of the kernel library."""
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir as ir
+import onnxruntime
 import pytest
 from kernel_library import LEVELS_HERE, run_plan
 from nndeploy_native import session
@@ -92,6 +94,26 @@ def run(
         return [values[name] for name in course.results]
 
     return dict(zip(document.course.results, followed(document.course, dict(inputs)), strict=True))
+
+
+def kernels_of(artifact: Artifact) -> list[str]:
+    """Returns the operators of the plan's steps."""
+    return [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+
+
+def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Returns what ONNX Runtime computes of a model as it is."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
+    names = [one.name for one in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def start_of(array: Array) -> int:
+    """Returns where an array begins in memory."""
+    return int(array.__array_interface__["data"][0])
 
 
 def document_of(artifact: Artifact) -> PlanDocument:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention behind a past: of com.microsoft as ONNX Runtime computes it, at every length; no past is copied."""
 
-import json
-
 import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, each_float_level, opened, reals, run
-from nndeploy_native.plan import DOCUMENT_FILE
-from test_native_contrib import HEADER, by_onnxruntime
+from native_models import Array, built, by_onnxruntime, each_float_level, kernels_of, opened, reals, run
+from test_native_contrib import HEADER
 
 from nndeploy.frontend.contrib_types import contrib_types_known
 from nndeploy.passes import optimise
@@ -76,7 +73,7 @@ def test_multi_head_attention(level: str, threads: int, attributes: str, names: 
 def test_the_past_goes_on_where_it_lies() -> None:
     model = model_of(MULTI_HEAD.format(attributes=", unidirectional=1", names=", , ", more=""))
     artifact = made(model)
-    steps = [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+    steps = kernels_of(artifact)
     assert (steps.count("append"), steps.count("attention")) == (2, 1)
     session = opened(artifact)
     past = {name: np.zeros((1, HEADS, 0, SIZE), np.float32) for name in ("pk", "pv")}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights of 4 and 8 bits in blocks, in every spelling: right against float64, and as small as the model has them."""
 
-import json
 from collections.abc import Mapping
 
 import ml_dtypes
@@ -11,17 +10,11 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from native_models import FLOAT_LEVELS, Array, built, each_float_level, model_of, reals, run
+from native_models import FLOAT_LEVELS, Array, built, each_float_level, kernels_of, model_of, reals, run
 from nndeploy_native.lowering.table import refusal_of
-from nndeploy_native.plan import DOCUMENT_FILE, WEIGHTS_FILE
+from nndeploy_native.plan import WEIGHTS_FILE
 
 from nndeploy.frontend.contrib_types import contrib_types_known
-from nndeploy.plugin.interface import Artifact
-
-
-def kernels(artifact: Artifact) -> list[str]:
-    """Returns the operators of the plan's steps."""
-    return [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
 
 
 def nbits_model(rows: int, attributes: Mapping[str, int], constants: Mapping[str, Array], names: str) -> ir.Model:
@@ -78,7 +71,7 @@ def test_matmul_nbits(level: str, bits: int, zeros: str, block: int) -> None:
         wanted = x.astype(np.float64) @ weights.T + constants.get("b", np.zeros(1))
         found = run(artifact, {"x": x}, level, threads=2)["y"]
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * float(np.abs(wanted).max()))
-        assert kernels(artifact) == ["bits_connected"]
+        assert kernels_of(artifact) == ["bits_connected"]
 
 
 @each_float_level
@@ -164,7 +157,7 @@ def test_dequantised_constants(
         sums = x.astype(np.float64) @ wanted * (0.5 if "alpha" in text else 1) + constants.get("b", np.zeros(1))
         found = run(artifact, {"x": x}, level)["y"]
         np.testing.assert_allclose(found, sums, rtol=1e-5, atol=1e-5 * float(np.abs(sums).max()))
-        assert kernels(artifact) == ["bits_connected"]
+        assert kernels_of(artifact) == ["bits_connected"]
 
 
 def test_weights_stand_in_the_plan_as_the_model_has_them() -> None:
@@ -200,7 +193,7 @@ def test_other_forms_are_floats(text: str, constants: dict[str, tuple[int, ...]]
     whole = np.repeat(scales, 64 // scales.shape[0] if axis == 0 else 8, axis).reshape(64, -1)
     wanted = reals(3, 64).astype(np.float64) @ (numbers.astype(np.float64) * whole)
     np.testing.assert_allclose(run(artifact, {"x": reals(3, 64)}, FLOAT_LEVELS[-1])["y"], wanted, rtol=1e-4, atol=1e-4)
-    assert kernels(artifact) == ["fully_connected"]
+    assert kernels_of(artifact) == ["fully_connected"]
 
 
 def test_what_is_refused_says_why() -> None:

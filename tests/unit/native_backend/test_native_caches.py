@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from native_models import ROOM, Array, built, dynamic, each_float_level, opened, reals, run
+from native_models import ROOM, Array, built, dynamic, each_float_level, kernels_of, opened, reals, run, start_of
 from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
 from nndeploy_native.session import NativeSession
 
@@ -59,12 +59,8 @@ def empty() -> tuple[Array, Array]:
     return np.zeros((1, HEADS, 0, SIZE), np.float32), np.zeros((1, HEADS, 0, SIZE), np.float32)
 
 
-def start_of(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 def test_the_plan_copies_no_past(decoder: Artifact) -> None:
-    kernels = [step["kernel"] for step in json.loads(decoder.files[DOCUMENT_FILE])["steps"]]
+    kernels = kernels_of(decoder)
     assert sorted(kernels) == ["append", "append", "attention"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_models import Array, built, dynamic, each_float_level, opened, reals, run
+from native_models import Array, built, dynamic, each_float_level, kernels_of, opened, reals, run
 from nndeploy_native.course import Choice, course_from_json, course_to_json
 from nndeploy_native.plan import DOCUMENT_FILE, WEIGHTS_FILE
 from nndeploy_native.support import supports
@@ -113,7 +113,7 @@ def _words(text: str) -> list[str]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_cache_that_grows_in_one_branch_goes_on_behind_the_other(threads: int) -> None:
     artifact = merged_decoder()
-    kernels = [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+    kernels = kernels_of(artifact)
     assert sorted(kernels[:3]) == ["append", "append", "attention"], "fused as in a model of its own"
     session, starts = opened(artifact, threads), set[int]()
     assert session.takes_strided == {"past_k", "past_v"}

@@ -7,9 +7,8 @@ import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir as ir
-import onnxruntime
 import pytest
-from native_models import Array, built, each_float_level, reals, run
+from native_models import Array, built, by_onnxruntime, each_float_level, reals, run
 from nndeploy_native.lowering.table import refusal_of
 
 from nndeploy.frontend.contrib_types import contrib_types_known
@@ -24,15 +23,6 @@ def contrib_model(text: str, constants: Mapping[str, Array] | None = None) -> ir
         proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     with contrib_types_known(proto):
         return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
-
-
-def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
-    names = [one.name for one in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
 def assert_close(model: ir.Model, inputs: Mapping[str, Array], level: str, tolerance: float = 2e-5) -> None:

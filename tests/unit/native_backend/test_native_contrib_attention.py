@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention, MultiHeadAttention and RotaryEmbedding of com.microsoft: few steps, and what ONNX Runtime computes."""
 
-import json
-
 import numpy as np
 import pytest
-from native_models import Array, built, each_float_level, reals
+from native_models import Array, built, each_float_level, kernels_of, reals
 from nndeploy_native.lowering.table import refusal_of
-from nndeploy_native.plan import DOCUMENT_FILE
 from test_native_contrib import assert_close, contrib_model
 
 MASKS: dict[str, tuple[str, Array]] = {
@@ -40,7 +37,7 @@ def test_multi_head_attention(level: str, mask: str, attributes: str, values: in
         names[3], constants = "", {}
     model = contrib_model(f"{text}({', '.join(names).rstrip(', ')}) }}", constants)
     assert_close(model, given, level)
-    steps = [step["kernel"] for step in json.loads(built(model).files[DOCUMENT_FILE])["steps"]]
+    steps = kernels_of(built(model))
     assert steps.count("attention") == 1
     assert set(steps) <= {"attention", "elementwise"}
 
@@ -65,7 +62,7 @@ def test_attention(level: str, mask: str, attributes: str, columns: int, values:
     text = f"g ({inputs}) => (float[2,7,{values}] y) {{ y = com.microsoft.Attention<{attributes}>({names}) }}"
     model = contrib_model(text, constants)
     assert_close(model, given, level)
-    steps = [step["kernel"] for step in json.loads(built(model).files[DOCUMENT_FILE])["steps"]]
+    steps = kernels_of(built(model))
     assert steps == ["fully_connected", "attention"]
 
 

@@ -9,11 +9,11 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, each_float_level, opened, reals, run
+from native_models import Array, built, by_onnxruntime, each_float_level, kernels_of, opened, reals, run, start_of
 from nndeploy_native.lowering.table import refusal_of
 from nndeploy_native.plan import DOCUMENT_FILE
 from nndeploy_native.session import NativeSession
-from test_native_contrib import HEADER, by_onnxruntime, contrib_model
+from test_native_contrib import HEADER, contrib_model
 
 from nndeploy.errors import BundleError
 from nndeploy.frontend.contrib_types import contrib_types_known
@@ -134,10 +134,6 @@ def test_without_a_past(level: str) -> None:
         assert_as_onnxruntime(model, artifact, call, level, 1)
 
 
-def start_of(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 def loop(
     session: NativeSession, model: ir.Model, rows: list[int], totals: list[tuple[int, ...]]
 ) -> list[dict[str, Array]]:
@@ -207,7 +203,7 @@ def test_lengths_and_angles_are_computed_once_for_all_layers() -> None:
         }"""
     constants = {"c": reals(9, 8), "s": reals(9, 8, seed=1)}
     artifact = built(shaped(text, constants))
-    steps = [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+    steps = kernels_of(artifact)
     assert (steps.count("gather"), steps.count("attention")) == (2, 2)
 
 

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches of float16 stay so and go on where they lie; attention computes what it reads of them in float32."""
 
-import json
-
 import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, each_float_level, opened, run
-from nndeploy_native.plan import DOCUMENT_FILE
-from test_native_contrib import HEADER, by_onnxruntime
+from native_models import Array, built, by_onnxruntime, each_float_level, kernels_of, opened, run
+from test_native_contrib import HEADER
 
 from nndeploy.frontend.contrib_types import contrib_types_known
 from nndeploy.passes import optimise
@@ -82,7 +79,7 @@ def test_outputs_are_those_of_onnxruntime(level: str, threads: int, kind: str) -
 def test_nothing_of_the_past_is_copied_or_widened(kind: str) -> None:
     model = model_of(TEXTS[kind])
     artifact = made(model)
-    steps = [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+    steps = kernels_of(artifact)
     assert steps.count("attention") == 1
     assert steps.count("view_copy") == (2 if kind == "grouped" else 0), "of what is new alone"
     assert not {"join", "gather_places"} & set(steps)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks of float16: computed in float32, so as near the truth as ONNX Runtime is, and nearer."""
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,18 +10,11 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 from kernel_library import every_level
-from native_models import FLOAT_LEVELS, Array, built, each_float_level, model_of, run
-from nndeploy_native.plan import DOCUMENT_FILE, WEIGHTS_FILE
-
-from nndeploy.plugin.interface import Artifact
+from native_models import FLOAT_LEVELS, Array, built, each_float_level, kernels_of, model_of, run
+from nndeploy_native.plan import WEIGHTS_FILE
 
 PLACES = 2.0**-10
 """What one place of float16 is of a number, at most."""
-
-
-def kernels(artifact: Artifact) -> list[str]:
-    """Returns the operators of the plan's steps."""
-    return [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
 
 
 def halves(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
@@ -127,7 +119,7 @@ def test_networks_are_as_near_the_truth_as_onnxruntime(level: str, which: str) -
 
 
 def test_attention_of_float16_is_one_step_and_nothing_is_converted_within() -> None:
-    steps = kernels(built(model_of(TRANSFORMER, constants_of(SHAPES))))
+    steps = kernels_of(built(model_of(TRANSFORMER, constants_of(SHAPES))))
     assert steps.count("attention") == 1
     assert steps.count("elementwise") <= 5
 
@@ -161,7 +153,7 @@ def test_weights_of_float16_stay_so_in_the_plan_and_give_the_same_numbers(level:
     stored = artifact.files[WEIGHTS_FILE]
     assert all(one.tobytes() in stored for name, one in constants.items())
     assert len(stored) <= sum(one.nbytes for one in constants.values()) + 4 * 64
-    assert {"bits_connected", "convolution", "lstm"} <= set(kernels(artifact))
+    assert {"bits_connected", "convolution", "lstm"} <= set(kernels_of(artifact))
     x, w = given["x"].astype(np.float64), constants["w"].astype(np.float64)
     found = run(artifact, given, level, threads=2)
     np.testing.assert_allclose(found["y"], x @ w, rtol=PLACES, atol=1e-4)
@@ -178,7 +170,7 @@ def test_products_by_float16(level: str, rows: int) -> None:
     text = f"""g (float16[{rows},70] x) => (float[{rows},45] y) {{
         a = MatMul(x, w) r = Relu(a) m = Gemm<transB=1, alpha=0.5>(r, u, b) y = Cast<to=1>(m) }}"""
     artifact = built(model_of(text, constants))
-    assert kernels(artifact).count("bits_connected") == 2
+    assert kernels_of(artifact).count("bits_connected") == 2
     x, w, u, b = (one.astype(np.float64) for one in (halves(rows, 70), *constants.values()))
     wanted = np.maximum(x @ w, 0) @ u.T * 0.5 + b
     np.testing.assert_allclose(run(artifact, {"x": halves(rows, 70)}, level)["y"], wanted, rtol=1e-5, atol=1e-5)

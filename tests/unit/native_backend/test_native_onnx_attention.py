@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX's Attention: one plan at every size, as ONNX Runtime computes it."""
 
-import json
 import re
 
 import numpy as np
@@ -10,8 +9,7 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from native_models import Array, built, each_float_level, reals, run
-from nndeploy_native.plan import DOCUMENT_FILE
+from native_models import Array, built, each_float_level, kernels_of, reals, run
 
 from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
@@ -77,7 +75,7 @@ def test_attention_of_open_sizes(level: str, threads: int, of_rows: bool, attrib
     model = ir.from_proto(onnx.shape_inference.infer_shapes(proto))
     optimise(model, RANGES)
     artifact = built(model, RANGES)
-    steps = [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
+    steps = kernels_of(artifact)
     assert steps.count("append") == 2 * ("past" in more)
     for sizes in CALLS:
         inputs = drawn(proto, sizes)

@@ -4,20 +4,10 @@
 import ml_dtypes
 import numpy as np
 import onnx_ir as ir
-import onnxruntime
 import pytest
-from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
+from native_models import Array, built, by_onnxruntime, dynamic, each_float_level, model_of, reals, run
 
 from nndeploy.values.types import DimRange
-
-
-def by_onnxruntime(model: ir.Model, inputs: dict[str, Array]) -> dict[str, Array]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
-    names = [one.name for one in session.get_outputs()]
-    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 def assert_same(

@@ -5,15 +5,9 @@ from math import erf
 
 import numpy as np
 import pytest
-from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
-from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
+from native_models import Array, built, dynamic, each_float_level, kernels_of, model_of, reals, run
 
-from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
-
-
-def kernels(artifact: Artifact) -> list[str]:
-    return [str(step["kernel"]) for step in document_from_json(artifact.files[DOCUMENT_FILE]).steps]
 
 
 def gelu(x: Array) -> Array:
@@ -26,7 +20,7 @@ def test_an_activation_and_a_residual_behind_a_reshape_are_the_end(level: str) -
         m = Gemm(x, w, b) s = Reshape(m, sizes) y = Gelu(s) z = Add(y, r) }"""
     x, r, w, b = reals(6, 20), reals(2, 3, 33, seed=1), reals(20, 33, seed=2), reals(33, seed=3)
     artifact = built(model_of(text, {"w": w, "b": b, "sizes": np.array([2, 3, 33])}))
-    assert kernels(artifact) == ["fully_connected"]
+    assert kernels_of(artifact) == ["fully_connected"]
     wanted = gelu(x.astype(np.float64) @ w + b).reshape(2, 3, 33) + r
     np.testing.assert_allclose(run(artifact, {"x": x, "r": r}, level)["z"], wanted, rtol=1e-5, atol=1e-5)
 
@@ -40,7 +34,7 @@ def test_the_end_of_rows_of_any_number(level: str, batch: int, length: int) -> N
     c, t = reals(4, 8, seed=3), reals(4, 8, seed=4)
     constants = {"w": w, "c": c, "t": t, "heads": np.array([0, 0, 4, 8])}
     artifact = built(dynamic(text, {"B": DimRange(1, 4, 2), "S": DimRange(1, 32, 8)}, constants))
-    assert kernels(artifact) == ["fully_connected"]
+    assert kernels_of(artifact) == ["fully_connected"]
     wanted = (x.astype(np.float64) @ w).reshape(batch, length, 4, 8) * c + t + r
     np.testing.assert_allclose(run(artifact, {"x": x, "r": r}, level)["z"], wanted, rtol=1e-5, atol=1e-5)
 
@@ -64,7 +58,7 @@ def test_lines_are_part_of_weights_and_bias(level: str, line: str, turned: int, 
     text = f"g (float[6,20] x) => (float[6,33] z) {{ p = {product} m = Reshape(p, sizes) {line} }}"
     constants = {"w": w.T.copy() if turned else w, "s": s, "t": t, "sizes": np.array([6, 33])}
     artifact = built(model_of(text, constants | ({"b": b} if has_bias else {})))
-    assert kernels(artifact) == ["fully_connected"]
+    assert kernels_of(artifact) == ["fully_connected"]
     x = reals(6, 20)
     wanted = LINES[line](x.astype(np.float64) @ w + (b if has_bias else 0), s, t)
     np.testing.assert_allclose(run(artifact, {"x": x}, level)["z"], wanted, rtol=1e-4, atol=1e-4)
@@ -104,7 +98,7 @@ def test_other_ends_give_the_same(level: str, body: str, outputs: str, count: in
     }
     chosen = next((value for key, value in wanted.items() if key in body), line)
     np.testing.assert_allclose(found, chosen, rtol=1e-4, atol=1e-4 if abs(chosen).max() < 1e30 else 1e34)
-    assert len(kernels(artifact)) == count
+    assert len(kernels_of(artifact)) == count
 
 
 @each_float_level
@@ -112,7 +106,7 @@ def test_elementwise_steps_meet_behind_a_reshape(level: str) -> None:
     text = """g (float[2,3,4] x, float[2,3,4] y, float[4] c) => (float[6,4] z, float[6,4] u) {
         a = Mul(x, y) b = Reshape(a, sizes) z = Relu(b) p = Mul(x, c) q = Reshape(p, sizes) u = Exp(q) }"""
     artifact = built(model_of(text, {"sizes": np.array([6, 4])}))
-    assert kernels(artifact) == ["elementwise"] * 2
+    assert kernels_of(artifact) == ["elementwise"] * 2
     x, y, c = reals(2, 3, 4), reals(2, 3, 4, seed=1), reals(4, seed=2)
     found = run(artifact, {"x": x, "y": y, "c": c}, level)
     np.testing.assert_allclose(found["z"], np.maximum(x * y, 0).reshape(6, 4), rtol=1e-6)

@@ -4,18 +4,13 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
-from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
+from native_models import Array, built, dynamic, each_float_level, kernels_of, model_of, reals, run
 from oracle.evaluator import evaluate
 
 from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
 RANGES = {"n": DimRange(1, 4, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}
-
-
-def kernels(artifact: Artifact) -> list[str]:
-    return [str(step["kernel"]) for step in document_from_json(artifact.files[DOCUMENT_FILE]).steps]
 
 
 def assert_right(model: ir.Model, artifact: Artifact, inputs: dict[str, Array], level: str) -> None:
@@ -39,7 +34,7 @@ def test_attention_copies_nothing(level: str, sizes: tuple[int | str, int | str]
     constants |= {"heads": np.array([0, 0, 5, 8]), "whole": np.array([0, 0, 40]), "root": np.array(8**0.5, np.float32)}
     model = dynamic(ATTENTION.format(b=sizes[0], s=sizes[1]), RANGES, constants)
     artifact = built(model, RANGES)
-    assert kernels(artifact) == [*["fully_connected"] * 3, "attention", "fully_connected"]
+    assert kernels_of(artifact) == [*["fully_connected"] * 3, "attention", "fully_connected"]
     for batch, length in ((2, 9), (1, 1), (4, 17))[: 3 if sizes[0] == "n" else 1]:
         mask = np.where(reals(batch, 1, 1, length, seed=1) > 0.5, np.float32(-1e9), np.float32(0))
         assert_right(model, artifact, {"x": reals(batch, length, 40), "mask": mask}, level)
@@ -55,7 +50,10 @@ def test_a_convolution_over_patches_is_one_product(level: str, sizes: tuple[int 
         a = Conv<strides=[8,5]>(x, w, b) t = Transpose<perm=[0,2,3,1]>(a) y = Relu(t) }}"""
     model = dynamic(text, RANGES, {"w": reals(37, 3, 8, 5, seed=1), "b": reals(37, seed=2)})
     artifact = built(model, RANGES)
-    assert kernels(artifact) == [*["view_copy"][: sizes != (8, 5)], "fully_connected"]  # one patch lies as it is read
+    assert kernels_of(artifact) == [
+        *["view_copy"][: sizes != (8, 5)],
+        "fully_connected",
+    ]  # one lies as it is read
     assert_right(model, artifact, {"x": reals(2, 3, height, width)}, level)
 
 
@@ -96,7 +94,7 @@ def test_an_image_in_blocks_is_normalised_there(level: str) -> None:
     constants = {"w": reals(18, 1, 1, 1), "s": reals(18, seed=1), "b": reals(18, seed=2), "c": reals(18, 1, 1, seed=3)}
     model = model_of(text, constants)
     artifact = built(model)
-    assert kernels(artifact)[-2:] == ["instance_norm", "to_plain"]
+    assert kernels_of(artifact)[-2:] == ["instance_norm", "to_plain"]
     assert_right(model, artifact, {"x": 2 + 3 * reals(2, 18, 3, 5), "r": reals(2, 18, 3, 5, seed=5)}, level)
 
 

@@ -4,9 +4,8 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import FLOAT_LEVELS, Array, built, each_float_level, run
+from native_models import FLOAT_LEVELS, Array, built, by_onnxruntime, each_float_level, run
 from nndeploy_native.lowering.table import refusal_of
-from test_native_contrib import by_onnxruntime
 from tree_models import MODES, ORDERED, Drawn, classifier, row_model, rows_drawn, trees_of
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
