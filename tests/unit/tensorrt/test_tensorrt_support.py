@@ -37,148 +37,89 @@ def reasons(found: list[Support]) -> list[str]:
     return [answer.reason for answer in found if not answer.ok]
 
 
-def test_network_that_the_library_knows_is_taken_whole(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4] y)
-        { c = Conv<pads=[1,1,1,1]>(x, w) r = Relu(c) p = GlobalAveragePool(r) y = Flatten(p) }""")
-    )
-    assert taken(found) == [True] * 4
+N = {"N": DimRange(1, 8, 4)}
+QUANTISED = "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }"
+TABLE: dict[str, tuple[str, list[str]]] = {
+    "known": (
+        """(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4] y)
+        { c = Conv<pads=[1,1,1,1]>(x, w) r = Relu(c) p = GlobalAveragePool(r) y = Flatten(p) }""",
+        ["", "", "", ""],
+    ),
+    "a bad node among others": (
+        "(float[2,3,3] x) => (float[2] y) { a = Relu(x) b = Neg(a) d = Det(b) e = Abs(d) y = Exp(e) }",
+        ["", "", "TensorRT has no Det", "", ""],
+    ),
+    "each bad node": (
+        """(float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] half = {1, 1, 0.5, 0.5}>
+        { a = Relu(x) b = Resize<antialias=1, mode="linear">(a, , half) c = Abs(b) y = nobody.knows.Thing(c) }""",
+        ["", "Antialiasing is not supported currently", "", "TensorRT has no Thing"],
+    ),
+    "inside of a branch": (
+        """(bool c, float[2,2] x) => (float y) { q = Relu(x)
+        d = If(c) <then_branch = yes () => (float a) { a = ReduceMax<keepdims=0>(q) },
+                   else_branch = no () => (float b) { b = Det(q) }> y = Abs(d) }""",
+        ["", "Det", ""],
+    ),
+    **{
+        dtype: (
+            f"(float[2] x, {dtype}[2] u) => (float[2] y, {dtype}[2] z) {{ y = Relu(x) z = Identity(u) }}",
+            ["", f"TensorRT has no {dtype}, as 'u' is"],
+        )
+        for dtype in ("int16", "uint16", "uint32", "uint64", "string")
+    },
+    "double would become single": (
+        """(float[2] x) => (float[2] y, double[2] z) <double[2] tiny = {1e-300, 1e300}>
+        { y = Relu(x) d = Cast<to=11>(y) z = Mul(d, tiny) }""",
+        ["", *["float32, the model says float64"] * 2],
+    ),
+    "uint8 would become int8": (
+        f"(float[2] x) => (float[2] y) <float s = {{0.1}}, uint8 z = {{0}}> {QUANTISED}",
+        ["int8, the model says uint8", "uint8"],
+    ),
+    "around another number": (
+        f"(float[2] x) => (float[2] y) <float s = {{0.1}}, int8 z = {{3}}> {QUANTISED}",
+        ["Non-zero zero point is not supported", "*"],
+    ),
+    "around zero, and half precision": (
+        """(float[2] x) => (bfloat16[2] y) <float s = {0.1}, int8 z = {0}>
+        { q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) h = Cast<to=10>(d) r = Relu(h)
+        y = Cast<to=16>(r) }""",
+        [""] * 5,
+    ),
+    "packed elements": (
+        "(int4[4] x) => (float[4] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }",
+        ["'x' is int4, which TensorRT packs and others do not"],
+    ),
+    "a shape from outside": (
+        "(float[2,3] x, int64[2] s) => (float[a,b] y) { r = Relu(x) y = Reshape(r, s) }",
+        ["", "the value of 's' decides shapes and is known only at run time"],
+    ),
+    "a shape of the input": (
+        """(float[N,6] x) => (float[N,3,2] y) <int64[2] rest = {3, 2}>
+        { s = Shape<start=0, end=1>(x) t = Concat<axis=0>(s, rest) y = Reshape(x, t) }""",
+        ["", "", ""],
+    ),
+    "no range": (
+        "(float[M,3] x, float[2] u) => (float[M,3] y, float[2] z) { y = Relu(x) z = Neg(u) }",
+        ["axis 0 (M) of 'x' has no range: declare it with --shape", ""],
+    ),
+    "a range": ("(float[N,3] x) => (float[N,3] y) { y = Relu(x) }", [""]),
+    "only the builder refuses it": (  # a zero point that is no constant parses, but no engine can be built of it
+        """(float[2] x, float s, int8 z) => (float[2] y)
+        { a = Relu(x) b = Neg(a) q = QuantizeLinear(b, s, z) c = Cast<to=1>(q) y = Exp(c) }""",
+        ["", "", "zero_point", "", ""],
+    ),
+}
+"""Graphs, and a word of the reason for which each node is refused; "*" is either."""
 
 
-def test_bad_node_does_not_hide_its_neighbours(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[2,3,3] x) => (float[2] y)
-        { a = Relu(x) b = Neg(a) d = Det(b) e = Abs(d) y = Exp(e) }""")
-    )
-    assert taken(found) == [True, True, False, True, True]
-    assert reasons(found) == ["TensorRT has no Det"]
-
-
-def test_every_bad_node_has_its_own_reason(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[1,1,4,4] x) => (float[1,1,2,2] y)
-        <float[4] half = {1, 1, 0.5, 0.5}>
-        {
-            a = Relu(x)
-            b = Resize<antialias=1, mode="linear">(a, , half)
-            c = Abs(b)
-            y = nobody.knows.Thing(c)
-        }
-        """)
-    )
-    assert [answer.reason for answer in found if not answer.ok] == [
-        "Antialiasing is not supported currently",
-        "TensorRT has no Thing",
-    ]
-
-
-def test_node_with_a_bad_body_says_what_is_inside(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (bool c, float[2,2] x) => (float y)
-        {
-            q = Relu(x)
-            d = If(c) <then_branch = yes () => (float a) { a = ReduceMax<keepdims=0>(q) },
-                       else_branch = no () => (float b) { b = Det(q) }>
-            y = Abs(d)
-        }""")
-    )
-    assert taken(found) == [True, False, True]
-    assert "Det" in reasons(found)[0]
-
-
-@pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64", "string"])
-def test_element_type_that_the_library_lacks_is_named(model: Model, answers: Ask, dtype: str) -> None:
-    found = answers(
-        model(f"""
-        g (float[2] x, {dtype}[2] u) => (float[2] y, {dtype}[2] z) {{ y = Relu(x) z = Identity(u) }}""")
-    )
-    assert taken(found) == [True, False]
-    assert reasons(found) == [f"TensorRT has no {dtype}, as 'u' is"]
-
-
-def test_double_precision_is_refused_because_it_would_become_single(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[2] x) => (float[2] y, double[2] z)
-        <double[2] tiny = {1e-300, 1e300}>
-        { y = Relu(x) d = Cast<to=11>(y) z = Mul(d, tiny) }""")
-    )
-    assert taken(found) == [True, False, False]
-    assert all("float32, the model says float64" in reason for reason in reasons(found))
-
-
-def test_quantising_to_uint8_is_refused_because_it_would_become_int8(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[2] x) => (float[2] y) <float s = {0.1}, uint8 z = {0}>
-        { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }""")
-    )
-    assert taken(found) == [False, False]
-    assert "int8, the model says uint8" in reasons(found)[0]
-
-
-def test_quantising_around_another_number_is_refused_with_the_parsers_reason(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[2] x) => (float[2] y) <float s = {0.1}, int8 z = {3}>
-        { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }""")
-    )
-    assert "Non-zero zero point is not supported" in reasons(found)[0]
-
-
-def test_quantising_around_zero_and_half_precision_are_kept(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[2] x) => (bfloat16[2] y) <float s = {0.1}, int8 z = {0}>
-        {
-            q = QuantizeLinear(x, s, z)
-            d = DequantizeLinear(q, s, z)
-            h = Cast<to=10>(d)
-            r = Relu(h)
-            y = Cast<to=16>(r)
-        }""")
-    )
-    assert taken(found) == [True] * 5
-
-
-def test_packed_elements_do_not_cross_a_border(model: Model, answers: Ask) -> None:
-    found = answers(model("g (int4[4] x) => (float[4] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }"))
-    assert reasons(found) == ["'x' is int4, which TensorRT packs and others do not"]
-
-
-def test_value_that_decides_shapes_and_comes_from_outside_is_refused(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[2,3] x, int64[2] s) => (float[a,b] y) { r = Relu(x) y = Reshape(r, s) }""")
-    )
-    assert taken(found) == [True, False]
-    assert reasons(found) == ["the value of 's' decides shapes and is known only at run time"]
-
-
-def test_shape_that_follows_from_the_input_is_taken(model: Model, answers: Ask) -> None:
-    found = answers(
-        model("""
-        g (float[N,6] x) => (float[N,3,2] y)
-        <int64[2] rest = {3, 2}>
-        { s = Shape<start=0, end=1>(x) t = Concat<axis=0>(s, rest) y = Reshape(x, t) }"""),
-        N=DimRange(1, 8, 4),
-    )
-    assert taken(found) == [True] * 3
-
-
-def test_dynamic_size_without_a_range_names_the_option(model: Model, answers: Ask) -> None:
-    found = answers(model("g (float[N,3] x, float[2] u) => (float[N,3] y, float[2] z) { y = Relu(x) z = Neg(u) }"))
-    assert taken(found) == [False, True]
-    assert reasons(found) == ["axis 0 (N) of 'x' has no range: declare it with --shape"]
-
-
-def test_dynamic_size_with_a_range_is_taken(model: Model, answers: Ask) -> None:
-    found = answers(model("g (float[N,3] x) => (float[N,3] y) { y = Relu(x) }"), N=DimRange(1, 8, 4))
-    assert taken(found) == [True]
+@pytest.mark.parametrize("name", TABLE)
+def test_each_node_is_taken_or_refused_with_a_reason(model: Model, answers: Ask, name: str) -> None:
+    text, words = TABLE[name]
+    found = answers(model(f"g {text}"), **N)
+    assert len(found) == len(words)
+    for answer, word in zip(found, words, strict=True):
+        assert word == "*" or (answer.ok == (not word) and word in answer.reason), answer
 
 
 def test_sizes_in_between_that_nobody_declared_are_refused_behind_a_refusal(model: Model, answers: Ask) -> None:
@@ -203,17 +144,6 @@ def test_operator_newer_than_the_parser_is_refused(model: Model, answers: Ask) -
 def test_operator_older_than_the_parser_is_refused(model: Model, answers: Ask) -> None:
     found = answers(model("g (float[2,3] x, float[3] z) => (float[2,3] y) { y = Add<broadcast=1>(x, z) }", opset=6))
     assert reasons(found) == ["Add of opset 6 is older than what TensorRT reads (opset 7)"]
-
-
-def test_node_that_only_the_builder_refuses_is_found(model: Model, answers: Ask) -> None:
-    """A zero point that is no constant parses, but no engine can be built of it."""
-    found = answers(
-        model("""
-        g (float[2] x, float s, int8 z) => (float[2] y)
-        { a = Relu(x) b = Neg(a) q = QuantizeLinear(b, s, z) c = Cast<to=1>(q) y = Exp(c) }""")
-    )
-    assert taken(found) == [True, True, False, True, True]
-    assert "zero_point" in reasons(found)[0]
 
 
 def test_node_that_the_builder_does_not_name_is_found_by_halving(
