@@ -25,6 +25,7 @@ from nndeploy_cudnn.views import channels_last, row_major
 from nndeploy.errors import UnavailableError
 
 KNOWN_TARGETS = ["h200", "rtx3090", "rtx4090", "rtx5090", "t4", "jetson-orin"]
+QUICK = ("h200", "t4", "rtx5090")
 
 
 def pointwise(mode: str, dims: tuple[int, ...], dtype: str = "float32", exact: bool = False) -> Graph:
@@ -54,7 +55,9 @@ def planner(needs_cudnn: None) -> Iterator[Planner]:
         yield found
 
 
-@pytest.mark.parametrize("name", KNOWN_TARGETS)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KNOWN_TARGETS]
+)
 def test_every_known_gpu_has_plans_with_code_for_itself(needs_cudnn: None, name: str) -> None:
     gpu = cudnn_target(name).gpus[0]
     with planner_for(gpu) as planner:

@@ -198,26 +198,28 @@ def test_plans_of_another_version_of_cudnn_are_refused(artifact: Artifact, host_
         Plugin().open(files, artifact.metadata, OpenOptions(device="cuda:0"))
 
 
-def test_plans_that_cudnn_does_not_load_are_refused_with_the_gpu_that_they_are_for(
-    artifact: Artifact, host_gpu: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Unwilling:
-        def load(self, text: bytes) -> None:
-            raise CudnnError("cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH")
+def raising(message: str) -> Callable[[object], None]:
+    def call(_: object) -> None:
+        raise CudnnError(message)
 
-    monkeypatch.setattr(session_module, "Handle", lambda _library: Unwilling())
-    with pytest.raises(UnavailableError, match=r"made for Tesla T4, cuDNN does not load them on Pretended GPU.*ARCH"):
-        opened(artifact, host_gpu)
+    return call
 
 
+@pytest.mark.parametrize(
+    ("handle", "said"),
+    [
+        (
+            lambda _: SimpleNamespace(load=raising("CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH")),
+            r"made for Tesla T4, cuDNN does not load them on Pretended GPU.*ARCH",
+        ),
+        (raising("cudnnCreate: no"), "cuda:0: cuDNN cannot use the GPU: cudnnCreate"),
+    ],
+)
 def test_gpu_that_cudnn_cannot_use_is_one_line(
-    artifact: Artifact, host_gpu: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    artifact: Artifact, host_gpu: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, handle: object, said: str
 ) -> None:
-    def unwilling(_library: object) -> None:
-        raise CudnnError("cudnnCreate: CUDNN_STATUS_NOT_INITIALIZED")
-
-    monkeypatch.setattr(session_module, "Handle", unwilling)
-    with pytest.raises(UnavailableError, match="cuda:0: cuDNN cannot use the GPU: cudnnCreate"):
+    monkeypatch.setattr(session_module, "Handle", handle)
+    with pytest.raises(UnavailableError, match=said):
         opened(artifact, host_gpu)
 
 

@@ -74,7 +74,7 @@ TABLE: dict[str, tuple[str, list[str]]] = {
     ),
     "uint8 would become int8": (
         f"(float[2] x) => (float[2] y) <float s = {{0.1}}, uint8 z = {{0}}> {QUANTISED}",
-        ["int8, the model says uint8", "uint8"],
+        ["int8, the model says uint8", "UINT8"],
     ),
     "around another number": (
         f"(float[2] x) => (float[2] y) <float s = {{0.1}}, int8 z = {{3}}> {QUANTISED}",
