@@ -113,11 +113,7 @@ MATRICES = ("convolution", "separable", "matmul")
 OLD, NEW = ("float16", "t4", "sm_75"), ("float32", "rtx5090", "sm_120")
 MORE = [("float32", "t4", "sm_75"), ("float16", "h200", "sm_90"), ("float32", "jetson-orin", "sm_87")]
 CASES = [
-    *((name, *(OLD, NEW)[number % 2]) for number, name in enumerate(MODELS)),
-    *(
-        pytest.param(name, *(NEW, OLD)[number % 2], marks=pytest.mark.slow, id=f"{name} on the other")
-        for number, name in enumerate(MODELS)
-    ),
+    *((name, *gpu) for name in MODELS for gpu in (OLD, NEW)),
     *(pytest.param(name, *gpu, marks=pytest.mark.slow, id=f"{name} on {gpu[1]}") for name in MATRICES for gpu in MORE),
 ]
 
