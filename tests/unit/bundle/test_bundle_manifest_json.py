@@ -3,7 +3,7 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import nndeploy.bundle.manifest_json as manifest_json
-from nndeploy.bundle.manifest import FORMAT_MINOR, Compressed, Limits, Manifest, PlacedSubmodel, Placing
+from nndeploy.bundle.manifest import FORMAT_MINOR, Compressed, Limits, Manifest, PlacedSubmodel, Placing, TargetChain
 from nndeploy.bundle.manifest_json import decode_manifest, encode_manifest, manifest_from_json, manifest_to_json
 from nndeploy.errors import BundleError
 from nndeploy.files.strict_json import canonical_json
@@ -22,6 +22,7 @@ from nndeploy.values.types import DimRange
 SCHEMA = json.loads((Path(manifest_json.__file__).parent / "manifest.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 HEAD, TAIL = "submodels/head/portable/model.onnx", "submodels/tail/portable/model.onnx"
+PLACE = ("placings", "portable", "submodels", "head")
 Json = Any
 
 
@@ -35,153 +36,86 @@ def test_a_manifest_comes_back_as_it_was(full_manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(full_manifest)) == full_manifest
 
 
-def test_a_manifest_with_chains_for_targets_comes_back(manifest_with_chains: Manifest) -> None:
-    assert decode_manifest(encode_manifest(manifest_with_chains)) == manifest_with_chains
-    plain = manifest_to_json(manifest_with_chains)
-    assert plain["format"]["minor"] == 1
-    VALIDATOR.validate(plain)
+LIMITS = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "labels": Limits(0.0, 0.0, 0.0, 0.0, 1, 0.5)}
+PLACES = {"head": PlacedSubmodel("cpu:0", 1, 2), "tail": PlacedSubmodel("cpu:1", 3, 4)}
+COMPRESSED = {TAIL: Compressed("22" * 32, 9, (HEAD,)), HEAD: Compressed("3" * 64, 1)}
+NEWER: list[tuple[int, str, Callable[[Manifest], dict[str, Any]]]] = [
+    (
+        1,
+        "target_chains",
+        lambda one: {"target_chains": (TargetChain("rtx", "RTX", one.submodels, one.values),)},
+    ),
+    (2, "", lambda _: {"ranges": {"N": DimRange(1, 9, 5, step=4), "M": DimRange(1, 2, 2)}}),
+    (3, "pace_libraries", lambda _: {"pace_libraries": {"x86_64": "pacing/x86_64/pace.so"}}),
+    (4, "pace_operators", lambda _: {"pace_operators": "pacing/operators.json"}),
+    (5, "", lambda manifest: {"goldens": (replace(manifest.goldens[0], limits=LIMITS),)}),
+    (
+        7,
+        "compressed",
+        lambda _: {"compressed": COMPRESSED},
+    ),
+    (8, "placings", lambda _: {"placings": {"portable": Placing(PLACES, {"features": 32})}}),
+    (9, "defaults", lambda manifest: {"defaults": {manifest.inputs[0].name: "weights/defaults.values"}}),
+]
+"""The minor version, the field that it added, and what of a manifest needs it."""
 
 
-def test_steps_of_ranges_come_back_and_make_it_format_1_2(full_manifest: Manifest) -> None:
-    stepped = replace(full_manifest, ranges={"N": DimRange(1, 9, 5, step=4), "M": DimRange(1, 2, 2)})
-    plain = manifest_to_json(stepped)
-    assert plain["format"]["minor"] == 2
-    assert [sizes["step"] for sizes in plain["ranges"].values()] == [4, 1]
-    VALIDATOR.validate(plain)
-    assert decode_manifest(encode_manifest(stepped)) == stepped
-    del plain["ranges"]["M"]["step"]
-    with pytest.raises(BundleError, match=r"ranges\['M'\]: the field 'step' is missing"):
-        manifest_from_json(plain)
-
-
-def test_limits_of_goldens_come_back_and_make_it_format_1_5(full_manifest: Manifest) -> None:
-    limits = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "labels": Limits(0.0, 0.0, 0.0, 0.0, 1, 0.5)}
-    limited = replace(full_manifest, goldens=(replace(full_manifest.goldens[0], limits=limits),))
-    plain = manifest_to_json(limited)
-    assert plain["format"]["minor"] == 5
-    VALIDATOR.validate(plain)
-    assert decode_manifest(encode_manifest(limited)) == limited
-    plain["goldens"][0]["limits"]["scores"]["rms"] = -1.0
-    with pytest.raises(BundleError, match=r"limits\['scores'\].rms: expected a finite number"):
-        manifest_from_json(plain)
-
-
-def test_libraries_of_delays_make_it_a_later_version(manifest_with_chains: Manifest) -> None:
-    paced = replace(manifest_with_chains, pace_libraries={"x86_64": "pacing/x86_64/pace.so"})
-    plain = manifest_to_json(paced)
-    assert plain["format"]["minor"] == 3
-    assert manifest_from_json(plain) == paced
-    del plain["pace_libraries"]
-    with pytest.raises(BundleError, match="the field 'pace_libraries' is missing"):
-        manifest_from_json(plain)
-
-
-def test_operators_make_it_a_later_version(manifest_with_chains: Manifest) -> None:
-    libraries = {"x86_64": "pacing/x86_64/pace.so"}
-    paced = replace(manifest_with_chains, pace_libraries=libraries, pace_operators="pacing/operators.json")
-    plain = manifest_to_json(paced)
-    assert plain["format"]["minor"] == 4
-    assert manifest_from_json(plain) == paced
-    VALIDATOR.validate(plain)
-    plain["pace_operators"] = "../operators.json"
-    with pytest.raises(BundleError, match="pace_operators"):
-        manifest_from_json(plain)
-    del plain["pace_operators"]
-    with pytest.raises(BundleError, match="the field 'pace_operators' is missing"):
-        manifest_from_json(plain)
-
-
-def test_compressed_members_come_back_and_make_it_format_1_7(full_manifest: Manifest) -> None:
-    packed = replace(full_manifest, compressed={TAIL: Compressed("22" * 32, 9, (HEAD,)), HEAD: Compressed("3" * 64, 1)})
-    plain = manifest_to_json(packed)
-    assert plain["format"]["minor"] == 7
-    VALIDATOR.validate(plain)
-    assert decode_manifest(encode_manifest(packed)) == packed
-    del plain["compressed"]
-    with pytest.raises(BundleError, match="the field 'compressed' is missing"):
-        manifest_from_json(plain)
-
-
-PLACED = {"place": "cpu:0", "weight_bytes": 4, "peak_bytes": 8}
-
-
-def placed(manifest: Manifest) -> Manifest:
-    places = {"head": PlacedSubmodel("cpu:0", 1, 2), "tail": PlacedSubmodel("cpu:1", 3, 4)}
-    return replace(manifest, placings={"portable": Placing(places, {"features": 32})})
-
-
-def test_places_come_back_and_make_it_format_1_8(full_manifest: Manifest) -> None:
-    plain = manifest_to_json(placed(full_manifest))
-    assert plain["format"]["minor"] == 8
-    VALIDATOR.validate(plain)
-    assert decode_manifest(encode_manifest(placed(full_manifest))) == placed(full_manifest)
-    del plain["placings"]
-    with pytest.raises(BundleError, match="the field 'placings' is missing"):
-        manifest_from_json(plain)
-
-
-def test_defaults_come_back_and_make_it_format_1_9(full_manifest: Manifest) -> None:
-    manifest = replace(full_manifest, defaults={full_manifest.inputs[0].name: "weights/defaults.values"})
-    plain = manifest_to_json(manifest)
-    assert plain["format"]["minor"] == 9
-    VALIDATOR.validate(plain)
-    assert manifest_from_json(plain) == manifest
-    plain["defaults"] = dict.fromkeys(plain["defaults"], "../defaults.values")
-    with pytest.raises(BundleError, match="defaults"):
-        manifest_from_json(plain)
-    del plain["defaults"]
-    with pytest.raises(BundleError, match="defaults"):
-        manifest_from_json(plain)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"place": "gpu:0"}, r"submodels\['head'\]\.place: expected cpu, cpu:N or cuda:N, got 'gpu:0'"),
-        ({"place": "cpu:64"}, "expected cpu, cpu:N or cuda:N"),
-        ({"weight_bytes": -1}, "weight_bytes: expected an integer from 0"),
-        ({"peak_bytes": 1.5}, "peak_bytes: expected an integer from 0"),
-        ({"core": 1}, r"submodels\['head'\]: unknown field 'core'"),
-    ],
-)
-def test_refuses_another_form_of_places(full_manifest: Manifest, change: dict[str, Json], message: str) -> None:
-    plain = manifest_to_json(placed(full_manifest))
-    plain["placings"]["portable"]["submodels"]["head"] = {**PLACED, **change}
-    assert not VALIDATOR.is_valid(plain)
-    with pytest.raises(BundleError, match=message):
-        manifest_from_json(plain)
-
-
-def test_refuses_sizes_of_values_that_are_none(full_manifest: Manifest) -> None:
-    plain = manifest_to_json(placed(full_manifest))
-    plain["placings"]["portable"]["value_bytes"] = {"features": "many"}
-    assert not VALIDATOR.is_valid(plain)
-    with pytest.raises(BundleError, match=r"placings\['portable'\]\.value_bytes\.features: expected an integer"):
-        manifest_from_json(plain)
-
-
-COMPRESSED = {"sha256": "0" * 64, "size_bytes": 1, "bases": ["w/b"]}
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("../x", {}, "compressed: the member name '../x' leaves its folder"),
-        ("w/a", {"bases": ["/etc"]}, r"compressed\['w/a'\]\.bases: the member name '/etc' is an absolute path"),
-        ("w/a", {"bases": "w/b"}, "expected a list of names"),
-        ("w/a", {"size_bytes": -1}, "expected an integer from 0"),
-        ("w/a", {"sha256": "0"}, "expected 64 lower-case"),
-        ("w/a", {"method": 8}, r"compressed\['w/a'\]: unknown field 'method'"),
-    ],
-)
-def test_refuses_another_form_of_compressed_members(
-    full_manifest: Manifest, name: str, change: dict[str, Json], message: str
+@pytest.mark.parametrize(("minor", "field", "parts"), NEWER, ids=lambda value: value if isinstance(value, str) else "")
+def test_newer_parts_come_back_and_make_it_a_later_version(
+    full_manifest: Manifest, minor: int, field: str, parts: Callable[[Manifest], dict[str, Any]]
 ) -> None:
-    plain = manifest_to_json(replace(full_manifest, compressed={"w/a": Compressed("2" * 64, 1)}))
-    plain["compressed"] = {name: {**COMPRESSED, **change}}
-    assert not VALIDATOR.is_valid(plain)
+    manifest = replace(full_manifest, **parts(full_manifest))
+    plain = manifest_to_json(manifest)
+    assert plain["format"]["minor"] == minor
+    VALIDATOR.validate(plain)
+    assert decode_manifest(encode_manifest(manifest)) == manifest
+    if field:
+        del plain[field]
+        with pytest.raises(BundleError, match=f"the field '{field}' is missing"):
+            manifest_from_json(plain)
+
+
+@pytest.fixture
+def newest(full_manifest: Manifest) -> dict[str, Json]:
+    """A manifest with all newer parts."""
+    for _, _, parts in NEWER:
+        full_manifest = replace(full_manifest, **parts(full_manifest))
+    return manifest_to_json(full_manifest)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("ranges", "M", "step"), None, r"ranges\['M'\]\.step: expected an integer"),
+        (("goldens", 0, "limits", "scores", "rms"), -1.0, r"limits\['scores'\].rms: expected a finite number"),
+        (("pace_operators",), "../operators.json", "pace_operators"),
+        (("defaults",), {"image/:0": "../defaults.values"}, "defaults"),
+        ((*PLACE, "place"), "gpu:0", r"submodels\['head'\]\.place: expected cpu, cpu:N or cuda:N, got 'gpu:0'"),
+        ((*PLACE, "place"), "cpu:64", "expected cpu, cpu:N or cuda:N"),
+        ((*PLACE, "weight_bytes"), -1, "weight_bytes: expected an integer from 0"),
+        ((*PLACE, "peak_bytes"), 1.5, "peak_bytes: expected an integer from 0"),
+        ((*PLACE, "core"), 1, r"submodels\['head'\]: unknown field 'core'"),
+        (("placings", "portable", "value_bytes", "features"), "many", r"value_bytes\.features: expected an integer"),
+        (
+            ("compressed", "../x"),
+            {"sha256": "0" * 64, "size_bytes": 1, "bases": []},
+            "compressed: the member name '../x' leaves its folder",
+        ),
+        (("compressed", TAIL, "bases"), ["/etc"], r"\.bases: the member name '/etc' is an absolute path"),
+        (("compressed", TAIL, "bases"), "w/b", "expected a list of names"),
+        (("compressed", TAIL, "size_bytes"), -1, "expected an integer from 0"),
+        (("compressed", TAIL, "sha256"), "0", "expected 64 lower-case"),
+        (("compressed", TAIL, "method"), 8, "unknown field 'method'"),
+    ],
+)
+def test_refuses_another_form_of_newer_parts(
+    newest: dict[str, Json], path: tuple[Any, ...], value: Json, message: str
+) -> None:
+    VALIDATOR.validate(newest)
+    newest = mutated(newest, path, "replace", value)
+    assert not VALIDATOR.is_valid(newest)
     with pytest.raises(BundleError, match=message):
-        manifest_from_json(plain)
+        manifest_from_json(newest)
 
 
 @pytest.mark.parametrize("minor", [0, 1])
@@ -411,23 +345,15 @@ def test_refuses_data_without_a_format() -> None:
         manifest_from_json({})
 
 
-def test_unknown_fields_of_a_newer_minor_version_are_ignored(data: dict[str, Json], full_manifest: Manifest) -> None:
+def test_of_a_newer_minor_version_unknown_fields_are_ignored_and_unknown_requirements_kept(
+    data: dict[str, Json], full_manifest: Manifest
+) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
-    data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
-    data["placings"], data["defaults"] = {}, {}
-    data["ranges"]["N"]["step"] = 1
-    data["goldens"][0]["limits"] = {}
-    for path in ((), ("submodels", 0), ("submodels", 0, "variants", 0), ("image_input",), ("members", "report.json")):
+    data.update(target_chains=[], pace_libraries={}, pace_operators="", compressed={}, placings={}, defaults={})
+    data["ranges"]["N"]["step"], data["goldens"][0]["limits"] = 1, {}
+    for path in ((), ("submodels", 0), VARIANT, ("image_input",), ("members", "report.json")):
         data = mutated(data, (*path, "unknown"), "replace", {"any": 1})
     assert manifest_from_json(data) == full_manifest
-
-
-def test_an_unknown_requirement_of_a_newer_minor_version_is_kept(data: dict[str, Json]) -> None:
-    data["format"]["minor"] = FORMAT_MINOR + 1
-    data["target_chains"], data["pace_libraries"], data["pace_operators"], data["compressed"] = [], {}, "", {}
-    data["placings"], data["defaults"] = {}, {}
-    data["ranges"]["N"]["step"] = 1
-    data["goldens"][0]["limits"] = {}
     newer = manifest_from_json(mutated(data, (*VARIANT, "requires", "gpu"), "replace", "sm_90"))
     assert newer.submodels[0].variants[0].requires["gpu"] == "sm_90"
 

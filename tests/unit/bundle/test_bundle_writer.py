@@ -74,13 +74,6 @@ def test_members_may_be_views_of_any_format(folder: Path, manifest: Manifest, me
     assert (folder / "a.nnd").read_bytes() == (folder / "b.nnd").read_bytes()
 
 
-def test_replaces_the_file_that_is_there(folder: Path, manifest: Manifest, members: dict[str, bytes]) -> None:
-    (folder / "out.nnd").write_bytes(OLD)
-    write_bundle(folder / "out.nnd", manifest, members, {})
-    assert names_in(folder) == ["out.nnd"]
-    open_bundle(folder / "out.nnd").verify()
-
-
 def test_somebody_who_reads_the_old_bundle_keeps_it(
     bundle_path: Path, manifest: Manifest, members: dict[str, bytes]
 ) -> None:

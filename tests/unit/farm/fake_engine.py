@@ -32,7 +32,8 @@ def outcome_of(one: Job, status: str = "ok", **fields: Any) -> Outcome:
 class FakeEngine:
     """Ends what runs, the first one first, at each `wait`, with the next status that `statuses` has for it.
 
-    `now` is its time, which passes while it is waited for and nothing runs; `begun` are the tries, in their order.
+    `now` is its time, which passes while it is waited for and nothing runs; `begun` are the tries, in their order;
+    `build` makes the outcome instead of `statuses`.
     """
 
     statuses: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class FakeEngine:
     begun: list[tuple[str, int, float]] = field(default_factory=list)
     running: dict[str, tuple[Job, int]] = field(default_factory=dict)
     is_cancelled: bool = False
+    build: Callable[[Job, int], Outcome] | None = None
     meanwhile: Callable[[str], object] = lambda _name: None
 
     def monotonic(self) -> float:
@@ -66,6 +68,8 @@ class FakeEngine:
         if self.is_cancelled:
             return [(one, outcome_of(one, "cancelled"))]
         self.meanwhile(one.model)
+        if self.build is not None:
+            return [(one, self.build(one, number))]
         statuses = self.statuses.get(one.model, ["ok"])
         return [(one, outcome_of(one, statuses[min(number, len(statuses)) - 1]))]
 

@@ -152,12 +152,3 @@ def test_whatever_ends_a_batch_ends_what_it_runs_and_the_next_call_goes_on(
     assert engine.is_cancelled
     assert engine.running == {}
     assert statuses(run(path)) == dict.fromkeys("acd", "ok")
-
-
-def test_a_batch_that_wants_a_machine_says_so(fleet: Any, built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nndeploy.farm.run_batch.BACK_OFF_SECONDS", (0.0, 0.0))
-    ended = run(fleet("a", "i"))
-    assert statuses(ended) == {"a": "ok", "i": "infra"}
-    assert sorted(built) == ["a", "i", "i", "i"]
-    with pytest.raises(BusyError):
-        ended.raise_if_failed()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from fake_engine import FakeEngine, outcome_of
 
 from nndeploy.errors import BusyError, CheckError, MissingInputError
 from nndeploy.farm.batch_flow import Ended, OpenedBatch, opened_batch, planned_batch
@@ -25,45 +26,16 @@ from weighty_bundles import write_weights
 MODELS = '[[models]]\nfiles = ["*.onnx"]\n'
 
 
-class Builder:
-    """Stands in for what builds jobs: a bundle each, at once."""
-
-    def __init__(self) -> None:
-        self.built: list[str] = []
-        self._done: list[tuple[Job, Outcome]] = []
-
-    def why_never(self, job: Job) -> str:
-        return ""
-
-    def has_room(self, job: Job) -> bool:
-        return True
-
-    def start(self, job: Job, number: int) -> None:
-        Path(job.output).parent.mkdir(parents=True, exist_ok=True)
-        data = write_weights(Path(job.output), (len(job.model),), size=1_000)
-        self.built.append(job.id)
-        self._done.append(
-            (
-                job,
-                Outcome(
-                    job=job.id, model=job.model, target=job.target, variant=job.variant, status="ok", tries=number,
-                    output=job.output, sha256=hashlib.sha256(data).hexdigest(), size=len(data),
-                ),
-            )
-        )  # fmt: skip
-
-    def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        done, self._done = self._done, []
-        return done
-
-    def cancel(self) -> None: ...
-
-    def close(self) -> None: ...
+def weights_of(job: Job, number: int) -> Outcome:
+    Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+    data = write_weights(Path(job.output), (len(job.model),), size=1_000)
+    return outcome_of(job, sha256=hashlib.sha256(data).hexdigest(), size=len(data))
 
 
 @pytest.fixture
-def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
-    made = Builder()
+def builder(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    """Stands in for what builds jobs: a bundle each, at once."""
+    made = FakeEngine(room=9, build=weights_of)
     monkeypatch.setattr(OpenedBatch, "_engine", lambda *_: made)
     return made
 
@@ -87,7 +59,7 @@ def ran(path: Path, *filters: str) -> Ended:
 
 
 def test_what_was_built_is_published_with_a_page(
-    builder: Builder, fleet: Callable[[str], Path], tmp_path: Path
+    builder: FakeEngine, fleet: Callable[[str], Path], tmp_path: Path
 ) -> None:
     new_key(tmp_path / "farm.key")
     path = fleet('[publish]\nfolder = "site"\nsign = "farm.key"')
@@ -95,19 +67,19 @@ def test_what_was_built_is_published_with_a_page(
     files = {str(one.relative_to(tmp_path / "site")) for one in (tmp_path / "site").rglob("*") if one.is_file()}
     assert files == {"a/host.nnd", "bb/host.nnd", "index.html"}
     assert (tmp_path / "site/a/host.nnd").read_bytes() != (tmp_path / "dist/a/host.nnd").read_bytes(), "it is signed"
-    assert len(builder.built) == 2
+    assert builder.order == ["a", "bb"]
 
 
 def test_a_part_of_a_batch_is_published_and_leaves_the_page(
-    builder: Builder, fleet: Callable[[str], Path], tmp_path: Path
+    builder: FakeEngine, fleet: Callable[[str], Path], tmp_path: Path
 ) -> None:
     ran(fleet('[publish]\nfolder = "site"'), "model=a")
     assert [one.name for one in (tmp_path / "site").rglob("*") if one.is_file()] == ["host.nnd"]
-    assert builder.built == ["a/host"]
+    assert builder.order == ["a"]
 
 
 def test_what_could_not_be_published_fails_and_the_next_call_publishes_it(
-    builder: Builder, fleet: Callable[[str], Path], tmp_path: Path
+    builder: FakeEngine, fleet: Callable[[str], Path], tmp_path: Path
 ) -> None:
     path = fleet('[publish]\nfolder = "site"')
     (tmp_path / "site").mkdir()
@@ -131,11 +103,11 @@ def test_a_registry_that_nobody_reaches_is_busy(fleet: Callable[[str], Path], mo
 
 
 def test_a_key_that_is_not_there_ends_the_batch_before_it_begins(
-    builder: Builder, fleet: Callable[[str], Path]
+    builder: FakeEngine, fleet: Callable[[str], Path]
 ) -> None:
     with pytest.raises(MissingInputError):
         ran(fleet('[publish]\nfolder = "site"\nsign = "none.key"'))
-    assert builder.built == []
+    assert builder.begun == []
 
 
 def test_the_address_of_the_fleet_file_is_the_shared_cache_of_all_jobs(

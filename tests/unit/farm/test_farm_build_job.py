@@ -17,11 +17,11 @@ from fake_engine import job
 from nndeploy import errors
 from nndeploy.bundle.report import Report
 from nndeploy.compiler.cached_compile import CacheNews, CacheOptions, Compiled
-from nndeploy.errors import BusyError, CrashedError, ModelError, NndeployError
+from nndeploy.errors import CrashedError, ModelError, NndeployError
 from nndeploy.farm import build_job
 from nndeploy.farm.build_job import Build, status_of
 from nndeploy.farm.job import Job
-from nndeploy.farm.outcome import MAX_LOG_LINES, STATUSES, Outcome
+from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome
 
 REPORT = Report(
     backends=("native",), nodes=(), submodels=(), model="m", objective="latency", shapes=(), warnings=("of the report",)
@@ -175,9 +175,3 @@ def test_a_try_that_is_cancelled_ends_its_process_and_says_so(
     thread.join(60)
     assert codes == [-9]
     assert [each.status for each in found] == ["cancelled"]
-
-
-def test_every_status_of_a_build_is_one(run: Any) -> None:
-    for kind in errors.ERRORS_BY_CODE.values():
-        assert run(failing(kind("no"))).status in STATUSES
-    assert run(failing(BusyError("changed"))).exit_code == 75

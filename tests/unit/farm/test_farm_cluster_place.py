@@ -5,17 +5,17 @@ import json
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fake_engine import FakeEngine, job, outcome_of
 
 from nndeploy.errors import CannotCreateError, DataError, MissingInputError, NndeployError, PolicyError, UsageError
 from nndeploy.farm.cluster.certificates import CLIENT, ROLES, SCHEDULER, certificates_in, make_certificates
 from nndeploy.farm.cluster.place import Place, place_of
 from nndeploy.farm.fleet import Cluster
 from nndeploy.farm.hits_here import HitsHere
-from nndeploy.farm.job import Job
 from nndeploy.farm.machine import Machine, machine_from_json, machine_to_json, this_machine
-from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.resources import Slots
 
 
@@ -97,70 +97,47 @@ def test_what_a_user_means(certificates: Path, tmp_path: Path) -> None:
         place(f"file:{tmp_path}/s.json")
 
 
-def job(name: str, **needs: str) -> Job:
-    return Job(f"{name}/host", name, "host", "", f"/{name}.onnx", {}, {}, f"/{name}.nnd", needs)
-
-
 def test_a_machine_says_what_it_has_and_travels() -> None:
     machine = this_machine(3, ["site=lab"])
     assert machine_from_json(json.loads(json.dumps(machine_to_json(machine)))) == machine
     assert machine.slots.num_jobs == machine.has["site"]["lab"] == 3
-    assert machine.why_never(job("a", site="lab")) == ""
-    assert "site" in machine.why_never(job("a", site="attic"))
+    assert machine.why_never(job("a", needs={"site": "lab"})) == ""
+    assert "site" in machine.why_never(job("a", needs={"site": "attic"}))
     with pytest.raises(UsageError, match="says nothing"):
         this_machine(1, ["lab"])
 
 
 def test_one_build_at_a_time_on_a_gpu_and_others_beside_it() -> None:
     machine = Machine(Slots(4, 1, 1 << 40, 1 << 30, ""), {"gpu": {"sm120": 1}})
-    on_gpu = job("a", gpu="sm120")
+    on_gpu = job("a", needs={"gpu": "sm120"})
     assert machine.admits(on_gpu, [])
-    assert not machine.admits(job("b", gpu="sm120"), [on_gpu])
+    assert not machine.admits(job("b", needs={"gpu": "sm120"}), [on_gpu])
     assert machine.admits(job("b"), [on_gpu])
 
 
-class Recorded:
-    """An engine that ends every job at once as it was told to."""
+class NeverWaiting(FakeEngine):
+    def wait(self, seconds: float) -> Any:
+        return super().wait(seconds or 1.0)
 
-    def __init__(self, name: str, status: str = "ok") -> None:
-        self.name, self.status = name, status
-        self.done: list[tuple[Job, Outcome]] = []
 
-    def why_never(self, job: Job) -> str:
-        return f"not at {self.name}"
-
-    def has_room(self, job: Job) -> bool:
-        return self.name == "here"
-
-    def start(self, job: Job, number: int) -> None:
-        outcome = Outcome(
-            job=job.id, model=job.model, target="host", variant="", status=self.status, worker=self.name, tries=number
-        )
-        self.done.append((job, outcome))
-
-    def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        done, self.done = self.done, []
-        return done
-
-    def cancel(self) -> None: ...
-
-    def close(self) -> None: ...
+def recorded(name: str, status: str = "ok", **how: Any) -> FakeEngine:
+    return NeverWaiting(build=lambda one, number: outcome_of(one, status, worker=name, tries=number), **how)
 
 
 def test_what_the_own_cache_holds_is_taken_here_and_all_else_built_elsewhere() -> None:
-    engine = HitsHere({"a/host"}, Recorded("here"), Recorded("elsewhere"))
-    known, new = job("a", gpu="sm120"), job("b")
+    engine = HitsHere({"a/host"}, recorded("here"), recorded("elsewhere", room=0, never={"b": "not at elsewhere"}))
+    known, new = job("a", needs={"gpu": "sm120"}), job("b")
     assert (engine.why_never(known), engine.why_never(new)) == ("", "not at elsewhere")
     assert (engine.has_room(known), engine.has_room(new)) == (True, False)
     engine.start(known, 1)
     engine.start(new, 1)
-    assert [(one, outcome.worker) for one, outcome in engine.wait(0)] == [(known, "here"), (new, "elsewhere")]
+    assert [(one, outcome.worker) for one, outcome in engine.wait(1)] == [(known, "here"), (new, "elsewhere")]
 
 
 def test_a_hit_that_was_none_is_built_elsewhere() -> None:
-    engine, known = HitsHere({"a/host"}, Recorded("here", "infra"), Recorded("elsewhere")), job("a")
+    engine, known = HitsHere({"a/host"}, recorded("here", "infra"), recorded("elsewhere", room=0)), job("a")
     engine.start(known, 1)
-    assert [outcome.status for _, outcome in engine.wait(0)] == ["infra"]
+    assert [outcome.status for _, outcome in engine.wait(1)] == ["infra"]
     assert not engine.has_room(known)
     engine.start(known, 2)
-    assert [outcome.worker for _, outcome in engine.wait(0)] == ["elsewhere"]
+    assert [outcome.worker for _, outcome in engine.wait(1)] == ["elsewhere"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx.parser
 import pytest
+from fake_engine import FakeEngine, outcome_of
 
 from nndeploy.build_cache.entry import Entry
 from nndeploy.build_cache.file_digests import FileDigests
@@ -31,42 +32,18 @@ RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) {
 Built = Callable[..., None]
 
 
-class WritingEngine:
+def written(job: Job, number: int) -> Outcome:
     """Writes something in the place of a bundle; what is called `bad` fails."""
-
-    def __init__(self) -> None:
-        self._done: list[tuple[Job, Outcome]] = []
-
-    def why_never(self, job: Job) -> str:
-        return ""
-
-    def has_room(self, job: Job) -> bool:
-        return True
-
-    def start(self, job: Job, number: int) -> None:
-        fields = {"job": job.id, "model": job.model, "target": job.target, "variant": job.variant, "output": job.output}
-        if job.model == "bad":
-            fields |= {"status": "failed", "exit_code": 65, "error": told_error(NndeployError("no model"))}
-        else:
-            Path(job.output).parent.mkdir(parents=True, exist_ok=True)
-            Path(job.output).write_text(job.id)
-            fields |= {"status": "ok", "sha256": "ab" * 32, "size": len(job.id)}
-        self._done.append((job, Outcome(**fields)))
-
-    def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        done, self._done = self._done, []
-        return done
-
-    def cancel(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+    if job.model == "bad":
+        return outcome_of(job, "failed", exit_code=65, error=told_error(NndeployError("no model")))
+    Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+    Path(job.output).write_text(job.id)
+    return outcome_of(job, sha256="ab" * 32, size=len(job.id))
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(OpenedBatch, "_engine", lambda *_: WritingEngine())
+    monkeypatch.setattr(OpenedBatch, "_engine", lambda *_: FakeEngine(build=written))
     for name in ("a", "b", "bad"):
         onnx.save(onnx.parser.parse_model(RELU), tmp_path / f"{name}.onnx")
     (tmp_path / "fleet.toml").write_text(FLEET)

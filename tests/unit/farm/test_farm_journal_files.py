@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from batch_examples import outcome
 
-from nndeploy.errors import BusyError, DataError
+from nndeploy.errors import BusyError
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import Outcome
 
@@ -98,13 +98,3 @@ def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path: Path, output: Path
     with Journal(tmp_path, job=job):
         assert path.read_bytes().startswith(whole)
         assert path.read_bytes().endswith(b"\n")
-
-
-@pytest.mark.parametrize(
-    "line", [b"nothing\n", b"[]\n", b'{"row": "finished"}\n', b'{"row": "finished", "outcome": 1}\n']
-)
-def test_what_is_no_journal_is_named_with_the_line(tmp_path: Path, output: Path, line: bytes) -> None:
-    path = wrote(tmp_path, outcome("a", key=KEY), output=output, job="a/host")
-    path.write_bytes(path.read_bytes() + line)
-    with pytest.raises(DataError, match=rf"jobs/{path.name}:3"):
-        Journal(tmp_path)
