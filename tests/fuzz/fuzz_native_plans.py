@@ -13,12 +13,12 @@ import random
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from test_bundle_contents import nodes_of
 
 import nndeploy
 from nndeploy.bundle.manifest import Manifest, Submodel
@@ -27,50 +27,17 @@ from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import NndeployError
 from nndeploy.values.types import TensorType
 
-NUMBERS = (
-    0,
-    1,
-    -1,
-    2,
-    3,
-    7,
-    63,
-    64,
-    65,
-    128,
-    4096,
-    2**20,
-    2**31,
-    2**40,
-    2**63,
-    0.5,
-    True,
-    None,
-    "1",
-    "",
-    [],
-    {},
-    [1],
-    {"entry": 0},
-    {"entry": 99},
-)
+WHOLE = (0, 1, -1, 2, 3, 7, 63, 64, 65, 128, 4096, 2**20, 2**31, 2**40, 2**63)
+NUMBERS = (*WHOLE, 0.5, True, None, "1", "", [], {}, [1], {"entry": 0}, {"entry": 99})
 OTHER_NUMBERS = "may give other numbers:"
 DTYPES = ("float32", "int32", "int64", "float16", "uint8")
-
-
-def places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Yields each (container, key) of plain data."""
-    for key, item in list(node.items() if isinstance(node, dict) else enumerate(node)):
-        yield node, key
-        if isinstance(item, dict | list):
-            yield from places(item)
 
 
 def changed_plan(text: bytes, dice: random.Random) -> tuple[bytes, str]:
     """Returns a plan.json that says something else in one or two places, and what was changed."""
     data, said = json.loads(text), []
     for _ in range(dice.randint(1, 2)):
-        parent, key = dice.choice([(parent, key) for parent, key in places(data) if parent is not data.get("steps")])
+        parent, key = dice.choice([(parent, key) for parent, key in nodes_of(data) if parent is not data.get("steps")])
         old = copy.deepcopy(parent[key])
         if isinstance(parent, dict) and dice.random() < 0.1:
             del parent[key]
@@ -117,22 +84,7 @@ def changed_metadata(metadata: Any, dice: random.Random) -> tuple[dict[str, Any]
     if dice.random() < 0.2:
         del data[key]
     else:
-        data[key] = dice.choice(
-            (
-                0,
-                1,
-                5,
-                6,
-                8,
-                -1,
-                2**63,
-                "fp32",
-                "bf16",
-                [],
-                None,
-                True,
-            )
-        )
+        data[key] = dice.choice((0, 1, 5, 6, 8, -1, 2**63, "fp32", "bf16", [], None, True))
     return data, f"metadata {key}"
 
 

@@ -121,10 +121,7 @@ TEXTS = {
         { y = NonMaxSuppression(b, s, m, t, t) }""",
         {},
     ),
-    "instances": (
-        "g (float[1,2,8,8] x) => (float[1,2,8,8] n) { n = InstanceNormalization(x, w, w) }",
-        {"w": (2,)},
-    ),
+    "instances": ("g (float[1,2,8,8] x) => (float[1,2,8,8] n) { n = InstanceNormalization(x, w, w) }", {"w": (2,)}),
 }
 """ONNX text, and the shapes of constants that it has besides."""
 

@@ -217,13 +217,7 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
     (
         """g (uint8[n,24] x) => (uint8[n,18] y, int32[n,18] u) {
         y = QLinearMatMul(x, s, z, w, k, v, s, z) u = MatMulInteger(x, w) }""",
-        {
-            "s": np.float32(0.1),
-            "z": np.uint8(7),
-            "w": _whole(24, 18),
-            "v": np.int8(0),
-            "k": np.float32(0.02),
-        },
+        {"s": np.float32(0.1), "z": np.uint8(7), "w": _whole(24, 18), "v": np.int8(0), "k": np.float32(0.02)},
     ),
     (  # padding of plain tensors
         """g (float[n,4,t] x, float v) => (float[n,7,t] y, float[n,4,s] z) <int64[6] a = {0,1,0,0,2,0}> {
@@ -268,13 +262,7 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         """g (float[2,8,9,10] x, float[2,8,9,10] r, float[5,6] t) => (float[2,8,9,10] y, float[5] g)
         <int64[1] flat = {30}> { a = Conv<pads=[1,1,1,1], group=8>(x, d) b = Relu(a) c = Conv(b, p) e = Add(c, r)
         f = Conv<pads=[1,1,1,1], group=8>(e, k) y = Conv(f, q) u = Reshape(t, flat) g = Gather(u, i) }""",
-        {
-            "d": (8, 1, 3, 3),
-            "p": (8, 8, 1, 1),
-            "k": (8, 1, 3, 3),
-            "q": (8, 8, 1, 1),
-            "i": np.array([7, 1, 29, 0, 3]),
-        },
+        {"d": (8, 1, 3, 3), "p": (8, 8, 1, 1), "k": (8, 1, 3, 3), "q": (8, 8, 1, 1), "i": np.array([7, 1, 29, 0, 3])},
     ),
     (  # convolutions in groups, dilated, strided; of few and of many channels
         """g (float[n,20,t,9] x) => (float[n,20,u,v] y, float[n,33,t,9] z) {

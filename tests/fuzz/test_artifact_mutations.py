@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 
 from nndeploy.errors import BundleError, NndeployError
-from nndeploy.registry.artifact import (
-    BLOCK_BYTES,
-    Artifact,
-    ArtifactMember,
-    Blob,
-    decode_artifact,
-    encode_artifact,
-)
+from nndeploy.registry.artifact import BLOCK_BYTES, Artifact, ArtifactMember, Blob, decode_artifact, encode_artifact
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "unit" / "registry")]
 
@@ -35,7 +28,7 @@ SEED = encode_artifact(
         "d" * 64,
     )
 )
-NUM_MANIFESTS, NUM_PULLS = 3000, 150
+NUM_MANIFESTS, NUM_PULLS = 1500, 90
 
 
 def mutants(seed: bytes, rng: random.Random, count: int) -> Iterator[bytes]:

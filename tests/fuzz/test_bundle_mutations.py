@@ -12,21 +12,15 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 from container_mutants import BUNDLE, MODEL, changed_bytes, damaged, is_taken, sealed, small_contents
 
 from nndeploy.bundle.container import encode_container, parse_container
 from nndeploy.bundle.manifest_json import decode_manifest
-from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import BundleError
 
-NUM_RANDOM = 40_000
-
-
-def test_the_bundle_itself_is_taken() -> None:
-    assert is_taken(BUNDLE)
+NUM_RANDOM = 10_000
 
 
 def assert_none_is_taken(mutants: Iterator[tuple[str, bytes]], least: int) -> None:
@@ -75,14 +69,6 @@ def test_no_damage_of_compressed_members_is_taken_where_hashes_are_made_right() 
                 yield f"{name}: bit {bit} of byte {position}", b"".join(container)
 
     assert_none_is_taken(mutants(), 8 * (len(stream) + len(base) - 10))
-
-
-def test_damage_on_disk_is_refused_as_in_memory(tmp_path: Path) -> None:
-    path = tmp_path / "x.nnd"
-    for position in range(0, len(BUNDLE), 97):
-        path.write_bytes(BUNDLE[:position] + bytes([BUNDLE[position] ^ 1]) + BUNDLE[position + 1 :])
-        with pytest.raises(BundleError), open_bundle(path) as bundle:
-            bundle.verify()
 
 
 @dataclass
@@ -198,6 +184,7 @@ def test_what_is_forged_without_an_attack_is_what_the_project_writes() -> None:
     assert forge([A, B]) == b"".join(encode_container({"a": b"first", "b": bytes(5000)}))
     members = [Forged(name.encode(), data) for name, data in sorted(small_contents().items())]
     assert forge(members) == BUNDLE
+    assert is_taken(BUNDLE)
 
 
 def a(**fields: object) -> bytes:

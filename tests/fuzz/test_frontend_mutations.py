@@ -102,7 +102,7 @@ def is_clean(error: NndeployError) -> bool:
     return error.exit_code in (65, 77) and "\n" not in str(error)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.sampled_from(range(len(BASES))), edits)
 def test_the_gate_agrees_with_protobuf_or_refuses(base: int, changes: list[Change]) -> None:
     data = mutant(BASES[base], changes)
@@ -116,7 +116,7 @@ def test_the_gate_agrees_with_protobuf_or_refuses(base: int, changes: list[Chang
     assert {op for _, op in facts.operators} == {node.op_type for node in nodes_of(parsed)}
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.binary(max_size=200))
 def test_the_gate_refuses_random_bytes(data: bytes) -> None:
     error = refusal_of(check_bytes, data)
@@ -154,12 +154,12 @@ def load_mutants(seed: int, count: int) -> tuple[int, int]:
 
 def test_no_mutant_crashes_the_whole_load_stage() -> None:
     """In a child, because what the gate accepts goes through the libraries."""
-    command = [sys.executable, __file__, "1", "1500"]
+    command = [sys.executable, __file__, "1", "700"]
     child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert child.returncode == 0, f"exit {child.returncode}: {child.stdout[-300:]} {child.stderr[-1500:]}"
     loaded, refused = map(int, child.stdout.split())
-    assert loaded > 100
-    assert refused > 350
+    assert loaded > 45
+    assert refused > 160
 
 
 if __name__ == "__main__":

@@ -78,12 +78,7 @@ def test_edges_that_were_reached_guide_the_mutants(
     ],
 )
 def test_a_check_that_is_taken_out_is_found_missing(
-    library: SanitizedLibrary,
-    plans: list[tuple[bytes, bytes]],
-    tmp_path: Path,
-    source: str,
-    check: str,
-    function: str,
+    library: SanitizedLibrary, plans: list[tuple[bytes, bytes]], tmp_path: Path, source: str, check: str, function: str
 ) -> None:
     driver = library.driver_without(source, check)
     with pytest.raises(FoundError, match=f"AddressSanitizer(.|\n)*{function}") as found:

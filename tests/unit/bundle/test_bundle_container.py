@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nndeploy.bundle.container import (
@@ -45,6 +45,7 @@ def encoded(members: dict[str, bytes]) -> bytes:
     return b"".join(encode_container(members))
 
 
+@settings(max_examples=40)
 @given(MEMBERS)
 def test_members_come_back_and_pythons_zipfile_reads_them(members: dict[str, bytes]) -> None:
     data = encoded(members)
@@ -119,6 +120,7 @@ def test_members_around_two_and_four_gib_are_found_in_a_sparse_file(tmp_path: Pa
     path.unlink()
 
 
+@pytest.mark.slow
 def test_a_member_of_more_than_four_gib_is_encoded_without_holding_it() -> None:
     """The member is a mapping of nothing, so it takes no memory unless it is copied."""
     size = 4 * GIB + 1

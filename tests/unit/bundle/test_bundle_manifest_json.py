@@ -40,20 +40,12 @@ LIMITS = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "labels": Limits(0.0, 0.0, 0
 PLACES = {"head": PlacedSubmodel("cpu:0", 1, 2), "tail": PlacedSubmodel("cpu:1", 3, 4)}
 COMPRESSED = {TAIL: Compressed("22" * 32, 9, (HEAD,)), HEAD: Compressed("3" * 64, 1)}
 NEWER: list[tuple[int, str, Callable[[Manifest], dict[str, Any]]]] = [
-    (
-        1,
-        "target_chains",
-        lambda one: {"target_chains": (TargetChain("rtx", "RTX", one.submodels, one.values),)},
-    ),
+    (1, "target_chains", lambda one: {"target_chains": (TargetChain("rtx", "RTX", one.submodels, one.values),)}),
     (2, "", lambda _: {"ranges": {"N": DimRange(1, 9, 5, step=4), "M": DimRange(1, 2, 2)}}),
     (3, "pace_libraries", lambda _: {"pace_libraries": {"x86_64": "pacing/x86_64/pace.so"}}),
     (4, "pace_operators", lambda _: {"pace_operators": "pacing/operators.json"}),
     (5, "", lambda manifest: {"goldens": (replace(manifest.goldens[0], limits=LIMITS),)}),
-    (
-        7,
-        "compressed",
-        lambda _: {"compressed": COMPRESSED},
-    ),
+    (7, "compressed", lambda _: {"compressed": COMPRESSED}),
     (8, "placings", lambda _: {"placings": {"portable": Placing(PLACES, {"features": 32})}}),
     (9, "defaults", lambda manifest: {"defaults": {manifest.inputs[0].name: "weights/defaults.values"}}),
 ]
@@ -235,12 +227,12 @@ def is_parsed(data: Json) -> bool:
 def test_the_schema_and_the_parser_agree_on_every_mutation() -> None:
     assert VALIDATOR.is_valid(ONE_OF_EACH)
     verdicts = {True: 0, False: 0}
-    for what, mutant in islice(mutants(ONE_OF_EACH), 0, None, 4):
+    for what, mutant in islice(mutants(ONE_OF_EACH), 0, None, 11):
         if mutant != ONE_OF_EACH:
             fits = VALIDATOR.is_valid(mutant)
             assert fits == is_parsed(mutant), f"{what}: the schema says {fits}"
             verdicts[fits] += 1
-    assert min(verdicts.values()) > 75
+    assert min(verdicts.values()) > 25
 
 
 SUBMODEL = ("submodels", 0)

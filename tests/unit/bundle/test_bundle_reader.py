@@ -257,10 +257,7 @@ NEWER = b'{"format":{"major":2,"minor":0,"name":"nndeploy-bundle"}}'
     ("data", "message"),
     [
         (forged(replace(BARE, members=listed(REPORT)), {**REPORT, "extra": b""}), "does not list the member 'extra'"),
-        (
-            forged(replace(BARE, members=listed({**REPORT, "lost": b""})), REPORT),
-            "'lost', which the manifest lists",
-        ),
+        (forged(replace(BARE, members=listed({**REPORT, "lost": b""})), REPORT), "'lost', which the manifest lists"),
         (b"".join(encode_container(REPORT)), r"has no manifest\.json"),
         (forged(BARE, {}), r"x\.nnd: manifest\.json: members: the member 'report\.json' is missing"),
         (b"".join(encode_container({"manifest.json": NEWER})), r"made by a newer nndeploy \(format 2\).*hint: upgrade"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nndeploy.errors import DataError, MissingInputError, NndeployError
@@ -228,7 +228,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 TOKENS = sorted({*EXAMPLE.replace("=", " = ").split(), "[", "]", "{}", "''", "-1", "nan", "true", "1e9", '"\\u0000"'})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_mutants_of_the_example_are_read_or_refused_by_an_error_of_ours(seed: int, read: Read) -> None:
     dice, refused = random.Random(seed), 0  # noqa: S311 - the same mutants in every run
     for _ in range(60):
@@ -254,6 +254,7 @@ PLACES = [
 ]
 
 
+@settings(max_examples=40)
 @given(place=st.sampled_from(PLACES), value=PLAIN)
 def test_any_value_in_any_place_is_read_or_refused_by_an_error_of_ours(place, value: Any, tmp_path_factory) -> None:
     table, key = place

@@ -14,10 +14,7 @@ from nndeploy.farm.reports.junit import GATE_SUITE, MAX_MESSAGE, junit
 # The form that Jenkins' xUnit plugin checks: children and attributes of each element.
 FORM = {
     "testsuites": ({"testsuite"}, {"name", "time", "tests", "failures", "errors"}),
-    "testsuite": (
-        {"properties", "testcase"},
-        {"name", "time", "timestamp", "tests", "failures", "errors", "skipped"},
-    ),
+    "testsuite": ({"properties", "testcase"}, {"name", "time", "timestamp", "tests", "failures", "errors", "skipped"}),
     "properties": ({"property"}, set[str]()),
     "property": (set[str](), {"name", "value"}),
     "testcase": ({"failure", "error", "skipped"}, {"classname", "name", "time"}),

@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_clock import VirtualPace
 
-from nndeploy.pacing.plan.load_curve import (
-    WINDOW_NS,
-    Timeline,
-    baseline_timeline,
-    expected_timeline,
-    of_median_peak,
-)
+from nndeploy.pacing.plan.load_curve import WINDOW_NS, Timeline, baseline_timeline, expected_timeline, of_median_peak
 from nndeploy.pacing.plan.pace_plan import PacePlan, serial_plan
 from nndeploy.pacing.run.item import ItemMemory, PlanMemory
 

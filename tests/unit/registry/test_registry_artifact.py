@@ -24,8 +24,7 @@ def member(name: str, *sizes: int, digit: str = "a") -> ArtifactMember:
 
 
 ARTIFACT = Artifact(
-    (member("manifest.json", 100), member("report.json", 0, digit="b"), member("w/0.bin", 1 << 20, digit="c")),
-    "d" * 64,
+    (member("manifest.json", 100), member("report.json", 0, digit="b"), member("w/0.bin", 1 << 20, digit="c")), "d" * 64
 )
 IN_BLOCKS = Artifact(
     (member("a/0", BLOCK_BYTES, BLOCK_BYTES, 7), member("manifest.json", 100), member("w", BLOCK_BYTES, BLOCK_BYTES)),

@@ -20,6 +20,7 @@ from nndeploy.errors import BundleError, BusyError, InputOutputError, Unavailabl
 from nndeploy.registry.kept_blobs import KeptBlobs
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.pull import pull
+from nndeploy.registry.push import push
 
 Fault = Callable[[Handler, Asked], bool]
 
@@ -47,6 +48,17 @@ def cut_after(num_bytes: int, times: int = 10**9) -> Fault:
         return True
 
     return fault
+
+
+def gone_after_a_part() -> Fault:
+    """Cuts the first large blob in its midst, and gives no more of any."""
+    stages = [cut_after(100_000, times=1), cut_after(0)]
+    return lambda handler, asked: any(stage(handler, asked) for stage in stages)
+
+
+def served(handler: Handler, asked: Asked) -> bool:
+    """Leaves all to the registry."""
+    return False
 
 
 def ignoring_ranges(inner: Fault) -> Fault:
@@ -83,14 +95,13 @@ def test_what_came_before_the_registry_went_away_is_not_asked_for_again(
     pushed: RegistryServer, bundle: Path, box: Path
 ) -> None:
     (box / "m.nnd").write_bytes(b"the old file")
-    stages = [cut_after(100_000, times=1), cut_after(0)]
-    pushed.fault = lambda handler, asked: any(stage(handler, asked) for stage in stages)
+    pushed.fault = gone_after_a_part()
     with pytest.raises(InputOutputError, match="cut at 100000 of 300000 bytes") as caught:
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
     assert caught.value.exit_code == 74
     assert (box / "m.nnd").read_bytes() == b"the old file"
     assert kept_bytes(box) > 100_000
-    pushed.fault = lambda handler, asked: False
+    pushed.fault = served
     pushed.asked.clear()
     pulled = pull(pushed.reference(), box / "m.nnd", options=QUICK)
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
@@ -134,7 +145,7 @@ def test_what_is_kept_is_taken_on_no_trust(pushed: RegistryServer, bundle: Path,
                 (path / "file").write_bytes(b"x")
             case "link":
                 path.symlink_to(victim)
-    pushed.fault = lambda handler, asked: False
+    pushed.fault = served
     pull(pushed.reference(), box / "m.nnd", options=QUICK)
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
     assert names_in(box) == ["m.nnd"]
@@ -142,14 +153,10 @@ def test_what_is_kept_is_taken_on_no_trust(pushed: RegistryServer, bundle: Path,
 
 
 def test_what_an_older_pull_left_is_swept(pushed: RegistryServer, bundle: Path, box: Path) -> None:
-    pushed.fault = cut_after(100_000, times=1)
-    stages = [cut_after(100_000, times=1), cut_after(0)]
-    pushed.fault = lambda handler, asked: any(stage(handler, asked) for stage in stages)
+    pushed.fault = gone_after_a_part()
     with pytest.raises(InputOutputError):
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
     before = {path.name for path in box.glob(".nndeploy-pull-*/*")}
-    from nndeploy.registry.push import push
-
     write_weights(bundle, (40, 50, 60))
     push(bundle, pushed.reference("2"), options=QUICK)
     pushed.fault = cut_after(0)
@@ -181,12 +188,11 @@ def test_blobs_with_wrong_bytes_are_not_kept(pushed: RegistryServer, box: Path) 
 def test_a_disk_that_became_too_small_keeps_what_a_cut_pull_brought(
     pushed: RegistryServer, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stages = [cut_after(100_000, times=1), cut_after(0)]
-    pushed.fault = lambda handler, asked: any(stage(handler, asked) for stage in stages)
+    pushed.fault = gone_after_a_part()
     with pytest.raises(InputOutputError, match="cut"):
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
     before = kept_bytes(box)
-    pushed.fault = lambda handler, asked: False
+    pushed.fault = served
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1000})())
     with pytest.raises(InputOutputError, match="are free"):
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
@@ -220,7 +226,7 @@ def test_a_pull_that_is_killed_loses_nothing(
         handler.send_header("Content-Length", str(len(data)))
         handler.end_headers()
         handler.wfile.write(data[:150_000])
-        time.sleep(10)
+        time.sleep(2)
         return True
 
     pushed.fault = dripping
@@ -231,7 +237,7 @@ def test_a_pull_that_is_killed_loses_nothing(
         time.sleep(0.02)
     os.kill(child.pid, kind)
     child.communicate()
-    pushed.fault = lambda handler, asked: False
+    pushed.fault = served
     pulled = pull(pushed.reference(), box / "m.nnd", options=QUICK)
     assert pulled.kept_bytes > 100_000
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()

@@ -253,8 +253,7 @@ def test_redirects_in_a_circle_end(pushed: RegistryServer, out: Path, path: str)
 
 
 @pytest.mark.parametrize(
-    "location",
-    ["", "ftp://127.0.0.1/x", "file:/etc/passwd", "http://[", "http://a b/", "http://u:p@127.0.0.1/", "//"],
+    "location", ["", "ftp://127.0.0.1/x", "file:/etc/passwd", "http://[", "http://a b/", "http://u:p@127.0.0.1/", "//"]
 )
 def test_redirects_to_nowhere_are_refused(pushed: RegistryServer, out: Path, location: str) -> None:
     pushed.fault = lambda handler, asked: handler.answer(302, Location=location or "") is None
