@@ -195,7 +195,6 @@ def _trust(report: Report, folder: Path, options: argparse.Namespace) -> None:
 
 
 def _written(path: Path, sizes: list[int]) -> Path:
-    """Writes a bundle with members of these sizes, of random bytes."""
     random, kind = np.random.default_rng(0), TensorType("float32", (1,))
     members = {f"weights/{i}": random.bytes(size) for i, size in enumerate(sizes)}
     files = {f"{i}.bin": name for i, name in enumerate(members)}

@@ -107,7 +107,6 @@ def workshop(case: Case) -> Iterator[tuple[Path, Path, Content, Content]]:
 
 
 def anew(before: Path, work: Path) -> None:
-    """Makes the folder as it was before."""
     for path in work.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(before, work, dirs_exist_ok=True)
@@ -196,7 +195,6 @@ def hold(case: Case, code: int | None, work: Path, old: Content, new: Content, *
 
 
 def check(case: Case, old: Content, new: Content, now: Content) -> None:
-    """Checks what holds at every moment."""
     if case.switch:
         allowed = (old.get(case.switch), new[case.switch])
         assert now.get(case.switch) in allowed, f"{case.switch} is neither the old nor the new file"
@@ -255,11 +253,9 @@ class Progress:
                 self._done[data["task"]] = [_row(one) for one in data["rows"]]
 
     def rows(self, task: Task) -> list[Row] | None:
-        """Returns what came of a task, None where that is not known."""
         return self._done.get(repr(task))
 
     def add(self, task: Task, rows: list[Row]) -> None:
-        """Notes what came of a task."""
         line = {"tree": self._tree, "task": repr(task), "rows": [asdict(row) for row in rows]}
         with self._path.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -271,7 +267,6 @@ def _row(data: dict[str, Any]) -> Row:
 
 
 def joined(rows: list[tuple[Task, Row]]) -> list[Row]:
-    """Returns one row for each case and fault, in their order."""
     found: dict[tuple[int, int], Row] = {}
     order = [POWER, *(fault.name for fault in FAULTS)]
     for task, row in rows:
@@ -307,7 +302,6 @@ def table(rows: list[Row]) -> str:
 
 
 def kind_of(fault: str) -> str:
-    """Returns under which heading of the table a fault is counted."""
     return fault if fault in KINDS else "failed"
 
 

@@ -33,14 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import ROOT
-from hostile_fleet import (
-    EXPECTED,
-    with_full_disks,
-    write_fleet,
-    write_hostile_fleet,
-    write_hostile_plugin,
-    write_model,
-)
+from hostile_fleet import EXPECTED, with_full_disks, write_fleet, write_hostile_fleet, write_hostile_plugin, write_model
 from report import Report, bench_parser, words
 
 from nndeploy.build_cache.entry import Blob, Entry, encode
@@ -167,7 +160,6 @@ class Orphans:
     late: int = 0
 
     def count(self, folder: Path) -> None:
-        """Counts those of a batch that has ended now."""
         began = time.monotonic()
         time.sleep(ORPHAN_SECONDS)
         found = left(folder)
@@ -193,7 +185,6 @@ def finals(folder: Path) -> Counter[str]:
 
 
 def torture(options: argparse.Namespace) -> Iterator[Row]:
-    """Builds models that break what builds them, here and on workers."""
     counts = {kind: max(1, share * options.jobs // 100) for kind, share in SHARES.items()}
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     for place in (PLACES[name] for name in options.places):
@@ -274,7 +265,6 @@ class Killed:
 
 
 def kills(options: argparse.Namespace) -> Iterator[Row]:
-    """Kills the command, or a process below it, at random moments."""
     for place in (PLACES[name] for name in options.places):
         killed, orphans = Killed(), Orphans()
         while killed.commands + killed.children < options.kills:
@@ -290,14 +280,12 @@ def kills(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _unfinished(folder: Path) -> int:
-    """Returns how many tries began of which the journal has no end."""
     there = rows_of(folder) if list(folder.glob(".nndeploy/batch/*/*")) else []
     kinds = Counter(row["row"] for row in there)
     return kinds["started"] - kinds["finished"]
 
 
 def mutants(options: argparse.Namespace) -> Iterator[Row]:
-    """Reads mutants of entries and of files in a cache."""
     from byte_mutants import KINDS, mutant
 
     num_served, began = 0, time.monotonic()
@@ -339,7 +327,6 @@ def mutants(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def times(options: argparse.Namespace) -> Iterator[Row]:
-    """Times what is known, what begins and what ends."""
     for part in (_second_compile, _small_compiles, _first_build, _interrupts, _known):
         for what, result in part(options):
             yield what, result, True

@@ -122,7 +122,6 @@ def _case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
 
 
 def _half_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
-    """Returns a product by constant weights of float16."""
     halves = (random.standard_normal((k, n)) / k**0.5).astype(np.float16)
     model = _parsed(f"float[M,{k}] x", n, "y = MatMul(x, w)", w=halves.astype(np.float32))
     weights = BitWeights(halves.reshape(-1), 16, False, k, n, (n, 1), k, None)
@@ -130,7 +129,6 @@ def _half_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
 
 
 def _bits_case(kind: str, k: int, n: int, random: np.random.Generator) -> Case:
-    """Returns a MatMulNBits."""
     bits, is_of_bytes, blocks = int(kind[4]), kind.endswith("int8"), k // BLOCK
     q = random.integers(0, 256, (n, blocks, BLOCK * bits // 8)).astype(np.uint8)
     scales = (random.random((n, blocks)) / k**0.5 / 2**bits).astype(np.float32)
@@ -157,11 +155,7 @@ def _parsed(inputs: str, n: int, body: str, **constants: Array) -> onnx.ModelPro
 
 
 def _calls(case: Case, x: Array, lib: ctypes.CDLL) -> list[Call]:
-    """Returns our call and ONNX Runtime's, whose outputs agree.
-
-    Raises:
-        SystemExit: they do not.
-    """
+    """Returns our call and ONNX Runtime's, whose outputs agree."""
     ours, theirs = (aligned(np.zeros((len(x), case.n), np.float32)) for _ in range(2))
     fed = dict(zip("xw", (x, *case.given), strict=False))
     tensors, y = [Tensor(name, one.shape) for name, one in fed.items()], Tensor("y", ours.shape)
@@ -234,7 +228,6 @@ def _copies(lib: ctypes.CDLL, number: int, threads: int) -> Call:
 
 
 def aligned(array: Array) -> Array:
-    """Returns a copy that begins at a cache line."""
     memory = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT
     copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -246,11 +239,7 @@ def _plan_call(
     lib: ctypes.CDLL, steps: Sequence[NativeStep], inputs: Sequence[Tensor], output: Tensor, fed: Sequence[Array],
     out: Array, threads: int = 1,
 ) -> Call:  # fmt: skip
-    """Returns one run of a plan; what it needs lives as long as it does, its threads for ever.
-
-    Raises:
-        SystemExit: the library refuses the plan.
-    """
+    """Returns one run of a plan; what it needs lives as long as it does, its threads for ever."""
     plan, raw = plan_of(steps, inputs, [output])
     weights = aligned(np.frombuffer(raw, np.uint8))
     options = Options(dict(HOST.caches).get("l2", 0), 0, threads)

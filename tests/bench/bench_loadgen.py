@@ -47,7 +47,6 @@ def main() -> None:
 
 
 def _compiled(model: Subject, folder: Path) -> tuple[Path, Path]:
-    """Returns the bundle of a model and a file with its sample."""
     bundle, sample = folder / f"{model.name}.nnd", folder / f"{model.name}.npz"
     nndeploy.compile_model(model.path, bundle, nndeploy.CompileOptions(samples=[model.inputs]))
     arrays: dict[str, Any] = dict(model.inputs)

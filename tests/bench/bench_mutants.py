@@ -84,7 +84,6 @@ def _tried(mutant: Mutant, trees: "SimpleQueue[Path]", args: argparse.Namespace)
 
 
 def _tests_near(path: str, tree: Path) -> Iterator[str]:
-    """Yields files of tests, the nearest first."""
     room = "/".join(path.split("/")[:2])
     module = path.removesuffix(".py").removeprefix("backends/").replace("/", ".").removesuffix(".__init__")
     folders = ROOMS.get(room, (f"tests/unit/{Path(path).parts[1].removesuffix('.py')}",))

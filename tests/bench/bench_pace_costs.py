@@ -63,7 +63,6 @@ def main() -> int:
 
 
 def _paced_bundle(name: str, folder: Path, *backends: str) -> tuple[Path, dict[str, Any]]:
-    """Returns a bundle with pace points and the inputs of its model."""
     model, bundle = real_model(MODELS, name), folder / f"{name}.nnd"
     compiled(model.path, bundle, backends=backends, pace=True, shapes=fixed_shapes(model.inputs))
     return bundle, model.inputs
@@ -146,7 +145,6 @@ def _pacer_us(program: nndeploy.Program, inputs: dict[str, Any]) -> float:
 
 
 def _interleaved(name: str, calls: dict[str, Any], inputs: dict[str, Any], seconds: float) -> dict[str, float]:
-    """Returns the median milliseconds of processor time of each call."""
     want = {key: value.tobytes() for key, value in calls[PLAIN](inputs).items()}
     for way, call in calls.items():
         if {key: value.tobytes() for key, value in call(inputs).items()} != want:
@@ -166,12 +164,10 @@ def _interleaved(name: str, calls: dict[str, Any], inputs: dict[str, Any], secon
 
 
 def serial(random: Random, count: int) -> Edges:
-    """Returns one operator after another."""
     return [(i, i + 1) for i in range(count)]
 
 
 def inception(random: Random, count: int) -> Edges:
-    """Returns blocks of four branches that are joined."""
     edges, fork, free = list[tuple[int, int]](), 0, 1
     while len(edges) < count:
         ends = []
@@ -206,7 +202,6 @@ def crossed(random: Random, count: int) -> Edges:
 
 
 def long_edges(random: Random, count: int) -> Edges:
-    """Returns rows of operators between which edges of any length lie."""
     size = count * 2 // 3
     edges = {(i, i + 1) for i in range(size - 1) if random.random() < 0.7}
     while len(edges) < count:
@@ -216,7 +211,6 @@ def long_edges(random: Random, count: int) -> Edges:
 
 
 def _parts_of(random: Random, edges: Edges, *, is_bounded: bool) -> tuple[list[float], Edges, list[float]]:
-    """Returns durations around 0.06 ms, the edges, and bounds."""
     size = 1 + max(max(edge) for edge in edges)
     bounds = np.full(size, np.inf)
     if is_bounded:

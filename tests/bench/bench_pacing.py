@@ -133,8 +133,6 @@ def _waits_text(waits: Any) -> str:
 
 @dataclass(frozen=True)
 class Measured:
-    """A network that is measured for some seconds in different ways."""
-
     name: str
     bundle: Path
     probe: Path
@@ -348,8 +346,6 @@ def _measured(name: str, folder: str, budget_ms: float, count: int) -> Figures:
 
 
 class _Outcomes:
-    """Takes outcomes, and notes when."""
-
     def __init__(self) -> None:
         self.ended: dict[int, float] = {}
         self.digest = hashlib.sha256()

@@ -75,7 +75,6 @@ def main() -> None:
 
 
 def _cases(folder: Path, names: Sequence[str]) -> list[Case]:
-    """Returns the digit reader, and real models where they are there."""
     with np.load(DIGITS / "batch.npz") as arrays:
         found = [_case("digits", DIGITS / "digits.onnx", {"image": arrays["image"][:1]}, folder)]
     real = (real_model(MODELS, name) for name in real_names(MODELS) if name in names)
@@ -91,11 +90,7 @@ def _case(name: str, model: Path, inputs: Mapping[str, Array], folder: Path) -> 
 
 
 def _raced(case: Case, bundle: Path, asked: Asked, options: argparse.Namespace) -> Race:
-    """Returns what a race of engines with the call in the process found.
-
-    Raises:
-        SystemExit: an engine could not be made, or an answer differs from that of the process.
-    """
+    """Returns what a race of engines with the call in the process found."""
     every: Asked = {IN_PROCESS: ("in_process", {}), **asked}
     engines = [
         Engine(name, maker if ":" in maker else f"serve_engines:{maker}", {"bundle": str(bundle), **arguments})
@@ -167,7 +162,6 @@ def _others(report: Report, cases: list[Case], options: argparse.Namespace) -> N
 
 
 def _servers(case: Case) -> Asked:
-    """Returns the servers by name and protocol."""
     found: dict[str, tuple[str, Mapping[str, object]]] = {}
     for protocol in ("HTTP", "gRPC"):
         found[f"service {protocol}"] = (f"over_{protocol.lower()}", {})

@@ -88,15 +88,12 @@ def _sample(pid: int, began: float, records: int) -> Sample:
 
 
 class _Answers:
-    """Compares what a run answers with what it must, record by record."""
-
     def __init__(self, num_kinds: int) -> None:
         self.num = self.num_failed = self.num_wrong = 0
         self._num_kinds = num_kinds
         self._first: dict[int, object] = {}
 
     def take(self, line: bytes) -> None:
-        """Compares the next answer."""
         answer, index = json.loads(line), self.num
         self.num += 1
         must_fail = (index + 1) % BROKEN_EVERY == 0
@@ -192,7 +189,6 @@ def _rate(samples: Sequence[Sample]) -> float:
 
 
 def _fastest(samples: Sequence[Sample]) -> float:
-    """Returns the highest rate of all parts of half the time."""
     step = max(1, len(samples) // (NUM_WINDOWS // 2))
     return max(_rate(samples[i : i + step + 1]) for i in range(0, len(samples) - step, step))
 
@@ -252,11 +248,7 @@ def _kills(report: Report, options: argparse.Namespace) -> bool:
 
 
 def _killed(count: int) -> str:
-    """Returns what came of so many kills, in the current folder.
-
-    Raises:
-        AssertionError: a run ended with other bytes than one that was never killed, or with an error.
-    """
+    """Returns what came of so many kills, in the current folder."""
     from tests_flow_bundles import write_double
 
     write_double(Path("m.nnd"))
@@ -300,7 +292,6 @@ def _started(run: Run) -> ForkProcess:
 
 
 def _taken() -> dict[str, bytes]:
-    """Returns all that was written, and removes it."""
     found = content(Path("out"))
     shutil.rmtree("out")
     Path("out").mkdir()

@@ -217,7 +217,6 @@ def _command(report: Report, options: argparse.Namespace) -> None:
 
 
 def _in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Returns the median seconds of calls that take turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():

@@ -64,12 +64,10 @@ class Case:
 
     @property
     def paths(self) -> list[str]:
-        """The files of one pass."""
         return [str(MODELS / "inputs" / name) for _ in range(self.repeats) for name in self.files]
 
     @property
     def pipeline(self) -> str:
-        """The pipeline's file."""
         return str(ROOT / "configs" / "pipelines" / f"{self.toml}.toml")
 
     def threads(self, runners: int = 1) -> int:
@@ -107,7 +105,6 @@ def main() -> None:
 
 
 def _ours(options: argparse.Namespace, case: Case, kind: str, runners: int, loaders: int) -> dict[str, Any]:
-    """Returns the arguments of nndeploy's engine."""
     threads = case.threads(runners)
     models = {name: bundle_of(options.bundles, model, kind, threads) for name, model in case.models.items()}
     return {"pipeline": case.pipeline, "models": models, "files": case.paths, "threads": threads, "runners": runners,

@@ -61,7 +61,6 @@ def _is_bad(one: Result) -> bool:
 
 
 def is_slow(times: Times) -> bool:
-    """Returns whether a bundle is below the floor."""
     if times.ratio is None:
         return False
     return times.ratio < FLOORS[min(ms for name, ms in times.ms.items() if name != "bundle") < SHORT_MS]

@@ -37,11 +37,9 @@ class Graph:
     inputs: dict[str, Array] = field(default_factory=dict)
 
     def given(self, *shape: int) -> str:
-        """Returns the name of a new input of floats."""
         return self.given_array(self.random.standard_normal(shape).astype(np.float32))
 
     def given_array(self, array: Array) -> str:
-        """Returns the name of a new input."""
         name = f"x{len(self.inputs)}"
         self.inputs[name] = array
         return name
@@ -51,28 +49,23 @@ class Graph:
         return self.constant((self.random.standard_normal(shape) / fan**0.5).astype(np.float32))
 
     def constant(self, array: "Array | np.generic") -> str:
-        """Returns the name of a new constant."""
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
     def integers(self, *values: int) -> str:
-        """Returns the name of a constant list of integers."""
         return self.constant(np.array(values, np.int64))
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Returns the output of a new node."""
         output = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [output], f"n{len(self.nodes)}", **attributes))
         return output
 
     def quantised(self, x: str) -> str:
-        """Returns a value rounded to bytes and back."""
         numbers = (self.constant(np.float32(0.05)), self.constant(np.uint8(128)))
         return self.node("DequantizeLinear", self.node("QuantizeLinear", x, *numbers), *numbers)
 
     def quantised_weights(self, *shape: int) -> str:
-        """Returns constant bytes as floats."""
         numbers = self.random.integers(-127, 128, shape).astype(np.int8)
         scale = np.float32(0.01 / max(1, int(np.prod(shape[1:]))) ** 0.5)
         return self.node("DequantizeLinear", self.constant(numbers), self.constant(scale), self.constant(np.int8(0)))
@@ -106,7 +99,6 @@ class Case:
     chained: bool = True
 
     def build(self, copies: int) -> Made:
-        """Returns the model with so many copies, and its inputs."""
         graph = Graph()
         value = graph.given(*self.shape)
         for _ in range(copies):
@@ -115,7 +107,6 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Yields every case of the table."""
     for some in (_convolutions, _products, _of_sequences, _of_rows, _of_elements, _quantised, _trees):
         yield from some()
 

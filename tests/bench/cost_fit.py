@@ -60,7 +60,6 @@ def curve_of(points: Points) -> Points:
 
 
 def table_of(found: Measurements, level: str) -> dict[str, Any]:
-    """Returns the table as JSON has it."""
     backends = {}
     for engine, by_kind in found.points.items():
         curves = {kind: curve_of(points) for kind, points in by_kind.items()}
@@ -97,13 +96,11 @@ def _short(value: float) -> float:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Returns a table."""
     table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return table
 
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
-    """Writes a table, a line a point."""
     text = re.sub(r"\[\s+([\d.e+-]+),\s+([\d.e+-]+)\s+\]", r"[\1, \2]", json.dumps(table, indent=1))
     path.write_text(text + "\n", encoding="utf-8")
 
@@ -146,13 +143,11 @@ class Network:
         return re.split(r"[_\d]", self.name)[0]
 
     def seconds(self, engine: str, factors: Mapping[str, float]) -> float:
-        """Returns the predicted seconds."""
         terms = self.terms[engine].items()
         return self.crossing[engine] + sum(factors.get(term, 1.0) * seconds for term, seconds in terms)
 
 
 def factors(networks: Sequence[Network]) -> dict[str, dict[str, float]]:
-    """Returns the factors of every engine by term."""
     engines = sorted({engine for one in networks for engine in one.measured})
     return {engine: _factors([one for one in networks if engine in one.measured], engine) for engine in engines}
 
@@ -179,7 +174,6 @@ def _factors(networks: Sequence[Network], engine: str) -> dict[str, float]:
 
 
 def _step(logarithms: Floats, terms: Floats, crossing: Floats, measured: Floats) -> Floats:
-    """Returns a step of Gauss and Newton."""
     parts = terms * np.exp(logarithms)
     predicted = parts.sum(axis=1) + crossing
     error = np.log(predicted / measured)

@@ -63,7 +63,6 @@ class Clock:
         self._rounds, self._seconds = rounds, seconds
 
     def of(self, calls: Mapping[str, Callable[[], Any]]) -> Seconds:
-        """Returns the median seconds of each call."""
         iterations = {name: self._iterations(call) for name, call in calls.items()}
         each: dict[str, list[float]] = {name: [] for name in calls}
         for number in range(self._rounds):
@@ -100,7 +99,6 @@ def measured(level: str, only: str, rounds: int, seconds: float) -> Measurements
 
 
 def _limit_native(level: str) -> None:
-    """Lets our kernels see no features beyond those of a level."""
     import nndeploy_native.kernel_library as library
 
     names = list(X86_64_LEVELS)
@@ -147,11 +145,7 @@ def _measure_case(case: Case, found: Measurements, clock: Clock) -> None:
 
 
 def _estimate_of(model: onnx.ModelProto, kind: str) -> float:
-    """Returns the estimate of the one node of a kind in a model.
-
-    Raises:
-        SystemExit: it has none; the case measures something else than it says.
-    """
+    """Returns the estimate of the one node of a kind in a model."""
     costs = estimate_costs(load_model(model.SerializeToString()).model, {})
     found = [costs.seconds[name] for name, one in costs.kinds.items() if one == kind and one != FREE]
     if not found:
@@ -160,7 +154,6 @@ def _estimate_of(model: onnx.ModelProto, kind: str) -> float:
 
 
 def _times(made: Made, clock: Clock, engines: Sequence[str], *, knows_sizes: bool = True) -> Seconds:
-    """Returns the seconds of a call by engine."""
     model, inputs = made
     is_quantised = any(node.op_type == "QuantizeLinear" for node in model.graph.node)
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file:

@@ -58,7 +58,6 @@ def content(folder: Path) -> Content:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Sends what is printed nowhere."""
     with (
         Path(os.devnull).open("w") as nowhere,
         contextlib.redirect_stdout(nowhere),
@@ -80,7 +79,6 @@ def command(*arguments: str) -> Callable[[], int]:
 
 
 def say(*arguments: str) -> None:
-    """Runs a command that does not fail."""
     assert command(*arguments)() == 0, arguments
 
 
@@ -96,18 +94,13 @@ def only_temporary(old: Content, new: Content, now: Content) -> None:
 
 
 def write_bundle(path: str, note: bytes) -> None:
-    """Writes a small bundle that holds a note."""
     from tests_flow_bundles import write_double
 
     write_double(Path(path), members={"note": note * 3000})
 
 
 def imported_by(act: Callable[[], int]) -> None:
-    """Imports here what `act` imports, which runs in a child: threads of a library would not survive a fork.
-
-    Raises:
-        AssertionError: the child ended without having done it.
-    """
+    """Imports here what `act` imports, which runs in a child: threads of a library would not survive a fork."""
     start, end = os.pipe()
     child = os.fork()
     if child == 0:

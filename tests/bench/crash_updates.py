@@ -92,7 +92,6 @@ def _pushed(*installed: str) -> Callable[[], None]:
 
 
 def _at_once() -> None:
-    """Lets a registry that cannot be reached be one at once."""
     from nndeploy.registry import connection
 
     patched: Any = connection
@@ -123,8 +122,6 @@ def _install_pulled() -> int:
 
 
 class _Broken:
-    """A program that fails on every record."""
-
     def __init__(self, program: Any) -> None:
         self._program = program
         self.manifest = program.manifest

@@ -31,17 +31,12 @@ class Session:
 
 
 def whole(inputs: Inputs, engine: str, **how: Any) -> Ready:
-    """A call is one run of the model."""
     session, feed = opened(engine, inputs, **how), dict(inputs)
     return Ready(lambda: session.run(feed), session.arrays_of, session.note)
 
 
 def opened(engine: str, inputs: Inputs, **how: Any) -> Session:
-    """Returns a session of an engine.
-
-    Raises:
-        EngineRefusedError: it does not take the model.
-    """
+    """Returns a session of an engine."""
     return _OPENERS[engine](inputs, **how)
 
 
@@ -82,7 +77,6 @@ def _bundled_onnxruntime(inputs: Inputs, model: str, threads: int = 1, precision
 
 
 def _built(plugin: Any, loaded: Any, options: Any) -> Session:
-    """Builds a whole model by a backend, and opens the artifact."""
     from nndeploy.plugin.interface import OpenOptions
     from nndeploy.target.target import host_target
 
@@ -103,7 +97,6 @@ def _answers(plugin: Any, model: Any, target: Any, options: Any) -> list[tuple[A
 
 
 def _bundle(inputs: Inputs, model: str, threads: int = 1, outputs: Sequence[str] = ()) -> Session:
-    """A compiled bundle through the runtime."""
     import nndeploy
 
     program = nndeploy.load_bundle(model, nndeploy.LoadOptions(threads=threads, device="cpu", cache_dir=""))
@@ -162,13 +155,11 @@ def _exact() -> Mapping[str, str]:
 
 
 def _as_written(inputs: Inputs, model: str) -> Session:
-    """ONNX Runtime without optimisations."""
     session = ort_session(model, 0, optimised=False)
     return Session(lambda feed: session.run(None, feed), arrays)
 
 
 def _reference(inputs: Inputs, model: str) -> Session:
-    """ONNX's own evaluator."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(model)
@@ -186,9 +177,6 @@ def openvino_compiled(
 
     Its precision is said (its default is bf16 where there is hardware), and activations are not quantised where weights
     are compressed: both are other computations.
-
-    Raises:
-        EngineRefusedError: it does not take the model.
     """
     import openvino
 
@@ -264,7 +252,6 @@ def any_shape(inputs: Inputs, engine: str, record: str, **how: Any) -> Ready:
 
 
 def feeds_of(inputs: Inputs) -> list[dict[str, Array]]:
-    """Returns the inputs of each shape, by number."""
     found: dict[int, dict[str, Array]] = {}
     for key, value in inputs.items():
         number, _, name = key.partition("/")
@@ -298,7 +285,6 @@ def _native_step(inputs: Inputs, model: str, threads: int) -> Callable[[Inputs],
 
 
 def _onnxruntime_step(inputs: Inputs, model: str, threads: int) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """Caches stay ONNX Runtime's own values from step to step."""
     from onnxruntime import OrtValue
 
     session = ort_session(model, threads)
@@ -313,7 +299,6 @@ def _onnxruntime_step(inputs: Inputs, model: str, threads: int) -> Callable[[Map
 
 
 def _stateful_openvino(inputs: Inputs, model: str, threads: int, steps: int, caches: Mapping[str, str]) -> Ready:
-    """The caches are OpenVINO's own state, as its makers run decoders."""
     import openvino
     from openvino._offline_transformations import apply_make_stateful_transformation
 

@@ -89,16 +89,11 @@ ALL = (
 
 
 def figure(name: str) -> Figure:
-    """Returns the figure of a name.
-
-    Raises:
-        KeyError: nothing is known of it.
-    """
+    """Returns the figure of a name."""
     return {one.name: one for one in ALL}[name]
 
 
 def page_section(page: str, heading: str, script: str, text: str) -> None:
-    """Writes a section of a page with the stamp of this command."""
     put_section(page, heading, f"{stamp(script, sys.argv[1:])}\n\n{text}")
 
 
@@ -121,7 +116,6 @@ def machine() -> str:
 
 
 def machine_name() -> str:
-    """Returns the processor and its cores."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -139,12 +133,10 @@ def put_section(page: str, heading: str, body: str) -> None:
 
 
 def today() -> str:
-    """Returns the day as headers have it."""
     return time.strftime("%Y-%m-%d")
 
 
 def header_line(one: Figure, date: str, machine: str, commit: str) -> str:
-    """Returns the line that a figure begins with."""
     return f"<!-- made by: {', '.join(one.commands)} | {date} | {machine} | {commit} -->\n"
 
 
@@ -176,7 +168,6 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def main() -> None:
-    """Prints a line for each figure that is older than its code."""
     for one in stale():
         behind = "an unknown number of" if one.num_commits is None else str(one.num_commits)
         sys.stdout.write(f"{one.name:32} {behind} commits behind: {', '.join(one.commands)}\n")

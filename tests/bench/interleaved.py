@@ -76,7 +76,6 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of its process."""
         paths = {"PYTHONPATH": f"{self.tree}/backends:{self.tree}"} if self.tree else {}
         return {**os.environ, **paths, "ORT_DISABLE_TELEMETRY": "1"}
 
@@ -104,7 +103,6 @@ class Race:
     notes: dict[str, str] = field(default_factory=dict)
 
     def ms(self, name: str) -> float:
-        """Returns the median over rounds of an engine's milliseconds."""
         return 1e3 * statistics.median(one[name] for one in self.rounds)
 
     def ms_text(self, name: str) -> str:
@@ -119,11 +117,7 @@ class Race:
         return statistics.median(min(one[peer] for peer in present) / one[ours] for one in self.rounds)
 
     def drop_others(self, truth: Sequence[Array], bound: float, must: Collection[str]) -> dict[str, float]:
-        """Returns the errors against `truth`; engines beyond the bound have no time.
-
-        Raises:
-            SystemExit: one that must be right is wrong or refused.
-        """
+        """Returns the errors against `truth`; engines beyond the bound have no time."""
         errors = {name: largest_error(found, truth) for name, found in self.outputs.items()}
         for name in [name for name, error in errors.items() if not error <= bound]:
             del self.outputs[name]
@@ -137,9 +131,6 @@ def race(engines: Sequence[Engine], inputs: Inputs, pace: Pace, spared: Collecti
     """Returns the outputs and the times of all engines on the same inputs.
 
     An engine of `spared` that dies is refused, and the others race again without it.
-
-    Raises:
-        EngineDiedError: another child crashed, failed or hung.
     """
     try:
         return _raced(engines, inputs, pace)
@@ -197,7 +188,6 @@ def _error(got: Array, want: Array) -> float:
 
 
 def rotated(names: Sequence[Any], by: int) -> list[Any]:
-    """Returns the names in another order for each round."""
     by %= max(1, len(names))
     return [*names[by:], *names[:by]]
 
@@ -228,7 +218,6 @@ class _Child:
             )  # fmt: skip
 
     def load(self, warm_seconds: float) -> dict[str, Any]:
-        """Lets the child load and warm up, then stops it."""
         inputs, outputs = str(self._folder.parent / "inputs.npz"), str(self._folder / "outputs.npz")
         told = {"maker": self._engine.maker, "arguments": dict(self._engine.arguments), "inputs": inputs}
         answer = self._ask({**told, "outputs": outputs, "warm_seconds": warm_seconds}, LOAD_SECONDS, "loading")
@@ -243,7 +232,6 @@ class _Child:
         return float(answer["seconds"])
 
     def close(self) -> None:
-        """Ends the process with its group, stopped or not."""
         self._signal(signal.SIGKILL)
         self._signal(signal.SIGCONT)
         self._process.wait()
@@ -253,7 +241,6 @@ class _Child:
                 pipe.close()
 
     def _stop(self) -> None:
-        """Stops the child, and waits until all its threads are."""
         self._signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 

@@ -40,11 +40,7 @@ def real_names(folder: Path) -> list[str]:
 
 
 def real_model(folder: Path, name: str) -> Subject:
-    """Returns a real model with its recorded sample.
-
-    Raises:
-        SystemExit: there is none of that name.
-    """
+    """Returns a real model with its recorded sample."""
     entry = _real_entries(folder).get(name)
     if entry is None:
         raise SystemExit(f"no model {name!r} in {folder}")
@@ -66,12 +62,10 @@ def _json(path: Path, otherwise: Any) -> Any:
 
 
 def all_names(zoo: Path, models: Path) -> list[str]:
-    """Returns the names of the zoo's graphs, then of the real models."""
     return [*_json(zoo / "index.json", {}), *real_names(models)]
 
 
 def subject(name: str, zoo: Path, models: Path) -> Subject:
-    """Returns a graph of the zoo or a real model."""
     entry = _json(zoo / "index.json", {}).get(name)
     if entry is None:
         return real_model(models, name)
@@ -100,7 +94,6 @@ def compiled(model: Path, bundle: Path, **options: Any) -> Any:
 
 
 def fixed_shapes(inputs: dict[str, Array]) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of inputs, as a compile takes them."""
     return {name: array.shape for name, array in inputs.items()}
 
 
@@ -174,7 +167,6 @@ def _mobilenet_v2(net: "_Network") -> None:
 
 
 def _resnet(net: "_Network") -> None:
-    """ResNet-18, its first pooling as strides."""
     x, channels = net.conv("x", 3, 64, kernel=7, stride=4, gain=LINEAR), 64
     for outputs in (64, 128, 256, 512):
         for stride in (1 if outputs == 64 else 2, 1):

@@ -96,7 +96,6 @@ def _local(path: str, folder: Path) -> str:
 
 
 def _not_durable(events: Sequence[_Event]) -> list[int]:
-    """Returns the numbers of the events that no sync has made durable."""
     synced, found = set[int](), []
     for number, one in reversed(list(enumerate(events))):
         if one.kind == "s":

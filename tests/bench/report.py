@@ -29,26 +29,22 @@ def bench_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def add_race(parser: argparse.ArgumentParser, seconds: float = 0.3, rounds: int = 7, threads: str = "1") -> None:
-    """Adds the options of an interleaved race."""
     parser.add_argument("--threads", type=numbers, default=threads, help="comma-separated")
     parser.add_argument("--seconds", type=float, default=seconds, help="of an engine and round")
     parser.add_argument("--rounds", type=int, default=rounds)
 
 
 def add_models(parser: argparse.ArgumentParser, *, zoo: bool = False) -> None:
-    """Adds the folders of models."""
     parser.add_argument("--models", type=Path, default=MODELS, help="real models: index.json, samples/")
     if zoo:
         parser.add_argument("--zoo", type=Path, default=ZOO, help="folder that `make zoo` wrote")
 
 
 def words(text: str) -> list[str]:
-    """Returns the parts of a comma-separated list."""
     return [word for word in text.split(",") if word]
 
 
 def numbers(text: str) -> list[int]:
-    """Returns the integers of a comma-separated list."""
     return [int(word) for word in words(text)]
 
 
@@ -71,7 +67,6 @@ class Table:
         self.row(*("---:" if column.endswith(":") else "---" for column in columns))
 
     def row(self, *cells: object) -> None:
-        """Prints a row."""
         self._report.line(f"| {' | '.join(str(cell) for cell in cells)} |")
 
 
@@ -100,12 +95,10 @@ class Report:
         sys.stdout.flush()
 
     def text(self, paragraph: str) -> None:
-        """Prints a paragraph, with an empty line before and behind it."""
         for line in ("", paragraph.strip(), ""):
             self.line(line)
 
     def table(self, *columns: str) -> Table:
-        """Begins a table."""
         self.line()
         return Table(self, columns)
 

@@ -92,11 +92,7 @@ def ncnn(inputs: Inputs, model: str, threads: int, outputs: list[str]) -> Ready:
 
 
 def _converted(command: list[str], made: Path) -> None:
-    """Runs a converter of the environment.
-
-    Raises:
-        EngineRefusedError: it failed, or made nothing.
-    """
+    """Runs a converter of the environment."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CONVERT_SECONDS, check=False)
     except subprocess.TimeoutExpired as err:

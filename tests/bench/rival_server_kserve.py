@@ -11,8 +11,6 @@ from kserve.utils.numpy_codec import from_np_dtype
 
 
 class InOnnxRuntime(Model):
-    """The model m."""
-
     def __init__(self, path: str) -> None:
         super().__init__("m")
         options = onnxruntime.SessionOptions()
@@ -22,7 +20,6 @@ class InOnnxRuntime(Model):
         self.ready = True
 
     def predict(self, payload: InferRequest, headers: Any = None, response_headers: Any = None) -> InferResponse:
-        """Returns the answer to a request, raw."""
         found = self._session.run(self._outputs, {one.name: one.as_numpy() for one in payload.inputs})
         outputs = []
         for name, array in zip(self._outputs, found, strict=True):

@@ -15,7 +15,6 @@ class TritonPythonModel:
     """What the backend makes once, and calls with the requests that wait."""
 
     def initialize(self, args: Any) -> None:
-        """Opens the model."""
         options = onnxruntime.SessionOptions()
         options.add_session_config_entry("session.force_spinning_stop", "1")  # as the service
         self._session = onnxruntime.InferenceSession(os.environ["MODEL"], options, ["CPUExecutionProvider"])
@@ -23,7 +22,6 @@ class TritonPythonModel:
         self._outputs = [one.name for one in self._session.get_outputs()]
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Returns the answer to each request."""
         return [backend.InferenceResponse(self._tensors(request)) for request in requests]
 
     def _tensors(self, request: Any) -> list[Any]:

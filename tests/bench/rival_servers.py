@@ -33,7 +33,6 @@ LOOK_SECONDS = 0.1
 
 
 def in_process(inputs: Mapping[str, Array], bundle: str, model: str, clients: int = 1) -> Ready:
-    """Calls ONNX Runtime as the models of the other servers do."""
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.force_spinning_stop", "1")
     session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
@@ -106,11 +105,7 @@ def _free_port() -> int:
 
 
 def _start(name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path, http: int) -> None:
-    """Starts a server in the process group of this one, with which it ends, and waits until its model is ready.
-
-    Raises:
-        EngineRefusedError: it ended, or was not ready in time.
-    """
+    """Starts a server in the process group of this one, with which it ends, and waits until its model is ready."""
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(

@@ -36,7 +36,6 @@ Ask = Callable[[], Awaitable[bytes]]
 
 
 def in_process(inputs: Mapping[str, Array], bundle: str) -> Ready:
-    """Calls the program."""
     program = load_bundle(bundle)
     names = [item.name for item in program.outputs]
     return Ready(lambda: program.run(inputs), lambda found: [found[name] for name in names])
@@ -45,41 +44,35 @@ def in_process(inputs: Mapping[str, Array], bundle: str) -> Ready:
 def over_http(
     inputs: Mapping[str, Array], bundle: str, clients: int = 1, is_binary: bool = True, options: tuple[str, ...] = ()
 ) -> Ready:
-    """Asks the service over HTTP."""
     address = served(bundle, "http", options)
     body, headers = http_body(inputs, is_binary=is_binary)
     return asked_http(f"http://{address}/v2/models/m/infer", body, headers, clients, arrays_of_http)
 
 
 def over_http_echo(inputs: Mapping[str, Array], bundle: str, clients: int = 1) -> Ready:
-    """Asks an echo over HTTP."""
     body, headers = http_body(inputs, is_binary=True)
     address = _echo("http", _answer_bytes(over_http(inputs, bundle)))
     return asked_http(f"http://{address}/", body, headers, clients, lambda found: [])
 
 
 def over_grpc(inputs: Mapping[str, Array], bundle: str, clients: int = 1, options: tuple[str, ...] = ()) -> Ready:
-    """Asks the service over gRPC."""
     message = grpc_message(inputs).SerializeToString()
     return asked_grpc(served(bundle, "grpc", options), message, clients, arrays_of_grpc)
 
 
 def over_grpc_echo(inputs: Mapping[str, Array], bundle: str, clients: int = 1) -> Ready:
-    """Asks an echo over gRPC."""
     message = grpc_message(inputs).SerializeToString()
     address = _echo("grpc", _answer_bytes(over_grpc(inputs, bundle)))
     return asked_grpc(address, message, clients, lambda found: [])
 
 
 def _answer_bytes(ready: Ready) -> int:
-    """Returns how long an answer of the service is, which then ends."""
     found: bytes = ready.call()
     end_server()
     return len(found)
 
 
 def end_server() -> None:
-    """Ends the server that was started last."""
     server = _SERVERS.pop()
     server.terminate()
     server.wait()
@@ -111,7 +104,6 @@ def started(command: list[str], until: str) -> str:
 
 
 def http_body(inputs: Mapping[str, Array], *, is_binary: bool = True) -> tuple[bytes, dict[str, str]]:
-    """Returns the body of a request, and its headers."""
     told: list[dict[str, Any]] = []
     for name, array in inputs.items():
         one = {"name": name, "datatype": DATATYPES[array.dtype.name], "shape": array.shape}
@@ -124,7 +116,6 @@ def http_body(inputs: Mapping[str, Array], *, is_binary: bool = True) -> tuple[b
 
 
 def grpc_message(inputs: Mapping[str, Array]) -> Any:
-    """Returns a request."""
     message = MESSAGES["ModelInferRequest"](model_name="m")
     for name, array in inputs.items():
         message.inputs.add(name=name, datatype=DATATYPES[array.dtype.name], shape=array.shape)
@@ -133,7 +124,6 @@ def grpc_message(inputs: Mapping[str, Array]) -> Any:
 
 
 def arrays_of_http(body: bytes) -> list[Array]:
-    """Returns the outputs in the body of an answer."""
     answer, num_characters = json.JSONDecoder().raw_decode(body.decode("latin-1"))  # the JSON is ASCII
     raw, end = body[num_characters:], 0
     arrays = []
@@ -148,7 +138,6 @@ def arrays_of_http(body: bytes) -> list[Array]:
 
 
 def arrays_of_grpc(data: bytes) -> list[Array]:
-    """Returns the outputs in an answer."""
     answer = MESSAGES["ModelInferResponse"].FromString(data)
     every = zip(answer.outputs, answer.raw_output_contents, strict=True)
     return [array_from_raw(one.name, one.datatype, tuple(one.shape), raw) for one, raw in every]

@@ -44,8 +44,6 @@ MANY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How questions reach a program, and how many at once."""
-
     name: str
     calls: JoinedCalls
     num_at_once: int
@@ -60,7 +58,6 @@ class OverHttp:
         self._own = threading.local()
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the outputs of one request."""
         if not hasattr(self._own, "connection"):
             self._own.connection = http.client.HTTPConnection(self._address)
         body, headers = serve_engines.http_body(inputs)
@@ -73,15 +70,12 @@ class OverHttp:
 
 
 class OverGrpc:
-    """A program behind the service, over one channel."""
-
     def __init__(self, manifest: Manifest, address: str) -> None:
         self.manifest = manifest
         channel = grpc.insecure_channel(address, options=serve_engines.UNLIMITED)
         self._infer = channel.unary_unary(f"/{serve_engines.SERVICE}/ModelInfer")
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the outputs of one request."""
         data = self._infer(serve_engines.grpc_message(inputs).SerializeToString())
         return _named(self.manifest, serve_engines.arrays_of_grpc(data))
 
@@ -91,11 +85,7 @@ def _named(manifest: Manifest, arrays: Sequence[Array]) -> dict[str, Any]:
 
 
 def rows(name: str, bundle: Path, inputs: Mapping[str, Array], seconds: float, rounds: int) -> list[list[str]]:
-    """Returns the rows of a model: each test lasts `seconds`, and each way has `rounds` of them.
-
-    Raises:
-        SystemExit: a way gives other values than the call in the process.
-    """
+    """Returns the rows of a model: each test lasts `seconds`, and each way has `rounds` of them."""
     samples = [NamedSample("the sample", inputs)]
     found: list[list[str]] = []
     for scenario in SCENARIOS:

@@ -16,8 +16,6 @@ from nndeploy.farm.outcome import Outcome
 
 
 class Sleeping(WorkerBuilds):
-    """A worker that does all that a real one does, but for the build."""
-
     def __init__(self, folder: Path, bundle: Path) -> None:
         super().__init__(folder, this_machine(1), 1 << 30)
         self._bundle = bundle

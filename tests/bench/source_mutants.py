@@ -47,7 +47,6 @@ class Mutant:
         return source[: self.begin] + self.text + source[self.end :]
 
     def shown(self, source: str) -> str:
-        """Returns the place, and the line before and after."""
         line = source.count("\n", 0, self.begin) + 1
         before = source.splitlines()[line - 1].strip()
         after = self.applied_to(source).splitlines()[line - 1].strip()

@@ -41,7 +41,6 @@ class Kept:
     num_taken: int = 0
 
     def write(self, outcome: Outcome) -> None:
-        """Takes one."""
         if outcome.error is not None:
             raise outcome.error
         self.num_taken += 1
@@ -156,7 +155,6 @@ class Work:
     rounds: int = 0
 
     def __call__(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the one field under its new name."""
         _work(self.seconds, self.rounds)
         return {self.gives[0]: fields[self.takes[0]]}
 
@@ -174,7 +172,6 @@ class KnownProgram:
         self.manifest = Manifest("m", "0" * 64, (named[0],), (named[1],), (), {})
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the input as the output."""
         _work(self.seconds, self.rounds)
         return {"y": inputs["x"]}
 
@@ -228,12 +225,10 @@ SHAPES: dict[str, Callable[[], Made]] = {
 
 
 def known_whole(inputs: Inputs, works: list[list[Any]], workers: int, count: int) -> Ready:
-    """Three stages of known work, streamed."""
     return _ready(partial(_run, *_three_stages(works, workers), count))
 
 
 def known_alone(inputs: Inputs, seconds: float, rounds: int, count: int) -> Ready:
-    """One of those stages alone, in one thread."""
     return _ready(lambda: [_work(seconds, rounds) for _ in range(count)])
 
 

@@ -55,14 +55,12 @@ class Level:
         return {name: part[source] for name, source in self.plan.runner.inputs.items()}
 
     def behind(self, part: Fields, outputs: Mapping[str, Array]) -> None:
-        """Does the post-processors' steps on the model's outputs."""
         part.update({into: outputs[name] for name, into in self.plan.runner.outputs.items()})
         for stage in self.plan.posts:
             for step in stage.steps:
                 part.update(step(part))
 
     def joined(self, fields: Fields, parts: Sequence[Fields]) -> Fields:
-        """Gives the record what its parts got, and returns it."""
         if self.plan.each:
             names = [name for stage in self.plan.posts for name in stage.gives]
             fields.update({name: [part[name] for part in parts] for name in names})
@@ -70,12 +68,10 @@ class Level:
 
     @property
     def outputs(self) -> list[str]:
-        """The outputs of the model that are taken."""
         return list(self.plan.runner.outputs)
 
 
 def pipeline_of(path: str) -> PipelineFile:
-    """Returns the pipeline in a file."""
     file = Path(path)
     return pipeline_from_toml(file.read_bytes(), str(file), lambda name: (file.parent / name).read_bytes())
 
@@ -86,7 +82,6 @@ def levels_of(path: str) -> list[Level]:
 
 
 def read(path: str) -> Fields:
-    """Returns the fields of a file."""
     return {"data": Path(path).read_bytes()}
 
 
@@ -216,8 +211,6 @@ def _post_parts(level: Level, ran: Any) -> Fields:
 
 @dataclass(eq=False)
 class _Flight:
-    """A record whose parts are in the models."""
-
     index: int
     fields: Fields
     parts: list[Fields] = field(default_factory=list)
@@ -238,13 +231,11 @@ class _Jobs:
         self.landed: Any = queue.SimpleQueue()
 
     def prepared(self, flight: _Flight) -> tuple[_Flight, list[Fields]]:
-        """Returns a flight with the inputs of its parts."""
         flight.parts = self.level.parts(flight.fields)
         flight.left, flight.outputs = len(flight.parts), [None] * len(flight.parts)
         return flight, [self.level.before(part) for part in flight.parts]
 
     def launch(self, flight: _Flight, feeds: Sequence[Fields]) -> None:
-        """Starts the model for all parts."""
         if not feeds:
             self.landed.put(flight)
         for place, feed in enumerate(feeds):
@@ -260,7 +251,6 @@ class _Jobs:
             self.landed.put(flight)
 
     def post(self, behind: "_Jobs | None", results: list[Fields]) -> None:
-        """Post-processes what lands and hands it on."""
         while (flight := self.landed.get()) is not _END:
             _post_parts(self.level, (flight.fields, flight.parts, flight.outputs))
             if behind is None:

@@ -137,14 +137,12 @@ def _rounded(figure: float) -> float:
 
 
 def append(path: Path, result: Result) -> None:
-    """Adds a line to the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as lines:
         lines.write(json.dumps(dataclasses.asdict(result)) + "\n")
 
 
 def newest(path: Path) -> dict[str, Result]:
-    """Returns the last result of every graph in the file."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {one.name: one for one in map(_result, map(json.loads, lines))}
 

@@ -38,7 +38,6 @@ def small_contents() -> dict[str, bytes]:
 
 
 def sealed(manifest: Manifest, contents: dict[str, bytes]) -> dict[str, bytes]:
-    """The members with a manifest that lists them as they are."""
     members = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in contents.items()}
     return {**contents, "manifest.json": encode_manifest(replace(manifest, members=members))}
 

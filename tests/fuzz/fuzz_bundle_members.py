@@ -115,7 +115,6 @@ def tally(
 
 
 def table(found: Mapping[str, Counts]) -> str:
-    """Returns the rows of the page."""
     rows = [*sorted(found.items()), ("**all**", [sum(column) for column in zip(*found.values(), strict=True)])]
     return "\n".join(f"| {kind} | {' | '.join(f'{n:,}' for n in (sum(some), *some))} |" for kind, some in rows)
 

@@ -21,7 +21,6 @@ from oracle.children import ask, serve  # noqa: E402 - the folder of tests is fo
 
 
 def worker(engine: str, has_edges: bool) -> None:
-    """Answers seeds with what came of their graphs."""
     import warnings
 
     warnings.simplefilter("ignore")

@@ -77,7 +77,6 @@ def opened(plugin: Backend, model: ir.Model, folder: Path) -> Any:
 
 
 def tried(number: int, backends: tuple[str, ...]) -> str:
-    """Returns the outcome of a trial, in the child that it may end."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with np.errstate(all="ignore"):
         said = outcome(Mutant(number, backends))
@@ -86,7 +85,6 @@ def tried(number: int, backends: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000, help="how many trials")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")

@@ -18,7 +18,6 @@ from plan_mutants import FoundError, SanitizedLibrary, run_mutants, sanitizer_mi
 
 
 def main() -> None:
-    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="mutants")
     parser.add_argument("--seed", type=int, default=1, help="other mutants")

@@ -52,7 +52,6 @@ def changed_plan(text: bytes, dice: random.Random) -> tuple[bytes, str]:
 
 
 def changed_words(data: bytes, dice: random.Random) -> tuple[bytes, str]:
-    """Returns a plan.bin in which a word or two are others."""
     words, said = list(struct.unpack(f"<{len(data) // 8}q", data)), []
     for _ in range(dice.randint(1, 2)):
         at = dice.randrange(len(words))
@@ -63,7 +62,6 @@ def changed_words(data: bytes, dice: random.Random) -> tuple[bytes, str]:
 
 
 def changed_bytes(data: bytes, dice: random.Random) -> tuple[bytes, str]:
-    """Returns weights that are cut, longer, empty or others."""
     at = dice.randrange(max(1, len(data)))
     match dice.randrange(5):
         case 0:
@@ -78,7 +76,6 @@ def changed_bytes(data: bytes, dice: random.Random) -> tuple[bytes, str]:
 
 
 def changed_metadata(metadata: Any, dice: random.Random) -> tuple[dict[str, Any], str]:
-    """Returns metadata in which one thing is another."""
     data = dict(metadata)
     key = dice.choice(list(data))
     if dice.random() < 0.2:
@@ -114,12 +111,10 @@ def changed_types(manifest: Manifest, dice: random.Random) -> tuple[Manifest, st
 
 
 def with_submodel(manifest: Manifest, submodel: Submodel) -> Manifest:
-    """Returns a manifest whose only submodel is another."""
     return replace(manifest, submodels=(submodel,))
 
 
 def mutant(manifest: Manifest, members: dict[str, bytes], seed: int) -> tuple[Manifest, dict[str, bytes], str]:
-    """Returns the mutant of a seed and what is changed."""
     dice = random.Random(seed)  # noqa: S311 - no secret
     members, (submodel,) = dict(members), manifest.submodels
     variant = submodel.variants[0]
@@ -147,7 +142,6 @@ def mutant(manifest: Manifest, members: dict[str, bytes], seed: int) -> tuple[Ma
 
 
 def main() -> None:
-    """Runs the command."""
     path, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     with open_bundle(path) as bundle:
         manifest = replace(bundle.manifest, compressed={})

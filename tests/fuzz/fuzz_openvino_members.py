@@ -103,13 +103,11 @@ class Trial:
         self.seeds = seeds
 
     def mutant(self, number: int) -> tuple[Seed, str]:
-        """Returns the mutant, and what is changed in which seed."""
         seed = self.seeds[number % len(self.seeds)]
         changed, said = mutant(seed, number)
         return changed, f"{seed.name}: {said}"
 
     def __call__(self, number: int) -> str:
-        """Returns its outcome."""
         before = _peak_bytes()
         said = outcome(self.mutant(number)[0])
         peak = _peak_bytes()
@@ -121,7 +119,6 @@ def _peak_bytes() -> int:
 
 
 def is_finding(said: str) -> bool:
-    """Whether an outcome is one that must not be."""
     return not said.startswith(("ran", "refused", "much memory", ENDLESS))
 
 
@@ -132,7 +129,6 @@ def kind_of(said: str, graph: bytes) -> str:
 
 
 def page(counts: Counter[str], num_seeds: int, first: int) -> str:
-    """Returns the text of the figure."""
     return PAGE.format(
         count=counts.total(), seeds=num_seeds, first=first,
         findings=sum(count for kind, count in counts.items() if is_finding(kind)),
@@ -185,7 +181,6 @@ def tally(trial: Trial, numbers: range, jobs: int, until: float) -> Counter[str]
 
 
 def main() -> None:
-    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, help="how many mutants")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")

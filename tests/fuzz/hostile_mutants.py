@@ -99,8 +99,6 @@ def _usual(value: onnx.ValueInfoProto) -> "np.ndarray[Any, Any]":
 
 
 class Mutant:
-    """The model and the calls of a number, and what is changed."""
-
     def __init__(self, number: int, backends: tuple[str, ...]) -> None:
         self.dice = random.Random(number)  # noqa: S311 - no secret
         self.backend = backends[number % len(backends)]
@@ -113,7 +111,6 @@ class Mutant:
                 change()
 
     def _retype(self) -> None:
-        """Gives one type variable of the operator another element type."""
         node = self.model.graph.node[0]
         are_numbers = all(isinstance(one, np.ndarray) and one.dtype.kind in "biuf" for one in self.inputs.values())
         if len(self.model.graph.node) > 1 or not defs.has(node.op_type, node.domain) or not are_numbers:
@@ -146,7 +143,6 @@ class Mutant:
         return next(int(one.version) for one in self.model.opset_import if one.domain == domain)
 
     def _open(self) -> None:
-        """Lets every size be anything."""
         for side in (self.model.graph.input, self.model.graph.output):
             for value in side:
                 if value.type.HasField("tensor_type"):
@@ -155,7 +151,6 @@ class Mutant:
         self.said.append("open sizes")
 
     def _fix(self) -> None:
-        """Makes an input of integers constant, as it is."""
         whole = [
             name for name, value in self.inputs.items() if isinstance(value, np.ndarray) and value.dtype.kind == "i"
         ]
@@ -169,7 +164,6 @@ class Mutant:
         self.said.append(f"constant {name}")
 
     def call(self) -> Values:
-        """Returns the inputs of the next call."""
         values = dict(self.inputs)
         if "open sizes" in self.said and self.dice.random() < 0.5:
             values = self._resized(values)
@@ -178,7 +172,6 @@ class Mutant:
         return {name: self._hostile(value, share) if name in chosen else value for name, value in values.items()}
 
     def _resized(self, values: Values) -> Values:
-        """Gives all axes of one size another, or one axis of one input."""
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim}
         if not arrays:
             return values

@@ -96,7 +96,6 @@ class Mutant:
 
 
 def member_of(data: bytes) -> Member:
-    """Returns what a manifest lists of a member."""
     return Member(hashlib.sha256(data).hexdigest(), len(data))
 
 
@@ -199,7 +198,6 @@ def _signature(seed: Seed, dice: random.Random) -> Made:
 
 
 def with_member(seed: Seed, name: str, data: bytes) -> Made:
-    """Returns a bundle with another member, listed as it is."""
     truth = {**seed.hashes, name: member_of(data)}
     before, now = (_listed(name, hashes[name]) for hashes in (seed.hashes, truth))
     assert seed.manifest.count(before) == 1
@@ -207,7 +205,6 @@ def with_member(seed: Seed, name: str, data: bytes) -> Made:
 
 
 def _listed(name: str, member: Member) -> bytes:
-    """Returns what stands in a manifest of a member."""
     return f'"{name}":{{"sha256":"{member.sha256}","size_bytes":{member.size_bytes}}}'.encode()
 
 
@@ -284,14 +281,12 @@ def seeds_in(folder: Path) -> dict[str, Seed]:
 
 
 def mutant(seeds: Mapping[str, Seed], number: int) -> Mutant:
-    """Returns the mutant of a number."""
     dice, change = _drawn(number)
     seed = seeds[change.seed]
     return Mutant(change.kind, seed, *change.make(seed, dice))
 
 
 def kind_of(number: int) -> str:
-    """Returns what says something else in the mutant of a number."""
     return _drawn(number)[1].kind
 
 

@@ -58,8 +58,6 @@ class WrongError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Who is trusted, and a file for the readers that want one."""
-
     store: TrustStore
     path: Path
     load: LoadOptions = LoadOptions(threads=1, cache_dir="")
@@ -73,11 +71,7 @@ def surroundings(folder: Path, file: str) -> Surroundings:
 
 
 def is_taken(mutant: Mutant, here: Surroundings) -> bool:
-    """Returns whether a mutant is taken.
-
-    Raises:
-        WrongError: it is, and should not be; or the refusal is not one typed line.
-    """
+    """Returns whether a mutant is taken."""
     try:
         with Bundle(mutant.data, Path("x.nnd")) as bundle:
             if "manifest" in mutant.kind or zlib.crc32(mutant.data) % ALL_OF == 0:
@@ -170,7 +164,6 @@ def _read_onnx(bundle: Bundle, *_: Any) -> None:
 
 
 def _run(mutant: Mutant, here: Surroundings) -> None:
-    """Loads a bundle and runs it, on inputs as its manifest says."""
     here.path.write_bytes(mutant.data)
     with load_bundle(here.path, here.load, trusted=True) as program:
         inputs = {one.name: _some(one.type, program.manifest) for one in program.inputs}

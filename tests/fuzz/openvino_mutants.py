@@ -50,7 +50,6 @@ Change = Callable[[ET.Element, Seed, random.Random], tuple[Seed, str]]
 
 
 def mutant(seed: Seed, number: int) -> tuple[Seed, str]:
-    """Returns the mutant of a number and what is changed in it."""
     dice = random.Random(number)  # noqa: S311 - no secret
     said = []
     if dice.random() < UNUSUAL_CALLS:
@@ -85,7 +84,6 @@ def _layers(net: ET.Element) -> list[ET.Element]:
 
 
 def _data(net: ET.Element, dice: random.Random, kinds: tuple[str, ...] = ()) -> tuple[ET.Element, ET.Element]:
-    """Returns a layer that has attributes, and these."""
     found = [
         (layer, data)
         for layer in _layers(net)
@@ -314,7 +312,6 @@ def _table(net: ET.Element, seed: Seed, dice: random.Random) -> tuple[Seed, str]
 
 
 def _main_layers(net: ET.Element, kind: str) -> list[ET.Element]:
-    """Returns the layers of a kind that stand in no body."""
     return [layer for layer in net.findall("layers/layer") if layer.get("type") == kind]
 
 
@@ -406,7 +403,6 @@ def _metadata(seed: Seed, dice: random.Random) -> tuple[Seed, str]:
 
 
 def _types(seed: Seed, dice: random.Random) -> tuple[Seed, str]:
-    """Lets the manifest say something else of an output."""
     name = dice.choice(list(seed.outputs))
     kind = seed.outputs[name]
     shape = list(kind.shape or ())

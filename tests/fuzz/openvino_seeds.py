@@ -142,7 +142,6 @@ class Seed:
     call: int = 0
 
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Returns the inputs of a call."""
         numbers = np.random.default_rng(self.call)
         share = numbers.choice((0.1, 0.5, 1.0)) if self.call else 0.0
         values = {}
@@ -184,7 +183,6 @@ def _type_of(value: ir.Value) -> TensorType:
 
 
 def family_seeds() -> list[Seed]:
-    """Returns one seed for each family of layers."""
     numbers, seeds = np.random.default_rng(1), []
     for name, (text, shapes) in TEXTS.items():
         model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20]> ' + text)
@@ -220,7 +218,6 @@ def _portable() -> Target:
 
 
 def write_seeds(seeds: list[Seed], path: Path) -> None:
-    """Writes seeds as lines, for other processes and later runs."""
     with path.open("w", encoding="utf-8") as file:
         for seed in seeds:
             types = [

@@ -56,7 +56,6 @@ def small_plans(count: int) -> list[tuple[bytes, bytes]]:
 
 
 def _plans_of(files: Mapping[str, bytes]) -> list[tuple[bytes, bytes]]:
-    """Returns the plans of an artifact, each with the weights."""
     names = [name for name in files if name.startswith("plan.") and name.endswith(".bin")]
     return [(files[name], files[WEIGHTS_FILE]) for name in names]
 
@@ -79,11 +78,7 @@ class SanitizedLibrary:
     """The kernel library for a level and its driver, compiled into a folder."""
 
     def __init__(self, folder: Path, level_name: str) -> None:
-        """Compiles all sources.
-
-        Raises:
-            RuntimeError: the compiler refuses a source.
-        """
+        """Compiles all sources."""
         self._folder = folder
         self._level = next(one for one in LEVELS if one.name == level_name)
         sources = [unit for unit in units() if unit[0] != _INCLUDED]
@@ -93,15 +88,10 @@ class SanitizedLibrary:
         self._objects[_INCLUDED, ()] = self._compiled(DRIVER, _INCLUDED, ())
 
     def driver(self) -> Path:
-        """Returns the driver."""
         return self._linked(self._objects, "plan_mutants")
 
     def driver_without(self, source: str, check: str) -> Path:
-        """Returns the driver of a library in whose source, as "ops/pad.c", a condition always holds.
-
-        Raises:
-            RuntimeError: the compiler refuses what is left.
-        """
+        """Returns the driver of a library in whose source, as "ops/pad.c", a condition always holds."""
         text = (SOURCES / source).read_text(encoding="utf-8")
         assert check in text, f"{source} has no {check}"
         changed = self._folder / "changed.c"
@@ -151,11 +141,7 @@ class Outcome(NamedTuple):
 def run_mutants(
     driver: Path, plans: Sequence[tuple[bytes, bytes]], folder: Path, *, seed: int, count: int, is_guided: bool = True
 ) -> Outcome:
-    """Returns what became of so many mutants of plans with their weights; one that is found is kept in the folder.
-
-    Raises:
-        FoundError: one crashed, touched what is not its own, or did not end.
-    """
+    """Returns what became of so many mutants of plans with their weights; one that is found is kept in the folder."""
     names = []
     for number, plan in enumerate(plans):
         for kind, data in zip(("plan", "weights"), plan, strict=True):

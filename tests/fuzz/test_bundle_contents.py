@@ -111,7 +111,6 @@ def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def nodes_of(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Each (container, key) in plain data."""
     for key, item in list(node.items() if isinstance(node, dict) else enumerate(node)):
         yield node, key
         if isinstance(item, dict | list):
@@ -119,7 +118,6 @@ def nodes_of(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def damaged_tree(data: Any, rng: random.Random) -> Any:
-    """A copy of plain data, damaged."""
     data = copy.deepcopy(data)
     damage(data, rng)
     return data

@@ -52,7 +52,6 @@ NAMES = b'{"labels.txt":"pipeline/files/0","others/charset.txt":"submodels/s0/pl
 
 
 def edit(manifest: dict[str, Any]) -> None:
-    """Makes room for steps and operators."""
     manifest["submodels"][0]["variants"][0]["files"]["plan.json"] = PLAN
     manifest["format"]["minor"] = 4
     manifest |= {"target_chains": [], "pace_libraries": {}, "pace_operators": OPERATORS}
@@ -73,7 +72,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said_by(call: list[str]) -> tuple[int, str]:
-    """Returns the exit code of a command, and all that it printed."""
     out, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(errors):
         code = run_command(call)

@@ -5,7 +5,7 @@ import hashlib
 import struct
 import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,27 +151,33 @@ def test_more_pieces_than_allowed_are_refused() -> None:
         expanded(deflated(*pieces, consumed=bytes(len(pieces))), len(pieces))
 
 
-def compressed_bundle(path: Path, manifest: Manifest, members: dict[str, bytes], **changes: object) -> Path:
-    """A bundle whose tail is stored as a difference from its head, and whose golden is deflated."""
-    tail = members[HEAD][100:5000] + b"of its own"
-    stored = {
-        **members,
-        TAIL: encode([copy(0, 100, 4900), literal(memoryview(b"of its own"))]),
-        GOLDEN: encode([literal(memoryview(members[GOLDEN]))]),
-    }
-    real = {
-        TAIL: Compressed(hashlib.sha256(tail).hexdigest(), len(tail), (HEAD,)),
-        GOLDEN: Compressed(hashlib.sha256(members[GOLDEN]).hexdigest(), len(members[GOLDEN])),
-    }
-    real[TAIL] = replace(real[TAIL], **changes)
-    write_bundle(path, replace(manifest, compressed=real), stored, {})
-    return path
+Made = Callable[..., Path]
 
 
-def test_a_reader_hands_out_what_a_member_really_is(
-    tmp_path: Path, manifest: Manifest, members: dict[str, bytes]
-) -> None:
-    with open_bundle(compressed_bundle(tmp_path / "x.nnd", manifest, members)) as bundle:
+@pytest.fixture
+def compressed_bundle(tmp_path: Path, manifest: Manifest, members: dict[str, bytes]) -> Made:
+    """Writes a bundle whose tail is a difference from its head, and whose golden is deflated."""
+
+    def made(**changes: object) -> Path:
+        tail = members[HEAD][100:5000] + b"of its own"
+        stored = {
+            **members,
+            TAIL: encode([copy(0, 100, 4900), literal(memoryview(b"of its own"))]),
+            GOLDEN: encode([literal(memoryview(members[GOLDEN]))]),
+        }
+        real = {
+            TAIL: Compressed(hashlib.sha256(tail).hexdigest(), len(tail), (HEAD,)),
+            GOLDEN: Compressed(hashlib.sha256(members[GOLDEN]).hexdigest(), len(members[GOLDEN])),
+        }
+        real[TAIL] = replace(real[TAIL], **changes)
+        write_bundle(tmp_path / "x.nnd", replace(manifest, compressed=real), stored, {})
+        return tmp_path / "x.nnd"
+
+    return made
+
+
+def test_a_reader_hands_out_what_a_member_really_is(compressed_bundle: Made, members: dict[str, bytes]) -> None:
+    with open_bundle(compressed_bundle()) as bundle:
         bundle.verify()
         assert bytes(bundle.member(TAIL)) == members[HEAD][100:5000] + b"of its own"
         assert bundle.member(TAIL).readonly
@@ -191,9 +197,9 @@ def test_a_reader_hands_out_what_a_member_really_is(
     ],
 )
 def test_a_reader_refuses_what_is_not_as_the_manifest_says(
-    tmp_path: Path, manifest: Manifest, members: dict[str, bytes], changes: dict[str, object], message: str
+    compressed_bundle: Made, changes: dict[str, object], message: str
 ) -> None:
-    path = compressed_bundle(tmp_path / "x.nnd", manifest, members, **changes)
+    path = compressed_bundle(**changes)
     for use in (lambda bundle: bundle.member(TAIL), Bundle.verify):
         with open_bundle(path) as bundle, pytest.raises(BundleError, match=message):
             use(bundle)
@@ -201,10 +207,8 @@ def test_a_reader_refuses_what_is_not_as_the_manifest_says(
         assert bundle.values(GOLDEN)  # which the damage does not concern
 
 
-def test_a_base_that_changes_before_it_is_read_is_found_out(
-    tmp_path: Path, manifest: Manifest, members: dict[str, bytes]
-) -> None:
-    path = compressed_bundle(tmp_path / "x.nnd", manifest, members)
+def test_a_base_that_changes_before_it_is_read_is_found_out(compressed_bundle: Made, members: dict[str, bytes]) -> None:
+    path = compressed_bundle()
     with open_bundle(path) as bundle:
         at = path.read_bytes().index(members[HEAD]) + 200
         with path.open("r+b") as file:
@@ -214,10 +218,8 @@ def test_a_base_that_changes_before_it_is_read_is_found_out(
             bundle.member(TAIL)
 
 
-def test_what_was_handed_out_does_not_change_with_the_file(
-    tmp_path: Path, manifest: Manifest, members: dict[str, bytes]
-) -> None:
-    path = compressed_bundle(tmp_path / "x.nnd", manifest, members)
+def test_what_was_handed_out_does_not_change_with_the_file(compressed_bundle: Made, members: dict[str, bytes]) -> None:
+    path = compressed_bundle()
     with open_bundle(path) as bundle:
         view = bundle.member(TAIL)
     path.write_bytes(b"")

@@ -27,6 +27,7 @@ from nndeploy.farm.planned import BUILD, Planned
 from nndeploy.farm.run_batch import BatchRun, Events
 from nndeploy.files.pieces import PIECE_BYTES
 
+Jobs = Callable[[int], list[Job]]
 MODEL = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
 
 
@@ -43,7 +44,7 @@ def _no_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> Callable[[int], list[Job]]:
+def jobs(tmp_path: Path) -> Jobs:
     def made(count: int) -> list[Job]:
         found = [job_of(tmp_path / "mine", f"m{number}") for number in range(count)]
         for number, job in enumerate(found):
@@ -98,12 +99,12 @@ def of_size(num_bytes: int) -> Callable[[Job], Outcome]:
     return build
 
 
-SIZES = [1, WITH_ROW_BYTES, WITH_ROW_BYTES + 1, 2 * PIECE_BYTES + 1]
+SIZES = [WITH_ROW_BYTES, WITH_ROW_BYTES + 1, 2 * PIECE_BYTES + 1]
 
 
 @pytest.mark.parametrize("num_bytes", SIZES)
 def test_files_travel_once_and_what_is_built_comes_back(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path, num_bytes: int
+    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path, num_bytes: int
 ) -> None:
     worker = farm.worker("a", of_size(num_bytes))
     engine = joined(farm.place)
@@ -118,7 +119,7 @@ def test_files_travel_once_and_what_is_built_comes_back(
     assert worker.builds.heard_ends == []
 
 
-def test_files_that_a_worker_forgot_are_sent_again(farm: Farm, jobs: Callable[[int], list[Job]], joined: Any) -> None:
+def test_files_that_a_worker_forgot_are_sent_again(farm: Farm, jobs: Jobs, joined: Any) -> None:
     worker = farm.worker("a")
     engine, (first, second) = joined(farm.place), jobs(2)
     for job in (first, second):
@@ -129,7 +130,7 @@ def test_files_that_a_worker_forgot_are_sent_again(farm: Farm, jobs: Callable[[i
 
 
 def test_no_worker_gets_more_than_it_has_slots_for_and_all_get_some(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
+    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path
 ) -> None:
     lock, running = threading.Lock(), dict.fromkeys("ab", 0)
     most, together, order = dict(running), threading.Barrier(3), iter(range(8))
@@ -168,9 +169,7 @@ def hanging() -> tuple[Callable[[Job], Outcome], threading.Event, threading.Even
     return build, begun, go_on
 
 
-def test_the_job_of_a_lost_worker_is_built_by_another(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
-) -> None:
+def test_the_job_of_a_lost_worker_is_built_by_another(farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path) -> None:
     hangs, begun, go_on = hanging()
     lost = farm.worker("a", hangs)
     engine = joined(farm.place)
@@ -189,7 +188,7 @@ def test_the_job_of_a_lost_worker_is_built_by_another(
 
 
 def test_a_scheduler_that_is_gone_ends_the_batch_and_the_next_one_goes_on(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
+    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path
 ) -> None:
     second, go_on = threading.Event(), threading.Event()
     built: list[str] = []
@@ -225,9 +224,7 @@ def test_a_scheduler_that_is_gone_ends_the_batch_and_the_next_one_goes_on(
         assert run(joined(another.place), tmp_path / "journal", two[1:])[two[1].id].status == "ok"
 
 
-def test_a_bad_model_and_a_refusal_are_told_as_here(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
-) -> None:
+def test_a_bad_model_and_a_refusal_are_told_as_here(farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path) -> None:
     def refuses(job: Job) -> Outcome:
         error = {"code": "bad-model", "exit_code": 65, "message": "no", "where": job.source, "hint": ""}
         return good(job, error=error, exit_code=65).__class__(
@@ -250,7 +247,7 @@ def test_a_bad_model_and_a_refusal_are_told_as_here(
 
 @pytest.mark.parametrize("num_bytes", SIZES)
 def test_what_is_not_what_the_worker_said_is_no_output(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, monkeypatch: pytest.MonkeyPatch, num_bytes: int
+    farm: Farm, jobs: Jobs, joined: Any, monkeypatch: pytest.MonkeyPatch, num_bytes: int
 ) -> None:
     worker = farm.worker("a", of_size(num_bytes))
     read = worker.builds.blobs.read
@@ -263,7 +260,7 @@ def test_what_is_not_what_the_worker_said_is_no_output(
 
 
 def test_a_worker_that_is_lost_while_its_bundle_comes_costs_a_try(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, monkeypatch: pytest.MonkeyPatch
+    farm: Farm, jobs: Jobs, joined: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     farm.worker("a", of_size(2 * PIECE_BYTES))
     engine, (job,) = joined(farm.place), jobs(1)
@@ -280,9 +277,7 @@ def test_a_worker_that_is_lost_while_its_bundle_comes_costs_a_try(
     assert list(Path(job.output).parent.iterdir()) == []
 
 
-def test_what_is_no_bundle_has_no_place(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_bundle_has_no_place(farm: Farm, jobs: Jobs, joined: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     farm.worker("a")
     engine, (job,) = joined(farm.place), jobs(1)
@@ -292,7 +287,7 @@ def test_what_is_no_bundle_has_no_place(
 
 
 def test_needs_choose_the_worker_and_what_none_has_is_refused(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any, tmp_path: Path
+    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path
 ) -> None:
     farm.worker("a")
     farm.worker("b", has=machine(gpu={"sm120": 1}))
@@ -352,9 +347,7 @@ def test_who_shows_a_certificate_of_another_authority_or_none_is_refused(
     assert [client.status for client in made] == ["closed"] * 2, "one that is left open would wait when it is collected"
 
 
-def test_cancel_reaches_the_workers_and_so_does_the_end_of_a_coordinator(
-    farm: Farm, jobs: Callable[[int], list[Job]], joined: Any
-) -> None:
+def test_cancel_reaches_the_workers_and_so_does_the_end_of_a_coordinator(farm: Farm, jobs: Jobs, joined: Any) -> None:
     hangs, begun, go_on = hanging()
     worker = farm.worker("a", hangs)
     engine, (job,) = joined(farm.place), jobs(1)
