@@ -15,14 +15,13 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import figures
 import numpy as np
-from report import Report, bench_parser
+from report import Part, Report, bench_parser, run_parts
 
 sys.path += [str(figures.ROOT / "tests" / folder) for folder in ("", "packaging", "unit", "unit/registry")]
 
@@ -31,7 +30,6 @@ from weighty_bundles import write_weights
 from wheel_builds import wheelhouse_of_this_machine
 
 import nndeploy
-from nndeploy.bundle.manifest import Manifest, NamedType, Submodel, Variant
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.errors import NndeployError
@@ -41,7 +39,6 @@ from nndeploy.trust.signatures import check_signatures
 from nndeploy.trust.signers import new_key
 from nndeploy.trust.signing import sign_bundle
 from nndeploy.trust.trust_store import TrustedKey, TrustStore
-from nndeploy.values.types import TensorType
 
 DIGITS = figures.ROOT / "examples" / "digits" / "digits.onnx"
 LAYER_BYTES, NUM_LAYERS, STARTS = 4_000_000, 25, 9
@@ -63,18 +60,11 @@ with open_bundle(sys.argv[1]) as bundle:
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Report, Path, argparse.Namespace], None]] = {
-        "install": _install, "update": _update, "trust": _trust,
-    }  # fmt: skip
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parts: dict[str, Part] = {"install": _install, "update": _update, "trust": _trust}
+    parser = bench_parser(__doc__, parts)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--megabytes", type=int, default=1024, help="of `trust`: size of the bundle")
-    options = parser.parse_args()
-    with Report(options, "robustness.md", "A box") as report:
-        for part in options.parts:
-            with tempfile.TemporaryDirectory() as name:
-                parts[part](report, Path(name), options)
+    run_parts(parser.parse_args(), "robustness.md", "A box", parts)
 
 
 def seconds_of(call: Callable[[int], object], rounds: int) -> float:
@@ -93,7 +83,8 @@ def _megabytes(*folders: Path) -> "np.ndarray[tuple[int], np.dtype[np.float64]]"
     return np.array([sum(file.st_size for file in files), sum(file.st_blocks * 512 for file in files)]) / 1e6
 
 
-def _install(report: Report, folder: Path, options: argparse.Namespace) -> None:
+def _install(report: Report, options: argparse.Namespace) -> None:
+    folder = options.folder
     house = wheelhouse_of_this_machine(folder)
     subprocess.run([sys.executable, "-m", "venv", str(folder / "empty")], check=True)
     environment = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
@@ -138,8 +129,8 @@ def _commands(report: Report, folder: Path, rounds: int) -> None:
         table.row(what, f"{seconds_of(call, rounds):.2f}")
 
 
-def _update(report: Report, folder: Path, options: argparse.Namespace) -> None:
-    path, box = folder / "large.nnd", folder / "box.nnd"
+def _update(report: Report, options: argparse.Namespace) -> None:
+    path, box = options.folder / "large.nnd", options.folder / "box.nnd"
     write_weights(path, (77,), size=LAYER_BYTES * NUM_LAYERS)
     with RegistryServer() as server:
         first = push(path, server.reference("1"))
@@ -163,12 +154,15 @@ def _update(report: Report, folder: Path, options: argparse.Namespace) -> None:
 # Trust
 
 
-def _trust(report: Report, folder: Path, options: argparse.Namespace) -> None:
-    large = _written(folder / "large.nnd", [options.megabytes << 18] * 4)
+def _trust(report: Report, options: argparse.Namespace) -> None:
+    folder, small = options.folder, options.folder / "small.nnd"
+    large = folder / "large.nnd"
+    write_weights(large, (0, 1, 2, 3), size=options.megabytes << 18)
+    write_weights(small, tuple(range(99)), size=4096)
     gigabytes, data = large.stat().st_size / 1e9, large.read_bytes()
     verify = seconds_of(lambda _: _verify(large), options.rounds)
     bare = seconds_of(lambda _: hashlib.sha256(data).digest(), options.rounds)
-    key, small = new_key(folder / "farm.key"), _written(folder / "small.nnd", [4096] * 100)
+    key = new_key(folder / "farm.key")
     (folder / "farm.pub").write_text(key.public.pem)
     sign = seconds_of(lambda _: sign_bundle(small, [key], "1.0"), options.rounds)
     command = [sys.executable, "-c", START, str(small), str(folder / "farm.pub")]
@@ -192,16 +186,6 @@ def _trust(report: Report, folder: Path, options: argparse.Namespace) -> None:
     table.row("first signature of a process, of 102 members", f"{statistics.median(starts):.1f} ms", "50")
     table.row("the same again", f"{again * 1e3:.2f} ms", "")
     table.row("`sign` of that bundle by a key in a file", f"{sign * 1e3:.1f} ms", "")
-
-
-def _written(path: Path, sizes: list[int]) -> Path:
-    random, kind = np.random.default_rng(0), TensorType("float32", (1,))
-    members = {f"weights/{i}": random.bytes(size) for i, size in enumerate(sizes)}
-    files = {f"{i}.bin": name for i, name in enumerate(members)}
-    submodel = Submodel("s0", ("x",), ("y",), (Variant("v", "onnxruntime", "host", files),))
-    ends = ((NamedType("x", kind),), (NamedType("y", kind),))
-    write_bundle(path, Manifest("m", "0" * 64, *ends, (submodel,), {"x": kind, "y": kind}), members, {})
-    return path
 
 
 def _verify(path: Path) -> None:

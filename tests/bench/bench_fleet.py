@@ -25,13 +25,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx.parser
 import psutil
-from report import MODELS, ZOO, Report, bench_parser, numbers
+from report import MODELS, ZOO, Part, Report, bench_parser, numbers, run_parts
 
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.compiler.cached_compile import CacheOptions, compile_cached
@@ -71,24 +71,20 @@ A_PROCESS, JOBS_A_WORKER, SPREAD, IDLE_SECONDS = 32, 8, 0.6, 5.0
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Report, Path, argparse.Namespace], None]] = {"fleet": _fleet, "cluster": _cluster}
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parts: dict[str, Part] = {"fleet": _fleet, "cluster": _cluster}
+    parser = bench_parser(__doc__, parts)
     parser.add_argument("--models", type=int, default=26, help="of `fleet`")
     parser.add_argument("--objective", default="latency", help="what placements are raced for; priority: no race")
     parser.add_argument("--workers", type=numbers, default="8,32,128", help="of `cluster`")
     parser.add_argument("--mean", type=float, default=4.0, help="of `cluster`: seconds of a build")
-    options = parser.parse_args()
-    with Report(options, "farm.md", "Fleets and clusters") as report:
-        for part in options.parts:
-            with tempfile.TemporaryDirectory(prefix="nndeploy-bench-") as name:
-                parts[part](report, Path(name), options)
+    run_parts(parser.parse_args(), "farm.md", "Fleets and clusters", parts)
 
 
 # A fleet
 
 
-def _fleet(report: Report, folder: Path, options: argparse.Namespace) -> None:
+def _fleet(report: Report, options: argparse.Namespace) -> None:
+    folder = options.folder
     models = _models(folder / "models", options.models)
     num_jobs, first = len(models) * len(TARGETS), dict[str, str]()
     report.text(f"{len(models)} models ({', '.join(models)}) for {', '.join(TARGETS)}, {num_jobs} jobs, two at once.")
@@ -150,7 +146,8 @@ def _verify(bundles: Sequence[Path]) -> None:
 # A cluster
 
 
-def _cluster(report: Report, folder: Path, options: argparse.Namespace) -> None:
+def _cluster(report: Report, options: argparse.Namespace) -> None:
+    folder = options.folder
     onnx.save(onnx.parser.parse_model(MODEL), folder / "m.onnx")
     compile_cached(
         str(folder / "m.onnx"), str(folder / "m.nnd"), {"objective": "priority"}, CompileLimits(),

@@ -32,6 +32,7 @@ ROOMS = {
     "backends/nndeploy_reference": ("tests/unit/backends", "tests/oracle"),
 }  # fmt: skip
 """Where tests of a backend lie; those of a room of nndeploy/ lie in the room of that name in tests/unit."""
+PYTEST = "pytest -x -q -n 0 -p no:cacheprovider -p no:randomly"
 VERDICTS = ("noticed", "too slow", "unnoticed", "untested")
 
 
@@ -97,20 +98,7 @@ def _tests_near(path: str, tree: Path) -> Iterator[str]:
 
 def _run(tree: Path, files: list[str], seconds: float) -> str:
     environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'backends'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        *files,
-    ]
+    command = [sys.executable, "-m", *PYTEST.split(), *files]
     try:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:

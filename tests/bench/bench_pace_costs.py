@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ import figures
 import numpy as np
 from interleaved import rotated
 from model_sets import compiled, fixed_shapes, real_model
-from report import MODELS, Report, bench_parser, words
+from report import MODELS, Part, Report, bench_parser, run_parts, words
 
 import nndeploy
 from nndeploy.pacing.plan.goal import PaceGoal
@@ -47,19 +47,14 @@ Random = np.random.Generator
 
 
 def main() -> int:
-    parts: dict[str, Callable[[Report, argparse.Namespace], int]] = {
-        "points": _points, "solver": _solver, "pictures": _pictures,
-    }  # fmt: skip
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=["points", "solver"], help=f"of: {' '.join(parts)}")
+    parts: dict[str, Part] = {"points": _points, "solver": _solver, "pictures": _pictures}
+    parser = bench_parser(__doc__, parts, default=("points", "solver"))
     parser.add_argument("--only", type=words, help="models by name")
     parser.add_argument("--seconds", type=float, default=10.0, help="of `points`: of each model")
     parser.add_argument("--edges", type=int, default=2000, help="of `solver`")
     parser.add_argument("--graphs", type=int, default=10, help="of `solver`: of each shape")
     parser.add_argument("--most-seconds", type=float, default=0.3, help="of `solver`: allowed for a graph")
-    options = parser.parse_args()
-    with Report(options, "pacing.md", "Costs of pacing") as report:
-        return max([parts[part](report, options) for part in options.parts])
+    return run_parts(parser.parse_args(), "pacing.md", "Costs of pacing", parts)
 
 
 def _paced_bundle(name: str, folder: Path, *backends: str) -> tuple[Path, dict[str, Any]]:

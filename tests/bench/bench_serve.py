@@ -18,7 +18,7 @@ are interleaved, figures are medians. Answers are compared with those of the cal
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ import rival_servers
 import served_loadgen
 from interleaved import Array, Engine, Pace, Race, largest_error, race
 from model_sets import real_model, real_names, with_constant_weights
-from report import MODELS, Report, add_race, bench_parser, words
+from report import MODELS, Part, Report, add_race, bench_parser, run_parts, words
 
 import nndeploy
 
@@ -57,21 +57,17 @@ class Case:
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Report, list[Case], argparse.Namespace], None]] = {
-        "one": _one, "many": _many, "loadgen": _loadgen, "others": _others,
-    }  # fmt: skip
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parts: dict[str, Part] = {"one": _one, "many": _many, "loadgen": _loadgen, "others": _others}
+    parser = bench_parser(__doc__, parts)
     parser.add_argument("--only", type=words, default="ultraface_rfb320", help="real models beside the digit reader")
     parser.add_argument("--duration", type=float, default=3.0, help="of `loadgen`: seconds of a test")
     add_race(parser, seconds=0.5, rounds=9)
     options = parser.parse_args()
     if "others" in options.parts and not rival_servers.ENVIRONMENT.exists():
         sys.exit("there is no Triton and no KServe: `make servers` installs them")
-    with Report(options, "streams.md", "Services") as report, tempfile.TemporaryDirectory() as folder:
-        cases = _cases(Path(folder), options.only)
-        for part in options.parts:
-            parts[part](report, cases, options)
+    with tempfile.TemporaryDirectory() as folder:
+        options.cases = _cases(Path(folder), options.only)
+        run_parts(options, "streams.md", "Services", parts)
 
 
 def _cases(folder: Path, names: Sequence[str]) -> list[Case]:
@@ -105,7 +101,7 @@ def _raced(case: Case, bundle: Path, asked: Asked, options: argparse.Namespace) 
     return found
 
 
-def _one(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+def _one(report: Report, options: argparse.Namespace) -> None:
     table = report.table("one client", "over", "in the process:", "service:", "echo:", "adds:", "over echo:")
     asked: Asked = {
         "HTTP": ("over_http", {}),
@@ -114,7 +110,7 @@ def _one(report: Report, cases: list[Case], options: argparse.Namespace) -> None
         "gRPC": ("over_grpc", {}),
         "gRPC echo": ("over_grpc_echo", {}),
     }
-    for case in cases:
+    for case in options.cases:
         found = _raced(case, case.bundle, asked, options)
         for name, echo in (("HTTP", "HTTP echo"), ("HTTP, JSON", "HTTP echo"), ("gRPC", "gRPC echo")):
             call, ours, bare = (found.ms(one) for one in (IN_PROCESS, name, echo))
@@ -122,7 +118,7 @@ def _one(report: Report, cases: list[Case], options: argparse.Namespace) -> None
             table.row(case.name, name, *(f"{ms:.3f}" for ms in times))
 
 
-def _many(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+def _many(report: Report, options: argparse.Namespace) -> None:
     table = report.table(f"{CLIENTS} clients", "over", "requests a second:", "of calls one after the other:")
     several: dict[str, object] = {"clients": CLIENTS}
     batched = {**several, "options": ("--batch", str(CLIENTS))}
@@ -130,7 +126,7 @@ def _many(report: Report, cases: list[Case], options: argparse.Namespace) -> Non
     for name, maker in (("HTTP", "over_http"), ("gRPC", "over_grpc")):
         asked |= {name: (maker, several), f"{name}, --batch {CLIENTS}": (maker, batched)}
         asked[f"{name} echo"] = (f"{maker}_echo", several)
-    for case in cases:
+    for case in options.cases:
         found = _raced(case, case.bundle, asked, options)
         alone = 1e3 / found.ms(IN_PROCESS)
         for name in (IN_PROCESS, *asked):
@@ -138,19 +134,19 @@ def _many(report: Report, cases: list[Case], options: argparse.Namespace) -> Non
             table.row(case.name, name, f"{rate:,.0f}", f"{rate / alone:.0%}")
 
 
-def _loadgen(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+def _loadgen(report: Report, options: argparse.Namespace) -> None:
     table = report.table("model", *LOADGEN)
-    for case in cases:
+    for case in options.cases:
         for row in served_loadgen.rows(case.name, case.bundle, case.inputs, options.duration, options.rounds):
             table.row(case.name, *row)
 
 
-def _others(report: Report, cases: list[Case], options: argparse.Namespace) -> None:
+def _others(report: Report, options: argparse.Namespace) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in rival_servers.versions().items())
     report.text(f"Other servers: {versions}.")
     table = report.table("model", "server", "over", "in the process, ms:", "one client, ms:", "adds, ms:",
                          f"{CLIENTS} clients, requests a second:")  # fmt: skip
-    for case in cases:
+    for case in options.cases:
         servers = _servers(case)
         one = _servers_raced(case, servers, options)
         fast = {name: server for name, server in servers.items() if one.ms(name) < SLOW_MS}

@@ -30,14 +30,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 from crash_case import command, imported_by
 from figures import ROOT
-from report import Report, bench_parser
+from report import Part, Report, bench_parser, run_parts
 
 sys.path.append(str(ROOT / "tests" / "unit" / "stream"))
 
@@ -54,16 +54,12 @@ SEED = 20261126
 
 
 def main() -> int:
-    parts: dict[str, Callable[[Report, argparse.Namespace], bool]] = {"soak": _soak, "cycles": _cycles, "kills": _kills}
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parts: dict[str, Part] = {"soak": _soak, "cycles": _cycles, "kills": _kills}
+    parser = bench_parser(__doc__, parts)
     parser.add_argument("--minutes", type=float, default=20.0, help="of `soak`")
     parser.add_argument("--cycles", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=10_000)
-    options = parser.parse_args()
-    with Report(options, "robustness.md", "Long runs") as report:
-        failed = [part for part in options.parts if not parts[part](report, options)]
-    return int(bool(failed))
+    return run_parts(parser.parse_args(), "robustness.md", "Long runs", parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +165,7 @@ def _soak(report: Report, options: argparse.Namespace) -> bool:
         figures = (one.num_open, one.num_threads, f"{_rate([before, one]):,.0f}")
         table.row(f"{one.seconds / 60:.1f}", f"{one.records:,}", f"{one.megabytes:.1f}", *figures)
         before = one
-    return lost == 0 and len(opened) == 1 and slope - error <= MAX_SLOPE_MB and drop >= -MAX_DROP
+    return not (lost == 0 and len(opened) == 1 and slope - error <= MAX_SLOPE_MB and drop >= -MAX_DROP)
 
 
 def _slope_of(samples: Sequence[Sample]) -> tuple[float, float]:
@@ -203,7 +199,7 @@ def _cycles(report: Report, options: argparse.Namespace) -> bool:
     left = len(list(Path("/proc/self/fd").iterdir())) - num_open
     seconds = time.monotonic() - began
     report.text(f"{options.cycles:,} streams started and ended in {seconds:.0f} s; {max(0, left)} files stayed open.")
-    return left <= 0
+    return left > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +232,7 @@ class Run:
 RUNS = (Run("y.jsonl", 1000), Run("y", 400, ("--pipeline", "p.toml")))
 
 
-def _kills(report: Report, options: argparse.Namespace) -> bool:
+def _kills(report: Report, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:  # noqa: S108
         here = Path.cwd()
         os.chdir(folder)
@@ -244,7 +240,6 @@ def _kills(report: Report, options: argparse.Namespace) -> bool:
             report.text(_killed(options.kills))
         finally:
             os.chdir(here)
-    return True
 
 
 def _killed(count: int) -> str:

@@ -5,6 +5,7 @@
               processor time of `nndeploy compile` and its children
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
     call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
+    isolation a call of a submodel in a process of its own, beside the same call here, by the size of its values
     command   wall time of `nndeploy --version`, of `import nndeploy.runtime.program`, and of an empty Python
 
 Every measurement but of `call` is a fresh process in which the library was imported before the clock starts; the page
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,15 @@ import onnx.parser
 from figures import ROOT
 from interleaved import largest_error
 from model_sets import real_model
-from report import Report, add_models, bench_parser, words
+from report import Part, Report, add_models, bench_parser, run_parts, words
 
 GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "overhead": 25.0}
 """Milliseconds; processor milliseconds; milliseconds; peak memory over the weights; microseconds."""
 TOLERANCE = 1e-4
 SIZE, CALLS = 2048, 5000
+NEGATED = '<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+SIZES = (2, 1 << 10, 1 << 14, 3 * 224 * 224, 1 << 22)
+"""Numbers of floats that come in, and go out, of `isolation`."""
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 ENGINES = {
     "nndeploy": """
@@ -65,6 +70,7 @@ def load(path):
 }
 MEASURE = """
 import json, sys, time
+from functools import partial
 from pathlib import Path
 import numpy as np
 folder, path, warm, threads = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
@@ -89,22 +95,20 @@ print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Report, argparse.Namespace], None]] = {
-        "models": _models, "weights": _weights, "call": _call, "command": _command,
+    parts: dict[str, Part] = {
+        "models": _models, "weights": _weights, "call": _call, "isolation": _isolation, "command": _command,
     }  # fmt: skip
-    parser = bench_parser(__doc__)
+    parser = bench_parser(__doc__, parts)
     add_models(parser)
-    parser.add_argument("parts", nargs="*", default=list(parts), help="of: models weights call command")
     parser.add_argument("--names", type=words, default="ultraface_rfb320", help="of `models`")
     parser.add_argument("--mebibytes", type=int, default=96, help="of `weights`")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--calls", type=int, default=200, help="of `isolation`")
     options = parser.parse_args()
     for package in ("nndeploy", "backends"):
         compileall.compile_dir(ROOT / package, quiet=2)  # as an installer does
-    with Report(options, "speed.md", "Start") as report:
-        for part in options.parts:
-            parts[part](report, options)
+    run_parts(options, "speed.md", "Start", parts)
 
 
 def _models(report: Report, options: argparse.Namespace) -> None:
@@ -201,6 +205,26 @@ def _call(report: Report, options: argparse.Namespace) -> None:
     table.row("overhead", f"{us['Program.run'] - us['bare session']:.1f}", f"{GOALS['overhead']:g}")
 
 
+def _isolation(report: Report, options: argparse.Namespace) -> None:
+    import nndeploy
+
+    table = report.table("bytes in, and out:", "here us:", "in a worker:", "more, median:", "more, fastest tenth:")
+    model, bundle = options.folder / "m.onnx", options.folder / "m.nnd"
+    onnx.save(onnx.parser.parse_model(NEGATED), model)
+    nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(backends=("onnxruntime",), objective="priority"))
+    how = [nndeploy.LoadOptions(threads=1, isolate=isolate) for isolate in ("none", "all")]
+    with nndeploy.load_bundle(bundle, how[0]) as here, nndeploy.load_bundle(bundle, how[1]) as there:
+        for size in SIZES:
+            x = {"x": np.ones(size, np.float32)}
+            calls = {"here": partial(here.run, x), "there": partial(there.run, x)}
+            _in_turns(calls, 1)
+            found = [[1e6 * one for one in times] for times in _times_in_turns(calls, options.calls).values()]
+            medians = [statistics.median(one) for one in found]
+            tenths = [statistics.quantiles(one, n=10)[0] for one in found]
+            more = medians[1] - medians[0], tenths[1] - tenths[0]
+            table.row(f"{4 * size:,}", *(f"{one:.1f}" for one in (*medians, *more)))
+
+
 def _command(report: Report, options: argparse.Namespace) -> None:
     commands = {
         "python -c pass": ["-c", "pass"],
@@ -217,13 +241,17 @@ def _command(report: Report, options: argparse.Namespace) -> None:
 
 
 def _in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    return {name: statistics.median(found) for name, found in _times_in_turns(calls, rounds).items()}
+
+
+def _times_in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return times
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 import model_sets
 from figures import ROOT
 from interleaved import Engine, Pace, Race, race
-from report import MODELS, Report, Table, add_race, bench_parser, words
+from report import MODELS, Part, Report, Table, add_race, bench_parser, run_parts, words
 from stream_engines import SHAPES
 
 CORES = min(2, os.cpu_count() or 1)
@@ -89,19 +89,15 @@ CASES = {
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Report, argparse.Namespace, Pace], None]] = {
-        "stages": _stages, "rivals": _rivals, "record": _records, "memory": _memory,
-    }  # fmt: skip
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    parts: dict[str, Part] = {"stages": _stages, "rivals": _rivals, "record": _records, "memory": _memory}
+    parser = bench_parser(__doc__, parts)
     parser.add_argument("--pipelines", type=words, default=",".join(CASES))
     parser.add_argument("--bundles", type=Path, default=ROOT / "build" / "bench-stream")
     parser.add_argument("--records", type=int, default=100_000, help="of `memory`")
     add_race(parser, seconds=1.0)
     options = parser.parse_args()
-    with Report(options, "streams.md", "Streams") as report:
-        for part in options.parts:
-            parts[part](report, options, Pace(options.seconds, options.rounds, 0.3))
+    options.pace = Pace(options.seconds, options.rounds, 0.3)
+    run_parts(options, "streams.md", "Streams", parts)
 
 
 def _ours(options: argparse.Namespace, case: Case, kind: str, runners: int, loaders: int) -> dict[str, Any]:
@@ -121,14 +117,14 @@ def bundle_of(folder: Path, model: str, kind: str, threads: int) -> str:
     return str(path)
 
 
-def _stages(report: Report, options: argparse.Namespace, pace: Pace) -> None:
+def _stages(report: Report, options: argparse.Namespace) -> None:
     table = report.table("stream", "workers:", "stages alone, ms", "CPU ms:", "whole ms:", "ideal ms:", "limit",
                          "of the ideal:")  # fmt: skip
     for name, works in KNOWN.items():
         for workers in (1, 2):
-            _known_row(table, name, works, workers, pace)
+            _known_row(table, name, works, workers, options.pace)
     for name in options.pipelines:
-        _case_rows(table, options, CASES[name], pace)
+        _case_rows(table, options, CASES[name])
 
 
 def _known_row(table: Table, name: str, works: list[list[Any]], workers: int, pace: Pace) -> None:
@@ -149,7 +145,7 @@ def _scale(found: Race, stages: Mapping[str, Any], times: int) -> None:
         one.update({stage: one[stage] * times for stage in stages})
 
 
-def _case_rows(table: Table, options: argparse.Namespace, case: Case, pace: Pace) -> None:
+def _case_rows(table: Table, options: argparse.Namespace, case: Case) -> None:
     """Prints the rows of a real pipeline, for one and two loaders; the stages are raced once for both."""
     ours = _ours(options, case, "latency", 1, 1)
     shared = {key: ours[key] for key in ("pipeline", "models", "threads")} | {"files": case.paths[: len(case.files)]}
@@ -160,9 +156,9 @@ def _case_rows(table: Table, options: argparse.Namespace, case: Case, pace: Pace
     }
     engines = [Engine(name, "stream_engines:stage_alone", {**shared, **which}) for name, which in stages.items()]
     wholes = [Engine(f"whole {n}", "stream_engines:stream", {**ours, "loaders": n}) for n in (1, 2)]
-    found = race([*engines, *wholes], {}, pace)
+    found = race([*engines, *wholes], {}, options.pace)
     _scale(found, stages, case.repeats)
-    cpu = [case.repeats * sum(json.loads(found.notes[name])["cpu"] for name in stages)] * pace.rounds
+    cpu = [case.repeats * sum(json.loads(found.notes[name])["cpu"] for name in stages)] * options.pace.rounds
     for n in (1, 2):
         counts = dict.fromkeys(stages, 1) | {next(iter(stages)): n}
         _stage_row(table, case.name, n, found, counts, cpu, len(case.paths), f"whole {n}")
@@ -183,12 +179,12 @@ def _stage_row(
     table.row(name, workers, alone, *(f"{ms / num_items:.2f}" for ms in figures), limit, f"{of_ideal:.2f}")
 
 
-def _rivals(report: Report, options: argparse.Namespace, pace: Pace) -> None:
+def _rivals(report: Report, options: argparse.Namespace) -> None:
     heads = (f"{name}:" for name in (*RIVALS, *OURS))
     table = report.table("ms an item", *heads, "best rival / ours:", "best ORT / ours, ORT:", "error:")
     for name in options.pipelines:
         case = CASES[name]
-        found = race(_rival_engines(options, case), {}, pace)
+        found = race(_rival_engines(options, case), {}, options.pace)
         want = found.outputs["ORT loop"]
         if not any(array.size for array in want):
             sys.exit(f"{name}: nothing was found in the files")
@@ -218,17 +214,17 @@ def _rival_engines(options: argparse.Namespace, case: Case) -> list[Engine]:
     ]
 
 
-def _records(report: Report, options: argparse.Namespace, pace: Pace) -> None:
+def _records(report: Report, options: argparse.Namespace) -> None:
     count = 2_000
     engines = [Engine(shape, "stream_engines:empty_stream", {"shape": shape, "count": count}) for shape in SHAPES]
-    found = race(engines, {}, pace)
+    found = race(engines, {}, options.pace)
     table = report.table("records of no work", "us a record:", "records a second:")
     for shape in SHAPES:
         each = found.ms(shape) / count
         table.row(shape, f"{1e3 * each:.1f}", f"{1e3 / each:,.0f}")
 
 
-def _memory(report: Report, options: argparse.Namespace, pace: Pace) -> None:
+def _memory(report: Report, options: argparse.Namespace) -> None:
     count = options.records
     found = race([Engine("memory", "stream_engines:memory", {"count": count})], {}, Pace(0.0, 0, 0.0))
     table = report.table("records", *(f"{count * i // 10:,}:" for i in range(1, 11)))

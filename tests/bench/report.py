@@ -6,7 +6,8 @@ import fnmatch
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescription
     """Help with the defaults, and the description as it is."""
 
 
-def bench_parser(description: str | None) -> argparse.ArgumentParser:
-    """Returns a parser whose description is a module's docstring, with the options of every bench."""
+def bench_parser(description: str | None, parts: Collection[str] = (), default: Collection[str] = ()) -> Any:
+    """Returns a parser whose description is a module's docstring, with the options of every bench, and its parts."""
     parser = argparse.ArgumentParser(description=description, formatter_class=_Formatter)
     parser.add_argument("--json", type=Path, help="file for the raw samples")
     parser.add_argument("--write", action="store_true", help="write the section of docs/figures")
+    if parts:
+        parser.add_argument("parts", nargs="*", default=list(default or parts), help=f"of: {' '.join(parts)}")
     return parser
 
 
@@ -107,3 +110,17 @@ class Report:
         self._samples.append(fields)
         if self._options.json:
             self._options.json.write_text(json.dumps(self._samples, indent=1), encoding="utf-8")
+
+
+def run_parts(options: argparse.Namespace, page: str, section: str, parts: Mapping[str, "Part"]) -> int:
+    """Runs the parts that are asked for, each with a folder of its own as `options.folder`; returns the exit code."""
+    codes = []
+    with Report(options, page, section) as report:
+        for part in options.parts:
+            with tempfile.TemporaryDirectory(prefix="nndeploy-bench-") as name:
+                options.folder = Path(name)
+                codes.append(parts[part](report, options) or 0)
+    return max(codes, default=0)
+
+
+Part = Callable[[Report, argparse.Namespace], int | None]
