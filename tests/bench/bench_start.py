@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -240,11 +240,11 @@ def _command(report: Report, options: argparse.Namespace) -> None:
         table.row(name, f"{seconds:.3f}")
 
 
-def _in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def _in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     return {name: statistics.median(found) for name, found in _times_in_turns(calls, rounds).items()}
 
 
-def _times_in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def _times_in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
