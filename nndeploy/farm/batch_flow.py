@@ -286,5 +286,10 @@ def _are(number: int) -> str:
 
 def _joined(fleet: Fleet, gates: Gates) -> Gates:
     """Returns the gates of a fleet file, with those of the command line in their place."""
-    given = {field.name: value for field in fields(Gates) if (value := getattr(gates, field.name))}
+    usual = Gates()
+    given = {
+        field.name: value
+        for field in fields(Gates)
+        if (value := getattr(gates, field.name)) != getattr(usual, field.name)
+    }
     return replace(fleet.gates, **given)

@@ -82,7 +82,7 @@ def is_turned_off(field: "dataclasses.Field[Any]", one: Described) -> bool:
 
 def plain_kind(field: "dataclasses.Field[Any]") -> type[Any]:
     """Returns the type of the values that a field without functions for texts takes: bool, int, float or str."""
-    if isinstance(field.default, bool):
+    if isinstance(field.default, bool) or "bool" in str(field.type):
         return bool
     return float if "float" in str(field.type) else int if "int" in str(field.type) else str
 

@@ -85,11 +85,12 @@ def _option(field: Any, one: Described) -> Callable[[Command], Command]:
     default = default_of(field)
     name = option_name(field.name, one)
     spelled = one.flags or (f"--{field.name.replace('_', '-')}",)
-    if isinstance(default, bool):
-        is_pair = "/" in spelled[-1]
+    if plain_kind(field) is bool:
+        is_pair = "/" in spelled[-1]  # of which neither may be given: None
         return click.option(
-            *spelled, name, is_flag=True, default=default if is_pair else False, show_default=is_pair, help=one.help
-        )
+            *spelled, name, is_flag=True, default=default if is_pair else False,
+            show_default=is_pair and default is not None, help=one.help,
+        )  # fmt: skip
     is_text = one.from_text is not None or one.from_texts is not None
     shown = None if is_text or default in (None, "") else default
     return click.option(

@@ -55,8 +55,8 @@ class Gates:
         dict, "Fail if a backend's share of a bundle's compute fell by more than this (repeatable).",
         section=_SECTION, metavar="BACKEND=5%", from_texts=_shares("--max-share-drop", "native=5%"),
     )  # fmt: skip
-    strict_targets: bool = described(
-        True, "Fail if nothing of a model runs on the GPU of a target that has one; needs no --against.",
+    strict_targets: bool | None = described(
+        None, "Fail if nothing of a model runs on the GPU of a target that has one; needs no --against. Default: fail.",
         section=_SECTION, flags=("--strict-targets/--no-strict-targets",),
     )  # fmt: skip
     strict_gates: bool = described(
@@ -83,7 +83,7 @@ def judged(batch: Batch, before: Batch | None, gates: Gates, *, is_part: bool = 
 def _findings(now: Batch, before: Batch | None, gates: Gates, is_part: bool) -> tuple[Finding, ...]:
     unjudged = _Unjudged(is_failure=gates.strict_gates)
     found = [finding for one in now.outcomes for finding in _too_small_shares(one, gates.min_share, unjudged)]
-    if gates.strict_targets:
+    if gates.strict_targets is not False:
         found += [finding_of(one, "idle-gpu", one.idle_gpu) for one in now.outcomes if one.is_good and one.idle_gpu]
     old = {one.job: one for one in before.outcomes} if before is not None else {}
     if gates.comparing and not any(one.job in old for one in now.outcomes):

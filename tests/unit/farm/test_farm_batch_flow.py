@@ -117,6 +117,22 @@ def test_what_others_may_write_to_says_nothing_of_models(fleet: Any, built: list
     assert after.key == before.key
 
 
+@pytest.mark.parametrize(
+    ("in_file", "given", "strict"),
+    [
+        ("", {}, None), ("", {"strict_targets": False}, False), ("strict_targets = false", {}, False),
+        ("strict_targets = false", {"strict_targets": True}, True), ("strict-targets = true", {}, True),
+    ],
+)  # fmt: skip
+def test_gates_of_the_command_line_stand_before_those_of_the_file(
+    fleet: Any, in_file: str, given: dict[str, bool], strict: bool | None
+) -> None:
+    path = fleet("a")
+    path.write_text(f'{path.read_text()}\n[gates]\nmax_slowdown = "5%"\n{in_file}\n')
+    with opened_batch(path, BatchOptions(), Gates(**given), print) as opened:
+        assert opened.gates == Gates(max_slowdown=0.05, strict_targets=strict)
+
+
 def test_a_second_call_at_the_same_time_is_refused(fleet: Any, built: list[str]) -> None:
     path = fleet("a")
 
