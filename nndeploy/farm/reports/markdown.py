@@ -30,7 +30,7 @@ def markdown(batch: Batch, max_bytes: int = MAX_BYTES) -> bytes:
     head = [f"## {_title(batch)}", "", *_counts(batch), ""]
     left = max_bytes - _size(head) - 3 * LINE_BYTES
     broken = _Part("### What failed", (), "failure", batch.failures, _failure)
-    findings = _Part("### Gates", (), "finding", batch.told, _finding)
+    findings = _Part("### Gates and warnings", (), "finding", batch.told, _finding)
     table = _table(batch)
     # What failed may take half, gates half of the rest, and the table what is left of all.
     parts = []
@@ -45,7 +45,7 @@ def markdown(batch: Batch, max_bytes: int = MAX_BYTES) -> bytes:
 def _title(batch: Batch) -> str:
     failed, gates = len(batch.failures), len(batch.failed_gates)
     verdict = f"{failed:,} failed" if failed else "none failed"
-    found = f", {counted(gates, 'regression')}" if gates else ""
+    found = f", {counted(gates, 'failed gate')}" if gates else ""
     return f"Batch: {counted(len(batch.outcomes), 'job')}, {verdict}{found}"
 
 

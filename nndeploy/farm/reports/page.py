@@ -87,7 +87,7 @@ def _gates(findings: Iterable[Finding]) -> str:
         f"<td>{_name(one.model, one.variant)}</td><td>{escaped(one.target)}</td><td>{escaped(one.text)}</td></tr>"
         for one in findings
     ]
-    return _card("Gates", ("gate", "model", "target", "what was found"), rows) if rows else ""
+    return _card("Gates and warnings", ("gate", "model", "target", "what was found"), rows) if rows else ""
 
 
 def _failures(failures: Iterable[Outcome]) -> str:

@@ -42,8 +42,8 @@ def rows_of(text: str) -> list[list[str]]:
 
 def test_failures_come_first_then_gates_counts_and_the_table() -> None:
     text = text_of(every_status())
-    title = "## Batch: 20 jobs, 12 failed, 1 regression"
-    parts = (title, "### What failed", "### Gates", "2 ok, 2 hit, 2 failed", "### Models by targets")
+    title = "## Batch: 20 jobs, 12 failed, 1 failed gate"
+    parts = (title, "### What failed", "### Gates and warnings", "2 ok, 2 hit, 2 failed", "### Models by targets")
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 
