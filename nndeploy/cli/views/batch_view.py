@@ -177,8 +177,8 @@ def print_summary(ended: "Ended") -> None:
         rows = [(one.job, one.status, _cut(one.reason), one.repeat) for one in batch.failures]
         print_table("failed", ("job", "", "why", "again with"), rows)
     if batch.told:
-        rows = [(one.job, one.gate, one.text) for one in batch.told]
-        print_table("gates and warnings", ("job", "gate", "finding"), rows)
+        found = [(one.job, one.gate, one.text) for one in batch.told]
+        print_table("gates and warnings", ("job", "gate", "finding"), found)
     counts = batch.counts
     shown = ", ".join(f"{number} {status}" for status, number in counts.items() if number and status != "total")
     size = sum(one.size for one in batch.outcomes if one.is_good)
