@@ -179,7 +179,7 @@ class OpenedBatch:
             seconds=round(time.monotonic() - began, 3), outcomes=tuple(told),
         )  # fmt: skip
         is_part = bool(self.options.filters or self.options.shard or self.options.only)
-        gates = self.gates if before is not None or not self.options.only else Gates(min_share=self.gates.min_share)
+        gates = self.gates if before is not None or not self.options.only else self.gates.of_one_batch
         batch = judged(batch, before, gates, is_part=is_part)
         if not self.options.only:
             write_reports(batch, self.fleet.reports, self.fleet.folder, environment)

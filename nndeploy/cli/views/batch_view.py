@@ -176,8 +176,7 @@ def print_summary(ended: "Ended") -> None:
     if batch.failures:
         rows = [(one.job, one.status, _cut(one.reason), one.repeat) for one in batch.failures]
         print_table("failed", ("job", "", "why", "again with"), rows)
-    if batch.told:
-        found = [(one.job, one.gate, one.text) for one in batch.told]
+    if found := [(one.job, one.gate, one.text) for one in batch.told]:
         print_table("gates and warnings", ("job", "gate", "finding"), found)
     counts = batch.counts
     shown = ", ".join(f"{number} {status}" for status, number in counts.items() if number and status != "total")

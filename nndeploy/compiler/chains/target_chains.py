@@ -59,7 +59,11 @@ class SettledChain:
 
 
 def _uses_gpu(who: TargetBackends, chosen: Iterable[str]) -> bool:
-    return not {backend.name for backend in who.backends if backend.device_kind == "cuda"}.isdisjoint(chosen)
+    return not _on_gpu(who).isdisjoint(chosen)
+
+
+def _on_gpu(who: TargetBackends) -> set[str]:
+    return {backend.name for backend in who.backends if backend.device_kind == "cuda"}
 
 
 def why_idle(
@@ -71,7 +75,7 @@ def why_idle(
     """
     if chain.uses_gpu:
         return ""
-    on_gpu = {backend.name for backend in chain.backends.backends if backend.device_kind == "cuda"}
+    on_gpu = _on_gpu(chain.backends)
     refusals = ((name, why) for one in submodels for name, why in one.refusals.items() if name in on_gpu)
     name, why = next(refusals, ("", "no backend for GPUs builds here"))
     shapes = " ".join(f"--shape {named.name}={_with_ranges(named.type)}" for named in open_inputs)

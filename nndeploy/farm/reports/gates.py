@@ -65,6 +65,11 @@ class Gates:
     )  # fmt: skip
 
     @property
+    def of_one_batch(self) -> "Gates":
+        """The gates that need no earlier batch, alone."""
+        return Gates(min_share=self.min_share, strict_targets=self.strict_targets)
+
+    @property
     def comparing(self) -> list[str]:
         """The limits that compare with an earlier batch."""
         names = ("max_slowdown", "max_error_growth", "max_size_growth", "max_share_drop")

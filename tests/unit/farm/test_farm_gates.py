@@ -53,6 +53,11 @@ def test_an_idle_gpu_fails_a_batch_unless_it_may_be() -> None:
     assert [(one.job, one.text) for one in lax.notes] == [("a/t4/", "why"), ("a/t4/", "more (and 1 other job)")]
 
 
+def test_gates_that_need_no_earlier_batch_stay_with_one_job() -> None:
+    gates = Gates(max_slowdown=0.1, min_share={"native": 0.5}, strict_targets=False, strict_gates=True)
+    assert gates.of_one_batch == Gates(min_share={"native": 0.5}, strict_targets=False)
+
+
 def test_a_finding_says_what_happened_in_words() -> None:
     texts = [
         one.text
