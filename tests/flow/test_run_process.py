@@ -113,18 +113,22 @@ def test_a_reader_that_has_enough_ends_the_run_quietly(here) -> None:
     assert "error" not in (here / "err").read_text()
 
 
-def begun(here) -> "subprocess.Popen[str]":
+def unfinished(here) -> set[str]:
+    return {path.name for path in here.iterdir() if path.suffix == ".tmp"}
+
+
+def begun(here, output="y.jsonl") -> "subprocess.Popen[str]":
     """Starts a run that has written a record to its output and waits for the next."""
+    others = unfinished(here)
     process = subprocess.Popen(
-        [*COMMAND, "run", "m.nnd", "-i", "-", "-o", "y.jsonl"],
+        [*COMMAND, "run", "m.nnd", "-i", "-", "-o", output],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     process.stdin.write('{"image": [[1, 2, 3]]}\n')
     process.stdin.flush()
     deadline = time.monotonic() + 30
-    while not any(path.suffix == ".tmp" for path in here.iterdir()) and time.monotonic() < deadline:
+    while unfinished(here) == others and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(0.1)
     return process
 
 
@@ -142,11 +146,12 @@ def test_a_signal_ends_the_run_and_leaves_nothing_half_written(here, number, cod
 
 
 def test_what_a_killed_run_left_is_gone_with_the_next_and_that_of_a_living_one_stays(here) -> None:
-    killed, living = begun(here), begun(here)
+    killed, living = begun(here, "killed.jsonl"), begun(here, "y.jsonl")
+    assert len(unfinished(here)) == 2
     killed.kill()
     killed.communicate()
     nndeploy("run", "m.nnd", "-i", "x.npz", "-o", "y.npz")
-    assert len([path for path in here.iterdir() if path.suffix == ".tmp"]) == 1
+    assert len(unfinished(here)) == 1
     living.communicate(timeout=30)
     assert living.returncode == 0
     assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.npz", "y.jsonl", "y.npz"]
