@@ -182,6 +182,7 @@ def _flow(
     with in_stage("build"):
         chosen = chosen_placement(compilation, packing, prepared.found.graphs)
     packing, settled = packed_as_chosen(packing, chosen), chosen.settled
+    compilation.warnings += chosen.warnings
     quantisation, targets, chains = packing.quantisation, packing.targets, packing.chains
     if (float32 := prepared.float32) is not None:
         with in_stage("float32"):

@@ -34,7 +34,6 @@ from nndeploy.compiler.placement.candidates import (
 from nndeploy.compiler.placement.decisions import Decisions, decisions_from_file, write_decisions
 from nndeploy.compiler.placement.objective import (
     Chosen,
-    Race,
     chosen_again,
     chosen_by_priority,
     fastest,
@@ -42,6 +41,7 @@ from nndeploy.compiler.placement.objective import (
     seconds_to_measure,
     shapes_to_measure,
 )
+from nndeploy.compiler.placement.race import Race
 from nndeploy.compiler.whole_bundle import write_candidate
 from nndeploy.errors import DataError
 from nndeploy.frontend.load import LoadedModel

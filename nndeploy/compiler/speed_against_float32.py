@@ -68,7 +68,7 @@ def _milliseconds(
     measure = MeasureOptions(
         seconds=SECONDS, threads=options.threads or 1, custom_op_libraries=options.custom_op_libraries
     )
-    times = compilation.workers.measure(paths, packing.original.samples[:1], measure)
+    times = compilation.workers.measure(paths, packing.original.samples[:1], measure).ms
     float_ms, quantised_ms = (float(f"{of[0]:.4g}") for of in times)
     return float_ms, quantised_ms
 

@@ -4,6 +4,7 @@
 The child dies with its parent, leaves no core file, and takes no more memory than the machine has.
 """
 
+import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -54,7 +55,7 @@ def perform(request: Request) -> Response:
             return Response(outputs=tasks.run_bundle(Path(request.arguments["path"]), request.samples, request.measure))
         case "measure":
             paths = [Path(path) for path in request.arguments["paths"]]
-            return Response(tasks.measure(paths, request.samples, request.measure))
+            return Response(dataclasses.asdict(tasks.measure(paths, request.samples, request.measure)))
     raise AssertionError(f"unknown task {request.task!r}")
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, full_disk, lacks_space, one_line
 from nndeploy.files.onnx_external_data import named_files
-from nndeploy.jobs.measuring import raced
+from nndeploy.jobs.measuring import Measured, raced
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
     Artifact,
@@ -165,7 +165,7 @@ def run_bundle(path: Path, samples: Sequence[Sample], options: MeasureOptions) -
         return [program.run(sample) for sample in samples]
 
 
-def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> list[list[float]]:
+def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> Measured:
     """Returns for each bundle its milliseconds on each sample: of a call (`inflight` 1), or an item.
 
     The bundles take turns; `options.seconds` are for each of them, all samples together.

@@ -20,6 +20,7 @@ from nndeploy.files.held_folder import HeldFolder
 from nndeploy.jobs import messages, tasks
 from nndeploy.jobs.child import Child
 from nndeploy.jobs.kept_calls import KeptCalls
+from nndeploy.jobs.measuring import Measured
 from nndeploy.jobs.messages import Request, Response
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import BuildOptions, QuantiseRecipe, Ranges, Support
@@ -66,9 +67,7 @@ class Workers(Protocol):
 
     def run_bundle(self, path: Path, samples: Sequence[Sample], options: MeasureOptions) -> list[dict[str, Value]]: ...
 
-    def measure(
-        self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions
-    ) -> list[list[float]]: ...
+    def measure(self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> Measured: ...
 
 
 class InProcessWorkers:
@@ -182,10 +181,11 @@ class ChildWorkers:
         request = Request("run_bundle", {"path": str(path.absolute())}, measure=options, samples=samples)
         return list(self._call(request).outputs)
 
-    def measure(self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> list[list[float]]:
+    def measure(self, paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOptions) -> Measured:
         arguments = {"paths": [str(path.absolute()) for path in paths]}
         request = Request("measure", arguments, measure=options, samples=samples)
-        return [[float(ms) for ms in times] for times in self._call(request).result]
+        result = self._call(request).result
+        return Measured([[float(ms) for ms in times] for times in result["ms"]], float(result["waited"]))
 
     def close(self) -> None:
         """Ends the children that are kept; a second call does nothing."""

@@ -14,15 +14,16 @@ from separable_model import needs_native, separable_model
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import InputError
+from nndeploy.jobs.measuring import Measured
 from nndeploy.jobs.workers import InProcessWorkers
 
 
 class OwnKernelsWin(InProcessWorkers):
     """Says that the candidate with the most of our own kernels is the fastest."""
 
-    def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
+    def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
         own = [sum(variants[0] == "native" for variants in backends_of(path)) for path in paths]
-        return [[1.0 if count == max(own) else 10.0] * len(samples) for count in own]
+        return Measured([[1.0 if count == max(own) else 10.0] * len(samples) for count in own])
 
 
 def opened(path: Path, **names: int) -> Path:

@@ -13,6 +13,7 @@ from faulty_backends import Install, changed_backend
 import nndeploy
 from nndeploy.bundle.report import report_for_bundle
 from nndeploy.errors import DataError
+from nndeploy.jobs.measuring import Measured
 from nndeploy.jobs.workers import InProcessWorkers
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
@@ -20,15 +21,15 @@ g (float[4,16] x) => (float[4,16] y) { h = Relu(x) y = Tanh(h) }"""
 OTHER = TEXT.replace("Tanh", "Sigmoid")
 
 
-class Measured(InProcessWorkers):
+class Counting(InProcessWorkers):
     """Says that `hare` is ten times as fast as the others; counts how often it was asked."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
+    def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
         self.count += 1
-        return [[10.0 if i == 0 else 1.0] * len(samples) for i, _ in enumerate(paths)]
+        return Measured([[0.01 if i == 0 else 0.001] * len(samples) for i, _ in enumerate(paths)])
 
 
 def compiled(path: Path, text: str, decisions: Path, workers: InProcessWorkers, **options: Any) -> nndeploy.Report:
@@ -50,7 +51,7 @@ def two(install: Install) -> None:
 
 @pytest.mark.usefixtures("two")
 def test_what_was_decided_is_replayed_without_measuring(tmp_path) -> None:
-    first, second, file = Measured(), Measured(), tmp_path / "d.json"
+    first, second, file = Counting(), Counting(), tmp_path / "d.json"
     one = compiled(tmp_path / "a.nnd", TEXT, file, first)
     other = compiled(tmp_path / "b.nnd", TEXT, file, second)
     assert [submodel.backend for submodel in one.submodels] == ["hare"]
@@ -62,8 +63,8 @@ def test_what_was_decided_is_replayed_without_measuring(tmp_path) -> None:
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("gates", [{"require": {"hare": 0.5}}, {"max_fallback": 1.0}, {"num_goldens": 3}])
 def test_gates_and_samples_that_are_kept_have_no_part_in_decisions(gates, tmp_path) -> None:
-    again, file = Measured(), tmp_path / "d.json"
-    compiled(tmp_path / "a.nnd", TEXT, file, Measured())
+    again, file = Counting(), tmp_path / "d.json"
+    compiled(tmp_path / "a.nnd", TEXT, file, Counting())
     compiled(tmp_path / "b.nnd", TEXT, file, again, **gates)
     assert again.count == 0
 
@@ -71,12 +72,12 @@ def test_gates_and_samples_that_are_kept_have_no_part_in_decisions(gates, tmp_pa
 @pytest.mark.usefixtures("two")
 def test_decisions_for_something_else_are_refused_in_one_line(tmp_path) -> None:
     file = tmp_path / "d.json"
-    compiled(tmp_path / "a.nnd", TEXT, file, Measured())
+    compiled(tmp_path / "a.nnd", TEXT, file, Counting())
     kept = file.read_bytes()
     with pytest.raises(DataError, match="for another model"):
-        compiled(tmp_path / "b.nnd", OTHER, file, Measured())
+        compiled(tmp_path / "b.nnd", OTHER, file, Counting())
     with pytest.raises(DataError, match="with other compile options"):
-        compiled(tmp_path / "b.nnd", TEXT, file, Measured(), threads=2)
+        compiled(tmp_path / "b.nnd", TEXT, file, Counting(), threads=2)
     assert file.read_bytes() == kept
     assert not (tmp_path / "b.nnd").exists()
 
@@ -98,7 +99,7 @@ def test_decisions_for_something_else_are_refused_in_one_line(tmp_path) -> None:
 )
 def test_malformed_decisions_are_refused(tmp_path, change) -> None:
     file = tmp_path / "d.json"
-    compiled(tmp_path / "a.nnd", TEXT, file, Measured())
+    compiled(tmp_path / "a.nnd", TEXT, file, Counting())
     file.write_text(json.dumps(change(json.loads(file.read_text()))))
     with pytest.raises(DataError):
-        compiled(tmp_path / "b.nnd", TEXT, file, Measured())
+        compiled(tmp_path / "b.nnd", TEXT, file, Counting())

@@ -14,6 +14,7 @@ from faulty_backends import ChangedSession, Install, changed_backend, choosy_bac
 
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
+from nndeploy.jobs.measuring import Measured
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.options.texts import names_in
 from nndeploy.plugin.interface import Artifact, OpenOptions, Session
@@ -25,6 +26,8 @@ two (float[256,512] x) => (float[256,512] y) {
 }"""
 TWO_ROWS = """<ir_version: 8, opset_import: ["": 18]>
 two (float[N,512] x) => (float[N,512] y) { y = Relu(x) }"""
+TWO_PASSES = """<ir_version: 8, opset_import: ["": 18]>
+two (float[256,512] x) => (float[256,512] y) { h = Identity(x)  g = Relu(h)  y = Relu(g) }"""
 SAMPLE = {"x": np.random.default_rng(0).standard_normal((256, 512)).astype(np.float32)}
 
 
@@ -112,10 +115,10 @@ def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path, insta
     """A backend that is fast at the size to tune for alone loses; the report says at which shapes."""
 
     class OfManyRows(InProcessWorkers):
-        def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
+        def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
             rows = [sample["x"].shape[0] for sample in samples]
             names = [first_backend(path) for path in paths]
-            return [[1.0 if name == "onnxruntime" or count == 4 else 3.0 for count in rows] for name in names]
+            return Measured([[1.0 if name == "onnxruntime" or count == 4 else 3.0 for count in rows] for name in names])
 
     install(changed_backend("hare", 0, lambda outputs: outputs))
     report = compile_with(
@@ -138,10 +141,10 @@ def chosen_where_sizes_are_open(path: Path, hare_ms: dict[int, float], **options
     """Compiles for a backend in the first tier that takes `hare_ms` at each number of rows, where others take 1 ms."""
 
     class OfManyRows(InProcessWorkers):
-        def measure(self, paths: Any, samples: Any, options: Any) -> list[list[float]]:
+        def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
             rows = [sample["x"].shape[0] for sample in samples]
             names = [first_backend(path) for path in paths]
-            return [[1.0 if name == "onnxruntime" else hare_ms[count] for count in rows] for name in names]
+            return Measured([[1.0 if name == "onnxruntime" else hare_ms[count] for count in rows] for name in names])
 
     text = TWO_ROWS.replace("N,512", "length,512")
     return compile_with(
@@ -173,3 +176,31 @@ def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path, in
     )
     assert report.measured_shapes == tuple(f"x[{count},512]" for count in [3, 5, *range(10, 16)])
     assert len(report.candidates[0].shape_ms) == 8
+
+
+TWIN_MS = {"busy": ((3.0, 0.08), (3.1, 0.3)), "busy once": ((3.0, 0.08), (0.09, 0.08)), "alike": ((3.0, 0.08),) * 2}
+
+
+@pytest.mark.parametrize(
+    ("races", "winner", "is_measured"),
+    [("busy", "onnxruntime", False), ("busy once", "onnxruntime, as exported", True),
+     ("alike", "onnxruntime, as exported", True)],
+)  # fmt: skip
+def test_a_race_that_contradicts_itself_is_run_again_and_then_the_prediction_decides(
+    tmp_path, races, winner, is_measured
+) -> None:
+    """One engine takes 3 ms for the optimised graph and 0.08 ms for the one that was exported."""
+    left = list(TWIN_MS[races])
+
+    class Busy(InProcessWorkers):
+        def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
+            return Measured([[ms] * len(samples) for ms in left.pop(0)], waited=0.6)
+
+    report = compile_with(
+        onnx.parser.parse_model(TWO_PASSES), tmp_path / "m.nnd", backends=("onnxruntime",), samples=[SAMPLE],
+        objective="latency", workers=Busy(),
+    )  # fmt: skip
+    assert not left
+    assert chosen(report) == winner
+    assert all((candidate.median_ms is not None) == is_measured for candidate in report.candidates)
+    assert any("busy" in warning for warning in report.warnings) != is_measured

@@ -15,11 +15,9 @@ noise.
 """
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 from nndeploy.bundle.report import Candidate
 from nndeploy.compiler.chains.built_chain import Settled
@@ -39,8 +37,8 @@ from nndeploy.compiler.placement.candidates import (
     plans_of,
     variations,
 )
-from nndeploy.errors import BuildRefusedError, DataError, ModelError, UsageError
-from nndeploy.jobs.tasks import MeasureOptions
+from nndeploy.compiler.placement.race import Race, Trial, raced_trials
+from nndeploy.errors import ModelError, UsageError
 from nndeploy.partition.speeds import prepares_for_sizes
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value, shapes_text
@@ -68,36 +66,6 @@ LEAST_SECONDS = 0.02
 MOST_SECONDS = 1.0
 """Each candidate and shape."""
 
-WriteTrial = Callable[[Settled, Recipe, Path], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A candidate that was built, and what it took: the geometric mean and the milliseconds at each shape."""
-
-    planned: Planned
-    settled: Settled
-    shape_ms: tuple[float, ...] = ()
-
-    @property
-    def ms(self) -> float:
-        """The measured milliseconds, or where nothing was measured the predicted ones."""
-        return statistics.geometric_mean(self.shape_ms) if self.shape_ms else self.planned.seconds * 1e3
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """How candidates are measured: `write` makes the bundle of one, in `folder`; no `samples`: not at all.
-
-    `sizes_vary` says that the model's sizes are open, and nobody said which will come.
-    """
-
-    write: WriteTrial
-    folder: Path
-    samples: Sequence[Mapping[str, Value]]
-    options: MeasureOptions
-    sizes_vary: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -107,6 +75,7 @@ class Chosen:
     recipe: Recipe
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def chosen_by_priority(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> Chosen:
@@ -159,21 +128,21 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
         trials = _built(setting, graphs, order, pruned, memos)
     if not trials:  # the reason is that of the split by priority
         return chosen_by_priority(setting, graphs, order, pins)
-    trials = _raced(setting, trials, race)
+    trials, warnings = raced_trials(setting, trials, race)
     best = _decided_trial(trials, tiers, race.sizes_vary)
     more = [
         plan
         for plan in plans_of(setting, graphs, variations(trials[best].planned, order, MAX_REGIONS_TRIED), by_name)
         if plan.seconds <= PRUNED * trials[best].planned.seconds and not any(is_same(plan, t.planned) for t in trials)
     ]
-    if more and race.samples:
+    if more and race.samples and not warnings:
         trials += _built(setting, graphs, order, more, memos)
-        trials = _raced(setting, trials, race)
+        trials, warnings = raced_trials(setting, trials, race)
         best = _decided_trial(trials, tiers, race.sizes_vary)
     shapes = tuple(shapes_text(sample) for sample in race.samples[: len(trials[best].shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
     settled = replace(trials[best].settled, dropped=tuple(lost))
-    return Chosen(settled, trials[best].planned.recipe, _table(trials, best, pruned), shapes)
+    return Chosen(settled, trials[best].planned.recipe, _table(trials, best, pruned), shapes, warnings)
 
 
 def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
@@ -213,35 +182,6 @@ def _built(
             continue  # nobody builds what it leaves
         found.append(Trial(Planned(recipe, settled.plan, plan.seconds), settled))
     return found
-
-
-def _raced(setting: Setting, trials: list[Trial], race: Race) -> list[Trial]:
-    """Returns the trials with what they took; as they are where there is nothing to compare or to compare with."""
-    if len(trials) < 2 or not race.samples:
-        return trials
-    paths = []
-    for i, trial in enumerate(trials):
-        paths.append(race.folder / f"{i}.nnd")
-        race.write(trial.settled, trial.planned.recipe, paths[-1])
-    setting.events("measure", f"{len(trials)} candidates")
-    try:
-        times = _times(setting, race, paths)
-    except (BuildRefusedError, DataError):
-        return trials
-    return [
-        Trial(trial.planned, trial.settled, tuple(round(ms, 5) for ms in each))
-        for trial, each in zip(trials, times, strict=True)
-    ]
-
-
-def _times(setting: Setting, race: Race, paths: Sequence[Path]) -> list[list[float]]:
-    """Returns the milliseconds of each bundle at each sample; at the first alone where one will not run the others."""
-    try:
-        return setting.workers.measure(paths, race.samples, race.options)
-    except (BuildRefusedError, DataError):
-        if len(race.samples) == 1:
-            raise
-        return setting.workers.measure(paths, race.samples[:1], race.options)
 
 
 def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int], sizes_vary: bool) -> int:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Races of calls: who takes turns, who is run once, and what the figures are."""
 
+import contextlib
 import itertools
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nndeploy.jobs.measuring import FIRST_CALLS, ROUNDS, raced
+from nndeploy.jobs.measuring import FIRST_CALLS, ROUNDS, RunDelay, raced
 from nndeploy.values.types import Value
 
 
@@ -24,7 +27,7 @@ class Runner:
 
 def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
     log: list[str] = []
-    times = raced([Runner(1.0, log, "a"), Runner(2.0, log, "b")], [{}], 0.014)
+    times = raced([Runner(1.0, log, "a"), Runner(2.0, log, "b")], [{}], 0.014).ms
     assert times[0][0] == pytest.approx(1.0, rel=0.5)
     assert times[1][0] > times[0][0]
     turns = [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
@@ -34,7 +37,7 @@ def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
 
 def test_hopeless_call_is_run_a_few_times_and_no_more() -> None:
     log: list[str] = []
-    times = raced([Runner(20.0, log, "slow"), Runner(1.0, log, "fast"), Runner(1.0, log, "as fast")], [{}], 0.014)
+    times = raced([Runner(20.0, log, "slow"), Runner(1.0, log, "fast"), Runner(1.0, log, "as fast")], [{}], 0.014).ms
     assert log.count("slow") == 1 + FIRST_CALLS
     assert times[0][0] >= 20.0
     assert log.count("fast") > 2 * ROUNDS - 1
@@ -47,7 +50,7 @@ def test_call_whose_first_turns_are_disturbed_is_not_hopeless() -> None:
     def call(_sample: Mapping[str, Value]) -> None:
         time.sleep(0.001 + next(disturbed))
 
-    times = raced([call, Runner(1.0, log, "other")], [{}], 0.014)
+    times = raced([call, Runner(1.0, log, "other")], [{}], 0.014).ms
     assert times[0][0] < 10.0
     assert log.count("other") > 1 + FIRST_CALLS
 
@@ -58,17 +61,36 @@ def test_each_sample_is_measured() -> None:
     def call(sample: Mapping[str, Value]) -> None:
         time.sleep(sizes[str(sample["size"])] / 1e3)
 
-    ((short, long),) = raced([call], [{"size": "short"}, {"size": "long"}], 0.02)
+    ((short, long),) = raced([call], [{"size": "short"}, {"size": "long"}], 0.02).ms
     assert short < long
 
 
 def test_items_at_once_are_counted_together() -> None:
-    ((ms,),) = raced([lambda _sample: time.sleep(0.004)], [{}], 0.1, inflight=4)
+    ((ms,),) = raced([lambda _sample: time.sleep(0.004)], [{}], 0.1, inflight=4).ms
     assert ms < 3.0
 
 
 def test_calls_that_were_disturbed_do_not_count() -> None:
     longer = itertools.cycle([0.0, 0.02, 0.0])
     calls = [lambda _sample: time.sleep(0.002 + next(longer))] * 2
-    for (ms,) in raced(calls, [{}], 0.0):
+    for (ms,) in raced(calls, [{}], 0.0).ms:
         assert ms < 8.0
+
+
+def test_what_threads_waited_for_a_processor_is_no_part_of_a_call(monkeypatch) -> None:
+    quiet = raced([Runner(4.0, [], "a")], [{}], 0.05)
+    monkeypatch.setattr(RunDelay, "each_ns", lambda _delay: [int(time.perf_counter_ns() * 0.75)])
+    busy = raced([Runner(4.0, [], "a")], [{}], 0.05)
+    assert busy.ms[0][0] == pytest.approx(1.0, rel=0.5)
+    assert quiet.waited < 0.7 < busy.waited <= 1.0
+    monkeypatch.setattr(time, "process_time_ns", lambda: int(time.perf_counter_ns() * 0.5))
+    assert raced([Runner(4.0, [], "a")], [{}], 0.05).ms[0][0] == pytest.approx(2.0, rel=0.5)
+
+
+def test_the_kernel_is_asked_for_each_thread() -> None:
+    with contextlib.ExitStack() as files, ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        delay = RunDelay(files)
+        before = delay.each_ns()
+        assert len(before) >= threading.active_count()
+        assert delay.since_ns([0] * len(before)) >= sum(before) > 0
