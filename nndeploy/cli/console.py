@@ -23,6 +23,8 @@ Cell = str | Sequence[str]
 """What stands in a cell of a table: a line, or several."""
 GAP = "  "
 """What stands between the columns of a plain table."""
+DRAWN_GAP = 3
+"""How many characters stand between the columns of a drawn one."""
 
 
 def may_escape(stream: Any) -> bool:
@@ -75,25 +77,42 @@ def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
 def _print_drawn(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Sequence[str]) -> None:
     console = console_for(sys.stdout)
     with console.capture() as capture:
-        console.print(drawn_table(title, columns, rows, right))
+        console.print(drawn_table(title, columns, rows, console.width, right))
     print("\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n")
 
 
 def drawn_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Sequence[str] = ()
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], width: int, right: Sequence[str] = ()
 ) -> "Group":
-    """Returns a table with its title, as `console_for` prints it on a terminal."""
+    """Returns a table with its title, as `console_for` prints it on a terminal of `width` columns."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(Text(_cell(one)) for one in row))
+    cells = [[_cell(one) for one in row] for row in rows]
+    for column, chars in zip(columns, _widths([columns, *cells], width), strict=True):
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold", width=chars)
+    for row in cells:
+        made.add_row(*map(Text, row))
     return Group(Text(one_line(title), style="bold"), made)
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int | None]:
+    """Returns how wide columns are that fit side by side with no word broken; None each where no widths do that."""
+    from rich.cells import cell_len
+
+    columns = list(zip(*rows, strict=True))
+    words = [max(cell_len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    widths = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    room = width - DRAWN_GAP * (len(columns) - 1)
+    if sum(words) > room:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        widest = max(range(len(columns)), key=lambda at: (widths[at] > words[at], widths[at]))
+        widths[widest] -= 1
+    return list(widths)
 
 
 def _cell(cell: Cell) -> str:

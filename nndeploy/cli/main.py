@@ -65,7 +65,7 @@ COMMANDS = {
     "push": ("nndeploy.cli.commands.push:push", "Push a BUNDLE to a container registry."),
     "pull": ("nndeploy.cli.commands.pull:pull", "Pull a bundle from a container registry."),
     "cache": ("nndeploy.cli.commands.cache:cache", "Manage the cache of compiled bundles."),
-    "diff": ("nndeploy.cli.commands.diff:diff", "Show how bundle B differs from bundle A."),
+    "diff": ("nndeploy.cli.commands.diff:diff", "Show how bundle NEW differs from bundle OLD."),
     "backends": ("nndeploy.cli.commands.backends:backends", "List the backends and what they support on this machine."),
     "targets": ("nndeploy.cli.commands.targets:targets", "List the targets that --target knows by name."),
     "probe": ("nndeploy.cli.commands.probe:probe", "Describe this machine as a target file."),

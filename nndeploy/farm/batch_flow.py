@@ -40,11 +40,11 @@ from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, HIT, Planned, Planner
 from nndeploy.farm.publish import Publisher
 from nndeploy.farm.reports import Batch, Gates, check_reports, judged, read_batch, write_reports
-from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.resources import Slots, slots_of
 from nndeploy.farm.run_batch import BatchRun, Events, left_out
 from nndeploy.sandbox.memory import machine_memory_bytes
 from nndeploy.target.target import host_target, num_cores
+from nndeploy.values.amounts import counted
 
 DIGESTS = "digests.json"
 """Beside the journals, which are the fleet's own: a cache may be one that others write to."""

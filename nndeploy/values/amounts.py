@@ -15,3 +15,8 @@ def size_text(num_bytes: int) -> str:
 def ms_text(milliseconds: float) -> str:
     """Returns a time as people write it, to three digits or the millisecond."""
     return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns a count with its noun, as people write it."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

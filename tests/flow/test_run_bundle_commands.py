@@ -23,6 +23,7 @@ from nndeploy.bundle.manifest import (
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.cli.views.bundle_differences import differences
+from nndeploy.cli.views.difference_classes import CLASSES
 from nndeploy.target.target import host_target, target_from_toml
 from nndeploy.values.types import TensorType
 
@@ -158,10 +159,58 @@ def test_diff_shows_what_differs(here, capsys) -> None:
     assert found["node", "s0_Mul"] == ("onnxruntime in s0", None)
     assert found["submodel", "s1"] == (None, "onnxruntime for host")
     assert ("member", "goldens/0/inputs.values") in found
+    assert {d["class"] for d in data["differences"]} == {"numbers", "placement", "provenance"}
+    assert sum(data["classes"].values()) == len(data["differences"])
     code, out, _ = call(capsys, "diff", "a.nnd", "b.nnd")
     assert code == 1
     assert "s0_Mul" in out
     assert call(capsys, "diff", "a.nnd", "nowhere.nnd")[0] == 66
+    assert call(capsys, "diff", "a.nnd", "b.nnd", "--json", "--markdown")[0] == 2
+
+
+def test_diff_has_one_line_for_a_submodel_and_no_python(here, capsys) -> None:
+    write_double(here / "a.nnd")
+    write_double(here / "b.nnd", others=(FOREIGN,), members={"submodels/s0/v0-far/a": b"far"})
+    _, out, _ = call(capsys, "diff", "a.nnd", "b.nnd")
+    (line,) = [line for line in out.splitlines() if line.startswith("s0")]
+    assert "placement" in line
+    assert "onnxruntime for vax" in line
+    assert not set("{}'[]") & set(out)
+
+
+@pytest.mark.parametrize(
+    ("ignored", "code", "shown"),
+    [((), 1, True), (("placement",), 1, False), (("placement", "provenance"), 0, False)],
+)
+def test_diff_judges_what_is_not_ignored(here, capsys, ignored, code, shown) -> None:
+    write_double(here / "a.nnd")
+    far = {"submodels/s0/v0-far/a": b"far"}
+    write_double(here / "b.nnd", others=(FOREIGN,), members=far, provenance={"by": "me"})
+    options = [word for name in ignored for word in ("--ignore", name)]
+    found, out, _ = call(capsys, "diff", "a.nnd", "b.nnd", *options)
+    assert (found, "vax" in out) == (code, shown)
+    found, out, _ = call(capsys, "diff", "a.nnd", "b.nnd", *options, "--json")
+    data = json.loads(out)
+    assert (found, data["ok"], data["same"]) == (code, code == 0, False)
+    assert data["ignored"] == list(ignored)
+
+
+def test_diff_escapes_names_in_markdown(here, capsys) -> None:
+    write_double(here / "a.nnd")
+    write_double(here / "b.nnd", provenance={"<b>|": "x|y"})
+    _, out, _ = call(capsys, "diff", "a.nnd", "b.nnd", "--markdown")
+    rows = [line for line in out.splitlines() if line.startswith("|")]
+    assert len({row.count("|") for row in rows}) == 1
+    assert "<b>" not in out
+
+
+def test_diff_keeps_names_whole_on_a_terminal(here, capsys, monkeypatch) -> None:
+    name = "block1_depthwise_batch_normalisation"
+    write_double(here / "a.nnd")
+    write_double(here / "b.nnd", provenance={name: "as it is here"})
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert name in call(capsys, "diff", "a.nnd", "b.nnd")[1]
 
 
 @dataclasses.dataclass
@@ -170,43 +219,47 @@ class Opened:
 
     manifest: Manifest
     plain_report: dict
+    signature: bytes = b""
 
     def report(self):
         return self.plain_report
 
 
 CHANGES = {
-    "model_name": "other",
-    "model_sha256": "1" * 64,
-    "inputs": (NamedType("image", TensorType("float32", (None, 3))),),
-    "outputs": (NamedType("y", TensorType("float32", None)),),
-    "submodels": (),
-    "values": {"image": TensorType("float32", None)},
-    "target_chains": (TargetChain("box", "box", (), {}),),
-    "ranges": {},
-    "aliases": {"z": "image"},
-    "constants": "goldens/0/inputs.values",
-    "defaults": {"image": "goldens/0/inputs.values"},
-    "goldens": (),
-    "tolerances": {},
-    "checks": ({"scope": "whole"},),
-    "image_input": ImageInput("image", 1, 1, "L", "NCHW", (0.0,), (1.0,)),
-    "pace_libraries": {"x86_64": "goldens/0/inputs.values"},
-    "pace_operators": "goldens/0/inputs.values",
-    "provenance": {},
-    "members": {},
-    "compressed": {"goldens/0/inputs.values": Compressed("1" * 64, 1)},
-    "placings": {"portable": Placing({"s0": PlacedSubmodel("cpu:1", 1, 2)}, {"image": 3})},
+    "model_name": ("other", "provenance"),
+    "model_sha256": ("1" * 64, "provenance"),
+    "inputs": ((NamedType("image", TensorType("float32", (None, 3))),), "numbers"),
+    "outputs": ((NamedType("y", TensorType("float32", None)),), "numbers"),
+    "submodels": ((), "placement"),
+    "values": ({"image": TensorType("float32", None)}, "numbers"),
+    "target_chains": ((TargetChain("box", "box", (), {}),), "placement"),
+    "ranges": ({}, "numbers"),
+    "aliases": ({"z": "image"}, "numbers"),
+    "constants": ("goldens/0/inputs.values", "numbers"),
+    "defaults": ({"image": "goldens/0/inputs.values"}, "numbers"),
+    "goldens": ((), "numbers"),
+    "tolerances": ({}, "numbers"),
+    "checks": (({"scope": "whole"},), "placement"),
+    "image_input": (ImageInput("image", 1, 1, "L", "NCHW", (0.0,), (1.0,)), "numbers"),
+    "pace_libraries": ({"x86_64": "goldens/0/inputs.values"}, "placement"),
+    "pace_operators": ("goldens/0/inputs.values", "placement"),
+    "provenance": ({}, "provenance"),
+    "members": ({}, "numbers"),
+    "compressed": ({"goldens/0/inputs.values": Compressed("1" * 64, 1)}, "numbers"),
+    "placings": ({"portable": Placing({"s0": PlacedSubmodel("cpu:1", 1, 2)}, {"image": 3})}, "placement"),
 }
+"""Of each part another one, and the first of the classes that its change is of."""
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Manifest)])
 def test_diff_sees_a_change_of_any_part_of_a_manifest(here, name) -> None:
     with open_bundle(write_double(here / "a.nnd")) as a:
         report = a.report()
-        changed = dataclasses.replace(a.manifest, **{name: CHANGES[name]})
+        other, kind = CHANGES[name]
+        changed = dataclasses.replace(a.manifest, **{name: other})
         assert differences(a, Opened(a.manifest, report)) == []
-        assert differences(a, Opened(changed, report)) != []
+        found = {one.kind for one in differences(a, Opened(changed, report))}
+        assert min(found, key=CLASSES.index) == kind
 
 
 def test_backends_are_listed_with_reasons(here, capsys) -> None:

@@ -129,8 +129,7 @@ def _write(
         outputs=(NamedType("y", values["y"]),),
         submodels=tuple(submodels),
         values=values,
-        provenance={"tools": {"nndeploy": "test"}, "options": {"objective": "priority"}},
-        **fields,
+        **{"provenance": {"tools": {"nndeploy": "test"}, "options": {"objective": "priority"}}, **fields},
     )
     report = Report(
         model="small",

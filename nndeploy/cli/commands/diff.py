@@ -2,65 +2,101 @@
 """`nndeploy diff`: what differs between two bundles, part by part; nothing is run."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.options.value_types import BUNDLE_FILE
+from nndeploy.cli.views.difference_classes import CLASSES
+from nndeploy.errors import UsageError
 from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
+    from nndeploy.bundle.reader import Bundle
     from nndeploy.cli.views.bundle_differences import Difference
 
 EXAMPLES = """\b
+Classes:
+  numbers     what the outputs may be: operators, weights, types, tolerances
+  placement   which backend runs what, and where
+  bytes       how the same content is stored
+  provenance  options, versions, the model file, signatures, what was measured
+
+\b
 Examples:
   nndeploy diff old.nnd new.nnd
-  nndeploy diff old.nnd new.nnd --json
+  nndeploy diff old.nnd new.nnd --ignore provenance --ignore bytes
+  nndeploy diff old.nnd new.nnd --markdown >> "$GITHUB_STEP_SUMMARY"
 """
-
-MAX_ROWS = 40
-"""How many differences of one part the table shows; --json has all."""
-MAX_TEXT = 100
 
 
 @click.command("diff", epilog=EXAMPLES)
-@click.argument("a", type=BUNDLE_FILE)
-@click.argument("b", type=BUNDLE_FILE)
+@click.argument("a", metavar="OLD", type=BUNDLE_FILE)
+@click.argument("b", metavar="NEW", type=BUNDLE_FILE)
+@click.option(
+    "--ignore", "ignored", type=click.Choice(CLASSES), multiple=True, help="Leave out a class; may be repeated."
+)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown on standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print every difference as JSON on standard output.")
 @click.pass_context
-def diff(context: click.Context, a: Path, b: Path, as_json: bool) -> None:
-    """Show how bundle B differs from bundle A.
+def diff(context: click.Context, a: Path, b: Path, ignored: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
+    """Show how bundle NEW differs from bundle OLD.
 
-    Exit code 0: they are identical; 1: they differ.
+    Exit code 0: nothing differs that is not ignored; 1: something does.
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.cli.views.bundle_differences import differences
 
-    with open_bundle(a) as first, open_bundle(b) as second:
-        found = differences(first, second)
-        sizes = (first.size_bytes, second.size_bytes)
-    if as_json:
-        records = [{"part": d.part, "name": d.name, "a": d.a, "b": d.b} for d in found]
-        print_json({"a": str(a), "b": str(b), "same": not found, "size_bytes": sizes, "differences": records})
-    elif found:
-        _print_differences(found, a, b)
-        print_line(f"{a}: {size_text(sizes[0])}, {b}: {size_text(sizes[1])}, {len(found)} differences")
-    else:
-        print_line(f"{a} and {b} are the same")
-    context.exit(1 if found else 0)
+    if as_markdown and as_json:
+        raise UsageError("--markdown and --json both want standard output")
+    with open_bundle(a) as old, open_bundle(b) as new:
+        found = differences(old, new)
+        told = [one for one in found if one.kind not in ignored]
+        if as_json:
+            print_json(_as_json(old, new, found, ignored))
+        else:
+            _print(old, new, found, told, as_markdown=as_markdown)
+    context.exit(1 if told else 0)
 
 
-def _print_differences(found: "list[Difference]", a: Path, b: Path) -> None:
-    rows: list[tuple[str, str, str, str]] = []
-    for part in dict.fromkeys(difference.part for difference in found):
-        of_part = [difference for difference in found if difference.part == part]
-        rows += [(d.part, d.name, _text(d.a), _text(d.b)) for d in of_part[:MAX_ROWS]]
-        if len(of_part) > MAX_ROWS:
-            rows.append((part, f"... {len(of_part) - MAX_ROWS} more", "", ""))
-    print_table("differences", ("part", "name", str(a), str(b)), rows)
+def _as_json(a: "Bundle", b: "Bundle", found: "list[Difference]", ignored: tuple[str, ...]) -> dict[str, object]:
+    records = [{"part": d.part, "name": d.name, "a": d.a, "b": d.b, "class": d.kind} for d in found]
+    return {
+        "a": str(a.path),
+        "b": str(b.path),
+        "same": not found,
+        "size_bytes": (a.size_bytes, b.size_bytes),
+        "classes": {kind: sum(one.kind == kind for one in found) for kind in CLASSES},
+        "ignored": sorted(set(ignored), key=CLASSES.index),
+        "differences": records,
+    }
 
 
-def _text(value: Any) -> str:
-    text = "-" if value is None else str(value)
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+def _print(a: "Bundle", b: "Bundle", found: "list[Difference]", told: "list[Difference]", *, as_markdown: bool) -> None:
+    from nndeploy.cli.views.difference_lines import COLUMNS, difference_lines, markdown_rows, shown_rows
+    from nndeploy.files.markdown_code import markdown_code
+
+    name_a, name_b = (
+        f"{markdown_code(str(one.path)) if as_markdown else one.path} ({size_text(one.size_bytes)})" for one in (a, b)
+    )
+    verdict = _verdict(name_a, name_b, found, told)
+    rows = shown_rows(difference_lines(told))
+    if as_markdown:
+        for line in (verdict, *markdown_rows(rows)):
+            print_line(line)
+        return
+    if rows:
+        print_table("differences", COLUMNS, rows)
+    print_line(verdict)
+
+
+def _verdict(a: str, b: str, found: "list[Difference]", told: "list[Difference]") -> str:
+    """Returns in a line which classes differ, and which of them were ignored; `a` and `b` name the bundles."""
+    if not found:
+        return f"{a} and {b} are the same"
+    kinds = [kind for kind in CLASSES if any(one.kind == kind for one in told)]
+    left = [kind for kind in CLASSES if kind not in kinds and any(one.kind == kind for one in found)]
+    what = f"differ: {', '.join(kinds)}" if kinds else "do not differ"
+    ignored = f"; ignored: {', '.join(left)}" if left else ""
+    return f"{a} and {b} {what}{ignored}"

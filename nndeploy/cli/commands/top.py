@@ -156,11 +156,11 @@ def _watch(where: str, found: Mapping[str, Any], interval: float) -> None:
     from rich.live import Live
 
     before, heard = None, time.monotonic()
-    with Live(console=console_for(sys.stdout), auto_refresh=False) as live:
+    console = console_for(sys.stdout)
+    with Live(console=console, auto_refresh=False) as live:
         while time.monotonic() - heard < max(SILENT_SECONDS, 2 * interval):
-            live.update(
-                Group(*(drawn_table(*one, right=one[1][1:]) for one in _tables(where, found, before))), refresh=True
-            )
+            shown = (drawn_table(*one, console.width, right=one[1][1:]) for one in _tables(where, found, before))
+            live.update(Group(*shown), refresh=True)
             time.sleep(interval)
             try:
                 now = figures_at(where)

@@ -18,10 +18,9 @@ from nndeploy.errors import one_line
 from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.planned import AFTER, BUILD, BUILT, FAILED, HIT, Planned
-from nndeploy.farm.reports.batch import counted
 from nndeploy.farm.run_batch import Events
 from nndeploy.files.named_outputs import write_output
-from nndeploy.values.amounts import size_text
+from nndeploy.values.amounts import counted, size_text
 
 if TYPE_CHECKING:
     from nndeploy.farm.batch_flow import Ended, OpenedBatch

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between two bundles, part by part, in the order in which the parts matter."""
+"""What differs between two bundles, part by part, in the order in which the parts matter, each with its class."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
@@ -11,36 +12,74 @@ from nndeploy.bundle.manifest_json import manifest_to_json
 from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.report import Report, report_from_json
+from nndeploy.cli.views.difference_classes import Classes
+
+_CHECK_OF = ("scope", "backend", "output", "sample")
+"""What a comparison is known by, its scope first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs: `a` or `b` is None where only the other bundle has it."""
+    """One thing that differs: `a` or `b` is None where only the other bundle has it.
+
+    `kind` is one of `difference_classes.CLASSES`, `submodel` the one that it is of, "" where it is of none.
+    """
 
     part: str
     name: str
     a: Any
     b: Any
+    kind: str = ""
+    submodel: str = ""
 
 
 def differences(a: Bundle, b: Bundle) -> list[Difference]:
-    """Returns all that differs between two bundles, part by part."""
-    parts_a, parts_b = _parts(a), _parts(b)
-    found = [
-        difference
-        for part in dict.fromkeys((*parts_a, *parts_b))
-        for difference in _of_part(part, parts_a.get(part, {}), parts_b.get(part, {}))
-    ]
-    # Whatever no part tells apart: "the same" must mean the same.
-    return found or _of_part("manifest", manifest_to_json(a.manifest), manifest_to_json(b.manifest))
+    """Returns all that differs between two bundles, part by part.
 
-
-def _of_part(part: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+    Raises:
+        BundleError: a bundle is damaged.
+    """
+    parts_a, parts_b, classes = _parts(a), _parts(b), Classes(a.manifest, b.manifest)
+    submodels = {submodel.id for manifest in (a.manifest, b.manifest) for submodel in all_submodels(manifest)}
     return [
-        Difference(part, name, a.get(name), b.get(name))
-        for name in dict.fromkeys((*a, *b))
-        if a.get(name) != b.get(name)
+        Difference(
+            part,
+            name,
+            old,
+            new,
+            classes.of(part, name, old, new),
+            _submodel_of(part, name, old if new is None else new, classes, submodels),
+        )
+        for part in dict.fromkeys((*parts_a, *parts_b))
+        for name, old, new in _changed(parts_a.get(part, {}), parts_b.get(part, {}))
+        if not (part == "stored" and _is_told(name, parts_a["member"], parts_b["member"]))
     ]
+
+
+def _changed(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    return [(name, a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b)) if a.get(name) != b.get(name)]
+
+
+def _is_told(member: str, a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+    """Returns whether a member differs in more than how it is stored."""
+    return a.get(member) != b.get(member)
+
+
+def _submodel_of(part: str, name: str, value: Any, classes: Classes, submodels: set[str]) -> str:
+    """Returns the submodel that a difference is of, "" where it is of none."""
+    if part in ("member", "stored"):
+        owner = classes.owner(name)
+        return "" if owner is None else owner.submodel
+    known = {
+        "submodel": name,
+        "boundary": name,
+        "variant": name.partition("/")[0],
+        "node": str(value).rpartition(" in ")[2],
+        "place": name.rpartition(": ")[2],
+        "max error": name.partition(" ")[0],
+        "check": name.partition(" ")[0],
+    }.get(part, "")
+    return known if known in submodels else ""
 
 
 def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
@@ -57,6 +96,10 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         **{f"provenance.{name}": dict(value) for name, value in provenance.items()},
         "provenance": others,
         "submodel": _submodels(manifest),
+        "boundary": {
+            submodel.id: f"{', '.join(submodel.inputs)} to {', '.join(submodel.outputs)}"
+            for submodel in all_submodels(manifest)
+        },
         "variant": {
             f"{submodel['id']}/{variant['id']}": variant
             for chain in (plain, *plain.get("target_chains", ()))
@@ -65,8 +108,14 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
         },
         "chain": {chain.id: f"{len(chain.submodels)} submodels for {chain.target}" for chain in manifest.target_chains},
         "place": {f"{row.chain}: {row.submodel}": row.place for row in places_of(manifest)},
+        "placing": dict(plain.get("placings", {})),
+        "value": _values(manifest),
         "node": _nodes(report),
         "max error": _errors(report),
+        "check": {" ".join(str(check.get(key, "")) for key in _CHECK_OF): dict(check) for check in manifest.checks},
+        "golden": {str(number): asdict(golden) for number, golden in enumerate(manifest.goldens)},
+        "constants": {"member": manifest.constants},
+        "default": dict(manifest.defaults),
         "tolerance": plain["tolerances"],
         "image input": {"how": plain["image_input"]},
         "alias": dict(manifest.aliases),
@@ -77,7 +126,18 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
             for name in manifest.members
             for real in [manifest.real(name)]
         },
+        "stored": {
+            name: f"{member.size_bytes} bytes, sha256 {member.sha256}" for name, member in manifest.members.items()
+        },
+        "signature": {"sha256": sha256(bundle.signature).hexdigest() if bundle.signature else ""},
     }
+
+
+def _values(manifest: Manifest) -> dict[str, str]:
+    found = {name: str(kind) for name, kind in manifest.values.items()}
+    for chain in manifest.target_chains:
+        found |= {f"{chain.id}: {name}": str(kind) for name, kind in chain.values.items()}
+    return found
 
 
 def _nodes(report: Report) -> dict[str, Any]:

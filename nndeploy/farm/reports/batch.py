@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nndeploy.farm.outcome import STATUSES, Outcome
+from nndeploy.values.amounts import counted
 
 GATES = (
     "fails-now",
@@ -115,11 +116,6 @@ def finding_of(one: Outcome, gate: str, text: str, **values: Any) -> Finding:
 
 def _with_others(text: str, jobs: Sequence[Outcome]) -> str:
     return text if len(jobs) == 1 else f"{text} (and {counted(len(jobs) - 1, 'other job')})"
-
-
-def counted(number: int, noun: str) -> str:
-    """Returns a count with its noun, as people write it."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 Grid = dict[tuple[str, str], dict[str, Outcome]]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nndeploy.farm.outcome import NOT_RUN, Outcome
-from nndeploy.farm.reports.batch import NOT_JUDGED, Batch, Finding, counted, finding_of
+from nndeploy.farm.reports.batch import NOT_JUDGED, Batch, Finding, finding_of
 from nndeploy.options.described import described
 from nndeploy.options.texts import assignments_in, factor_in, growth_in, share_in
-from nndeploy.values.amounts import ms_text, size_text
+from nndeploy.values.amounts import counted, ms_text, size_text
 
 _SECTION = "Gates"
 _ROUNDING = 1e-9

@@ -10,19 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from nndeploy.errors import one_line
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.reports.batch import Batch, Finding, counted, grid_of
-from nndeploy.values.amounts import ms_text
+from nndeploy.farm.reports.batch import Batch, Finding, grid_of
+from nndeploy.files.markdown_code import markdown_code
+from nndeploy.values.amounts import counted, ms_text
 
 MAX_BYTES = 1 << 20
 """What GitHub takes of one step."""
 LINE_BYTES = 200
 """Room for each line that says what was left out."""
-MAX_TEXT = 1000
 Item = TypeVar("Item")
-_RISKY = re.compile(r"""[^\w ,=/+\-.'"():;?!%\u0080-\U0010ffff]|://|www\.|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])""")
-"""What may mean something: an underscore inside of a word does not, nor do brackets that follow no others."""
 
 
 def markdown(batch: Batch, max_bytes: int = MAX_BYTES) -> bytes:
@@ -90,14 +87,14 @@ def _size(lines: Iterable[str]) -> int:
 def _failure(one: Outcome) -> str:
     code = f"error[{one.error['code']}]: " if one.error is not None else ""
     hint = f" (hint: {one.error['hint']})" if one.error is not None and one.error["hint"] else ""
-    lines = [f"- **{one.status}** {_code(one.job)}: {_code(code + one.reason + hint)}"]
+    lines = [f"- **{one.status}** {markdown_code(one.job)}: {markdown_code(code + one.reason + hint)}"]
     if one.repeat:
         lines += ["", *(f"  {line}" for line in _fenced(one.repeat)), ""]
     return "\n".join(lines)
 
 
 def _finding(finding: Finding) -> str:
-    return f"- **{finding.gate}** {_code(finding.job)}: {_code(finding.text)}"
+    return f"- **{finding.gate}** {markdown_code(finding.job)}: {markdown_code(finding.text)}"
 
 
 def _table(batch: Batch) -> "_Part[tuple[tuple[str, str], dict[str, Outcome]]]":
@@ -106,9 +103,9 @@ def _table(batch: Batch) -> "_Part[tuple[tuple[str, str], dict[str, Outcome]]]":
     def row(item: tuple[tuple[str, str], dict[str, Outcome]]) -> str:
         (model, variant), found = item
         name = f"{model}/{variant}" if variant else model
-        return _row([_code(name), *(_cell(found.get(target)) for target in targets)])
+        return _row([markdown_code(name), *(_cell(found.get(target)) for target in targets)])
 
-    above = [_row(["model", *map(_code, targets)]), _row(["---"] * (len(targets) + 1))]
+    above = [_row(["model", *map(markdown_code, targets)]), _row(["---"] * (len(targets) + 1))]
     return _Part("### Models by targets", above, "model", list(grid_of(batch.outcomes).items()), row)
 
 
@@ -122,17 +119,6 @@ def _cell(one: Outcome | None) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _code(text: str) -> str:
-    """Returns a text as code, of which no reader of Markdown or HTML takes a character for its own."""
-    line = one_line(text)
-    line = line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "..."
-    return f"<code>{_RISKY.sub(_entities, line)}</code>"
-
-
-def _entities(found: re.Match[str]) -> str:
-    return "".join(f"&#{ord(char)};" for char in found[0])
 
 
 def _fenced(command: str) -> Iterator[str]:

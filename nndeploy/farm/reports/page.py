@@ -11,9 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from nndeploy.farm.outcome import Outcome
-from nndeploy.farm.reports.batch import Batch, Finding, counted, grid_of
+from nndeploy.farm.reports.batch import Batch, Finding, grid_of
 from nndeploy.files.page import escaped, filled
-from nndeploy.values.amounts import ms_text, size_text
+from nndeploy.values.amounts import counted, ms_text, size_text
 
 
 class _Links:
