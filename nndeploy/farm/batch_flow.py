@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,15 @@ from nndeploy.build_cache.remote_cache import RemoteCache
 from nndeploy.compiler.cache_key import parts_of_machine
 from nndeploy.compiler.cached_compile import CacheOptions, opened_cache, opened_remote
 from nndeploy.compiler.compile_half import check_compile_half
-from nndeploy.errors import BusyError, CheckError, NndeployError, UsageError, full_disk, tells_of_full_disk
+from nndeploy.errors import (
+    BusyError,
+    CheckError,
+    NndeployError,
+    UnavailableError,
+    UsageError,
+    full_disk,
+    tells_of_full_disk,
+)
 from nndeploy.farm.cluster.half import check_cluster_half
 from nndeploy.farm.cluster.place import place_of
 from nndeploy.farm.collect import collected
@@ -34,6 +42,7 @@ from nndeploy.farm.hits_here import HitsHere
 from nndeploy.farm.job_filter import filter_from_text, shard_from_text
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.local_engine import LocalEngine
+from nndeploy.farm.machine import machine_of
 from nndeploy.farm.noted_signals import NotedSignals
 from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.outcome import Outcome
@@ -63,6 +72,7 @@ class Ended:
 
         Raises:
             InputOutputError: a disk is full.
+            UnavailableError: no worker can build what is not built.
             BusyError: a machine is to blame for what is not built; another call may do it.
             CheckError: jobs or gates failed.
         """
@@ -71,6 +81,9 @@ class Ended:
         if counts["infra"] and not failed:
             if any(one.error and tells_of_full_disk(one.error["message"]) for one in self.batch.outcomes):
                 raise full_disk()
+            if all(one.exit_code == UnavailableError.exit_code for one in self.batch.failures):
+                hint = "`nndeploy batch --plan` says what they need"
+                raise UnavailableError(f"no worker can build {counted(counts['infra'], 'job')}", hint=hint)
             told = f"{counted(counts['infra'], 'job')} could not be built or published: a machine failed"
             raise BusyError(told, hint="run it again")
         if self.num_missing and not (failed or gates):
@@ -114,11 +127,21 @@ class OpenedBatch:
         """What this machine gives to the batch."""
         return slots_of(self.jobs.jobs, self.options.jobs or self.fleet.jobs, num_cores(), machine_memory_bytes())
 
+    def why_no_worker(self) -> Mapping[str, str]:
+        """Returns why this machine will never build some jobs, by id: none with a cluster, which is not asked."""
+        machine = machine_of(self.slots, host_target())
+        return (
+            {}
+            if self.options.cluster
+            else {job.id: reason for job in self.jobs.jobs if (reason := machine.why_never(job))}
+        )
+
     def run(self, events: Events, environment: Mapping[str, str], now: datetime) -> Ended:
         """Runs the batch to its end and writes the reports.
 
         Raises:
-            KeyboardInterrupt, SystemExit: a signal came; what had ended is in the journal, and no child is left.
+            KeyboardInterrupt, SystemExit: a signal came; what had ended is in the journal and the reports, and no child
+                is left.
             NndeployError: nothing could be begun, or the journal or a report not be written; no child is left.
         """
         check_compile_half()
@@ -142,6 +165,9 @@ class OpenedBatch:
                 if isinstance(err, KeyboardInterrupt | SystemExit):
                     signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # a second one ends at once
                 run.interrupt()
+                if run.outcomes:  # else a report of an earlier call says more
+                    with suppress(NndeployError):
+                        self._reported(run.outcomes, before, None, environment, now, began)
                 raise
         return Ended(self._reported(run.outcomes, before, publisher, environment, now, began))
 
@@ -171,21 +197,39 @@ class OpenedBatch:
         now: datetime,
         began: float,
     ) -> Batch:
-        """Returns the batch of these outcomes, published, held against the gates and reported."""
+        """Returns the batch of these outcomes, published, held against the gates and reported.
+
+        What the reports tell of jobs that a filter left out is what the last one did.
+        """
         ended = outcomes if publisher is None else publisher.published(self.jobs.jobs, outcomes)
         told = [self._told(one) for one in (*ended, *left_out(self.jobs.filtered))]
         batch = Batch(
-            plan=self.jobs.digest, started=now.isoformat(timespec="seconds"),
+            plan=self.jobs.told_digest, started=now.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - began, 3), outcomes=tuple(told),
         )  # fmt: skip
         is_part = bool(self.options.filters or self.options.shard or self.options.only)
         gates = self.gates if before is not None or not self.options.only else self.gates.of_one_batch
         batch = judged(batch, before, gates, is_part=is_part)
         if not self.options.only:
-            write_reports(batch, self.fleet.reports, self.fleet.folder, environment)
+            write_reports(self._with_last(batch), self.fleet.reports, self.fleet.folder, environment)
         if publisher is not None and not is_part:  # a page about a part would hide the others
             publisher.write_index(self.jobs.jobs, batch)
         return batch
+
+    def _with_last(self, batch: Batch) -> Batch:
+        """Returns a batch with what the last report of the same jobs says of those that were left out."""
+        path = self.fleet.reports.json
+        if not self.jobs.filtered or path is None or not path.exists():
+            return batch
+        try:
+            last = read_batch(path)
+        except NndeployError as err:
+            self.warn(f"the last report is not kept: {err}")
+            return batch
+        if last.plan != batch.plan:
+            self.warn(f"{path}: is of other jobs or options: those that were not selected are skipped in the new one")
+            return batch
+        return batch.with_kept(last)
 
     def _engine(self, planned: Sequence[Planned], slots: Slots, events: Events) -> Engine:
         options = self.options

@@ -45,6 +45,11 @@ class Plan:
     digest: str
     whole_digest: str
 
+    @property
+    def told_digest(self) -> str:
+        """The digest of the jobs that a report tells of, those that a filter left out among them."""
+        return self.whole_digest if self.filtered else self.digest
+
 
 @dataclass(frozen=True, slots=True)
 class _Named:

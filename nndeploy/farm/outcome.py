@@ -47,12 +47,13 @@ class Outcome:
 
     `exit_code` is negative where a signal ended it. `seconds` are those of the build, or of the look-up of a hit;
     `final` says that it is not tried again. `key` is that of the cache, `miss` the parts of it that differ from the
-    nearest entry. `output` is the bundle's path, relative to the fleet file's folder where it is below it. `error` is
-    what `nndeploy.errors.told_error` gives, `repeat` a shell command that repeats the job. `backends` maps each to its
-    share of compute, 0..1, on the target; `idle_gpu` says why nothing runs on its GPU, "" where something does or it
-    has none. `latency_ms` is the median of the placement that was chosen,
-    `max_error` the largest difference from the original in a comparison of the whole; None where nothing was measured
-    or compared. `cpu` names the processor that measured.
+    nearest entry. `output` is the bundle's path, relative to the fleet file's folder where it is below it. `size` is
+    the bundle's in bytes, 0 where there is none; a job that was skipped may have one. `error` is what
+    `nndeploy.errors.told_error` gives, `repeat` a shell command that repeats the job. `backends` maps each to its share
+    of compute, 0..1, on the target; `idle_gpu` says why nothing runs on its GPU, "" where something does or it has
+    none. `latency_ms` is the median of the placement that was chosen, `max_error` the largest difference from the
+    original in a comparison of the whole; None where nothing was measured or compared. `cpu` names the processor that
+    measured.
     """
 
     job: str
@@ -88,6 +89,11 @@ class Outcome:
         return self.status in GOOD
 
     @property
+    def has_other_bundle(self) -> bool:
+        """Whether it was left out, and there is a bundle that an earlier batch built."""
+        return self.status == "skipped" and self.size > 0
+
+    @property
     def is_failure(self) -> bool:
         """Whether it was tried and there is no bundle."""
         return self.status in REFUSED or self.status in BROKEN
@@ -101,7 +107,7 @@ class Outcome:
     def reason(self) -> str:
         """Why there is no bundle, with the place; "" where there is one."""
         if self.error is None:
-            return _REASONS.get(self.status, "")
+            return _REASONS.get(self.status, "") + ("; its bundle is there" if self.has_other_bundle else "")
         message, where = self.error["message"], self.error["where"]
         return f"{where}: {message}" if where else str(message)
 

@@ -10,8 +10,9 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from nndeploy.errors import InputOutputError, UnavailableError
+from nndeploy.errors import InputOutputError, UnavailableError, told_error
 from nndeploy.farm.engine import Engine
 from nndeploy.farm.job import Job, command_of
 from nndeploy.farm.journal import Journal
@@ -64,7 +65,10 @@ class BatchRun:
     def __init__(
         self, engine: Engine, journal: Journal, events: Events, fleet_file: str, max_failures: int | None = None
     ) -> None:
-        """Begins with nothing; after `max_failures` what is left is cancelled, None for never."""
+        """Begins with nothing; after `max_failures` what is left is cancelled, None for never.
+
+        A job that no worker can build is no such failure.
+        """
         self._engine = engine
         self._journal = journal
         self._events = events
@@ -80,19 +84,19 @@ class BatchRun:
     def run(self, jobs: Sequence[Planned], look: Callable[[], None] = lambda: None) -> None:
         """Runs all jobs to their ends; `look` is called again and again, and may raise to end it.
 
+        One that no worker will ever build is told first, and costs no other.
+
         Raises:
-            UnavailableError: no worker will ever build one of them; nothing was begun.
             InputOutputError: the journal cannot be written.
         """
-        for one in jobs:
-            if one.state not in (BUILT, FAILED) and (reason := self._engine.why_never(one.job)):
-                raise UnavailableError(f"no worker can build it: {reason}", where=one.job.id)
         self._events.planned(jobs)
         state = self._state = _State(planned={one.job.id: one for one in jobs})
         first_of: dict[str, str] = {}
         for one in jobs:
             if one.state in (BUILT, FAILED):
                 self._tell(one.job, one.outcome)
+            elif reason := self._engine.why_never(one.job):
+                self._tell(one.job, without_worker(one.job, reason), is_counted=False)
             elif one.key and one.key in first_of:  # the same build: it is in the cache when that is done
                 state.followers.setdefault(first_of[one.key], []).append(one.job)
             else:
@@ -175,9 +179,9 @@ class BatchRun:
         self._journal.finished(told, job.output)
         return told
 
-    def _tell(self, job: Job, outcome: Outcome) -> None:
+    def _tell(self, job: Job, outcome: Outcome, *, is_counted: bool = True) -> None:
         self._state.outcomes[job.id] = outcome
-        self._state.num_failures += outcome.is_failure
+        self._state.num_failures += outcome.is_failure and is_counted
         self._events.finished(outcome)
 
     def _repeat(self, job: Job, outcome: Outcome) -> str:
@@ -198,6 +202,19 @@ def _not_run(job: Job) -> Outcome:
     return Outcome(**fields_of(job), status="cancelled")
 
 
+def without_worker(job: Job, reason: str) -> Outcome:
+    """Returns the outcome of a job that no worker will ever build; the journal has none, for there may be one later."""
+    error = UnavailableError(f"no worker can build it: {reason}")
+    return Outcome(**fields_of(job), status="infra", exit_code=error.exit_code, error=told_error(error))
+
+
 def left_out(jobs: Sequence[Job]) -> list[Outcome]:
-    """Returns the outcomes of jobs that a filter left out."""
-    return [replace(_not_run(job), status="skipped") for job in jobs]
+    """Returns the outcomes of jobs that a filter left out, with the sizes of those bundles that are there."""
+    return [replace(_not_run(job), status="skipped", size=_size_of(Path(job.output))) for job in jobs]
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -42,6 +42,8 @@ class BatchView(Events):
         self._left_seconds: dict[str, float] = {}
         self._running: dict[str, tuple[float, str]] = {}
         self._counts: Counter[str] = Counter()
+        self._begun = set[str]()
+        self._num_not_begun = 0
         self._began = time.monotonic()
         self._live: Any = None
 
@@ -56,6 +58,8 @@ class BatchView(Events):
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if self._num_not_begun:
+            self._print(f"{self._num_not_begun:,} not begun")
         if self._live is not None:
             self._live.__exit__(*error)
 
@@ -68,6 +72,7 @@ class BatchView(Events):
 
     def started(self, job: Job, number: int) -> None:
         with self._lock:
+            self._begun.add(job.id)
             self._running[job.id] = (time.monotonic(), f"try {number}" if number > 1 else "")
 
     def stage(self, job: str, stage: str, detail: str) -> None:
@@ -82,11 +87,15 @@ class BatchView(Events):
                 self._left_seconds.pop(outcome.job, None)
                 self._counts[outcome.status] += 1
             done = self._counts.total()
+        if outcome.status == "cancelled" and outcome.job not in self._begun:
+            self._num_not_begun += 1
+            return
         if outcome.status == "hit" and self._live is None and not outcome.seconds:
             return  # a thousand lines of what is there already help nobody
         reason = f": {outcome.reason}" if outcome.is_failure else ""
         again = "" if outcome.final else " (retrying)"
-        text = f"[{done}/{self._total}] {outcome.status} {outcome.job} {outcome.seconds:.1f} s{again}{reason}"
+        took = f" {outcome.seconds:.1f} s" if outcome.job in self._begun else ""
+        text = f"[{done}/{self._total}] {outcome.status} {outcome.job}{took}{again}{reason}"
         self._print(text if len(text) <= 2 * MAX_REASON else text[: 2 * MAX_REASON] + "...")
 
     def _print(self, text: str) -> None:
@@ -119,21 +128,24 @@ class BatchView(Events):
 
 def print_plan(opened: "OpenedBatch", jobs: Sequence[Planned], *, as_json: bool) -> None:
     """Prints what a batch would do, in the order in which it would."""
+    built = {one.job.id for one in jobs if one.state in (BUILT, FAILED)}
+    never = {job: reason for job, reason in opened.why_no_worker().items() if job not in built}
     if as_json:
-        print_json({"plan": opened.jobs.digest, "slots": opened.slots.reason, "jobs": [_row(one) for one in jobs]})
+        told = [_row(one, never.get(one.job.id, "")) for one in jobs]
+        print_json({"plan": opened.jobs.digest, "slots": opened.slots.reason, "jobs": told})
         return
     rows = [
         (
             one.job.id,
             one.key[:KEY_DIGITS],
-            STATES[one.state],
-            _why(one),
-            f"{one.job.estimate:.0f} s" if one.job.estimate else "",
+            "no worker" if one.job.id in never else STATES[one.state],
+            never.get(one.job.id) or _why(one),
+            f"{one.job.estimate:.0f} s" if one.job.estimate and one.job.id not in never else "",
         )
         for one in jobs
     ]
     print_table(counted(len(jobs), "job"), ("job", "key", "", "why", "estimate"), rows, right=("estimate",))
-    to_build = sum(one.job.estimate for one in jobs if one.state == BUILD)
+    to_build = sum(one.job.estimate for one in jobs if one.state == BUILD and one.job.id not in never)
     print_line(f"{opened.slots.reason}; about {_duration(to_build / opened.slots.num_jobs)}")
 
 
@@ -185,10 +197,10 @@ def print_summary(ended: "Ended") -> None:
     )
 
 
-def _row(one: Planned) -> dict[str, Any]:
+def _row(one: Planned, no_worker: str = "") -> dict[str, Any]:
     return {
         "id": one.job.id, "key": one.key, "state": one.state, "estimate": one.job.estimate, "output": one.job.output,
-        "differs": None if one.differs is None else list(one.differs),
+        "differs": None if one.differs is None else list(one.differs), "no_worker": no_worker,
     }  # fmt: skip
 
 

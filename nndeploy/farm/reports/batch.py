@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nndeploy.farm.outcome import STATUSES, Outcome
@@ -68,6 +68,17 @@ class Batch:
     def __post_init__(self) -> None:
         in_order = sorted(self.outcomes, key=lambda one: (one.model, one.variant, one.target, one.job))
         object.__setattr__(self, "outcomes", tuple(in_order))
+
+    def with_kept(self, last: "Batch") -> "Batch":
+        """Returns the batch with the rows of `last` in the place of skipped ones, and what gates found of those."""
+        rows = {one.job: one for one in last.outcomes}
+        kept = {one.job for one in self.outcomes if one.status == "skipped" and one.job in rows}
+        findings = [one for one in last.findings if one.job in kept]
+        return replace(
+            self,
+            outcomes=tuple(rows[one.job] if one.job in kept else one for one in self.outcomes),
+            findings=(*self.findings, *findings),
+        )
 
     @property
     def counts(self) -> dict[str, int]:

@@ -113,7 +113,8 @@ def _cell(one: Outcome | None) -> str:
     if one is None:
         return ""
     if not one.is_good:
-        return f"**{one.status}**" if one.is_failure else one.status
+        status = f"**{one.status}**" if one.is_failure else one.status
+        return f"{status}, has a bundle" if one.has_other_bundle else status
     return one.status if one.latency_ms is None else f"{one.status} {ms_text(one.latency_ms)}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from nndeploy.farm.outcome import Outcome
+from nndeploy.farm.outcome import NOT_RUN, Outcome
 from nndeploy.farm.reports.batch import Batch, Finding, grid_of
 from nndeploy.files.page import escaped, filled
 from nndeploy.values.amounts import counted, ms_text, size_text
@@ -26,7 +26,7 @@ class _Links:
 
     def link(self, one: Outcome, text: str) -> str:
         """Returns a text as a link to a job's bundle, or alone where it has none; the text is HTML already."""
-        if not (one.is_good and one.output):
+        if not ((one.is_good or one.has_other_bundle) and one.output):
             return text
         address = self._addresses.get(one.output) or self._address(one.output)
         return f'<a href="{address}">{text}</a>'
@@ -120,7 +120,8 @@ def _cell(one: Outcome | None, links: _Links) -> str:
     if one is None:
         return "<td></td>"
     if not one.is_good:
-        return f'<td title="{escaped(one.reason)}">{_status(one)}</td>'
+        told = f"<small>{size_text(one.size)}</small>" if one.has_other_bundle else ""
+        return f'<td title="{escaped(one.reason)}">{links.link(one, _status(one))}{told}</td>'
     figures = ([ms_text(one.latency_ms)] if one.latency_ms is not None else []) + [size_text(one.size)]
     return f'<td title="{_shares(one)}">{links.link(one, _status(one))}<small>{", ".join(figures)}</small></td>'
 
@@ -132,10 +133,11 @@ def _job(one: Outcome, links: _Links) -> str:
         f"{one.max_error:.3g}" if one.max_error is not None else "",
     )
     numbers = "".join(f'<td class="num">{figure}</td>' for figure in figures)
-    bundle = links.link(one, escaped(one.output)) if one.is_good else ""
+    bundle = links.link(one, escaped(one.output)) if one.is_good or one.has_other_bundle else ""
+    seconds = "" if one.status in NOT_RUN else f"{one.seconds:,.1f} s"
     return (
         f"<tr><td>{_name(one.model, one.variant)}</td><td>{escaped(one.target)}</td><td>{_status(one)}</td>{numbers}"
-        f'<td>{_shares(one)}</td><td class="num">{one.seconds:,.1f} s</td><td>{bundle}</td></tr>'
+        f'<td>{_shares(one)}</td><td class="num">{seconds}</td><td>{bundle}</td></tr>'
     )
 
 

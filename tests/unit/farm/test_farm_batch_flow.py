@@ -11,11 +11,12 @@ from typing import Any
 import onnx
 import onnx.parser
 import pytest
-from fake_engine import FakeEngine, Heard
+from fake_engine import FakeEngine, Heard, job, outcome_of, planned
 
 from nndeploy.bundle.report import Report
+from nndeploy.cli.views.batch_view import BatchView
 from nndeploy.compiler import cached_compile
-from nndeploy.errors import BusyError, CheckError, InputOutputError, ModelError
+from nndeploy.errors import BusyError, CheckError, InputOutputError, ModelError, UnavailableError
 from nndeploy.farm import batch_flow
 from nndeploy.farm.batch_flow import DIGESTS, Ended, opened_batch, planned_batch
 from nndeploy.farm.options import BatchOptions
@@ -147,6 +148,64 @@ def test_a_second_call_at_the_same_time_is_refused(fleet: Any, built: list[str])
     assert heard.said[-1] == ("ok", "a")
 
 
+def test_what_no_worker_can_build_ends_a_batch_by_its_code_and_the_rest_is_built(
+    fleet: Any, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fleet("a", "c")
+    path.write_text(path.read_text() + '[[override]]\nmodel = "c"\nneeds = { site = "attic" }\n')
+    with opened_batch(path, BatchOptions(), Gates(), print) as opened:
+        assert list(opened.why_no_worker()) == ["c/host"]
+    ended = run(path)
+    assert (built, statuses(ended)) == (["a"], {"a": "ok", "c": "infra"})
+    with pytest.raises(UnavailableError, match="1 job"):
+        ended.raise_if_failed()
+    path.write_text(path.read_text().replace("attic", "lab"))
+    monkeypatch.setattr(batch_flow, "LocalEngine", lambda *_: FakeEngine())
+    run(path).raise_if_failed()  # another call may have a worker
+
+
+def rows(folder: Path) -> dict[str, str]:
+    return {one["model"]: one["status"] for one in json.loads((folder / "batch.json").read_text())["jobs"]}
+
+
+def test_a_filter_keeps_what_the_last_report_said_of_other_jobs(
+    fleet: Any, built: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = fleet("a", "b", "c")
+    run(path)
+    ended = run(path, filters=("model=c",))
+    ended.raise_if_failed()  # that "b" failed before is no matter of this call
+    assert statuses(ended) == {"a": "skipped", "b": "skipped", "c": "hit"}
+    assert rows(tmp_path) == {"a": "ok", "b": "failed", "c": "hit"}
+    run(path, filters=("model=a",))
+    assert rows(tmp_path) == {"a": "hit", "b": "failed", "c": "hit"}
+    assert capsys.readouterr().out == ""
+    fleet("d")  # another fleet by now: what was said is of no use
+    run(path, filters=("model=c",))
+    assert rows(tmp_path) == {"a": "skipped", "b": "skipped", "c": "hit", "d": "skipped"}
+    assert "batch.json" in capsys.readouterr().out
+
+
+def test_a_skipped_job_has_the_bundle_that_is_there(fleet: Any, built: list[str], tmp_path: Path) -> None:
+    path = fleet("a", "b", "c")
+    run(path)
+    (tmp_path / "batch.json").unlink()
+    run(path, filters=("model=c",))
+    sizes = {one["model"]: one["size"] for one in json.loads((tmp_path / "batch.json").read_text())["jobs"]}
+    assert [sizes[name] > 0 for name in "abc"] == [True, False, True]
+
+
+def test_what_was_not_begun_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with BatchView() as view:
+        view.planned([planned(name) for name in "abc"])
+        view.started(job("a"), 1)
+        for name in "abc":
+            view.finished(outcome_of(job(name), "cancelled"))
+    _, begun, rest = capsys.readouterr().err.splitlines()
+    assert "a/host" in begun
+    assert rest.startswith("2 ")
+
+
 @pytest.mark.parametrize("error", [InputOutputError("the events cannot be written"), KeyboardInterrupt(), ValueError()])
 def test_whatever_ends_a_batch_ends_what_it_runs_and_the_next_call_goes_on(
     fleet: Any, built: list[str], monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -167,4 +226,5 @@ def test_whatever_ends_a_batch_ends_what_it_runs_and_the_next_call_goes_on(
             run(path, Ending())
     assert engine.is_cancelled
     assert engine.running == {}
+    assert sorted(rows(path.parent).values()) == ["cancelled", "cancelled", "ok"]
     assert statuses(run(path)) == dict.fromkeys("acd", "ok")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine, Heard, outcome_of, planned
 
-from nndeploy.errors import InputOutputError, UnavailableError
+from nndeploy.errors import InputOutputError
 from nndeploy.farm import run_batch
 from nndeploy.farm.journal import Journal
 from nndeploy.farm.outcome import STATUSES
@@ -172,13 +172,15 @@ def test_tries_that_are_not_final_are_no_failures_yet(begin: Any) -> None:
 
 
 @pytest.mark.parametrize("state", ["build", HIT])
-def test_what_no_worker_will_ever_build_is_refused_before_anything_begins(begin: Any, state: str) -> None:
+def test_what_no_worker_will_ever_build_costs_no_other(begin: Any, state: str) -> None:
     engine, heard = FakeEngine(never={"b": "needs a GPU sm90"}), Heard()
-    run = begin(engine, heard)
-    with pytest.raises(UnavailableError, match="needs a GPU sm90") as caught:
-        run.run([planned("a"), planned("b", state=state)])
-    assert (caught.value.exit_code, caught.value.where) == (69, "b/host")
-    assert (engine.begun, heard.said) == ([], [])
+    run = begin(engine, heard, most=1)
+    run.run([planned("a"), planned("b", state=state), planned("c")])
+    assert statuses(run) == {"a": "ok", "b": "infra", "c": "ok"}
+    assert engine.order == ["a", "c"]
+    (never,) = [one for one in run.outcomes if one.model == "b"]
+    assert (never.exit_code, never.error["code"]) == (69, "unavailable")
+    assert "sm90" in never.reason
 
 
 def test_what_is_built_already_needs_no_worker(begin: Any) -> None:
