@@ -24,6 +24,7 @@ from nndeploy.files.whole_files import let_go
 TOTAL = "total"
 YOUNG_SECONDS = 3_600
 """What is younger may belong to a build that has not written its entry yet."""
+_YOUNG = "files of the last hour, which a build may be about to name"
 ENTRY_BYTES = 10_000
 """About so large is the text of an entry, of which most are the packages."""
 
@@ -92,6 +93,7 @@ class _Collection:
         self._used: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()
         self._why: Counter[str] = Counter()
+        self._youngest = 0.0
 
     def collected(self, most_bytes: int) -> Removed:
         before = self._left
@@ -104,7 +106,7 @@ class _Collection:
                 self._drop_entry(path, status)
         _sweep(self._cache.folder, self._now)
         _write_total(self._cache.folder, self._left)
-        why = tuple(f"{reason}: {number:,}" for reason, number in self._why.items() if self._left > most_bytes)
+        why = tuple(self._told(*item) for item in self._why.items() if self._left > most_bytes)
         return Removed(self._removed[ENTRIES], self._removed[BLOBS], before - self._left, self._left, why)
 
     def _read(self) -> None:
@@ -130,7 +132,14 @@ class _Collection:
             if self._now - status.st_mtime > YOUNG_SECONDS:
                 self._drop(path, status, BLOBS)
             else:
-                self._why["files of the last hour, which a build may be about to name"] += 1
+                self._why[_YOUNG] += 1
+                self._youngest = max(self._youngest, status.st_mtime)
+
+    def _told(self, reason: str, number: int) -> str:
+        if reason != _YOUNG:
+            return f"{reason}: {number:,}"
+        until = dt.datetime.fromtimestamp(self._youngest + YOUNG_SECONDS, dt.UTC).astimezone()
+        return f"{reason}: {number:,}, until {until:%H:%M}"
 
     def _drop_entry(self, path: Path, status: os.stat_result) -> None:
         if not self._drop(path, status, ENTRIES):

@@ -135,7 +135,9 @@ def test_it_is_told_why_more_is_left_than_was_asked_for(
     cache: LocalCache, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "x").write_bytes(b"being built")
-    cache.add_file(tmp_path / "x")
+    young = cache.place(cache.add_file(tmp_path / "x"))
+    age(young, 0.5)
+    until = time.strftime("%H:%M", time.localtime(young.stat().st_mtime + HOUR))
     stuck = entry_file(cache, build(model="m"))
     remove = Path.unlink
 
@@ -148,4 +150,5 @@ def test_it_is_told_why_more_is_left_than_was_asked_for(
     removed = upkeep.collect(cache, 0)
     assert removed.left == upkeep.stats(cache).size > 0
     assert len(removed.why) == 2
+    assert any(until in line for line in removed.why)
     assert upkeep.collect(cache, 1 << 20).why == ()
