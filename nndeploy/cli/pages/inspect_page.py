@@ -15,7 +15,7 @@ from nndeploy.bundle.report import NodeReport, Report
 from nndeploy.cli.pages.graph_layout import Layout, Point, layered_layout
 from nndeploy.errors import one_line
 from nndeploy.files.page import escaped, filled
-from nndeploy.values.amounts import size_text
+from nndeploy.values.amounts import counted, size_text
 
 PALETTE = ("#2f6fde", "#e08a1e", "#3a9d5d", "#b04fc4", "#d1495b", "#2a9d9d", "#7a6ff0", "#8a8a2a")
 BOX_HEIGHT = 40.0
@@ -48,7 +48,7 @@ def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Map
         "colours": "".join(f"--b{i}:{PALETTE[i % len(PALETTE)]};" for i in range(len(backends))),
         "facts": _facts(manifest, report, size_bytes),
         "graph": _svg(boxes, edges, layout, colours),
-        "legend": "".join(_legend(report, name, colours[name]) for name in backends),
+        "legend": "".join(_legend(report, name, colours[name]) for name in backends if _nodes_of(report, name)),
         "submodels": _submodels(report, colours, fused),
         "rows": _rows(boxes, colours),
         "data": _data(boxes),
@@ -152,12 +152,16 @@ def _tooltip(box: _Box) -> str:
     )
 
 
+def _nodes_of(report: Report, backend: str) -> list[NodeReport]:
+    return [node for node in report.nodes if node.backend == backend]
+
+
 def _legend(report: Report, name: str, colour: str) -> str:
-    nodes = [node for node in report.nodes if node.backend == name]
+    nodes = _nodes_of(report, name)
     share = sum(node.share for node in nodes)
     return (
         f'<button class="legend" data-b="{escaped(name)}"><span class="swatch" style="background:var({colour})"></span>'
-        f"<span>{escaped(name)}</span><small>{len(nodes):,} nodes, {share:.1%} of the compute</small></button>"
+        f"<span>{escaped(name)}</span><small>{counted(len(nodes), 'node')}, {share:.1%} of the compute</small></button>"
     )
 
 
@@ -165,7 +169,7 @@ def _submodels(report: Report, colours: dict[str, str], fused: Mapping[str, Sequ
     found = []
     for submodel in report.submodels:
         dot = f'<span class="dot" style="--c:var({colours.get(submodel.backend, "--edge")})"></span>'
-        size = f'<span class="muted">{submodel.num_nodes:,} nodes, {submodel.share:.1%}</span>'
+        size = f'<span class="muted">{counted(submodel.num_nodes, "node")}, {submodel.share:.1%}</span>'
         lines = "".join(_reason(backend, reason) for backend, reason in submodel.refusals.items())
         lines += "".join(
             f'<div class="reason"><b>fused:</b> {escaped(step)}</div>' for step in fused.get(submodel.id, ())

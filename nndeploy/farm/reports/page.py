@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from nndeploy.farm.outcome import NOT_RUN, Outcome
+from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.reports.batch import Batch, Finding, grid_of
 from nndeploy.files.page import escaped, filled
 from nndeploy.values.amounts import counted, ms_text, size_text
@@ -56,7 +56,7 @@ def batch_page(batch: Batch, page: Path, fleet_folder: Path) -> str:
         "failures": _failures(batch.failures),
         "targets": "".join(f"<th>{escaped(target)}</th>" for target in targets),
         "grid": "\n".join(
-            f"<tr><td>{_name(model, variant)}</td>{''.join(_cell(found.get(target), links) for target in targets)}</tr>"
+            f"<tr>{_name(model, variant)}{''.join(_cell(found.get(target), links) for target in targets)}</tr>"
             for (model, variant), found in grid_of(batch.outcomes).items()
         ),
         "jobs": "\n".join(_job(one, links) for one in batch.outcomes),
@@ -84,7 +84,7 @@ def _card(title: str, columns: Iterable[str], rows: Iterable[str]) -> str:
 def _gates(findings: Iterable[Finding]) -> str:
     rows = [
         f'<tr><td><span class="dot {"bad" if one.is_failure else "idle"}"></span>{escaped(one.gate)}</td>'
-        f"<td>{_name(one.model, one.variant)}</td><td>{escaped(one.target)}</td><td>{escaped(one.text)}</td></tr>"
+        f"{_names(one)}<td>{escaped(one.text)}</td></tr>"
         for one in findings
     ]
     return _card("Gates and warnings", ("gate", "model", "target", "what was found"), rows) if rows else ""
@@ -92,7 +92,7 @@ def _gates(findings: Iterable[Finding]) -> str:
 
 def _failures(failures: Iterable[Outcome]) -> str:
     rows = [
-        f"<tr><td>{_name(one.model, one.variant)}</td><td>{escaped(one.target)}</td><td>{_status(one)}</td>"
+        f"<tr>{_names(one)}<td>{_status(one)}</td>"
         f"<td>{escaped(one.reason)}{_hint(one.error)}{_command(one.repeat)}</td></tr>"
         for one in failures
     ]
@@ -108,7 +108,12 @@ def _command(command: str) -> str:
 
 
 def _name(model: str, variant: str) -> str:
-    return escaped(model) + (f"<small>{escaped(variant)}</small>" if variant else "")
+    small = f"<small>{escaped(variant)}</small>" if variant else ""
+    return f'<td class="name">{escaped(model)}{small}</td>'
+
+
+def _names(one: Outcome | Finding) -> str:
+    return f'{_name(one.model, one.variant)}<td class="name">{escaped(one.target)}</td>'
 
 
 def _status(one: Outcome) -> str:
@@ -134,9 +139,9 @@ def _job(one: Outcome, links: _Links) -> str:
     )
     numbers = "".join(f'<td class="num">{figure}</td>' for figure in figures)
     bundle = links.link(one, escaped(one.output)) if one.is_good or one.has_other_bundle else ""
-    seconds = "" if one.status in NOT_RUN else f"{one.seconds:,.1f} s"
+    seconds = f"{one.seconds:,.1f} s" if one.seconds else ""
     return (
-        f"<tr><td>{_name(one.model, one.variant)}</td><td>{escaped(one.target)}</td><td>{_status(one)}</td>{numbers}"
+        f"<tr>{_names(one)}<td>{_status(one)}</td>{numbers}"
         f'<td>{_shares(one)}</td><td class="num">{seconds}</td><td>{bundle}</td></tr>'
     )
 

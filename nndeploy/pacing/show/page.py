@@ -74,10 +74,10 @@ def _rows(points: Sequence[PlannedPoint]) -> list[str]:
     total, most = (pick([point.amount_us for point in points]) or 1.0 for pick in (sum, max))
     return [
         f'<tr><td class="num">{number}</td><td>{escaped(point.name)}{_done(point)}</td>'
-        f"<td>{escaped(', '.join(point.followed_by))}</td>"
-        f'<td class="num"><span class="bar" style="width:{point.amount_us / most * WIDEST_BAR:.1f}px"></span>'
-        f'{point.amount_us:,.0f}</td><td class="num">{point.amount_us / total:.1%}</td>'
-        f'<td class="num">{point.parts}</td><td class="num">{point.delay_us:,.0f}</td></tr>'
+        f'<td class="more">{escaped(", ".join(point.followed_by))}</td>'
+        f'<td class="num"><span class="length" style="width:{point.amount_us / most * WIDEST_BAR:.1f}px"></span>'
+        f'{point.amount_us:,.0f}</td><td class="num more">{point.amount_us / total:.1%}</td>'
+        f'<td class="num more">{point.parts}</td><td class="num">{point.delay_us:,.0f}</td></tr>'
         for number, point in enumerate(points, 1)
     ]
 

@@ -75,9 +75,18 @@ def test_every_node_is_drawn_and_listed_with_its_reasons() -> None:
     assert text.count('<g class="node port"') == 2
     assert text.count('<path class="edge cross"') == 1
     assert text.count('<path class="edge"') == 2
-    for part in ("has no Conv like this", "too odd", "1.2.3", "1.2 kB", "1 nodes, 25.0% of the compute"):
+    for part in ("has no Conv like this", "too odd", "1.2.3", "1.2 kB", "1 node, 25.0% of the compute"):
         assert part in text
     assert data_of(text)[2]["reasons"] == [["one", "has no Conv like this"]]
+
+
+def test_the_legend_has_backends_with_nodes_alone() -> None:
+    assert page([node("n", ("x",), ("y",))]).count('<button class="legend"') == 1
+
+
+def test_no_button_lies_on_the_graph() -> None:
+    text = page([node("n", ("x",), ("y",))])
+    assert "<button" not in text[text.index('<div id="graph">') : text.index("</svg>")]
 
 
 def test_names_from_models_are_text_everywhere() -> None:

@@ -102,6 +102,15 @@ def test_only_what_was_built_is_a_link() -> None:
     assert len(Elements(page(made)).links) == 2 * 2  # built and hit, in both tables
 
 
+def test_a_skipped_job_links_the_bundle_that_is_there() -> None:
+    left = [
+        outcome(name, status="skipped", output=f"dist/{name}.nnd", size=size) for name, size in (("a", 9), ("b", 0))
+    ]
+    text = page(batch(*left))
+    assert "dist/a.nnd" in text
+    assert "dist/b.nnd" not in text
+
+
 def test_names_are_text_everywhere() -> None:
     plain, text = page(every_status()), page(every_status(HOSTILE_NAMES))
     assert Elements(text).counts == Elements(plain).counts
