@@ -99,6 +99,15 @@ def drawn_table(
     return Group(Text(one_line(title), style="bold"), made)
 
 
+def that_fit(columns: list[str], rows: list[list[str]], width: int) -> tuple[list[str], list[list[str]]]:
+    """Returns a table of one line a row without its last columns, so that it fits `width`; the first one stays."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) + DRAWN_GAP for column in zip(columns, *rows, strict=True)]
+    count = max([n for n in range(1, len(widths) + 1) if sum(widths[:n]) - DRAWN_GAP <= width], default=1)
+    return columns[:count], [row[:count] for row in rows]
+
+
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int | None]:
     """Returns how wide columns are that fit side by side with no word broken; None each where no widths do that."""
     from rich.cells import cell_len

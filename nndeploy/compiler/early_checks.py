@@ -17,8 +17,10 @@ from nndeploy.options.described import options_from
 from nndeploy.plugin.backend_names import PLUGINS
 
 
-def check_early(source: Path, given: Mapping[str, Any]) -> None:
+def check_early(source: Path, given: Mapping[str, Any]) -> CompileOptions:
     """Checks names of backends, and `--shape` against the inputs that the model file declares.
+
+    Returns the options, without those that the child reads.
 
     Raises:
         UsageError: a backend is not installed, or the model has no such input, or of another rank.
@@ -33,12 +35,13 @@ def check_early(source: Path, given: Mapping[str, Any]) -> None:
         **parse_trtexec_shapes(options.min_shapes, options.opt_shapes, options.max_shapes), **options.shapes
     }  # fmt: skip
     if not specs:
-        return
+        return options
     try:
         inputs = declared_inputs(read_regular(source))
     except NndeployError:  # the compile says better what is wrong with the model
-        return
+        return options
     try:
         check_shape_names(specs, inputs)
     except UsageError as err:
         raise err.within(str(source)) from None
+    return options

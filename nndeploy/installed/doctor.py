@@ -25,6 +25,7 @@ from nndeploy.target.target import Target, host_target
 from nndeploy.trust.signers import read_key
 from nndeploy.trust.signing import machine_key_path
 from nndeploy.trust.trust_store import CODE, trust_store, user_store
+from nndeploy.values.amounts import counted
 
 OK: Final = "ok"
 LACKS: Final = "lacks"
@@ -49,7 +50,7 @@ class Finding:
 def findings(store: BundleStore) -> Iterator[Finding]:
     """Yields what there is to say of this box."""
     host = host_target()
-    yield Finding("machine", OK, f"{host.arch}, {host.level or 'no known level'}, {host.num_cores} cores")
+    yield Finding("machine", OK, f"{host.arch}, {host.level or 'no known level'}, {counted(host.num_cores, 'core')}")
     for name in backend_names():
         yield _of_backend(name, host)
     yield from _of_folders()

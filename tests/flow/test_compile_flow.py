@@ -11,7 +11,11 @@ from compile_with import compile_with
 from faulty_backends import changed_backend, choosy_backend, late, off_by_one, refusing_backend
 
 import nndeploy
+from nndeploy.compiler.flow import compile_model
+from nndeploy.compiler.stages import stages_of
 from nndeploy.errors import CheckError, InputError, ModelError, UsageError
+from nndeploy.target.known_targets import target_of
+from nndeploy.target.target import host_target
 
 NETWORK = """<ir_version: 8, opset_import: ["": 18]>
 network (float[N,4] x) => (float[N,4] y, float[N,4] z) {
@@ -54,6 +58,18 @@ def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path, instal
     assert middle.refusals["choosy"] == "choosy has no Sigmoid"
     assert len(report.submodels) > 1
     assert_right(tmp_path / "m.nnd")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"keep_fallback": False, "targets": (target_of("raspberry-pi-5"),)}, {"dry_run": True}],
+    ids=["usual", "for a box", "dry"],
+)
+def test_a_compile_announces_the_stages_that_its_options_mean(tmp_path, given) -> None:
+    options = nndeploy.CompileOptions(objective="priority", backends=("native", "onnxruntime"), **given)
+    announced: list[str] = []
+    compile_model(model(), tmp_path / "m.nnd", options, events=lambda stage, detail: detail or announced.append(stage))
+    assert tuple(announced) == stages_of(options, has_gpu=bool(host_target().gpus))
 
 
 def test_a_backend_with_wrong_numbers_is_dropped_and_the_next_tier_takes_over(tmp_path, install) -> None:

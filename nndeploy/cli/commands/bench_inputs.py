@@ -11,6 +11,7 @@ from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import MissingInputError, NndeployError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.program import Program
+from nndeploy.values.amounts import counted
 
 
 def bench_inputs(
@@ -42,7 +43,7 @@ def bench_inputs(
             raise MissingInputError("no inputs to run", where=", ".join(texts))
         if source.num_items is not None and len(samples) < source.num_items and most_bytes is not None:
             print(f"nndeploy: the first {len(samples):,} of {source.num_items:,} inputs are taken", file=sys.stderr)
-        return samples, f"{len(samples)} inputs of {', '.join(texts)}"
+        return samples, f"{counted(len(samples), 'input')} of {', '.join(texts)}"
     if program.manifest.goldens:
         with open_bundle(program.path) as opened:
             samples = [

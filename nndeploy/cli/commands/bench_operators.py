@@ -18,6 +18,7 @@ from nndeploy.pacing.plan.goal import ONLY_TIMES
 from nndeploy.pacing.run.paced_program import PacedProgram, ProgramPoint, shapes_of
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
+from nndeploy.values.amounts import counted
 
 FIGURES = ("us", "share", "MFLOP", "GFLOP/s", "GB/s")
 
@@ -117,7 +118,7 @@ def _print(report: dict[str, Any]) -> None:
         right=FIGURES,
     )
     us = sum(row["us"] for row in rows)
-    print_line(f"a run     {report['run_us'] / 1e3:.3f} ms, of which its {len(rows)} operators take {us / 1e3:.3f} ms")
+    print_line(f"a run     {report['run_us'] / 1e3:.3f} ms, {counted(len(rows), 'operator')} of it {us / 1e3:.3f} ms")
     best = {key: max((row[key] or 0.0 for row in rows), default=0.0) for key in ("gflops_per_s", "gbytes_per_s")}
     print_line(f"at best   {best['gflops_per_s']:.3g} GFLOP/s, {best['gbytes_per_s']:.3g} GB/s")
     if (r2 := report["estimate_r2"]) is not None:

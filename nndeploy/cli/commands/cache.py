@@ -13,6 +13,7 @@ from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.compiler.cached_compile import DEFAULT_CACHE_BYTES, CacheOptions, opened_cache
 from nndeploy.errors import CheckError
 from nndeploy.options.texts import bytes_in
+from nndeploy.values.amounts import counted
 
 EXAMPLES = """\b
 Examples:
@@ -59,7 +60,7 @@ def stats(cache_dir: str | None, as_json: bool) -> None:
         print_json({"folder": str(opened.folder), "stats": asdict(found)})
         return
     since = f", the oldest last used on {found.oldest}" if found.oldest else ""
-    print_line(f"{opened.folder}: {found.entries:,} entries, {found.files:,} files, {found.size:,} bytes{since}")
+    print_line(f"{opened.folder}: {_amounts(found.entries, found.files)}, {counted(found.size, 'byte')}{since}")
 
 
 @cache.command("gc", epilog=EXAMPLES_OF["gc"])
@@ -78,8 +79,8 @@ def gc(size: str | None, cache_dir: str | None, as_json: bool) -> None:
         print_json({"folder": str(opened.folder), "removed": asdict(removed)})
         return
     print_line(
-        f"removed {removed.entries:,} entries and {removed.files:,} files, {removed.size:,} bytes; "
-        f"{removed.left:,} bytes are left"
+        f"removed {_amounts(removed.entries, removed.files)}, {counted(removed.size, 'byte')}; "
+        f"{counted(removed.left, 'byte')} left"
     )
     for line in removed.why:
         print_line(f"more than {most:,} bytes are left because of {line}")
@@ -102,9 +103,13 @@ def verify(cache_dir: str | None, as_json: bool) -> None:
     else:
         for line in found.damaged:
             print_line(f"damaged: {line}")
-        print_line(f"intact: {found.entries:,} entries, {found.files:,} files")
+        print_line(f"intact: {_amounts(found.entries, found.files)}")
     if found.damaged:
-        raise CheckError(f"{len(found.damaged)} entries and files were damaged", where=str(opened.folder))
+        raise CheckError(f"damaged entries and files: {len(found.damaged)}", where=str(opened.folder))
+
+
+def _amounts(entries: int, files: int) -> str:
+    return f"{entries:,} {'entry' if entries == 1 else 'entries'}, {counted(files, 'file')}"
 
 
 def _opened(cache_dir: str | None) -> LocalCache:

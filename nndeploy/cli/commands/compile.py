@@ -135,6 +135,8 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     from nndeploy.cli.views.compile_view import CompileProgress, cache_line, print_report, print_warnings
     from nndeploy.compiler.cached_compile import CacheNews, compile_cached
     from nndeploy.compiler.early_checks import check_early
+    from nndeploy.compiler.stages import stages_of
+    from nndeploy.target.target import host_target
 
     if options["dump_config"]:
         click.echo(_dumped(context, _recipe(options)), nl=False)
@@ -160,12 +162,12 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     try:
         limits, asked = options_given(CompileLimits, options), given(CompileOptions, options)
         caching = options_given(CacheOptions, options)
-        check_early(options["model"].absolute(), asked)
+        early = check_early(options["model"].absolute(), asked)
         if (recipe := context.meta.get(RECIPE)) is not None:
             others = recipe.check(_recipe(options), str(options["config"]))
             if others:
                 warn(f"these packages differ from the recipe: {', '.join(others)}")
-        with CompileProgress() as progress:
+        with CompileProgress(stages_of(early, has_gpu=bool(host_target().gpus))) as progress:
             compiled = compile_cached(source, out, asked, limits, caching, progress, warn)
     except NndeployError as err:
         err.where = err.where.replace(f"{Path.cwd()}/", "")  # the child was given absolute paths, the user wrote others

@@ -9,6 +9,7 @@ from nndeploy.cli.commands.install import STORE
 from nndeploy.cli.console import print_json, print_table
 from nndeploy.errors import CheckError
 from nndeploy.installed.bundle_store import store_at
+from nndeploy.values.amounts import counted
 
 EXAMPLES = """\b
 Examples:
@@ -36,4 +37,4 @@ def doctor(store: str | None, as_json: bool) -> None:
         print_table("this machine", ("what", "", "about", "what to do"), rows)
     wrong = [one.what for one in found if one.state == WRONG]
     if wrong:
-        raise CheckError(f"{len(wrong)} problems found: {', '.join(wrong)}")
+        raise CheckError(f"{counted(len(wrong), 'problem')} found: {', '.join(wrong)}")

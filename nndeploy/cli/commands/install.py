@@ -19,7 +19,7 @@ from nndeploy.installed.install import InstallOptions
 from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import SCHEME
 from nndeploy.runtime.load_options import CautiousLoadOptions
-from nndeploy.values.amounts import size_text
+from nndeploy.values.amounts import counted, size_text
 
 INSTALL_EXAMPLES = """\b
 Examples:
@@ -87,7 +87,7 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
     if as_json:
         print_json({**_to_json(where, name, state), "trial": asdict(trial)})
         return
-    what = f"{trial.num_outputs} outputs match here, a call takes {trial.call_ns / 1e6:.3g} ms"
+    what = f"{counted(trial.num_outputs, 'output')} checked here, a call takes {trial.call_ns / 1e6:.3g} ms"
     print_line(f"{name}@ is {_told(state.current)}: {what} on {', '.join(trial.backends)}")
     if state.previous is not None:
         print_line(f"previous: {_told(state.previous)}; nndeploy rollback {name} restores it")

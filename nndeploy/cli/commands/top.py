@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table
+from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table, that_fit
 from nndeploy.cli.options.value_types import Number
 from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import DataError, UnavailableError
@@ -159,8 +159,9 @@ def _watch(where: str, found: Mapping[str, Any], interval: float) -> None:
     console = console_for(sys.stdout)
     with Live(console=console, auto_refresh=False) as live:
         while time.monotonic() - heard < max(SILENT_SECONDS, 2 * interval):
-            shown = (drawn_table(*one, console.width, right=one[1][1:]) for one in _tables(where, found, before))
-            live.update(Group(*shown), refresh=True)
+            width = console.width
+            shown = [(title, *that_fit(columns, rows, width)) for title, columns, rows in _tables(where, found, before)]
+            live.update(Group(*(drawn_table(*one, width, right=one[1][1:]) for one in shown)), refresh=True)
             time.sleep(interval)
             try:
                 now = figures_at(where)

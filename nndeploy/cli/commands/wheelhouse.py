@@ -9,7 +9,7 @@ import click
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.options.value_types import BOX
 from nndeploy.cli.standard_streams import effect_is_made
-from nndeploy.values.amounts import size_text
+from nndeploy.values.amounts import counted, size_text
 
 EXAMPLES = """\b
 Examples:
@@ -73,5 +73,5 @@ def wheelhouse(
         return
     rows = [(wheel.name, wheel.version, size_text(size)) for wheel, size in zip(found, sizes, strict=True)]
     print_table("wheels", ("package", "version", "size"), rows, right=("size",))
-    print_line(f"wrote {output}: {len(found)} wheels, {size_text(sum(sizes))}, for {asked}")
+    print_line(f"wrote {output}: {counted(len(found), 'wheel')}, {size_text(sum(sizes))}, for {asked}")
     print_line(f"on the target machine, with that folder: sh {output.name}/install.sh /opt/nndeploy")

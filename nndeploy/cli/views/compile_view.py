@@ -3,6 +3,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from nndeploy.cli.views.refusal_tables import WHY_NOT, print_nodes, refusal_line
 from nndeploy.cli.views.targets_view import print_targets
 from nndeploy.compiler.job import Onlooker
 from nndeploy.errors import one_line
+from nndeploy.values.amounts import counted
 
 if TYPE_CHECKING:
     from nndeploy.compiler.cached_compile import CacheNews
@@ -33,14 +35,18 @@ NOT_COMPARED = "not compared"
 
 
 class CompileProgress(Onlooker):
-    """A line for each stage when it is done; what it is at: drawn again on a terminal, else told now and then."""
+    """A line for each stage when it is done; what it is at: drawn again on a terminal, else told now and then.
 
-    def __init__(self) -> None:
-        self._status = err().status("starting") if may_escape(sys.stderr) else None
+    `stages` are the names of those that are to come, in their order.
+    """
+
+    def __init__(self, stages: Sequence[str] = ()) -> None:
+        self._stages = stages
+        self._stage = self._doing = ""
+        self._began = self._began_all = time.perf_counter()
+        self._status = err().status(_Now(self)) if may_escape(sys.stderr) else None
         self._heartbeat = Heartbeat("starting") if self._status is None else None
         self._stack = ExitStack()
-        self._stage = ""
-        self._began = time.perf_counter()
 
     def __enter__(self) -> "CompileProgress":
         for one in (self._status, self._heartbeat):
@@ -60,11 +66,21 @@ class CompileProgress(Onlooker):
         if not detail:
             self._finish_stage()
             self._stage, self._began = stage, time.perf_counter()
-        doing = f"{self._stage}: {detail}" if detail else stage
-        if self._status is not None:
-            self._status.update(Text(one_line(doing)))
-        elif self._heartbeat is not None:
-            (self._heartbeat.more if detail else self._heartbeat.now)(doing)
+        self._doing = self._number() + (f"{self._stage}: {detail}" if detail else stage)
+        if self._heartbeat is not None:
+            (self._heartbeat.more if detail else self._heartbeat.now)(self._doing)
+
+    def _number(self) -> str:
+        if self._stage not in self._stages:
+            return ""
+        return f"stage {self._stages.index(self._stage) + 1} of {len(self._stages)}, "
+
+    def now(self) -> str:
+        """Returns what the compile is at, with the seconds of this stage and of all until now."""
+        now = time.perf_counter()
+        if not self._stage:
+            return f"starting ({now - self._began_all:.0f} s)"
+        return f"{self._doing} ({now - self._began:.0f} s, {now - self._began_all:.0f} s in all)"
 
     def _finish_stage(self) -> None:
         if self._stage:
@@ -72,6 +88,16 @@ class CompileProgress(Onlooker):
             if self._heartbeat is not None:
                 self._heartbeat.spoke()
         self._stage = ""
+
+
+class _Now:
+    """A text that is made anew whenever it is drawn, so that its seconds go on."""
+
+    def __init__(self, progress: CompileProgress) -> None:
+        self._progress = progress
+
+    def __rich__(self) -> Text:
+        return Text(one_line(self._progress.now()), no_wrap=True, overflow="ellipsis")
 
 
 def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
@@ -110,8 +136,7 @@ def print_warnings(report: Report) -> None:
 
 
 def _print_chain(report: Report, title: str, verbose: bool) -> None:
-    count = len(report.submodels)
-    _print_submodels(report, f"{title}: {count} submodel{'s' * (count != 1)}")
+    _print_submodels(report, f"{title}: {counted(len(report.submodels), 'submodel')}")
     if verbose:
         print_nodes(report, "nodes", MAX_REASON)
     for reason in dict.fromkeys(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.inspect_bundle import Inspection
+from nndeploy.values.amounts import counted
 from nndeploy.values.plan_steps import PlanStep
 
 MOST_CELLS = 4
@@ -44,7 +45,7 @@ def show_tables(found: Inspection, *, as_json: bool) -> None:
         print_json({"bundle": str(found.path), "tables": named})
         return
     for submodel, variant, steps in tables:
-        print_line(f"{submodel}/{variant}: {len(steps)} steps on this machine")
+        print_line(f"{submodel}/{variant}: {counted(len(steps), 'step')} on this machine")
         for number, step in enumerate(steps):
             for line in _lines(number, step):
                 print_line(line)

@@ -2,6 +2,7 @@
 """No silence that looks like a hang: a line every few seconds; and no escapes where none may be."""
 
 import io
+import re
 import sys
 import time
 from typing import Any
@@ -34,6 +35,15 @@ def test_a_long_stage_is_told_while_it_lasts(capsys: pytest.CaptureFixture[str])
     assert len(before) >= 2
     assert set(before) == {"nndeploy: build: s0 for native, 3 nodes (0 s)"}
     assert capsys.readouterr().err.splitlines()[-1].split()[0] == "build"
+
+
+def test_a_stage_is_numbered_and_its_time_goes_on() -> None:
+    shown = CompileProgress(("load", "build", "check and write"))
+    shown.event("build", "")
+    shown.event("build", "s0")
+    assert re.fullmatch(r".*2 of 3.*build: s0 \(\d+ s, \d+ s in all\)", shown.now())
+    shown.event("another", "")
+    assert " of 3" not in shown.now()
 
 
 @pytest.mark.usefixtures("fast")

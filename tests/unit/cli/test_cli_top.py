@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nndeploy.cli.commands.top import tables
-from nndeploy.cli.console import print_table
+from nndeploy.cli.console import print_table, that_fit
 from nndeploy.cli.main import run_command
 from nndeploy.stream.engine.metrics import MetricsServer
 
@@ -105,6 +105,14 @@ def test_a_name_never_drives_the_terminal(monkeypatch: pytest.MonkeyPatch, is_te
     told = out.getvalue()
     assert not {"\x1b", "\u202e"} & set(told)
     assert all("one" not in line or "one \\x1b[2J\\u202e" in line for line in told.splitlines())
+
+
+@pytest.mark.parametrize(("width", "last"), [(200, "p99"), (40, "records/s"), (5, "stage")])
+def test_what_does_not_fit_is_left_out_from_the_right(width: int, last: str) -> None:
+    _, columns, rows = tables(FIGURES, None)[0]
+    shown, cells = that_fit(columns, rows, width)
+    assert shown[-1] == last
+    assert [len(row) for row in cells] == [len(shown)]
 
 
 def test_a_run_escapes_the_names_of_its_stages(
