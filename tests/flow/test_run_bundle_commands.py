@@ -170,12 +170,16 @@ def test_diff_shows_what_differs(here, capsys) -> None:
 
 def test_diff_has_one_line_for_a_submodel_and_no_python(here, capsys) -> None:
     write_double(here / "a.nnd")
-    write_double(here / "b.nnd", others=(FOREIGN,), members={"submodels/s0/v0-far/a": b"far"})
+    options = {"options": {"shapes": {"x": [1, 3]}, "fast": True, "targets": ["box"], "none": None}}
+    far = {"submodels/s0/v0-far/a": b"far"}
+    write_double(here / "b.nnd", others=(FOREIGN,), members=far, provenance=options)
     _, out, _ = call(capsys, "diff", "a.nnd", "b.nnd")
     (line,) = [line for line in out.splitlines() if line.startswith("s0")]
     assert "placement" in line
     assert "onnxruntime for vax" in line
+    assert "shapes: none -> x 1, 3" in out
     assert not set("{}'[]") & set(out)
+    assert not {"True", "None"} & set(out.split())
 
 
 @pytest.mark.parametrize(
@@ -205,9 +209,9 @@ def test_diff_escapes_names_in_markdown(here, capsys) -> None:
 
 
 def test_diff_keeps_names_whole_on_a_terminal(here, capsys, monkeypatch) -> None:
-    name = "block1_depthwise_batch_normalisation"
+    name = "a-part-of-forty-characters-which-is-long"
     write_double(here / "a.nnd")
-    write_double(here / "b.nnd", provenance={name: "as it is here"})
+    write_double(here / "b.nnd", provenance={name: {f"option_number_{n}": "set" for n in range(9)}})
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert name in call(capsys, "diff", "a.nnd", "b.nnd")[1]
