@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The differences between two bundles as a reviewer reads them: a line for each submodel, and for each other part."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ MAX_LINES = 40
 MAX_NAMED = 3
 """How many names of a kind a line gives."""
 MAX_VALUE = 60
+DIGEST_DIGITS = 12
+_DIGEST = re.compile("[0-9a-f]{64}")
 _FILES = ("member", "stored")
 _LABELS = {
     **dict.fromkeys(_FILES, "files"),
@@ -179,6 +182,8 @@ def _text(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return value[:DIGEST_DIGITS]
     if isinstance(value, Mapping):
         text = ", ".join(f"{key} {_text(item)}" for key, item in value.items())
     elif isinstance(value, list | tuple):
