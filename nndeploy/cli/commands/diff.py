@@ -27,7 +27,7 @@ Classes:
 Examples:
   nndeploy diff old.nnd new.nnd
   nndeploy diff old.nnd new.nnd --ignore provenance --ignore bytes
-  nndeploy diff old.nnd new.nnd --markdown >> "$GITHUB_STEP_SUMMARY"
+  nndeploy diff old.nnd new.nnd --markdown
 """
 
 

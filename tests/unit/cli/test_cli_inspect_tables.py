@@ -14,7 +14,7 @@ from nndeploy.runtime.inspect_bundle import Inspection, VariantSteps
 from nndeploy.values.plan_steps import PlanStep
 
 PAIR: PlanStep = {"kernel": "pair", "shape": "1x8x7x100", "window": "3x60x32", "buffer_bytes": 8192, "what": "3x3"}
-PICTURE = """s0/v0-native: 1 steps on this machine
+PICTURE = """s0/v0-native: 1 step on this machine
    0 pair: 3x3
      1x8x7x100 in 3 x 2 windows of 3x60x32, buffer 8 KiB
          60   40
