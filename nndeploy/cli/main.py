@@ -61,6 +61,10 @@ COMMANDS = {
     "install": ("nndeploy.cli.commands.install:install", "Install a bundle under a NAME, for `run NAME@`."),
     "installed": ("nndeploy.cli.commands.install:installed", "List the installed bundles and their previous versions."),
     "rollback": ("nndeploy.cli.commands.install:rollback", "Roll NAME back to its previous version."),
+    "uninstall": (
+        "nndeploy.cli.commands.install:uninstall",
+        "Remove NAME with its current and its previous bundle.",
+    ),
     "doctor": ("nndeploy.cli.commands.doctor:doctor", "Diagnose this machine, and show how to fix what is wrong."),
     "push": ("nndeploy.cli.commands.push:push", "Push a BUNDLE to a container registry."),
     "pull": ("nndeploy.cli.commands.pull:pull", "Pull a bundle from a container registry."),

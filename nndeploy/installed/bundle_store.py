@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,10 @@ MACHINE_STORE = Path("/var/lib/nndeploy")
 FORMAT, VERSION = "nndeploy-installed", (1, 0)
 MAX_STATE_BYTES = 1 << 20
 STATE, INCOMING, LOCK, SUFFIX = "state.json", "incoming.nnd", "lock", ".nnd"
+CACHE_SUFFIX = ".cache"
+"""Behind the name of a bundle: the folder of kernels that were compiled for it on this machine."""
+GONE = (0, 0)
+"""The mark of a name that stands for nothing."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
@@ -67,6 +72,14 @@ class State:
     previous: Installed | None = None
     max_latency_ns: int = 0
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The bundles that were removed with a name, by SHA-256, the current one first, and the bytes that they took."""
+
+    sha256: tuple[str, ...]
+    freed_bytes: int
 
 
 class BundleStore:
@@ -105,11 +118,11 @@ class BundleStore:
             raise
 
     def mark(self, name: str) -> tuple[int, int]:
-        """Returns what changes when the state of a name is replaced; (0, 0) where there is none."""
+        """Returns what changes when the state of a name is replaced; `GONE` where there is none."""
         try:
             found = (self.path / name / STATE).stat()
         except OSError:
-            return (0, 0)
+            return GONE
         return (found.st_ino, found.st_mtime_ns)
 
     def bundle(self, name: str) -> Path:
@@ -196,6 +209,42 @@ class BundleStore:
             self._write(name, back)
             return back
 
+    def remove(self, name: str) -> Removed:
+        """Makes a name stand for nothing, then removes its bundles; programs that have them open go on.
+
+        A call that was cut off leaves bundles without a name, which the next one removes.
+
+        Raises:
+            MissingInputError: nothing is installed under it.
+            BusyError, CannotCreateError, InputOutputError: it cannot be changed.
+        """
+        folder = self.path / check_name(name)
+        if not folder.exists():  # else what a call that was cut off left of it goes too
+            self._check_there(name)
+        with self.changing(name):
+            first = self._check_there(name)
+            bundles = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (path.stem != first, path.name))
+            with wrapped_io(folder):
+                (folder / STATE).unlink(missing_ok=True)
+                sync_folder(folder)
+                freed = sum(map(_remove_bundle, bundles))
+            return Removed(tuple(path.stem for path in bundles), freed)
+
+    def _check_there(self, name: str) -> str:
+        """Returns the SHA-256 of the current bundle of a name, "" where its state is damaged or gone and others remain.
+
+        Raises:
+            MissingInputError: nothing is installed under it, and nothing is left of what was.
+        """
+        try:
+            return self.state(name).current.sha256
+        except DataError:
+            return ""
+        except MissingInputError:
+            if any((self.path / name).glob(f"*{SUFFIX}")):
+                return ""
+            raise
+
     def _write(self, name: str, state: State) -> None:
         """Replaces the state of a name in one step, then removes the bundles that it no longer speaks of."""
         folder = self.path / name
@@ -204,7 +253,17 @@ class BundleStore:
         for path in folder.glob(f"*{SUFFIX}"):
             if path.name not in kept:
                 with contextlib.suppress(OSError):
-                    path.unlink()
+                    _remove_bundle(path)
+
+
+def _remove_bundle(path: Path) -> int:
+    """Removes a bundle and what was compiled for it on this machine; returns the bytes that both took."""
+    cache = path.with_name(path.name + CACHE_SUFFIX)
+    files = [path, *(one for one in cache.rglob("*") if one.is_file())]
+    size_bytes = sum(one.lstat().st_size for one in files)
+    shutil.rmtree(cache, ignore_errors=True)
+    path.unlink()
+    return size_bytes
 
 
 def store_at(path: str | None) -> BundleStore:
@@ -240,7 +299,7 @@ def find_name(name: str) -> tuple[BundleStore, State]:
     read is an error.
     """
     own, machine = store_at(None), BundleStore(MACHINE_STORE)
-    store = machine if own.mark(name) == (0, 0) and name in machine.names() else own
+    store = machine if own.mark(name) == GONE and name in machine.names() else own
     return store, store.state(name)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import InputError, NndeployError, UsageError
-from nndeploy.installed.bundle_store import State, followed_name
+from nndeploy.installed.bundle_store import GONE, State, followed_name
 from nndeploy.installed.interface import can_replace
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value
@@ -109,6 +109,9 @@ class FollowedProgram:
             if mark == self._seen or self._loader is not None or self._is_closed:
                 return
             self._seen = mark
+            if mark == GONE:
+                self._say(f"{self._name}@ was uninstalled; this run goes on with its bundle")
+                return
             self._loader = threading.Thread(target=self._open_current, name=f"follow {self._name}", daemon=True)
             self._loader.start()
 

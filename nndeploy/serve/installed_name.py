@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from nndeploy.errors import NndeployError
-from nndeploy.installed.bundle_store import State, followed_name, name_of
+from nndeploy.installed.bundle_store import GONE, State, followed_name, name_of
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.served_model import ServedModel
 
@@ -46,6 +46,9 @@ class InstalledName:
         if mark == self._mark:
             return
         self._mark = mark
+        if mark == GONE:
+            self._say(f"{self._name}@ was uninstalled; its bundle is served until this service ends")
+            return
         try:
             state = self._store.state(self._name)
             if state.current.sha256 != self._sha256:

@@ -181,7 +181,7 @@ def hold(case: Case, code: int | None, work: Path, old: Content, new: Content, *
         else:
             assert new.keys() <= now.keys(), "it ended well, and not all is there"
         if case.switch:
-            assert now[case.switch] == new[case.switch], "it ended well, and the work is not done"
+            assert now.get(case.switch) == new.get(case.switch), "it ended well, and the work is not done"
     if not again:
         return
     ended = in_child(case.then or case.act, work)
@@ -196,7 +196,7 @@ def hold(case: Case, code: int | None, work: Path, old: Content, new: Content, *
 
 def check(case: Case, old: Content, new: Content, now: Content) -> None:
     if case.switch:
-        allowed = (old.get(case.switch), new[case.switch])
+        allowed = (old.get(case.switch), new.get(case.switch))
         assert now.get(case.switch) in allowed, f"{case.switch} is neither the old nor the new file"
     case.holds(old, new, now)
 

@@ -54,6 +54,14 @@ def a_whole_bundle(old: Content, new: Content, now: Content) -> None:
     assert not left, f"left behind: {left}"
 
 
+def _a_whole_bundle_or_none(old: Content, new: Content, now: Content) -> None:
+    """Checks that a name that is there stands for a whole bundle; of one that is gone, the next call takes the rest."""
+    if STATE in now:
+        a_whole_bundle(old, new, now)
+    else:
+        only_temporary(old, new, now)
+
+
 # ---- a registry, in a process that nothing happens to
 
 
@@ -199,6 +207,10 @@ ALL = (
         "install from a registry", _pushed("one", "two"), _install_pulled, STATE, a_whole_bundle, beside=_registry
     ),
     _install_case("rollback", _installed("one", "two"), "rollback", "faces", repeats=False),
+    Case(
+        "uninstall", _installed("one", "two"), command("uninstall", "faces"), STATE, _a_whole_bundle_or_none,
+        then_codes=(0, 66),
+    ),
     Case("follow, and back", _installed("one"), _follow, "", a_whole_bundle, repeats=False, then=_AGAIN),
     Case(
         f"{5 * NUM_ROUNDS} updates in a row", _pushed("one"), _updates, "", a_whole_bundle, repeats=False, then=_AGAIN,

@@ -300,6 +300,19 @@ def test_who_follows_goes_on_with_the_new_one_and_no_call_fails(store, monkeypat
     assert failed == []
 
 
+def test_who_follows_goes_on_without_the_name_and_takes_it_up_again(store, monkeypatch) -> None:
+    put(store, "one.nnd")
+    said: list[str] = []
+    program = follows(store, monkeypatch, said)
+    say("uninstall", "faces")
+    wait_for(said, "uninstalled", program)
+    assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2
+    new = put(store, "two.nnd")
+    wait_for(said, f"switched to {new:.12}", program)
+    program.close()
+    assert len(said) == 2
+
+
 class Faulty:
     """A bundle that opens and fails in its calls, or takes long."""
 
@@ -478,3 +491,67 @@ def test_another_interface_needs_a_word(store, capsys) -> None:
     store.bundle("faces").write_bytes(b"")
     say(*command)  # what cannot be read any more holds up nobody
     capsys.readouterr()
+
+
+@pytest.fixture
+def two_versions(store: BundleStore) -> BundleStore:
+    """A store with both versions of `faces`, and what a GPU would have cached for one of them."""
+    put(store, "one.nnd")
+    put(store, "two.nnd")
+    cache = store.bundle("faces").with_name(store.bundle("faces").name + ".cache")
+    cache.mkdir()
+    (cache / "kernel").write_bytes(bytes(1000))
+    return store
+
+
+def test_uninstall_leaves_nothing_of_a_name_and_others_as_they_are(two_versions, nndeploy_command) -> None:
+    store = two_versions
+    install(store, "other", "one.nnd", InstallOptions(), LoadOptions(), no_registry)
+    state = store.state("faces")
+    num_bytes = sum(path.stat().st_size for path in store.path.glob("faces/*.nnd"))
+    done = nndeploy_command("uninstall", "faces", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["sha256"] == [state.current.sha256, state.previous.sha256]
+    assert answer["freed_bytes"] == num_bytes + 1000
+    assert [path.name for path in store.path.iterdir()] == ["other"]
+    assert nndeploy_command("run", "faces@", "--input", "x.npz").returncode == 66
+    assert nndeploy_command("run", "other@", "--input", "x.npz").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["face", "faces"])
+def test_uninstall_of_what_is_not_installed_changes_nothing(store, nndeploy_command, name) -> None:
+    assert nndeploy_command("uninstall", "faces").returncode == 66
+    assert not store.path.exists()
+    install(store, "faces2", "one.nnd", InstallOptions(), LoadOptions(), no_registry)
+    done = nndeploy_command("uninstall", name)
+    assert (done.returncode, len(done.stderr.splitlines())) == (66, 1)
+    assert "did you mean 'faces2'?" in done.stderr
+    assert [path.name for path in store.path.iterdir()] == ["faces2"]
+
+
+def test_uninstall_waits_for_nobody_who_changes_the_name(two_versions, nndeploy_command) -> None:
+    before = files(two_versions)
+    with two_versions.changing("faces"):
+        assert nndeploy_command("uninstall", "faces").returncode == 75
+    assert files(two_versions) == before
+
+
+@pytest.mark.parametrize("damage", [lambda state: state.write_bytes(b"{"), lambda state: state.unlink()])
+def test_uninstall_ends_what_was_cut_off_or_is_damaged(two_versions, nndeploy_command, damage) -> None:
+    damage(two_versions.path / "faces" / "state.json")
+    assert nndeploy_command("uninstall", "faces").returncode == 0
+    assert not list(two_versions.path.iterdir())
+
+
+def test_a_bundle_that_is_replaced_for_good_goes_with_its_cache(two_versions, store) -> None:
+    put(store, "one.nnd")
+    write_double(Path("three.nnd"), members={"note": b"three"})
+    put(store, "three.nnd")
+    assert files(store) == {"state.json", "lock", *(path.name for path in store.path.glob("faces/*.nnd"))}
+
+
+def test_a_run_goes_on_with_the_bundle_that_was_uninstalled(store) -> None:
+    put(store, "one.nnd")
+    with load_bundle(store.bundle("faces")) as program:
+        say("uninstall", "faces")
+        assert program.run(INPUT)["y"].tolist() == [[2, 2, 2]] * 2

@@ -93,6 +93,7 @@ def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
         ("install", "faces", "no.nnd"),
         ("installed", "no"),
         ("rollback", "no"),
+        ("uninstall", "no"),
         ("doctor", "--no-such-option"),
         ("push", "no.nnd", "oci://registry.example/faces:1"),
         ("pull", "registry.example/faces:1", "-o", "m.nnd"),

@@ -47,6 +47,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "key need": (("code=2",), trust_store),
     "install": (("faces", "three.nnd"), current),
     "rollback": (("faces",), current),
+    "uninstall": (("faces",), current),
     "push": (("one.nnd", REFERENCE), at("travelled")),
     "pull": ((REFERENCE, "-o", "pulled.nnd"), at("travelled")),
     "cache gc": (("--cache-dir", "cache"), at(STRAY)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy install`, `installed`, `rollback`: bundles on a box, by name."""
+"""`nndeploy install`, `installed`, `rollback`, `uninstall`: bundles on a box, by name."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +11,7 @@ from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.registry_options import SIGNED_BY, registry_options, registry_options_given
-from nndeploy.cli.options.value_types import ANY_FILE, FOLDER
+from nndeploy.cli.options.value_types import ANY_FILE, FOLDER, INSTALLED_NAME
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.errors import UsageError
 from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
@@ -39,11 +39,16 @@ Examples:
   nndeploy rollback faces --to 1.4.0           for scripts: idempotent
   nndeploy rollback faces --store /var/lib/nndeploy
 """
+UNINSTALL_EXAMPLES = """\b
+Examples:
+  nndeploy uninstall faces
+  nndeploy uninstall faces --store /var/lib/nndeploy
+"""
 STORE = click.option(
     "--store", type=FOLDER, metavar="FOLDER",
     help="Directory of installed bundles. Default: $NNDEPLOY_STORE, else the user's own (root: /var/lib/nndeploy).",
 )  # fmt: skip
-NAME = click.argument("name")
+NAME = click.argument("name", type=INSTALLED_NAME)
 SECTIONS = sections_of(
     InstallOptions,
     {"Destination": ("store",)},
@@ -94,7 +99,7 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
 
 
 @click.command("installed", epilog=INSTALLED_EXAMPLES)
-@click.argument("name", required=False)
+@click.argument("name", type=INSTALLED_NAME, required=False)
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def installed(name: str | None, store: str | None, as_json: bool) -> None:
@@ -155,6 +160,26 @@ def rollback(name: str, to: str | None, store: str | None, allow_unsigned_code: 
         print_json(_to_json(where, name, state))
         return
     print_line(f"{name}@ is {_told(state.current)} {'already' if state == before else 'again'}")
+
+
+@click.command("uninstall", epilog=UNINSTALL_EXAMPLES)
+@NAME
+@STORE
+@click.option("--json", "as_json", is_flag=True, help="Print what was removed as JSON on standard output.")
+def uninstall(name: str, store: str | None, as_json: bool) -> None:
+    """Remove NAME with its current and its previous bundle.
+
+    Programs that are running one of them go on until they end. A minimum release that was set for NAME stays: `nndeploy
+    key floor NAME --remove` lifts it.
+    """
+    where = store_at(store)
+    removed = where.remove(name)
+    effect_is_made()
+    if as_json:
+        print_json({"name": name, "store": str(where.path), **asdict(removed)})
+        return
+    what = ", ".join(f"{one:.12}" for one in removed.sha256) or "no bundle was left"
+    print_line(f"{name}@ is uninstalled: {what}; {size_text(removed.freed_bytes)} freed in {where.path}")
 
 
 def _told(one: Installed) -> str:

@@ -124,6 +124,20 @@ class Text(click.ParamType):  # type: ignore[type-arg] # generic in click 8.3 an
         return str(value)
 
 
+class InstalledName(Text):
+    """A name of an installed bundle, in the store that the line names with --store."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
+        """Returns the names of the store."""
+        from nndeploy.errors import NndeployError
+        from nndeploy.installed.bundle_store import store_at
+
+        try:
+            return starting_with(incomplete, store_at(ctx.params.get("store")).names())
+        except NndeployError:
+            return []
+
+
 class AnyNumber(click.types.FloatParamType):
     """A float that is a number: neither NaN, which no range refuses, nor an infinity."""
 
@@ -220,6 +234,7 @@ def num_gpus() -> int:
         return 0
 
 
+INSTALLED_NAME = InstalledName()
 BUNDLE_FILE = BundlePath(".nnd")
 SERVED = ServedBundle(".nnd", ".toml")
 TOML_FILE = PathEndingIn(".toml")

@@ -71,6 +71,15 @@ def test_a_home_folder_is_looked_into_and_stays_as_it_was_typed(here: Path, monk
     assert completed("diff", "~/mo") == ["~/more/"]
 
 
+@pytest.mark.parametrize("command", ["install", "installed", "rollback", "uninstall"])
+def test_names_of_installed_bundles_are_completed(here: Path, command: str) -> None:
+    for name in ("faces", "fast", "digits"):
+        (here / "none" / name).mkdir(parents=True)
+        (here / "none" / name / "state.json").touch()
+    assert completed(command, "fa") == ["faces", "fast"]
+    assert completed(command, "--store", str(here / "more"), "fa") == []
+
+
 def test_topics_and_commands_are_completed_for_help() -> None:
     assert completed("help", "pip") == ["pipelines"]
     assert completed("help", "tar") == ["targets"]
