@@ -30,7 +30,7 @@ from nndeploy.values.amounts import counted
 OK: Final = "ok"
 LACKS: Final = "lacks"
 WRONG: Final = "wrong"
-KEY = "nndeploy key trust KEY.pub"
+KEY = "nndeploy key trust KEY.pub, the public key of who signs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,31 +138,33 @@ def _of_name(store: BundleStore, name: str) -> Iterator[Finding]:
         state = store.state(name)
     except NndeployError as err:
         mend = f"rm {store.path / name / STATE}; nndeploy install {name} BUNDLE"
-        yield Finding(f"{name}@", WRONG, str(err), mend)
+        yield Finding(f"{name}@", WRONG, _told(err), mend)
         return
-    again = f"nndeploy install {name} BUNDLE"
-    mend = f"nndeploy rollback {name}, or {again}" if state.previous is not None else again
-    yield _of_bundle(store, name, state, mend)
-    if state.previous is not None and (finding := _of_the_one_before(store, name, state.previous, again)):
-        yield finding
+    before = state.previous and _of_the_one_before(store, name, state.previous)
+    goes_back = state.previous is not None and before is None  # else a rollback would be refused
+    yield _of_bundle(store, name, state, f"nndeploy rollback {name}" if goes_back else "")
+    if before:
+        yield before
 
 
-def _of_the_one_before(store: BundleStore, name: str, before: Installed, mend: str) -> Finding | None:
+def _of_the_one_before(store: BundleStore, name: str, before: Installed) -> Finding | None:
     """Returns what is wrong with the bundle that a rollback would go back to; the name itself is none the worse."""
+    what = f"{name}@, before"
     try:
-        _, reason = check_kept(store, name, before)
+        kept = check_kept(store, name, before)
     except NndeployError as err:
-        return Finding(f"{name}@, before", LACKS, str(err), mend)
-    return Finding(f"{name}@, before", LACKS, f"its code is not trusted: {reason}", KEY) if reason else None
+        return Finding(what, LACKS, _told(err), _mend(err, name))
+    return Finding(what, LACKS, f"its code is not trusted: {kept.why_no_code}", kept.hint) if kept.why_no_code else None
 
 
-def _of_bundle(store: BundleStore, name: str, state: State, mend: str) -> Finding:
+def _of_bundle(store: BundleStore, name: str, state: State, back: str) -> Finding:
+    """Returns what is to be said of the current bundle; `back` is the command that goes to the one before, if any."""
     what = f"{name}@"
     try:
-        manifest, reason = check_kept(store, name, state.current)
-        choices = choices_of(choose_chain(manifest, LoadOptions()))
+        kept = check_kept(store, name, state.current)
+        choices = choices_of(choose_chain(kept.manifest, LoadOptions()))
     except NndeployError as err:
-        return Finding(what, WRONG, str(err), mend)
+        return Finding(what, WRONG, _told(err), _either(back, _mend(err, name)))
     lost = [choice.submodel for choice in choices if not choice.variant]
     if lost:
         return Finding(
@@ -171,6 +173,19 @@ def _of_bundle(store: BundleStore, name: str, state: State, mend: str) -> Findin
     note = f"; rolled back: {state.note}" if state.note else ""
     release = f"release {state.current.release}, " if state.current.release else ""
     backends = ", ".join(dict.fromkeys(choice.backend for choice in choices))
-    if reason:
-        return Finding(what, WRONG, f"its code is not trusted: {reason}", KEY)
+    if kept.why_no_code:
+        return Finding(what, WRONG, f"its code is not trusted: {kept.why_no_code}", _either(back, kept.hint))
     return Finding(what, OK, f"{release}{state.current.sha256:.12}, {backends}{note}")
+
+
+def _told(err: NndeployError) -> str:
+    return f"{err.where}: {err.what}" if err.where else err.what
+
+
+def _mend(err: NndeployError, name: str) -> str:
+    """Returns what to do where a bundle may not be used, or is damaged: of the latter, no hint knows the name."""
+    return err.hint if isinstance(err, PolicyError) and err.hint else f"nndeploy install {name} BUNDLE"
+
+
+def _either(*commands: str) -> str:
+    return ", or ".join(filter(None, commands))

@@ -105,7 +105,7 @@ def install(
         source = _bring(source, incoming, fetch, _bundles_here(store, name))
         try:
             release = _trusted_release(incoming)
-            check_floor(name, release)
+            check_floor(name, incoming, source)
             if options.keeps_interface:
                 _check_interface(store, name, incoming)
             trial = _tried(incoming, source, options, load)

@@ -5,6 +5,8 @@ Trust and disks change after an install: a key is revoked, a floor is raised, a 
 to is looked at again, and so is all that `doctor` tells of. Law: nothing is changed here, and no code is loaded.
 """
 
+from dataclasses import dataclass
+
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import BundleError, BusyError, MissingInputError, PolicyError, UsageError
@@ -14,13 +16,24 @@ from nndeploy.installed.floors import check_floor
 from nndeploy.runtime.code_policy import files_in, with_code_flags
 from nndeploy.runtime.code_trust import why_no_code
 from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.trust.signatures import check_signatures
+from nndeploy.trust.trust_store import CODE, trust_store
 
 MIN_DIGITS = 8
 """So many digits of a SHA-256 may stand for it."""
 
 
-def check_kept(store: BundleStore, name: str, one: Installed) -> tuple[Manifest, str]:
-    """Returns the manifest of a bundle that is kept under a name, and why its code may not run here, "" where it may.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A whole bundle that may be used under its name; why its code may not run here and what to do, "" if it may."""
+
+    manifest: Manifest
+    why_no_code: str = ""
+    hint: str = ""
+
+
+def check_kept(store: BundleStore, name: str, one: Installed) -> Kept:
+    """Returns what a bundle that is kept under a name is, every byte of which was read.
 
     Raises:
         MissingInputError: it is gone.
@@ -30,10 +43,11 @@ def check_kept(store: BundleStore, name: str, one: Installed) -> tuple[Manifest,
     path = store.file(name, one)
     if sha256_of(path) != one.sha256:
         raise BundleError("it is not the file that was installed", where=str(path))
-    check_floor(name, one.release)
+    check_floor(name, path)
     with open_bundle(path) as bundle:
         manifest = with_code_flags(bundle.manifest, files_in(bundle))
-        return manifest, why_no_code(bundle, manifest, LoadOptions())
+        reason = why_no_code(bundle, manifest, LoadOptions())
+        return Kept(manifest, reason, check_signatures(bundle, trust_store(), CODE).hint if reason else "")
 
 
 def roll_back(store: BundleStore, name: str, *, to: str | None = None, allow_unsigned_code: bool = False) -> State:
@@ -52,11 +66,11 @@ def roll_back(store: BundleStore, name: str, *, to: str | None = None, allow_uns
     if to is not None and _wanted(name, state, to) is state.current:
         return state
     if state.previous is not None:
-        _, problem = check_kept(store, name, state.previous)
-        if problem and not allow_unsigned_code:
+        kept = check_kept(store, name, state.previous)
+        if kept.why_no_code and not allow_unsigned_code:
             raise PolicyError(
-                f"the previous bundle contains untrusted code: {problem}", where=f"{name}@",
-                hint="nndeploy key trust KEY.pub; --allow-unsigned-code rolls back anyway",
+                f"the previous bundle contains untrusted code: {kept.why_no_code}", where=f"{name}@",
+                hint=f"{kept.hint}; --allow-unsigned-code rolls back anyway",
             )  # fmt: skip
     back = store.go_back(name, "by hand", only_from=state.current.sha256)
     if back.current != state.previous:

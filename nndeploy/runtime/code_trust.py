@@ -32,7 +32,7 @@ def why_no_code(bundle: Bundle, manifest: Manifest, options: LoadOptions) -> str
     if store.needed[DATA] or manifest.model_name in store.floors:
         verdict = check_signatures(bundle, store, DATA)
         if not verdict.is_allowed:
-            raise PolicyError(f"the bundle may not be used here: {verdict.problem}", hint="see nndeploy key list")
+            raise PolicyError(f"the bundle may not be used here: {verdict.problem}", hint=verdict.hint)
     if not has_code or options.allow_unsigned_code or not options.allow_native_code:
         return ""
     problem = check_signatures(bundle, store, CODE).problem

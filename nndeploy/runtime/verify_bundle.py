@@ -116,16 +116,8 @@ def _signed(bundle: Bundle, manifest: Manifest) -> SignatureVerdict:
     scope = CODE if holds_code(manifest) else DATA
     verdict = check_signatures(bundle, trust_store(), scope, at_least=1)
     if not verdict.is_allowed:
-        raise PolicyError(f"not trusted with {scope}: {verdict.problem}", where=str(bundle.path), hint=_mend(verdict))
+        raise PolicyError(f"not trusted with {scope}: {verdict.problem}", where=str(bundle.path), hint=verdict.hint)
     return verdict
-
-
-def _mend(verdict: SignatureVerdict) -> str:
-    if not verdict.signatures:
-        return "nndeploy sign"
-    if any(one.problem for one in verdict.signatures):
-        return "nndeploy key trust KEY.pub, if you know whose key it is"
-    return "nndeploy key list says what is asked for here"
 
 
 def _tolerances(manifest: Manifest, rtol: float | None, atol: float | None) -> dict[str, Tolerance]:

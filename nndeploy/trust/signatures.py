@@ -17,7 +17,10 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.errors import BundleError
 from nndeploy.trust.envelope import Envelope, decode_envelopes
 from nndeploy.trust.statement import bundle_statement, provenance_statement, release_numbers, release_of
-from nndeploy.trust.trust_store import TrustStore
+from nndeploy.trust.trust_store import TrustStore, lifting_command
+
+REVOKED, UNKNOWN = "the key was revoked", "the key is not trusted here"
+"""Why a signature counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,15 @@ class SignedBy:
 class SignatureVerdict:
     """What the signatures of a bundle are worth for a scope; `problem` is why not enough, "" where they are.
 
-    `release` is what was signed, "" where nothing was or it says none.
+    `release` is what was signed, "" where nothing was or it says none. `floor` is the name and the least release that
+    the bundle is below of, where that is the problem.
     """
 
     scope: str
     release: str
     signatures: tuple[SignedBy, ...]
     problem: str
+    floor: tuple[str, str] | None = None
 
     @property
     def is_allowed(self) -> bool:
@@ -53,7 +58,43 @@ class SignatureVerdict:
     @property
     def trusted_release(self) -> str:
         """The release that a trusted key signed, "" where none did."""
-        return self.release if any(not one.problem for one in self.signatures) else ""
+        return self.release if self.is_signed_by_trusted else ""
+
+    @property
+    def is_signed_by_trusted(self) -> bool:
+        """Whether at least one trusted key signed."""
+        return any(not one.problem for one in self.signatures)
+
+    @property
+    def hint(self) -> str:
+        """What to do where the bundle may not be used."""
+        if not self.signatures:
+            return "sign it: nndeploy sign BUNDLE --key KEY.key --release RELEASE"
+        unknown = [one.key_id for one in self.signatures if one.problem == UNKNOWN]
+        if unknown and not (self.floor and self.is_signed_by_trusted):
+            return f"nndeploy key trust KEY.pub, the public key of id {unknown[0]:.16}, if you know whose it is"
+        if self.floor:
+            model, least = self.floor
+            return f"install a signed release from {least} on; {lifting_command(model)} lifts the floor"
+        return "nndeploy key list says what is asked for here"
+
+    def held_to(self, model: str, least: str) -> "SignatureVerdict":
+        """Returns the verdict for a model or a name of which no release below `least` is allowed."""
+        release = self.trusted_release
+        if release and release_numbers(release) >= release_numbers(least):
+            return self
+        what = f"{self.claim}, and none below {least} is allowed of {model!r:.60}"
+        return replace(self, problem=what, floor=(model, least))
+
+    @property
+    def claim(self) -> str:
+        """What the bundle says it is, and who says so."""
+        if not self.signatures:
+            return "it is not signed"
+        if self.trusted_release:
+            return f"it is release {self.release}"
+        release = f"release {self.release}" if self.release else "no release"
+        return f"it is signed as {release} by {', '.join(map(str, self.signatures))}"
 
 
 class Signed(NamedTuple):
@@ -107,7 +148,7 @@ def check_signatures(
     verdict = SignatureVerdict(scope, release, found, _too_few(found, num_good, needed) if num_good < needed else "")
     model = bundle.manifest.model_name
     if verdict.is_allowed and model in store.floors:
-        return replace(verdict, problem=_below(store.floors[model], model, verdict.trusted_release))
+        return verdict.held_to(model, store.floors[model])
     return verdict
 
 
@@ -144,9 +185,9 @@ def signed_by(envelope: Envelope, store: TrustStore, scope: str, day: dt.date) -
     for one in envelope.signatures:
         key = store.keys.get(one.key_id)
         if one.key_id in store.revoked:
-            yield SignedBy(one.key_id, "" if key is None else key.name, "the key was revoked")
+            yield SignedBy(one.key_id, "" if key is None else key.name, REVOKED)
         elif key is None:
-            yield SignedBy(one.key_id, "", "the key is not trusted here")
+            yield SignedBy(one.key_id, "", UNKNOWN)
         elif not key.public.is_signature(one.value, envelope.signed):
             yield SignedBy(one.key_id, key.name, "the signature is not of this key")
         else:
@@ -158,11 +199,3 @@ def _too_few(found: tuple[SignedBy, ...], num_good: int, needed: int) -> str:
         return "it is not signed"
     refused = "; ".join(str(one) for one in found if one.problem)
     return f"signed by {num_good} of the {needed} trusted keys required" + (f" ({refused})" if refused else "")
-
-
-def _below(least: str, model: str, release: str) -> str:
-    if not release:
-        return f"no trusted key says which release of {model!r:.60} it is, and none below {least} is allowed"
-    if release_numbers(release) < release_numbers(least):
-        return f"it is release {release} of {model!r:.60}, and none below {least} is allowed"
-    return ""

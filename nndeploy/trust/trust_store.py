@@ -204,6 +204,14 @@ def lowered(old: TrustStore, new: TrustStore) -> list[str]:
     ]
 
 
+def lifting_command(model: str) -> str:
+    """Returns what to type to lift the floor of a model: that of the machine's store where it has one, as it counts."""
+    with contextlib.suppress(PolicyError):  # one that cannot be used is told of where it is asked
+        if model in read_store(MACHINE_STORE).floors:
+            return f"nndeploy key floor {model} --remove --machine"
+    return f"nndeploy key floor {model} --remove"
+
+
 def make_private_folder(path: Path) -> None:
     """Makes a folder of the account's for keys, where it is not there.
 

@@ -3,6 +3,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,8 +25,22 @@ Take = Callable[[str, Path], None]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+def maker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of the account that makes the bundles which several pages need; it has a key, and trusts no other."""
+    home = tmp_path_factory.mktemp("maker")
+    program = "from nndeploy.trust.signing import machine_key; machine_key()"
+    subprocess.run([sys.executable, "-c", program], env=page_examples.environment(home), check=True)
+    (home / ".cache").mkdir(exist_ok=True)
+    return home
+
+
+@pytest.fixture
+def home(maker: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a reader who has made those bundles and read no other page: nothing is installed, no floor is set."""
+    home = tmp_path_factory.mktemp("home")
+    shutil.copytree(maker / ".config", home / ".config")
+    (home / ".cache").symlink_to(maker / ".cache")  # which says what was made here
+    return home
 
 
 def give_files(folder: Path) -> None:
@@ -37,7 +52,7 @@ def give_files(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def take(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Take:
+def take(maker: Path, tmp_path_factory: pytest.TempPathFactory) -> Take:
     """Puts a bundle that several pages need into a folder, and beside it what the compile wrote."""
     shelf = tmp_path_factory.mktemp("shelf")
     give_files(shelf)
@@ -47,7 +62,7 @@ def take(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Take:
             with (shelf / f"{name}.said").open("w") as said:
                 command = ["sh", "-c", GIVEN[name]]
                 subprocess.run(
-                    command, cwd=shelf, env=page_examples.environment(home), stdout=said, stderr=said, check=True
+                    command, cwd=shelf, env=page_examples.environment(maker), stdout=said, stderr=said, check=True
                 )
         for file in (name, f"{name}.said"):
             shutil.copy(shelf / file, folder)

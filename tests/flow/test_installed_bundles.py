@@ -13,15 +13,17 @@ import numpy as np
 import pytest
 from tests_flow_bundles import write_branches, write_double, write_fours
 
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError
-from nndeploy.installed import bundle_store, followed, kept_bundle
+from nndeploy.installed import bundle_store, floors, followed, kept_bundle
 from nndeploy.installed.bundle_store import BundleStore, store_at
 from nndeploy.installed.floors import installed_bundle
 from nndeploy.installed.followed import FollowedProgram
 from nndeploy.installed.install import InstallOptions, install
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.trust.public_key import read_public_key
 from nndeploy.trust.signing import machine_key
 from nndeploy.trust.trust_store import trust_store
 
@@ -203,10 +205,129 @@ def test_a_rollback_to_code_that_nobody_signed_needs_a_word(store, monkeypatch, 
 def test_a_floor_that_was_raised_later_holds_for_what_is_installed(store, capsys) -> None:
     signed_releases(store)
     say("run", "faces@", "--input", "x.npz")
-    say("key", "floor", "faces", "2.1")
+    say("key", "floor", "faces", "2.1", "--refuse-current")
     assert run_command(["run", "faces@", "--input", "x.npz"]) == 77
     assert "none below 2.1" in capsys.readouterr().err
     assert run_command(["doctor"]) == 1
+
+
+def model_of(path: Path) -> str:
+    with open_bundle(path) as bundle:
+        return bundle.manifest.model_name
+
+
+@pytest.mark.parametrize("named", [lambda _: "faces", model_of], ids=["name", "model"])
+def test_a_floor_above_what_is_current_is_set_on_request_alone_and_lifted_again(store, nndeploy_command, named) -> None:
+    signed_releases(store)
+    model, before, run = named(Path("two.nnd")), trust_store(), ("run", "faces@", "--input", "x.npz")
+    refused = nndeploy_command("key", "floor", model, "2.1")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (77, 1)
+    for word in ("faces@", "release 2.0", "--refuse-current"):
+        assert word in refused.stderr
+    assert trust_store() == before
+    forced = nndeploy_command("key", "floor", model, "2.1", "--refuse-current")
+    assert (forced.returncode, "faces@" in forced.stderr) == (0, True)
+    assert nndeploy_command(*run).returncode == 77
+    assert nndeploy_command("key", "floor", model, "2.2").returncode == 0  # which refuses nothing more
+    told = nndeploy_command(*run)
+    assert f"nndeploy key floor {model} --remove" in told.stderr
+    assert nndeploy_command("key", "floor", model, "--remove").returncode == 0
+    assert trust_store() == before
+    assert nndeploy_command(*run).returncode == 0
+    assert nndeploy_command("key", "floor", model, "--remove").returncode == 66
+
+
+def test_a_floor_that_what_is_current_reaches_is_set_without_a_word(store, nndeploy_command) -> None:
+    signed_releases(store)
+    done = nndeploy_command("key", "floor", "faces", "2.0")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("more", [[], ["1.4", "--remove"], ["one"]])
+def test_a_floor_is_a_release_or_is_removed(store, nndeploy_command, more) -> None:
+    assert nndeploy_command("key", "floor", "faces", *more).returncode == 2
+
+
+def test_a_floor_for_what_is_not_installed_is_set_with_a_warning(store, nndeploy_command) -> None:
+    signed_releases(store)
+    done = nndeploy_command("key", "floor", "face", "1.0")
+    assert done.returncode == 0
+    assert "warning" in done.stderr
+    assert "did you mean 'faces'?" in done.stderr
+    assert trust_store().floors == {"face": "1.0"}
+    assert "did you mean 'face'?" in nndeploy_command("key", "floor", "fac", "--remove").stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BundleStore:
+    """The stores of bundles and of trust of the machine, which are empty."""
+    for module in (bundle_store, floors):
+        monkeypatch.setattr(module, "MACHINE_STORE", tmp_path / "machine")
+    monkeypatch.setattr("nndeploy.trust.trust_store.MACHINE_STORE", tmp_path / "etc" / "trust.json")
+    return BundleStore(tmp_path / "machine")
+
+
+def test_a_floor_holds_for_the_machine_s_bundles_unless_the_account_has_its_own(
+    store, machine, nndeploy_command
+) -> None:
+    put(machine, "one.nnd")
+    assert nndeploy_command("key", "floor", "faces", "1.0").returncode == 77
+    signed_releases(store)
+    assert nndeploy_command("key", "floor", "faces", "1.0").returncode == 0  # the account runs its own
+    assert nndeploy_command("key", "floor", "faces", "--remove").returncode == 0
+    refused = nndeploy_command("key", "floor", "faces", "1.0", "--machine")
+    assert (refused.returncode, "not signed" in refused.stderr) == (77, True)
+
+
+def test_a_floor_of_the_machine_is_lifted_where_it_was_set(store, machine, nndeploy_command) -> None:
+    signed_releases(store)
+    assert nndeploy_command("key", "floor", "faces", "2.1", "--machine", "--refuse-current").returncode == 0
+    lift = "nndeploy key floor faces --remove --machine"
+    assert lift in nndeploy_command("run", "faces@", "--input", "x.npz").stderr
+    assert lift in nndeploy_command("key", "floor", "faces", "--remove").stderr
+    assert nndeploy_command(*lift.split()[1:]).returncode == 0
+    assert nndeploy_command("run", "faces@", "--input", "x.npz").returncode == 0
+
+
+def test_a_release_of_an_unknown_key_is_told_with_the_key_and_how_to_trust_it(store, nndeploy_command) -> None:
+    say("key", "new", "farm")
+    say("sign", "one.nnd", "--key", "farm.key", "--release", "1.5.0")
+    key_id = read_public_key(Path("farm.pub")).id
+    put(store, "one.nnd")
+    say("key", "floor", "faces", "1.4", "--refuse-current")
+    for command in (["install", "faces", "one.nnd"], ["run", "faces@", "--input", "x.npz"], ["doctor"]):
+        done = nndeploy_command(*command)
+        told = done.stderr + done.stdout
+        assert done.returncode == (1 if command == ["doctor"] else 77)
+        for word in ("release 1.5.0", f"{key_id:.16}", "nndeploy key trust", "none below 1.4"):
+            assert word in told
+        assert "not signed" not in told
+    say("key", "trust", "farm.pub")
+    assert nndeploy_command("run", "faces@", "--input", "x.npz").returncode == 0
+
+
+def test_doctor_advises_a_rollback_only_where_it_would_be_accepted(store, nndeploy_command) -> None:
+    def advised() -> str:
+        found = json.loads(nndeploy_command("doctor", "--json").stdout)["findings"]
+        return {one["what"]: one["mend"] for one in found}["faces@"]
+
+    signed_releases(store)
+    damaged_file = store.bundle("faces")
+    whole = damaged_file.read_bytes()
+    damaged_file.write_bytes(whole[:-30])
+    assert "nndeploy rollback faces" in advised()
+    damaged_file.write_bytes(whole)
+    say("key", "floor", "faces", "1.5")
+    damaged_file.write_bytes(whole[:-30])
+    assert "rollback" not in advised()
+    assert nndeploy_command("rollback", "faces").returncode == 77
+
+
+def test_install_offers_a_rollback_only_where_it_would_be_accepted(store, nndeploy_command) -> None:
+    signed_releases(store)
+    assert "nndeploy rollback faces" in nndeploy_command("install", "faces", "two.nnd").stdout
+    say("key", "floor", "faces", "1.5")
+    assert "rollback" not in nndeploy_command("install", "faces", "two.nnd").stdout
 
 
 @pytest.mark.parametrize(
@@ -219,6 +340,7 @@ def test_a_floor_that_was_raised_later_holds_for_what_is_installed(store, capsys
 def test_what_a_box_asks_for_is_never_lowered_without_a_word(store, capsys, first, lower, higher) -> None:
     say(*first.split())
     before = trust_store()
+    capsys.readouterr()
     assert run_command(lower.split()) == 77
     assert trust_store() == before
     assert len(capsys.readouterr().err.splitlines()) == 1

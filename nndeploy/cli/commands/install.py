@@ -13,7 +13,7 @@ from nndeploy.cli.options.option_fields import options_given, options_of, sectio
 from nndeploy.cli.options.registry_options import SIGNED_BY, registry_options, registry_options_given
 from nndeploy.cli.options.value_types import ANY_FILE, FOLDER, INSTALLED_NAME
 from nndeploy.cli.standard_streams import effect_is_made
-from nndeploy.errors import UsageError
+from nndeploy.errors import NndeployError, UsageError
 from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
 from nndeploy.installed.install import InstallOptions
 from nndeploy.registry.options import RegistryOptions
@@ -95,7 +95,7 @@ def install(name: str, source: str, signed_by: str | None, store: str | None, as
     what = f"{counted(trial.num_outputs, 'output')} checked here, a call takes {trial.call_ns / 1e6:.3g} ms"
     print_line(f"{name}@ is {_told(state.current)}: {what} on {', '.join(trial.backends)}")
     if state.previous is not None:
-        print_line(f"previous: {_told(state.previous)}; nndeploy rollback {name} restores it")
+        print_line(f"previous: {_told(state.previous)}{_how_to_go_back(where, name, state.previous)}")
 
 
 @click.command("installed", epilog=INSTALLED_EXAMPLES)
@@ -180,6 +180,17 @@ def uninstall(name: str, store: str | None, as_json: bool) -> None:
         return
     what = ", ".join(f"{one:.12}" for one in removed.sha256) or "no bundle was left"
     print_line(f"{name}@ is uninstalled: {what}; {size_text(removed.freed_bytes)} freed in {where.path}")
+
+
+def _how_to_go_back(store: BundleStore, name: str, before: Installed) -> str:
+    """Returns the command that does, "" where the floor of the name refuses it."""
+    from nndeploy.installed.floors import check_floor
+
+    try:
+        check_floor(name, store.file(name, before))
+    except NndeployError:
+        return ""
+    return f"; nndeploy rollback {name} restores it"
 
 
 def _told(one: Installed) -> str:

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_line, print_table
-from nndeploy.cli.options.value_types import ANY_FILE
+from nndeploy.cli.console import print_json, print_line, print_table, warn
+from nndeploy.cli.options.value_types import ANY_FILE, INSTALLED_NAME
 from nndeploy.cli.standard_streams import effect_is_made
-from nndeploy.errors import BundleError, CannotCreateError, MissingInputError, PolicyError, UsageError
+from nndeploy.errors import (
+    BundleError,
+    CannotCreateError,
+    MissingInputError,
+    PolicyError,
+    UsageError,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     from nndeploy.trust.trust_store import TrustStore
@@ -53,6 +60,7 @@ Examples:
   nndeploy key floor faces 1.4.0
   nndeploy key floor faces 1.4.0 --machine
   nndeploy key floor faces 1.3.0 --lower
+  nndeploy key floor faces --remove
 """,
     "need": """\b
 Examples:
@@ -187,21 +195,71 @@ def revoke(named: str, machine: bool) -> None:
 
 
 @key.command("floor", epilog=EXAMPLES_OF["floor"])
-@click.argument("model")
-@click.argument("release")
+@click.argument("model", type=INSTALLED_NAME)
+@click.argument("release", required=False)
+@click.option("--remove", is_flag=True, help="Lift the minimum release of MODEL.")
+@click.option("--refuse-current", is_flag=True, help="Set it even if it refuses a bundle that is current here.")
 @LOWER
 @MACHINE
-def floor(model: str, release: str, lower: bool, machine: bool) -> None:
+def floor(model: str, release: str | None, remove: bool, refuse_current: bool, lower: bool, machine: bool) -> None:
     """Reject releases of MODEL that are older than RELEASE.
 
-    MODEL is the name in the bundle, or the name it is installed under. The release must be signed by a trusted key.
+    MODEL is the name in the bundle, or the name it is installed under. The release must be signed by a trusted key. A
+    bundle that is current here and would be refused is named, and nothing changes.
     """
-    from nndeploy.trust.statement import check_release
     from nndeploy.trust.trust_store import trust_store
 
+    if remove and release is None:
+        _remove_floor(model, machine)
+    elif release is None or remove:
+        raise UsageError("either a RELEASE or --remove is needed", hint=f"nndeploy key floor {model} 1.4.0")
+    else:
+        _set_floor(model, release, machine, lower=lower, refuse_current=refuse_current)
+    least = trust_store().floors.get(model)
+    print_line(
+        f"{model} has no minimum release" if least is None else f"no release of {model} below {least} is used here"
+    )
+
+
+def _set_floor(model: str, release: str, machine: bool, *, lower: bool, refuse_current: bool) -> None:
+    from nndeploy.installed.floors import names_and_models, newly_refused
+    from nndeploy.trust.statement import check_release
+    from nndeploy.trust.trust_store import MACHINE_STORE, read_store, user_store
+
     least = check_release(release)
-    _change(machine, lambda old: replace(old, floors={**old.floors, model: least}), lowers=lower)
-    print_line(f"no release of {model} below {trust_store().floors[model]} is used here")
+    other = read_store(user_store() if machine else MACHINE_STORE)
+    refused = list[str]()
+
+    def raised(old: "TrustStore") -> "TrustStore":
+        new = replace(old, floors={**old.floors, model: least})
+        refused.extend(newly_refused(old.joined(other), new.joined(other), of_machine=machine))
+        if refused and not refuse_current:
+            raise PolicyError(
+                f"this refuses what is current: {'; '.join(refused)}",
+                hint=f"install a signed release from {least} on first; --refuse-current sets it anyway",
+            )
+        return new
+
+    _change(machine, raised, lowers=lower)
+    for one in refused:
+        warn(f"no longer runs: {one}")
+    known = names_and_models(of_machine=machine)
+    if model not in known:
+        guess = did_you_mean(model, known)
+        warn(f"nothing that is installed here is called {model!r:.80}{f' ({guess})' if guess else ''}")
+
+
+def _remove_floor(model: str, machine: bool) -> None:
+    from nndeploy.trust.trust_store import lifting_command, trust_store
+
+    def lifted(old: "TrustStore") -> "TrustStore":
+        if model not in old.floors:
+            known = trust_store().floors
+            hint = lifting_command(model) if model in known else did_you_mean(model, known)
+            raise MissingInputError(f"no minimum release of {model!r:.80} is set in {_store(machine)}", hint=hint)
+        return replace(old, floors={name: least for name, least in old.floors.items() if name != model})
+
+    _change(machine, lifted, lowers=True)
 
 
 @key.command("need", epilog=EXAMPLES_OF["need"])
