@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy doctor`: what this box has, lacks and trusts, and how to mend it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from nndeploy.cli.commands.install import STORE
-from nndeploy.cli.console import print_json, print_table
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.errors import CheckError
 from nndeploy.installed.bundle_store import store_at
 from nndeploy.values.amounts import counted
 
+if TYPE_CHECKING:
+    from nndeploy.installed.doctor import Finding
+
+OFFLINE = (
+    "Without a network, `pip install --no-index --find-links FOLDER` takes the same names from a FOLDER that "
+    "`nndeploy wheelhouse -o FOLDER` has filled on a machine with one."
+)
 EXAMPLES = """\b
 Examples:
   nndeploy doctor
@@ -33,8 +42,19 @@ def doctor(store: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"findings": [asdict(one) for one in found]})
     else:
-        rows = [(one.what, "-" if one.absent_hardware else one.state, one.about, one.mend) for one in found]
-        print_table("this machine", ("what", "", "about", "what to do"), rows)
+        print_table("this machine", ("what", "", "about", "what to do"), _rows(found))
+        if any(one.mend.startswith("pip install") for one in found):
+            print_line(OFFLINE)
     wrong = [one.what for one in found if one.state == WRONG]
     if wrong:
         raise CheckError(f"{counted(len(wrong), 'problem')} found: {', '.join(wrong)}")
+
+
+def _rows(found: "Sequence[Finding]") -> list[tuple[str, str, str, str]]:
+    """Returns the rows of the table; what serves hardware that is not here is one row of that hardware."""
+    here = [one for one in found if not one.absent_hardware]
+    absent = dict.fromkeys(one.absent_hardware for one in found if one.absent_hardware)
+    return [
+        *((one.what, one.state, one.about, one.mend) for one in here),
+        *((name, "-", "none here, and nothing is needed for it", "") for name in absent),
+    ]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `doctor` finds of a backend is what its probe says; what mends it is the probe's hint, or nothing."""
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from nndeploy.cli.main import run_command
 from nndeploy.errors import UnavailableError
 from nndeploy.installed import doctor
 from nndeploy.installed.bundle_store import store_at
@@ -15,6 +16,7 @@ from nndeploy.plugin.interface import Probe
 from nndeploy.plugin.registry import backend, backend_names
 from nndeploy.target.target import Target, host_target
 
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ABSENT = Probe(False, False, reason="no driver", absent_hardware="NVIDIA GPU")
 
 
@@ -64,10 +66,24 @@ def test_every_backend_here_is_told_with_its_own_hint() -> None:
         assert finding.mend == ("" if probe.can_run else probe.hint)
 
 
-def test_absent_hardware_stands_in_the_table_as_not_applicable(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_hardware_that_is_absent_is_a_row_and_no_library_is_named_for_it(
+    monkeypatch: pytest.MonkeyPatch, nndeploy_command: Command
 ) -> None:
-    finding = found(ABSENT, monkeypatch)
-    assert run_command(["doctor"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(finding.what)]
-    assert line.split() == [*finding.what.split(), "-", *ABSENT.why_not.split()]
+    found(ABSENT, monkeypatch)
+    monkeypatch.setattr(doctor, "backend_names", lambda: ["one", "two"])
+    done = nndeploy_command("doctor")
+    assert done.returncode == 0
+    assert "backend" not in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("NVIDIA GPU")]
+    assert line.split()[2] == "-"
+    assert "pip" not in done.stdout
+
+
+def test_what_pip_installs_is_told_for_boxes_without_a_network_too(
+    monkeypatch: pytest.MonkeyPatch, nndeploy_command: Command
+) -> None:
+    found(Probe(False, False, reason="no library", hint="pip install 'nndeploy-toolchain[cpu]'"), monkeypatch)
+    told = nndeploy_command("doctor").stdout
+    assert "pip install 'nndeploy-toolchain[cpu]'" in told
+    assert "--no-index --find-links FOLDER" in told
+    assert "nndeploy wheelhouse -o FOLDER" in told
