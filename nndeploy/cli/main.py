@@ -70,7 +70,7 @@ COMMANDS = {
     "pull": ("nndeploy.cli.commands.pull:pull", "Pull a bundle from a container registry."),
     "cache": ("nndeploy.cli.commands.cache:cache", "Manage the cache of compiled bundles."),
     "diff": ("nndeploy.cli.commands.diff:diff", "Show how bundle NEW differs from bundle OLD."),
-    "backends": ("nndeploy.cli.commands.backends:backends", "List the backends and what they support on this machine."),
+    "backends": ("nndeploy.cli.commands.backends:backends", "List the backends, and what each builds for here."),
     "targets": ("nndeploy.cli.commands.targets:targets", "List the targets that --target knows by name."),
     "probe": ("nndeploy.cli.commands.probe:probe", "Describe this machine as a target file."),
     "wheelhouse": ("nndeploy.cli.commands.wheelhouse:wheelhouse", "Download all wheels that an offline machine needs."),

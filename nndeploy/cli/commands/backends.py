@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nndeploy.cli.console import print_json, print_table
+from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.options.value_types import BOX
 from nndeploy.errors import UnavailableError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nndeploy.target.target import Target
 
-BUILDS_FOR_OTHERS = "builds here for other targets"
+OTHERS = "why not for another target: nndeploy backends --target NAME; their names: nndeploy targets"
 
 EXAMPLES = """\b
 Examples:
@@ -34,9 +34,10 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def backends(target: str | None, as_json: bool) -> None:
-    """List the backends and what they support on this machine.
+    """List the backends, and what each builds for here.
 
-    They are listed by tier, the order in which `compile` offers them the nodes of a model.
+    Also whether each runs on this machine, or why not. They are listed by tier, the order in which `compile` offers
+    them the nodes of a model.
     """
     from nndeploy.plugin.registry import backend_names
     from nndeploy.target.known_targets import known_targets, target_of
@@ -49,21 +50,29 @@ def backends(target: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"backends": found})
         return
-    columns = ("backend", "tier", "version", "build here", "run here", "reason, and what to do")
-    print_table("backends", columns, map(_cells, found), right=("tier",))
+    title = "builds for" if target is None else f"builds for {box.name}"
+    cells = [_cells(row, _builds_for(row, known) if target is None else "yes" * row["can_build"]) for row in found]
+    print_table("backends", ("backend", "tier", "version", title, "runs here"), cells, right=("tier",))
+    if target is None:
+        print_line(OTHERS)
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the row of the table; a backend that cannot build for the box may still build for others."""
-    elsewhere = BUILDS_FOR_OTHERS if row["builds_for"] and not row["can_build"] else ""
-    return (
-        row["name"],
-        "-" if row["tier"] is None else str(row["tier"]),
-        row["version"] or "-",
-        "yes" if row["can_build"] else "no",
-        "yes" if row["can_run"] else "no",
-        "; ".join(text for text in (row["why_not"], row["hint"], elsewhere) if text),
-    )
+def _builds_for(row: dict[str, Any], known: "Sequence[Target]") -> str:
+    """Returns in words what a backend builds for on this machine, "" where nothing."""
+    with_gpu = [box.name for box in known if box.gpus]
+    sets = {"all targets": [box.name for box in known], "all targets with a GPU": with_gpu}
+    others = next((words for words, names in sets.items() if names == row["builds_for"]), ", ".join(row["builds_for"]))
+    return ", ".join(filter(None, ("this machine" * row["can_build"], others)))
+
+
+def _cells(row: dict[str, Any], builds_for: str) -> tuple[str, ...]:
+    """Returns the row of the table; why not stands where the first answer is no."""
+    reason = f"no {row['absent_hardware']}" if row["absent_hardware"] else row["reason"]
+    why_not = "; ".join(filter(None, (reason, row["hint"])))
+    no = f"no ({why_not})" if why_not else "no"
+    runs = "yes" if row["can_run"] else no if builds_for else "no"
+    tier = "-" if row["tier"] is None else str(row["tier"])
+    return row["name"], tier, row["version"] or "-", builds_for or no, runs
 
 
 def _row(name: str, target: "Target", known: "Sequence[Target]") -> dict[str, Any]:

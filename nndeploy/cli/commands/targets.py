@@ -9,6 +9,8 @@ from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nndeploy.plugin.interface import Backend
     from nndeploy.target.target import Target
 
@@ -36,20 +38,29 @@ def targets(as_json: bool) -> None:
     if as_json:
         print_json({"targets": found})
         return
-    columns = ("name", "processor", "cores", "gpu", "gpu memory", "built here by")
-    rows = [
-        (
-            row["name"],
-            row["level"],
-            str(row["num_cores"] or "-"),
-            ", ".join(f"{gpu['name']} ({gpu['compute_capability']})" for gpu in row["gpus"]) or "-",
-            ", ".join(size_text(gpu["memory_bytes"]) for gpu in row["gpus"] if gpu["memory_bytes"]) or "-",
-            ", ".join(f"{name}*" if name in row["runs_alone"] else name for name in row["built_here_by"]) or "nobody",
-        )
-        for row in found
-    ]
-    print_table("known boxes", columns, rows, right=("cores", "gpu memory"))
+    common = [name for name in found[0]["built_here_by"] if all(name in row["built_here_by"] for row in found)]
+    columns = ("name", "processor", "cores", "gpu", "memory", "built here also by" if common else "built here by")
+    print_table("known targets", columns, [_cells(row, common) for row in found], right=("cores", "memory"))
+    if common:
+        print_line(f"every target is built here by: {_starred(found[0], common)}")
     print_line("* needs only nndeploy's own runtime; the others need their library on the target")
+
+
+def _cells(row: dict[str, Any], common: "Sequence[str]") -> tuple[str, ...]:
+    """Returns the row of the table; its name tells the GPU's, so the cell has what it computes as."""
+    gpus = row["gpus"]
+    return (
+        row["name"],
+        row["level"],
+        str(row["num_cores"] or "-"),
+        ", ".join(f"sm_{gpu['compute_capability'].replace('.', '')}" for gpu in gpus) or "-",
+        ", ".join(size_text(gpu["memory_bytes"]) for gpu in gpus if gpu["memory_bytes"]) or "-",
+        _starred(row, [name for name in row["built_here_by"] if name not in common]) or "-",
+    )
+
+
+def _starred(row: dict[str, Any], names: "Sequence[str]") -> str:
+    return ", ".join(f"{name}*" if name in row["runs_alone"] else name for name in names)
 
 
 def _row(target: "Target", plugins: "list[Backend]") -> dict[str, Any]:
