@@ -236,6 +236,8 @@ def test_an_installed_bundle_is_followed(served) -> None:
     assert run_command(["rollback", "faces"]) == 0
     _until(lambda: version() == first)
     assert second != first
+    assert run_command(["uninstall", "faces"]) == 0
+    assert version() == first  # which is served on
     service.process.send_signal(signal.SIGTERM)
     assert service.ends()[0] == 143
 

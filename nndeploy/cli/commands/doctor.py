@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy doctor`: what this box has, lacks and trusts, and how to mend it."""
 
+import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from nndeploy.installed.doctor import Finding
 
 OFFLINE = (
-    "Without a network, `pip install --no-index --find-links FOLDER` takes the same names from a FOLDER that "
-    "`nndeploy wheelhouse -o FOLDER` has filled on a machine with one."
+    "Without a network: pip install --no-index --find-links FOLDER with the same names; on a machine with a network, "
+    "nndeploy wheelhouse --for {arch} --with NAME -o FOLDER fills FOLDER, where NAME stands in the brackets."
 )
 EXAMPLES = """\b
 Examples:
@@ -44,7 +45,7 @@ def doctor(store: str | None, as_json: bool) -> None:
     else:
         print_table("this machine", ("what", "", "about", "what to do"), _rows(found))
         if any(one.mend.startswith("pip install") for one in found):
-            print_line(OFFLINE)
+            print_line(OFFLINE.format(arch=platform.machine()))
     wrong = [one.what for one in found if one.state == WRONG]
     if wrong:
         raise CheckError(f"{counted(len(wrong), 'problem')} found: {', '.join(wrong)}")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `doctor` finds of a backend is what its probe says; what mends it is the probe's hint, or nothing."""
 
+import platform
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from nndeploy.cli.commands.wheelhouse import wheelhouse
 from nndeploy.errors import UnavailableError
 from nndeploy.installed import doctor
 from nndeploy.installed.bundle_store import store_at
@@ -86,4 +89,6 @@ def test_what_pip_installs_is_told_for_boxes_without_a_network_too(
     told = nndeploy_command("doctor").stdout
     assert "pip install 'nndeploy-toolchain[cpu]'" in told
     assert "--no-index --find-links FOLDER" in told
-    assert "nndeploy wheelhouse -o FOLDER" in told
+    (words,) = re.findall(r"nndeploy (wheelhouse .* -o FOLDER)", told)
+    with wheelhouse.make_context("wheelhouse", words.split()[1:]) as context:  # which refuses what is no call of it
+        assert (context.params["box"], str(context.params["output"])) == (platform.machine(), "FOLDER")
