@@ -189,7 +189,7 @@ def _flow(
             quantisation = with_speeds(compilation, packing, settled, lambda other: _flow(other, float32, portable, ()))
     if options.keep_fallback:
         with in_stage("fallback"):
-            settled = with_fallbacks(setting, settled)
+            settled = with_fallbacks(setting, settled, chosen.built)
             compilation.warnings += compile_warnings.of_native_code(settled)
     if others:
         with in_stage("chains for GPUs"):

@@ -16,7 +16,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from nndeploy.errors import ModelError, UnavailableError, UsageError, did_you_mean, one_line
 from nndeploy.graph.nodes import node_name, operator
-from nndeploy.plugin.interface import Support, Transform
+from nndeploy.plugin.interface import TAKEN, Support, Transform
 
 GROUP_KEY = "nndeploy.group"
 
@@ -60,7 +60,8 @@ class Placement:
         for backend in order:
             if backend == self.backend_of[node]:
                 break
-            refusals[backend] = self.answers[backend][node].reason or "another backend was chosen"
+            answer = self.answers.get(backend, {}).get(node, TAKEN)  # who was not asked might
+            refusals[backend] = answer.reason or "another backend was chosen"
         return refusals
 
     def takes_all(self, backend: str, nodes: Sequence[str]) -> bool:

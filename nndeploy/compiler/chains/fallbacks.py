@@ -12,19 +12,22 @@ from nndeploy.compiler.chains.build_piece import built_and_checked
 from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settled, in_order
 from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting, options_for
+from nndeploy.compiler.chains.lower import Memo
 from nndeploy.partition.placement import Placement
 from nndeploy.plugin import registry
 from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
 
 
-def with_fallbacks(setting: Setting, settled: Settled) -> Settled:
+def with_fallbacks(setting: Setting, settled: Settled, memo: Memo) -> Settled:
     """Returns the same with more variants for each piece: of the next backends that take it and are right.
+
+    `memo` is what was built of the same graph before.
 
     The last of them is the first without code in it, so that the bundle runs on other machines, and where no code is
     allowed.
     """
     here = replace(setting, build_options=options_for(setting, settled.plan.model))
-    found = [_with_fallback(here, settled, built) for built in settled.pieces]
+    found = [_with_fallback(here, settled, built, memo) for built in settled.pieces]
     checks = (check for _, made in found for check in made)
     return replace(settled, pieces=tuple(built for built, _ in found), checks=(*settled.checks, *checks))
 
@@ -45,13 +48,15 @@ def _has_kernels_for_cpus(taker: Backend) -> bool:
     return taker.tier == OWN_KERNELS_TIER and taker.device_kind == "cpu"
 
 
-def _with_fallback(setting: Setting, settled: Settled, built: BuiltPiece) -> tuple[BuiltPiece, list[CheckReport]]:
+def _with_fallback(
+    setting: Setting, settled: Settled, built: BuiltPiece, memo: Memo
+) -> tuple[BuiltPiece, list[CheckReport]]:
     """Returns a piece with its fallbacks, and the comparisons of these that were made; as it is where it has some."""
     if len(built.variants) > 1:
         return built, []
     variants, checks = list(built.variants), list[CheckReport]()
     for backend in takers_below(settled.plan.placement, built.piece):
-        outcome = built_and_checked(setting, settled, built.piece, backend)
+        outcome = memo.get((backend, built.piece.nodes)) or built_and_checked(setting, settled, built.piece, backend)
         if outcome.built is not None and not outcome.failure:
             variants.append(BuiltVariant(backend, setting.target, outcome.built.artifact))
             checks += outcome.made

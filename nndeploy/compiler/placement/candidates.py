@@ -65,6 +65,16 @@ Graphs = Mapping[str, ir.Model]
 """`OPTIMISED`, and `EXPORTED` where that is another."""
 
 
+def is_alone(recipe: Recipe) -> bool:
+    """Returns whether a recipe is of one engine with the whole graph, or no candidate at all."""
+    return recipe.graph == EXPORTED
+
+
+def asked(recipe: Recipe) -> tuple[str, ...]:
+    """Returns who is asked about the graph of a recipe before it is chosen."""
+    return recipe.order[:1] if is_alone(recipe) else recipe.order
+
+
 def is_compiled(backend: Backend) -> bool:
     """Returns whether a backend compiles kernels for each model, which takes long."""
     return backend.tier == OWN_KERNELS_TIER and backend.device_kind != "cpu"
@@ -75,15 +85,20 @@ def by_priority(order: Sequence[Backend], pins: Pins) -> Recipe:
     return Recipe("priority", OPTIMISED, tuple(backend.name for backend in order), pins)
 
 
-def other_recipes(graphs: Graphs, first: ChainPlan, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
-    """Returns the recipes beside the split by priority, whose plan is `first`."""
+def exported_alone(graphs: Graphs, engines: Sequence[Backend], order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+    """Returns the recipes of inference libraries among `engines` with the whole graph as it was exported."""
+    if EXPORTED not in graphs or pins:
+        return []
+    return [
+        Recipe(f"{backend.name} alone, as exported", EXPORTED, _put_first(backend, order))
+        for backend in engines
+        if backend.tier in WHOLE_MODEL_TIERS
+    ]
+
+
+def splits_of(first: ChainPlan, order: Sequence[Backend], pins: Pins) -> list[Recipe]:
+    """Returns the recipes for the optimised graph beside the split by priority, whose plan is `first`."""
     found = []
-    if EXPORTED in graphs and not pins:
-        found += [
-            Recipe(f"{backend.name} alone, as exported", EXPORTED, _put_first(backend, order))
-            for backend in order
-            if backend.tier in WHOLE_MODEL_TIERS
-        ]
     for backend in order[1:]:
         least = MIN_SHARE_OF_COMPILED if is_compiled(backend) else MIN_SHARE
         if backend.tier < LAST_RESORT_TIER and _share_taken(first, backend.name) >= least:
@@ -137,7 +152,7 @@ def planned(setting: Setting, graphs: Graphs, recipe: Recipe, backend: Callable[
         ModelError: a node has no backend.
         UsageError: a pin does not fit.
     """
-    order = [backend(name) for name in recipe.order]
+    order = [backend(name) for name in asked(recipe)]
     plan = plan_for(setting, graphs[recipe.graph], order, recipe.pins)
     return Planned(recipe, plan, chain_seconds(plan.regions, plan.model.graph, plan.costs))
 
@@ -152,7 +167,7 @@ def plans_of(
             plan = planned(setting, graphs, recipe, backend)
         except (ModelError, UsageError):
             continue  # no candidate: nobody takes what it leaves, or its transforms leave nothing to pin
-        if plan.is_whole or recipe.graph != EXPORTED:
+        if plan.is_whole or not is_alone(recipe):
             found.append(plan)
     return found
 

@@ -16,7 +16,7 @@ noise.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from nndeploy.bundle.report import Candidate
@@ -29,12 +29,15 @@ from nndeploy.compiler.placement.candidates import (
     Pins,
     Planned,
     Recipe,
+    asked,
     by_priority,
+    exported_alone,
+    is_alone,
     is_compiled,
     is_same,
-    other_recipes,
     planned,
     plans_of,
+    splits_of,
     variations,
 )
 from nndeploy.compiler.placement.race import Race, Trial, raced_trials
@@ -69,13 +72,17 @@ MOST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The placement that was chosen, built; how it is made again; and the table of all that were thought of."""
+    """The placement that was chosen, built; how it is made again; and the table of all that were thought of.
+
+    `built` is what was built of the same graph, for fallbacks.
+    """
 
     settled: Settled
     recipe: Recipe
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    built: Memo = field(default_factory=dict)
 
 
 def chosen_by_priority(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> Chosen:
@@ -139,21 +146,42 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
         trials += _built(setting, graphs, order, more, memos)
         trials, warnings = raced_trials(setting, trials, race)
         best = _decided_trial(trials, tiers, race.sizes_vary)
-    shapes = tuple(shapes_text(sample) for sample in race.samples[: len(trials[best].shape_ms)])
+    chosen = trials[best]
+    shapes = tuple(shapes_text(sample) for sample in race.samples[: len(chosen.shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
-    settled = replace(trials[best].settled, dropped=tuple(lost))
-    return Chosen(settled, trials[best].planned.recipe, _table(trials, best, pruned), shapes, warnings)
+    memo = memos[chosen.planned.recipe.graph]
+    settled = replace(_with_all_asked(setting, graphs, order, chosen, memo), dropped=tuple(lost))
+    return Chosen(settled, chosen.planned.recipe, _table(trials, best, pruned), shapes, warnings, memo)
+
+
+def _with_all_asked(setting: Setting, graphs: Graphs, order: Sequence[Backend], chosen: Trial, memo: Memo) -> Settled:
+    """Returns the chosen placement with what all backends said, which fallbacks are taken from."""
+    recipe = chosen.planned.recipe
+    if not is_alone(recipe):
+        return chosen.settled
+    builders = [_by_name(order)(name) for name in recipe.order]
+    return settle(setting, graphs[recipe.graph], builders, recipe.pins, memo=memo)
 
 
 def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
-    """Returns the plans, each once; the split by priority first."""
+    """Returns the plans, each once; the split by priority first.
+
+    An engine that is hopeless with the optimised graph is not asked about the one that was exported.
+    """
     by_name = _by_name(order)
     first = planned(setting, graphs, by_priority(order, pins), by_name)
-    found = [first]
-    for plan in plans_of(setting, graphs, other_recipes(graphs, first.plan, order, pins), by_name):
-        if not any(is_same(plan, other) for other in found):
-            found.append(plan)
-    return found
+    splits = [first]
+    for plan in plans_of(setting, graphs, splits_of(first.plan, order, pins), by_name):
+        if not any(is_same(plan, other) for other in splits):
+            splits.append(plan)
+    least = min(plan.seconds for plan in splits)
+    hopeless = {
+        plan.plan.regions[0].backend
+        for plan in splits
+        if plan.is_whole and plan.seconds > _limit(plan, by_name, least) * least
+    }
+    engines = [backend for backend in order if backend.name not in hopeless]
+    return [first, *plans_of(setting, graphs, exported_alone(graphs, engines, order, pins), by_name), *splits[1:]]
 
 
 def _limit(plan: Planned, by_name: Callable[[str], Backend], least: float) -> float:
@@ -174,7 +202,7 @@ def _built(
     by_name, found = _by_name(order), []
     for plan in plans:
         recipe = plan.recipe
-        builders = [by_name(name) for name in recipe.order]
+        builders = [by_name(name) for name in asked(recipe)]
         memo = memos.setdefault(recipe.graph, {})
         try:
             settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
