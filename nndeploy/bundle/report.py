@@ -13,6 +13,7 @@ from typing import Any, get_args
 from nndeploy.bundle.contents import Content
 from nndeploy.bundle.place_reports import PlaceReport
 from nndeploy.errors import BundleError
+from nndeploy.values.amounts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +212,18 @@ class ChainReport(BuiltReport):
 class Report(BuiltReport):
     """What `compile_model` returns.
 
-    `seconds` (stage -> wall time), `bundle`, `contents` and `places` stay out of the bundle. What it inherits is of the
-    portable chain; `target_chains` holds the others. `shapes` are those of the samples that were compared, by their
-    number in the checks; `measured_shapes` those at which the candidates were measured; `targets` says what named boxes
-    without a GPU, or whose GPUs are idle, take of the portable chain; `quantisation` how the model was quantised, None
-    where it was not.
+    `seconds` (stage -> wall time), `bundle`, `contents` and `places` stay out of the bundle. What it inherits is of
+    the portable chain; `target_chains` holds the others. `shapes` are those of the samples that were compared, by
+    their number in the checks, and `samples` says whether they were given ("given") or made up ("made-up");
+    `measured_shapes` those at which the candidates were measured; `targets` says what named boxes without a GPU, or
+    whose GPUs are idle, take of the portable chain; `quantisation` how the model was quantised, None where it was
+    not.
     """
 
     model: str
     objective: str
     shapes: tuple[str, ...] = ()
+    samples: str = ""
     candidates: tuple[Candidate, ...] = ()
     measured_shapes: tuple[str, ...] = ()
     target_chains: tuple[ChainReport, ...] = ()
@@ -231,6 +234,12 @@ class Report(BuiltReport):
     contents: tuple[Content, ...] = ()
     places: tuple[PlaceReport, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def samples_text(self) -> str:
+        """What the outputs were compared on, in words: "12 samples", "2 made-up inputs"."""
+        number = len({check.sample for check in self.checks if check.scope == "whole"})
+        return counted(number, {GIVEN: "sample", MADE_UP: "made-up input"}.get(self.samples, "input"))
 
     @property
     def used_chains(self) -> list[ChainReport]:
@@ -265,6 +274,9 @@ class Report(BuiltReport):
         }
         return dataclasses.replace(self, **of_the_chain | shared, target_chains=())
 
+
+GIVEN, MADE_UP = "given", "made-up"
+"""What `Report.samples` may be; "" in the reports of older releases."""
 
 TRANSFORMS = "transforms of "
 """Begins the name of the pass that stands for a backend's transforms."""

@@ -26,6 +26,8 @@ from nndeploy.bundle.manifest import (
     Variant,
 )
 from nndeploy.bundle.report import (
+    GIVEN,
+    MADE_UP,
     TRANSFORMS,
     BuildLog,
     Candidate,
@@ -167,6 +169,7 @@ def report_of(
         model=packing.loaded.name,
         objective=packing.options.objective,
         shapes=packing.original.shapes,
+        samples=MADE_UP if packing.original.is_made_up else GIVEN,
         candidates=packing.candidates,
         measured_shapes=packing.measured_shapes,
         target_chains=tuple(_chain_report(chain, _open_inputs(packing)) for chain in chains),

@@ -5,13 +5,11 @@ Comes in: a job. Goes out: an outcome, whatever happened: nothing is raised. Law
 blame for is never tried again; what the machine is to blame for says so ("infra").
 """
 
-import platform
 import signal
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +33,7 @@ from nndeploy.farm.outcome import MAX_LOG_LINES, Outcome, fields_of, outcome_of
 from nndeploy.files.pieces import sha256_of
 from nndeploy.files.whole_files import make_folder_of
 from nndeploy.sandbox.child_process import ChildProcess, kill_group
+from nndeploy.target.cpu_name import cpu_name
 
 Tell = Callable[[str, str, str], None]
 """Hears (id of a job, stage, detail)."""
@@ -137,13 +136,3 @@ def status_of(err: NndeployError) -> str:
     if isinstance(err, CheckError):
         return "unsupported"
     return "crash" if err.exit_code == NndeployError.exit_code else "failed"
-
-
-@cache
-def cpu_name() -> str:
-    """Returns what this machine's processor calls itself, "" where it does not say."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

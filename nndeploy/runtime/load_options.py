@@ -49,7 +49,11 @@ class LoadOptions:
         "cpu:1 are pools of cores. Default: as compiled.",
         section=_MACHINE, flags=("--place",), metavar="PLACE=SIZE,..", from_text=places_in,
     )  # fmt: skip
-    strict: bool = described(False, "Fail if this machine cannot run the best chain or variant.", section=_MACHINE)
+    strict: bool = described(
+        False,
+        "Fail if this machine cannot run the best chain or variant, or if pacing exceeds what was granted.",
+        section=_MACHINE,
+    )
     cache_dir: str | None = described(
         None, "Cache directory for GPU kernels compiled on this machine; '' disables it. Default: BUNDLE.cache.",
         section=_MACHINE, flags=("--cache",), metavar="FOLDER",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of files and times, as people write them."""
+"""Sizes of files, times and counts, as people write them."""
 
 
 def size_text(num_bytes: int) -> str:

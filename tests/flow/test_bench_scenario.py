@@ -57,7 +57,7 @@ def test_each_scenario_gives_loadgen_s_verdict(scenario, options, figures, bundl
     assert (report["scenario"], report["mode"], report["log_folder"]) == (scenario, "performance", "logs")
     assert figures <= set(report["figures"])
     assert all(value >= 0 for value in report["figures"].values())
-    assert report["inputs"] == "1 golden inputs"
+    assert report["inputs"] == "1 golden input"
     assert f"{scenario} for at least 0.2 s" in err
     assert (code, report["valid"]) in ((0, True), (1, False))  # a busy machine may be too slow, and then it says so
     assert bool(report["reason"]) == (not report["valid"])

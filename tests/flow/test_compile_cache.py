@@ -42,6 +42,20 @@ def test_a_second_compile_takes_what_the_first_made_and_a_third_what_is_the_same
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("files", [(), ("photo.png",)])
+def test_samples_without_a_sample_are_refused_though_the_rest_is_in_the_cache(
+    nndeploy_command, model, tmp_path, files
+) -> None:
+    (tmp_path / "inputs").mkdir()
+    for name in files:
+        (tmp_path / "inputs" / name).write_bytes(b"")
+    command = ("compile", model, "-o", tmp_path / "m.nnd", "--cache-dir", tmp_path / "cache", "--objective", "priority")
+    assert nndeploy_command(*command).returncode == 0
+    done = nndeploy_command(*command, "--samples", tmp_path / "inputs")
+    assert done.returncode == 66
+    assert str(tmp_path / "inputs") in done.stderr
+
+
 def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(nndeploy_command, model, tmp_path) -> None:
     pytest.importorskip("requests", reason="the extra `registry` is not installed")
     options = ("--backends", "native,reference", "--objective", "priority", "--cache-push", "always")

@@ -35,13 +35,15 @@ def test_a_quantised_bundle_tells_how_it_came_about_and_verifies(inputs, tmp_pat
     code, out, _ = ended(capfd, *command, "-o", bundle, "--quantise", "int8", "--samples", inputs)
     assert code == 0
     assert "quantised to int8: 17 of 17 layers" in out
-    assert "error against the quantised model on 2 inputs" in out
+    assert "error against the quantised model on 2 samples" in out
     assert ended(capfd, "verify", bundle)[0] == 0
     code, shown, _ = ended(capfd, "inspect", bundle)
     assert code == 0
     assert "quantised to int8: 17 of 17 layers" in shown
+    assert "2 samples" in shown
     code, told, _ = ended(capfd, "inspect", bundle, "--json")
     assert json.loads(told)["report"]["quantisation"]["to"] == "int8"
+    assert json.loads(told)["report"]["samples"] == "given"
 
 
 @pytest.mark.parametrize(

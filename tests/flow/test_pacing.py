@@ -18,7 +18,7 @@ from nndeploy.errors import CannotCreateError, InputError, UnavailableError, Usa
 from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.pacing.plan.plan_file import plan_file_from_json
 from nndeploy.pacing.plan.policy import PacePolicy
-from nndeploy.pacing.run.achieved import achieved
+from nndeploy.pacing.run.achieved import PaceRecord, achieved
 from nndeploy.pacing.run.paced_program import PacedProgram
 from nndeploy.pacing.run.pacer import BASELINE_RUNS
 from nndeploy.trust.signatures import holds_code
@@ -222,6 +222,39 @@ def test_options_that_make_no_sense_are_refused(
     assert run_command(["run", str(bundle), "--input", "x.npz", *options]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
+
+
+@pytest.mark.parametrize(
+    ("grant", "budget_ns", "used_ns", "code"),
+    [
+        (("--max-latency", "30ms"), 30 * NANOSECONDS, NANOSECONDS, 0),
+        (("--max-latency", "30ms"), 20 * NANOSECONDS, NANOSECONDS, 1),
+        (("--cpu-limit", "50%"), 20 * NANOSECONDS, NANOSECONDS, 0),
+        (("--cpu-limit", "50%"), 40 * NANOSECONDS, 20 * NANOSECONDS, 1),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "pace"])
+def test_strict_fails_where_pacing_exceeds_what_was_granted(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch, command, grant, budget_ns, used_ns, code
+) -> None:
+    bundle = compiled(model, backends=("onnxruntime",))
+    np.savez(model.with_name("x.npz"), **INPUT)
+    made = PaceRecord(budget_ns, 25 * NANOSECONDS, 1, used_ns, 0, used_ns, used_ns, (0,))
+    monkeypatch.setattr("nndeploy.pacing.run.pacer.Pacer.records", [made])
+    how = {
+        "run": ("--input", str(model.with_name("x.npz")), "--output", str(model.with_name("y.npz")), "--pace"),
+        "pace": ("--runs", "1"),
+    }[command]
+    assert run_command([command, str(bundle), *how, *grant, "--json"]) == 0
+    capsys.readouterr()
+    assert run_command([command, str(bundle), *how, *grant, "--json", "--strict"]) == code
+    said = capsys.readouterr()
+    told, errors = json.loads(said.out), [line for line in said.err.splitlines() if "error[" in line]
+    assert ("error" in told, len(errors)) == (code == 1, code)
+    assert (told["pacing"] if command == "run" else told)["runs"] == 1
+    if code:
+        assert str(bundle) in errors[0]
+        assert ("25 ms" if grant[0] == "--max-latency" else "80.0%") in errors[0]
 
 
 @pytest.mark.usefixtures("every_point")

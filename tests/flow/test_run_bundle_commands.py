@@ -140,12 +140,67 @@ def test_bench_measures_what_it_is_asked(here, capsys) -> None:
     report = json.loads(out)
     assert code == 0
     assert report["iterations"] == len(report["durations_ns"]) == 7
-    assert report["inputs"] == "1 golden inputs"
+    assert report["inputs"] == "1 golden input"
     assert report["latency_ms"]["p50"] <= report["latency_ms"]["p99"]
     code, out, _ = call(capsys, "bench", "m.nnd", "--duration", "0.05")
     assert code == 0
     assert "calls/s" in out
     assert "p99" in out
+
+
+@pytest.mark.parametrize(
+    ("gates", "code", "said"),
+    [
+        (("--max-p99", "1m"), 2, "--max-p99"),
+        (("--max-p99", "1s"), 0, ""),
+        (("--max-p99", "0.001us"), 1, "p99"),
+        (("--against", "before.json", "--max-slowdown", "999999999%"), 0, ""),
+        (("--against", "faster.json", "--max-slowdown", "5%"), 1, "5%"),
+        (("--against", "faster.json", "--max-slowdown", "5%", "--max-p99", "0.001us"), 1, "limit is 1e-06 ms; p50"),
+        (("--against", "before.json", "--max-slowdown", "5%", "--threads", "1"), 65, "--threads"),
+        (("--against", "other.json", "--max-slowdown", "5%"), 65, "model"),
+        (("--against", "shapes.json", "--max-slowdown", "5%"), 65, "image[7,3]"),
+        (("--against", "m.nnd", "--max-slowdown", "5%"), 65, "m.nnd"),
+        (("--against", "nowhere.json", "--max-slowdown", "5%"), 66, "nowhere.json"),
+        (("--against", "before.json"), 2, "--max-slowdown"),
+        (("--max-slowdown", "5%"), 2, "--against"),
+        (("--max-p99", "1s", "--operators"), 2, "--operators"),
+        (("--max-p99", "1s", "--scenario", "offline"), 2, "--scenario"),
+    ],
+)
+def test_bench_fails_where_a_gate_does_and_tells_what_it_measured(here, capsys, gates, code, said) -> None:
+    write_double(here / "m.nnd")
+    command = ("bench", "m.nnd", "--iterations", "3", "--warmup", "0", "--json")
+    before = json.loads(call(capsys, *command)[1])
+    fast = before | {"latency_ms": dict.fromkeys(before["latency_ms"], 1e-9)}
+    files = {
+        "before": before,
+        "faster": fast,
+        "other": before | {"model": "x"},
+        "shapes": before | {"shapes": ["image[7,3]"]},
+    }
+    for name, report in files.items():
+        (here / f"{name}.json").write_text(json.dumps(report))
+    options = [part for part in command if "--operators" not in gates or part not in ("--iterations", "3")]
+    options = options[:2] + options[4:] if "--scenario" in gates else options
+    found, out, err = call(capsys, *options, *gates)
+    assert (found, err.count("\n")) == (code, 1 if code else 0), err
+    assert said in err
+    assert ("latency_ms" in json.loads(out)) == (code < 2)
+
+
+def test_bench_does_not_count_the_first_call_of_each_shape(here, capsys, monkeypatch) -> None:
+    write_double(here / "m.nnd")
+    took = iter([5_000_000, 7_000_000, *[1000] * 100])
+    monkeypatch.setattr("nndeploy.cli.commands.bench._timed_ns", lambda *_: next(took))
+    for name, rows in (("a", 1), ("b", 2), ("c", 1)):
+        np.savez(here / f"{name}.npz", image=np.ones((rows, 3), np.float32))
+    code, out, err = call(
+        capsys, "bench", "m.nnd", "--input", "*.npz", "--duration", "9", "--iterations", "4", "--json"
+    )
+    report = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (report["first_ms"], report["durations_ns"], report["mean_ms"]) == (5.0, [1000] * 4, 0.001)
 
 
 def test_diff_shows_what_differs(here, capsys) -> None:

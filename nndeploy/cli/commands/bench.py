@@ -4,7 +4,6 @@
 With `--scenario` MLPerf's LoadGen asks instead (`nndeploy.cli.commands.bench_scenario`).
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 
 import click
 
+from nndeploy.cli.commands.bench_gates import BenchGates
 from nndeploy.cli.commands.bench_inputs import bench_inputs
 from nndeploy.cli.commands.loading import BUNDLE, load
-from nndeploy.cli.console import print_json, print_line
+from nndeploy.cli.console import note, print_json, print_line
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.value_types import ANY_FILE, Number
@@ -25,6 +25,8 @@ from nndeploy.loadgen.settings import Request
 from nndeploy.runtime.latency import Latencies
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
+from nndeploy.target.cpu_name import cpu_name
+from nndeploy.values.types import shapes_text
 
 MAX_INPUTS = 64
 DEFAULT_SECONDS = 3.0
@@ -33,7 +35,9 @@ EXAMPLES = """\b
 Examples:
   nndeploy bench model.nnd
   nndeploy bench model.nnd --input x.npz --iterations 1000 --threads 1
+  nndeploy bench model.nnd --max-p99 5ms                                 fails (1) if it is slower
   nndeploy bench model.nnd --duration 30 --json > bench.json
+  nndeploy bench model.nnd --against bench.json --max-slowdown 5%
   nndeploy bench model.nnd --operators --iterations 100
   nndeploy bench model.nnd --scenario offline --input photos/
   nndeploy bench model.nnd --scenario server --target-qps 50 --target-latency-ms 30 -o logs/
@@ -52,6 +56,8 @@ MEANT_FOR = {
     "target_qps": ("offline", "server"),
 }
 """Option -> the scenarios in which it means something."""
+GATES = ("max_p99", "against", "max_slowdown")
+"""What judges plain calls alone."""
 MEASURED_ALONE = ("duration", "min_queries", "percentile", "target_latency_ms", "target_qps")
 """What has no meaning with --accuracy, which asks every sample once."""
 
@@ -61,6 +67,7 @@ SECTIONS = sections_of(
         "Measurement": ("inputs", "iterations", "duration", "warmup", "operators"),
         "MLPerf's LoadGen": ("scenario",),
     },
+    BenchGates,
     Request,
     {"MLPerf's LoadGen": ("output",)},
     LoadOptions,
@@ -91,6 +98,7 @@ SECTIONS = sections_of(
     "--scenario", type=click.Choice(SCENARIOS),
     help="Run this MLPerf scenario with LoadGen (requires the `loadgen` extra).",
 )  # fmt: skip
+@options_of(BenchGates)
 @options_of(Request)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for LoadGen's logs.")
 @options_of(LoadOptions)
@@ -126,35 +134,59 @@ def bench(
 
         bench_operators(bundle, inputs, how, iterations=iterations, seconds=duration, warmup=warmup, as_json=as_json)
         return
+    gates = options_given(BenchGates, options)
     began_ns = time.perf_counter_ns()
     with load(bundle, how) as program:
         load_ms = (time.perf_counter_ns() - began_ns) / 1e6
         samples, origin = bench_inputs(program, inputs, most=MAX_INPUTS)
-        first_ms = _timed_ns(program, samples[0]) / 1e6
-        _warm_up(program, samples, warmup, first_ms, duration)
+        report = _facts(program, samples, how) | {"inputs": origin, "load_ms": load_ms}
+        median_before = gates.median_before(report)
+        firsts = list({_shapes(sample): sample for sample in reversed(samples)}.values())[::-1]
+        report["first_ms"], *_ = [_timed_ns(program, sample) / 1e6 for sample in firsts]
+        _warm_up(program, samples, warmup, duration)
         latencies, seconds = _measure(program, samples, iterations, duration)
-        report = {
-            "bundle": str(bundle),
-            "chain": chain_to_json(program.chain),
-            "choices": [choice_to_json(choice) for choice in program.choices],
-            "threads": how.threads,
-            "inputs": origin,
-            "load_ms": load_ms,
-            "first_ms": first_ms,
+        report |= {
             "iterations": len(latencies),
             "seconds": seconds,
             "calls_per_second": len(latencies) / seconds,
+            "mean_ms": sum(latencies.to_json()) / len(latencies) / 1e6,
             "latency_ms": latencies.percentiles_ms(),
+            **({} if median_before is None else {"p50_before_ms": median_before}),
         }
     if as_json:
         print_json(report | {"durations_ns": latencies.to_json()})
-        return
-    print_line(f"{bundle}: {report['iterations']:,} calls on {origin} in {seconds:.2f} s")
-    print_line("latency   " + ", ".join(f"{name} {value:.3f} ms" for name, value in latencies.percentiles_ms().items()))
+    else:
+        _print(report)
+    gates.check(str(bundle), report["latency_ms"], median_before)
+
+
+def _facts(program: Program, samples: Sequence[NamedSample], how: LoadOptions) -> dict[str, Any]:
+    """Returns what is measured, on what and how."""
+    return {
+        "bundle": str(program.path),
+        "model": program.manifest.model_name,
+        "chain": chain_to_json(program.chain),
+        "choices": [choice_to_json(choice) for choice in program.choices],
+        "threads": how.threads,
+        "cpu": cpu_name(),
+        "shapes": sorted(set(map(_shapes, samples))),
+    }
+
+
+def _shapes(sample: NamedSample) -> str:
+    return shapes_text(dict(sorted(sample.values.items())))
+
+
+def _print(report: dict[str, Any]) -> None:
+    latency = ", ".join(f"{name} {value:.3f} ms" for name, value in report["latency_ms"].items())
+    before = report.get("p50_before_ms")
+    than = "" if before is None else f"; p50 before {before:.3f} ms"
+    print_line(f"{report['bundle']}: {report['iterations']:,} calls on {report['inputs']} in {report['seconds']:.2f} s")
+    print_line(f"latency   {latency}, mean {report['mean_ms']:.3f} ms{than}")
     print_line(f"rate      {report['calls_per_second']:,.1f} calls/s")
-    print_line(f"load      {load_ms:.1f} ms, first call {first_ms:.3f} ms")
-    for choice in program.choices:
-        print_line(f"submodel  {choice.submodel}: {choice.backend} ({choice.variant}) on {choice.device}")
+    print_line(f"load      {report['load_ms']:.1f} ms, first call {report['first_ms']:.3f} ms")
+    for choice in report["choices"]:
+        print_line(f"submodel  {choice['submodel']}: {choice['backend']} ({choice['variant']}) on {choice['device']}")
 
 
 def _refuse_meaningless(scenario: str | None, options: dict[str, Any]) -> None:
@@ -165,6 +197,10 @@ def _refuse_meaningless(scenario: str | None, options: dict[str, Any]) -> None:
     """
     if scenario is not None and options["operators"]:
         raise UsageError("--operators cannot be used with --scenario")
+    for name in GATES:
+        if options[name] is not None and (scenario is not None or options["operators"]):
+            other = "--operators" if scenario is None else "--scenario"
+            raise UsageError(f"--{name.replace('_', '-')} cannot be used with {other}")
     if scenario is not None and options["iterations"] is not None:
         raise UsageError("--iterations cannot be used with --scenario", hint="--min-queries")
     for name, scenarios in MEANT_FOR.items():
@@ -188,14 +224,13 @@ def _timed_ns(program: Program, sample: NamedSample) -> int:
     return time.perf_counter_ns() - began
 
 
-def _warm_up(
-    program: Program, samples: Sequence[NamedSample], count: int, first_ms: float, duration: float | None
-) -> None:
-    """Runs `count` calls, fewer where they would take longer than the measurement itself."""
-    if duration is not None and count * first_ms > duration * 1000:
-        print(f"nndeploy: one call takes {first_ms:.0f} ms: fewer warm-up calls", file=sys.stderr)
-        count = int(duration * 1000 / first_ms)
+def _warm_up(program: Program, samples: Sequence[NamedSample], count: int, duration: float | None) -> None:
+    """Runs `count` calls, fewer where they take longer than the measurement itself."""
+    began = time.perf_counter()
     for i in range(count):
+        if duration is not None and time.perf_counter() - began > duration:
+            note(f"{i} calls took {time.perf_counter() - began:.2f} s: fewer warm-up calls than {count}")
+            return
         _timed_ns(program, samples[i % len(samples)])
 
 

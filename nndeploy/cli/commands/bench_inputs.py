@@ -50,8 +50,8 @@ def bench_inputs(
                 NamedSample(f"golden {i}", opened.values(golden.inputs))
                 for i, golden in enumerate(opened.manifest.goldens)
             ]
-        return samples, f"{len(samples)} golden inputs"
+        return samples, counted(len(samples), "golden input")
     made_up = [
         NamedSample(f"made-up input {seed}", sample_inputs(program.manifest, seed)) for seed in range(num_made_up)
     ]
-    return made_up, "made-up inputs"
+    return made_up, counted(len(made_up), "made-up input")

@@ -297,7 +297,8 @@ def _print_checks(chains: Mapping[str, Report], verbose: bool) -> None:
     ]
     columns = ("scope", "backend", "output", "samples", "", "max abs", "max rel", "cosine", "note")
     if rows:
-        print_table("error against the original model", columns, rows, right=("samples", *columns[5:8]))
+        on = next(iter(chains.values())).samples_text
+        print_table(f"error against the original model, on {on}", columns, rows, right=("samples", *columns[5:8]))
 
 
 def _worst(pick: Callable[[list[float]], float], figures: list[float | None], form: str = ".3g") -> str:

@@ -13,7 +13,7 @@ from nndeploy.cli.console import columns_of_terminal, print_json, print_line, pr
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
-from nndeploy.cli.options.pace_options import GRANTS, goal_of
+from nndeploy.cli.options.pace_options import GRANTS, MORE, goal_of
 from nndeploy.cli.options.value_types import BOX
 from nndeploy.pacing.plan.goal import PaceGoal, check_policy_of_row
 from nndeploy.runtime.load_options import LoadOptions
@@ -89,7 +89,8 @@ def pace(
     latency. The bundle must have been compiled with --pace and contain a sample input, which is run. With --estimate
     nothing is run; delays are relative if the target file does not say how fast the target is.
     """
-    from nndeploy.errors import UsageError
+    from nndeploy.errors import CheckError, UsageError
+    from nndeploy.pacing.show.missed_goal import missed_by_runs
 
     goal, num_shown = goal_of(options), None if shows_all else SHOWN
     if estimate:
@@ -114,6 +115,8 @@ def pace(
             _print_json(bundle, pacing.pacer)
         else:
             _print(pacing.pacer, num_shown)
+        if options["strict"] and (missed := missed_by_runs(pacing.pacer)):
+            raise CheckError(missed, where=str(bundle), hint=MORE)
 
 
 def _sample(bundle: Path) -> Mapping[str, Value]:

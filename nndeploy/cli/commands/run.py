@@ -18,7 +18,7 @@ from nndeploy.cli.console import print_json, warn
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
-from nndeploy.cli.options.pace_options import pace_goal, pace_options
+from nndeploy.cli.options.pace_options import MORE, pace_goal, pace_options
 from nndeploy.cli.options.value_types import ANY_FILE, BUNDLE_FILE, TOML_FILE
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
@@ -133,6 +133,8 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     signals.raise_if_stopped()
     if num_failed := summary.num_failed + run.before.num_failed:
         raise CheckError(f"{num_failed} of {summary.num_items + run.before.num_records} items failed")
+    if how.strict and how.pace is not None and (missed := view.missed_goal):
+        raise CheckError(missed, where=str(bundle or options["pipeline"]), hint=MORE)
 
 
 def _trace(stack: ExitStack, path: Path | None) -> "Trace | None":

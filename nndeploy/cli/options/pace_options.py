@@ -21,6 +21,8 @@ _GRANTS = {
 }  # fmt: skip
 GRANTS = ", ".join(flag for name, flag in _GRANTS.items() if name != "pace_plan")
 """What a plan can be made of."""
+MORE = "grant more with --max-latency or --cpu-limit, or leave the cores more time"
+"""What helps where runs exceed what was granted."""
 _PACE = click.option("--pace", is_flag=True, help="Sleep between operators, for a lower and steadier load.")
 _PLAN = click.option(
     "--pace-plan", type=JSON_FILE, metavar="FILE.json",

@@ -174,8 +174,7 @@ def _error_line(report: Report) -> str:
     if not whole:
         return "error against the original: not compared (see the warnings)"
     cosines = [check.cosine for check in whole if check.cosine is not None]
-    samples = len({check.sample for check in whole})
     at = f" ({shapes_line(report.shapes)})" if len(set(report.shapes)) > 1 else ""
     original = "original" if report.quantisation is None else "quantised model"
-    text = f"error against the {original} on {samples} inputs{at}: max abs {_max_error(whole)}"
+    text = f"error against the {original} on {report.samples_text}{at}: max abs {_max_error(whole)}"
     return text + (f", cosine {min(cosines):.7f}" if cosines else "")

@@ -17,6 +17,7 @@ from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, limit_text
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.run.protocol import ProgramPacing
 from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json
+from nndeploy.pacing.show.missed_goal import missed_goal
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
@@ -151,6 +152,11 @@ class RunView:
             **({"stopped": True} if summary.is_stopped else {}),
             **pacing_to_json(self._stream.pacing, self._pacings),
         }
+
+    @property
+    def missed_goal(self) -> str:
+        """How pacing missed what was granted, in a line; "" where it did not."""
+        return missed_goal(self._stream.pacing, self._pacings)
 
     @property
     def _pacings(self) -> list[ProgramPacing]:

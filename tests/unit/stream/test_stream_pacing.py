@@ -8,6 +8,7 @@ from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_l
 
 from nndeploy.errors import DataError, UsageError
 from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.show.missed_goal import missed_goal
 from nndeploy.pacing.stream import paced_stream as paced
 from nndeploy.pacing.stream.paced_stream import AT_ONCE, BASELINE_ITEMS, ITEMS_OF_A_PLAN, PacedStream
 from nndeploy.stream.engine.engine import Stream, StreamOptions
@@ -217,6 +218,16 @@ def test_items_that_could_not_be_in_time_take_nothing_from_others(clock) -> None
     record = Record(0, "item", "item")
     pacing.begin(record)
     assert record.paced.plan.total > 99 * MS
+
+
+def test_items_that_took_longer_than_was_granted_miss_the_goal(clock) -> None:
+    pacing = pacing_of(budget_ms=100)
+    assert "too few" in missed_goal(pacing, ())
+    for index in range(BASELINE_ITEMS + 3):
+        gone_through(pacing, clock, index)
+    assert missed_goal(pacing, ()) == ""
+    gone_through(pacing, clock, index + 1, run=190)
+    assert "100 ms granted; 25.0% of 4" in missed_goal(pacing, ())
 
 
 def test_a_share_of_the_processor_leaves_items_alone(clock) -> None:
