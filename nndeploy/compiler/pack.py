@@ -6,8 +6,9 @@ gives the same bytes. Members with equal content are stored once.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,17 +48,21 @@ from nndeploy.compiler.chains.built_chain import BuiltPiece, BuiltVariant, Settl
 from nndeploy.compiler.chains.chain_plan import ChainPlan
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain, why_idle
+from nndeploy.compiler.chains.why_later import why_later
 from nndeploy.compiler.compressed_members import Kept, compressed
 from nndeploy.compiler.options import CompileOptions, options_to_json
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.graph.nodes import node_name, operator, values_read
 from nndeploy.pacing.plan.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
 from nndeploy.partition.count_operators import counted_operators
+from nndeploy.partition.placement import Placement
 from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import TensorType, Value
 from nndeploy.version import __version__
 
 MAX_GOLDEN_BYTES = 64 << 20
+WhyLater = Callable[[Placement, str, str], str]
+"""Says of a node and a backend that takes it why another has it."""
 MAX_LOG = 8192  # characters of a build log that travel in the report
 
 
@@ -172,13 +177,14 @@ def report_of(
         samples=MADE_UP if packing.original.is_made_up else GIVEN,
         candidates=packing.candidates,
         measured_shapes=packing.measured_shapes,
-        target_chains=tuple(_chain_report(chain, _open_inputs(packing)) for chain in chains),
+        target_chains=tuple(_chain_report(chain, packing) for chain in chains),
         targets=packing.targets,
         quantisation=packing.quantisation,
         **_built(
             packing.portable.backends,
             plan,
             settled,
+            why=partial(why_later, candidates=packing.candidates, pins=packing.options.pins),
             passes=packing.passes,
             checks=findings.checks,
             warnings=(*findings.warnings, *plan.placement.warnings),
@@ -186,11 +192,12 @@ def report_of(
     )
 
 
-def _chain_report(chain: PlannedChain | SettledChain, inputs: Sequence[NamedType]) -> ChainReport:
+def _chain_report(chain: PlannedChain | SettledChain, packing: Packing) -> ChainReport:
     settled = chain.settled if isinstance(chain, SettledChain) else None
     warnings = (*chain.backends.warnings, *chain.plan.placement.warnings)
-    built = _built(chain.backends.backends, chain.plan, settled, warnings=warnings)
-    idle_gpu = why_idle(chain, built["submodels"], inputs)
+    why = partial(why_later, candidates=(), pins=packing.options.pins)
+    built = _built(chain.backends.backends, chain.plan, settled, why=why, warnings=warnings)
+    idle_gpu = why_idle(chain, built["submodels"], _open_inputs(packing))
     if idle_gpu:
         built["warnings"] = (*warnings, idle_gpu)
     return ChainReport(id=chain.id, target=chain.backends.target.name, idle_gpu=idle_gpu, **built)
@@ -201,13 +208,14 @@ def _built(
     plan: ChainPlan,
     settled: Settled | None,
     *,
+    why: WhyLater,
     passes: tuple[PassReport, ...] = (),
     checks: tuple[CheckReport, ...] = (),
     warnings: tuple[str, ...],
 ) -> dict[str, Any]:
     """Returns the fields of a `BuiltReport`; `passes` and `checks` are those before the chain's own."""
     names = tuple(backend.name for backend in order)
-    nodes = tuple(_node_reports(plan, names))
+    nodes = tuple(_node_reports(plan, names, why))
     return {
         "backends": names,
         "nodes": nodes,
@@ -336,13 +344,13 @@ def _versions(packing: Packing) -> dict[str, str]:
     return {name: version for who in everyone for name, version in who.versions.items()}
 
 
-def _node_reports(plan: ChainPlan, order: Sequence[str]) -> list[NodeReport]:
+def _node_reports(plan: ChainPlan, order: Sequence[str], why: WhyLater) -> list[NodeReport]:
     region_of = {node_name(node): i for i, region in enumerate(plan.regions) for node in region.nodes}
     reports = []
     for node in plan.model.graph:
         name = node_name(node)
         backend = plan.backend_of[name]
-        refusals = plan.placement.refusals(name, order)
+        refusals = plan.placement.refusals(name, order, partial(why, plan.placement, name))
         if name in plan.moved:
             refusals[plan.placement.backend_of[name]] = plan.moved[name]
             refusals.pop(backend, None)
@@ -372,7 +380,7 @@ def _submodel_reports(plan: ChainPlan, nodes: Sequence[NodeReport]) -> list[Subm
 
 
 def _main_refusals(nodes: Sequence[NodeReport]) -> dict[str, str]:
-    """Returns for each higher backend the reason that stands for most nodes, with how many and an operator."""
+    """Returns for each higher backend the reason that stands for most nodes, with an operator if not for all."""
     reasons: dict[str, dict[str, list[NodeReport]]] = {}
     for node in nodes:
         for backend, reason in node.refusals.items():
@@ -381,7 +389,8 @@ def _main_refusals(nodes: Sequence[NodeReport]) -> dict[str, str]:
     for backend, by_reason in reasons.items():
         reason, refused = max(by_reason.items(), key=lambda item: len(item[1]))
         more = f" (+{len(by_reason) - 1} other reasons)" if len(by_reason) > 1 else ""
-        summary[backend] = f"{refused[0].op} {refused[0].name!r}: {reason}{more}"
+        is_of_all = len(refused) == len(nodes) > 1
+        summary[backend] = reason if is_of_all else f"{refused[0].op} {refused[0].name!r}: {reason}{more}"
     return summary
 
 

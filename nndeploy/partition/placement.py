@@ -54,14 +54,17 @@ class Placement:
     transformed: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def refusals(self, node: str, order: Sequence[str]) -> dict[str, str]:
-        """Returns why each backend that stands in `order` before the one that took `node` did not."""
+    def refusals(self, node: str, order: Sequence[str], why_later: Callable[[str], str]) -> dict[str, str]:
+        """Returns why each backend that stands in `order` before the one that took `node` did not.
+
+        `why_later` says it of those that would take it.
+        """
         refusals = {}
         for backend in order:
             if backend == self.backend_of[node]:
                 break
             answer = self.answers.get(backend, {}).get(node, TAKEN)  # who was not asked might
-            refusals[backend] = answer.reason or "another backend was chosen"
+            refusals[backend] = answer.reason or why_later(backend)
         return refusals
 
     def takes_all(self, backend: str, nodes: Sequence[str]) -> bool:

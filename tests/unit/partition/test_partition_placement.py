@@ -55,8 +55,8 @@ EVERYTHING = takes("Relu", "Sigmoid", "Tanh", "Mul", "Add")
 def test_the_first_backend_that_takes_a_node_gets_it_and_refusals_keep_their_reason() -> None:
     found = placed(model_of(CHAIN), {"fast": takes("Relu", "Tanh"), "slow": EVERYTHING})
     assert found.backend_of == {"first": "fast", "second": "slow", "third": "fast", "fourth": "fast"}
-    assert found.refusals("second", tuple(found.answers)) == {"fast": "no kernel for Sigmoid"}
-    assert found.refusals("first", tuple(found.answers)) == {}
+    assert found.refusals("second", tuple(found.answers), "{} later".format) == {"fast": "no kernel for Sigmoid"}
+    assert found.refusals("first", tuple(found.answers), "{} later".format) == {}
 
 
 def test_a_node_without_any_taker_is_an_error_with_every_reason() -> None:
@@ -73,13 +73,13 @@ def test_a_banned_node_moves_on_with_the_reason() -> None:
     banned = Banned().with_nodes("fast", ["third"], "wrong numbers")
     found = placed(model_of(CHAIN), {"fast": takes("Relu", "Tanh"), "slow": EVERYTHING}, banned=banned)
     assert found.backend_of["third"] == "slow"
-    assert found.refusals("third", tuple(found.answers)) == {"fast": "wrong numbers"}
+    assert found.refusals("third", tuple(found.answers), "{} later".format) == {"fast": "wrong numbers"}
 
 
 def test_a_pin_moves_a_node_to_a_lower_backend() -> None:
     found = placed(model_of(CHAIN), {"fast": EVERYTHING, "slow": EVERYTHING}, pins=(("f*", "slow"),))
     assert found.backend_of == {"first": "slow", "second": "fast", "third": "fast", "fourth": "slow"}
-    assert found.refusals("first", tuple(found.answers)) == {"fast": "another backend was chosen"}
+    assert found.refusals("first", tuple(found.answers), "{} later".format) == {"fast": "fast later"}
 
 
 @pytest.mark.parametrize(
