@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Cell = str | Sequence[str]
 """What stands in a cell of a table: a line, or several."""
+_is_quiet = False
 GAP = "  "
 """What stands between the columns of a plain table."""
 DRAWN_GAP = 3
@@ -143,9 +144,26 @@ def print_json(data: Any) -> None:
     give(data)
 
 
+def be_quiet(*, is_quiet: bool) -> None:
+    """Says whether what asks for nothing stays untold until this is called again."""
+    global _is_quiet
+    _is_quiet = is_quiet
+
+
+def draws_progress() -> bool:
+    """Returns whether standard error shows what is drawn again: it is a terminal, and nobody wants quiet."""
+    return may_escape(sys.stderr) and not _is_quiet
+
+
+def tell(line: str) -> None:
+    """Prints a line on standard error that is neither an error nor a warning, unless quiet is wanted."""
+    if not _is_quiet:
+        print(visible(line), file=sys.stderr, flush=True)
+
+
 def note(text: str) -> None:
-    """Prints one line on standard error that asks for nothing."""
-    print(f"nndeploy: {one_line(text)}", file=sys.stderr)
+    """Prints one line on standard error that asks for nothing, unless quiet is wanted."""
+    tell(f"nndeploy: {one_line(text)}")
 
 
 def warn(text: str) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from nndeploy.cli import answer
+from nndeploy.cli.console import be_quiet
 from nndeploy.cli.signals import handle
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.cli.supervised import ended_elsewhere, is_supervised
@@ -196,6 +197,7 @@ def _leave(code: int) -> NoReturn:
 def run_command(arguments: Sequence[str]) -> int:
     """Returns the exit code of one command; errors have been printed, and the answer where JSON was asked for."""
     answer.forget()
+    be_quiet(is_quiet=False)
     given = list(arguments)
     try:
         code = _invoke(given)

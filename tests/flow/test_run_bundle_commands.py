@@ -49,10 +49,12 @@ def test_verify_finds_other_results(here, capsys) -> None:
     write_double(here / "m.nnd", golden=2.001)
     code, out, err = call(capsys, "verify", "m.nnd")
     assert code == 1
-    assert "FAILED" in out
+    assert out.splitlines()[-1].startswith("FAILED, 0 of 1 output")
     assert err == "nndeploy: error[check-failed]: m.nnd: 1 of 1 outputs differ from the reference\n"
-    assert call(capsys, "verify", "m.nnd", "--rtol", "0.01")[0] == 0
-    assert call(capsys, "verify", "m.nnd", "--no-run")[0] == 0
+    for options, verdict in ((("--rtol", "0.01"), "PASSED, 1 of 1 output"), (("--no-run",), "PASSED, ")):
+        code, out, _ = call(capsys, "verify", "m.nnd", *options)
+        assert code == 0
+        assert out.splitlines()[-1].startswith(verdict)
     code, out, _ = call(capsys, "verify", "m.nnd", "--json")
     report = json.loads(out)
     assert (code, report["ok"]) == (1, False)
@@ -68,6 +70,28 @@ def test_verify_finds_every_damaged_member(here, capsys) -> None:
     code, out, err = call(capsys, "verify", "m.nnd", "--no-run")
     assert (code, out) == (65, "")
     assert err.startswith("nndeploy: error[bad-bundle]: m.nnd")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "m.nnd", "--input", "x.npz", "--output", "y.npz", "-v"),
+        ("verify", "m.nnd"),
+        ("bench", "m.nnd", "--iterations", "1", "--duration", "0.001", "--warmup", "10000"),
+        ("inspect", "m.nnd"),
+    ],
+)
+def test_quiet_leaves_results_warnings_and_errors(here, capsys, arguments) -> None:
+    write_double(here / "m.nnd")
+    np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    loud = call(capsys, *arguments)
+    quiet = call(capsys, *arguments, "--quiet")
+    assert (quiet[0], quiet[2], bool(quiet[1])) == (0, "", bool(loud[1]))
+    assert bool(loud[2]) == (arguments[0] in ("run", "bench"))
+    write_double(here / "m.nnd", others=(FOREIGN, UNKNOWN))
+    assert ("warning: " in call(capsys, *arguments, "-q")[2]) == (arguments[0] != "inspect")
+    assert "error[no-input]" in call(capsys, arguments[0], "no.nnd", *arguments[2:], "-q")[2]
+    assert call(capsys, *arguments)[2].count("\n") >= loud[2].count("\n"), "the next command is not quiet"
 
 
 @pytest.mark.parametrize("command", ["run", "inspect", "verify", "bench"])

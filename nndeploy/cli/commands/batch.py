@@ -11,6 +11,7 @@ import click
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import TOML_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.errors import UsageError
@@ -63,6 +64,7 @@ SECTIONS = sections_of(
 )
 @options_of(BatchOptions)
 @options_of(Gates)
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the batch or plan as JSON on standard output.")
 def batch(
     fleet: Path,

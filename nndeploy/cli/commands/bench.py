@@ -17,6 +17,7 @@ from nndeploy.cli.commands.loading import BUNDLE, load
 from nndeploy.cli.console import note, print_json, print_line
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import ANY_FILE, Number
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
 from nndeploy.errors import NndeployError, UsageError
@@ -102,6 +103,7 @@ SECTIONS = sections_of(
 @options_of(Request)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for LoadGen's logs.")
 @options_of(LoadOptions)
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the results and every duration as JSON.")
 def bench(
     bundle: Path,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `bench` runs: the inputs that were named, else the goldens of the bundle, else made-up ones."""
 
-import sys
 from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 
+from nndeploy.cli.console import note
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import MissingInputError, NndeployError
 from nndeploy.loadgen.samples import NamedSample
@@ -42,7 +42,7 @@ def bench_inputs(
         if not samples:
             raise MissingInputError("no inputs to run", where=", ".join(texts))
         if source.num_items is not None and len(samples) < source.num_items and most_bytes is not None:
-            print(f"nndeploy: the first {len(samples):,} of {source.num_items:,} inputs are taken", file=sys.stderr)
+            note(f"the first {len(samples):,} of {source.num_items:,} inputs are taken")
         return samples, f"{counted(len(samples), 'input')} of {', '.join(texts)}"
     if program.manifest.goldens:
         with open_bundle(program.path) as opened:

@@ -2,7 +2,6 @@
 """`nndeploy bench --scenario`: LoadGen asks, the bundle answers; the verdict as a table or as JSON."""
 
 import dataclasses
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from nndeploy.cli.commands.bench_inputs import bench_inputs
 from nndeploy.cli.commands.loading import load
-from nndeploy.cli.console import print_json, print_table, visible, warn
+from nndeploy.cli.console import print_json, print_table, tell, warn
 from nndeploy.cli.options.option_fields import given
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
 from nndeploy.errors import CheckError
@@ -120,7 +119,7 @@ def _tell_plan(settings: Settings, num_samples: int) -> None:
 
 
 def _say(text: str) -> None:
-    print(visible(f"nndeploy: {text}"), file=sys.stderr)
+    tell(f"nndeploy: {text}")
 
 
 def _report(program: Program, settings: Settings, request: Request, calls: JoinedCalls) -> dict[str, Any]:

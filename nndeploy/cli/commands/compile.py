@@ -12,6 +12,7 @@ import click
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import given, options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import MODEL_FILE, TOML_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.compiler.cached_compile import CacheOptions
@@ -110,6 +111,7 @@ SECTIONS = sections_of(
 @options_of(CompileOptions)
 @options_of(CompileLimits)
 @options_of(CacheOptions)
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, not only the submodels.")
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import BUNDLE_FILE
 from nndeploy.cli.views.difference_classes import CLASSES
 from nndeploy.errors import UsageError
@@ -38,6 +39,7 @@ Examples:
     "--ignore", "ignored", type=click.Choice(CLASSES), multiple=True, help="Leave out a class; may be repeated."
 )
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown on standard output.")
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print every difference as JSON on standard output.")
 @click.pass_context
 def diff(context: click.Context, a: Path, b: Path, ignored: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.cli.console import Cell, print_json, print_line, print_table
 from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import BUNDLE_FILE
 from nndeploy.cli.views.bundle_contents import print_contents
 from nndeploy.cli.views.candidate_lines import candidate_lines
@@ -56,6 +57,7 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would select, and why.")
 @click.option("--chain", "chain_id", help="Show only this chain (its ID, or 'portable'), also in the HTML page.")
 @click.option("--tables", is_flag=True, help="Show the sizes and windows of each step on this machine, as diagrams.")
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest and report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, check, step and member.")
 def inspect(

@@ -10,6 +10,7 @@ import click
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.registry_options import SIGNED_BY, registry_options, registry_options_given
 from nndeploy.cli.options.value_types import ANY_FILE, FOLDER, INSTALLED_NAME
 from nndeploy.cli.standard_streams import effect_is_made
@@ -66,6 +67,7 @@ SECTIONS = sections_of(
 @registry_options
 @options_of(CautiousLoadOptions)
 @STORE
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON on standard output.")
 def install(name: str, source: str, signed_by: str | None, store: str | None, as_json: bool, **options: Any) -> None:
     """Install a bundle under a NAME, for `run NAME@`.

@@ -14,6 +14,7 @@ from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.pace_options import GRANTS, MORE, goal_of
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import BOX
 from nndeploy.pacing.plan.goal import PaceGoal, check_policy_of_row
 from nndeploy.runtime.load_options import LoadOptions
@@ -71,6 +72,7 @@ SECTIONS = sections_of(
 @click.option("--all", "shows_all", is_flag=True, help=f"Show every operator, not just the {SHOWN} slowest.")
 @options_of(LoadOptions)
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write an HTML page with charts to this file.")
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 def pace(
     bundle: Path,

@@ -8,6 +8,7 @@ import click
 
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.registry_options import SIGNED_BY, registry_options, registry_options_given
 from nndeploy.cli.options.value_types import BUNDLE_FILE
 from nndeploy.cli.standard_streams import effect_is_made
@@ -31,6 +32,7 @@ Examples:
 )  # fmt: skip
 @SIGNED_BY
 @registry_options
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print what was fetched as JSON on standard output.")
 def pull(
     reference: str, output: Path, have: tuple[Path, ...], signed_by: str | None, as_json: bool, **options: Any

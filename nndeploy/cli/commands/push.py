@@ -10,6 +10,7 @@ from nndeploy.cli.commands.loading import BUNDLE
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import sections_of
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.registry_options import registry_options, registry_options_given
 from nndeploy.cli.options.signer_options import SIGNERS, signer_options, signers_given
 from nndeploy.cli.standard_streams import effect_is_made
@@ -30,6 +31,7 @@ SECTIONS = sections_of({"Signature in the registry": SIGNERS}, RegistryOptions, 
 @click.argument("reference", metavar="oci://REGISTRY/REPOSITORY:TAG")
 @signer_options
 @registry_options
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print what was sent as JSON on standard output.")
 def push(bundle: Path, reference: str, as_json: bool, **options: Any) -> None:
     """Push a BUNDLE to a container registry.

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nndeploy.cli.commands.loading import load
-from nndeploy.cli.console import print_json, warn
+from nndeploy.cli.console import note, print_json, warn
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.pace_options import MORE, pace_goal, pace_options
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import ANY_FILE, BUNDLE_FILE, TOML_FILE
 from nndeploy.cli.standard_streams import binary_stdin
 from nndeploy.errors import CheckError, UsageError
@@ -84,6 +85,7 @@ SECTIONS = sections_of(
     "--trace", type=OUTPUT_FILE, metavar="FILE.json",
     help="Write a Perfetto/Chrome trace.",
 )  # fmt: skip
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option(
     "-v",
@@ -159,4 +161,4 @@ def _serve_metrics(stack: ExitStack, stream: "Stream", options: dict[str, Any]) 
         server = MetricsServer(options["metrics_port"], lambda: metrics_of(stream))
         stack.enter_context(server)
         if not options["metrics_port"]:
-            print(f"nndeploy: metrics at http://127.0.0.1:{server.port}/metrics", file=sys.stderr)
+            note(f"metrics at http://127.0.0.1:{server.port}/metrics")

@@ -12,13 +12,15 @@ from nndeploy.cli.commands.loading import BUNDLE, load
 from nndeploy.cli.console import print_json, print_line, print_table
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import Number
 from nndeploy.cli.views.choices_json import choice_to_json
 from nndeploy.errors import CheckError, UsageError
 from nndeploy.runtime.load_options import CautiousLoadOptions
-from nndeploy.runtime.verify_bundle import OutputVerdict
+from nndeploy.runtime.verify_bundle import OutputVerdict, Verification
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
 from nndeploy.trust.signatures import SignatureVerdict, signed_text
+from nndeploy.values.amounts import counted
 
 EXAMPLES = """\b
 Examples:
@@ -41,6 +43,7 @@ SECTIONS = sections_of({"Checks": ("run", "signatures", "rtol", "atol")}, Cautio
 @click.option("--atol", type=Number(min=0), help="Absolute tolerance for floats, instead of the bundle's own.")
 @click.option("--signatures", is_flag=True, help="Fail unless a trusted key has signed the bundle.")
 @options_of(CautiousLoadOptions)
+@QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")
 def verify(
     bundle: Path, run: bool, rtol: float | None, atol: float | None, signatures: bool, as_json: bool, **options: Any
@@ -66,6 +69,7 @@ def verify(
         if found.signed is not None:
             print_line(f"{bundle}: {signed_text(found.signed.release, map(str, found.signed.signatures))}")
         _print_verdicts(found.outputs)
+        print_line(_verdict_line(found, ran=run))
     if run and not found.outputs:
         raise CheckError(
             "no result was compared: the bundle contains no goldens",
@@ -76,6 +80,16 @@ def verify(
         raise CheckError(
             f"{len(found.failed)} of {len(found.outputs)} outputs differ from the reference", where=str(bundle)
         )
+
+
+def _verdict_line(found: Verification, *, ran: bool) -> str:
+    """Returns the verdict in a line, which begins with PASSED or FAILED."""
+    if not ran:
+        return "PASSED, all members as in the manifest; no output was compared"
+    if not found.outputs:
+        return "FAILED, no output was compared"
+    good, total = len(found.outputs) - len(found.failed), len(found.outputs)
+    return f"{'FAILED' if found.failed else 'PASSED'}, {good} of {counted(total, 'output')} within tolerance"
 
 
 def _signed_to_json(signed: SignatureVerdict) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Progress is on standard error, tables of the plan and of failures on standard ou
 """
 
 import shlex
-import sys
 import threading
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from nndeploy.cli.console import err, may_escape, print_json, print_line, print_table
+from nndeploy.cli.console import draws_progress, err, print_json, print_line, print_table, tell
 from nndeploy.errors import one_line
 from nndeploy.farm.job import Job
 from nndeploy.farm.outcome import Outcome
@@ -48,7 +47,7 @@ class BatchView(Events):
         self._live: Any = None
 
     def __enter__(self) -> Self:
-        if may_escape(sys.stderr):
+        if draws_progress():
             from rich.live import Live
 
             self._live = Live(
@@ -104,7 +103,7 @@ class BatchView(Events):
 
             self._live.console.print(Text(one_line(text)))
         else:
-            print(one_line(text), file=sys.stderr, flush=True)
+            tell(one_line(text))
 
     def _drawn(self) -> Any:
         from rich.text import Text
@@ -178,7 +177,7 @@ def write_commands(opened: "OpenedBatch", form: str, output: Path | None) -> Non
     told = f"{number} of {counted(len(opened.jobs.jobs), 'job')} to be built"
     if output is not None and number and (run_with := FORMS[form].run_with):
         told += f": {run_with.format(file=shlex.quote(str(output)))}"
-    print(one_line(told), file=sys.stderr)
+    tell(one_line(told))
 
 
 def print_summary(ended: "Ended") -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees of a compile: progress and warnings on standard error, tables at the end on standard output."""
 
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from nndeploy.bundle.report import WHOLE_SCOPES, CheckReport, Report
-from nndeploy.cli.console import err, may_escape, print_line, print_table, warn
+from nndeploy.cli.console import draws_progress, err, print_line, print_table, tell, warn
 from nndeploy.cli.views.bundle_contents import print_contents
 from nndeploy.cli.views.candidate_lines import candidate_lines, shapes_line
 from nndeploy.cli.views.places_view import print_places
@@ -44,7 +43,7 @@ class CompileProgress(Onlooker):
         self._stages = stages
         self._stage = self._doing = ""
         self._began = self._began_all = time.perf_counter()
-        self._status = err().status(_Now(self)) if may_escape(sys.stderr) else None
+        self._status = err().status(_Now(self)) if draws_progress() else None
         self._heartbeat = Heartbeat("starting") if self._status is None else None
         self._stack = ExitStack()
 
@@ -84,7 +83,7 @@ class CompileProgress(Onlooker):
 
     def _finish_stage(self) -> None:
         if self._stage:
-            print(f"{self._stage:<16}{time.perf_counter() - self._began:7.2f} s", file=sys.stderr)
+            tell(f"{self._stage:<16}{time.perf_counter() - self._began:7.2f} s")
             if self._heartbeat is not None:
                 self._heartbeat.spoke()
         self._stage = ""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a command is at, told every few seconds while nothing else is: no silence that looks like a hang."""
 
-import sys
 import threading
 import time
 from types import TracebackType
 from typing import ClassVar, Self
 
+from nndeploy.cli.console import note
 from nndeploy.errors import one_line
 
 TOLD_SECONDS = 4.0
@@ -61,7 +61,7 @@ class Heartbeat:
             if self._due_seconds() > 0 or not self._doing:
                 continue
             seconds = time.monotonic() - self._began
-            print(f"nndeploy: {one_line(self._doing)} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+            note(f"{one_line(self._doing)} ({seconds:.0f} s)")
             self.spoke()
 
     def _due_seconds(self) -> float:

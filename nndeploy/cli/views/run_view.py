@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nndeploy.cli.console import err, may_escape, print_line, visible
+from nndeploy.cli.console import draws_progress, err, print_line, tell, visible
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.views.progress import Heartbeat
 from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, limit_text
@@ -62,7 +62,7 @@ class RunView:
         self._looked_ns = time.perf_counter_ns()
         self._busy_ns: dict[str, int] = {}
         self._limit = ""
-        self._bar = None if shows_items or not may_escape(sys.stderr) else _bar()
+        self._bar = None if shows_items or not draws_progress() else _bar()
         is_endless = source.num_items is None  # who feeds it need not be told that it waits
         self.heartbeat = Heartbeat("" if self._bar is not None or is_endless else "running, no item is done yet")
         if text := passed_over_text(source.passed_over):
@@ -91,13 +91,13 @@ class RunView:
         if outcome.is_failed:
             self.first_error = self.first_error or outcome.error
             if outcome.error is not None and not self._source.is_one:
-                self._say(f"nndeploy: item {outcome.index}: error[{outcome.error.code}]: {outcome.error}")
+                self._warn(f"nndeploy: item {outcome.index}: error[{outcome.error.code}]: {outcome.error}")
         elif self._shows_items and outcome.is_taken:
             for line in self._lines(outcome):
                 print_line(line)
         if outcome.non_finite:
             names = ", ".join(map(repr, outcome.non_finite))
-            self._say(f"nndeploy: warning: {one_line(outcome.origin)}: NaN or infinity in {one_line(names)}")
+            self._warn(f"nndeploy: warning: {one_line(outcome.origin)}: NaN or infinity in {one_line(names)}")
         self._record(outcome)
         self._progress()
 
@@ -218,6 +218,13 @@ class RunView:
         if self._bar is not None:
             self._bar.console.print(visible(text), soft_wrap=True)
         else:
+            tell(text)
+
+    def _warn(self, text: str) -> None:
+        """Says what -q does not silence."""
+        if self._bar is not None:
+            self._say(text)
+        else:
             print(visible(text), file=sys.stderr)
 
 
@@ -239,7 +246,7 @@ def _tell_program(program: Program) -> None:
     for choice in program.choices:
         _tell_choice(choice)
     for note in program.pacing.notes:
-        print(visible(f"nndeploy: {note}"), file=sys.stderr)
+        tell(f"nndeploy: {note}")
 
 
 def _program_to_json(program: Program) -> dict[str, Any]:
@@ -286,16 +293,16 @@ def source_text(source: SourceFigures) -> str:
 
 
 def _tell_chain(chain: ChainChoice) -> None:
-    print(visible(f"nndeploy: chain {chain.id} on {chain.where}"), file=sys.stderr)
+    tell(f"nndeploy: chain {chain.id} on {chain.where}")
     for other in chain.passed_over:
-        print(f"nndeploy:   not {other.chain}: {one_line(other.reason)}", file=sys.stderr)
+        tell(f"nndeploy:   not {other.chain}: {one_line(other.reason)}")
 
 
 def _tell_choice(choice: Choice) -> None:
     text = f"nndeploy: submodel {choice.submodel}: {choice.backend} ({choice.variant}) on {choice.device}"
     for other in choice.passed_over:
         text += f"; not {other.backend} ({other.variant}): {other.reason}"
-    print(one_line(text), file=sys.stderr)
+    tell(one_line(text))
 
 
 def describe(value: Value) -> str:
