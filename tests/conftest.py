@@ -25,6 +25,8 @@ atexit.register(_CONFIG.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not of who runs them
 os.environ["XDG_CACHE_HOME"] = str(Path(_CONFIG.name, "cache"))  # what this machine compiled, likewise
 os.environ["NNDEPLOY_CACHE_DIR"] = ""  # every test compiles what it looks at
+for _name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):  # what tests print is no annotation of the job that runs them
+    os.environ.pop(_name, None)
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job; children must get Ctrl-C

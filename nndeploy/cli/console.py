@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from nndeploy.ci_reports.annotations import annotation
 from nndeploy.cli.answer import give
 from nndeploy.errors import one_line
 
@@ -169,3 +170,10 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Prints one warning on standard error."""
     print(f"nndeploy: warning: {one_line(text)}", file=sys.stderr)
+    annotate("warning", text)
+
+
+def annotate(level: str, text: str) -> None:
+    """Makes an error or a warning an annotation, where a step of GitHub's reads standard error."""
+    if line := annotation(level, one_line(text), os.environ):
+        print(line, file=sys.stderr, flush=True)

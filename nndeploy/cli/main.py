@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from nndeploy.cli import answer
-from nndeploy.cli.console import be_quiet
+from nndeploy.cli.console import annotate, be_quiet
 from nndeploy.cli.signals import handle
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.cli.supervised import ended_elsewhere, is_supervised
@@ -300,6 +300,7 @@ def _failed_quietly(arguments: list[str], code: int, error: NndeployError | None
 def _failed(err: NndeployError, arguments: list[str]) -> int:
     _failed_quietly(arguments, err.exit_code, err)
     _say(f"nndeploy: error[{err.code}]: {err}")
+    annotate("error", str(err))
     return err.exit_code
 
 

@@ -3,12 +3,13 @@
 
 import dataclasses
 import json
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import onnx.parser
 import onnxruntime
 import pytest
-from tests_flow_bundles import write_branches, write_double
+from tests_flow_bundles import DOUBLE, write_branches, write_double
 
 from nndeploy.bundle.manifest import (
     Compressed,
@@ -21,6 +22,7 @@ from nndeploy.bundle.manifest import (
     Variant,
 )
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.console import tell
 from nndeploy.cli.main import run_command
 from nndeploy.cli.views.bundle_differences import differences
 from nndeploy.cli.views.difference_classes import CLASSES
@@ -91,7 +93,9 @@ def test_quiet_leaves_results_warnings_and_errors(here, capsys, arguments) -> No
     write_double(here / "m.nnd", others=(FOREIGN, UNKNOWN))
     assert ("warning: " in call(capsys, *arguments, "-q")[2]) == (arguments[0] != "inspect")
     assert "error[no-input]" in call(capsys, arguments[0], "no.nnd", *arguments[2:], "-q")[2]
-    assert call(capsys, *arguments)[2].count("\n") >= loud[2].count("\n"), "the next command is not quiet"
+    assert call(capsys, "targets")[0] == 0
+    tell("no longer quiet")
+    assert "no longer quiet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["run", "inspect", "verify", "bench"])
@@ -213,15 +217,51 @@ def test_bench_fails_where_a_gate_does_and_tells_what_it_measured(here, capsys, 
     assert ("latency_ms" in json.loads(out)) == (code < 2)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "case"),
+    [
+        (("verify", "m.nnd"), 0, "golden 0 (sample): y"),
+        (("verify", "m.nnd", "--rtol", "0", "--atol", "0"), 1, "golden 0 (sample): y"),
+        (("verify", "no.nnd"), 66, "verify"),
+        (("bench", "m.nnd", "--iterations", "1", "--max-p99", "1s"), 0, "--max-p99"),
+        (("bench", "m.nnd", "--iterations", "1", "--max-p99", "0.001us"), 1, "--max-p99"),
+        (("compile", "m.onnx", "-o", "o.nnd", "--objective", "priority"), 0, "output y"),
+        (("compile", "m.onnx", "-o", "o.nnd", "--objective", "priority", "--max-size", "1B"), 1, "compile"),
+        (("compile", "no.onnx", "-o", "o.nnd"), 66, "compile"),
+    ],
+)
+def test_ci_is_told_what_a_command_found(here, capsys, monkeypatch, arguments, code, case) -> None:
+    write_double(here / "m.nnd", golden=2.0 if code != 1 else 2.0000005)
+    onnx.save(onnx.parser.parse_model(DOUBLE), here / "m.onnx")
+    found, _, err = call(capsys, *arguments, "--junit", "r.xml", "--markdown", "r.md", "-q")
+    assert (found, "::error" in err) == (code, False)
+    cases = {one.get("name"): one for one in ET.parse(here / "r.xml").iter("testcase")}  # noqa: S314 our own
+    assert bool(len(cases[case].findall("failure") + cases[case].findall("error"))) == (code != 0)
+    told = (here / "r.md").read_text()
+    assert told.splitlines()[0].endswith("FAILED" if code else "PASSED")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "summary.md"))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    found, _, err = call(capsys, *arguments, "-q")
+    assert (found, err.count("::error title=nndeploy::")) == (code, 1 if code else 0)
+    assert (here / "summary.md").read_text().splitlines()[0] == told.splitlines()[0]
+
+
+@pytest.mark.parametrize(("subject", "code"), [("m.nnd", 73), ("no.nnd", 66)])
+def test_a_report_for_ci_that_cannot_be_written_hides_no_error(here, capsys, monkeypatch, subject, code) -> None:
+    write_double(here / "m.nnd")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here))
+    found, _, err = call(capsys, "verify", subject)
+    assert found == code
+    assert str(here) in err
+
+
 def test_bench_does_not_count_the_first_call_of_each_shape(here, capsys, monkeypatch) -> None:
     write_double(here / "m.nnd")
     took = iter([5_000_000, 7_000_000, *[1000] * 100])
     monkeypatch.setattr("nndeploy.cli.commands.bench._timed_ns", lambda *_: next(took))
     for name, rows in (("a", 1), ("b", 2), ("c", 1)):
         np.savez(here / f"{name}.npz", image=np.ones((rows, 3), np.float32))
-    code, out, err = call(
-        capsys, "bench", "m.nnd", "--input", "*.npz", "--duration", "9", "--iterations", "4", "--json"
-    )
+    code, out, err = call(capsys, "bench", "m.nnd", "--input", "*.npz", "--warmup", "0", "--iterations", "4", "--json")
     report = json.loads(out)
     assert (code, err) == (0, "")
     assert (report["first_ms"], report["durations_ns"], report["mean_ms"]) == (5.0, [1000] * 4, 0.001)

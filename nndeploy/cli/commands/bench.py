@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
-from nndeploy.cli.commands.bench_gates import BenchGates
+from nndeploy.cli.commands.bench_gates import BenchGates, raise_if_failed
 from nndeploy.cli.commands.bench_inputs import bench_inputs
 from nndeploy.cli.commands.loading import BUNDLE, load
 from nndeploy.cli.console import note, print_json, print_line
+from nndeploy.cli.options.ci_options import CI_SECTION, ci_options, ci_report
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.quiet_option import QUIET
@@ -72,6 +73,7 @@ SECTIONS = sections_of(
     Request,
     {"MLPerf's LoadGen": ("output",)},
     LoadOptions,
+    CI_SECTION,
 )
 
 
@@ -103,6 +105,7 @@ SECTIONS = sections_of(
 @options_of(Request)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for LoadGen's logs.")
 @options_of(LoadOptions)
+@ci_options
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the results and every duration as JSON.")
 def bench(
@@ -124,19 +127,42 @@ def bench(
     """
     how = options_given(LoadOptions, options)
     _refuse_meaningless(scenario, options | {"iterations": iterations, "duration": duration, "operators": operators})
-    if scenario is not None:
-        from nndeploy.cli.commands.bench_scenario import bench_scenario
-
-        bench_scenario(bundle, inputs, scenario, how, options, seconds=duration, warmup=warmup, as_json=as_json)
-        return
-    if iterations is None and duration is None:
+    if scenario is None and iterations is None and duration is None:
         duration = DEFAULT_SECONDS
-    if operators:
-        from nndeploy.cli.commands.bench_operators import bench_operators
+    with ci_report("bench", bundle, options) as told:
+        if scenario is not None:
+            from nndeploy.cli.commands.bench_scenario import bench_scenario
 
-        bench_operators(bundle, inputs, how, iterations=iterations, seconds=duration, warmup=warmup, as_json=as_json)
-        return
-    gates = options_given(BenchGates, options)
+            bench_scenario(bundle, inputs, scenario, how, options, seconds=duration, warmup=warmup, as_json=as_json)
+        elif operators:
+            from nndeploy.cli.commands.bench_operators import bench_operators
+
+            bench_operators(
+                bundle, inputs, how, iterations=iterations, seconds=duration, warmup=warmup, as_json=as_json
+            )
+        else:
+            gates = options_given(BenchGates, options)
+            report = _measured(bundle, inputs, how, gates, iterations, duration, warmup)
+            judged = gates.judged(report["latency_ms"], report.get("p50_before_ms"))
+            told.checks += judged
+            told.figures += _figures(report)
+            if as_json:
+                print_json(report)
+            else:
+                _print(report)
+            raise_if_failed(str(bundle), judged)
+
+
+def _measured(
+    bundle: Path,
+    inputs: Sequence[str],
+    how: LoadOptions,
+    gates: BenchGates,
+    iterations: int | None,
+    duration: float | None,
+    warmup: int,
+) -> dict[str, Any]:
+    """Returns what calls of the bundle took, as plain data."""
     began_ns = time.perf_counter_ns()
     with load(bundle, how) as program:
         load_ms = (time.perf_counter_ns() - began_ns) / 1e6
@@ -146,20 +172,23 @@ def bench(
         firsts = list({_shapes(sample): sample for sample in reversed(samples)}.values())[::-1]
         report["first_ms"], *_ = [_timed_ns(program, sample) / 1e6 for sample in firsts]
         _warm_up(program, samples, warmup, duration)
-        latencies, seconds = _measure(program, samples, iterations, duration)
-        report |= {
-            "iterations": len(latencies),
-            "seconds": seconds,
-            "calls_per_second": len(latencies) / seconds,
-            "mean_ms": sum(latencies.to_json()) / len(latencies) / 1e6,
-            "latency_ms": latencies.percentiles_ms(),
-            **({} if median_before is None else {"p50_before_ms": median_before}),
-        }
-    if as_json:
-        print_json(report | {"durations_ns": latencies.to_json()})
-    else:
-        _print(report)
-    gates.check(str(bundle), report["latency_ms"], median_before)
+        latencies, seconds = _called(program, samples, iterations, duration)
+    durations_ns = latencies.to_json()
+    return report | {
+        "iterations": len(latencies),
+        "seconds": seconds,
+        "calls_per_second": len(latencies) / seconds,
+        "mean_ms": sum(durations_ns) / len(latencies) / 1e6,
+        "latency_ms": latencies.percentiles_ms(),
+        **({} if median_before is None else {"p50_before_ms": median_before}),
+        "durations_ns": durations_ns,
+    }
+
+
+def _figures(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns what people read first: latency and rate."""
+    latency = [(name, f"{value:.3f} ms") for name, value in report["latency_ms"].items()]
+    return [*latency, ("mean", f"{report['mean_ms']:.3f} ms"), ("rate", f"{report['calls_per_second']:,.1f} calls/s")]
 
 
 def _facts(program: Program, samples: Sequence[NamedSample], how: LoadOptions) -> dict[str, Any]:
@@ -236,7 +265,7 @@ def _warm_up(program: Program, samples: Sequence[NamedSample], count: int, durat
         _timed_ns(program, samples[i % len(samples)])
 
 
-def _measure(
+def _called(
     program: Program, samples: Sequence[NamedSample], iterations: int | None, duration: float | None
 ) -> tuple[Latencies, float]:
     """Returns the latencies of the calls, at least one, and the seconds that they took together."""

@@ -5,12 +5,13 @@ Comes in: what `bench --json` tells, now and earlier. Goes out: nothing, or an e
 where they are of the same model, inputs, threads and processor; else it is refused before anything is measured.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.json_fields import Fields
+from nndeploy.ci_reports.command_report import Checked
 from nndeploy.errors import BundleError, CheckError, DataError, UsageError
 from nndeploy.files.strict_json import parse_json
 from nndeploy.files.whole_files import read_regular
@@ -75,22 +76,27 @@ class BenchGates:
                 raise DataError(told, where=self.against, hint="measure the earlier bundle again, in the same way")
         return median_ms
 
-    def check(self, where: str, latency_ms: Mapping[str, float], median_before: float | None) -> None:
-        """Judges what was measured, percentile -> milliseconds.
-
-        Raises:
-            CheckError: it is too slow.
-        """
-        missed = []
-        if self.max_p99_ns and latency_ms["p99"] > self.max_p99_ns / 1e6:
-            missed.append(f"p99 is {ms_text(latency_ms['p99'])}, the limit is {ms_text(self.max_p99_ns / 1e6)}")
+    def judged(self, latency_ms: Mapping[str, float], median_before: float | None) -> list[Checked]:
+        """Returns what each gate finds of what was measured, percentile -> milliseconds."""
+        found = []
+        if self.max_p99_ns:
+            p99, most = latency_ms["p99"], self.max_p99_ns / 1e6
+            found.append(Checked("--max-p99", p99 <= most, f"p99 is {ms_text(p99)}, the limit is {ms_text(most)}"))
         if median_before is not None and self.max_slowdown is not None:
-            now = latency_ms["p50"]
-            if now > median_before * (1 + self.max_slowdown):
-                grown = f"p50 grew from {ms_text(median_before)} to {ms_text(now)}"
-                missed.append(f"{grown}, by more than {self.max_slowdown * 100:.4g}%")
-        if missed:
-            raise CheckError("; ".join(missed), where=where)
+            now, limit = latency_ms["p50"], f"{self.max_slowdown * 100:.4g}%"
+            text = f"p50 was {ms_text(median_before)}, is {ms_text(now)}; {limit} more is the limit"
+            found.append(Checked("--max-slowdown", now <= median_before * (1 + self.max_slowdown), text))
+        return found
+
+
+def raise_if_failed(where: str, judged: Sequence[Checked]) -> None:
+    """Raises what gates found that failed.
+
+    Raises:
+        CheckError: one did.
+    """
+    if missed := [one.found for one in judged if not one.is_good]:
+        raise CheckError("; ".join(missed), where=where)
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nndeploy.cli.options.ci_options import CI_SECTION, ci_options, ci_report
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import given, options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
@@ -23,6 +24,7 @@ from nndeploy.options.described import described_fields, option_name
 
 if TYPE_CHECKING:
     from nndeploy.bundle.report import Report
+    from nndeploy.ci_reports.command_report import CommandReport
     from nndeploy.compiler.recipe import Recipe
 
 EXAMPLES = """\b
@@ -101,6 +103,7 @@ SECTIONS = sections_of(
     {"Output": ("output", "as_json", "verbose")},
     CompileLimits,
     CacheOptions,
+    CI_SECTION,
     {"Configuration": ("config", "dump_config")},
 )
 
@@ -111,6 +114,7 @@ SECTIONS = sections_of(
 @options_of(CompileOptions)
 @options_of(CompileLimits)
 @options_of(CacheOptions)
+@ci_options
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, not only the submodels.")
@@ -131,18 +135,25 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     Each node is assigned to the first backend that supports it, and the outputs are compared with the original model.
     The bundle contains everything that is needed to run it.
     """
+    if options["dump_config"]:
+        click.echo(_dumped(context, _recipe(options)), nl=False)
+        return
+    with ci_report("compile", options["model"], options) as told:
+        _compile(context, options, told)
+
+
+def _compile(context: click.Context, options: Mapping[str, Any], told: "CommandReport") -> None:
+    """Compiles, prints what came of it, and tells it for CI."""
     from nndeploy.bundle.report import report_to_json
     from nndeploy.bundle.writer import check_can_create
     from nndeploy.cli.console import print_json, print_line, warn
+    from nndeploy.cli.views.compile_for_ci import tell_ci
     from nndeploy.cli.views.compile_view import CompileProgress, cache_line, print_report, print_warnings
     from nndeploy.compiler.cached_compile import CacheNews, compile_cached
     from nndeploy.compiler.early_checks import check_early
     from nndeploy.compiler.stages import stages_of
     from nndeploy.target.target import host_target
 
-    if options["dump_config"]:
-        click.echo(_dumped(context, _recipe(options)), nl=False)
-        return
     if options["output"] is None and not options["dry_run"]:
         raise UsageError("no output was given", hint="-o model.nnd, or --dry-run")
     if options["output"] is not None and not options["dry_run"]:
@@ -154,6 +165,7 @@ def compile_(context: click.Context, /, **options: Any) -> None:
 
     def show(report: "Report", cache: CacheNews | None = None) -> None:
         print_warnings(report)
+        tell_ci(told, report)
         if options["as_json"]:
             print_json({**report_to_json(report), **({} if cache is None else {"cache": asdict(cache)})})
             return

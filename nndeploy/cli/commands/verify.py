@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from nndeploy.ci_reports.command_report import Checked
 from nndeploy.cli.commands.loading import BUNDLE, load
 from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.options.ci_options import CI_SECTION, ci_options, ci_report
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.quiet_option import QUIET
@@ -20,7 +22,7 @@ from nndeploy.runtime.load_options import CautiousLoadOptions
 from nndeploy.runtime.verify_bundle import OutputVerdict, Verification
 from nndeploy.runtime.verify_bundle import verify as verify_bundle
 from nndeploy.trust.signatures import SignatureVerdict, signed_text
-from nndeploy.values.amounts import counted
+from nndeploy.values.amounts import counted, size_text
 
 EXAMPLES = """\b
 Examples:
@@ -31,7 +33,7 @@ Examples:
 """
 
 
-SECTIONS = sections_of({"Checks": ("run", "signatures", "rtol", "atol")}, CautiousLoadOptions)
+SECTIONS = sections_of({"Checks": ("run", "signatures", "rtol", "atol")}, CautiousLoadOptions, CI_SECTION)
 
 
 @click.command("verify", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
@@ -43,6 +45,7 @@ SECTIONS = sections_of({"Checks": ("run", "signatures", "rtol", "atol")}, Cautio
 @click.option("--atol", type=Number(min=0), help="Absolute tolerance for floats, instead of the bundle's own.")
 @click.option("--signatures", is_flag=True, help="Fail unless a trusted key has signed the bundle.")
 @options_of(CautiousLoadOptions)
+@ci_options
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON on standard output.")
 def verify(
@@ -55,22 +58,37 @@ def verify(
     """
     if not run and (rtol, atol) != (None, None):
         raise UsageError("--rtol and --atol cannot be used with --no-run")
-    how = options_given(CautiousLoadOptions, options)
-    found = verify_bundle(
-        bundle, run=run, rtol=rtol, atol=atol, signatures=signatures, load=lambda path: load(path, how)
-    )
-    if as_json:
-        head = {"bundle": str(bundle), "size_bytes": found.size_bytes, "members": found.num_members}
-        choices = [choice_to_json(choice) for choice in found.choices]
-        signed = {} if found.signed is None else {"signed": _signed_to_json(found.signed)}
-        print_json({**head, "choices": choices, "ran": run, "outputs": list(map(_to_json, found.outputs)), **signed})
-    else:
-        print_line(f"{bundle}: {found.num_members} members, all as in the manifest")
-        if found.signed is not None:
-            print_line(f"{bundle}: {signed_text(found.signed.release, map(str, found.signed.signatures))}")
-        _print_verdicts(found.outputs)
-        print_line(_verdict_line(found, ran=run))
-    if run and not found.outputs:
+    with ci_report("verify", bundle, options) as report:
+        how = options_given(CautiousLoadOptions, options)
+        found = verify_bundle(
+            bundle, run=run, rtol=rtol, atol=atol, signatures=signatures, load=lambda path: load(path, how)
+        )
+        report.checks += map(_checked, found.outputs)
+        report.figures += [("members", f"{found.num_members:,}"), ("size", size_text(found.size_bytes))]
+        if as_json:
+            print_json(_found_to_json(bundle, found, ran=run))
+        else:
+            _print(bundle, found, ran=run)
+        _raise_if_failed(bundle, found, ran=run)
+
+
+def _found_to_json(bundle: Path, found: Verification, *, ran: bool) -> dict[str, Any]:
+    head = {"bundle": str(bundle), "size_bytes": found.size_bytes, "members": found.num_members}
+    choices = [choice_to_json(choice) for choice in found.choices]
+    signed = {} if found.signed is None else {"signed": _signed_to_json(found.signed)}
+    return {**head, "choices": choices, "ran": ran, "outputs": list(map(_to_json, found.outputs)), **signed}
+
+
+def _print(bundle: Path, found: Verification, *, ran: bool) -> None:
+    print_line(f"{bundle}: {found.num_members} members, all as in the manifest")
+    if found.signed is not None:
+        print_line(f"{bundle}: {signed_text(found.signed.release, map(str, found.signed.signatures))}")
+    _print_verdicts(found.outputs)
+    print_line(_verdict_line(found, ran=ran))
+
+
+def _raise_if_failed(bundle: Path, found: Verification, *, ran: bool) -> None:
+    if ran and not found.outputs:
         raise CheckError(
             "no result was compared: the bundle contains no goldens",
             where=str(bundle),
@@ -80,6 +98,12 @@ def verify(
         raise CheckError(
             f"{len(found.failed)} of {len(found.outputs)} outputs differ from the reference", where=str(bundle)
         )
+
+
+def _checked(verdict: OutputVerdict) -> Checked:
+    one = verdict.comparison
+    found = f"max abs {_figure(one.max_abs)}, max rel {_figure(one.max_rel)}" + (f"; {one.note}" if one.note else "")
+    return Checked(f"golden {verdict.golden} ({verdict.origin}): {verdict.output}", one.ok, found)
 
 
 def _verdict_line(found: Verification, *, ran: bool) -> str:

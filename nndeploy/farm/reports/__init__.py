@@ -7,7 +7,6 @@ write_reports.py  each report to its file
 batch_json.py     the whole truth, for programs; batch.schema.json describes it
 junit.py          for what shows results of tests
 markdown.py       for the summary of a CI job
-step_summary.py   the file in which GitHub gathers such summaries
 openmetrics.py    a few figures, for what watches them over time
 page.py           models by targets, for a browser
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from nndeploy.bundle.writer import check_can_create
+from nndeploy.ci_reports.step_summary import VARIABLE, append_summary
 from nndeploy.errors import NndeployError
 from nndeploy.farm.reports.batch import Batch
 from nndeploy.farm.reports.batch_json import batch_to_json
@@ -14,7 +15,6 @@ from nndeploy.farm.reports.junit import junit
 from nndeploy.farm.reports.markdown import markdown
 from nndeploy.farm.reports.openmetrics import openmetrics
 from nndeploy.farm.reports.page import batch_page
-from nndeploy.farm.reports.step_summary import VARIABLE, append_summary
 from nndeploy.files.whole_files import make_folder_of, write_file
 
 

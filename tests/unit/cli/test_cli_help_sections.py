@@ -36,7 +36,7 @@ def test_every_option_of_a_command_with_many_has_its_heading(name: str) -> None:
 def test_headings_stand_in_their_order_and_the_rest_comes_last() -> None:
     text = command_of("bench").get_help(click.Context(command_of("bench"), info_name="bench"))
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert headings == ["Measurement:", "MLPerf's LoadGen:", "Gates:", "Machine:", "Other options:"]
+    assert headings == ["Measurement:", "MLPerf's LoadGen:", "Gates:", "Machine:", "Reports for CI:", "Other options:"]
     text = text[text.index(headings[0]) :]
     assert "BUNDLE" not in text[text.index(headings[-1]) :].partition("Examples:")[0]  # is an argument
     assert text.index("--iterations") < text.index("--scenario") < text.index("--threads") < text.index("--json")

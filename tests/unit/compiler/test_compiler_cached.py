@@ -403,7 +403,7 @@ def values_of_options(folder: Path) -> dict[str, list[Any]]:
 NO_PARTS = {
     "model": "its content and name are parts", "output": "where the bundle is written",
     "dry_run": "no bundle is written, and no cache is asked", "as_json": "how the report is printed",
-    "quiet": "what is said meanwhile",
+    "quiet": "what is said meanwhile", "junit": "where the result is told", "markdown": "where the result is told",
     "verbose": "how the report is printed", "config": "its keys are the options", "dump_config": "nothing is compiled",
     "jobs": "how many builds run at once; each has its own limits",
     "total_time_limit": "a compile that passes it writes no bundle",

@@ -7,9 +7,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from batch_examples import HOSTILE, HOSTILE_NAMES, batch, every_status, finding, outcome
 
+from nndeploy.ci_reports.junit import MAX_MESSAGE
 from nndeploy.farm.outcome import BROKEN, GOOD, NOT_RUN, REFUSED, STATUSES
 from nndeploy.farm.reports.batch import Batch
-from nndeploy.farm.reports.junit import GATE_SUITE, MAX_MESSAGE, junit
+from nndeploy.farm.reports.junit import GATE_SUITE, junit
 
 # The form that Jenkins' xUnit plugin checks: children and attributes of each element.
 FORM = {

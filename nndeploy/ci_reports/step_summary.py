@@ -9,8 +9,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from nndeploy.ci_reports.markdown import MAX_BYTES
 from nndeploy.errors import CannotCreateError
-from nndeploy.farm.reports.markdown import MAX_BYTES
 from nndeploy.files.whole_files import let_go, wrapped_io
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
