@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.options.ci_options import MARKDOWN
 from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import BUNDLE_FILE
 from nndeploy.cli.views.difference_classes import CLASSES
-from nndeploy.errors import UsageError
+from nndeploy.files.named_outputs import write_output
 from nndeploy.values.amounts import size_text
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Classes:
 Examples:
   nndeploy diff old.nnd new.nnd
   nndeploy diff old.nnd new.nnd --ignore provenance --ignore bytes
-  nndeploy diff old.nnd new.nnd --markdown
+  nndeploy diff old.nnd new.nnd --markdown review.md
 """
 
 
@@ -38,11 +39,13 @@ Examples:
 @click.option(
     "--ignore", "ignored", type=click.Choice(CLASSES), multiple=True, help="Leave out a class; may be repeated."
 )
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown on standard output.")
+@MARKDOWN
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print every difference as JSON on standard output.")
 @click.pass_context
-def diff(context: click.Context, a: Path, b: Path, ignored: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
+def diff(
+    context: click.Context, a: Path, b: Path, ignored: tuple[str, ...], markdown: Path | None, as_json: bool
+) -> None:
     """Show how bundle NEW differs from bundle OLD.
 
     Exit code 0: nothing differs that is not ignored; 1: something does.
@@ -50,15 +53,16 @@ def diff(context: click.Context, a: Path, b: Path, ignored: tuple[str, ...], as_
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.cli.views.bundle_differences import differences
 
-    if as_markdown and as_json:
-        raise UsageError("--markdown and --json both want standard output")
     with open_bundle(a) as old, open_bundle(b) as new:
         found = differences(old, new)
         told = [one for one in found if one.kind not in ignored]
+        if markdown is not None:
+            text = _as_markdown(old, new, found, told)
+            write_output(markdown, lambda file: file.write(text))
         if as_json:
             print_json(_as_json(old, new, found, ignored))
         else:
-            _print(old, new, found, told, as_markdown=as_markdown)
+            _print(old, new, found, told)
     context.exit(1 if told else 0)
 
 
@@ -75,22 +79,25 @@ def _as_json(a: "Bundle", b: "Bundle", found: "list[Difference]", ignored: tuple
     }
 
 
-def _print(a: "Bundle", b: "Bundle", found: "list[Difference]", told: "list[Difference]", *, as_markdown: bool) -> None:
-    from nndeploy.cli.views.difference_lines import COLUMNS, difference_lines, markdown_rows, shown_rows
+def _as_markdown(a: "Bundle", b: "Bundle", found: "list[Difference]", told: "list[Difference]") -> bytes:
+    from nndeploy.cli.views.difference_lines import difference_lines, markdown_rows, shown_rows
     from nndeploy.files.markdown_code import markdown_code
 
-    name_a, name_b = (
-        f"{markdown_code(str(one.path)) if as_markdown else one.path} ({size_text(one.size_bytes)})" for one in (a, b)
-    )
+    name_a, name_b = (_named(one, markdown_code(str(one.path))) for one in (a, b))
     verdict = _verdict(name_a, name_b, found, told)
-    rows = shown_rows(difference_lines(told))
-    if as_markdown:
-        for line in (verdict, *markdown_rows(rows)):
-            print_line(line)
-        return
-    if rows:
+    return "".join(f"{line}\n" for line in (verdict, *markdown_rows(shown_rows(difference_lines(told))))).encode()
+
+
+def _print(a: "Bundle", b: "Bundle", found: "list[Difference]", told: "list[Difference]") -> None:
+    from nndeploy.cli.views.difference_lines import COLUMNS, difference_lines, shown_rows
+
+    if rows := shown_rows(difference_lines(told)):
         print_table("differences", COLUMNS, rows)
-    print_line(verdict)
+    print_line(_verdict(_named(a, str(a.path)), _named(b, str(b.path)), found, told))
+
+
+def _named(bundle: "Bundle", name: str) -> str:
+    return f"{name} ({size_text(bundle.size_bytes)})"
 
 
 def _verdict(a: str, b: str, found: "list[Difference]", told: "list[Difference]") -> str:

@@ -29,14 +29,14 @@ from nndeploy.files.named_outputs import write_output
 
 CI_SECTION = {"Reports for CI": ("junit", "markdown")}
 _JUNIT = click.option("--junit", type=OUTPUT_FILE, metavar="FILE.xml", help="Write the result as JUnit XML to a file.")
-_MARKDOWN = click.option(
+MARKDOWN = click.option(
     "--markdown", type=OUTPUT_FILE, metavar="FILE.md", help="Write the result as Markdown to a file."
 )
 
 
 def ci_options(command: Command) -> Command:
     """Adds the options that name reports."""
-    return _JUNIT(_MARKDOWN(command))
+    return _JUNIT(MARKDOWN(command))
 
 
 @contextmanager
