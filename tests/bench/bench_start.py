@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start: load and first result of models, what a compile costs, the overhead of a call, many weights, the command.
 
+    compile   `nndeploy compile MODEL` of every real model, nothing from a cache: processor and wall time of all its
+              processes, the most memory that they have together, and the wall time of each stage
     models    load, first and second call of a bundle of `native`, of ONNX Runtime and OpenVINO from the .onnx file;
               processor time of `nndeploy compile` and its children
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
@@ -14,6 +16,7 @@ cache holds the files, engines take turns, medians are printed. Outputs are comp
 
 import argparse
 import compileall
+import contextlib
 import json
 import os
 import resource
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 import onnx
 import onnx.parser
+import psutil
 from figures import ROOT
 from interleaved import largest_error
 from model_sets import real_model
@@ -41,6 +46,7 @@ GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "ov
 """Milliseconds; processor milliseconds; milliseconds; peak memory over the weights; microseconds."""
 TOLERANCE = 1e-4
 SIZE, CALLS = 2048, 5000
+SAMPLED_SECONDS = 0.05
 NEGATED = '<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
 SIZES = (2, 1 << 10, 1 << 14, 3 * 224 * 224, 1 << 22)
 """Numbers of floats that come in, and go out, of `isolation`."""
@@ -96,7 +102,8 @@ print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times
 
 def main() -> None:
     parts: dict[str, Part] = {
-        "models": _models, "weights": _weights, "call": _call, "isolation": _isolation, "command": _command,
+        "compile": _compile, "models": _models, "weights": _weights, "call": _call, "isolation": _isolation,
+        "command": _command,
     }  # fmt: skip
     parser = bench_parser(__doc__, parts)
     add_models(parser)
@@ -109,6 +116,63 @@ def main() -> None:
     for package in ("nndeploy", "backends"):
         compileall.compile_dir(ROOT / package, quiet=2)  # as an installer does
     run_parts(options, "speed.md", "Start", parts)
+
+
+def _compile(report: Report, options: argparse.Namespace) -> None:
+    table = report.table("model", "file MB:", "processor s:", "wall s:", "peak MB:", "wall s of the stages")
+    found: dict[str, Compile] = {}
+    for path in sorted(options.models.glob("*.onnx")):
+        with tempfile.TemporaryDirectory() as folder:
+            found[path.stem] = one = _whole_compile(path, Path(folder) / "model.nnd")
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in one.stages.items())
+        size = path.stat().st_size / 1e6
+        table.row(path.stem, f"{size:.1f}", f"{one.processor:.1f}", f"{one.wall:.1f}", f"{one.peak / 1e6:.0f}", stages)
+    processor, wall = (
+        statistics.median(getattr(one, name) for one in found.values()) for name in ("processor", "wall")
+    )
+    report.text(f"Median: {processor:.1f} s of processor time, {wall:.1f} s on the clock.")
+    report.sample(compiles={name: asdict(one) for name, one in found.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """Seconds of a compile, the bytes that all its processes had at most together, and its stages' seconds."""
+
+    processor: float
+    wall: float
+    peak: int
+    stages: dict[str, float]
+
+
+def _whole_compile(model: Path, bundle: Path) -> Compile:
+    before, start = _children_seconds(), time.perf_counter()
+    command = [sys.executable, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--no-cache", "--json", "-q"]
+    with tempfile.TemporaryFile() as answer:
+        with subprocess.Popen(command, stdout=answer, stderr=subprocess.DEVNULL) as process:
+            peak = _peak_bytes(psutil.Process(process.pid))
+        answer.seek(0)
+        told = json.load(answer)
+    wall = time.perf_counter() - start
+    assert told["ok"], (model.name, told.get("error"))
+    return Compile(_children_seconds() - before, wall, peak, told["seconds"])
+
+
+def _peak_bytes(process: Any) -> int:
+    """Returns the most memory that a process and those below it had together until it ended; shared pages by halves."""
+    peak = 0
+    while process.status() != psutil.STATUS_ZOMBIE:
+        here = 0
+        for one in (process, *process.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                here += one.memory_full_info().pss
+        peak = max(peak, here)
+        time.sleep(SAMPLED_SECONDS)
+    return peak
+
+
+def _children_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _models(report: Report, options: argparse.Namespace) -> None:
@@ -147,11 +211,10 @@ def _measured(engine: str, folder: Path, path: Path, threads: int, warm: str | P
 
 def _compiled(model: Path, bundle: Path, *more: str) -> float:
     """Returns the milliseconds of processor time that the command took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = _children_seconds()
     command = [sys.executable, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--backends", "native"]
     subprocess.run([*command, *more], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
+    return (_children_seconds() - before) * 1e3
 
 
 def _weights(report: Report, options: argparse.Namespace) -> None:

@@ -204,3 +204,12 @@ def test_a_race_that_contradicts_itself_is_run_again_and_then_the_prediction_dec
     assert chosen(report) == winner
     assert all((candidate.median_ms is not None) == is_measured for candidate in report.candidates)
     assert any("busy" in warning for warning in report.warnings) != is_measured
+
+
+def test_engines_alone_are_raced_with_the_graph_that_was_exported(tmp_path) -> None:
+    report = compile_with(
+        onnx.parser.parse_model(TWO_PASSES), tmp_path / "m.nnd", backends=("openvino", "onnxruntime"),
+        samples=[SAMPLE], objective="latency",
+    )  # fmt: skip
+    assert {"openvino, as exported", "onnxruntime, as exported"} <= {one.name for one in report.candidates}
+    assert not report.warnings

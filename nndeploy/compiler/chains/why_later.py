@@ -17,7 +17,8 @@ def why_later(
     taker, order = placement.backend_of[node], list(placement.answers)
     if any(fnmatch.fnmatchcase(node, glob) for glob, _ in pins):
         return f"pinned to {taker}"
-    if node not in placement.pinned and order.index(backend) < order.index(taker):  # a variation pins all nodes
+    is_first = backend in order and order.index(backend) < order.index(taker)  # an engine alone is asked by itself
+    if is_first and node not in placement.pinned:  # a variation pins all nodes
         return FUSED
     return _slower(candidates, backend) or f"{taker} is asked first in the placement that was chosen"
 
