@@ -4,15 +4,13 @@
     for each sample: ROUNDS times: for each bundle: one call that is not counted, then calls for its share of the time
 
 A call's time is that on the clock less what the threads of this process waited for processors that others had, which
-Linux counts (Documentation/scheduler/sched-stats.rst), and at least its processor time. The figure is the lower
-quartile of all calls: whatever else works on the machine only makes calls longer, and some are left alone. Who is
-hopeless in the best of `FIRST_CALLS` that find their memory warm, and take turns too, is not run again; his figure is
-that call's.
+Linux counts (Documentation/scheduler/sched-stats.rst). The figure is the lower quartile of the calls that waited least:
+whatever else works on the machine only makes calls longer, and some are left alone. Who is hopeless in the best of
+`FIRST_CALLS` that find their memory warm, and take turns too, is not run again; his figure is that call's.
 """
 
 import contextlib
 import itertools
-import operator
 import os
 import threading
 import time
@@ -21,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from nndeploy.values.types import Value
 
@@ -32,12 +30,23 @@ SLOW_SECONDS = 0.1
 """A call of this length is long beside what disturbs it: fewer rounds tell as much."""
 STRETCH_NS = 200_000
 """Ten times what the kernel takes to say how long the threads of an engine waited."""
+UNDISTURBED = 0.02
+"""Share of the time: who waited no longer for a processor is as good as alone."""
+MOST_WAITED = 0.5
+"""What threads waited together counts more than once: so much at most is taken off."""
 HOPELESS = 4.0
 """Times the fastest."""
 
 Call = Callable[[Mapping[str, Value]], object]
-Timer = Callable[[Callable[[], object], float], list[float]]
-"""(what to run, for how many seconds; once at least) -> milliseconds."""
+Timer = Callable[[Callable[[], object], float], list["Timed"]]
+"""(what to run, for how many seconds; once at least) -> what was timed."""
+
+
+class Timed(NamedTuple):
+    """Calls that were timed together: the milliseconds of each, and the share of the time that threads waited."""
+
+    ms: float
+    waited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +70,8 @@ def raced(calls: Sequence[Call], samples: Sequence[Mapping[str, Value]], seconds
         call(sample)  # its threads and its memory are there now
     with contextlib.ExitStack() as files:
         delay = RunDelay(files)
-        alone = partial(_ms_of_calls, delay)
-        timer = alone if inflight == 1 else partial(_ms_an_item, inflight=inflight)
+        alone = partial(_calls, delay)
+        timer = alone if inflight == 1 else partial(_items, inflight=inflight)
         start, before = time.perf_counter_ns(), delay.each_ns()
         by_sample = [_raced_on(calls, sample, seconds / len(samples), alone, timer) for sample in samples]
         waited = min(delay.since_ns(before) / (time.perf_counter_ns() - start), 1.0)
@@ -81,8 +90,8 @@ class RunDelay:
         return [_delay_ns(file) for file in self._threads]
 
     def since_ns(self, before: Sequence[int]) -> int:
-        """Returns what they all waited since `before`, one after another; too much where they waited together."""
-        return sum(map(operator.sub, self.each_ns(), before))
+        """Returns what they waited since `before`, all added up."""
+        return max(sum(self.each_ns()) - sum(before), 0)  # less where a thread has ended
 
 
 def _opened(files: contextlib.ExitStack) -> Iterator[BinaryIO]:
@@ -107,12 +116,18 @@ def _raced_on(
     if len(hopeful) == 1 < len(calls):
         return first
     num_rounds = FEWEST_ROUNDS if min(first) > SLOW_SECONDS * 1e3 else ROUNDS
-    figures: dict[int, list[float]] = {i: [] for i in hopeful}
+    timed: dict[int, list[Timed]] = {i: [] for i in hopeful}
     for _ in range(num_rounds):
         for i in hopeful:
             runs[i]()
-            figures[i] += timer(runs[i], seconds / num_rounds)
-    return [_lower_quartile(figures[i]) if i in figures else ms for i, ms in enumerate(first)]
+            timed[i] += timer(runs[i], seconds / num_rounds)
+    return [_figure(timed[i]) if i in timed else ms for i, ms in enumerate(first)]
+
+
+def _figure(timed: Sequence[Timed]) -> float:
+    """Returns the lower quartile of what was undisturbed, or of the quarter that was so most."""
+    limit = max(_lower_quartile([one.waited for one in timed]), UNDISTURBED)
+    return _lower_quartile([one.ms for one in timed if one.waited <= limit])
 
 
 def _lower_quartile(figures: Sequence[float]) -> float:
@@ -121,30 +136,30 @@ def _lower_quartile(figures: Sequence[float]) -> float:
 
 def _first_ms(runs: Sequence[Callable[[], object]], alone: Timer) -> list[float]:
     """Returns the least of the first calls; of turns that lie apart hardly all are disturbed."""
-    turns = [[alone(run, 0)[0] for run in runs] for _ in range(FIRST_CALLS)]
+    turns = [[alone(run, 0)[0].ms for run in runs] for _ in range(FIRST_CALLS)]
     return [min(times) for times in zip(*turns, strict=True)]
 
 
-def _ms_of_calls(delay: RunDelay, run: Callable[[], object], seconds: float) -> list[float]:
-    times: list[float] = []
+def _calls(delay: RunDelay, run: Callable[[], object], seconds: float) -> list[Timed]:
+    timed: list[Timed] = []
     end = time.perf_counter() + seconds
-    while not times or time.perf_counter() < end:
-        times.append(_ms_in_a_stretch(delay, run))
-    return times
+    while not timed or time.perf_counter() < end:
+        timed.append(_stretch(delay, run))
+    return timed
 
 
-def _ms_in_a_stretch(delay: RunDelay, run: Callable[[], object]) -> float:
-    """Returns the milliseconds of a call, of as many as are worth asking the kernel for."""
-    before, worked, start, taken, count = delay.each_ns(), time.process_time_ns(), time.perf_counter_ns(), 0, 0
+def _stretch(delay: RunDelay, run: Callable[[], object]) -> Timed:
+    """Returns the time of a call, or of as many as are worth asking the kernel for."""
+    before, start, taken, count = delay.each_ns(), time.perf_counter_ns(), 0, 0
     while taken < STRETCH_NS:
         run()
         count += 1
         taken = time.perf_counter_ns() - start
-    worked = time.process_time_ns() - worked
-    return min(max(taken - delay.since_ns(before), worked), taken) / 1e6 / count
+    waited = min(delay.since_ns(before) / taken, MOST_WAITED)
+    return Timed(taken * (1 - waited) / 1e6 / count, waited)
 
 
-def _ms_an_item(run: Callable[[], object], seconds: float, inflight: int) -> list[float]:
+def _items(run: Callable[[], object], seconds: float, inflight: int) -> list[Timed]:
     stop = threading.Event()
 
     def work() -> int:
@@ -160,4 +175,4 @@ def _ms_an_item(run: Callable[[], object], seconds: float, inflight: int) -> lis
         time.sleep(seconds)
         stop.set()
         items = sum(future.result() for future in futures)
-    return [(time.perf_counter_ns() - start) / 1e6 / items]
+    return [Timed((time.perf_counter_ns() - start) / 1e6 / items)]
