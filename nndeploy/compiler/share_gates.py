@@ -20,18 +20,17 @@ from nndeploy.compiler.pack import Packing
 from nndeploy.compiler.whole_bundle import report_so_far
 from nndeploy.errors import CheckError
 from nndeploy.graph.nodes import node_name
-from nndeploy.partition.cost import Costs
 from nndeploy.partition.gates import check_gates
 from nndeploy.plugin.interface import Backend
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Who runs which node on a target; `target` is "" where it is this machine."""
+    """Who runs which node of a plan on a target; `target` is "" where it is this machine."""
 
     target: str
     backend_of: Mapping[str, str]
-    costs: Costs
+    plan: ChainPlan
     order: Sequence[Backend]
 
 
@@ -73,7 +72,7 @@ def _judged(
     """Yields what each target runs: its chain, or its variants of the portable one; `are_named` says if any was."""
     used = [chain for chain in chains if chain.uses_gpu]
     if not targets and not (are_named and used):
-        yield _Judged("", plan.backend_of, plan.costs, portable.backends)
+        yield _Judged("", plan.backend_of, plan, portable.backends)
     for target in dict.fromkeys(one.target for one in targets):
         taken = {one.submodel: one.backend for one in targets if one.target == target}
         backend_of = {
@@ -81,16 +80,19 @@ def _judged(
             for i, region in enumerate(plan.regions)
             for node in region.nodes
         }
-        yield _Judged(target, backend_of, plan.costs, portable.backends)
+        yield _Judged(target, backend_of, plan, portable.backends)
     for chain in used:
         target = chain.backends.target.name
-        yield _Judged(target, chain.plan.backend_of, chain.plan.costs, chain.backends.backends)
+        yield _Judged(target, chain.plan.backend_of, chain.plan, chain.backends.backends)
 
 
 def _check(options: CompileOptions, judged: Iterable[_Judged], report: Callable[[], Report]) -> None:
     try:
         for one in judged:
-            check_gates(one.backend_of, one.costs, one.order, options.require, options.max_fallback, one.target)
+            check_gates(
+                one.backend_of, one.plan.costs, one.order, options.require, options.max_fallback, one.plan.why_not,
+                one.target,
+            )  # fmt: skip
     except CheckError as err:
         err.report = report()
         raise

@@ -54,6 +54,13 @@ class ChainPlan:
         ids = [self.submodel_id(i) for i in range(len(self.regions))]
         return placing_of(self.model.graph, self.regions, self.costs, self.largest, ids)
 
+    def why_not(self, node: str, backend: str) -> str:
+        """Returns why a backend would not take a node, "" where it would, or where it was not asked."""
+        if backend == self.placement.backend_of[node]:
+            return self.moved.get(node, "")
+        answer = self.placement.answers.get(backend, {}).get(node)
+        return answer.reason if answer is not None else ""
+
     def submodel_id(self, index: int) -> str:
         """Returns the id of the submodel made of a region."""
         return f"{self.prefix}s{index}"
