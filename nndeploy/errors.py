@@ -279,11 +279,29 @@ def describe_exit(returncode: int) -> str:
     return f"ended with status {returncode}"
 
 
+SAME_WORD = 0.7
+"""How alike two names are, 0 to 1, of which one may be a slip for the other."""
+
+LEAST_BEGINNING = 3
+"""How many letters of a name say which one is meant, where only one begins with them."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Returns that of `known` which `name` may be a slip for, or the one of which one begins the other, else ""."""
+    folded, typed = {known_name.casefold(): known_name for known_name in known}, name.casefold()
+    near = difflib.get_close_matches(typed, folded, n=1, cutoff=SAME_WORD)
+    if not near:
+        near = [one for one in folded if sorted(one) == sorted(typed) or _begins(one, typed) or _begins(typed, one)]
+    return folded[near[0]] if len(near) == 1 else ""
+
+
+def _begins(name: str, typed: str) -> bool:
+    return len(typed) >= LEAST_BEGINNING and name.startswith(typed)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns a hint that names the nearest of `known`, or lists them all when none is near."""
     names = list(known)
-    folded = {known_name.casefold(): known_name for known_name in names}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {folded[near[0]]!r}?"
+    if near := nearest(name, names):
+        return f"did you mean {near!r}?"
     return "known: " + ", ".join(repr(n) for n in names[:12]) + (", ..." if len(names) > 12 else "") if names else ""

@@ -6,10 +6,10 @@ module is imported when it is asked for, so `nndeploy --version` loads nothing h
 """
 
 import contextlib
-import difflib
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -23,6 +23,7 @@ import click
 
 from nndeploy.cli import answer
 from nndeploy.cli.console import annotate, be_quiet
+from nndeploy.cli.help import other_words
 from nndeploy.cli.signals import handle
 from nndeploy.cli.standard_streams import give_up_output, take_over
 from nndeploy.cli.supervised import ended_elsewhere, is_supervised
@@ -30,9 +31,9 @@ from nndeploy.errors import (
     InputOutputError,
     NndeployError,
     UsageError,
-    did_you_mean,
     full_disk,
     lacks_space,
+    nearest,
     one_line,
     shortage,
 )
@@ -91,8 +92,8 @@ Examples:
 AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "cache", "wheelhouse")
 """Commands that may take long and tell nothing meanwhile."""
 
-SAME_WORD = 0.75
-"""How alike two options are, 0 to 1, of which one may be a slip for the other."""
+_NO_COMMAND, _TOO_MANY = re.compile("No such command '(.*?)'"), re.compile(r"Got unexpected extra arguments? \((.*)\)")
+"""Click's texts of what it has no class for in every version."""
 INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
 
 
@@ -123,7 +124,9 @@ class LazyGroup(click.Group):
             UsageError: there is none of that name.
         """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise UsageError(f"there is no command {args[0]!r}", hint=did_you_mean(args[0], COMMANDS))
+            raise UsageError(f"there is no command {args[0]!r}", hint=other_words.command_hint("", args[0], COMMANDS))
+        if word := other_words.single_dashed(args):
+            raise _no_option(f"nndeploy {args[0]}", word, other_words.OPTIONS[word.partition("=")[0]])
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
@@ -241,7 +244,7 @@ def _invoke(arguments: list[str]) -> int:
     except click.Abort as err:
         raise KeyboardInterrupt from err
     except click.ClickException as err:
-        raise _usage_error(err) from err
+        raise _usage_error(err, arguments) from err
 
 
 def _heartbeat(arguments: Sequence[str]) -> AbstractContextManager[object]:
@@ -253,22 +256,33 @@ def _heartbeat(arguments: Sequence[str]) -> AbstractContextManager[object]:
     return Heartbeat(f"{arguments[0]} is still running")
 
 
-def _usage_error(err: click.ClickException) -> UsageError:
+def _usage_error(err: click.ClickException, arguments: Sequence[str]) -> UsageError:
     context: click.Context | None = getattr(err, "ctx", None)
-    help_page = f"see {context.command_path} --help" if context else "see nndeploy --help"
-    if isinstance(err, click.NoSuchOption) and context is not None:
-        guess = _meant(err.option_name, context.command)
-        return UsageError(
-            f"{context.command_path} has no option {err.option_name!r:.80}",
-            hint="; ".join(filter(None, (guess, help_page))),
-        )
-    return UsageError(err.format_message().rstrip("."), hint=help_page)
+    path = context.command_path if context is not None else "nndeploy"
+    if context is not None and isinstance(err, click.NoSuchOption):
+        return _no_option(path, err.option_name, _meant(err.option_name, context.command))
+    text, hint = err.format_message().rstrip("."), ""
+    if isinstance(err, click.BadParameter) and err.param is not None:
+        hint = other_words.value_hint(err.param.opts, arguments)
+    elif context is not None and (found := _NO_COMMAND.match(text)):
+        known = context.command.list_commands(context) if isinstance(context.command, click.Group) else ()
+        text = f"{path} has no command {found[1]!r:.80}"
+        hint = other_words.command_hint(path.removeprefix("nndeploy "), found[1], known)
+    elif found := _TOO_MANY.match(text):
+        text, hint = f"unexpected argument: {found[1]}", other_words.BEHIND.get(path.removeprefix("nndeploy "), "")
+    return UsageError(text, hint="; ".join(filter(None, (hint, f"see {path} --help"))))
+
+
+def _no_option(path: str, name: str, hint: str) -> UsageError:
+    return UsageError(f"{path} has no option {name!r:.80}", hint="; ".join(filter(None, (hint, f"see {path} --help"))))
 
 
 def _meant(option: str, command: click.Command) -> str:
-    """Says which option was meant: one of the command that looks much like it, or which commands have it."""
-    if near := difflib.get_close_matches(option, _options_of(command), n=1, cutoff=SAME_WORD):
-        return f"did you mean {near[0]!r}?"
+    """Says which option was meant: by who knows another tool, by a slip, or of another command."""
+    if option in other_words.OPTIONS:
+        return other_words.OPTIONS[option]
+    if near := nearest(option, _options_of(command)):
+        return f"did you mean {near!r}?"
     others = [name for name in COMMANDS if option in _options_of(cli.get_command(click.Context(cli), name))]
     return f"it is an option of {', '.join(others)}" if others else ""
 

@@ -2,11 +2,13 @@
 """What the texts of a compile's options mean; what reads models or arrays is imported when it is needed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nndeploy.errors import BundleError, DataError, UsageError
-from nndeploy.options.texts import assignments_in, bytes_in, share_in
+from nndeploy.options.texts import assignments_in, bytes_in, names_in, share_in
+from nndeploy.plugin.backend_names import PLUGINS
 
 if TYPE_CHECKING:
     from nndeploy.bundle.manifest import ImageInput
@@ -51,22 +53,32 @@ def pipeline(path: str) -> "CarriedPipeline":
     return carried_pipeline(Path(path))
 
 
+def backends(texts: str | Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of backends, separated by commas, of one or several texts; in whatever case they were typed."""
+    return tuple(map(PLUGINS.spelled, names_in(texts)))
+
+
 def pins(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Returns (glob of node names, backend) of each; raises a UsageError."""
-    return tuple(assignments_in("--pin", "GLOB=BACKEND", "'Conv_*=onnxruntime'", splits_last=True)(texts))
+    assigned = assignments_in("--pin", "GLOB=BACKEND", "'Conv_*=onnxruntime'", splits_last=True)(texts)
+    return tuple((glob, PLUGINS.spelled(name)) for glob, name in assigned)
 
 
 def requirements(texts: Iterable[str]) -> dict[str, float]:
     """Returns backend -> share of compute; raises a UsageError."""
     assigned = assignments_in("--require", "BACKEND=SHARE", "openvino=95%")(texts)
-    return {name: share_in("--require")(share) for name, share in assigned}
+    return {PLUGINS.spelled(name): share_in("--require")(share) for name, share in assigned}
 
 
 def targets(texts: Iterable[str]) -> "tuple[Target, ...]":
     """Returns the boxes that texts name; raises what `target_of` raises."""
     from nndeploy.target.known_targets import target_of
 
-    return tuple(map(target_of, texts))
+    found = map(target_of, texts)
+    return tuple(
+        replace(one, libraries=tuple((PLUGINS.spelled(name), version) for name, version in one.libraries))
+        for one in found
+    )
 
 
 def rooted_target(text: str) -> str:

@@ -10,7 +10,7 @@ from nndeploy.bundle.manifest import ImageInput, Manifest
 from nndeploy.compiler import option_texts
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.options.described import described
-from nndeploy.options.texts import bytes_in, library_paths, names_in, share_in
+from nndeploy.options.texts import bytes_in, library_paths, share_in
 from nndeploy.plugin.interface import CALIBRATIONS, PRECISIONS
 from nndeploy.target.place_limits import PlaceLimit, places_in, places_text, why_no_places
 from nndeploy.target.target import Target
@@ -119,10 +119,10 @@ class CompileOptions:
     backends: tuple[str, ...] | None = described(
         None,
         "Backends in order of priority, separated by commas. Default: all installed backends, by tier.",
-        section=_PLACEMENT, metavar="NAME,NAME,..", from_text=names_in,
+        section=_PLACEMENT, metavar="NAME,NAME,..", from_text=option_texts.backends,
     )  # fmt: skip
     without: tuple[str, ...] = described(
-        (), "Exclude a backend (repeatable).", section=_PLACEMENT, metavar="BACKEND", from_texts=names_in
+        (), "Exclude a backend (repeatable).", section=_PLACEMENT, metavar="BACKEND", from_texts=option_texts.backends
     )
     pins: tuple[tuple[str, str], ...] = described(
         (), "Assign the nodes whose names match GLOB to a backend (repeatable).",

@@ -8,11 +8,11 @@ and in order on the stream of its device; only `synchronize` and `DeviceArray.nu
 
 from nndeploy.cuda.array import DeviceArray
 from nndeploy.cuda.captured import CapturedCall
-from nndeploy.cuda.devices import Device, Graph, Kernel, Module, Stream, device, gpu_number
+from nndeploy.cuda.devices import Device, Graph, Kernel, Module, Stream, device, gpu_number, spelled_device
 from nndeploy.cuda.driver import CudaError
 from nndeploy.cuda.facts import cuda_unavailable
 
 __all__ = [
     "CapturedCall", "CudaError", "Device", "DeviceArray", "Graph", "Kernel", "Module", "Stream", "cuda_unavailable",
-    "device", "gpu_number",
+    "device", "gpu_number", "spelled_device",
 ]  # fmt: skip

@@ -343,6 +343,12 @@ def device(index: int = 0) -> Device:
         return _devices[driver, index]
 
 
+def spelled_device(name: str) -> str:
+    """Returns the name of a device as we spell it: in small letters, and the first GPU where it is just a GPU."""
+    small = name.strip().lower()
+    return "cuda:0" if small in ("gpu", "cuda") else small
+
+
 def gpu_number(name: str) -> int | None:
     """Returns the CUDA device number in "cuda:N", None where `name` is anything else."""
     kind, _, number = name.partition(":")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nndeploy.errors import DataError, MissingInputError
 from nndeploy.farm.rooted_path import rooted_path
+from nndeploy.files.globs import brace_hint
 
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 _ANY_DEPTH = "**"
@@ -35,7 +36,8 @@ def matching_files(folder: Path, globs: Sequence[str]) -> list[str]:
             continue
         files = {str(path) for path in _matching(Path("/"), _parts(folder, glob))}
         if not files:
-            raise MissingInputError(f"no file matches {glob!r:.120}", hint=f"searched from {folder}")
+            hint = brace_hint(glob) or f"searched from {folder}"
+            raise MissingInputError(f"no file matches {glob!r:.120}", hint=hint)
         found |= files
     kept = [file for file in found if not any(_is_match(Path(file).parts[1:], parts) for parts in excluded)]
     if not kept:

@@ -12,6 +12,11 @@ from typing import Any
 from nndeploy.errors import DataError, MissingInputError
 
 MAX_FILE_BYTES = 1 << 20
+_NO_TOML = {
+    ".onnx": ("a model", "nndeploy compile {}"),
+    ".nnd": ("a bundle", "nndeploy inspect {}"),
+}
+"""Suffix of a file that is given in place of a TOML file -> what it is, and what takes it."""
 MAX_DEPTH = 32
 """More than any file of ours has; dotted keys nest without the parser's noticing."""
 _DEEP_KEY = re.compile(
@@ -34,6 +39,8 @@ def toml_from_file(path: Path, what: str) -> dict[str, Any]:
         raise MissingInputError(f"no such {what}", where=str(path)) from err
     except OSError as err:
         raise DataError(f"the {what} cannot be read: {err.strerror}", where=str(path)) from err
+    if (found := _NO_TOML.get(path.suffix.lower())) is not None:
+        raise DataError(f"is {found[0]}, and a {what} in TOML is meant", where=str(path), hint=found[1].format(path))
     return toml_from_bytes(data, str(path))
 
 

@@ -37,6 +37,12 @@ class Plugins:
         """Returns the names of all that are installed, sorted; none is loaded."""
         return sorted(self._all)
 
+    def spelled(self, name: str) -> str:
+        """Returns a name as its plugin has it, whatever case it is written in; as it is where none has it."""
+        if name in self:
+            return name
+        return {known.casefold(): known for known in self.names()}.get(name.casefold(), name)
+
     def check(self, name: str) -> None:
         """Refuses a name that no plugin has, with the error that was given for that."""
         if name not in self:

@@ -6,6 +6,7 @@ Law: `reference_from_text(str(reference)) == reference`. A tag may name another 
 Source: OCI Distribution Specification 1.1, "Pulling manifests", for the grammar of names and tags.
 """
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -49,15 +50,15 @@ class Reference:
 
 
 def reference_from_text(text: str) -> Reference:
-    """Returns the reference that a text says.
+    """Returns the reference that a text says; the scheme before it may be left out, as docker and oras have none.
 
     Raises:
         UsageError: it says none. A text with a password in it is not repeated.
     """
     if len(text) > MAX_REFERENCE_BYTES:
         raise UsageError(f"a reference of {len(text)} characters; at most {MAX_REFERENCE_BYTES} are allowed")
-    if not text.startswith(SCHEME):
-        raise UsageError(f"{text!r:.100} is no reference: it does not begin with {SCHEME}", hint=_HINT)
+    if "://" in text and not text.startswith(SCHEME):
+        raise UsageError(f"{text!r:.100} is no reference: {SCHEME} stands before one, or nothing", hint=_HINT)
     registry, slash, rest = text.removeprefix(SCHEME).partition("/")
     if "@" in registry:
         raise UsageError("a reference holds no username or password", hint="--username with --password-stdin")
@@ -74,6 +75,20 @@ def reference_from_text(text: str) -> Reference:
         if not is_right:
             raise UsageError(f"{text!r:.200} is no reference: {fault}", hint=_HINT)
     return Reference(registry, repository, tag, digest)
+
+
+def is_reference(text: str) -> bool:
+    """Returns whether a text that could name a file as well is a reference: one with a scheme, else one with a tag.
+
+    A file that is there is never one.
+    """
+    if text.startswith(SCHEME):
+        return True
+    try:
+        reference_from_text(text)
+        return not os.path.lexists(text)
+    except UsageError:
+        return False
 
 
 def is_loopback(registry: str) -> bool:

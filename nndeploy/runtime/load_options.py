@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from nndeploy.cuda import gpu_number
+from nndeploy.cuda import gpu_number, spelled_device
 from nndeploy.errors import UsageError
 from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in, library_paths
@@ -96,6 +96,7 @@ class LoadOptions:
             raise UsageError("only an isolated submodel can have limits", hint="--isolate all, auto or code")
         if self.item_timeout is not None and not self.item_timeout > 0:
             raise UsageError(f"item_timeout must be more than 0 seconds, not {self.item_timeout}")
+        object.__setattr__(self, "device", spelled_device(self.device))
         if self.device not in ("auto", "cpu") and gpu_number(self.device) is None:
             raise UsageError(f"unknown device {self.device!r}", hint="auto, cpu or cuda:N")
         if self.places and (reason := why_no_places(self.places)):

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 
+from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.serve.infer_request import Say
@@ -18,6 +19,19 @@ from nndeploy.stream.run.loaded import load_pipeline
 from nndeploy.stream.run.options import Load, RunOptions
 
 PIPELINE_SUFFIX = ".toml"
+
+
+def check_served(path: Path) -> None:
+    """Looks at what a path names as far as it takes no time: whether it is a bundle or a pipeline.
+
+    Raises:
+        MissingInputError: nothing is there.
+        BundleError, DataError: it is neither.
+    """
+    if path.suffix == PIPELINE_SUFFIX:
+        pipeline_of_path(path)
+    else:
+        open_bundle(path).close()
 
 
 def open_served(name: str, path: Path, options: ServeOptions, load: Load, say: Say) -> Served:

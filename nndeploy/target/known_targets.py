@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from nndeploy.errors import UsageError, did_you_mean
+from nndeploy.errors import UsageError, nearest
 from nndeploy.files.shipped_configs import config_files
+from nndeploy.target.gpu_models import compute_capability_called
 from nndeploy.target.target import ANY_VERSION, Target, target_from_toml
 
 
@@ -29,12 +30,21 @@ def target_file(text: str) -> Path:
     path = Path(text)
     if path.is_file() or path.suffix == ".toml" or "/" in text:
         return path
-    if text not in known_targets():
-        guess = did_you_mean(text, known_targets())
-        all_known = f"known: {', '.join(known_targets())}; `nndeploy probe -o box.toml` writes a target file"
-        hint = f"{guess} {all_known}" if guess.startswith("did") else all_known
-        raise UsageError(f"no target is called {text!r:.80}", hint=hint)
-    return known_targets()[text]
+    known = known_targets()
+    if text.lower() not in known:
+        guess = _of_same_capability(text) or (f"did you mean {near!r}?" if (near := nearest(text, known)) else "")
+        others = f"known: {', '.join(known)}; `nndeploy probe -o box.toml` writes a target file"
+        raise UsageError(f"no target is called {text!r:.80}", hint=" ".join(filter(None, (guess, others))))
+    return known[text.lower()]
+
+
+def _of_same_capability(text: str) -> str:
+    """Says which known box serves a GPU that has no target file, "" where none does or the GPU is not known."""
+    capability = compute_capability_called(text)
+    for name, path in known_targets().items() if capability else ():
+        if any(gpu.compute_capability == capability for gpu in target_from_toml(path).gpus):
+            return f"{name} serves it: the same compute capability, {capability};"
+    return ""
 
 
 def target_of(text: str) -> Target:

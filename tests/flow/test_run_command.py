@@ -136,7 +136,7 @@ def test_without_an_output_the_values_are_shown(double, here, capsys) -> None:
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "m.nnd/y.npz"], 73, "error[cannot-create]: "),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "y.txt"], 2, "cannot tell what 'y.txt' should be"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--output", "-", "--json"], 2, "both want standard output"),
-        (lambda: one("x.npz"), ["--input", "x.npz", "--device", "gpu"], 2, "unknown device 'gpu'"),
+        (lambda: one("x.npz"), ["--input", "x.npz", "--device", "tpu"], 2, "unknown device 'tpu'"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--device", "cuda:0"], 69, "the bundle has no chain for GPUs"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--custom-ops", "no.so"], 66, "no such library of operators"),
         (lambda: one("x.npz"), ["--input", "x.npz", "--threads", "0"], 2, "error[usage]"),

@@ -108,7 +108,15 @@ SECTIONS = sections_of(
 )
 
 
-@click.command("compile", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
+def _british(name: str) -> str:
+    """Returns an option's name as we spell it: `--quantize` is taken, and stands in no help."""
+    return name.replace("quantize", "quantise")
+
+
+@click.command(
+    "compile", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES,
+    context_settings={"token_normalize_func": _british},
+)  # fmt: skip
 @click.argument("model", type=MODEL_FILE)
 @click.option("-o", "--output", type=OUTPUT_FILE, help="Bundle to write (*.nnd).")
 @options_of(CompileOptions)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from nndeploy.cli.help.help_pages import SECTIONS, page_called, title, topics, with_topics_for_links
+from nndeploy.cli.help.other_words import COMMANDS, command_hint
 from nndeploy.cli.options.value_types import FOLDER, Items, Text, starting_with
 from nndeploy.errors import UsageError, did_you_mean
 
@@ -76,7 +77,10 @@ def _show_command(root: click.Context, names: Iterable[str]) -> None:
         found = group.get_command(context, name) if isinstance(group, click.Group) else None
         if found is None:
             known = group.list_commands(context) if isinstance(group, click.Group) else ()
-            raise UsageError(f"{context.command_path} has no command {name!r:.80}", hint=did_you_mean(name, known))
+            raise UsageError(
+                f"{context.command_path} has no command {name!r:.80}",
+                hint=command_hint(context.command_path.removeprefix("nndeploy "), name, known),
+            )
         context = click.Context(found, info_name=name, parent=context)
     text = context.get_help()
     if page := page_called(context.info_name or ""):
@@ -88,7 +92,7 @@ def _show_page(context: click.Context, name: str) -> None:
     page = page_called(name)
     known = topics(_command_names(context))
     if page is None:
-        hint = did_you_mean(name, [*known, *_command_names(context)])
+        hint = COMMANDS.get(name) or did_you_mean(name, [*known, *_command_names(context)])
         raise UsageError(f"there is no help about {name!r:.80}", hint=f"{hint}; nndeploy help lists all")
     if not sys.stdout.isatty():
         print(page.text, end="")

@@ -18,7 +18,7 @@ from nndeploy.errors import NndeployError, UsageError
 from nndeploy.installed.bundle_store import BundleStore, Installed, State, store_at
 from nndeploy.installed.install import InstallOptions
 from nndeploy.registry.options import RegistryOptions
-from nndeploy.registry.reference import SCHEME
+from nndeploy.registry.reference import SCHEME, is_reference, reference_from_text
 from nndeploy.runtime.load_options import CautiousLoadOptions
 from nndeploy.values.amounts import counted, size_text
 
@@ -72,16 +72,18 @@ SECTIONS = sections_of(
 def install(name: str, source: str, signed_by: str | None, store: str | None, as_json: bool, **options: Any) -> None:
     """Install a bundle under a NAME, for `run NAME@`.
 
-    SOURCE is a file, a folder of members, or oci://REGISTRY/REPOSITORY:TAG. The bundle is verified, its goldens (stored
-    inputs with reference outputs) are run on this machine, and it becomes current in one atomic step; the previous
-    version is kept for a rollback. If anything fails, the current version stays active.
+    SOURCE is a file, a folder of members, or [oci://]REGISTRY/REPOSITORY:TAG. The bundle is verified, its goldens
+    (stored inputs with reference outputs) are run on this machine, and it becomes current in one atomic step; the
+    previous version is kept for a rollback. If anything fails, the current version stays active.
     """
     from nndeploy.installed.install import install as install_bundle
 
     where = store_at(store)
     asked, load = options_given(InstallOptions, options), options_given(CautiousLoadOptions, options)
     registry = registry_options_given(options)
-    if signed_by is not None and not source.startswith(SCHEME):
+    if is_reference(source):
+        source = str(reference_from_text(source))
+    elif signed_by is not None:
         raise UsageError("--signed-by is for a bundle in a registry", hint=f"a source that begins with {SCHEME}")
 
     def fetch(reference: str, out: Path, here: tuple[Path, ...]) -> str:

@@ -24,7 +24,7 @@ Examples:
 
 
 @click.command("pull", epilog=EXAMPLES)
-@click.argument("reference", metavar="oci://REGISTRY/REPOSITORY:TAG")
+@click.argument("reference", metavar="[oci://]REGISTRY/REPOSITORY:TAG")
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="BUNDLE", help="Bundle to write.")
 @click.option(
     "--have", type=BUNDLE_FILE, multiple=True, metavar="BUNDLE",

@@ -28,7 +28,7 @@ SECTIONS = sections_of({"Signature in the registry": SIGNERS}, RegistryOptions, 
 
 @click.command("push", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
 @BUNDLE
-@click.argument("reference", metavar="oci://REGISTRY/REPOSITORY:TAG")
+@click.argument("reference", metavar="[oci://]REGISTRY/REPOSITORY:TAG")
 @signer_options
 @registry_options
 @QUIET

@@ -42,6 +42,7 @@ def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
     """
     from nndeploy.cli.commands.run_signals import StopSignals
     from nndeploy.cli.commands.service_manager import ServiceManager
+    from nndeploy.serve.open_served import check_served
     from nndeploy.serve.service import Service, check_libraries
 
     how = options_given(ServeOptions, options)
@@ -50,6 +51,8 @@ def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
         twice = next(name for name, _ in bundles if [one for one, _ in bundles].count(name) > 1)
         raise UsageError(f"two bundles are called {twice!r}", hint="NAME=BUNDLE")
     check_libraries()
+    for path in named.values():
+        check_served(path)  # who waits for an address gets none where there is nothing to serve
     manager = ServiceManager()
     with ExitStack() as stack:
         signals = stack.enter_context(StopSignals(manager.stopping))

@@ -6,6 +6,7 @@ here imports a library, opens a file or fails, because a shell waits for it.
 """
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
+from nndeploy.errors import MissingInputError, UsageError, nearest
 from nndeploy.files.shipped_configs import config_files
 from nndeploy.plugin.backend_names import PLUGINS
+from nndeploy.registry.reference import SCHEME
 
 DEVICES = ("auto", "cpu")
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -57,9 +60,42 @@ class PathEndingIn(click.Path):
         super().__init__(path_type=Path)
         self.suffixes = suffixes
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the path.
+
+        Raises:
+            UsageError: it is an address.
+            MissingInputError: nothing is there, but a file of almost that name.
+        """
+        text = os.fspath(value)
+        if "://" in text and not Path(text).exists():
+            raise UsageError(f"{text!r:.200} is an address, and a file is meant", hint=_fetching(text))
+        if near := _near_file(Path(text), self.suffixes):
+            raise MissingInputError("no such file", where=text, hint=f"did you mean {near!r}?")
+        return super().convert(value, param, ctx)
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
         """Returns folders and files."""
         return paths(incomplete, self.suffixes)
+
+
+def _fetching(address: str) -> str:
+    if address.startswith(SCHEME):
+        return f"nndeploy pull {address} -o BUNDLE, or nndeploy install NAME {address}"
+    return f"download it first: curl -LO {address}"
+
+
+def _near_file(path: Path, suffixes: Sequence[str]) -> str:
+    """Returns the path of the file of these suffixes whose name is nearest to one that is not there, or ""."""
+    try:
+        if path.exists() or not path.parent.is_dir():
+            return ""
+        there = [one.name for one in path.parent.iterdir() if one.suffix in suffixes]
+    except OSError:
+        return ""
+    end = path.suffix if path.suffix in suffixes else ""  # which all have alike
+    near = nearest(path.name.removesuffix(end), [name.removesuffix(end) for name in there if name.endswith(end)])
+    return str(path.with_name(near + end)) if near else ""
 
 
 class BundlePath(PathEndingIn):

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nndeploy.errors import MissingInputError
+from nndeploy.files.globs import brace_hint
 from nndeploy.files.whole_files import NamedPipe
 
 DESCRIPTOR = re.compile(r"/dev/(stdin|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -46,7 +47,8 @@ def _paths_of(text: str, suffixes: Sequence[str], more: Sequence[str], passed_ov
         found = _globbed(text, err)
         taken = _taken(found, (*suffixes, *more) if suffixes else (), passed_over)
         if not taken:
-            raise MissingInputError(f"matches no {kinds}", where=text, hint=passed_over_text(passed_over)) from err
+            hint = passed_over_text(passed_over) or brace_hint(text)
+            raise MissingInputError(f"matches no {kinds}", where=text, hint=hint) from err
         return sorted(taken, key=lambda path: natural_key(str(path)))
     if not stat.S_ISDIR(mode):
         return [named(path)]
@@ -83,7 +85,7 @@ def _taken(found: Sequence[Path], suffixes: Sequence[str], passed_over: Counter[
 def _globbed(text: str, err: Exception) -> list[Path]:
     if not glob.has_magic(text):
         reason = "no such file or folder" if isinstance(err, FileNotFoundError) else f"cannot be read: {err}"
-        raise MissingInputError(reason, where=text) from err
+        raise MissingInputError(reason, where=text, hint=brace_hint(text)) from err
     return [Path(found) for found in glob.glob(text, recursive=True)]  # noqa: PTH207 - the text may be absolute
 
 

@@ -14,7 +14,10 @@ from nndeploy.errors import ERRORS_BY_CODE
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 REFERENCE = DOCS / "reference"
 PAGES = sorted([*REFERENCE.glob("*.md"), *(DOCS / "guide").glob("*.md")])
-OTHER_PROGRAMS = re.compile(r"^.*\b(?:curl|make|openssl|pip|podman|systemctl|trtexec|unzip)\b.*$", re.MULTILINE)
+OTHER_PROGRAMS = re.compile(
+    r"^.*\b(?:cargo|curl|make|openssl|optimum-cli|pip|podman|polygraphy|systemctl|tritonserver|trtexec|unzip)\b.*$",
+    re.MULTILINE,
+)
 """Lines that speak of options of other programs."""
 
 

@@ -70,7 +70,7 @@ def test_no_command_is_help_and_a_usage_error(capsys) -> None:
     ("arguments", "message"),
     [
         (["rn"], "error[usage]: there is no command 'rn' (hint: did you mean 'run'?)"),
-        (["quux"], "error[usage]: there is no command 'quux' (hint: known: 'compile', "),
+        (["quux"], "error[usage]: there is no command 'quux' (hint: nndeploy --help lists the commands)"),
         (["run"], "Missing argument 'BUNDLE' (hint: see nndeploy run --help)"),
         (["run", "m.nnd", "--threads", "many"], "'many' is not a valid integer"),
         (["run", "m.nnd", "--nan", "maybe"], "'maybe' is not one of"),

@@ -44,7 +44,7 @@ def test_limits_are_values() -> None:
         ({"output": "/d/\0"}, "output must be an absolute path, is '/d/\\x00'"),
         ({"given": []}, "given must be a table"),
         ({"given": {"precison": "fp32"}}, "unknown option 'precison' (hint: did you mean 'precision'?)"),
-        ({"limits": {"timeout": 1}}, "unknown option 'timeout' (hint: did you mean 'time_limit'?)"),
+        ({"limits": {"time_limits": 1}}, "unknown option 'time_limits' (hint: did you mean 'time_limit'?)"),
         ({"needs": {"gpu": 1}}, "needs must be a table of texts"),
         ({"estimate": float("nan")}, "estimate must be a number of seconds"),
         ({"estimate": True}, "estimate must be a number of seconds"),

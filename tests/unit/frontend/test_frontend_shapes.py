@@ -286,7 +286,7 @@ class TestApply:
             ({"N": "batch"}, "--shape N=batch is no size"),
             ({"N": "?"}, "--shape N=? is no size"),
             ({"N": "1..8", "y": "4,4"}, "the size 'N' cannot be 1..8 when axis 0 of the input 'y' is 4"),
-            ({"xx": "1"}, "the model has no input 'xx', and no size of that name (hint: did you mean 'x'?)"),
+            ({"xx": "1"}, "the model has no input 'xx', and no size of that name (hint: known: 'x', "),
             ({"x": "1,3,224"}, "the input 'x' has 4 axes, but its --shape has 3 (hint: the model says [N, 3, H, ?])"),
             ({"x": "1..8,16..64:8,32"}, "has 4 axes, but its --shape has 2"),
             ({"x": "1,4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 4"),

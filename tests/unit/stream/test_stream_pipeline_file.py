@@ -164,7 +164,7 @@ TWO = "[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'b'
         (with_key("inputs = { z = 'x' }"), "the model has no input 'z'"),
         (with_key("outputs = { z = 'x' }"), "the model has no output 'z' (hint: known: 'y')"),
         (with_key("carry = { y = 'x' }"), "carry needs each"),
-        (with_key("each = 'xs'\npart = 'x'"), "each: nothing before it gives the field 'xs' (hint: did you mean 'x'?)"),
+        (with_key("each = 'xs'\npart = 'x'"), "each: nothing before it gives the field 'xs' (hint: known: 'x')"),
         (ONE + "[[sink]]\nkind = 'npz'\nfields = ['z']", "p.toml: sink 'npz': nothing gives the field 'z'"),
         (TWO, "level 1: the field 'y' is given by 'a' and 'b', which work beside each other"),
     ],
