@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs that a model file declares, read without any library that parses models.
+"""The inputs and outputs that a model file declares, read without any library that parses models.
 
-Bytes come in, names and axes go out: enough to refuse a `--shape` for what is not there before a compile is begun. It
-is no check of the model, which is `gate`'s.
+Bytes come in, names, axes and types go out: enough to refuse a `--shape` for what is not there before a compile is
+begun, and to show what a model takes. It is no check of the model, which is `gate`'s.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from nndeploy.errors import ModelError, UsageError, did_you_mean
 from nndeploy.frontend.shape_texts import ShapeSpec
+from nndeploy.graph.element_names import DTYPES
 from nndeploy.onnx_gate.limits import DEFAULT_LIMITS, Limits
 from nndeploy.onnx_gate.onnx_messages import MESSAGES
 from nndeploy.onnx_gate.wire import Budget, Fields, Span, fields_of
@@ -20,6 +21,22 @@ class DeclaredInput:
     """The axes of an input as texts, "?" for one without a size or name; None where no rank is known."""
 
     axes: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredValue:
+    """An input or output: its type as people write it (`float32[N,3,?]`), and its axes as `DeclaredInput` has them."""
+
+    name: str
+    type: str
+    axes: tuple[str, ...] | None
+
+
+def declared_values(
+    data: bytes, limits: Limits = DEFAULT_LIMITS
+) -> tuple[tuple[DeclaredValue, ...], tuple[DeclaredValue, ...]]:
+    """Returns the inputs, without those that are initializers, and the outputs of a model that passed the gate."""
+    return _Reader(data, limits).values()
 
 
 def declared_inputs(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, DeclaredInput]:
@@ -39,25 +56,61 @@ class _Reader:
         self._budget = Budget(limits.max_fields, limits.max_nodes, limits.max_name_bytes)
 
     def inputs(self) -> Iterator[tuple[str, DeclaredInput]]:
-        graphs = self._inner(self._read((0, len(self._data)), "ModelProto"), "graph", "GraphProto")
-        if not graphs:
-            raise ModelError("the model has no graph")
-        for graph in graphs:
+        for graph in self._graphs():
             for value in self._inner(graph, "input", "ValueInfoProto"):
                 tensors = [
                     tensor
                     for kind in self._inner(value, "type", "TypeProto")
                     for tensor in self._inner(kind, "tensor_type", "Tensor")
                 ]
-                shapes = [shape for one in tensors for shape in self._inner(one, "shape", "TensorShapeProto")]
-                axes = tuple(map(_axis, self._inner(shapes[0], "dim", "Dimension"))) if shapes else None
-                yield value.text("name"), DeclaredInput(axes)
+                yield value.text("name"), DeclaredInput(self._axes(tensors[0]) if tensors else None)
+
+    def values(self) -> tuple[tuple[DeclaredValue, ...], tuple[DeclaredValue, ...]]:
+        (graph,) = self._graphs()
+        weights = {one.text("name") for one in self._inner(graph, "initializer", "TensorProto")}
+        axes = dict(self.inputs())
+        inputs, outputs = (
+            tuple(
+                DeclaredValue(value.text("name"), self._type(self._inner(value, "type", "TypeProto")), None)
+                for value in self._inner(graph, kind, "ValueInfoProto")
+            )
+            for kind in ("input", "output")
+        )
+        return tuple(replace(one, axes=axes[one.name].axes) for one in inputs if one.name not in weights), outputs
+
+    def _graphs(self) -> list[Fields]:
+        graphs = self._inner(self._read((0, len(self._data)), "ModelProto"), "graph", "GraphProto")
+        if not graphs:
+            raise ModelError("the model has no graph")
+        return graphs
+
+    def _axes(self, tensor: Fields) -> tuple[str, ...] | None:
+        shapes = self._inner(tensor, "shape", "TensorShapeProto")
+        return tuple(map(_axis, self._inner(shapes[0], "dim", "Dimension"))) if shapes else None
+
+    def _type(self, kinds: Sequence[Fields]) -> str:
+        """Returns a type as people write it; the gate has seen how deep it is."""
+        for kind in kinds:
+            for tensor in self._inner(kind, "tensor_type", "Tensor"):
+                axes = self._axes(tensor)
+                return f"{_element(tensor, 'elem_type')}[{'...' if axes is None else ','.join(axes)}]"
+            for name, message in (("sequence", "Sequence"), ("optional", "Optional")):
+                for inner in self._inner(kind, f"{name}_type", message):
+                    return f"{name}({self._type(self._inner(inner, 'elem_type', 'TypeProto'))})"
+            for inner in self._inner(kind, "map_type", "Map"):
+                value = self._type(self._inner(inner, "value_type", "TypeProto"))
+                return f"map({_element(inner, 'key_type')}, {value})"
+        return "?"
 
     def _read(self, span: Span, message: str) -> Fields:
         return fields_of(self._data, span, MESSAGES[message], self._budget)
 
     def _inner(self, fields: Fields, name: str, message: str) -> list[Fields]:
         return [self._read(span, message) for span in fields.spans.get(name, ())]
+
+
+def _element(fields: Fields, name: str) -> str:
+    return DTYPES.get(fields.number(name) or 0, "?")
 
 
 def _axis(dimension: Fields) -> str:

@@ -20,7 +20,7 @@ import onnx.helper
 from nndeploy.errors import ModelError
 from nndeploy.frontend.shapes import symbolic_dims
 from nndeploy.frontend.traversal import bodies_of
-from nndeploy.graph.onnx_types import DTYPES
+from nndeploy.graph.element_names import DTYPES
 
 _Dim = onnx.TensorShapeProto.Dimension
 

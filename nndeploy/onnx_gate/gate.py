@@ -46,12 +46,12 @@ _DEPTH_SHOWN = 2
 class ModelFacts:
     """What the gate learned. `num_nodes` counts every body and function once, `num_expanded_nodes` every call's body.
 
-    `operators` holds (domain, operator), `num_weight_bytes` is the sum over all tensors.
+    `operators` maps (domain, operator) to the number of such nodes, `num_weight_bytes` is the sum over all tensors.
     """
 
     ir_version: int
     opset_imports: Mapping[str, int]
-    operators: Set[tuple[str, str]]
+    operators: Mapping[tuple[str, str], int]
     num_nodes: int
     num_expanded_nodes: int
     num_weight_bytes: int
@@ -93,7 +93,9 @@ def check_bytes(data: bytes, limits: Limits = DEFAULT_LIMITS, extra_domains: Set
         if not model.spans.get("graph"):
             raise ModelError("the model has no graph")
     except ModelError as err:
-        err.hint = file_kind_hint(data) or "is the file complete, and is it an ONNX model?"
+        if hint := file_kind_hint(data):
+            raise ModelError("not an ONNX model", hint=hint) from err
+        err.hint = "is the file complete, and is it an ONNX model?"
         raise
     return gate.check_model(model)
 
@@ -149,7 +151,7 @@ class _Gate:
         self.extra_domains = extra_domains
         self.budget = Budget(limits.max_fields, limits.max_nodes, limits.max_name_bytes)
         self.functions: dict[FunctionId, Fields] = {}
-        self.operators: set[tuple[str, str]] = set()
+        self.operators = Counter[tuple[str, str]]()
         self.num_nodes = 0
         self.num_attributes = 0
         self.num_weight_bytes = 0
@@ -172,7 +174,7 @@ class _Gate:
         return ModelFacts(
             ir_version=ir_version or 0,
             opset_imports=main.imports,
-            operators=frozenset(self.operators),
+            operators=dict(self.operators),
             num_nodes=self.num_nodes,
             num_expanded_nodes=num_expanded,
             num_weight_bytes=self.num_weight_bytes,
@@ -244,7 +246,7 @@ class _Gate:
             raise ModelError("the node names no operator")
         called = (domain, op_type, node.text("overload"))
         check_operator(domain, op_type, body.imports, called in self.functions, self.extra_domains)
-        self.operators.add((domain, op_type))
+        self.operators[domain, op_type] += 1
         if called in self.functions:
             body.calls[called] += 1
         attributes = node.spans.get("attribute", [])

@@ -48,6 +48,7 @@ def test_the_schema_is_one_and_knows_every_command() -> None:
     ("arguments", "code"),
     [
         (("inspect", "m.nnd"), 0),
+        (("inspect", "m.onnx"), 0),
         (("verify", "m.nnd"), 0),
         (("verify", "m.nnd", "--no-run"), 0),
         (("bench", "m.nnd", "--iterations", "2", "--warmup", "0"), 0),
@@ -67,6 +68,7 @@ def test_the_schema_is_one_and_knows_every_command() -> None:
 def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
     write_double(here / "m.nnd")
     write_branches(here / "other.nnd")
+    onnx.save(onnx.parser.parse_model(RELU), "m.onnx")
     np.savez("x.npz", image=np.ones((1, 3), np.float32))
     new_key(here / "farm.key")
     found, document = answer(capsys, *arguments, "--json")
@@ -96,7 +98,7 @@ def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
         ("uninstall", "no"),
         ("doctor", "--no-such-option"),
         ("push", "no.nnd", "oci://registry.example/faces:1"),
-        ("pull", "registry.example/faces:1", "-o", "m.nnd"),
+        ("pull", "https://registry.example/faces:1", "-o", "m.nnd"),
         ("backends", "--no-such-option"),
         ("targets", "--no-such-option"),
         ("probe", "--no-such-option"),

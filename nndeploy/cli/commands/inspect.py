@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run."""
+"""`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run. A model: `inspect_model`."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -17,7 +17,7 @@ from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.cli.console import Cell, print_json, print_line, print_table
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.quiet_option import QUIET
-from nndeploy.cli.options.value_types import BUNDLE_FILE
+from nndeploy.cli.options.value_types import BUNDLE_OR_MODEL
 from nndeploy.cli.views.bundle_contents import print_contents
 from nndeploy.cli.views.candidate_lines import candidate_lines
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
@@ -39,6 +39,7 @@ from nndeploy.values.plan_steps import PlanStep, is_fused
 EXAMPLES = """\b
 Examples:
   nndeploy inspect model.nnd
+  nndeploy inspect model.onnx                      before anything is compiled
   nndeploy inspect model.nnd --html model.html     the graph coloured by backend, with the reasons
   nndeploy inspect model.nnd --here                what this machine would select, and why
   nndeploy inspect model.nnd --chain rtx4090 -v    the backend of each node on that target, and why
@@ -52,7 +53,7 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 
 
 @click.command("inspect", epilog=EXAMPLES)
-@click.argument("bundle", type=BUNDLE_FILE)
+@click.argument("bundle", type=BUNDLE_OR_MODEL, metavar="BUNDLE|MODEL")
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write an HTML page with the graph to this file.")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would select, and why.")
 @click.option("--chain", "chain_id", help="Show only this chain (its ID, or 'portable'), also in the HTML page.")
@@ -63,7 +64,19 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 def inspect(
     bundle: Path, page: Path | None, here: bool, chain_id: str | None, tables: bool, as_json: bool, verbose: bool
 ) -> None:
-    """Show the contents of a BUNDLE, which backend runs what, and why."""
+    """Show the contents of a BUNDLE, which backend runs what, and why.
+
+    Of a MODEL that was not compiled: its inputs, outputs, operators and weights, and which backend would run what here.
+    """
+    if bundle.suffix != ".nnd":
+        from nndeploy.cli.commands.inspect_model import inspect_model, is_model
+
+        if is_model(bundle):
+            if page is not None or here or chain_id is not None or tables:
+                what = "--html, --here, --chain and --tables are for a bundle"
+                raise UsageError(what, hint=f"compile it first: nndeploy compile {bundle}")
+            inspect_model(bundle, as_json=as_json, verbose=verbose)
+            return
     if tables:
         if page is not None or chain_id is not None:
             raise UsageError("--html and --chain do not go with --tables")

@@ -272,6 +272,7 @@ def num_gpus() -> int:
 
 INSTALLED_NAME = InstalledName()
 BUNDLE_FILE = BundlePath(".nnd")
+BUNDLE_OR_MODEL = BundlePath(".nnd", ".onnx")
 SERVED = ServedBundle(".nnd", ".toml")
 TOML_FILE = PathEndingIn(".toml")
 MODEL_FILE = PathEndingIn(".onnx")
