@@ -51,6 +51,27 @@ def test_compile_prints_the_partition_and_writes_a_bundle_that_runs(nndeploy_com
     assert nndeploy_command("run", out, "--input", small.with_suffix(".npz")).returncode == 0
 
 
+def test_without_a_name_the_bundle_is_called_like_the_model_and_is_written_where_one_stands(
+    nndeploy_command, small, tmp_path
+) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    asked = ("compile", small, "--backends", "onnxruntime", "--objective", "priority")
+    result = nndeploy_command(*asked, cwd=elsewhere)
+    assert result.returncode == 0, result.stderr
+    assert "wrote small.nnd" in result.stdout
+    assert [path.name for path in elsewhere.iterdir()] == ["small.nnd"]
+    assert json.loads(nndeploy_command(*asked, "--json", cwd=elsewhere).stdout)["bundle"] == "small.nnd"
+
+
+def test_a_bundle_may_have_any_name_and_it_is_said_that_others_end_in_nnd(nndeploy_command, small, tmp_path) -> None:
+    asked = ("compile", "small.onnx", "-o", "x", "--backends", "onnxruntime", "--objective", "priority")
+    result = nndeploy_command(*asked, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "warning: x does not end in .nnd" in result.stderr
+    assert nndeploy_command("verify", "x", cwd=tmp_path).returncode == 0
+    assert "onnxruntime" in nndeploy_command("inspect", "x", cwd=tmp_path).stdout
+
+
 def test_shapes_become_ranges_of_the_bundle(nndeploy_command, small) -> None:
     out = small.with_suffix(".nnd")
     arguments = ("compile", small, "-o", out, "--backends", "onnxruntime")
@@ -66,7 +87,6 @@ def test_shapes_become_ranges_of_the_bundle(nndeploy_command, small) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "words"),
     [
-        (("{small}",), 2, ("no output", "--dry-run")),
         (("nowhere.onnx", "-o", "m.nnd"), 66, ("no such file", "nowhere.onnx")),
         (("{small}", "-o", "m.nnd", "--backends", "openvimo"), 2, ("did you mean 'openvino'",)),
         (("{small}", "-o", "m.nnd", "--pin", "Relu"), 2, ("not GLOB=BACKEND",)),

@@ -18,7 +18,8 @@ from nndeploy.cli.options.value_types import MODEL_FILE, TOML_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.compiler.options import CompileLimits, CompileOptions
-from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, UsageError, did_you_mean
+from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, did_you_mean
+from nndeploy.files.named_outputs import is_stream
 from nndeploy.files.toml_file import toml_from_file
 from nndeploy.options.described import described_fields, option_name
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  nndeploy compile model.onnx -o model.nnd
+  nndeploy compile model.onnx                     writes model.nnd here
+  nndeploy compile models/model.onnx -o bundles/model.nnd
   nndeploy compile model.onnx -o model.nnd --shape x=1..8,3,224,224:4,3,224,224
   nndeploy compile model.onnx -o model.nnd --backends openvino,onnxruntime --require openvino=95%
   nndeploy compile model.onnx -o model.nnd --target rtx4090 --target t4 --target x86-64-v3
@@ -41,6 +43,7 @@ Examples:
 """
 
 
+SUFFIX = ".nnd"
 TRUTHS = frozenset(("true", "false", "yes", "no", "on", "off"))
 """What `cache` of a configuration file may be but for a place: whether there is a cache."""
 RECIPE = "recipe"
@@ -118,7 +121,7 @@ def _british(name: str) -> str:
     context_settings={"token_normalize_func": _british},
 )  # fmt: skip
 @click.argument("model", type=MODEL_FILE)
-@click.option("-o", "--output", type=OUTPUT_FILE, help="Bundle to write (*.nnd).")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="Bundle to write. Default: MODEL.nnd in the current folder.")
 @options_of(CompileOptions)
 @options_of(CompileLimits)
 @options_of(CacheOptions)
@@ -146,6 +149,8 @@ def compile_(context: click.Context, /, **options: Any) -> None:
     if options["dump_config"]:
         click.echo(_dumped(context, _recipe(options)), nl=False)
         return
+    if not options["dry_run"]:
+        options["output"] = options["output"] or Path(options["model"].name.removesuffix(".onnx") + SUFFIX)
     with ci_report("compile", options["model"], options) as told:
         _compile(context, options, told)
 
@@ -162,14 +167,14 @@ def _compile(context: click.Context, options: Mapping[str, Any], told: "CommandR
     from nndeploy.compiler.stages import stages_of
     from nndeploy.target.target import host_target
 
-    if options["output"] is None and not options["dry_run"]:
-        raise UsageError("no output was given", hint="-o model.nnd, or --dry-run")
-    if options["output"] is not None and not options["dry_run"]:
+    if not options["dry_run"]:
         check_can_create(options["output"])
     if not options["model"].exists():
         raise MissingInputError("no such file", where=str(options["model"]))
+    if (out := options["output"]) is not None and out.suffix != SUFFIX and not is_stream(out):
+        warn(f"{out} does not end in {SUFFIX}, as bundles do; every command takes it all the same")
     source = str(options["model"].absolute())
-    out = None if options["output"] is None else str(options["output"].absolute())
+    place = None if out is None else str(out.absolute())
 
     def show(report: "Report", cache: CacheNews | None = None) -> None:
         print_warnings(report)
@@ -190,7 +195,7 @@ def _compile(context: click.Context, options: Mapping[str, Any], told: "CommandR
             if others:
                 warn(f"these packages differ from the recipe: {', '.join(others)}")
         with CompileProgress(stages_of(early, has_gpu=bool(host_target().gpus))) as progress:
-            compiled = compile_cached(source, out, asked, limits, caching, progress, warn)
+            compiled = compile_cached(source, place, asked, limits, caching, progress, warn)
     except NndeployError as err:
         err.where = err.where.replace(f"{Path.cwd()}/", "")  # the child was given absolute paths, the user wrote others
         if isinstance(err, CheckError) and err.report is not None:
