@@ -47,6 +47,11 @@ def _of_same_capability(text: str) -> str:
     return ""
 
 
+def named_again(name: str) -> str:
+    """Returns what `--target` takes for a target of this name: for none of the known ones, a file."""
+    return name if name in known_targets() else "FILE.toml"
+
+
 def target_of(text: str) -> Target:
     """Returns the box that `text` means, `BOX` or `BOX+LIBRARY+...`.
 

@@ -29,6 +29,13 @@ X86_64_LEVELS: dict[str, tuple[str, ...]] = {
 }
 """Linux flag names that each level adds. Source: x86-64 psABI, micro-architecture levels."""
 
+USUAL_FEATURES = {"x86_64": X86_64_LEVELS["x86-64-v2"], "aarch64": ("asimd", "fp")}
+"""What a processor has of which a target file says the architecture alone: x86-64 since 2009, and every Armv8-A.
+
+Source: x86-64 psABI, micro-architecture levels; Arm Architecture Reference Manual, Armv8-A, standard implementation.
+"""
+_ARCHS = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64"}
+"""What others call an architecture -> what `uname -m` says."""
 
 FLOPS_PER_S = 100e9
 BYTES_PER_S = 10e9
@@ -186,7 +193,7 @@ def host_target() -> Target:
 
 
 def target_from_toml(path: Path) -> Target:
-    """Returns the target that a TOML file describes.
+    """Returns the target that a TOML file describes; `arch` is enough, and then means `USUAL_FEATURES`.
 
     Raises:
         MissingInputError: there is no such file.
@@ -194,7 +201,10 @@ def target_from_toml(path: Path) -> Target:
     """
     where = str(path)
     data = _checked_table(toml_from_file(path, "target file"), _TARGET_KEYS, ("arch",), where)
-    features = set(data.get("cpu_features", ())) | set(_features_of_level(data.get("level"), where))
+    arch = _ARCHS.get(data["arch"].lower(), data["arch"])
+    says = {"cpu_features", "level"} & data.keys()
+    features = set(data.get("cpu_features", () if says else USUAL_FEATURES.get(arch, ())))
+    features |= set(_features_of_level(data.get("level"), where))
     if not all(isinstance(f, str) for f in features):
         raise DataError("cpu_features must be a list of strings", where=where)
     caches = data.get("caches", {})
@@ -208,7 +218,7 @@ def target_from_toml(path: Path) -> Target:
         raise DataError(f"gpus must be at most {MAX_GPUS} tables", where=where, hint="one [[gpus]] for each GPU")
     return Target(
         name=data.get("name", path.stem),
-        arch=data["arch"],
+        arch=arch,
         cpu_features=tuple(sorted(features)),
         caches=tuple(sorted(caches.items())),
         num_cores=data.get("num_cores", 0),
@@ -233,8 +243,7 @@ def target_to_toml(target: Target) -> str:
     if target.num_cores:
         lines.append(f"num_cores = {target.num_cores}")
     lines += [f"{key} = {rate}" for key in _RATES if (rate := getattr(target, key))]
-    if target.cpu_features:
-        lines += ["cpu_features = [", *(f"    {_toml_text(feature)}," for feature in target.cpu_features), "]"]
+    lines += ["cpu_features = [", *(f"    {_toml_text(feature)}," for feature in target.cpu_features), "]"]
     if target.caches:
         lines += ["", "[caches]", *(f"{level} = {size}" for level, size in target.caches)]
     if target.libraries:

@@ -21,6 +21,7 @@ from nndeploy.compiler.chains.chain_setting import Setting, options_on
 from nndeploy.compiler.chains.fallbacks import takers_below
 from nndeploy.errors import CheckError
 from nndeploy.plugin.interface import RunsAlone
+from nndeploy.target.known_targets import named_again
 from nndeploy.target.target import Target, unmet
 
 
@@ -147,5 +148,6 @@ def check_served(reports: Sequence[TargetReport]) -> None:
     named = "; ".join(f"{target} lacks {', '.join(submodels)}" for target, submodels in without.items())
     raise CheckError(
         f"these targets cannot run the bundle with nndeploy's own runtime alone: {named} ({first.reason})",
-        hint=f"if a target has a library, say so: --target {first.target}+onnxruntime, or [libraries] in its file",
+        hint=f"if a target has a library, say so: --target {named_again(first.target)}+onnxruntime, or [libraries] "
+        "in its file",
     )

@@ -74,6 +74,7 @@ TYPED = [
     ("compile digits.onnx -o x.nnd --target rtx4080", 2, ["8.9", "rtx4090"]),
     ("compile digits.onnx -o x.nnd --target GeForce-RTX-3060", 2, ["8.6", "rtx3090"]),
     ("compile digits.onnx -o x.nnd --target raspberry", 2, ["did you mean 'raspberry-pi-5'"]),
+    ("compile digits.onnx -o x.nnd --objective priority --target riscv.toml", 1, ["riscv64", ".toml+onnxruntime"]),
     ("push digits.nnd https://registry/foo:1", 2, ["oci://"]),
     ("push digits.nnd localhost:1/foo", 2, ["tag"]),
     ("push digits.nnd localhost:1/foo:1", 69, ["oci://localhost:1/foo:1", "cannot be reached"]),
@@ -105,6 +106,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(folder / "torch.pt", "w") as archive:
         archive.writestr("archive/data.pkl", b"pickled")
         archive.writestr("archive/data/0", bytes(1 << 17))
+    (folder / "riscv.toml").write_text('name = "riscv"\narch = "riscv64"\n')
     (folder / "braces.toml").write_text('[[models]]\nfiles = ["{a,b}.onnx"]\n[targets]\nnames = ["host"]\n')
     return folder
 

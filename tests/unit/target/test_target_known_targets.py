@@ -4,8 +4,10 @@
 from pathlib import Path
 
 import pytest
+from nndeploy_kernels.loading import missing
 
 from nndeploy.errors import DataError, UsageError
+from nndeploy.target.gpu_models import compute_capability_called
 from nndeploy.target.known_targets import known_targets, target_file
 from nndeploy.target.target import Target, target_from_toml, target_to_toml
 
@@ -48,6 +50,33 @@ def test_rates_of_a_target_come_back(tmp_path: Path) -> None:
     path = tmp_path / "box.toml"
     path.write_text(target_to_toml(box))
     assert target_from_toml(path) == box
+
+
+@pytest.mark.parametrize(
+    ("arch", "meant", "has"),
+    [("aarch64", "aarch64", "asimd"), ("arm64", "aarch64", "asimd"), ("amd64", "x86_64", "sse4_2")],
+)
+def test_an_architecture_is_enough_for_a_target_and_means_what_every_such_processor_has(
+    tmp_path: Path, arch: str, meant: str, has: str
+) -> None:
+    path = tmp_path / "box.toml"
+    path.write_text(f'name = "board"\narch = "{arch}"\n')
+    found = target_from_toml(path)
+    assert (found.name, found.arch) == ("board", meant)
+    assert has in found.cpu_features
+    assert missing(found.arch, found.cpu_features) == ""
+    path.write_text(f'arch = "{arch}"\ncpu_features = []\n')
+    assert target_from_toml(path).cpu_features == ()
+
+
+def test_a_gpu_without_a_target_file_is_served_by_one_of_its_compute_capability() -> None:
+    for text, box in (("rtx4080", "rtx4090"), ("RTX 3060 Ti", "rtx3090"), ("jetson-agx-orin", "jetson-orin")):
+        with pytest.raises(UsageError) as caught:
+            target_file(text)
+        assert caught.value.hint.startswith(f"{box} serves it")
+    for name, path in known_targets().items():
+        for gpu in target_from_toml(path).gpus if name.startswith("rtx") or name in ("t4", "h200") else ():
+            assert compute_capability_called(name) == gpu.compute_capability
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "1.5", "true", str(10**19)])
