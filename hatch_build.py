@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the build of a wheel adds to the tree: the kernel libraries of one architecture, and man pages."""
+"""What the build of a wheel adds to the tree: kernel libraries of one architecture, man pages, what TAB needs."""
 
 import os
 import platform
@@ -19,15 +19,17 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
     """Builds what a wheel holds beside the tree; a checkout that is installed gets the libraries of this machine."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Builds the libraries, where they are not up to date, and the man pages."""
+        """Builds the libraries, where they are not up to date, and what is made of the commands."""
         self._add_libraries(build_data, is_editable=version == "editable")
         if version != "editable":  # a checkout's would not follow the tree
+            self.made = tempfile.TemporaryDirectory()
             self._add_man_pages(build_data)
+            self._add_completion_index(build_data)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Removes the man pages; the wheel has them."""
+        """Removes what was made; the wheel has it."""
         if version != "editable":
-            self.pages.cleanup()
+            self.made.cleanup()
 
     def _add_libraries(self, build_data: dict[str, Any], *, is_editable: bool) -> None:
         """Adds the libraries and says on which systems they run; of other systems the wheel has none."""
@@ -53,10 +55,19 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
 
     def _add_man_pages(self, build_data: dict[str, Any]) -> None:
         """Puts the man page of every command, made from its help, where `man` looks for those of installed programs."""
-        self.pages = tempfile.TemporaryDirectory()
+        self._run("-m", "nndeploy", "help", "--man", f"{self.made.name}/man")
+        pages = sorted(Path(self.made.name, "man").iterdir())
+        build_data["shared_data"] |= {str(page): f"share/man/man1/{page.name}" for page in pages}
+
+    def _add_completion_index(self, build_data: dict[str, Any]) -> None:
+        """Puts beside its reader what a shell completes from."""
+        path = f"{self.made.name}/completion_index.json"
+        write = "import sys, pathlib, nndeploy.cli.main as m, nndeploy.cli.help.completion_index as i"
+        self._run("-c", f"{write}; i.write_index(m.cli, pathlib.Path(sys.argv[1]))", path)
+        build_data["force_include"][path] = "nndeploy/cli/help/completion_index.json"
+
+    def _run(self, *arguments: str) -> None:
+        """Runs Python on the tree."""
         paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]  # by this pip shows what a build asked for
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "nndeploy", "help", "--man", self.pages.name]
-        subprocess.run(command, cwd=self.root, env=environment, check=True)
-        pages = sorted(Path(self.pages.name).iterdir())
-        build_data["shared_data"] |= {str(page): f"share/man/man1/{page.name}" for page in pages}
+        subprocess.run([sys.executable, *arguments], cwd=self.root, env=environment, check=True)

@@ -17,9 +17,8 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nndeploy.bundle.json_fields import Fields, minor_version
 from nndeploy.errors import (
     BusyError,
     CannotCreateError,
@@ -39,6 +38,9 @@ from nndeploy.files.whole_files import (
     sync_folder,
     wrapped_io,
 )
+
+if TYPE_CHECKING:
+    from nndeploy.bundle.json_fields import Fields
 
 STORE_VARIABLE = "NNDEPLOY_STORE"
 MACHINE_STORE = Path("/var/lib/nndeploy")
@@ -339,6 +341,8 @@ def _installed_to_json(one: Installed) -> dict[str, Any]:
 
 
 def _from_json(text: bytes) -> State:
+    from nndeploy.bundle.json_fields import Fields, minor_version  # numpy comes with it; a press of TAB asks for names
+
     data = parse_json(text, MAX_STATE_BYTES)
     fields = Fields(data, "", ignore_unknown=minor_version(data, FORMAT, VERSION) > VERSION[1])
     fields.take("format")
@@ -349,7 +353,7 @@ def _from_json(text: bytes) -> State:
     return state
 
 
-def _installed(fields: Fields) -> Installed:
+def _installed(fields: "Fields") -> Installed:
     found = Installed(fields.sha256("sha256"), fields.text("release"), fields.text("source"))
     fields.end()
     return found

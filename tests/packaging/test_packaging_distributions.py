@@ -62,6 +62,7 @@ def package_files() -> Iterator[str]:
     for file in (file for name in CONFIGURATIONS for file in (ROOT / "configs" / name).rglob("*")):
         if file.is_file():
             yield f"nndeploy/{file.relative_to(ROOT / 'configs').as_posix()}"  # where an installed package looks
+    yield "nndeploy/cli/help/completion_index.json"  # made by the build
     for section in ("guide", "reference"):
         for file in (ROOT / "docs" / section).iterdir():
             yield f"nndeploy/pages/{section}/{file.name}"
@@ -130,7 +131,7 @@ def test_wheel_names_every_backend_and_the_command_as_entry_points(unpacked: Pat
     entries.read_string(dist_info(unpacked, "entry_points.txt"))
     backends = {name: f"nndeploy_{name}.plugin:Plugin" for name in BACKENDS}
     assert dict(entries["nndeploy.backends"]) == backends
-    assert dict(entries["console_scripts"]) == {"nndeploy": "nndeploy.cli.main:main"}
+    assert dict(entries["console_scripts"]) == {"nndeploy": "nndeploy.__main__:main"}
 
 
 def test_every_backend_in_the_tree_is_packaged() -> None:

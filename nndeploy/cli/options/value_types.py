@@ -17,8 +17,6 @@ from click.shell_completion import CompletionItem
 
 from nndeploy.errors import MissingInputError, UsageError, nearest
 from nndeploy.files.shipped_configs import config_files
-from nndeploy.plugin.backend_names import PLUGINS
-from nndeploy.registry.reference import SCHEME
 
 DEVICES = ("auto", "cpu")
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -80,6 +78,8 @@ class PathEndingIn(click.Path):
 
 
 def _fetching(address: str) -> str:
+    from nndeploy.registry.reference import SCHEME
+
     if address.startswith(SCHEME):
         return f"nndeploy pull {address} -o BUNDLE, or nndeploy install NAME {address}"
     return f"download it first: curl -LO {address}"
@@ -197,7 +197,7 @@ class Box(Text):
         known = [path.stem for path in config_files("targets")]
         box, plus, library = incomplete.rpartition("+")
         if plus and box.partition("+")[0] in known:
-            return starting_with(library, PLUGINS.names(), before=box + plus)
+            return starting_with(library, _backends(), before=box + plus)
         return [*starting_with(incomplete, known), *paths(incomplete, (".toml",))]
 
 
@@ -208,8 +208,15 @@ class BackendNames(Text):
         """Returns the backends that were not named yet, for the last name."""
         before, comma, last = incomplete.rpartition(",")
         named = before.split(",")
-        names = [name for name in PLUGINS.names() if name not in named]
+        names = [name for name in _backends() if name not in named]
         return starting_with(last, names, before=before + comma)
+
+
+def _backends() -> list[str]:
+    """Returns the names of the installed backends; to ask the packages takes longer than all else here."""
+    from nndeploy.plugin.backend_names import PLUGINS
+
+    return PLUGINS.names()
 
 
 class NodesToBackend(Text):
@@ -218,7 +225,7 @@ class NodesToBackend(Text):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
         """Returns the backends, where an equals sign was typed."""
         glob, equals, last = incomplete.rpartition("=")
-        return starting_with(last, PLUGINS.names(), before=glob + equals) if equals else []
+        return starting_with(last, _backends(), before=glob + equals) if equals else []
 
 
 class BackendShare(Text):
@@ -226,7 +233,7 @@ class BackendShare(Text):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
         """Returns the backends, with an equals sign behind each."""
-        return starting_with(incomplete, [f"{name}=" for name in PLUGINS.names()])
+        return starting_with(incomplete, [f"{name}=" for name in _backends()])
 
 
 class NamedBundle(Text):

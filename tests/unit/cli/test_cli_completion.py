@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tab key: every command, option and value that can be known without running anything, and never a message."""
+"""The tab key: every command, option and value that can be known without running anything, and never a message.
 
+What completes is asked twice: the commands themselves, as in a checkout, and what the build of a wheel writes of them.
+"""
+
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +15,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+from nndeploy.cli.help import completion_index
 from nndeploy.cli.help.shell_completion import INSTALLED_BY, OurBash
 from nndeploy.cli.main import COMMANDS, cli, run_command
 from nndeploy.cli.options import value_types
@@ -18,6 +23,24 @@ from nndeploy.plugin.registry import backend_names
 from nndeploy.target.known_targets import known_targets
 
 BOXES = list(known_targets())
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the file that a wheel brings."""
+    path = tmp_path_factory.mktemp("index") / "completion_index.json"
+    completion_index.write_index(cli, path)
+    return path
+
+
+@pytest.fixture(params=["commands", "index"], autouse=True)
+def root(request: pytest.FixtureRequest, index: Path, monkeypatch: pytest.MonkeyPatch) -> click.Command:
+    """Returns what is completed from, which `completed` asks."""
+    monkeypatch.setattr(completion_index, "INDEX", index)
+    found = cli if request.param == "commands" else completion_index.indexed_command()
+    assert found is not None
+    monkeypatch.setitem(globals(), "ROOT", found)
+    return found
 
 
 @pytest.fixture
@@ -33,9 +56,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+ROOT: click.Command = cli
+
+
 def completed(*words: str) -> list[str]:
     """Returns what completes the last word."""
-    found = ShellComplete(cli, {}, "nndeploy", "").get_completions(list(words[:-1]), words[-1])
+    found = ShellComplete(ROOT, {}, "nndeploy", "").get_completions(list(words[:-1]), words[-1])
     return [item.value for item in found]
 
 
@@ -119,6 +145,44 @@ def test_values_of_every_command_are_completed(
     assert completed(*words) == values
 
 
+@pytest.mark.parametrize("path", [(name,) for name in COMMANDS] + [("key", "new"), ("cache", "gc"), ("farm", "worker")])
+def test_the_index_says_of_each_command_what_the_command_says(index: Path, path: tuple[str, ...]) -> None:
+    def told(command: click.Command | None) -> list[tuple[str, str, str | None]]:
+        assert command is not None
+        found = ShellComplete(command, {}, "nndeploy", "").get_completions([*path], "-")
+        return [(item.type, item.value, item.help) for item in found]
+
+    assert told(completion_index.indexed_command()) == told(cli)
+
+
+def test_an_index_that_says_nothing_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion_index, "INDEX", tmp_path / "i.json")
+    assert completion_index.indexed_command() is None
+    for text in ("", "{}", "[1]", json.dumps({"params": [{}]})):
+        (tmp_path / "i.json").write_text(text)
+        assert completion_index.indexed_command() is None
+
+
+@pytest.mark.parametrize("line", ["compile --ta", "compile m.onnx --target r", "run ", "compile m.onnx --backends o"])
+def test_from_the_index_no_command_is_imported(index: Path, here: Path, line: str) -> None:
+    script = """
+import runpy, sys, pathlib
+import nndeploy.cli.help.completion_index as index
+index.INDEX = pathlib.Path(sys.argv.pop())
+try:
+    runpy.run_module("nndeploy", run_name="__main__")
+finally:
+    print(*sorted(name for name in sys.modules if name.startswith(("nndeploy.cli.", "numpy", "rich"))), file=sys.stderr)
+"""
+    asked = {**os.environ, "_NNDEPLOY_COMPLETE": "bash_complete", "COMP_LINE": f"nndeploy {line}"}
+    done = subprocess.run([sys.executable, "-c", script, str(index)], env=asked, capture_output=True, text=True)
+    assert done.stdout
+    assert set(done.stderr.split()) == {
+        "nndeploy.cli.help", "nndeploy.cli.help.completion_index", "nndeploy.cli.help.shell_completion",
+        "nndeploy.cli.options", "nndeploy.cli.options.value_types",
+    }  # fmt: skip
+
+
 def test_what_completes_a_value_is_for_an_option_that_there_is() -> None:
     commands = [cli.get_command(click.Context(cli), name) for name in COMMANDS]
     names = {parameter.name for command in commands if command is not None for parameter in command.params}
@@ -148,7 +212,7 @@ def test_backends_are_completed_also_behind_commas() -> None:
 def bash_line(line: str, breaks: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("COMP_LINE", line)
     monkeypatch.setenv("COMP_WORDBREAKS", breaks)
-    return OurBash(cli, {}, "nndeploy", "").complete().splitlines()
+    return OurBash(ROOT, {}, "nndeploy", "").complete().splitlines()
 
 
 @pytest.mark.parametrize(
