@@ -11,7 +11,8 @@ from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.views.compile_view import CompileProgress, print_report, print_warnings
 from nndeploy.cli.views.model_view import overview_to_json, print_overview
 from nndeploy.compiler.job import compile_in_child
-from nndeploy.compiler.options import CompileLimits
+from nndeploy.compiler.options import CompileLimits, CompileOptions
+from nndeploy.compiler.stages import stages_of
 from nndeploy.frontend.model_overview import overview_of
 
 ARCHIVE, TAIL_BYTES = b"PK\3\4", 1 << 16
@@ -46,7 +47,7 @@ def inspect_model(path: Path, *, as_json: bool, verbose: bool) -> None:
     else:
         print_overview(path, found)
         sys.stdout.flush()  # who would run what takes a while
-    with CompileProgress() as progress:
+    with CompileProgress(stages_of(CompileOptions(dry_run=True), has_gpu=False)) as progress:
         report = compile_in_child(str(path.absolute()), None, {"dry_run": True}, CompileLimits(), progress)
     print_warnings(report)
     if as_json:

@@ -139,5 +139,5 @@ def test_the_commands_that_the_table_names_are_there() -> None:
         words for text in (*other_words.COMMANDS.values(), *other_words.OPTIONS.values()) for words in [text.split()]
     ]
     commands = {words[i + 1].strip(",;:") for words in named for i in range(len(words) - 1) if words[i] == "nndeploy"}
-    assert {one for one in commands if not one.startswith("-")} <= {*COMMANDS, "uninstall"}
+    assert {one for one in commands if not one.startswith("-")} <= {*COMMANDS}
     assert not {name for name in other_words.COMMANDS if name in COMMANDS}
