@@ -81,7 +81,7 @@ class Ended:
         if counts["infra"] and not failed:
             if any(one.error and tells_of_full_disk(one.error["message"]) for one in self.batch.outcomes):
                 raise full_disk()
-            if all(one.exit_code == UnavailableError.exit_code for one in self.batch.failures):
+            if all(not one.sha256 and one.exit_code == UnavailableError.exit_code for one in self.batch.failures):
                 hint = "`nndeploy batch --plan` says what they need"
                 raise UnavailableError(f"no worker can build {counted(counts['infra'], 'job')}", hint=hint)
             told = f"{counted(counts['infra'], 'job')} could not be built or published: a machine failed"

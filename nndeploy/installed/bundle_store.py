@@ -48,7 +48,7 @@ FORMAT, VERSION = "nndeploy-installed", (1, 0)
 MAX_STATE_BYTES = 1 << 20
 STATE, INCOMING, LOCK, SUFFIX = "state.json", "incoming.nnd", "lock", ".nnd"
 CACHE_SUFFIX = ".cache"
-"""Behind the name of a bundle: the folder of kernels that were compiled for it on this machine."""
+"""What follows the name of a bundle in that of the folder of kernels that were compiled for it on this machine."""
 GONE = (0, 0)
 """The mark of a name that stands for nothing."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")

@@ -28,10 +28,10 @@ _OF_FIELD = {
     "deterministic": PROVENANCE,
     "version": PROVENANCE,
 }
-"""Of a variant that both bundles have; what is not here is what its backend reads, of the class `NUMBERS`."""
+"""Fields of a variant that both bundles have; what is not here is what its backend reads, of the class `NUMBERS`."""
 _IN_BOTH = {"max error": PROVENANCE, "check": PROVENANCE, "value": NUMBERS}
-"""Of what goes with submodels: what only one bundle has is of a submodel or variant that only that one has. An error
-that was measured follows from all else, the machine and the samples: it is never the cause."""
+"""What goes with submodels: what only one bundle has is of a submodel or variant that only that one has. An error that
+was measured follows from all else, the machine and the samples: it is never the cause."""
 
 
 class Owner(NamedTuple):
