@@ -132,13 +132,13 @@ static int opened(int at, const char *name, int flags, mode_t mode) {
   return descriptor;
 }
 
-#define MODE(flags) \
-  mode_t mode = 0; \
-  if ((flags) & (O_CREAT | __O_TMPFILE)) { \
-    va_list list; \
-    va_start(list, flags); \
-    mode = va_arg(list, mode_t); \
-    va_end(list); \
+#define MODE(flags)                                                                                                    \
+  mode_t mode = 0;                                                                                                     \
+  if ((flags) & (O_CREAT | __O_TMPFILE)) {                                                                             \
+    va_list list;                                                                                                      \
+    va_start(list, flags);                                                                                             \
+    mode = va_arg(list, mode_t);                                                                                       \
+    va_end(list);                                                                                                      \
   }
 #ifndef __O_TMPFILE
 #define __O_TMPFILE 0

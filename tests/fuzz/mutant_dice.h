@@ -23,8 +23,9 @@ static void seed_dice(uint64_t seed, int64_t number) {
 
 /* A number that sizes and counts seldom are, or that is one of `words`. */
 static int64_t odd_number(const int64_t *words, int64_t count) {
-  static const int64_t usual[] = {0, 1, -1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 255, 256, 65535, 65536,
-                                  1ll << 20, 1ll << 31, 1ll << 40, 1ll << 62, INT64_MAX, INT64_MIN};
+  static const int64_t usual[] = {0,     1,     -1,        2,         3,         7,         8,         15,
+                                  16,    17,    31,        33,        63,        64,        255,       256,
+                                  65535, 65536, 1ll << 20, 1ll << 31, 1ll << 40, 1ll << 62, INT64_MAX, INT64_MIN};
   switch (below(4)) {
     case 0: return usual[below(sizeof usual / sizeof *usual)];
     case 1: return words[below(count)];

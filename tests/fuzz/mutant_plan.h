@@ -135,11 +135,17 @@ static void mutate_words(struct plan *plan) {
   int64_t *words = plan->words;
   const int64_t count = plan->count, body = count - HEAD_WORDS, at = HEAD_WORDS + below(body);
   switch (below(24)) {
-    case 0: case 1: words[at] = odd_number(words, count); break;
+    case 0:
+    case 1: words[at] = odd_number(words, count); break;
     case 2: words[at] ^= 1ll << below(64); break;
-    case 3: case 4: case 5: case 6: /* a word nearby */
-      words[at] = words[HEAD_WORDS + (at - HEAD_WORDS + below(9) - 4 + body) % body];
+    case 3:
+    case 4:
+    case 5:
+    case 6: { /* a word nearby */
+      const int64_t from = HEAD_WORDS + (at - HEAD_WORDS + below(9) - 4 + body) % body;
+      words[at] = words[from];
       break;
+    }
     case 7: { /* two words change places */
       const int64_t other = HEAD_WORDS + below(body), kept = words[at];
       words[at] = words[other], words[other] = kept;
@@ -151,12 +157,14 @@ static void mutate_words(struct plan *plan) {
       break;
     }
     case 9: put_words(plan, at, at, words + at, 1); break; /* a word more */
-    case 10: /* a word less */
+    case 10: {                                             /* a word less */
       if (count > 16) put_words(plan, at, at + 1, words, 0);
       break;
-    case 11: /* the end is cut off */
+    }
+    case 11: { /* the end is cut off */
       if (at > 16 && !below(4)) plan->count = at;
       break;
+    }
     default: words[at] += below(2) ? 1 + below(3) : -1 - below(3);
   }
 }
@@ -165,8 +173,10 @@ static void mutate_plan(struct plan *plan, const struct plan *other) {
   const int64_t records = below(3) ? 0 : 1 + below(3), words = records && below(2) ? 0 : below(3) ? 1 : 1 + below(4);
   for (int64_t i = 0; i < records; i++) mutate_records(plan, other);
   for (int64_t i = 0; i < words; i++) mutate_words(plan);
-  if (!below(64)) plan->words[below(HEAD_WORDS)] = odd_number(plan->words, plan->count);
-  else plan->words[2] = plan->count;
+  if (!below(64))
+    plan->words[below(HEAD_WORDS)] = odd_number(plan->words, plan->count);
+  else
+    plan->words[2] = plan->count;
 }
 
 /* Changes numbers among the weights: those that are places or axes are checked like those of plans. */

@@ -284,7 +284,7 @@ static void try_mutants(uint64_t seed, int64_t count, int is_guided) {
     const int counts = try_plan(&mutant, weights, weights_bytes, number < num_seeds);
     const int is_new = counts && learn_edges();
     if (is_new && is_guided && number >= num_seeds)
-      add_entry(all.ran == ran_before              ? REFUSED
+      add_entry(all.ran == ran_before            ? REFUSED
                 : edges.reached > reached_before ? NEW_EDGES
                                                  : NEW_COUNTS,
                 &mutant, weights, weights_bytes);
@@ -294,10 +294,11 @@ static void try_mutants(uint64_t seed, int64_t count, int is_guided) {
   }
   int64_t num_entries = 0;
   for (int group = 0; group < NUM_GROUPS; group++) num_entries += corpus[group].count;
-  printf("%lld mutants: %lld opened, %lld with a table, %lld run to the end; %lld of %lld edges reached, %lld by the "
-         "seeds alone; a corpus of %lld\n",
-         (long long)count, (long long)all.opened, (long long)all.made, (long long)all.ran, (long long)edges.reached,
-         (long long)num_edges(), (long long)reached_by_seeds, (long long)num_entries);
+  printf(
+      "%lld mutants: %lld opened, %lld with a table, %lld run to the end; %lld of %lld edges reached, %lld by the "
+      "seeds alone; a corpus of %lld\n",
+      (long long)count, (long long)all.opened, (long long)all.made, (long long)all.ran, (long long)edges.reached,
+      (long long)num_edges(), (long long)reached_by_seeds, (long long)num_entries);
 }
 
 static void read_seeds(char **names, int count) {

@@ -19,37 +19,30 @@
 
 enum nnd_domain { NND_OF_FLOAT32, NND_OF_INT64, NND_NUM_DOMAINS };
 
+/* clang-format off */
+
 /* Every operator, and how many sources it has: the names are those of expressions.py in capitals, in this order. */
-#define NND_OPERATORS(X)                                                                                               \
-  X(NEG, neg, 1)                                                                                                       \
-  X(ABS, abs, 1)                                                                                                       \
-  X(RECIPROCAL, reciprocal, 1)                                                                                         \
-  X(SQRT, sqrt, 1)                                                                                                     \
-  X(EXP, exp, 1)                                                                                                       \
-  X(LOG, log, 1)                                                                                                       \
-  X(SIGMOID, sigmoid, 1) X(TANH, tanh, 1) X(RELU, relu, 1) X(FLOOR, floor, 1) X(CEIL, ceil, 1)                         \
-      X(HARDSWISH, hardswish, 1) X(SILU, silu, 1) X(SOFTPLUS, softplus, 1) X(ERF, erf, 1) X(ADD, add, 2)               \
-          X(SUB, sub, 2) X(MUL, mul, 2) X(DIV, div, 2) X(MAX, max, 2) X(MIN, min, 2) X(LESS, less, 2)                  \
-              X(WHERE, where, 3) X(SIGN, sign, 1) X(ROUND, round, 1) X(NOT, not, 1) X(SIN, sin, 1) X(COS, cos, 1)      \
-                  X(TAN, tan, 1) X(ASIN, asin, 1) X(ACOS, acos, 1) X(ATAN, atan, 1) X(SINH, sinh, 1) X(COSH, cosh, 1)  \
-                      X(ASINH, asinh, 1) X(ACOSH, acosh, 1) X(ATANH, atanh, 1) X(LESS_EQUAL, less_equal, 2)            \
-                          X(EQUAL, equal, 2) X(AND, and, 2) X(OR, or, 2) X(XOR, xor, 2) X(FMOD, fmod, 2)               \
-                              X(MOD, mod, 2) X(POW, pow, 2) X(SATURATED_UINT8, saturated_uint8, 1)                     \
-                                  X(SATURATED_INT8, saturated_int8, 1) X(GELU, gelu, 1) X(GELU_TANH, gelu_tanh, 1)
+#define NND_OPERATORS(X) \
+  X(NEG, neg, 1) X(ABS, abs, 1) X(RECIPROCAL, reciprocal, 1) X(SQRT, sqrt, 1) X(EXP, exp, 1) X(LOG, log, 1) \
+  X(SIGMOID, sigmoid, 1) X(TANH, tanh, 1) X(RELU, relu, 1) X(FLOOR, floor, 1) X(CEIL, ceil, 1) \
+  X(HARDSWISH, hardswish, 1) X(SILU, silu, 1) X(SOFTPLUS, softplus, 1) X(ERF, erf, 1) X(ADD, add, 2) X(SUB, sub, 2) \
+  X(MUL, mul, 2) X(DIV, div, 2) X(MAX, max, 2) X(MIN, min, 2) X(LESS, less, 2) X(WHERE, where, 3) X(SIGN, sign, 1) \
+  X(ROUND, round, 1) X(NOT, not, 1) X(SIN, sin, 1) X(COS, cos, 1) X(TAN, tan, 1) X(ASIN, asin, 1) X(ACOS, acos, 1) \
+  X(ATAN, atan, 1) X(SINH, sinh, 1) X(COSH, cosh, 1) X(ASINH, asinh, 1) X(ACOSH, acosh, 1) X(ATANH, atanh, 1) \
+  X(LESS_EQUAL, less_equal, 2) X(EQUAL, equal, 2) X(AND, and, 2) X(OR, or, 2) X(XOR, xor, 2) X(FMOD, fmod, 2) \
+  X(MOD, mod, 2) X(POW, pow, 2) X(SATURATED_UINT8, saturated_uint8, 1) X(SATURATED_INT8, saturated_int8, 1) \
+  X(GELU, gelu, 1) X(GELU_TANH, gelu_tanh, 1)
 
 /* The same of int64. */
-#define NND_WHOLE_OPERATORS(X)                                                                                         \
-  X(NEG, neg, 1)                                                                                                       \
-  X(ABS, abs, 1)                                                                                                       \
-  X(SIGN, sign, 1)                                                                                                     \
-  X(RELU, relu, 1)                                                                                                     \
-  X(NOT, not, 1)                                                                                                       \
-  X(INVERT, invert, 1)                                                                                                 \
-  X(INT32, int32, 1) X(INT8, int8, 1) X(UINT8, uint8, 1) X(ADD, add, 2) X(SUB, sub, 2) X(MUL, mul, 2) X(DIV, div, 2)   \
-      X(FMOD, fmod, 2) X(MOD, mod, 2) X(POW, pow, 2) X(MAX, max, 2) X(MIN, min, 2) X(LESS, less, 2)                    \
-          X(LESS_EQUAL, less_equal, 2) X(EQUAL, equal, 2) X(AND, and, 2) X(OR, or, 2) X(XOR, xor, 2)                   \
-              X(BIT_AND, bit_and, 2) X(BIT_OR, bit_or, 2) X(BIT_XOR, bit_xor, 2) X(SHIFT_LEFT, shift_left, 2)          \
-                  X(SHIFT_RIGHT, shift_right, 2) X(WHERE, where, 3)
+#define NND_WHOLE_OPERATORS(X) \
+  X(NEG, neg, 1) X(ABS, abs, 1) X(SIGN, sign, 1) X(RELU, relu, 1) X(NOT, not, 1) X(INVERT, invert, 1) \
+  X(INT32, int32, 1) X(INT8, int8, 1) X(UINT8, uint8, 1) X(ADD, add, 2) X(SUB, sub, 2) X(MUL, mul, 2) X(DIV, div, 2) \
+  X(FMOD, fmod, 2) X(MOD, mod, 2) X(POW, pow, 2) X(MAX, max, 2) X(MIN, min, 2) X(LESS, less, 2) \
+  X(LESS_EQUAL, less_equal, 2) X(EQUAL, equal, 2) X(AND, and, 2) X(OR, or, 2) X(XOR, xor, 2) X(BIT_AND, bit_and, 2) \
+  X(BIT_OR, bit_or, 2) X(BIT_XOR, bit_xor, 2) X(SHIFT_LEFT, shift_left, 2) X(SHIFT_RIGHT, shift_right, 2) \
+  X(WHERE, where, 3)
+
+/* clang-format on */
 
 enum nnd_operator {
 #define NND_NAME(name, function, sources) NND_OP_##name,

@@ -24,23 +24,23 @@
 typedef int result;
 
 static result gives_handle(void **handle) {
-    *handle = SOME_HANDLE;
-    return SUCCESS;
+  *handle = SOME_HANDLE;
+  return SUCCESS;
 }
 
 static result gives_zero(int *value) {
-    *value = 0;
-    return SUCCESS;
+  *value = 0;
+  return SUCCESS;
 }
 
 static result gives_empty_map(void *map) {
-    memset(map, 0, TENSOR_MAP_BYTES);
-    return SUCCESS;
+  memset(map, 0, TENSOR_MAP_BYTES);
+  return SUCCESS;
 }
 
 static result gives_name(const char **name) {
-    *name = "no driver on this machine";
-    return SUCCESS;
+  *name = "no driver on this machine";
+  return SUCCESS;
 }
 
 // The first parameter of each is where the answer goes; the others are of no interest.
@@ -55,15 +55,24 @@ result cuDeviceGetAttribute(int *value) { return gives_zero(value); }
 result cuDeviceGetCount(int *count) { return gives_zero(count); }
 result cuTensorMapEncodeTiled(void *map) { return gives_empty_map(map); }
 result cuTensorMapEncodeIm2col(void *map) { return gives_empty_map(map); }
-result cuGetErrorString(result error, const char **text) { (void)error; return gives_name(text); }
-result cuGetErrorName(result error, const char **text) { (void)error; return gives_name(text); }
-
-result cuDriverGetVersion(int *version) {
-    *version = 13000;
-    return SUCCESS;
+result cuGetErrorString(result error, const char **text) {
+  (void)error;
+  return gives_name(text);
+}
+result cuGetErrorName(result error, const char **text) {
+  (void)error;
+  return gives_name(text);
 }
 
-result cuInit(unsigned flags) { (void)flags; return NO_DEVICE; }
+result cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return SUCCESS;
+}
+
+result cuInit(unsigned flags) {
+  (void)flags;
+  return NO_DEVICE;
+}
 result cuModuleUnload(void) { return SUCCESS; }
 result cuLibraryUnload(void) { return SUCCESS; }
 result cuKernelSetAttribute(void) { return SUCCESS; }
@@ -94,21 +103,21 @@ result cuOccupancyMaxPotentialClusterSize(void) { return NOT_SUPPORTED; }
 #define FIXED_GUARD 0x6e6e6465706c6f00u
 
 static void *called(void *work) {
-    ((void (*)(void))work)();
-    return NULL;
+  ((void (*)(void))work)();
+  return NULL;
 }
 
 int nnd_with_fixed_guard(void (*work)(void)) {
 #ifdef __x86_64__
-    pthread_t thread;
-    uintptr_t own, fixed = FIXED_GUARD;
-    __asm__ volatile("mov %%fs:0x28, %0" : "=r"(own));
-    __asm__ volatile("mov %0, %%fs:0x28" : : "r"(fixed));
-    int failed = pthread_create(&thread, NULL, called, (void *)work);
-    __asm__ volatile("mov %0, %%fs:0x28" : : "r"(own));
-    return failed ? failed : pthread_join(thread, NULL);
+  pthread_t thread;
+  uintptr_t own, fixed = FIXED_GUARD;
+  __asm__ volatile("mov %%fs:0x28, %0" : "=r"(own));
+  __asm__ volatile("mov %0, %%fs:0x28" : : "r"(fixed));
+  int failed = pthread_create(&thread, NULL, called, (void *)work);
+  __asm__ volatile("mov %0, %%fs:0x28" : : "r"(own));
+  return failed ? failed : pthread_join(thread, NULL);
 #else
-    (void)work;
-    return -1;
+  (void)work;
+  return -1;
 #endif
 }

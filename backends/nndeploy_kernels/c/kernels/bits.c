@@ -136,12 +136,12 @@ static void nnd_bits_make_bytes(const struct nnd_bits *b, nnd_size rows, const f
       int32_t sum = 0;
       for (int k = 0; k < NND_BITS_PIECE(4); k++) sum += bytes[k];
       for (nnd_size word = 0; word < b->words; word++) {
-          const nnd_bits_eight eight = *(const nnd_bits_eight *)(bytes + word * 8);
-          const nnd_bits_four even = __builtin_shufflevector(eight, eight, 0, 2, 4, 6);
-          const nnd_bits_four odd = __builtin_shufflevector(eight, eight, 1, 3, 5, 7);
-          memcpy(to + word * 2 * rows + r, &even, sizeof even);
-          memcpy(to + (word * 2 + 1) * rows + r, &odd, sizeof odd);
-        }
+        const nnd_bits_eight eight = *(const nnd_bits_eight *)(bytes + word * 8);
+        const nnd_bits_four even = __builtin_shufflevector(eight, eight, 0, 2, 4, 6);
+        const nnd_bits_four odd = __builtin_shufflevector(eight, eight, 1, 3, 5, 7);
+        memcpy(to + word * 2 * rows + r, &even, sizeof even);
+        memcpy(to + (word * 2 + 1) * rows + r, &odd, sizeof odd);
+      }
       to[b->words * 2 * rows + r] = scale, to[(b->words * 2 + 1) * rows + r] = (float)sum;
     }
 }
@@ -329,8 +329,8 @@ NND_EACH_ROWS(NND_DEFINE_BYTE_DOTS, 4)
 
 void nnd_bits_sums(const struct nnd_bits *b, nnd_size vector, nnd_size rows, const float *ready, vf *sums) {
 #ifdef NND_FAST_FOUR
-  static void (*const of_bytes[NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *, vf *) = {
-      NND_EACH_ROWS(NND_LISTED_BYTE_DOTS, 4)};
+  static void (*const of_bytes[NND_BITS_ROWS])(const struct nnd_bits *, nnd_size, const float *,
+                                               vf *) = {NND_EACH_ROWS(NND_LISTED_BYTE_DOTS, 4)};
   if (b->rounds_rows) {
     of_bytes[rows - 1](b, vector, ready, sums);
     return;

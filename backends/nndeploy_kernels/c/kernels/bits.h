@@ -25,11 +25,11 @@
 struct nnd_bits {
   nnd_size inner, columns;
   nnd_size piece, pieces, words; /* numbers of a piece, pieces of a column, words of a piece */
-  int bits; /* 4, 8, or 16: float16 */
-  const void *numbers; /* words of 32 bits, or float16 */
-  const float *scales;         /* [vector][piece][c] */
-  const uint8_t *zeros;        /* the same; null where there are others */
-  const float *float_zeros;    /* the same; null where `zero` is that of all */
+  int bits;                      /* 4, 8, or 16: float16 */
+  const void *numbers;           /* words of 32 bits, or float16 */
+  const float *scales;           /* [vector][piece][c] */
+  const uint8_t *zeros;          /* the same; null where there are others */
+  const float *float_zeros;      /* the same; null where `zero` is that of all */
   float zero;
   int rounds_rows; /* rows become bytes; only of 4 bits */
 };

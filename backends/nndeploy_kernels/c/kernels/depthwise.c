@@ -116,13 +116,22 @@ NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, i
                                       vf number, nnd_size pitch, nnd_elem *out) {                                      \
     switch (nnd_depthwise_pixels(end - begin)) {                                                                       \
       NND_DEPTHWISE_CASE(K, S, 1)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 2) NND_DEPTHWISE_CASE(K, S, 3) NND_DEPTHWISE_CASE(K, S, 4) NND_DEPTHWISE_CASE(K, S, 5)  \
-          NND_DEPTHWISE_CASE(K, S, 6) NND_DEPTHWISE_CASE(K, S, 7) NND_DEPTHWISE_CASE(K, S, 8) NND_WIDE_CASES(K, S)     \
+      NND_DEPTHWISE_CASE(K, S, 2)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 3)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 4)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 5)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 6)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 7)                                                                                      \
+      NND_DEPTHWISE_CASE(K, S, 8)                                                                                      \
+      NND_WIDE_CASES(K, S)                                                                                             \
     }                                                                                                                  \
   }
 
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
-#define NND_WIDE_CASES(K, S) NND_DEPTHWISE_CASE(K, S, 10) NND_DEPTHWISE_CASE(K, S, 12) NND_DEPTHWISE_CASE(K, S, 14)
+#define NND_WIDE_CASES(K, S)                                                                                           \
+  NND_DEPTHWISE_CASE(K, S, 10)                                                                                         \
+  NND_DEPTHWISE_CASE(K, S, 12)                                                                                         \
+  NND_DEPTHWISE_CASE(K, S, 14)
 #else
 #define NND_WIDE_CASES(K, S)
 #endif

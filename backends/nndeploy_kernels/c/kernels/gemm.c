@@ -12,7 +12,7 @@
 #define NND_GEMM_SPLIT (NND_PANEL == 4 ? 2 : 4)
 #define NND_DOT_ROWS 4
 #define NND_DOT_COLUMNS 4
-#define NND_DOTS_AHEAD 16   /* columns */
+#define NND_DOTS_AHEAD 16                                        /* columns */
 #define NND_FEW_FOR_BITS (NND_BITS_ROWS > 8 ? NND_BITS_ROWS : 8) /* rows by which few bits are multiplied as they are */
 #define NND_GEMM_AHEAD 1024 /* floats: what few rows read of `b` is fetched so far ahead of them */
 #define NND_PACKED_ROWS 16  /* of `b` that are packed at once, for all panels: few pages are open at a time */
@@ -517,7 +517,10 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
     return 0;
   }
   is_packed = g->bits || (is_packed && !is_narrow); /* few columns are kept as they are for dots */
-  g->b_kind = g->bits ? NND_B_BITS : is_packed ? NND_B_PANELS : g->b_column == 1 && g->rows <= NND_GEMM_ROWS ? NND_B_IN_PLACE : NND_B_TO_PACK;
+  g->b_kind = g->bits                                        ? NND_B_BITS
+              : is_packed                                    ? NND_B_PANELS
+              : g->b_column == 1 && g->rows <= NND_GEMM_ROWS ? NND_B_IN_PLACE
+                                                             : NND_B_TO_PACK;
   g->tiles = g->groups = nnd_ceil_div(g->rows, NND_GEMM_ROWS);
   g->panels = nnd_ceil_div(g->columns, NND_GEMM_COLUMNS);
   g->tile_floats = 0;

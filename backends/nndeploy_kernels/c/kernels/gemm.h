@@ -27,11 +27,11 @@ enum nnd_gemm_b { NND_B_PANELS, NND_B_IN_PLACE, NND_B_TO_PACK, NND_B_DOTS, NND_B
 
 struct nnd_gemm {
   nnd_size rows, inner, columns;
-  nnd_size a_row, a_step;    /* floats from row to row, from k to k */
-  nnd_size b_step, b_column; /* floats from k to k, from column to column; of panels nothing */
-  nnd_size out_row;          /* floats from row to row; columns lie side by side */
-  int b_kind;                /* enum nnd_gemm_b */
-  int a_is_packed;           /* whole rows, as nnd_gemm_row_at says */
+  nnd_size a_row, a_step;      /* floats from row to row, from k to k */
+  nnd_size b_step, b_column;   /* floats from k to k, from column to column; of panels nothing */
+  nnd_size out_row;            /* floats from row to row; columns lie side by side */
+  int b_kind;                  /* enum nnd_gemm_b */
+  int a_is_packed;             /* whole rows, as nnd_gemm_row_at says */
   const struct nnd_bits *bits; /* which are `b`; null where it is floats */
   struct nnd_end end;
   nnd_size tiles, groups, panels; /* of rows, of tiles, of columns */

@@ -11,8 +11,7 @@ typedef uint16_t nnd_deep_halves __attribute__((vector_size(NND_INT8_DEEP)));
 #define NND_ZIP_8(at, n)                                                                                               \
   (at), (n) + (at), (at) + 1, (n) + (at) + 1, (at) + 2, (n) + (at) + 2, (at) + 3, (n) + (at) + 3, (at) + 4,            \
       (n) + (at) + 4, (at) + 5, (n) + (at) + 5, (at) + 6, (n) + (at) + 6, (at) + 7, (n) + (at) + 7
-#define NND_ZIP_4(at, n)                                                                                               \
-  (at), (n) + (at), (at) + 1, (n) + (at) + 1, (at) + 2, (n) + (at) + 2, (at) + 3, (n) + (at) + 3
+#define NND_ZIP_4(at, n) (at), (n) + (at), (at) + 1, (n) + (at) + 1, (at) + 2, (n) + (at) + 2, (at) + 3, (n) + (at) + 3
 #if NND_LANES == 16
 #define NND_ZIPPED(a, b, i)                                                                                            \
   __builtin_shufflevector(a, b, NND_ZIP_8(i, 64), NND_ZIP_8(i + 16, 64), NND_ZIP_8(i + 32, 64), NND_ZIP_8(i + 48, 64))
@@ -154,18 +153,17 @@ NND_INLINE void nnd_int8_deep_sums(int pixels, const nnd_vu *sums, int32_t *to) 
       nnd_int8_deep_##how(&job, NND_INT8_PIXELS);                                                                      \
       job.quads += NND_INT8_PIXELS * to_pixel, job.out += NND_INT8_PIXELS * job.out_pixel;                             \
     }                                                                                                                  \
-    switch (pixels) {                                                                                                  \
-      case 1: nnd_int8_deep_##how(&job, 1); return;                                                                    \
-        NND_DEEP_MORE(how)                                                                                             \
-    }                                                                                                                  \
+    switch (pixels) { NND_DEEP_CASES(how) }                                                                            \
   }
 
 #if NND_INT8_PIXELS == 4
-#define NND_DEEP_MORE(how)                                                                                             \
+#define NND_DEEP_CASES(how)                                                                                            \
+  case 1: nnd_int8_deep_##how(&job, 1); return;                                                                        \
   case 2: nnd_int8_deep_##how(&job, 2); return;                                                                        \
   case 3: nnd_int8_deep_##how(&job, 3);
 #else
-#define NND_DEEP_MORE(how)
+#define NND_DEEP_CASES(how)                                                                                            \
+  case 1: nnd_int8_deep_##how(&job, 1); return;
 #endif
 
 #if defined(__x86_64__)

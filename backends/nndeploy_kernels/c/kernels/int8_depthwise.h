@@ -33,11 +33,11 @@ NND_INLINE nnd_size nnd_int8_deep_place(nnd_size channel) {
 }
 
 struct nnd_int8_deep_job {
-  const char *quads;              /* of the first pixel's first column */
-  int is_joined;                  /* what is called a pixel here are those that are joined */
-  nnd_size to_pixel, to_vector;   /* bytes; the first one where pixels are not joined, the other one where they are */
+  const char *quads;            /* of the first pixel's first column */
+  int is_joined;                /* what is called a pixel here are those that are joined */
+  nnd_size to_pixel, to_vector; /* bytes; the first one where pixels are not joined, the other one where they are */
   nnd_size to_group;
-  const nnd_size *column_at;      /* bytes to each column of a window */
+  const nnd_size *column_at; /* bytes to each column of a window */
   nnd_size columns, groups, passes;
   const int8_t *weights;          /* [pass][column][group][4 vectors]: passes add up to what does not fit a byte */
   const nnd_vu *first;            /* four vectors */

@@ -136,8 +136,7 @@ void nnd_int8_finish(const struct nnd_int8_end *e, const struct nnd_int8_ended *
     }
 }
 
-void nnd_int8_look_up_rows(const struct nnd_int8_end *e, void *out, nnd_size rows, nnd_size columns,
-                           nnd_size out_row) {
+void nnd_int8_look_up_rows(const struct nnd_int8_end *e, void *out, nnd_size rows, nnd_size columns, nnd_size out_row) {
   if (!e->table) return;
   if (columns == out_row) columns *= rows, rows = 1;
   uint8_t *row = out;

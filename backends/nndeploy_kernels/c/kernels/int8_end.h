@@ -20,7 +20,7 @@ struct nnd_int8_end {
   /* Sums become bytes by factors, a bias and bounds alone, and int32 holds what factors and bias make of them; least
    * and most: the bounds in bytes. */
   int is_quick, least, most;
-  int is_whole; /* the bounds are those of bytes, to which instructions saturate */
+  int is_whole;         /* the bounds are those of bytes, to which instructions saturate */
   const uint8_t *table; /* null: none */
 };
 

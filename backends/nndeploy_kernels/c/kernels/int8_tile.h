@@ -42,15 +42,15 @@ struct nnd_int8_ended;
 struct nnd_int8_job {
   const void *const *rows; /* of the first tap; those of the next tap lie `tap_rows` further on */
   nnd_size tap_rows, taps, k;
-  nnd_size step;              /* of even rows: bytes from one to the next; the first alone is in `rows` */
-  int is_signed;              /* rows are int8 */
-  const int8_t *weights;      /* of the panel */
-  const int32_t *column_sums; /* of the panel's weights, over all taps */
-  const int32_t *first;       /* of whole vectors; null: zeros */
-  const struct nnd_int8_end *end; /* a quick one: kernels make bytes of the sums; null: they store them */
+  nnd_size step;                      /* of even rows: bytes from one to the next; the first alone is in `rows` */
+  int is_signed;                      /* rows are int8 */
+  const int8_t *weights;              /* of the panel */
+  const int32_t *column_sums;         /* of the panel's weights, over all taps */
+  const int32_t *first;               /* of whole vectors; null: zeros */
+  const struct nnd_int8_end *end;     /* a quick one: kernels make bytes of the sums; null: they store them */
   const struct nnd_int8_ended *ended; /* where such bytes go, and what they are made with */
-  int32_t *sums;              /* whole vectors */
-  nnd_size sums_row;          /* int32 from row to row */
+  int32_t *sums;                      /* whole vectors */
+  nnd_size sums_row;                  /* int32 from row to row */
 };
 
 typedef void (*nnd_int8_kernel)(const struct nnd_int8_job *job);

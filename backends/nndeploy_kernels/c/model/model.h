@@ -184,22 +184,23 @@ int nnd_read_tensor(struct nnd_opener *o);                             /* a tens
 int nnd_read_optional_tensor(struct nnd_opener *o);                    /* the same; -1 where the word is -1 */
 int nnd_read_any_tensor(struct nnd_opener *o);                         /* one of any element but float16 */
 int nnd_read_any_optional_tensor(struct nnd_opener *o);
-int nnd_read_number_tensor(struct nnd_opener *o);                    /* of any element, also float16 */
-int nnd_write_number_tensor(struct nnd_opener *o);                   /* the same that it writes, and does not read */
-int nnd_write_tensor(struct nnd_opener *o);                          /* the tensor of float32 that it writes */
-int nnd_write_any_tensor(struct nnd_opener *o);                      /* the same of any element */
-int nnd_seen_tensor(struct nnd_opener *o);                           /* one that has no memory, or is told elsewhere */
-void nnd_reads(struct nnd_opener *o, int tensor);                    /* one of float32 that was seen is read, */
-void nnd_writes(struct nnd_opener *o, int tensor);                   /* or written */
-const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o); /* float32, or made of float16; null where the word is -1 */
+int nnd_read_number_tensor(struct nnd_opener *o);  /* of any element, also float16 */
+int nnd_write_number_tensor(struct nnd_opener *o); /* the same that it writes, and does not read */
+int nnd_write_tensor(struct nnd_opener *o);        /* the tensor of float32 that it writes */
+int nnd_write_any_tensor(struct nnd_opener *o);    /* the same of any element */
+int nnd_seen_tensor(struct nnd_opener *o);         /* one that has no memory, or is told elsewhere */
+void nnd_reads(struct nnd_opener *o, int tensor);  /* one of float32 that was seen is read, */
+void nnd_writes(struct nnd_opener *o, int tensor); /* or written */
+/* float32, or made of float16; null where the word is -1 */
+const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o);
 const struct nnd_weight_data *nnd_read_any_weight(struct nnd_opener *o); /* of any type */
 /* One of any type as one of float32, as above; as what it must be. */
 const struct nnd_weight_data *nnd_float_weight(struct nnd_opener *o, const struct nnd_weight_data *weight);
 const struct nnd_weight_data *nnd_constant_of(struct nnd_opener *o, const struct nnd_weight_data *weight, int element);
 int nnd_rest_of_words(struct nnd_opener *o, int each, int most, int behind); /* how many of `each` words there are */
 nnd_size nnd_read_pairs(struct nnd_opener *o, const int64_t **pairs);        /* at least one; of numbers of any size */
-const struct nnd_program *nnd_read_program(struct nnd_opener *o);     /* of float32; null where the word is -1 */
-const struct nnd_program *nnd_read_any_program(struct nnd_opener *o); /* the same of any domain */
+const struct nnd_program *nnd_read_program(struct nnd_opener *o);            /* of float32; null where the word is -1 */
+const struct nnd_program *nnd_read_any_program(struct nnd_opener *o);        /* the same of any domain */
 nnd_size nnd_read_rule(struct nnd_opener *o);
 void *nnd_own(struct nnd_opener *o, nnd_size num_bytes);
 void *nnd_packed(struct nnd_opener *o, nnd_size num_bytes);

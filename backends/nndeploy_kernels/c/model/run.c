@@ -37,7 +37,8 @@ struct nnd_under_way {
 void nnd_out_of_range(const struct nnd_part *part, nnd_size at, int64_t index, nnd_size size) {
   struct nnd_faults *faults = part->faults;
   const struct nnd_fault found = {part->step, at, index, size};
-  while (atomic_flag_test_and_set_explicit(&faults->is_held, memory_order_acquire)) {}
+  while (atomic_flag_test_and_set_explicit(&faults->is_held, memory_order_acquire)) {
+  }
   if (found.step < faults->first.step || (found.step == faults->first.step && found.at < faults->first.at))
     faults->first = found;
   atomic_flag_clear_explicit(&faults->is_held, memory_order_release);
@@ -61,7 +62,8 @@ static int nnd_paced_chunks(const struct nnd_pace_item *item, nnd_size step, int
 
 /* Whether one worker does a step alone, and the steps beside it that are small too. */
 static int nnd_is_alone(const struct nnd_running *running, nnd_size number) {
-  return !running->call->pace && number < running->table->model->num_steps && running->table->instances[number].is_small;
+  return !running->call->pace && number < running->table->model->num_steps &&
+         running->table->instances[number].is_small;
 }
 
 static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker) {

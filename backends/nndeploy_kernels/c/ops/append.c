@@ -17,7 +17,7 @@ NND_READER(append, struct nnd_append_at)
 
 struct nnd_append_fields {
   int is_wide;
-  nnd_size outer, past, more, whole;         /* the last three in bytes */
+  nnd_size outer, past, more, whole;        /* the last three in bytes */
   nnd_size rows, inner, last_place, length; /* of append_at: rows for each place, bytes of one, places */
 };
 
@@ -49,7 +49,8 @@ static void nnd_run_append(const void *fields, void *const *at, struct nnd_part 
   nnd_size first, last;
   nnd_share(t->outer, part, &first, &last);
   char *to = (char *)at[0] + first * t->whole;
-  if (at[1] != at[0]) nnd_copy_rows(to, t->whole, (const char *)at[1] + first * t->past, t->past, t->past, last - first);
+  if (at[1] != at[0])
+    nnd_copy_rows(to, t->whole, (const char *)at[1] + first * t->past, t->past, t->past, last - first);
   nnd_copy_rows(to + t->past, t->whole, (const char *)at[2] + first * t->more, t->more, t->more, last - first);
 }
 
@@ -76,9 +77,8 @@ static int nnd_make_append(struct nnd_maker *m) {
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   for (int axis = 0; axis < out->rank; axis++) {
-    const int fits = axis == own->axis
-                         ? past->sizes[axis] + more->sizes[axis] <= out->sizes[axis]
-                         : past->sizes[axis] == out->sizes[axis] && more->sizes[axis] == out->sizes[axis];
+    const int fits = axis == own->axis ? past->sizes[axis] + more->sizes[axis] <= out->sizes[axis]
+                                       : past->sizes[axis] == out->sizes[axis] && more->sizes[axis] == out->sizes[axis];
     if (!fits) return nnd_fail(m->message, "what is appended does not fit");
   }
   nnd_size inner = nnd_element_bytes[out->element];
@@ -104,8 +104,8 @@ static int nnd_make_append_at(struct nnd_maker *m) {
   const nnd_size length = nnd_size_of(m, own->length), added = more->sizes[own->axis], of_past = past->sizes[own->axis];
   int fits = places->count == out->sizes[0] && length <= out->sizes[own->axis] && added <= length;
   for (int axis = 0; axis < out->rank; axis++)
-    fits = fits && (axis == own->axis ||
-                    (past->sizes[axis] == out->sizes[axis] && more->sizes[axis] == out->sizes[axis]));
+    fits =
+        fits && (axis == own->axis || (past->sizes[axis] == out->sizes[axis] && more->sizes[axis] == out->sizes[axis]));
   if (!fits) return nnd_fail(m->message, "what is appended at places does not fit");
   t->inner = nnd_element_bytes[out->element];
   t->rows = nnd_extent(out, 1, own->axis), t->inner *= nnd_extent(out, own->axis + 1, out->rank);

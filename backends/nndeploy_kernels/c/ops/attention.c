@@ -108,7 +108,8 @@ static void nnd_score_rows(const struct nnd_attention_fields *t, void *const *at
   for (nnd_size r = 0; r < rows; r += together, scores += together * t->row_floats) {
     const char *others[NND_MOST_OTHERS];
     for (int i = 0; i < t->num_others; i++)
-      others[i] = (const char *)at[4 + i] + (places[i] + r * t->others[i].row) * nnd_element_bytes[t->others[i].element];
+      others[i] =
+          (const char *)at[4 + i] + (places[i] + r * t->others[i].row) * nnd_element_bytes[t->others[i].element];
     for (nnd_size key = 0; key < t->keys; key += most)
       nnd_score_keys(t, others, nnd_min(together, rows - r), key, nnd_min(most, t->keys - key), scores + key);
   }

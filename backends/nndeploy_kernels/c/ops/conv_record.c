@@ -86,7 +86,7 @@ struct nnd_panels {
     const nnd_size blocks = nnd_blocks(t->out_channels), full = nnd_full_panels(blocks);                               \
     for (nnd_size panel = first; panel < last; panel++) {                                                              \
       const nnd_size block = panel * NND_PANEL;                                                                        \
-      pack_panel(t->weights, t->out_channels, t->in_channels, t->taps, block *NND_LANES,                               \
+      pack_panel(t->weights, t->out_channels, t->in_channels, t->taps, block * NND_LANES,                              \
                  panel < full ? NND_PANEL : nnd_last_panel(blocks), (type *)t->to + block * t->of_block);              \
     }                                                                                                                  \
   }

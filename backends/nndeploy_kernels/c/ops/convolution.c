@@ -233,8 +233,7 @@ static void nnd_run_depthwise(const void *fields, void *const *at, struct nnd_pa
     const nnd_size begin = nnd_even(width, t->pieces, piece), end = nnd_even(width, t->pieces, piece + count);
     s->columns(s, row, 1, begin, end, (const nnd_elem *)at[1] + plane * s->y.size * s->x.size * NND_LANES,
                (const float *)at[2] + block * taps * NND_LANES, (const float *)at[3] + block * NND_LANES,
-               nnd_end_number(&s->end, at[4], block), width,
-               (nnd_elem *)at[0] + (line * width + begin) * NND_LANES);
+               nnd_end_number(&s->end, at[4], block), width, (nnd_elem *)at[0] + (line * width + begin) * NND_LANES);
     unit += count;
   }
 }

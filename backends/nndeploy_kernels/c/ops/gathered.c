@@ -32,7 +32,8 @@ static void nnd_gather_window(const struct nnd_gathered_fields *t, const nnd_ele
   const struct nnd_axis y = t->y, x = t->x;
   const nnd_size plane = y.size * x.size * NND_LANES;
   for (nnd_size p = 0; p < count; p++, to += NND_LANES) {
-    const nnd_size top = (pixel + p) / x.out_size * y.stride - y.pad, left = (pixel + p) % x.out_size * x.stride - x.pad;
+    const nnd_size top = (pixel + p) / x.out_size * y.stride - y.pad,
+                   left = (pixel + p) % x.out_size * x.stride - x.pad;
     nnd_elem *tap = to;
     for (nnd_size ky = 0; ky < y.kernel; ky++)
       for (nnd_size kx = 0; kx < x.kernel; kx++) {
@@ -64,12 +65,9 @@ static void nnd_run_gathered(const void *fields, void *const *at, struct nnd_par
   for (; first < last && first_panel < last_panel; first++) {
     const nnd_size image = first / windows, pixel = first % windows * t->window;
     const nnd_size count = nnd_min(t->window, pixels - pixel), to = image * of_out + pixel * NND_LANES;
-    const struct nnd_pointwise_data d = {(const nnd_elem *)part.scratch,
-                                         at[2],
-                                         at[3],
-                                         at[4],
-                                         s->end.residual ? (const nnd_elem *)at[5] + to : NULL,
-                                         (nnd_elem *)at[0] + to};
+    const struct nnd_pointwise_data d = {
+        (const nnd_elem *)part.scratch, at[2], at[3], at[4], s->end.residual ? (const nnd_elem *)at[5] + to : NULL,
+        (nnd_elem *)at[0] + to};
     nnd_gather_window(t, (const nnd_elem *)at[1] + image * of_in, pixel, count, (nnd_elem *)part.scratch);
     nnd_pointwise_panels(s, NND_WHOLE, count, first_panel, last_panel, d, nnd_no_prefetch);
   }

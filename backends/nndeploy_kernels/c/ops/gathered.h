@@ -12,6 +12,7 @@
 int nnd_gathered_pays(const struct nnd_conv *c, const struct nnd_axis *y, const struct nnd_axis *x);
 
 /* Makes the instance, whose operands are given. */
-int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_axis *y, const struct nnd_axis *x);
+int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struct nnd_axis *y,
+                      const struct nnd_axis *x);
 
 #endif

@@ -74,7 +74,7 @@ struct nnd_int8_conv_fields {
   struct nnd_int8_tiles tiles;
   nnd_size batches, panels, columns; /* panels and columns of a group */
   nnd_size first_inside, end_inside; /* columns whose windows do not hang over an edge of their rows */
-  nnd_size k; /* bytes of a row that the kernels read of each tap */
+  nnd_size k;                        /* bytes of a row that the kernels read of each tap */
   nnd_size outside_bytes, row_bytes, sums_at, rows_at, pointers_at;
   int is_signed, factor_step;
 };

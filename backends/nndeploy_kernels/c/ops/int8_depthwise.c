@@ -124,11 +124,11 @@ struct nnd_int8_deep_run {
   uint8_t *outside, *copied;
   char *quads;
   struct nnd_int8_quads made;
-  const uint8_t *end; /* of the image's bytes */
+  const uint8_t *end;                                   /* of the image's bytes */
   const uint8_t *rows[NND_MOST_REACH + NND_INT8_DEPTH]; /* of a window; null outside of the image */
   struct nnd_int8_column columns[NND_MOST_REACH + NND_INT8_DEPTH];
   nnd_size to_pixel, column_at[NND_MOST_REACH]; /* of the kernels' jobs */
-  uint32_t zero; /* as the kernels read it */
+  uint32_t zero;                                /* as the kernels read it */
 };
 
 /* Columns from `x` on, at most `count`, of which NND_INT8_DEEP bytes may be read in each row of a window. */

@@ -76,8 +76,8 @@ struct nnd_connected_panel {
 };
 
 /* A group of tiles for the panels [panel, end). */
-static void nnd_run_connected_group(const struct nnd_connected_fields *t, const struct nnd_int8_data *d,
-                                    nnd_size group, nnd_size panel, nnd_size end, char *scratch) {
+static void nnd_run_connected_group(const struct nnd_connected_fields *t, const struct nnd_int8_data *d, nnd_size group,
+                                    nnd_size panel, nnd_size end, char *scratch) {
   const struct nnd_int8_record *own = &t->own->record;
   const nnd_size begin = nnd_even(t->tiles.count, t->groups, group);
   const nnd_size last = nnd_even(t->tiles.count, t->groups, group + 1);
@@ -165,8 +165,7 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   struct nnd_connected_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size elements = nnd_shape_of(m, own->a)->count, rows = elements / own->inner;
-  if (elements % own->inner)
-    return nnd_fail(m->message, "the operands of a product of bytes do not fit together");
+  if (elements % own->inner) return nnd_fail(m->message, "the operands of a product of bytes do not fit together");
   if (!nnd_give_int8(m, own, rows)) return 0;
   *t = (struct nnd_connected_fields){.own = opened,
                                      .kernels = nnd_int8_kernels_here(m->table->model->options.plain_bytes != 0),

@@ -16,8 +16,8 @@ struct nnd_int8_padded_fields {
   const struct nnd_int8_conv_own *own;
   const struct nnd_int8_kernels *kernels;
   struct nnd_int8_image image;
-  struct nnd_int8_tiles tiles; /* of an output row */
-  nnd_size rows, batches, panels; /* output rows of a batch, batches of an image */
+  struct nnd_int8_tiles tiles;             /* of an output row */
+  nnd_size rows, batches, panels;          /* output rows of a batch, batches of an image */
   nnd_size row_bytes, copied, pointers_at; /* of a row; bytes of the image's row that it holds */
   int is_signed, factor_step;
 };
@@ -62,8 +62,8 @@ static void nnd_copy_padded(const struct nnd_int8_padded_fields *t, const uint8_
 }
 
 /* Some rows of the output, of image `number`, by one panel. */
-static void nnd_run_padded_panel(const struct nnd_int8_padded_fields *t, const struct nnd_int8_data *d,
-                                 nnd_size number, nnd_size top, nnd_size bottom, nnd_size panel, char *scratch) {
+static void nnd_run_padded_panel(const struct nnd_int8_padded_fields *t, const struct nnd_int8_data *d, nnd_size number,
+                                 nnd_size top, nnd_size bottom, nnd_size panel, char *scratch) {
   const struct nnd_int8_conv_own *own = t->own;
   const struct nnd_int8_record *r = &own->record;
   const struct nnd_axis y = t->image.y, x = t->image.x;

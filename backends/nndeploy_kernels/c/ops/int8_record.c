@@ -79,8 +79,8 @@ int nnd_spread_int8(struct nnd_opener *o, struct nnd_int8_record *r, const struc
   r->bias = nnd_spread_columns(o, words->bias, r->columns);
   r->numbers = nnd_spread_columns(o, words->epilogue.channel, r->columns);
   if (o->message->failed) return 0;
-  const int is_held = r->factors && nnd_is_below(r->factors, r->columns, 0.5f) &&
-                      nnd_is_below(r->bias, r->columns, (float)(1 << 29));
+  const int is_held =
+      r->factors && nnd_is_below(r->factors, r->columns, 0.5f) && nnd_is_below(r->bias, r->columns, (float)(1 << 29));
   nnd_int8_find_quick(&r->end, r->factor < 0 && is_held);
   return 1;
 }

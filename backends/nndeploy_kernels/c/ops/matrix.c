@@ -205,8 +205,8 @@ static void nnd_join_rows(struct nnd_product_fields *t) {
 }
 
 static void nnd_show_gemm(struct nnd_maker *m, const struct nnd_product_fields *t) {
-  static const char *const kinds[] = {"packed", "in place", "packed here", "by dots", "streamed",
-                                      "few rows by bits", "unpacked bits"};
+  static const char *const kinds[] = {"packed",   "in place",         "packed here",  "by dots",
+                                      "streamed", "few rows by bits", "unpacked bits"};
   const struct nnd_gemm *g = &t->g;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%lld of %lld x %lld x %lld, %s, %lld groups, %lld parts",
            (long long)t->products, (long long)g->rows, (long long)g->inner, (long long)g->columns, kinds[g->b_kind],

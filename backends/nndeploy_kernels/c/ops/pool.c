@@ -9,7 +9,7 @@
 
 #include "model/words.h"
 
-#define NND_POOL_TILE 4     /* windows side by side, or parts of a wide one: an addition waits for the one before */
+#define NND_POOL_TILE 4 /* windows side by side, or parts of a wide one: an addition waits for the one before */
 
 NND_SET(pooling);
 enum nnd_counting { NND_COUNTS_INSIDE, NND_COUNTS_PADDING, NND_COUNTS_ONE }; /* what a sum is divided by */

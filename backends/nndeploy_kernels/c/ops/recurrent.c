@@ -299,7 +299,7 @@ static void nnd_step_gru_after(const struct nnd_recurrent_step *d) {
       const vf update = nnd_sigmoid_or(d->programs[0], sums[s * 3]);
       const vf reset = nnd_sigmoid_or(d->programs[0], sums[s * 3 + 1]);
       const vf new = nnd_tanh_or(d->programs[1], x + reset * sums[s * 3 + 2]);
-      nnd_store_some(d->out + s * d->row + at, (1.0f - update) * new + update *h, lanes);
+      nnd_store_some(d->out + s * d->row + at, (1.0f - update) * new + update * h, lanes);
     }
   }
 }

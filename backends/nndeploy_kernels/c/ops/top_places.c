@@ -61,7 +61,7 @@ static void nnd_sort_candidates(struct nnd_candidate *heap, nnd_size count) {
     const int64_t turn = t->is_smallest ? -1 : 0;                                                                      \
     struct nnd_candidate *heap = (struct nnd_candidate *)(void *)part.scratch;                                         \
     nnd_size column, last;                                                                                             \
-    nnd_share(t->along.outer *inner, part, &column, &last);                                                            \
+    nnd_share(t->along.outer * inner, part, &column, &last);                                                           \
     for (; column < last; column++) {                                                                                  \
       const type *in = (const type *)at[1] + column / inner * size * inner + column % inner;                           \
       int64_t *out = (int64_t *)at[0] + column / inner * count * inner + column % inner;                               \

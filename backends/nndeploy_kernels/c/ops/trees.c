@@ -165,8 +165,7 @@ NND_INLINE void nnd_row_through_trees(const struct nnd_trees_own *own, const int
   for (nnd_size first = 0; first < own->num_trees; first += NND_WALKS) {
     const int32_t *rows[NND_WALKS];
     uint32_t at[NND_WALKS];
-    for (int i = 0; i < NND_WALKS; i++)
-      rows[i] = x, at[i] = own->trees[nnd_min(first + i, own->num_trees - 1)].root;
+    for (int i = 0; i < NND_WALKS; i++) rows[i] = x, at[i] = own->trees[nnd_min(first + i, own->num_trees - 1)].root;
     nnd_walk_trees(own->nodes, rows, at, comparison);
     for (int i = 0; i < nnd_min(NND_WALKS, own->num_trees - first); i++)
       nnd_take_leaf_of(own, &own->trees[first + i], at[i], out);

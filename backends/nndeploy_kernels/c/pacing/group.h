@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NND_GROUP_VERSION 1
-#define NND_GROUP_MEMBERS 62 /* with what stands before them: one page */
+#define NND_GROUP_MEMBERS 62             /* with what stands before them: one page */
 #define NND_GROUP_MOST_AHEAD 60000000000 /* nanoseconds: a moment further ahead was never paid for, it is damage */
 
 struct nnd_group_member {

@@ -84,7 +84,7 @@ struct nnd_kernel {
 
 /* What ONNX Runtime hands to every function of a kind, and this one has no use for. */
 #define NND_UNUSED __attribute__((unused))
-#define NND_CALL(api, entry, ...) ((nnd_status(*)(__VA_ARGS__))(api)[entry])
+#define NND_CALL(api, entry, ...) ((nnd_status (*)(__VA_ARGS__))(api)[entry])
 
 static const char *nnd_name(NND_UNUSED const struct nnd_operator *self) { return "Pace"; }
 static const char *nnd_provider(NND_UNUSED const struct nnd_operator *self) { return NULL; }
@@ -112,8 +112,8 @@ static nnd_status nnd_create(NND_UNUSED const struct nnd_operator *self, nnd_api
   *made = kernel;
   if (!kernel) abort();
   kernel->api = api;
-  return NND_CALL(api, NND_KERNEL_INFO_GET_ATTRIBUTE_INT64, const void *, const char *, int64_t *)(
-      info, "point", &kernel->point);
+  return NND_CALL(api, NND_KERNEL_INFO_GET_ATTRIBUTE_INT64, const void *, const char *, int64_t *)(info, "point",
+                                                                                                   &kernel->point);
 }
 
 /* Of each element type, by its number: how many bits it takes; 0: none that can be copied as bytes, or unknown. */
@@ -152,7 +152,8 @@ static nnd_status nnd_compute(void *self, void *context) {
   void *shape = NULL, *output = NULL, *from = NULL, *to = NULL;
   size_t axes = 0;
   int64_t sizes[NND_MOST_AXES];
-  nnd_status status = NND_CALL(api, NND_KERNEL_CONTEXT_GET_INPUT, const void *, size_t, const void **)(context, 0, &input);
+  nnd_status status =
+      NND_CALL(api, NND_KERNEL_CONTEXT_GET_INPUT, const void *, size_t, const void **)(context, 0, &input);
   if (!status) status = NND_CALL(api, NND_GET_TENSOR_TYPE_AND_SHAPE, const void *, void **)(input, &shape);
   if (status) return status;
   status = NND_CALL(api, NND_GET_DIMENSIONS_COUNT, const void *, size_t *)(shape, &axes);
@@ -203,8 +204,7 @@ NND_EXPORT nnd_status RegisterCustomOps(void *options, const struct nnd_api_base
   nnd_status status = NULL;
   if (!domain) {
     status = NND_CALL(api, NND_CREATE_CUSTOM_OP_DOMAIN, const char *, void **)("nndeploy", &domain);
-    if (!status)
-      status = NND_CALL(api, NND_CUSTOM_OP_DOMAIN_ADD, void *, const void *)(domain, &nnd_pace_operator);
+    if (!status) status = NND_CALL(api, NND_CUSTOM_OP_DOMAIN_ADD, void *, const void *)(domain, &nnd_pace_operator);
   }
   return status ? status : NND_CALL(api, NND_ADD_CUSTOM_OP_DOMAIN, void *, void *)(options, domain);
 }

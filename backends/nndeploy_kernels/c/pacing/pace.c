@@ -31,15 +31,15 @@
 
 #define NND_EXPORT __attribute__((visibility("default")))
 
-#define NND_KNOWN 0.1 /* of the work must be done for the stretch to count as much as that of earlier runs */
-#define NND_KEPT 0.5 /* of the reserve is kept by a late run, at its begin; nothing at its end */
+#define NND_KNOWN 0.1        /* of the work must be done for the stretch to count as much as that of earlier runs */
+#define NND_KEPT 0.5         /* of the reserve is kept by a late run, at its begin; nothing at its end */
 #define NND_MOST_BEFORE 0.75 /* of a burst may be worked by a thread that goes on with another item at once */
-#define NND_BETWEEN 4e5 /* nanoseconds that a thread works behind an item's last operator and before the next one's first */
-#define NND_LATE_STEP 1000.0  /* nanoseconds by which one sleep changes what is thought to be usual */
+#define NND_BETWEEN 4e5      /* nanoseconds that a thread works from an item's last operator to the next one's first */
+#define NND_LATE_STEP 1000.0 /* nanoseconds by which one sleep changes what is thought to be usual */
 #define NND_MOST_LATE 150000.0 /* more is no habit of the system, but somebody else's work */
 #define NND_GROUP_BURST 1.4e6  /* nanoseconds that a member works before it pays */
 #define NND_GROUP_LEAST 1e5    /* nanoseconds under which it does not sleep */
-#define NND_BLOCKED 300000    /* nanoseconds between two items in which the thread did not run: it has rested */
+#define NND_BLOCKED 300000     /* nanoseconds between two items in which the thread did not run: it has rested */
 
 NND_EXPORT const int nnd_pace_version = NND_PACE_LIBRARY_VERSION;
 
@@ -131,7 +131,8 @@ static double nnd_group_delay(struct nnd_group *group, int64_t number, int64_t n
   }
   const int64_t owed = used > paid ? used - paid : 0, limit = atomic_load(&member->limit);
   const int64_t paid_at = atomic_exchange(&member->paid_at, now);
-  const int64_t began = now - owed > paid_at ? now - owed : paid_at; /* later than that much ago where threads worked at once */
+  /* Later than that much ago where threads worked at once. */
+  const int64_t began = now - owed > paid_at ? now - owed : paid_at;
   if (owed) {
     atomic_fetch_add(&member->worked, owed);
     atomic_fetch_add(&group->worked, owed);
@@ -209,8 +210,7 @@ NND_EXPORT void nnd_pace_begin(struct nnd_pace_item *item, int64_t begin, int64_
   item->num_passed = item->first = 0;
   item->used = -used;
   for (int64_t i = 0; item->times && i < item->num_points; i++) item->times[i] = 0;
-  for (int64_t i = 0; i < item->num_workers; i++)
-    item->workers[i] = (struct nnd_pace_worker){.last = now, .wake = now};
+  for (int64_t i = 0; i < item->num_workers; i++) item->workers[i] = (struct nnd_pace_worker){.last = now, .wake = now};
   item->workers[0].wake_used = nnd_rested_used;
   item->workers[0].wake = now - (used - nnd_rested_used);
   nnd_current = item;
@@ -268,7 +268,8 @@ NND_EXPORT void nnd_pace_pass(int64_t point) {
 
 /* Takes a place of a group that is `expected` (0: nobody's) for `identity`, or gives it back (0); returns whether it
  * did. Whoever sees an identity that is not negative sees the limit that belongs to it. */
-NND_EXPORT int nnd_group_take(struct nnd_group *group, int64_t number, int64_t expected, int64_t identity, int64_t limit) {
+NND_EXPORT int nnd_group_take(struct nnd_group *group, int64_t number, int64_t expected, int64_t identity,
+                              int64_t limit) {
   struct nnd_group_member *member = &group->members[number];
   if (!atomic_compare_exchange_strong(&member->identity, &expected, -identity)) return 0;
   atomic_store(&member->worked, 0);

@@ -18,8 +18,8 @@ struct nnd_paced_item {
   const double *presets;       /* of each point: nanoseconds that are slept behind it whatever else is, and nothing is
                                   inside of its operator; null: as the plan says alone */
   const double *presets_after; /* of each point: the sum of those that are passed behind it */
-  struct nnd_group *group;     /* with whom the processor is shared, which alone then says when to sleep; null: nobody */
-  int64_t member;              /* the place in it */
+  struct nnd_group *group; /* with whom the processor is shared, which alone then says when to sleep; null: nobody */
+  int64_t member;          /* the place in it */
 };
 
 #endif
