@@ -5,6 +5,7 @@
 
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+C_SOURCES = $(shell find backends tests -name '*.[ch]')
 DEMO := demo-out/digits.nnd
 DEMO_BIN = $(if $(wildcard .venv/ready),.venv,build/demo-env)/bin
 export ORT_DISABLE_TELEMETRY := 1# onnxruntime's Linux wheels report home unless this is set
@@ -56,9 +57,10 @@ test-slow: setup ## run the tests that take long: sanitizers, wheels installed, 
 
 check: lint docs test ## all that CI checks
 
-lint: setup ## ruff's rules and format, mypy --strict, and import-linter: who may import whom
+lint: setup ## ruff's rules and format, clang-format, mypy --strict, and import-linter: who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/bench/mypy.ini
 	$(BIN)/lint-imports
@@ -71,9 +73,10 @@ build/docs-env/ready: configs/site/requirements.lock
 	build/docs-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r configs/site/requirements.lock
 	@touch $@
 
-fix: setup ## let ruff mend what it can
+fix: setup ## let ruff and clang-format mend what they can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(C_SOURCES)
 
 conformance: setup ## ONNX's own backend test suite through nndeploy, each compile shown the model alone, then the inputs too
 	$(BIN)/python tests/conformance/onnx_suite.py $(ARGS)
