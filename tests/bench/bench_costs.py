@@ -24,8 +24,10 @@ from itertools import combinations
 from pathlib import Path
 
 import cost_measurements
+from commands import ran
 from cost_fit import Network, factors, predicted_unseen, read_table, table_of, with_ratios_of, write_table
 from figures import ROOT, tree
+from kept_results import append, newest
 from model_sets import Subject, all_names, fixed_shapes, subject
 from report import Report, add_models, bench_parser, matching
 
@@ -42,6 +44,7 @@ from nndeploy.target.target import host_target
 
 ONEDNN_ISA = {"x86-64-v4": "DEFAULT", "x86-64-v3": "AVX2"}
 SECONDS_LIMIT = 240.0
+TABLES = ROOT / "nndeploy" / "partition" / "costs"
 NOISE, NEAR = 0.10, 0.20
 """Engines that differ by less than `NOISE` are not ranked; predictions within `NEAR` count as right."""
 RANKED_GOAL, NEAR_GOAL = 0.95, 0.80
@@ -55,9 +58,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="of `table`: kinds that hold this text")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.004, help="of an engine and round")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "nndeploy" / "partition" / "costs", help="folder of the tables"
-    )
+    parser.add_argument("--out", type=Path, default=TABLES, help="folder of the tables")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "cost-measurements.jsonl")
     parser.add_argument("--again", action="store_true", help="measure also whole models that have a result")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -142,9 +143,8 @@ def _networks(options: argparse.Namespace) -> list[Network]:
     asked = matching(all_names(options.zoo, options.models), options.patterns)
     if not asked:
         sys.exit("nothing to check: `make zoo` exports the graphs")
-    lines = options.results.read_text(encoding="utf-8").splitlines() if options.results.exists() else []
-    known = {} if options.again else {one["name"]: one["seconds"] for one in map(json.loads, lines)}
-    seconds = {name: known[name] if name in known else _measured(name, options) for name in asked}
+    known = {} if options.again else newest(options.results)
+    seconds = {name: known[name]["seconds"] if name in known else _measured(name, options) for name in asked}
     return [_network(subject(name, options.zoo, options.models), of) for name, of in seconds.items() if of]
 
 
@@ -168,16 +168,9 @@ def _network(one: Subject, measured: dict[str, float]) -> Network:
 
 def _measured(name: str, options: argparse.Namespace) -> dict[str, float]:
     command = [sys.executable, cost_measurements.__file__, name, str(options.zoo), str(options.models)]
-    seconds: dict[str, float] = {}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_LIMIT, check=False)
-        if done.returncode == 0:
-            seconds = json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        pass
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    with options.results.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps({"name": name, "tree": tree(), "seconds": seconds}) + "\n")
+    done = ran(command, SECONDS_LIMIT)
+    seconds: dict[str, float] = json.loads(done.out.splitlines()[-1]) if done.code == 0 else {}
+    append(options.results, {"name": name, "tree": tree(), "seconds": seconds})
     return seconds
 
 

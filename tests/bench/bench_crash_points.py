@@ -6,19 +6,15 @@ and a call that was ended goes on after it: on the same commit of the code, so t
 has changed.
 """
 
-import argparse
 import contextlib
 import functools
 import gc
 import itertools
-import json
 import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -32,8 +28,11 @@ import crash_updates
 import figures
 import file_faults
 import power_loss
-from crash_case import Case, Content, content, imported_by
+from commands import ran
+from crash_case import Case, Content, content, imported_by, shared_memory_folder
 from file_faults import FAULTS, Fault, in_child, recorded
+from kept_results import append, newest
+from report import Report, bench_parser
 
 CASES = (*crash_bundles.ALL, *crash_updates.ALL, *crash_streams.ALL)
 POWER = "power"
@@ -64,12 +63,10 @@ bundle. Pictures of a stream are read from a place that no fault comes to: one t
 
 **{points} crash points and {states} states of a disk, {wrong} wrong.** Of the states {cuts} are of a box
 whose bundle is updated (pulled, installed, followed, rolled back): {lost} boxes without a whole bundle.
-
-{table}
-
-A fault that costs nothing (closing a file that was only read, removing a temporary one) may end with 0, which of a
-stream with a bad record is 1.
 """
+BELOW = """\
+A fault that costs nothing (closing a file that was only read, removing a temporary one) may end with 0, which of a
+stream with a bad record is 1."""
 
 
 @dataclass
@@ -86,24 +83,20 @@ class Row:
 @contextlib.contextmanager
 def workshop(case: Case) -> Iterator[tuple[Path, Path, Content, Content]]:
     """Yields the folder as it is before, one to work in, and the files of before and of after a whole run."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112, S108
-        top, here = Path(name), Path.cwd()
+    with shared_memory_folder() as top, contextlib.chdir(top):
         before, work = top / "before", top / "work"
         os.environ["NNDEPLOY_STORE"] = str(crash_case.STORE)
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_CACHE_HOME"] = os.environ["HOME"] = str(work / "config")
         (work / "config").mkdir(parents=True)  # nothing is made below a home that is not there
         os.chdir(work)
-        try:
-            with case.beside():
-                imported_by(lambda: case.before() or 0)
-                shutil.copytree(work, before)
-                imported_by(case.act)
-                anew(before, work)
-                ended = in_child(case.act, work)
-                assert ended.code == case.code, f"{case.name}: {ended}"
-                yield before, work, content(before), content(work)
-        finally:
-            os.chdir(here)
+        with case.beside():
+            imported_by(lambda: case.before() or 0)
+            shutil.copytree(work, before)
+            imported_by(case.act)
+            anew(before, work)
+            ended = in_child(case.act, work)
+            assert ended.code == case.code, f"{case.name}: {ended}"
+            yield before, work, content(before), content(work)
 
 
 def anew(before: Path, work: Path) -> None:
@@ -237,28 +230,10 @@ def done(task: Task, until: float) -> tuple[Task, list[Row] | None]:
     return task, points(case, task.first, task.step) if task.first else [losses(case, task.step)]
 
 
-class Progress:
-    """What came of tasks, on the disk, for a call that goes on after one that was ended."""
-
-    def __init__(self, path: Path) -> None:
-        parts = ["HEAD:nndeploy", "HEAD:backends", "HEAD:tests/bench"]
-        command = ["git", "-C", str(figures.ROOT), "rev-parse", *parts]
-        self._tree = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        self._path = path
-        path.parent.mkdir(exist_ok=True)
-        self._done: dict[str, list[Row]] = {}
-        for line in path.read_text().splitlines() if path.exists() else ():
-            data = json.loads(line)
-            if data["tree"] == self._tree:
-                self._done[data["task"]] = [_row(one) for one in data["rows"]]
-
-    def rows(self, task: Task) -> list[Row] | None:
-        return self._done.get(repr(task))
-
-    def add(self, task: Task, rows: list[Row]) -> None:
-        line = {"tree": self._tree, "task": repr(task), "rows": [asdict(row) for row in rows]}
-        with self._path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+def tree() -> str:
+    """Returns what stands for the code that is committed: of another one nothing is taken for done."""
+    parts = ["HEAD:nndeploy", "HEAD:backends", "HEAD:tests/bench"]
+    return ran(["git", "-C", figures.ROOT, "rev-parse", *parts]).answer
 
 
 def _row(data: dict[str, Any]) -> Row:
@@ -279,12 +254,10 @@ def joined(rows: list[tuple[Task, Row]]) -> list[Row]:
     return [found[key] for key in sorted(found)]
 
 
-def table(rows: list[Row]) -> str:
-    """Returns the rows as a table of cases, with the numbers of points of each kind."""
-    lines = [
-        "| what is done | killed | killed in a write | failed | power lost: states | ends: exit codes | wrong |",
-        "| --- | ---: | ---: | ---: | ---: | --- | ---: |",
-    ]
+def put_table(rows: list[Row], report: Report) -> None:
+    """Writes the rows as a table of cases, with the numbers of points of each kind."""
+    kinds = ("killed:", "killed in a write:", "failed:", "power lost, states:")
+    table = report.table("what is done", *kinds, "ends, exit codes", "wrong:")
     cases = list(dict.fromkeys(row.case for row in rows))
     for name in [*cases, ""]:
         of_case = [row for row in rows if name in ("", row.case)]
@@ -296,9 +269,7 @@ def table(rows: list[Row]) -> str:
                     codes[code] = codes.get(code, 0) + count
         ends = ", ".join(f"{code}: {codes[code]:,}" for code in sorted(codes))
         wrong = sum(len(row.wrong) for row in of_case)
-        label = name or "**all**"
-        lines.append(f"| {label} | {' | '.join(f'{counts[kind]:,}' for kind in KINDS)} | {ends} | {wrong} |")
-    return "\n".join(lines)
+        table.row(name or "**all**", *(f"{counts[kind]:,}" for kind in KINDS), ends, wrong)
 
 
 def kind_of(fault: str) -> str:
@@ -313,34 +284,28 @@ def page(rows: list[Row], every: int, share: str) -> str:
     updates = {case.name for case in crash_updates.ALL}
     cuts = [row for row in rows if row.fault == POWER and row.case in updates]
     return PAGE.format(
-        points=f"{num:,}", states=f"{num_states:,}", wrong=wrong, table=table(rows),
+        points=f"{num:,}", states=f"{num_states:,}", wrong=wrong,
         cuts=f"{sum(row.num_points for row in cuts):,}", lost=sum(len(row.wrong) for row in cuts),
         calls=("each call" if every == 1 else f"one call in {every}") + share,
     )  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__)
     parser.add_argument("--only", default="", help="the cases with this in their name")
     parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
     parser.add_argument("--power", action="store_true", help="losses of power alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then no other part of the work is begun")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/figures")
     options = parser.parse_args()
     if options.power and options.write:
         parser.error("the page is about all faults")
     file_faults.preloaded()
-    progress = Progress(PROGRESS) if options.write else None
-    found: list[tuple[Task, Row]] = []
-    left: list[Task] = []
-    num_left = 0
-    for task in [one for one in tasks(options.only, options.every) if not (options.power and one.first)]:
-        rows = progress.rows(task) if progress else None
-        if rows is None:
-            left.append(task)
-        else:
-            found += [(task, row) for row in rows]
+    now, num_left = tree(), 0
+    kept = {name: one["rows"] for name, one in newest(PROGRESS).items() if options.write and one["tree"] == now}
+    asked = [one for one in tasks(options.only, options.every) if not (options.power and one.first)]
+    found = [(task, _row(row)) for task in asked for row in kept.get(repr(task), ())]
+    left = [task for task in asked if repr(task) not in kept]
     for number in {task.case for task in left}:
         with workshop(CASES[number]):  # imports here what the children of all tasks will need
             pass
@@ -354,20 +319,19 @@ def main() -> int:
             if rows is None:
                 num_left += 1
                 continue
-            if progress:
-                progress.add(task, rows)
+            if options.write:
+                append(PROGRESS, {"tree": now, "name": repr(task), "rows": [asdict(row) for row in rows]})
             found += [(task, row) for row in rows]
         pool.close()  # a signal that ends a worker just forked may be lost, and that one waited for for ever
         pool.join()
     rows = joined(found)
-    share = f" ({num_left} parts of this were left out)" if num_left else ""
-    print(f"{table(rows)}{share}")
+    with Report(options, "robustness.md", "Crash points") as report:
+        report.text(page(rows, options.every, f" ({num_left} parts of this were left out)" if num_left else ""))
+        put_table(rows, report)
+        report.text(BELOW)
     for row in rows:
         for line in row.wrong:
             print(f"{row.case}, {row.fault}: {line}")
-    if options.write:
-        text = page(rows, options.every, share)
-        figures.page_section("robustness.md", "Crash points", "bench-crash-points", text)
     return any(row.wrong for row in rows)
 
 

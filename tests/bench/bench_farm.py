@@ -29,12 +29,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from commands import NNDEPLOY, ran
 from figures import ROOT
 from hostile_fleet import EXPECTED, with_full_disks, write_fleet, write_hostile_fleet, write_hostile_plugin, write_model
-from report import Report, bench_parser, words
+from report import Report, bench_parser, run_parts, words
 
 from nndeploy.build_cache.entry import Blob, Entry, encode
 from nndeploy.build_cache.local_cache import LocalCache
@@ -53,7 +55,6 @@ from nndeploy.trust.signers import new_key
 from nndeploy.trust.trust_store import CODE, TrustedKey, TrustStore
 
 sys.path.append(str(ROOT / "tests"))
-COMMAND = [sys.executable, "-m", "nndeploy"]
 SHARES = {
     "garbage": 20, "crash": 24, "gate": 12, "good": 16, "orphan": 12, "hang": 4, "memory": 4, "killed": 4, "full": 4,
 }  # fmt: skip
@@ -81,33 +82,27 @@ PLACES = {
 
 
 def main() -> int:
-    parts: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
-        "times": times, "kills": kills, "torture": torture, "mutants": mutants,
-    }  # fmt: skip
-    parser = bench_parser(__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), help=f"of: {' '.join(parts)}")
+    every = {"times": times, "kills": kills, "torture": torture, "mutants": mutants}
+    parts = {name: partial(_table, rows) for name, rows in every.items()}
+    parser = bench_parser(__doc__, parts)
     parser.add_argument("--places", type=words, default=",".join(PLACES), help="of `kills` and `torture`")
     numbers = {
-        "jobs": 200,
-        "kills": 20,
-        "mutants": 1_000_000,
-        "known": 10_000,
-        "interrupts": 5,
-        "hits": 10,
-        "small": 16,
-    }
+        "jobs": 200, "kills": 20, "mutants": 1_000_000, "known": 10_000, "interrupts": 5, "hits": 10, "small": 16,
+    }  # fmt: skip
     for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=number)
     options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by all below
-    is_right = True
-    with Report(options, "farm.md", "The farm") as report:
-        table = report.table("what", "result")
-        for part in options.parts:
-            for what, result, is_row_right in parts[part](options):
-                table.row(what, result if is_row_right else f"WRONG: {result}")
-                is_right &= is_row_right
-    return int(not is_right)
+    return run_parts(options, "farm.md", "The farm", parts)
+
+
+def _table(rows: Callable[[argparse.Namespace], Iterator[Row]], report: Report, options: argparse.Namespace) -> bool:
+    """Writes the rows of a part as they come; returns whether one is wrong."""
+    table, is_wrong = report.table("what", "result"), False
+    for what, result, is_right in rows(options):
+        table.row(what, result if is_right else f"WRONG: {result}")
+        is_wrong |= not is_right
+    return is_wrong
 
 
 @contextlib.contextmanager
@@ -125,7 +120,7 @@ def environment(folder: Path, *import_paths: Path) -> dict[str, str]:
 
 
 def started(fleet: Path, env: Mapping[str, str], *more: str) -> "subprocess.Popen[bytes]":
-    return logged([*COMMAND, "batch", str(fleet), *more], fleet.parent, env)
+    return logged([*NNDEPLOY, "batch", str(fleet), *more], fleet.parent, env)
 
 
 def logged(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
@@ -190,7 +185,7 @@ def torture(options: argparse.Namespace) -> Iterator[Row]:
     for place in (PLACES[name] for name in options.places):
         with workshop() as folder:
             fleet, began, orphans = write_hostile_fleet(folder, counts), time.monotonic(), Orphans()
-            command = with_full_disks(folder, [*COMMAND, "batch", str(fleet), *place.options])
+            command = with_full_disks(folder, [*NNDEPLOY, "batch", str(fleet), *place.options])
             code = logged(command, folder, environment(folder, write_hostile_plugin(folder / "plugin"))).wait()
             seconds = time.monotonic() - began
             orphans.count(folder)
@@ -335,7 +330,7 @@ def times(options: argparse.Namespace) -> Iterator[Row]:
 def _second_compile(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     with workshop() as folder:
         write_model(folder / "m.onnx", 1)
-        command = [*COMMAND, "compile", "m.onnx", "-o", "m.nnd", "--cache-dir", "cache"]
+        command = [*NNDEPLOY, "compile", "m.onnx", "-o", "m.nnd", "--cache-dir", "cache"]
         yield "the first compile of a small model", timed(command, folder)
         yield "the second one, a hit: the whole command", timed(command, folder, options.hits)
 
@@ -413,8 +408,8 @@ def _known(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         fleet = write_fleet(folder, max(1, options.known // 10), 10)
         code = "import bench_farm, pathlib, sys; bench_farm.fill(pathlib.Path(sys.argv[1]))"
         env = environment(folder, Path(__file__).parent)
-        subprocess.run([sys.executable, "-c", code, str(fleet)], check=True, cwd=folder, env=env)
-        batch, journal = [*COMMAND, "batch", str(fleet)], ["--journal", str(folder / "another")]
+        assert ran([sys.executable, "-c", code, fleet], cwd=folder, env=env).code == 0
+        batch, journal = [*NNDEPLOY, "batch", str(fleet)], ["--journal", str(folder / "another")]
         jobs = f"{options.known:,} jobs"
         yield (
             f"{jobs} that are there already, by the journal: the whole command with its reports",
@@ -446,7 +441,7 @@ def timed(command: list[str], folder: Path, times: int = 1) -> str:
     best = (float("inf"), 0.0)
     for _ in range(times):
         began, before = time.monotonic(), _children_seconds()
-        subprocess.run(command, check=True, cwd=folder, env=environment(folder), capture_output=True, timeout=600)
+        assert ran(command, 600, cwd=folder, env=environment(folder)).code == 0
         best = min(best, (time.monotonic() - began, _children_seconds() - before))
     return f"{best[0]:.2f} s, of processor time {best[1]:.2f} s"
 

@@ -16,7 +16,6 @@ import contextlib
 import hashlib
 import heapq
 import json
-import os
 import random
 import shutil
 import statistics
@@ -31,6 +30,7 @@ from typing import Any
 
 import onnx.parser
 import psutil
+from commands import NNDEPLOY, ran
 from report import MODELS, ZOO, Part, Report, bench_parser, numbers, run_parts
 
 from nndeploy.build_cache.file_digests import FileDigests
@@ -123,24 +123,18 @@ def _models(folder: Path, number: int) -> list[str]:
     return [path.stem for path in found]
 
 
-def _command(*arguments: str, **how: Any) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "nndeploy", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **how)
-
-
 def _called(folder: Path) -> tuple[float, list[Any]]:
-    environment = {**os.environ, "NNDEPLOY_CACHE_DIR": str(folder / "cache")}
-    began = time.perf_counter()
-    done = _command("batch", "fleet.toml", "--retry-failed", cwd=folder, env=environment)
+    began, cache = time.perf_counter(), {"NNDEPLOY_CACHE_DIR": str(folder / "cache")}
+    done = ran([*NNDEPLOY, "batch", "fleet.toml", "--retry-failed"], cwd=folder, env=cache)
     seconds = time.perf_counter() - began
-    assert done.returncode in (0, 1), done.stderr
+    assert done.code in (0, 1), done.err
     return seconds, json.loads((folder / "batch.json").read_text())["jobs"]
 
 
 def _verify(bundles: Sequence[Path]) -> None:
     for path in bundles:
-        done = _command("verify", str(path), *(["--no-run"] if path.stem == NOT_HERE else []))
-        assert done.returncode == 0, (path, done.stderr)
+        done = ran([*NNDEPLOY, "verify", path, *(["--no-run"] if path.stem == NOT_HERE else [])])
+        assert done.code == 0, (path, done.err)
 
 
 # A cluster

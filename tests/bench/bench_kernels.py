@@ -33,7 +33,7 @@ import onnx
 import onnx.parser
 from engines import ort_session
 from figures import ROOT
-from interleaved import Array
+from interleaved import Array, cpu_seconds
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import JoinPlain, View
 from nndeploy_native.steps.step import NativeStep
@@ -177,20 +177,13 @@ def _calls(case: Case, x: Array, lib: ctypes.CDLL) -> list[Call]:
 
 def _raced(calls: Sequence[Call], seconds: float, rounds: int) -> tuple[list[float], float]:
     """Returns the seconds of each call, and the median ratio of the second to the first."""
-    times = [max(1, int(seconds / max(1e-9, _cpu_seconds(call, 1)))) for call in calls]
+    times = [max(1, int(seconds / max(1e-9, cpu_seconds(call, 1)))) for call in calls]
     found: list[list[float]] = [[] for _ in calls]
     for number in range(rounds):
         for which in range(len(calls)) if number % 2 else reversed(range(len(calls))):
             calls[which]()  # what the other left in the caches is not this one's business
-            found[which].append(_cpu_seconds(calls[which], times[which]))
+            found[which].append(cpu_seconds(calls[which], times[which]))
     return [statistics.median(one) for one in found], statistics.median(b / a for a, b in zip(*found, strict=True))
-
-
-def _cpu_seconds(call: Call, times: int) -> float:
-    begin = time.process_time_ns()
-    for _ in range(times):
-        call()
-    return (time.process_time_ns() - begin) / times / 1e9
 
 
 # Steps

@@ -7,13 +7,12 @@ result, median and 99th percentile of the latencies; below the table LoadGen's r
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import NNDEPLOY, ran
 from model_sets import Subject, real_model
 from report import Report, add_models, bench_parser, words
 
@@ -57,12 +56,9 @@ def _compiled(model: Subject, folder: Path) -> tuple[Path, Path]:
 def _said(bundle: Path, sample: Path, scenario: str, duration: float) -> dict[str, Any]:
     """Returns what `nndeploy bench` says in a process of its own; exit code 1 is a verdict too."""
     shares = ("--threads", "2") if scenario.endswith("stream") else ("--threads", "1", "--inflight", "2")
-    command = [sys.executable, "-m", "nndeploy", "bench", str(bundle), "--scenario", scenario, "--input", str(sample),
-               "--duration", str(duration), *shares, "--json"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1) or not done.stdout:
-        raise SystemExit(f"{bundle.stem}, {scenario}: exit {done.returncode}: {done.stderr}")
-    return dict(json.loads(done.stdout))
+    done = ran([*NNDEPLOY, "bench", bundle, "--scenario", scenario, "--input", sample, "--duration", str(duration),
+                *shares, "--json"])  # fmt: skip
+    return dict(json.loads(done.out if done.code == 1 and done.out else done.answer))
 
 
 def _row(scenario: str, said: dict[str, Any]) -> list[str]:

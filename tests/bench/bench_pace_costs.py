@@ -28,7 +28,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import figures
 import numpy as np
 from interleaved import rotated
-from model_sets import compiled, fixed_shapes, real_model
+from model_sets import paced_bundle, real_model
 from report import MODELS, Part, Report, bench_parser, run_parts, words
 
 import nndeploy
@@ -57,12 +57,6 @@ def main() -> int:
     return run_parts(parser.parse_args(), "pacing.md", "Costs of pacing", parts)
 
 
-def _paced_bundle(name: str, folder: Path, *backends: str) -> tuple[Path, dict[str, Any]]:
-    model, bundle = real_model(MODELS, name), folder / f"{name}.nnd"
-    compiled(model.path, bundle, backends=backends, pace=True, shapes=fixed_shapes(model.inputs))
-    return bundle, model.inputs
-
-
 # Points
 
 
@@ -71,8 +65,9 @@ def _points(report: Report, options: argparse.Namespace) -> int:
     table = report.table("model", "points", "number:", "ms:", "more:", "a point us:", "load s:")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only or words(POINT_NAMES):
-            bundle, inputs = _paced_bundle(name, Path(folder), "onnxruntime")
-            for row in _point_rows(name, bundle, inputs, options.seconds):
+            model = real_model(MODELS, name)
+            bundle = paced_bundle(model, Path(folder), ["onnxruntime"])
+            for row in _point_rows(name, bundle, model.inputs, options.seconds):
                 table.row(name, *row)
     return 0
 
@@ -258,10 +253,11 @@ def _pictures(report: Report, options: argparse.Namespace) -> int:
     table = report.table("model", "budget ms:", "baseline: mean, peak", "expected", "measured", "over the budget:")
     for name in options.only or PICTURES:
         with tempfile.TemporaryDirectory() as folder:
-            bundle, inputs = _paced_bundle(name, Path(folder), "native", "onnxruntime")
+            model = real_model(MODELS, name)
+            bundle = paced_bundle(model, Path(folder), ["native", "onnxruntime"])
             with nndeploy.load_bundle(bundle, nndeploy.LoadOptions(threads=1), pace=PaceGoal(cpu_limit=0.5)) as program:
                 for _ in range(PICTURE_RUNS):
-                    program.run(inputs)
+                    program.run(model.inputs)
                 assert isinstance(program.pacing, PacedProgram)
                 loads, found = program.pacing.pacer.loads(), achieved(program.pacing.pacer.records)
         if loads is None or found is None:

@@ -37,7 +37,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 from bench_stream import CASES
-from model_sets import compiled, fixed_shapes, real_model
+from model_sets import compiled, paced_bundle, real_model
 from report import MODELS, Report, bench_parser, words
 
 import nndeploy
@@ -121,8 +121,7 @@ def _scenes(report: Report, scenes: list[str], folder: Path, options: argparse.N
         waits = json.loads(neighbour.communicate()[0])
     report.text(f"The neighbour alone on its core, p50 / p90 / p99 ms: {_waits_text(waits)}.")
     for name in options.only:
-        bundle, model = folder / f"{name}.nnd", real_model(MODELS, name)
-        compiled(model.path, bundle, backends=options.backends, pace=True, shapes=fixed_shapes(model.inputs))
+        bundle = paced_bundle(real_model(MODELS, name), folder, options.backends)
         for scene in scenes:
             _race(report, Measured(name, bundle, probe, options.seconds), scene, options.rounds)
 

@@ -17,6 +17,7 @@ Exit code 1 where a record is lost, doubled or wrong, files stay open, memory gr
 """
 
 import argparse
+import contextlib
 import gc
 import itertools
 import json
@@ -35,7 +36,8 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 
-from crash_case import command, imported_by
+from commands import NNDEPLOY, ran
+from crash_case import command, imported_by, shared_memory_folder
 from figures import ROOT
 from report import Part, Report, bench_parser, run_parts
 
@@ -111,10 +113,10 @@ def _fed(seconds: float, every: float) -> tuple[list[Sample], _Answers, int]:
     """Returns samples of a run that was fed for so long, its answers, and how many lines it was given."""
     given, samples, is_over = 0, list[Sample](), threading.Event()
     with tempfile.TemporaryDirectory() as name:
-        bundle, nndeploy = Path(name, "digits.nnd"), [sys.executable, "-m", "nndeploy"]
-        subprocess.run([*nndeploy, "compile", DIGITS / "digits.onnx", "-o", bundle], check=True, capture_output=True)
+        bundle = Path(name, "digits.nnd")
+        assert ran([*NNDEPLOY, "compile", DIGITS / "digits.onnx", "-o", bundle]).code == 0
         run = subprocess.Popen(
-            [*nndeploy, "run", bundle, "-i", "-", "-o", "-"],
+            [*NNDEPLOY, "run", bundle, "-i", "-", "-o", "-"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert run.stdin is not None
@@ -233,13 +235,8 @@ RUNS = (Run("y.jsonl", 1000), Run("y", 400, ("--pipeline", "p.toml")))
 
 
 def _kills(report: Report, options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:  # noqa: S108
-        here = Path.cwd()
-        os.chdir(folder)
-        try:
-            report.text(_killed(options.kills))
-        finally:
-            os.chdir(here)
+    with shared_memory_folder() as folder, contextlib.chdir(folder):
+        report.text(_killed(options.kills))
 
 
 def _killed(count: int) -> str:

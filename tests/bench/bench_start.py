@@ -37,6 +37,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import psutil
+from commands import NNDEPLOY, ran
 from figures import ROOT
 from interleaved import largest_error
 from model_sets import real_model
@@ -60,17 +61,16 @@ def load(path):
 """,
     "onnxruntime": """
 import onnxruntime
+from engines import ort_session
 def load(path):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = threads, 4
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = ort_session(path, threads)
     return lambda inputs: dict(zip([one.name for one in session.get_outputs()], session.run(None, inputs)))
 """,
     "openvino": """
 import openvino
+from engines import openvino_compiled
 def load(path):
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
-    request = openvino.Core().compile_model(path, "CPU", options).create_infer_request()
+    request = openvino_compiled(path, threads).create_infer_request()
     return lambda inputs: {next(iter(port.get_names())): value for port, value in request.infer(inputs).items()}
 """,
 }
@@ -204,16 +204,14 @@ def _models(report: Report, options: argparse.Namespace) -> None:
 def _measured(engine: str, folder: Path, path: Path, threads: int, warm: str | Path = "") -> list[float]:
     """Returns milliseconds of load, first and second call, then MiB at the peak and held."""
     command = [sys.executable, "-c", MEASURE.format(engine=ENGINES[engine]), str(folder), str(path), str(warm)]
-    done = subprocess.run([*command, str(threads)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [float(value) for value in json.loads(done.stdout.splitlines()[-1])]
+    answer = ran([*command, threads], cwd=Path(__file__).parent).answer  # where `engines` is found
+    return [float(value) for value in json.loads(answer.splitlines()[-1])]
 
 
 def _compiled(model: Path, bundle: Path, *more: str) -> float:
     """Returns the milliseconds of processor time that the command took."""
     before = _children_seconds()
-    command = [sys.executable, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--backends", "native"]
-    subprocess.run([*command, *more], check=True, capture_output=True)
+    assert ran([*NNDEPLOY, "compile", model, "-o", bundle, "--backends", "native", *more]).code == 0
     return (_children_seconds() - before) * 1e3
 
 

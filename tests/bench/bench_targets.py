@@ -8,9 +8,6 @@ differ. The command is the one that a user types; a real network gets its record
 """
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +17,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
+from commands import NNDEPLOY, ran
 from model_sets import Subject, real_model, real_names, shares_of
 from report import Report, add_models, bench_parser
 
@@ -80,14 +78,12 @@ def _rows(one: Subject, targets: Sequence[str]) -> Iterator[Sequence[object]]:
 
 def _compile(one: Subject, targets: Sequence[str], out: Path) -> tuple[dict[str, Any] | None, str]:
     out.parent.mkdir()
-    command = [sys.executable, "-m", "nndeploy", "compile", str(one.path), "-o", str(out), "--json"]
-    command += [*_sample(one, out.parent / "samples"), *(f"--target={target}" for target in targets)]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(out.parent / "caches")}  # nothing that was compiled before
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["?"])[-1].replace(str(one.path.parent), "")
-        return None, f"refused, exit {done.returncode}: {last[:160]}"
-    return json.loads(done.stdout), ""
+    command = [*NNDEPLOY, "compile", one.path, "-o", out, "--json", *_sample(one, out.parent / "samples")]
+    caches = {"XDG_CACHE_HOME": str(out.parent / "caches")}  # nothing that was compiled before
+    done = ran([*command, *(f"--target={target}" for target in targets)], env=caches)
+    if done.code != 0:
+        return None, f"refused, exit {done.code}: {done.last_words.replace(str(one.path.parent), '')[:160]}"
+    return json.loads(done.out), ""
 
 
 def _sample(one: Subject, folder: Path) -> list[str]:
@@ -110,8 +106,7 @@ def _compared(first: Path, second: Path) -> str:
 
 
 def _inspected(path: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "nndeploy", "inspect", path.name, *more]
-    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout
+    return ran([*NNDEPLOY, "inspect", path.name, *more], cwd=path.parent).answer
 
 
 def _split(targets: Sequence[str]) -> str:

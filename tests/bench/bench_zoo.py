@@ -19,7 +19,7 @@ from figures import ROOT, tree
 from interleaved import Pace
 from model_sets import EXPORTED, REAL, all_names, subject
 from report import Report, add_models, add_race, bench_parser, geometric_mean, matching
-from zoo_results import PEERS, Result, Times, append, measured, newest
+from zoo_results import PEERS, Result, Times, keep, kept, measured
 
 NEEDS_LIBRARY = 77
 """The exit code of a model with operators that ONNX Runtime does not have either without a library of its own."""
@@ -42,12 +42,12 @@ def main() -> None:
         parser.error("nothing to measure: `make zoo` exports the graphs")
     pace = Pace(options.seconds, options.rounds, warm_seconds=0.3, enough_seconds=10.0)
     for name in [] if options.table else asked:
-        known = newest(options.results).get(name)
+        known = kept(options.results).get(name)
         if known is None or known.tree != now or options.again:
             one = subject(name, options.zoo, options.models)
-            append(options.results, measured(one, now, pace, options.threads, options.time_limit))
+            keep(options.results, measured(one, now, pace, options.threads, options.time_limit))
             sys.stderr.write(f"{name}\n")
-    found = newest(options.results)
+    found = kept(options.results)
     with Report(options, "speed.md", "Default compile") as report:
         report.text(f"Trees: {', '.join(sorted({found[name].tree for name in names if name in found}))}.")
         for group in (EXPORTED, REAL):

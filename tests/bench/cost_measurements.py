@@ -13,7 +13,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ import numpy as np
 import onnx
 from cost_cases import FOLLOWED, LONG, SHORT, Case, Made, cases, chain_of_small, followed
 from engines import arrays, opened
-from interleaved import Array, EngineRefusedError, Ready, largest_error, rotated
+from interleaved import Array, EngineRefusedError, Ready, cpu_seconds, largest_error, rotated
 from model_sets import subject
 
 from nndeploy.errors import NndeployError
@@ -69,22 +68,15 @@ class Clock:
             slowness = max(1.0, min(self._product() for _ in range(2)) / self._least)
             for name in rotated(list(calls), number):
                 calls[name]()
-                each[name].append(_cpu_seconds(calls[name], iterations[name]) / slowness)
+                each[name].append(cpu_seconds(calls[name], iterations[name]) / slowness)
         return {name: statistics.median(found) for name, found in each.items()}
 
     def _product(self) -> float:
-        return 4 * _cpu_seconds(lambda: self._left @ self._left, 4)
+        return 4 * cpu_seconds(lambda: self._left @ self._left, 4)
 
     def _iterations(self, call: Callable[[], Any]) -> int:
-        once = min(_cpu_seconds(call, 3) for _ in range(2))
+        once = min(cpu_seconds(call, 3) for _ in range(2))
         return max(1, min(MOST_ITERATIONS, round(self._seconds / max(once, 1e-6))))
-
-
-def _cpu_seconds(call: Callable[[], Any], times: int) -> float:
-    start = time.process_time()
-    for _ in range(times):
-        call()
-    return (time.process_time() - start) / times
 
 
 def measured(level: str, only: str, rounds: int, seconds: float) -> Measurements:

@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,14 @@ def content(folder: Path) -> Content:
         f"{path.relative_to(folder)}{'/' if path.is_dir() else ''}": b"" if path.is_dir() else path.read_bytes()
         for path in sorted(folder.rglob("*"))
     }
+
+
+@contextlib.contextmanager
+def shared_memory_folder() -> Iterator[Path]:
+    """Yields a folder whose files are synced at once."""
+    memory = Path("/dev/shm")  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ Source: Howard et al., 2017, table 1; Sandler et al., 2018, table 2; He et al., 
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,13 @@ def compiled(model: Path, bundle: Path, **options: Any) -> Any:
     how = nndeploy.CompileOptions(**{"keep_fallback": False, **options})
     with closing(ChildWorkers(num_parallel=1, seconds_limit=300.0)) as workers:
         return nndeploy.compile_model(model, bundle, how, workers=workers)
+
+
+def paced_bundle(one: Subject, folder: Path, backends: Sequence[str]) -> Path:
+    """Returns a new bundle that can be paced, for the sizes of the sample."""
+    bundle = folder / f"{one.name}.nnd"
+    compiled(one.path, bundle, backends=backends, pace=True, shapes=fixed_shapes(one.inputs))
+    return bundle
 
 
 def fixed_shapes(inputs: dict[str, Array]) -> dict[str, tuple[int, ...]]:

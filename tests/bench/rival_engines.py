@@ -5,13 +5,13 @@ Their converters are called on the model as it is; whatever they or the librarie
 words. Both compute in float32 with their other defaults, and get the sizes of the inputs.
 """
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import ran
 from interleaved import Array, EngineRefusedError, Inputs, Ready
 
 CONVERT_SECONDS = 120.0
@@ -93,10 +93,6 @@ def ncnn(inputs: Inputs, model: str, threads: int, outputs: list[str]) -> Ready:
 
 def _converted(command: list[str], made: Path) -> None:
     """Runs a converter of the environment."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CONVERT_SECONDS, check=False)
-    except subprocess.TimeoutExpired as err:
-        raise EngineRefusedError(f"{Path(command[0]).name}: no end within {CONVERT_SECONDS:g} s") from err
-    if done.returncode != 0 or not made.exists():
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["it said nothing"]
-        raise EngineRefusedError(f"{Path(command[0]).name} ended with {done.returncode}: {lines[-1][:120]}")
+    done = ran(command, CONVERT_SECONDS)
+    if done.code != 0 or not made.exists():
+        raise EngineRefusedError(f"{done.name} ended with {done.code}: {done.last_words[:120]}")

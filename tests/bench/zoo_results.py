@@ -8,9 +8,6 @@ speed than in our bundles (docs/reference/backends.md).
 
 import dataclasses
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import NNDEPLOY, ran
 from figures import ROOT
 from interleaved import Engine, EngineDiedError, Pace, Race, race
+from kept_results import append, newest
 from model_sets import Subject, shares_of
 
 from nndeploy.bundle.manifest import Tolerance
@@ -62,10 +61,11 @@ def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], second
     """Compiles, compares and races one graph, on each number of threads."""
     with tempfile.TemporaryDirectory(prefix="nndeploy-zoo-") as name:
         bundle, began = Path(name) / "model.nnd", time.monotonic()
-        exit_code, out, said = _compiled(one.path, bundle, seconds_limit)
+        done = ran([*NNDEPLOY, "compile", one.path, "-o", bundle, "--json"], seconds_limit)
         seconds = round(time.monotonic() - began, 1)
-        if exit_code != 0:
-            return Result(one.name, one.group, one.about, tree, exit_code, seconds, "", notes=(said,))
+        if done.code != 0:
+            said = done.last_words.replace(f"{one.path.parent}/", "")[:300]
+            return Result(one.name, one.group, one.about, tree, done.code, seconds, "", notes=(said,))
         agrees, note = _agreement(one, bundle, Path(name))
         notes, times = [note] if not agrees else [], []
         for count in threads:
@@ -74,40 +74,20 @@ def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], second
             except EngineDiedError as err:
                 notes.append(str(err)[:200])
         shown = dict.fromkeys(notes)
-        made_of = shares_of(json.loads(out))
+        made_of = shares_of(json.loads(done.out))
         return Result(
             one.name, one.group, one.about, tree, 0, seconds, made_of, agrees, tuple(times), tuple(shown)
         )  # fmt: skip
-
-
-def _compiled(model: Path, bundle: Path, seconds_limit: float) -> tuple[int | None, str, str]:
-    """Returns the exit code, standard output, and the line that says why it failed."""
-    command = [str(Path(sys.executable).with_name("nndeploy")), "compile", str(model), "-o", str(bundle), "--json"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"},
-    )  # fmt: skip
-    try:
-        out, err = process.communicate(timeout=seconds_limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return None, "", f"no end within {seconds_limit:g} s"
-    lines = [line.strip() for line in err.splitlines() if line.strip()] or [""]
-    return process.returncode, out, lines[-1].replace(f"{model.parent}/", "")[:300]
 
 
 def _agreement(one: Subject, bundle: Path, folder: Path) -> tuple[bool, str]:
     np.savez(folder / "inputs.npz", **one.inputs)  # type: ignore[arg-type]  # none is called allow_pickle
     script = ROOT / "tests" / "zoo" / "zoo_agreement.py"
     command = [sys.executable, str(script), str(one.path), str(bundle), str(folder / "inputs.npz")]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=AGREEMENT_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return False, f"not right: no end within {AGREEMENT_SECONDS:g} s"
-    if done.returncode != 0:
-        return False, f"not right: ended with {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"
-    found = json.loads(done.stdout.splitlines()[-1])
+    done = ran(command, AGREEMENT_SECONDS)
+    if done.code != 0:
+        return False, f"not right: exit {done.code}: {done.last_words[:300]}"
+    found = json.loads(done.out.splitlines()[-1])
     return bool(found["agrees"]), f"not right: {found['note']}"
 
 
@@ -136,15 +116,13 @@ def _rounded(figure: float) -> float:
     return float(f"{figure:.4g}")
 
 
-def append(path: Path, result: Result) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lines:
-        lines.write(json.dumps(dataclasses.asdict(result)) + "\n")
+def keep(path: Path, result: Result) -> None:
+    append(path, dataclasses.asdict(result))
 
 
-def newest(path: Path) -> dict[str, Result]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {one.name: one for one in map(_result, map(json.loads, lines))}
+def kept(path: Path) -> dict[str, Result]:
+    """Returns the newest result of each graph, by name."""
+    return {name: _result(fields) for name, fields in newest(path).items()}
 
 
 def _result(fields: dict[str, Any]) -> Result:
