@@ -2,7 +2,7 @@
 """nndeploy: compile a trained ONNX model into one offline bundle, and run it.
 
 `compile_model` is the compile half, `load_bundle` the run half; each is imported when it is first asked for, so
-that an edge box that only runs bundles never loads onnx.
+that an edge device that only runs bundles never loads onnx.
 """
 
 from typing import TYPE_CHECKING, Any

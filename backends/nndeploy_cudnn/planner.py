@@ -142,7 +142,7 @@ def planner_for(gpu: Gpu) -> Iterator[Planner]:
     """
     if not gpu.cudnn:
         raise UnavailableError(
-            f"the target does not describe {gpu.name} for cuDNN", hint="`nndeploy probe -o box.toml` on the box does"
+            f"the target does not describe {gpu.name} for cuDNN", hint="`nndeploy probe -o box.toml` on the device does"
         )
     planner = Planner(gpu)
     try:

@@ -58,7 +58,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     if library.version != program.cudnn_version:
         raise UnavailableError(
             f"the plans were made by cuDNN {program.cudnn_version}, this machine has {library.version}",
-            hint="the box and the machine that compiles need the same version of cuDNN",
+            hint="the device and the machine that compiles need the same version of cuDNN",
         )
     return CudnnSession(program, files, library, device(_number_of(options.device)))
 
@@ -195,7 +195,7 @@ def _loaded(handle: Handle, program: Program, file: memoryview, gpu: Device) -> 
         raise UnavailableError(
             f"the plans were made for {program.gpu}, cuDNN does not load them on {gpu.gpu_name}: {err}",
             where=gpu.name,
-            hint="compile for this box: `nndeploy probe -o box.toml` on it, then --target box.toml",
+            hint="compile for this device: `nndeploy probe -o box.toml` on it, then --target box.toml",
         ) from err
 
 

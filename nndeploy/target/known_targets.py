@@ -53,7 +53,7 @@ def named_again(name: str) -> str:
 
 
 def target_of(text: str) -> Target:
-    """Returns the box that `text` means, `BOX` or `BOX+LIBRARY+...`.
+    """Returns the box that `text` means, `TARGET` or `TARGET+LIBRARY+...`.
 
     Raises:
         UsageError: no box of that name is known.

@@ -12,7 +12,7 @@ from nndeploy_native.steps.step import PLAIN, Epilogue, Unstored, Words, Written
 from nndeploy_native.tensors import Array, Tensor
 
 AnyDim = TypeVar("AnyDim", int, Dim)
-WINDOW_OF_BOX = "chosen by the box"
+WINDOW_OF_DEVICE = "chosen by the device"
 """What people are shown as the window of a fused step, which follows from the caches of the machine that runs it."""
 
 
@@ -166,7 +166,7 @@ def written_chain(operator: str, *convolutions: Convolution) -> Written:
     )
     sides = ("NCHWc" if one.is_blocked else "NCHW" for one in (convolutions[0].x, convolutions[-1].output))
     label = " then ".join(one.label for one in convolutions)
-    return Written(operator, label, words, window=WINDOW_OF_BOX, layout=" to ".join(dict.fromkeys(sides)))
+    return Written(operator, label, words, window=WINDOW_OF_DEVICE, layout=" to ".join(dict.fromkeys(sides)))
 
 
 def _turned(tensor: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ def _cells(row: dict[str, Any], builds_for: str) -> tuple[str, ...]:
 
 
 def _row(name: str, target: "Target", known: "Sequence[Target]") -> dict[str, Any]:
-    """Returns what a backend says of a target, and the names of the known boxes that it can build for here."""
+    """Returns what a backend says of a target, and the names of the known targets that it can build for here."""
     from nndeploy.plugin.interface import Probe, builds_for
     from nndeploy.plugin.registry import backend
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy batch`: many models for many boxes, from a fleet file; what was built is not built again."""
+"""`nndeploy batch`: many models for many targets, from a fleet file; what was built is not built again."""
 
 import os
 from datetime import UTC, datetime

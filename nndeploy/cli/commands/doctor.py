@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy doctor`: what this box has, lacks and trusts, and how to mend it."""
+"""`nndeploy doctor`: what this machine has, lacks and trusts, and how to mend it."""
 
 import platform
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy install`, `installed`, `rollback`, `uninstall`: bundles on a box, by name."""
+"""`nndeploy install`, `installed`, `rollback`, `uninstall`: bundles on a device, by name."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy targets`: the boxes that can be named, and what is known of each."""
+"""`nndeploy targets`: the targets that can be named, and what is known of each."""
 
 from typing import TYPE_CHECKING, Any
 

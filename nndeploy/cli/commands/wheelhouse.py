@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy wheelhouse`: all wheels that a box needs, in a folder that is carried there."""
+"""`nndeploy wheelhouse`: all wheels that a device needs, in a folder that is carried there."""
 
 import sys
 from pathlib import Path

@@ -190,7 +190,7 @@ class Number(click.FloatRange, AnyNumber):
 
 
 class Box(Text):
-    """A box: the name of a known one or a target file; a name may have libraries behind it, BOX+LIBRARY."""
+    """A target: the name of a known one or a target file; a name may have libraries behind it, TARGET+LIBRARY."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:  # noqa: ARG002
         """Returns names and files, or the backends whose library may stand behind a plus."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of what named boxes take of a bundle, as `compile` and `inspect` print it."""
+"""The table of what named targets take of a bundle, as `compile` and `inspect` print it."""
 
 from nndeploy.bundle.report import Report
 from nndeploy.cli.console import print_table
 
 
 def print_targets(report: Report) -> None:
-    """Prints what each box without a GPU that was named takes of each submodel, where some were."""
+    """Prints what each named target without a GPU takes of each submodel, where some were."""
     if not report.targets:
         return
     rows = [

@@ -126,7 +126,7 @@ def check_all_used(names: Sequence[str] | None, without: Sequence[str], chains: 
             continue
         refusals = [chain.left_out[backend.name] for chain in chains if backend.name in chain.left_out]
         if not refusals:
-            hint = "name a box: --target rtx4090"
+            hint = "name a target: --target rtx4090"
             raise UnavailableError(f"{backend.name} builds for NVIDIA GPUs, and no target has one", hint=hint)
         names_of = ", ".join(chain.target.name for chain in chains if backend.name in chain.left_out)
         raise UnavailableError(
