@@ -12,8 +12,13 @@ examples/digits and examples/rhymes, and in a fresh account. Two HTML comments, 
                 where `$ echo $?` comes next and shows its exit code
 ```python       a program that must end well
 ```toml         must be TOML; where its first line is `# NAME.toml`, the page's folder then has that file
+```yaml         jobs of a CI: each must end well whose lines stand below `script:` (GitLab) or behind `run:` (GitHub)
+```json         must be JSON, line by line or as a whole
+
+Blocks that are not run are read all the same, by `block_readers`.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -23,11 +28,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
-RUN = ("sh", "console", "python", "toml")
-SHOWN = ("json", "text", "yaml")
+README = ROOT / "README.md"
+RUN = ("sh", "console", "python", "toml", "yaml", "json")
+SHOWN = ("text",)
 SECONDS_EACH = 120
 NOTHING_DONE: Mapping[str, str] = MappingProxyType({})
 
@@ -100,7 +109,12 @@ def run_example(example: Example, folder: Path, home: Path, done: Mapping[str, s
         _write_toml(example, folder)
     elif example.language == "sh":
         lines = [done.get(line, line) for line in example.text.splitlines()]
-        _succeed(example, _ran(["bash", "-euo", "pipefail", "-c", "\n".join(lines)], folder, home))
+        _run_script(example, lines, folder, home)
+    elif example.language == "yaml":
+        for lines in _jobs_of(example):
+            _run_script(example, lines, folder, home)
+    elif example.language == "json":
+        _read_json(example)
     elif example.language == "python":
         _succeed(example, _ran([sys.executable, "-W", "error", "-c", example.text], folder, home))
     elif example.language == "console":
@@ -115,6 +129,47 @@ def _write_toml(example: Example, folder: Path) -> None:
     named = re.match(r"# ([\w.-]+\.toml)$", example.text.splitlines()[0])
     if named:
         (folder / named[1]).write_text(example.text)
+
+
+def _run_script(example: Example, lines: list[str], folder: Path, home: Path) -> None:
+    _succeed(example, _ran(["bash", "-euo", "pipefail", "-c", "\n".join(lines)], folder, home))
+
+
+def _jobs_of(example: Example) -> list[list[str]]:
+    """Returns the lines of each job that a YAML block has."""
+    try:
+        jobs = [lines for lines in map(_lines_of, yaml.safe_load(example.text).values()) if lines]
+    except (yaml.YAMLError, AttributeError) as err:
+        raise ExampleError(f"{example.place}: {err}") from None
+    if not jobs:
+        raise ExampleError(f"{example.place}: no job has a `script` or a `run`")
+    return jobs
+
+
+def _lines_of(value: Any) -> list[str]:
+    """Returns what a job runs, in order."""
+    if isinstance(value, list):
+        return [line for one in value for line in _lines_of(one)]
+    if not isinstance(value, dict):
+        return []
+    lines: list[str] = []
+    for key, one in value.items():
+        if key in ("before_script", "script", "run") and not isinstance(one, dict):
+            lines += one if isinstance(one, list) else [one]
+        else:
+            lines += _lines_of(one)
+    return lines
+
+
+def _read_json(example: Example) -> None:
+    try:
+        json.loads(example.text)
+    except ValueError:
+        try:
+            for line in example.text.splitlines():
+                json.loads(line)
+        except ValueError as err:
+            raise ExampleError(f"{example.place}: {err}") from None
 
 
 def _ran(command: list[str], folder: Path, home: Path) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import page_examples
 import pytest
-from page_examples import PAGES, ROOT, RUN, SHOWN, Example, ExampleError, examples, given, run_example
+from block_readers import calls, parse_call, read_toml
+from page_examples import PAGES, README, ROOT, RUN, SHOWN, Example, ExampleError, examples, given, run_example
 
 DIGITS = ROOT / "examples" / "digits"
 RHYMES = ROOT / "examples" / "rhymes"
@@ -90,7 +91,7 @@ def test_readers_are_told_how_to_make_what_pages_go_on_with(command: str) -> Non
     assert command in lines
 
 
-ALL = [example for page in PAGES for example in examples(page)]
+ALL = [example for page in (README, *PAGES) for example in examples(page)]
 
 
 @pytest.mark.parametrize("example", [one for one in ALL if one.reason is not None], ids=lambda one: one.place)
@@ -99,12 +100,33 @@ def test_an_example_that_is_not_run_says_why(example: Example) -> None:
     assert len((example.reason or "").split()) >= MIN_REASON_WORDS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
+@pytest.mark.parametrize(
+    "example", [one for one in ALL if one.reason is not None and one.language != "python"], ids=lambda one: one.place
+)
+def test_calls_in_an_example_that_is_not_run_are_calls(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [command for command, _ in page_examples.console_commands(example.text)]
+    for words in calls("\n".join(lines) if example.language == "console" else example.text):
+        parse_call(words)
+
+
+@pytest.mark.parametrize("example", [one for one in ALL if one.language == "toml"], ids=lambda one: one.place)
+def test_a_file_that_is_shown_is_read_by_what_takes_it(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    read_toml(example.text, tmp_path / "block.toml")
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_no_mark_stands_where_it_says_nothing(page: Path) -> None:
     assert page.read_text().count("<!-- not run:") == sum(one.reason is not None for one in examples(page))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_no_fence_escapes(page: Path) -> None:
     """Every fence begins a line, and is one of an example whose language is known."""
     fences = [line for line in page.read_text().splitlines() if "```" in line]
@@ -128,6 +150,11 @@ def test_most_examples_are_run() -> None:
         ("console", "nothing is run\n"),
         ("python", "assert False\n"),
         ("toml", "key = \n"),
+        ("yaml", "bundle: [\n"),
+        ("yaml", "bundle:\n  image: box\n"),
+        ("yaml", "bundle:\n  script:\n    - echo one\n    - 'false'\n"),
+        ("yaml", "jobs:\n  bundle:\n    steps:\n      - run: |\n          true\n          false\n"),
+        ("json", '{"a": 1}\n{"b"}\n'),
     ],
 )
 def test_an_example_that_breaks_is_found(language: str, text: str, tmp_path: Path) -> None:
@@ -142,6 +169,8 @@ def test_an_example_that_breaks_is_found(language: str, text: str, tmp_path: Pat
         ("console", "$ echo one; echo two; echo three\none\n...\nthree\n$ false\n$ echo $?\n1\n"),
         ("console", "$ echo one \\\n  two\none two\n"),
         ("toml", "# box.toml\nname = 'box'\n"),
+        ("yaml", "bundle:\n  script:\n    - test -n 'as it is'\n  artifacts:\n    paths: [box]\n"),
+        ("json", '{"a": 1}\n{"b": 2}\n'),
     ],
 )
 def test_an_example_that_does_what_it_says_passes(language: str, text: str, tmp_path: Path) -> None:

@@ -18,14 +18,15 @@ import page_examples
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
+README = page_examples.README.read_text()
 MAX_LINES = 150
 RUN_THE_TESTS = {"make test", "make check"}
 SECONDS_EACH = 300
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    found = page_examples.examples(page_examples.README)
+    return [one.text for one in found if one.language == language and one.reason is None]
 
 
 def commands() -> list[str]:
@@ -93,7 +94,7 @@ def without_numbers(text: str) -> str:
 @pytest.mark.slow
 def test_what_is_shown_of_a_compile_and_a_run_is_what_they_write(tree: Path, tmp_path: Path) -> None:
     """Numbers are those of one machine."""
-    (block,) = (text for text in blocks("console") if text.startswith("$ "))
+    (block,) = blocks("console")
     for command, shown in page_examples.console_commands(block):
         done = run_line(f"{command} 2>&1", tree, tmp_path)
         assert done.returncode == 0, done.stdout
