@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.errors import UnavailableError, one_line
+from nndeploy.version import install_command
 
-HINT = "pip install 'nndeploy-toolchain[cudnn]'"
+HINT = install_command("cudnn")
 LIBRARY_NAME = "libcudnn.so.9"
 WHEELS = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
 MAX_MESSAGE_BYTES = 4096

@@ -22,6 +22,7 @@ from nndeploy_kernels.loading import driver_stub_for
 
 from nndeploy.errors import UnavailableError, describe_exit, one_line
 from nndeploy.target.target import Gpu
+from nndeploy.version import WHEEL_HINT
 from nndeploy_cudnn.graph import Graph, graph_to_json
 
 MODES = {False: ("heuristic",), True: ("heuristic", "fallback")}
@@ -168,7 +169,7 @@ def _stub_folder() -> Path:
     if (found := driver_stub_for(arch)) is not None:
         return found.parent
     what = f"there is no NVIDIA driver here, and no stand-in for it for {arch} is installed"
-    raise UnavailableError(what, hint="install the wheel of nndeploy-toolchain for this machine")
+    raise UnavailableError(what, hint=WHEEL_HINT)
 
 
 def has_driver() -> bool:

@@ -9,11 +9,10 @@ from nndeploy_kernels import loading
 
 from nndeploy.errors import UnavailableError
 from nndeploy.target.target import Target, host_target
+from nndeploy.version import WHEEL_HINT
 
 if TYPE_CHECKING:
     from nndeploy_kernels.levels import Level
-
-HINT = "install the wheel of nndeploy-toolchain for this machine, or from a checkout: pip install ."
 
 
 def no_kernels(target: Target, precision: str = "fp32") -> str:
@@ -32,7 +31,7 @@ def level_here(precision: str = "fp32") -> "Level":
         raise UnavailableError(why)
     level = loading.installed(host.arch, host.cpu_features, precision)
     if level is None:
-        raise UnavailableError(f"no kernel library for {host.arch} is installed", hint=HINT)
+        raise UnavailableError(f"no kernel library for {host.arch} is installed", hint=WHEEL_HINT)
     return level
 
 
@@ -45,7 +44,7 @@ def pace_library() -> Path:
     arch = host_target().arch
     if (path := loading.pace_library_for(arch)) is not None:
         return path
-    raise UnavailableError(f"no library of delays for {arch} is installed", hint=HINT)
+    raise UnavailableError(f"no library of delays for {arch} is installed", hint=WHEEL_HINT)
 
 
 def kernel_library(precision: str) -> ctypes.CDLL:
@@ -58,4 +57,4 @@ def kernel_library(precision: str) -> ctypes.CDLL:
     try:
         return loading.load(level)
     except OSError as err:
-        raise UnavailableError(f"the kernel library cannot be loaded: {err}", hint=HINT) from err
+        raise UnavailableError(f"the kernel library cannot be loaded: {err}", hint=WHEEL_HINT) from err

@@ -14,6 +14,7 @@ from typing import Any
 
 from nndeploy.errors import UnavailableError, one_line
 from nndeploy.target.target import host_target
+from nndeploy.version import install_command
 
 PROVIDERS = ("CPUExecutionProvider",)
 SLOWER_FUSIONS = ("SkipLayerNormFusion",)
@@ -23,7 +24,7 @@ Measured 2026-11-22, ONNX Runtime 1.31, AMD EPYC (Zen 4), one thread, a BERT of 
 without the kernel for a sum and its LayerNormalization, 2.23 ms with it. It is only found where all shapes are known,
 which inference sees to here.
 """
-HINT = "pip install 'nndeploy-toolchain[cpu]'"
+HINT = install_command("cpu")
 
 _FATAL_ONLY = 4  # messages come back as exceptions; the log would repeat them on stderr
 _NO_FOLDER = "/dev/null"

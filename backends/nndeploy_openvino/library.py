@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from nndeploy.errors import UnavailableError
+from nndeploy.version import install_command
 
-HINT = "pip install 'nndeploy-toolchain[openvino]'"
+HINT = install_command("openvino")
 DEVICE = "CPU"
 
 _CONVERTER = "openvino.tools.ovc"

@@ -26,6 +26,7 @@ from nndeploy.plugin.interface import (
 )
 from nndeploy.target.target import Target
 from nndeploy.values.types import Value
+from nndeploy.version import install_command
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -98,6 +99,6 @@ class Plugin:
 @cache
 def _probe() -> Probe:
     if find_spec("onnx") is None:
-        hint = "pip install 'nndeploy-toolchain[compile]'"
+        hint = install_command("compile")
         return Probe(False, False, reason="the package onnx is not installed", hint=hint)
     return Probe(True, True, version("onnx"))

@@ -17,6 +17,7 @@ from nndeploy.errors import BundleError, UnavailableError, UsageError, one_line
 from nndeploy.files.onnx_external_data import check_names_no_file
 from nndeploy.plugin.interface import OpenOptions
 from nndeploy.values.types import Value
+from nndeploy.version import install_command
 
 MODEL_FILE = "model.onnx"
 
@@ -38,7 +39,7 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> "Eval
     try:
         import onnx
     except ImportError as err:
-        hint = "pip install 'nndeploy-toolchain[compile]'"
+        hint = install_command("compile")
         raise UnavailableError(f"the package onnx is not installed: {err}", hint=hint) from err
     model = bytes(files[MODEL_FILE])
     check_names_no_file(model)

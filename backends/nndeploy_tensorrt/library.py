@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from nndeploy.errors import UnavailableError
+from nndeploy.version import install_command
 
 TensorRt: TypeAlias = Any
 """The module `tensorrt_rtx_bindings` (`tensorrt_rtx` only re-exports it) or `tensorrt`: neither has type stubs."""
@@ -46,7 +47,7 @@ RTX = Library(
     "TensorRT-RTX",
     ("tensorrt-rtx-cu13-bindings", "tensorrt-rtx-cu12-bindings"),
     "tensorrt-rtx-cu13",
-    "pip install 'nndeploy-toolchain[tensorrt-rtx]'",
+    install_command("tensorrt-rtx"),
 )
 CLASSIC = Library(
     "classic",

@@ -4,7 +4,9 @@
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-HINT = "pip install 'nndeploy-toolchain[triton]'"
+from nndeploy.version import install_command
+
+HINT = install_command("triton")
 
 
 def triton_missing() -> str:

@@ -21,7 +21,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import NamedTuple
 
-from nndeploy.plugin.entry_points import DISTRIBUTION
+from nndeploy.version import DISTRIBUTION
 
 GROUPS = ("nndeploy.backends", "nndeploy.processors")
 _NOT_OURS = frozenset({"dev", "farm"})

@@ -4,10 +4,11 @@
 from importlib.util import find_spec
 
 from nndeploy.errors import UnavailableError
+from nndeploy.version import install_command
 
 PACKAGES = {"ml_dtypes": "ml-dtypes", "onnx": "onnx", "onnx_ir": "onnx-ir"}
 """Module -> the distribution of the extra that brings it."""
-HINT = "pip install 'nndeploy-toolchain[compile]'"
+HINT = install_command("compile")
 
 
 def check_compile_half() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nndeploy.errors import InputError, UnavailableError
+from nndeploy.version import install_command
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -48,7 +49,7 @@ def require_pillow() -> None:
     try:
         import PIL.Image  # noqa: F401
     except ImportError as err:
-        hint = "pip install 'nndeploy-toolchain[vision]'"
+        hint = install_command("vision")
         raise UnavailableError("images need the package pillow, which is not installed", hint=hint) from err
 
 

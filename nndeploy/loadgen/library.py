@@ -16,6 +16,7 @@ from types import ModuleType
 from nndeploy.errors import UnavailableError
 from nndeploy.loadgen.answering import Question
 from nndeploy.loadgen.settings import Scenario, Settings
+from nndeploy.version import install_command
 
 PREFIX = "mlperf_log_"
 LOG_NAMES = tuple(PREFIX + name for name in ("summary.txt", "detail.txt", "accuracy.json", "trace.json"))
@@ -38,9 +39,7 @@ def loadgen() -> ModuleType:
     try:
         return importlib.import_module("mlperf_loadgen")
     except ImportError as err:
-        raise UnavailableError(
-            f"--scenario needs MLPerf's LoadGen: {err}", hint="pip install 'nndeploy-toolchain[loadgen]'"
-        ) from err
+        raise UnavailableError(f"--scenario needs MLPerf's LoadGen: {err}", hint=install_command("loadgen")) from err
 
 
 def run_test(settings: Settings, num_samples: int, issue: Callable[[Sequence[Question]], None], folder: Path) -> None:

@@ -13,8 +13,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, e
 from typing import Any, TypeVar
 
 from nndeploy.errors import NndeployError, UnavailableError, did_you_mean
-
-DISTRIBUTION = "nndeploy-toolchain"
+from nndeploy.version import DISTRIBUTION
 
 T = TypeVar("T")
 

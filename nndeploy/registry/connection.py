@@ -39,7 +39,7 @@ from nndeploy.registry.options import RegistryOptions
 from nndeploy.registry.reference import is_loopback
 from nndeploy.registry.watched_reads import WatchedReads, watching_adapter
 from nndeploy.registry.web_address import origin_of, web_address
-from nndeploy.version import __version__
+from nndeploy.version import __version__, install_command
 
 if TYPE_CHECKING:
     import requests
@@ -335,9 +335,7 @@ def _library(kind: str) -> ModuleType:
     try:
         import requests
     except ImportError as err:
-        raise UnavailableError(
-            f"a {kind} needs the package requests: {err}", hint="pip install 'nndeploy-toolchain[registry]'"
-        ) from err
+        raise UnavailableError(f"a {kind} needs the package requests: {err}", hint=install_command("registry")) from err
     library: ModuleType = requests
     return library
 

@@ -18,6 +18,7 @@ from nndeploy.runtime.code_policy import FilesOf
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.target.target import Target, unmet
 from nndeploy.values.types import ValueType
+from nndeploy.version import install_command
 
 EXTRAS = {
     "onnxruntime": "cpu",
@@ -84,7 +85,7 @@ class Choice:
 def install_hint(name: str) -> str:
     """Returns what to install where no plugin offers the backend `name`, so that there is no probe to ask."""
     if name in EXTRAS:
-        return f"pip install 'nndeploy-toolchain[{EXTRAS[name]}]'"
+        return install_command(EXTRAS[name])
     return f"install the plugin that offers the backend {name!r}"
 
 

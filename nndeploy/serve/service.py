@@ -30,6 +30,7 @@ from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_model import ServedModel
 from nndeploy.stream.run.options import Load
+from nndeploy.version import install_command
 
 Result = TypeVar("Result")
 ELEMENT_THREADS = 2
@@ -188,5 +189,5 @@ def check_libraries() -> None:
         import google.protobuf  # noqa: F401
         import grpc  # noqa: F401
     except ImportError as err:
-        hint = "pip install 'nndeploy-toolchain[serve]'"
+        hint = install_command("serve")
         raise UnavailableError(f"the service needs a package that is not installed: {err.name}", hint=hint) from err

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from nndeploy.errors import CannotCreateError, DataError, PolicyError, UnavailableError, UsageError
 from nndeploy.files.whole_files import not_created, open_regular, opened_folder, reading, temporary_file
 from nndeploy.trust.public_key import MAX_PEM_BYTES, SIGNATURE_BYTES, PublicKey
+from nndeploy.version import install_command
 
 COMMAND_SECONDS = 120
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -94,9 +95,7 @@ class TokenSigner:
         try:
             import pkcs11
         except ImportError as err:
-            raise UnavailableError(
-                "the PKCS#11 package is not installed", hint="pip install 'nndeploy-toolchain[pkcs11]'"
-            ) from err
+            raise UnavailableError("the PKCS#11 package is not installed", hint=install_command("pkcs11")) from err
         where = f"{self.library}: {self.token}"
         try:
             token = pkcs11.lib(self.library).get_token(token_label=self.token)

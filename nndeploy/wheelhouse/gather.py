@@ -11,13 +11,12 @@ from pathlib import Path
 from nndeploy.errors import CannotCreateError, UnavailableError, UsageError, did_you_mean
 from nndeploy.files.whole_files import TEMPORARY, no_folder, sync, wrapped_io
 from nndeploy.runtime.select import EXTRAS
-from nndeploy.version import __version__
+from nndeploy.version import DISTRIBUTION, __version__
 from nndeploy.wheelhouse.box import Box
 from nndeploy.wheelhouse.install_files import write_install_files
 from nndeploy.wheelhouse.pip_download import download
 from nndeploy.wheelhouse.wheels import Wheel, needed, wheel_of, wheels_in
 
-TOOLCHAIN = "nndeploy-toolchain"
 ALWAYS_THERE = ("native",)
 """Backends that need no extra."""
 MAX_ROUNDS = 8
@@ -32,9 +31,9 @@ def extras_of(names: Iterable[str]) -> frozenset[str]:
         UnavailableError: this nndeploy is not installed, so its extras are not known.
     """
     try:
-        known = set(metadata(TOOLCHAIN).get_all("Provides-Extra") or ())
+        known = set(metadata(DISTRIBUTION).get_all("Provides-Extra") or ())
     except PackageNotFoundError as err:
-        raise UnavailableError(f"{TOOLCHAIN} is not installed into this Python") from err
+        raise UnavailableError(f"{DISTRIBUTION} is not installed into this Python") from err
     found = set[str]()
     for name in names:
         extra = EXTRAS.get(name, name)
@@ -82,8 +81,8 @@ def _own_wheel(box: Box, folders: Sequence[Path]) -> str:
 
     An index may have a distribution of the same name and version; what the user named goes first.
     """
-    path = wheel_of(TOOLCHAIN, __version__, folders, box)
-    return f"{TOOLCHAIN}=={__version__}" if path is None else str(path.absolute())
+    path = wheel_of(DISTRIBUTION, __version__, folders, box)
+    return f"{DISTRIBUTION}=={__version__}" if path is None else str(path.absolute())
 
 
 def _complete(folder: Path, own: str, extras: frozenset[str], box: Box, find_links: Sequence[Path]) -> list[Wheel]:
@@ -92,7 +91,7 @@ def _complete(folder: Path, own: str, extras: frozenset[str], box: Box, find_lin
     for number in range(MAX_ROUNDS):
         round_folder = folder / f"round{number}"
         download(asked, round_folder, box, find_links)
-        wheels, missing = needed(wheels_in(round_folder), [(TOOLCHAIN, extras)], box)
+        wheels, missing = needed(wheels_in(round_folder), [(DISTRIBUTION, extras)], box)
         if not missing:
             return wheels
         asked += [_without_condition(str(need)) for need in missing]

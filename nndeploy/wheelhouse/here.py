@@ -5,8 +5,9 @@ import importlib.util
 import sys
 
 from nndeploy.errors import UnavailableError
+from nndeploy.version import install_command
 
-HINTS = {"pip": f"{sys.executable} -m ensurepip", "packaging": "pip install 'nndeploy-toolchain[compile]'"}
+HINTS = {"pip": f"{sys.executable} -m ensurepip", "packaging": install_command("compile")}
 """Module -> what brings it."""
 
 

@@ -11,9 +11,9 @@ from typing import get_type_hints
 
 import pytest
 
-from nndeploy.plugin.entry_points import DISTRIBUTION
 from nndeploy.processors.parameters import no_files, type_text
 from nndeploy.processors.registry import GROUP, processor_class, processor_from_table
+from nndeploy.version import DISTRIBUTION
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "processors.md").read_text(encoding="utf-8")
 OURS = sorted(point.name for point in distribution(DISTRIBUTION).entry_points.select(group=GROUP))

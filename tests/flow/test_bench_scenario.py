@@ -103,7 +103,7 @@ def test_a_missing_package_names_the_extra(here, capsys, monkeypatch) -> None:
     write_double(here / "m.nnd")
     code, _, err = call(capsys, "bench", "m.nnd", "--scenario", "offline")
     assert code == 69
-    assert "pip install 'nndeploy-toolchain[loadgen]'" in err
+    assert "pip install --no-index --find-links FOLDER 'nndeploy-toolchain[loadgen]'" in err
     assert len(err.splitlines()) == 1
 
 

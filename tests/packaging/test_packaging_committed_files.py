@@ -16,6 +16,7 @@ MACHINE_WORDS = (
     *("pypi" + ".org", "pythonhosted" + ".org", "file:" + SLASH * 3),
 )
 OTHER_PROJECT = re.compile("pip install " + r"nndeploy(?!-toolchain)")
+FROM_AN_INDEX = re.compile(r"pip (?:install|wheel|download)\b(?!.*--(?:no-index|require-hashes)).*\bnndeploy-toolchain")
 SUFFIXES = {
     *(".py", ".typed", ".c", ".h", ".sh", ".md", ".html", ".css", ".txt"),
     *(".toml", ".json", ".jsonl", ".yml", ".yaml", ".ini", ".conf", ".service", ".timer", ".lock"),
@@ -51,6 +52,11 @@ def test_no_committed_file_names_a_machine_s_folder_or_a_registry(word: str) -> 
 
 def test_no_hint_installs_the_other_project_of_our_name() -> None:
     assert list(lines_with(re.compile(OTHER_PROJECT.pattern.encode()))) == []
+
+
+def test_no_line_takes_our_wheels_from_an_index() -> None:
+    """Nobody holds our names there: they come from a folder, or with a hash."""
+    assert list(lines_with(re.compile(FROM_AN_INDEX.pattern.encode()))) == []
 
 
 def test_only_known_kinds_of_files_are_committed() -> None:

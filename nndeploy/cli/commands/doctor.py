@@ -17,9 +17,9 @@ from nndeploy.values.amounts import counted
 if TYPE_CHECKING:
     from nndeploy.installed.doctor import Finding
 
-OFFLINE = (
-    "Without a network: pip install --no-index --find-links FOLDER with the same names; on a machine with a network, "
-    "nndeploy wheelhouse --for {arch} --with NAME -o FOLDER fills FOLDER, where NAME stands in the brackets."
+WHEELS = (
+    "FOLDER: wheels, nndeploy's own and those it needs. On a machine with a network, nndeploy wheelhouse --for {arch} "
+    "--with NAME --find-links dist -o FOLDER fills it, where NAME stands in the brackets and dist has nndeploy's own."
 )
 EXAMPLES = """\b
 Examples:
@@ -44,8 +44,8 @@ def doctor(store: str | None, as_json: bool) -> None:
         print_json({"findings": [asdict(one) for one in found]})
     else:
         print_table("this machine", ("what", "", "about", "what to do"), _rows(found))
-        if any(one.mend.startswith("pip install") for one in found):
-            print_line(OFFLINE.format(arch=platform.machine()))
+        if any("FOLDER" in one.mend for one in found):
+            print_line(WHEELS.format(arch=platform.machine()))
     wrong = [one.what for one in found if one.state == WRONG]
     if wrong:
         raise CheckError(f"{counted(len(wrong), 'problem')} found: {', '.join(wrong)}")

@@ -13,9 +13,9 @@ from nndeploy.values.amounts import counted, size_text
 
 EXAMPLES = """\b
 Examples:
-  nndeploy wheelhouse --for aarch64 -o box
-  nndeploy wheelhouse --for raspberry-pi-5 --with onnxruntime --with vision --python 3.13 -o box
-  nndeploy wheelhouse --for box.toml --find-links dist --glibc 2.31 -o box
+  nndeploy wheelhouse --for aarch64 --find-links dist -o box
+  nndeploy wheelhouse --for raspberry-pi-5 --with onnxruntime --with vision --find-links dist -o box
+  nndeploy wheelhouse --for box.toml --find-links dist --python 3.13 --glibc 2.31 -o box
 """
 
 

@@ -13,8 +13,7 @@ import distributed
 
 from nndeploy.build_cache.tools import tools
 from nndeploy.farm.cluster.certificates import Certificates
-from nndeploy.plugin.entry_points import DISTRIBUTION
-from nndeploy.version import __version__
+from nndeploy.version import DISTRIBUTION, __version__
 
 dask.config.set(
     {

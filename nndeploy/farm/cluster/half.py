@@ -4,12 +4,10 @@
 from importlib.util import find_spec
 
 from nndeploy.errors import UnavailableError
-from nndeploy.plugin.entry_points import DISTRIBUTION
+from nndeploy.version import install_command
 
 
 def check_cluster_half() -> None:
     """Raises UnavailableError, which names what is missing and what brings it, where there can be no cluster."""
     if find_spec("distributed") is None:
-        raise UnavailableError(
-            "a cluster needs dask.distributed, not installed here", hint=f"pip install '{DISTRIBUTION}[farm]'"
-        )
+        raise UnavailableError("a cluster needs dask.distributed, not installed here", hint=install_command("farm"))

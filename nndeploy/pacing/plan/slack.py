@@ -19,6 +19,7 @@ import numpy as np
 from nndeploy.errors import NndeployError, UnavailableError
 from nndeploy.pacing.plan.operator_graph import Chains, OperatorGraph
 from nndeploy.values.types import Array
+from nndeploy.version import install_command
 
 _STEPS = 8
 _STEP = 1.5
@@ -140,5 +141,5 @@ def _highs() -> ModuleType:
     except ImportError as err:
         raise UnavailableError(
             f"the policy solved needs HiGHS for a network with such branches: {err}",
-            hint="pip install 'nndeploy-toolchain[pacing]', or take the policy proportional",
+            hint=f"{install_command('pacing')}, or take the policy proportional",
         ) from err

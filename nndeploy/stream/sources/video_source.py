@@ -25,6 +25,7 @@ from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.video_decoder import VideoDecoder
 from nndeploy.stream.sources.video_end import missing_bytes
 from nndeploy.values.types import Value
+from nndeploy.version import install_command
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -48,7 +49,7 @@ def require_av() -> None:
     try:
         import av  # noqa: F401
     except ImportError as err:
-        hint = "pip install 'nndeploy-toolchain[video]'"
+        hint = install_command("video")
         raise UnavailableError("video needs the package av, which is not installed", hint=hint) from err
 
 

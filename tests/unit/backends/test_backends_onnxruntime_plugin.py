@@ -79,7 +79,7 @@ def test_missing_library_names_the_extra() -> None:
         "try: onnxruntime()\nexcept UnavailableError as err: print(err.hint)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "pip install 'nndeploy-toolchain[cpu]'"
+    assert done.stdout.strip() == "pip install --no-index --find-links FOLDER 'nndeploy-toolchain[cpu]'"
 
 
 def test_only_the_cpu_provider_is_used(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_missing_library_names_the_extra() -> None:
         "try: openvino()\nexcept UnavailableError as err: print(err.hint)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "pip install 'nndeploy-toolchain[openvino]'"
+    assert done.stdout.strip() == "pip install --no-index --find-links FOLDER 'nndeploy-toolchain[openvino]'"
 
 
 def test_models_are_computed_in_float32_on_the_threads_asked_for() -> None:

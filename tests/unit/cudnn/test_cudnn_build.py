@@ -236,9 +236,10 @@ def test_model_that_is_larger_than_the_gpu_is_refused(monkeypatch: pytest.Monkey
 
 def test_machine_without_cudnn_refuses_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     from nndeploy.errors import UnavailableError
+    from nndeploy.version import install_command
 
     def missing(_gpu: object) -> None:
-        raise UnavailableError("cuDNN cannot be loaded: no file", hint="pip install 'nndeploy-toolchain[cudnn]'")
+        raise UnavailableError("cuDNN cannot be loaded: no file", hint=install_command("cudnn"))
 
     monkeypatch.setattr(build_module, "planner_for", missing)
     with pytest.raises(BuildRefusedError, match=r"cannot be loaded.*\[cudnn\]"):

@@ -8,7 +8,8 @@ import pytest
 from nndeploy.errors import UnavailableError, UsageError
 from nndeploy.plugin import entry_points
 from nndeploy.plugin.backend_names import GROUP
-from nndeploy.plugin.entry_points import DISTRIBUTION, Plugins
+from nndeploy.plugin.entry_points import Plugins
+from nndeploy.version import DISTRIBUTION
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_without_the_library_one_line_says_what_to_install(
     for line in (["push", bundle, pushed.reference()], ["pull", pushed.reference(), "-o", box / "m.nnd"]):
         assert run_command([str(word) for word in line]) == 69
         told = capsys.readouterr().err
-        assert "pip install 'nndeploy-toolchain[registry]'" in told
+        assert "pip install --no-index --find-links FOLDER 'nndeploy-toolchain[registry]'" in told
         assert told.count("\n") == 1
     assert list(box.iterdir()) == []
 

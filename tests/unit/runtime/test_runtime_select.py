@@ -58,7 +58,7 @@ def test_passes_over_a_backend_that_is_not_installed(install, fake_backend, vari
     choice = choose(submodel(variant("openvino"), variant("two")), SessionOptions(), host_target())
     assert choice.backend == "two"
     assert choice.losses[0].reason == "the backend openvino is not installed here"
-    assert choice.losses[0].hint == "pip install 'nndeploy-toolchain[openvino]'"
+    assert choice.losses[0].hint == "pip install --no-index --find-links FOLDER 'nndeploy-toolchain[openvino]'"
 
 
 def test_passes_over_a_plugin_that_cannot_be_loaded(monkeypatch, install, fake_backend, variant, unavailable) -> None:
