@@ -28,9 +28,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-import yaml
+from ci_jobs import jobs_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
@@ -136,29 +135,10 @@ def _run_script(example: Example, lines: list[str], folder: Path, home: Path) ->
 
 
 def _jobs_of(example: Example) -> list[list[str]]:
-    """Returns the lines of each job that a YAML block has."""
     try:
-        jobs = [lines for lines in map(_lines_of, yaml.safe_load(example.text).values()) if lines]
-    except (yaml.YAMLError, AttributeError) as err:
+        return jobs_of(example.text)
+    except ValueError as err:
         raise ExampleError(f"{example.place}: {err}") from None
-    if not jobs:
-        raise ExampleError(f"{example.place}: no job has a `script` or a `run`")
-    return jobs
-
-
-def _lines_of(value: Any) -> list[str]:
-    """Returns what a job runs, in order."""
-    if isinstance(value, list):
-        return [line for one in value for line in _lines_of(one)]
-    if not isinstance(value, dict):
-        return []
-    lines: list[str] = []
-    for key, one in value.items():
-        if key in ("before_script", "script", "run") and not isinstance(one, dict):
-            lines += one if isinstance(one, list) else [one]
-        else:
-            lines += _lines_of(one)
-    return lines
 
 
 def _read_json(example: Example) -> None:
