@@ -124,7 +124,7 @@ build/docker-registry/usr/bin/docker-registry:
 
 arm64-root: build/arm64-root/ready ## fetch Debian for arm64, qemu and wheels: the box of the other architecture that tests then use; no root
 
-build/arm64-root/ready: tests/fetch_debian_root.sh pyproject.toml
+build/arm64-root/ready: tests/fetch_debian_root.sh pyproject.toml .venv/ready
 	sh $< arm64 $(@D)
 	$(MAKE) wheel
 	rm -rf $(@D)/wheels
@@ -146,11 +146,16 @@ gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine w
 		-k "not without_a_gpu" --require-gpu -n 4 --max-worker-restart=20 -p no:randomly \
 		-o faulthandler_timeout=170 -o faulthandler_exit_on_timeout=true -o junit_family=xunit1 -W default $(ARGS)
 
-wheel: setup ## build dist/*.whl, one for each architecture, and the source archive, offline
-	$(BIN)/hatchling build -t sdist -d dist
-	for arch in x86_64 aarch64; do NNDEPLOY_KERNELS_ARCH=$$arch $(BIN)/hatchling build -t wheel -d dist || exit 1; done
+wheel: build/wheel-env/ready ## build dist/*.whl, one for each architecture, and the source archive, in an environment of its own
+	build/wheel-env/bin/hatchling build -t sdist -d dist
+	for arch in x86_64 aarch64; do NNDEPLOY_KERNELS_ARCH=$$arch build/wheel-env/bin/hatchling build -t wheel -d dist || exit 1; done
 
-sbom: wheel build/sbom-env/ready ## write what the base install brings as a bill of materials, CycloneDX, into dist
+build/wheel-env/ready: configs/wheel/requirements.lock
+	$(FOUND_PYTHON) -m venv build/wheel-env
+	build/wheel-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r configs/wheel/requirements.lock
+	@touch $@
+
+sbom: setup wheel build/sbom-env/ready ## write what the base install brings as a bill of materials, CycloneDX, into dist
 	rm -rf build/base-env && $(FOUND_PYTHON) -m venv --without-pip build/base-env
 	$(INSTALL_BASE) --require-hashes --only-binary=:all: -r requirements-base.lock
 	$(INSTALL_BASE) --no-index --no-deps --find-links dist nndeploy-toolchain
@@ -179,7 +184,7 @@ build/sbom-env/ready: configs/sbom/requirements.lock
 	build/sbom-env/bin/pip install --quiet --require-hashes --only-binary=:all: -r configs/sbom/requirements.lock
 	@touch $@
 
-lock: ## write the requirements*.lock files, the site's and the bill's for pyproject.toml; keeps its versions (delete the file first to take the newest)
+lock: ## write the requirements*.lock files, the site's, the bill's and the wheels' for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra dev --group kernels --group clients \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
@@ -191,6 +196,9 @@ lock: ## write the requirements*.lock files, the site's and the bill's for pypro
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-base.lock
 	for group in site sbom; do build/lock/bin/uv pip compile --group $$group \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/$$group/requirements.lock || exit 1; done
+	build/lock/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
+		build/lock/bin/uv pip compile - -c requirements.lock \
+		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o configs/wheel/requirements.lock
 
 pythons: setup ## the tests on the other versions of Python that are here, each in an environment of its own; ARGS="--quick"
 	$(BIN)/python tests/packaging/check_pythons.py $(ARGS)

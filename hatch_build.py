@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the build of a wheel adds to the tree: kernel libraries of one architecture, man pages, what TAB needs."""
+"""What the build of a wheel adds to the tree: kernel libraries, man pages, what TAB needs, and a description."""
 
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,9 +11,33 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ARCH = "NNDEPLOY_KERNELS_ARCH"
 """The variable that names another architecture than this machine's."""
+
+LINK = re.compile(r"(!?)\[([^\]]+)\]\((?![a-z]+:)([^)\s#]*)[^)\s]*\)")
+"""A link of README.md into the tree, or a picture of it."""
+PAGE = re.compile(r"docs/((?:guide|reference)/[\w-]+)\.md")
+
+
+class Description(MetadataHookInterface):
+    """README.md for who has no tree: links into it, which would be dead, become names of pages and files."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Adds the description."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": LINK.sub(_named, text)}
+
+
+def _named(link: re.Match[str]) -> str:
+    is_picture, text, path = link.groups()
+    if is_picture:
+        return ""
+    if text.strip("`").replace("\\", "") == path:
+        return f"`{path}`"
+    page = PAGE.fullmatch(path)
+    return f"{text} (`nndeploy help {page[1]}`)" if page else f"{text} (`{path}`)"
 
 
 class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its type checkers alone

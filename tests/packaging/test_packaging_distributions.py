@@ -145,6 +145,24 @@ def test_wheel_offers_the_extras_and_its_name_is_not_the_one_taken_on_the_index(
     assert set(metadata.get_all("Provides-Extra") or []) >= EXTRAS
 
 
+def test_description_has_no_link_that_would_be_dead_on_a_page_of_an_index(unpacked: Path) -> None:
+    metadata = email.message_from_string(dist_info(unpacked, "METADATA"))
+    text = str(metadata.get_payload())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert re.findall(r"\]\((?![a-z]+://)[^)]*\)", text) == []
+    pages = set(re.findall(r"`nndeploy help ([\w/-]+)`", text))
+    assert pages
+    assert [page for page in pages if not (unpacked / "nndeploy" / "pages" / f"{page}.md").is_file()] == []
+
+
+def test_wheel_says_on_which_pythons_it_is_tested(unpacked: Path) -> None:
+    metadata = email.message_from_string(dist_info(unpacked, "METADATA"))
+    minors = re.findall(r"^Classifier: Programming Language :: Python :: 3\.(\d+)$", str(metadata), re.MULTILINE)
+    (first,) = re.findall(r">=3\.(\d+)", metadata["Requires-Python"])
+    assert sorted(map(int, minors)) == list(range(int(first), 14))
+    assert "Operating System :: POSIX :: Linux" in (metadata.get_all("Classifier") or [])
+
+
 def test_command_runs_from_the_wheel_s_own_files(unpacked: Path) -> None:
     code = "import nndeploy, nndeploy.cli.main as m; print(nndeploy.__file__, flush=True); m.main()"
     done = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-SITE, SBOM = "configs/site/requirements.lock", "configs/sbom/requirements.lock"
+SITE, SBOM, WHEEL = (f"configs/{name}/requirements.lock" for name in ("site", "sbom", "wheel"))
 LOCKS = {
     name: (ROOT / name).read_text()
     for name in (
@@ -19,6 +19,7 @@ LOCKS = {
         "requirements-pythons.lock",
         SITE,
         SBOM,
+        WHEEL,
     )
 }
 PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
@@ -46,7 +47,12 @@ def wanted() -> list[tuple[str, Requirement]]:
     of_extras = project["optional-dependencies"]
     texts = {
         lock: (*always, *(text for extra in extras for text in of_extras[extra])) for lock, extras in EXTRAS.items()
-    } | {"requirements-base.lock": project["dependencies"], SITE: groups["site"], SBOM: groups["sbom"]}
+    } | {
+        "requirements-base.lock": project["dependencies"],
+        SITE: groups["site"],
+        SBOM: groups["sbom"],
+        WHEEL: pyproject["build-system"]["requires"],
+    }
     texts["requirements.lock"] += tuple(groups["clients"])
     return [(lock, Requirement(text)) for lock, of_lock in texts.items() for text in of_lock]
 
@@ -76,4 +82,7 @@ def test_lock_leaves_out_what_only_the_training_script_needs() -> None:
 def test_the_demo_has_the_versions_that_are_tested_and_no_toolchain_for_gpus() -> None:
     demo, tested = pinned_versions("requirements-demo.lock"), pinned_versions("requirements.lock")
     assert pinned_versions("requirements-base.lock").items() <= demo.items() <= tested.items()
-    assert not [name for name in demo if name.startswith(("nvidia", "triton", "tensorrt", "cuda"))]
+    assert pinned_versions(WHEEL).items() <= tested.items()
+    assert not [
+        name for name in demo | pinned_versions(WHEEL) if name.startswith(("nvidia", "triton", "tensorrt", "cuda"))
+    ]

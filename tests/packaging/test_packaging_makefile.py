@@ -13,7 +13,7 @@ from nndeploy_kernels.levels import LEVELS
 from nndeploy.trust.signers import new_key, read_key
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "servers", "zoo")}
+ENVIRONMENTS = {f"build/{name}-env/ready" for name in ("demo", "docs", "rivals", "sbom", "servers", "wheel", "zoo")}
 FETCHED = {
     "build/arm64-root/ready",
     "build/container-base/ready",
@@ -110,8 +110,24 @@ def test_check_is_the_sum_of_what_ci_runs() -> None:
     assert " ".join(steps).split() == ["setup", *check.split()]
 
 
+def lines_of_wheel(fresh: Path) -> list[str]:
+    lock_is_there = "--old-file=configs/wheel/requirements.lock"
+    return make(fresh, "-n", lock_is_there, "wheel", "PYTHON=python3").stdout.splitlines()
+
+
+def test_wheels_are_built_by_what_building_takes_alone(fresh: Path) -> None:
+    lines = make(
+        fresh, "-n", "--old-file=configs/wheel/requirements.lock", "wheel", "PYTHON=python3"
+    ).stdout.splitlines()
+    (install,) = (line for line in lines if " install " in line)
+    assert {"--require-hashes", "configs/wheel/requirements.lock"} <= set(install.split())
+    assert not [line for line in lines if ".venv" in line]
+
+
 def test_wheels_are_built_for_each_architecture(fresh: Path) -> None:
-    (architectures,) = re.findall(r"for arch in ([\w ]+);", make(fresh, "-n", "wheel").stdout)
+    (architectures,) = re.findall(
+        r"for arch in ([\w ]+);", make(fresh, "-n", "--old-file=configs/wheel/requirements.lock", "wheel").stdout
+    )
     assert set(architectures.split()) == {level.arch for level in LEVELS}
 
 
