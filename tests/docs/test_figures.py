@@ -38,6 +38,20 @@ def test_commands_and_code_of_a_figure_exist(one: figures.Figure) -> None:
     assert [path for path in one.paths if not (ROOT / path).exists()] == []
 
 
+def test_the_guide_says_of_boxes_and_registries_what_was_measured() -> None:
+    rows = dict(re.findall(r"^\| (.+?) \| ([\d.]+)(?: MB)? \|", (figures.FIGURES / "robustness.md").read_text(), re.M))
+    sent, fetched = rows["sent at first"], rows["fetched by a box that has the version before"]
+    guide = ROOT / "docs" / "guide"
+    registry = (guide / "registry.md").read_text()
+    assert re.search(rf"{sent} MB were sent, 0 B were there$", registry, re.M)
+    assert f"{fetched} MB were fetched, {float(sent) - float(fetched):.1f} MB were here" in registry
+    assert re.search(rf"a bundle of {sent} MB .*{fetched} MB travel", registry, re.S)
+    assert len(set(re.findall(r"([\d.]+) MB were (?:sent|there)", registry))) == 1
+    beside, numpy = rows["files that it brings beside NumPy"], rows["NumPy"]
+    assert f"{beside} MB beside NumPy's {numpy}" in (guide / "edge-box.md").read_text()
+    assert f"NumPy is {numpy} MB" in (guide / "index.md").read_text()
+
+
 def git(folder: Path, *arguments: str) -> None:
     who = ["-c", "user.name=a", "-c", "user.email=a@example"]
     subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True)

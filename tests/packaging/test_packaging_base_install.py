@@ -125,8 +125,3 @@ def test_every_hint_names_an_extra_that_there_is(box: Path, work: Path, toolchai
     for hint in hints.values():
         assert "pip install" in hint or hint == "", hints
         assert set(re.findall(r"nndeploy-toolchain\[([\w-]+)\]", hint)) <= extras
-
-
-def test_the_guide_installs_just_this() -> None:
-    page = (ROOT / "docs" / "guide" / "edge-box.md").read_text()
-    assert re.search(r"^pip install --no-index --find-links wheels nndeploy-toolchain$", page, re.MULTILINE)

@@ -2,6 +2,7 @@
 """A wheelhouse of real wheels installs on a machine like this one, or in a container, without a network, and runs."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def test_the_script_installs_what_runs_a_bundle(house: Path, tmp_path: Path) -> 
     done = subprocess.run([*map(str, run)], cwd=tmp_path, env={}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 4
+
+
+GUIDE = (ROOT / "docs" / "guide" / "edge-box.md").read_text()
+
+
+@pytest.mark.parametrize("line", re.findall(r"^pip (install .*)$", GUIDE, re.MULTILINE))
+def test_a_line_of_the_guide_installs_from_the_folder_alone(line: str, house: Path, tmp_path: Path) -> None:
+    (tmp_path / "wheels").symlink_to(house)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "box")], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(tmp_path / "box/bin/python")]
+    indexed = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null"}  # the line itself must keep pip from it
+    done = subprocess.run([*pip, *line.split()], cwd=tmp_path, env=indexed, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    run = [str(tmp_path / "box/bin/nndeploy"), "--version"]
+    assert subprocess.run(run, env={}, capture_output=True, text=True).stdout.split()[-1] == nndeploy.__version__
 
 
 def test_the_script_installs_no_wheel_that_was_changed(house: Path, tmp_path: Path) -> None:
