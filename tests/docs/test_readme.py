@@ -124,6 +124,10 @@ def test_first_commands_are_demo_and_test() -> None:
     assert commands()[:2] == ["make demo", "make test"]
 
 
+def test_every_block_is_of_a_language_that_is_run_here() -> None:
+    assert {one.language for one in page_examples.examples(page_examples.README)} <= {"sh", "console", "python"}
+
+
 def test_it_is_short() -> None:
     assert len(README.splitlines()) < MAX_LINES
 
