@@ -11,7 +11,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from nndeploy.backend_kit.gpu_probe import NO_GPU
-from nndeploy.backend_kit.query import one_line_reason
+from nndeploy.backend_kit.reasons import one_line_reason
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target.target import Target

@@ -11,7 +11,7 @@
 
 import re
 
-from nndeploy.backend_kit.query import one_line_reason
+from nndeploy.backend_kit.reasons import one_line_reason
 from nndeploy.errors import one_line
 
 _NOISE = tuple(

@@ -10,7 +10,7 @@ A message is a pile of places in OpenVINO's source, conditions, and somewhere th
 
 import re
 
-from nndeploy.backend_kit.query import one_line_reason
+from nndeploy.backend_kit.reasons import one_line_reason
 
 _NOISE = tuple(
     re.compile(pattern)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
-from nndeploy.backend_kit.query import bytes_of, one_line_reason, supported_nodes
+from nndeploy.backend_kit.query import bytes_of, supported_nodes
+from nndeploy.backend_kit.reasons import one_line_reason
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Artifact, Support
 from nndeploy.values.types import Value

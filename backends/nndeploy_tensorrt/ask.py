@@ -20,13 +20,14 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.reasons import one_line_reason
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.nodes import bodies, values_read
 from nndeploy.values.types import DimRange
 from nndeploy_tensorrt.engine import EngineRequest, Parsed, build_engine, new_parser, parsed
 from nndeploy_tensorrt.library import TensorRt, log_of
 from nndeploy_tensorrt.model_bytes import bytes_for_parser
-from nndeploy_tensorrt.reason import one_line_reason, parser_reason
+from nndeploy_tensorrt.reason import parser_reason
 from nndeploy_tensorrt.sizes import MAX_PROFILES, profiles, unknown_size
 from nndeploy_tensorrt.tensor_types import PACKED, dtype_name
 

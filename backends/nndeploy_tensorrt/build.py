@@ -20,6 +20,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from nndeploy.backend_kit.reasons import one_line_reason
 from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
@@ -30,7 +31,6 @@ from nndeploy_tensorrt.engine import EngineRequest
 from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import RTX
 from nndeploy_tensorrt.model_bytes import bytes_for_parser
-from nndeploy_tensorrt.reason import one_line_reason
 from nndeploy_tensorrt.serving import Serving
 from nndeploy_tensorrt.sizes import unknown_size
 

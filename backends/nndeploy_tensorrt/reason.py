@@ -9,9 +9,7 @@ Invalid Node - b | ITensor::getDimensions: Error Code 4: API Usage Error (b: inp
 
 import re
 
-from nndeploy.errors import one_line
-
-MAX_REASON = 160
+from nndeploy.backend_kit.reasons import one_line_reason
 
 _QUOTED = re.compile(r'^.*&&\s*"(?P<said>[^"]+)"\s*$', re.DOTALL)
 _ASSERTION = re.compile(r"^(?:Assertion failed: )?(?P<condition>[^:]+|.+?)(?:: (?P<said>[A-Z].*))?$", re.DOTALL)
@@ -34,12 +32,6 @@ def parser_reason(text: str, operator: str, node: str) -> str:
 def library_reason(text: str) -> str:
     """Returns an error of the builder or the runtime as one short line."""
     return one_line_reason(_said(_NO_DRIVER.sub("", text).strip() or text.strip()) or "it gave no reason")
-
-
-def one_line_reason(text: str) -> str:
-    """Returns `text` as one line of at most `MAX_REASON` characters."""
-    text = one_line(text).strip(" .:;")
-    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 3] + "..."
 
 
 def _said(text: str) -> str:

@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from nndeploy.errors import BuildRefusedError, one_line
+from nndeploy.backend_kit.reasons import one_line_reason
+from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.nodes import values_read
 from nndeploy.plugin.interface import TAKEN, Support
 
@@ -25,7 +26,6 @@ Refusal = Callable[[ir.Model], str]
 Rule = Callable[[ir.Node], str]
 """Returns why a node is refused without asking the library, or ""."""
 
-MAX_REASON = 160
 MAX_CONSTANT_ELEMENTS = 64
 """Larger constants are asked about with other data: no library looks into them, and equal questions are more often met.
 
@@ -109,12 +109,6 @@ def bytes_of(proto: onnx.ModelProto) -> bytes:
 def untyped_input(model: ir.Model) -> str:
     """Returns the name of an input whose type is not known, or ""."""
     return next((value.name or "?" for value in model.graph.inputs if value.type is None), "")
-
-
-def one_line_reason(text: str) -> str:
-    """Returns a library's message as one line of at most `MAX_REASON` characters."""
-    text = one_line(text).strip(" .:;")
-    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 3] + "..."
 
 
 def _support(reason: str) -> Support:

@@ -34,7 +34,7 @@ UNDISTURBED = 0.02
 """Share of the time: who waited no longer for a processor is as good as alone."""
 MOST_WAITED = 0.5
 """What threads waited together counts more than once: so much at most is taken off."""
-HOPELESS = 4.0
+HOPELESS = 2.0
 """Times the fastest."""
 
 Call = Callable[[Mapping[str, Value]], object]

@@ -54,13 +54,12 @@ MARGIN = 0.03
 """A chain of several submodels must win by this over a single one, and who stands later over who stands before."""
 NEW_SIZES = 0.05
 """What a backend that prepares itself for each new size must win by where sizes vary, for a race repeats its few."""
-PRUNED = 3.0
+PRUNED = 2.0
 """Times the least prediction: who is predicted slower is not built."""
 PRUNED_COMPILED = 1.1
 """The same for those that are compiled for each model, which takes long."""
 SMALL_SECONDS = 100e-6
-"""A call of this length is not worth a compiler, and what a call costs, which is known well, decides."""
-PRUNED_SMALL = 2.0
+"""A call of this length is not worth a compiler."""
 MAX_REGIONS_TRIED = 4
 MAX_SHAPES = 8
 
@@ -186,10 +185,9 @@ def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pin
 
 def _limit(plan: Planned, by_name: Callable[[str], Backend], least: float) -> float:
     """Returns how many times the least prediction a plan may take to be built."""
-    has_compiled = any(is_compiled(by_name(region.backend)) for region in plan.plan.regions)
-    if least < SMALL_SECONDS:
-        return 1.0 if has_compiled else PRUNED_SMALL
-    return PRUNED_COMPILED if has_compiled else PRUNED
+    if not any(is_compiled(by_name(region.backend)) for region in plan.plan.regions):
+        return PRUNED
+    return 1.0 if least < SMALL_SECONDS else PRUNED_COMPILED
 
 
 def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:

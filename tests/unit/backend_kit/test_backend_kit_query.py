@@ -6,7 +6,8 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from nndeploy.backend_kit.query import MAX_REASON, bytes_of, one_line_reason, part_of, supported_nodes
+from nndeploy.backend_kit.query import bytes_of, part_of, supported_nodes
+from nndeploy.backend_kit.reasons import MAX_REASON, one_line_reason
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.nodes import values_read
 

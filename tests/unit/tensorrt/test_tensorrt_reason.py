@@ -2,7 +2,9 @@
 """Messages as the library writes them -> one line."""
 
 import pytest
-from nndeploy_tensorrt.reason import MAX_REASON, library_reason, parser_reason
+from nndeploy_tensorrt.reason import library_reason, parser_reason
+
+from nndeploy.backend_kit.reasons import MAX_REASON
 
 NO_DRIVER = (
     "\n[checkMacros.cpp::catchCudaError::250] Error Code 1: Cuda Runtime (In catchCudaError at "
