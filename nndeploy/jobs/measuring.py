@@ -72,9 +72,9 @@ def raced(calls: Sequence[Call], samples: Sequence[Mapping[str, Value]], seconds
         delay = RunDelay(files)
         alone = partial(_calls, delay)
         timer = alone if inflight == 1 else partial(_items, inflight=inflight)
-        start, before = time.perf_counter_ns(), delay.each_ns()
+        start, before = time.perf_counter_ns(), delay.ns()
         by_sample = [_raced_on(calls, sample, seconds / len(samples), alone, timer) for sample in samples]
-        waited = min(delay.since_ns(before) / (time.perf_counter_ns() - start), 1.0)
+        waited = delay.share(before, time.perf_counter_ns() - start, 1.0)
     return Measured([[times[i] for times in by_sample] for i in range(len(calls))], waited)
 
 
@@ -85,13 +85,13 @@ class RunDelay:
         """Makes it; the files that it reads are closed with `files`."""
         self._threads = [*_opened(files)]
 
-    def each_ns(self) -> list[int]:
-        """Returns the nanoseconds that each has waited so far; none where the kernel does not say."""
-        return [_delay_ns(file) for file in self._threads]
+    def ns(self) -> int:
+        """Returns the nanoseconds that they have waited so far, added up; 0 where the kernel does not say."""
+        return sum(map(_delay_ns, self._threads))
 
-    def since_ns(self, before: Sequence[int]) -> int:
-        """Returns what they waited since `before`, all added up."""
-        return max(sum(self.each_ns()) - sum(before), 0)  # less where a thread has ended
+    def share(self, before_ns: int, taken_ns: int, most: float) -> float:
+        """Returns what they waited since `before_ns` as a share of the time that was taken, `most` at most."""
+        return min(max(self.ns() - before_ns, 0) / taken_ns, most)  # less than before where a thread has ended
 
 
 def _opened(files: contextlib.ExitStack) -> Iterator[BinaryIO]:
@@ -150,12 +150,12 @@ def _calls(delay: RunDelay, run: Callable[[], object], seconds: float) -> list[T
 
 def _stretch(delay: RunDelay, run: Callable[[], object]) -> Timed:
     """Returns the time of a call, or of as many as are worth asking the kernel for."""
-    before, start, taken, count = delay.each_ns(), time.perf_counter_ns(), 0, 0
+    before, start, taken, count = delay.ns(), time.perf_counter_ns(), 0, 0
     while taken < STRETCH_NS:
         run()
         count += 1
         taken = time.perf_counter_ns() - start
-    waited = min(delay.since_ns(before) / taken, MOST_WAITED)
+    waited = delay.share(before, taken, MOST_WAITED)
     return Timed(taken * (1 - waited) / 1e6 / count, waited)
 
 
