@@ -10,8 +10,8 @@ from nndeploy_native.probe import probe
 
 from nndeploy.errors import UnavailableError
 from nndeploy.target.target import Target, host_target
+from nndeploy.version import WHEEL_HINT
 
-HINT = kernel_library.HINT
 TOO_OLD = Target("old", "x86_64", ("sse2",))
 
 
@@ -27,7 +27,7 @@ def test_wheel_of_another_architecture_can_build_and_not_run(tmp_path: Path, mon
     err = refusal()
     assert host_target().arch in err.what
     found = probe(host_target())
-    assert (found.can_build, found.can_run, found.reason, found.hint) == (True, False, err.what, HINT)
+    assert (found.can_build, found.can_run, found.reason, found.hint) == (True, False, err.what, WHEEL_HINT)
 
 
 def test_processor_without_kernels_is_told_what_it_lacks_and_nothing_to_install() -> None:
@@ -42,4 +42,4 @@ def test_library_that_cannot_be_loaded_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(loading, "LIBRARIES", tmp_path)
     err = refusal()
     assert err.what.startswith("the kernel library cannot be loaded: ")
-    assert err.hint == HINT
+    assert err.hint == WHEEL_HINT

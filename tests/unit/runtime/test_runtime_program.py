@@ -154,7 +154,7 @@ def test_a_failed_load_closes_what_was_opened(install, fake_backend, variant, lo
 
 def test_arguments_without_meaning_are_refused_before_the_file_is_read() -> None:
     with pytest.raises(UsageError, match="unknown device"):
-        load_bundle("nowhere.nnd", LoadOptions(device="gpu"))
+        load_bundle("nowhere.nnd", LoadOptions(device="tpu"))
 
 
 def test_program_takes_over_what_it_is_given(fake_bundle, fake_session) -> None:
