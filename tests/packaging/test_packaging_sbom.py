@@ -3,6 +3,7 @@
 
 import copy
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def test_the_lock_of_the_base_install_is_what_the_wheel_needs(tmp_path: Path) ->
 def test_the_generator_names_all_that_the_base_install_brings(tmp_path: Path) -> None:
     wheel = built("wheel", ROOT, tmp_path / "toolchain")
     python = clean_environment(tmp_path / "box", (wheel,), base_needs(wheel))
-    pyproject = (ROOT / "pyproject.toml").read_text().replace('dynamic = ["version"]', 'version = "1"')
+    pyproject = re.sub("^dynamic = .*", 'version = "1"', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)
     (tmp_path / "pyproject.toml").write_text(pyproject)
     command = [GENERATOR, "environment", "--pyproject", tmp_path / "pyproject.toml", "-o", tmp_path / "bill.json"]
     subprocess.run([*map(str, command), str(python)], check=True, capture_output=True)
