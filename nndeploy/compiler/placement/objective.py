@@ -3,7 +3,7 @@
 
     recipes (candidates.py) -> plans -> predicted -> built and checked -> raced as the bundles they would be
       -> the split by the order of tiers, unless another is `MIN_GAIN` faster or an engine alone beats it at all
-      -> variations of the best split, raced too
+      -> variations of the best split, and engines that are near the best with the graph as it was exported, raced too
 
 A candidate is measured as the bundle it would be, through the runtime: calls of submodels, copies and conversions of
 layouts at their borders included. With ranges of sizes it is measured at several shapes, and the geometric mean counts:
@@ -52,6 +52,8 @@ ENGINE_GAIN = 0.03
 """An engine that has the whole model alone needs only this: nobody is to be slower with us than without."""
 MARGIN = 0.03
 """A chain of several submodels must win by this over a single one, and who stands later over who stands before."""
+EXPORTED_GAIN = 1.5
+"""Who takes more times the best with the optimised graph is not tried with the one that was exported."""
 NEW_SIZES = 0.05
 """What a backend that prepares itself for each new size must win by where sizes vary, for a race repeats its few."""
 PRUNED = 2.0
@@ -131,16 +133,13 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     memos: dict[str, Memo] = {}
     trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
     if not trials:
-        trials = _built(setting, graphs, order, pruned, memos)
+        alone = plans_of(setting, graphs, exported_alone(graphs, order, order, pins), by_name)
+        trials = _built(setting, graphs, order, [*pruned, *alone], memos)
     if not trials:  # the reason is that of the split by priority
         return chosen_by_priority(setting, graphs, order, pins)
     trials, warnings = raced_trials(setting, trials, race)
     best = _decided_trial(trials, tiers, race.sizes_vary)
-    more = [
-        plan
-        for plan in plans_of(setting, graphs, variations(trials[best].planned, order, MAX_REGIONS_TRIED), by_name)
-        if plan.seconds <= PRUNED * trials[best].planned.seconds and not any(is_same(plan, t.planned) for t in trials)
-    ]
+    more = _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)
     if more and race.samples and not warnings:
         trials += _built(setting, graphs, order, more, memos)
         trials, warnings = raced_trials(setting, trials, race)
@@ -153,6 +152,30 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     return Chosen(settled, chosen.planned.recipe, _table(trials, best, pruned), shapes, warnings, memo)
 
 
+def _second_heat(
+    setting: Setting,
+    graphs: Graphs,
+    order: Sequence[Backend],
+    pins: Pins,
+    trials: Sequence[Trial],
+    best: Trial,
+    pruned: Sequence[Planned],
+) -> list[Planned]:
+    """Returns what may win against the best of the first trials: engines alone, and the best with a region moved."""
+    slow = [one.planned for one in trials if one.ms > EXPORTED_GAIN * best.ms]
+    far = {plan.plan.regions[0].backend for plan in (*pruned, *slow) if plan.is_whole}
+    engines = [backend for backend in order if backend.name not in far]
+    recipes = [
+        *exported_alone(graphs, engines, order, pins),
+        *variations(best.planned, order, MAX_REGIONS_TRIED),
+    ]
+    return [
+        plan
+        for plan in plans_of(setting, graphs, recipes, _by_name(order))
+        if plan.seconds <= PRUNED * best.planned.seconds and not any(is_same(plan, one.planned) for one in trials)
+    ]
+
+
 def _with_all_asked(setting: Setting, graphs: Graphs, order: Sequence[Backend], chosen: Trial, memo: Memo) -> Settled:
     """Returns the chosen placement with what all backends said, which fallbacks are taken from."""
     recipe = chosen.planned.recipe
@@ -163,24 +186,14 @@ def _with_all_asked(setting: Setting, graphs: Graphs, order: Sequence[Backend], 
 
 
 def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:
-    """Returns the plans, each once; the split by priority first.
-
-    An engine that is hopeless with the optimised graph is not asked about the one that was exported.
-    """
+    """Returns the plans of the optimised graph, each once; the split by priority first."""
     by_name = _by_name(order)
     first = planned(setting, graphs, by_priority(order, pins), by_name)
-    splits = [first]
+    found = [first]
     for plan in plans_of(setting, graphs, splits_of(first.plan, order, pins), by_name):
-        if not any(is_same(plan, other) for other in splits):
-            splits.append(plan)
-    least = min(plan.seconds for plan in splits)
-    hopeless = {
-        plan.plan.regions[0].backend
-        for plan in splits
-        if plan.is_whole and plan.seconds > _limit(plan, by_name, least) * least
-    }
-    engines = [backend for backend in order if backend.name not in hopeless]
-    return [first, *plans_of(setting, graphs, exported_alone(graphs, engines, order, pins), by_name), *splits[1:]]
+        if not any(is_same(plan, other) for other in found):
+            found.append(plan)
+    return found
 
 
 def _limit(plan: Planned, by_name: Callable[[str], Backend], least: float) -> float:
