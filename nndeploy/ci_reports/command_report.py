@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from nndeploy.ci_reports.junit import Case, junit_xml
-from nndeploy.ci_reports.markdown import MAX_BYTES, Part, size_of, table_row
+from nndeploy.ci_reports.markdown import LINE_BYTES, MAX_BYTES, Part, size_of, table_row
 from nndeploy.errors import CheckError, NndeployError
 from nndeploy.files.markdown_code import markdown_code
-
-LINE_BYTES = 200
-"""Room for each line that says what was left out."""
 
 
 @dataclass(frozen=True, slots=True)

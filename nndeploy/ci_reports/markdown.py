@@ -12,6 +12,8 @@ from nndeploy.values.amounts import counted
 
 MAX_BYTES = 1 << 20
 """What GitHub takes of one step."""
+LINE_BYTES = 200
+"""Room for each line that says what was left out."""
 Item = TypeVar("Item")
 
 

@@ -20,8 +20,8 @@ ARCHIVE, TAIL_BYTES = b"PK\3\4", 1 << 16
 
 
 def is_model(path: Path) -> bool:
-    """Returns whether a file is to be looked at as a model: it is there, and neither called nor made as bundles are."""
-    if path.suffix == ".nnd" or not path.is_file():
+    """Returns whether a file that does not end in .nnd is to be looked at as a model: it is there, and no bundle."""
+    if not path.is_file():
         return False
     try:
         with path.open("rb") as file:

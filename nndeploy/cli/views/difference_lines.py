@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from nndeploy.ci_reports.markdown import table_row
 from nndeploy.cli.views.bundle_differences import Difference
 from nndeploy.cli.views.difference_classes import BYTES, CLASSES, NUMBERS, changed_fields
 from nndeploy.files.markdown_code import markdown_code
@@ -73,7 +74,7 @@ def markdown_rows(rows: Sequence[tuple[str, str, str]]) -> list[str]:
     if not rows:
         return []
     cells = [(markdown_code(what), kinds, markdown_code(change) if change else "") for what, kinds, change in rows]
-    return ["", *(f"| {' | '.join(row)} |" for row in (COLUMNS, ("---",) * len(COLUMNS), *cells))]
+    return ["", *map(table_row, (COLUMNS, ("---",) * len(COLUMNS), *cells))]
 
 
 def _in_order(kinds: Iterable[str]) -> tuple[str, ...]:

@@ -21,10 +21,8 @@ from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backen
 def with_fallbacks(setting: Setting, settled: Settled, memo: Memo) -> Settled:
     """Returns the same with more variants for each piece: of the next backends that take it and are right.
 
-    `memo` is what was built of the same graph before.
-
     The last of them is the first without code in it, so that the bundle runs on other machines, and where no code is
-    allowed.
+    allowed. `memo` is what was built of the same graph before.
     """
     here = replace(setting, build_options=options_for(setting, settled.plan.model))
     found = [_with_fallback(here, settled, built, memo) for built in settled.pieces]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ways in which a model may be placed that are worth a thought, as recipes: plain data that make a plan again.
 
-First the split by the order of tiers, then each inference library with the whole graph as its exporter wrote it, which
-the fusions of such a library know best, then each backend that takes much of the compute before all others, and what it
-leaves once for each library: one that prepares itself for every new size is slow where sizes depend on data. Laws: the
-same model, backends and pins give the same recipes; every recipe keeps the user's pins.
+First the split by the order of tiers, then each backend that takes much of the compute before all others, and what it
+leaves once for each library: one that prepares itself for every new size is slow where sizes depend on data. Beside
+them an inference library with the whole graph as its exporter wrote it, which the fusions of such a library know best.
+Laws: the same model, backends and pins give the same recipes; every recipe keeps the user's pins.
 """
 
 from collections.abc import Callable, Mapping, Sequence

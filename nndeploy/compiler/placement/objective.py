@@ -10,8 +10,8 @@ layouts at their borders included. With ranges of sizes it is measured at severa
 no shape weighs more because it is larger. How long is measured depends on how long a call takes. Where nothing can be
 measured (no inputs run, or the target is another machine) the prediction decides by the same rule.
 
-The whole model on each engine is among the candidates, so the result is never slower than the best of them but for
-noise.
+The whole model on each engine that comes near is among the candidates, so the result is never slower than the best of
+them but for noise.
 """
 
 import math
@@ -96,14 +96,16 @@ def chosen_by_priority(setting: Setting, graphs: Graphs, order: Sequence[Backend
     return Chosen(settle(setting, graphs[recipe.graph], order, pins), recipe)
 
 
-def chosen_again(setting: Setting, graphs: Graphs, order: Sequence[Backend], recipe: Recipe) -> Settled:
-    """Returns the placement of a recipe that was chosen before.
+def chosen_again(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], recipe: Recipe, memo: Memo | None = None
+) -> Settled:
+    """Returns the placement of a recipe that was chosen before; `memo` is what was built of its graph until now.
 
     Raises:
         ModelError: some node has no backend left.
     """
     builders = [_by_name(order)(name) for name in recipe.order]
-    return settle(setting, graphs[recipe.graph], builders, recipe.pins)
+    return settle(setting, graphs[recipe.graph], builders, recipe.pins, memo=memo)
 
 
 def planned_best(
@@ -139,17 +141,19 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
         return chosen_by_priority(setting, graphs, order, pins)
     trials, warnings = raced_trials(setting, trials, race)
     best = _decided_trial(trials, tiers, race.sizes_vary)
-    more = _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)
-    if more and race.samples and not warnings:
+    can_race = race.samples and not warnings
+    if can_race and (more := _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)):
         trials += _built(setting, graphs, order, more, memos)
         trials, warnings = raced_trials(setting, trials, race)
         best = _decided_trial(trials, tiers, race.sizes_vary)
-    chosen = trials[best]
+    chosen, recipe = trials[best], trials[best].planned.recipe
     shapes = tuple(shapes_text(sample) for sample in race.samples[: len(chosen.shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
-    memo = memos[chosen.planned.recipe.graph]
-    settled = replace(_with_all_asked(setting, graphs, order, chosen, memo), dropped=tuple(lost))
-    return Chosen(settled, chosen.planned.recipe, _table(trials, best, pruned), shapes, warnings, memo)
+    memo, settled = memos[recipe.graph], chosen.settled
+    if is_alone(recipe):  # fallbacks are taken from what the others say
+        settled = chosen_again(setting, graphs, order, recipe, memo)
+    settled = replace(settled, dropped=tuple(lost))
+    return Chosen(settled, recipe, _table(trials, best, pruned), shapes, warnings, memo)
 
 
 def _second_heat(
@@ -174,15 +178,6 @@ def _second_heat(
         for plan in plans_of(setting, graphs, recipes, _by_name(order))
         if plan.seconds <= PRUNED * best.planned.seconds and not any(is_same(plan, one.planned) for one in trials)
     ]
-
-
-def _with_all_asked(setting: Setting, graphs: Graphs, order: Sequence[Backend], chosen: Trial, memo: Memo) -> Settled:
-    """Returns the chosen placement with what all backends said, which fallbacks are taken from."""
-    recipe = chosen.planned.recipe
-    if not is_alone(recipe):
-        return chosen.settled
-    builders = [_by_name(order)(name) for name in recipe.order]
-    return settle(setting, graphs[recipe.graph], builders, recipe.pins, memo=memo)
 
 
 def _plans(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> list[Planned]:

@@ -59,13 +59,17 @@ class Race:
 
 
 def raced_trials(setting: Setting, trials: list[Trial], race: Race) -> tuple[list[Trial], tuple[str, ...]]:
-    """Returns the trials with what they took, and warnings; as they are where there is nothing to compare."""
+    """Returns the trials with what they took, and warnings; as they are where there is nothing to compare.
+
+    A second race begins with the trials of the first, whose bundles are there.
+    """
     if len(trials) < 2 or not race.samples:
         return trials, ()
     paths = []
     for i, trial in enumerate(trials):
         paths.append(race.folder / f"{i}.nnd")
-        race.write(trial.settled, trial.planned.recipe, paths[-1])
+        if not paths[-1].exists():
+            race.write(trial.settled, trial.planned.recipe, paths[-1])
     setting.events("measure", f"{len(trials)} candidates")
     try:
         first = _measured(setting, race, paths)
@@ -80,10 +84,10 @@ def raced_trials(setting: Setting, trials: list[Trial], race: Race) -> tuple[lis
     if not _is_doubtful(least) or _are_alike(first, second):
         return least, ()
     untimed = [replace(trial, shape_ms=()) for trial in trials]
-    return untimed, (too_busy(max(first.waited, second.waited)),)
+    return untimed, (_too_busy(max(first.waited, second.waited)),)
 
 
-def too_busy(waited: float) -> str:
+def _too_busy(waited: float) -> str:
     """Returns the warning that nothing could be measured; `waited` is that of `Measured`."""
     return (
         f"this machine is too busy to measure (calls waited {waited:.0%} of the time for a processor): the placement "

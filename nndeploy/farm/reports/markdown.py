@@ -4,14 +4,11 @@
 Names and sizes are kept as `nndeploy.ci_reports.markdown` says.
 """
 
-from nndeploy.ci_reports.markdown import MAX_BYTES, Part, fenced, size_of, table_row
+from nndeploy.ci_reports.markdown import LINE_BYTES, MAX_BYTES, Part, fenced, size_of, table_row
 from nndeploy.farm.outcome import Outcome
 from nndeploy.farm.reports.batch import Batch, Finding, grid_of
 from nndeploy.files.markdown_code import markdown_code
 from nndeploy.values.amounts import counted, ms_text
-
-LINE_BYTES = 200
-"""Room for each line that says what was left out."""
 
 
 def markdown(batch: Batch, max_bytes: int = MAX_BYTES) -> bytes:
