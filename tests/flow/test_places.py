@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chain over several places: where it is cut, on which cores it really runs, what is said where it does not fit."""
 
+import json
 import os
-import threading
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,33 +64,46 @@ def test_a_chain_that_is_too_large_for_one_place_is_cut_where_least_crosses(tmp_
     assert one.peak_bytes == 4 * ROWS * (256 + 256), "two layers' values are alive at once"
 
 
-def cores_of_threads() -> dict[str, str]:
-    """Returns the cores of each thread of this process but for timers, as Linux lists them."""
-    found, timers = {}, {str(one.native_id) for one in threading.enumerate() if isinstance(one, threading.Timer)}
-    for thread in Path("/proc/self/task").iterdir():
-        if thread.name in timers:  # one of what compiled the bundle may begin at any time
-            continue
-        lines = (thread / "status").read_text().splitlines()
-        found[thread.name] = next(line.split()[1] for line in lines if line.startswith("Cpus_allowed_list"))
-    return found
+CHILD = """
+import json, os, sys
+from pathlib import Path
+import nndeploy
+from layers_in_a_line import INPUT, assert_right
+from test_places import watched
+
+def cores_of_threads():
+    # of each thread of this process, as Linux lists them
+    threads = {thread.name: (thread / "status").read_text() for thread in Path("/proc/self/task").iterdir()}
+    return {name: text.split("Cpus_allowed_list:")[1].split()[0] for name, text in threads.items()}
+
+before = cores_of_threads()
+with nndeploy.load_bundle(sys.argv[1]) as program:
+    ran = watched(program)
+    assert_right(program.run(INPUT))
+    begun = {cores for thread, cores in cores_of_threads().items() if thread not in before}
+print(json.dumps({
+    "where": program.chain.where, "warnings": program.warnings, "ran": [sorted(cores) for cores in ran],
+    "begun": sorted(begun), "own": sorted(os.sched_getaffinity(0)),
+}))
+"""
 
 
 @TWO_CORES
 @pytest.mark.parametrize("backend", ["native", "onnxruntime"])
 def test_each_submodel_runs_on_the_cores_of_its_pool_alone(tmp_path, backend) -> None:
+    """In a child: threads that earlier tests left in this process may begin others at any time."""
     path = tmp_path / "m.nnd"
     compiled(path, BOTH, backends=(backend,))
-    before = cores_of_threads()
-    with nndeploy.load_bundle(path) as program:
-        assert program.chain.where == "cpu:0, cpu:1"
-        assert program.warnings == ()
-        ran = watched(program)
-        assert_right(program.run(INPUT))
-        begun = {cores for thread, cores in cores_of_threads().items() if thread not in before}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", CHILD, str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout)
+    assert (said["where"], said["warnings"]) == ("cpu:0, cpu:1", [])
     cores = sorted(os.sched_getaffinity(0))
-    assert ran == [set(cores[: len(cores) // 2]), set(cores[len(cores) // 2 :])]
-    assert len(begun) == 2, "every thread that was begun is bound to the cores of one pool"
-    assert os.sched_getaffinity(0) == set(cores), "the caller's thread is not bound"
+    assert said["ran"] == [cores[: len(cores) // 2], cores[len(cores) // 2 :]]
+    assert len(said["begun"]) == 2, "every thread that was begun is bound to the cores of one pool"
+    assert said["own"] == cores, "the caller's thread is not bound"
 
 
 def watched(program: Any) -> list[set[int]]:

@@ -43,6 +43,8 @@ class VideoDecoder:
         self._codec.flags |= OUTPUT_CORRUPT
         is_annex_b = self._codec.name == "h264" and (self._codec.extradata or b"")[:1] != b"\1"
         self._numbers = FrameNumbers(self._codec.extradata) if is_annex_b else None
+        self._marks_whole_packets = is_annex_b and stream.container.format.name != "avi"
+        """Whether the demuxer also marks the packet before a joint (transport streams, RTP), which may be whole."""
         self._marks_recovery = self._codec.name in ("h264", "hevc")
         self._has_begun = False
         self._is_damaged = True
@@ -84,8 +86,8 @@ class VideoDecoder:
     def _found(self, packet: "Packet[Any]") -> "Iterator[VideoFrame | InputError]":
         import av
 
-        # a demuxer also marks the frame before a joint of transport streams; of H.264 the decoder finds what is missing
-        is_unusable = packet.is_corrupt and self._numbers is None
+        # of H.264 in packets that may be whole the decoder finds what is missing
+        is_unusable = packet.is_corrupt and not self._marks_whole_packets
         if self._numbers is not None and packet.size and self._numbers.is_gap_before(memoryview(packet)):
             yield from self._begin_anew()
             is_unusable = not self._numbers.is_intra  # whatever its messages say: they may be those of a lost picture

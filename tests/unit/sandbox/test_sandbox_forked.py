@@ -164,13 +164,14 @@ def test_a_child_lives_in_its_own_sandbox(
 def test_what_a_child_left_in_another_session_ends_with_it_and_nobody_elses(
     server: ForkServer, modules: str, is_gone: Callable[[int, float], bool]
 ) -> None:
-    one, other = started(server, modules, "leave"), started(server, modules, "leave", "sleep")
+    one, other = (started(server, modules, "leave", "sleep") for _ in range(2))
     left = []
     for process in (one, other):
         said_by(process)
         assert process.stdout is not None
         left.append(os.pidfd_open(int(process.stdout.readline())))
-    assert one.wait(60) == 0
+    one.send_signal(signal.SIGTERM)
+    assert one.wait(60) == -signal.SIGTERM
     assert is_gone(left[0], 0)
     assert not is_gone(left[1], 0)
     closed(other)

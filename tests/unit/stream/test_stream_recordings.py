@@ -82,6 +82,19 @@ def test_a_recording_that_was_cut_says_so_at_its_end(name, part, tmp_path) -> No
     assert -1 not in places
 
 
+def test_no_cut_of_a_packet_gives_a_frame_that_was_never_recorded(tmp_path) -> None:
+    made = replace(RECORDINGS["H.264 in AVI"], times=range(0, 1000, 40))
+    path = tmp_path / f"v{made.suffix}"
+    data = made.write(path)
+    whole = [one["image"] for one in frames_in(outcomes(path, data))]
+    with av.open(str(path)) as container:
+        packet = [packet for packet in container.demux(video=0) if packet.pos is not None][-3]
+    for num_bytes in range(packet.pos + 9, packet.pos + 8 + packet.size, 7):
+        found = outcomes(path, data[:num_bytes])
+        assert isinstance(found[-1], str)
+        assert -1 not in [place_of(one["image"], whole) for one in frames_in(found)]
+
+
 def place_of(image: np.ndarray, images: list[np.ndarray]) -> int:
     return next((place for place, known in enumerate(images) if np.array_equal(image, known)), -1)
 
