@@ -2,9 +2,12 @@
 """Finds the parts of some bytes that stand in others already: trained weights, in the files of several libraries.
 
 For the compile half. Nothing is known of the files' formats: a base is cut into blocks of `BLOCK` bytes; where the
-first bytes of one turn up in the other bytes, at whatever offset, the part that both share is as long as it goes on.
-Each part of a base that has `2 * BLOCK` bytes and more is found, but for blocks that begin as many others do, as those
-of zeros: such a part is found by the blocks around them.
+first bytes of one turn up in the other bytes, at whatever offset, the part that both share is as long as it goes on, to
+both sides. Each part of a base that has `2 * BLOCK` bytes and more is found, but for blocks that begin as many others
+do, as those of zeros: such a part is found by the blocks around them.
+
+Large bases have larger blocks, so that there are at most `MAX_BLOCKS`, and then `WINDOW_BLOCKS` are looked at in each
+`SPARSE` times as many: large files share whole tensors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +18,15 @@ import numpy as np
 BLOCK = 64
 LEAST_BYTES = 96
 """A shorter part costs about what it saves."""
+MAX_BLOCKS = 1 << 18
+WINDOW_BLOCKS, SPARSE = 8, 16
 MOST_ALIKE = 4
 """Blocks that may begin with the same bytes; those of more say nothing about a place."""
 MOST_SHORT = 1 << 16
 """Parts that may turn out too short until it is given up: such bytes are no weights that were stored twice."""
 _KEY = 8
+_DENSE_WINDOW = 1 << 18
+_MAX_STEP = 1 << 20
 _FILTER_BITS = 24
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -40,10 +47,16 @@ class RepeatedParts:
 
     def __init__(self, bases: Sequence[bytes | memoryview]) -> None:
         self._bases = [np.frombuffer(base, np.uint8) for base in bases]
+        block = BLOCK
+        while sum(map(len, self._bases)) > block * MAX_BLOCKS:
+            block *= 2
+        self._window, self._step = _DENSE_WINDOW, _DENSE_WINDOW
+        if block > BLOCK:
+            self._window, self._step = WINDOW_BLOCKS * block, WINDOW_BLOCKS * block * SPARSE
         keys, places = [np.zeros(0, np.uint64)], [np.zeros((0, 2), np.int64)]
         for number, base in enumerate(self._bases):
-            blocks = base[: len(base) // BLOCK * BLOCK].reshape(-1, BLOCK)
-            offsets = np.arange(len(blocks)) * BLOCK
+            blocks = base[: len(base) // block * block].reshape(-1, block)
+            offsets = np.arange(len(blocks)) * block
             keys.append(np.ascontiguousarray(blocks[:, :_KEY]).view("<u8").reshape(-1))
             places.append(np.stack([np.full_like(offsets, number), offsets], axis=1))
         found, first, counts = np.unique(np.concatenate(keys), return_index=True, return_counts=True)
@@ -54,21 +67,23 @@ class RepeatedParts:
 
     def of(self, data: bytes | memoryview) -> Iterator[Repeated]:
         """Yields the parts of `data` that stand in a base, in order; they do not overlap."""
-        content, end = np.frombuffer(data, np.uint8), 0
-        at, numbers = self._candidates(content)
-        i = num_short = 0
-        while i < len(at) and num_short < MOST_SHORT:
-            base, offset = map(int, self._places[numbers[i]])
-            found = self._grown(content, end, int(at[i]), base, offset)
-            if found.size < LEAST_BYTES:
-                i, num_short = i + 1, num_short + 1
-                continue
-            yield found
-            end = found.at + found.size
-            i = int(np.searchsorted(at, end))
+        content, end, begin, num_short = np.frombuffer(data, np.uint8), 0, 0, 0
+        while begin < len(content) and num_short < MOST_SHORT:
+            at, numbers = self._candidates(content[begin : begin + self._window + _KEY - 1])
+            i = 0
+            while i < len(at) and num_short < MOST_SHORT:
+                base, offset = map(int, self._places[numbers[i]])
+                found = self._grown(content, end, begin + int(at[i]), base, offset)
+                if found.size < LEAST_BYTES:
+                    i, num_short = i + 1, num_short + 1
+                    continue
+                yield found
+                end = found.at + found.size
+                i = int(np.searchsorted(at, end - begin))
+            begin = max(begin + self._step, end)
 
     def _candidates(self, content: _Array) -> tuple[_Array, _Array]:
-        """Returns where a block may begin, in order, and the numbers of the blocks."""
+        """Returns where in a window a block may begin, in order, and the numbers of the blocks."""
         found = []
         for shift in range(min(_KEY, max(0, len(content) - _KEY + 1)) if len(self._keys) else 0):
             keys = content[shift : shift + (len(content) - shift) // _KEY * _KEY].view("<u8")
@@ -102,5 +117,5 @@ def _num_equal(a: _Array, b: _Array) -> int:
         differs = a[done:end] != b[done:end]
         if differs.any():
             return done + int(differs.argmax())
-        done, step = end, step * 4
+        done, step = end, min(step * 4, _MAX_STEP)
     return most

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nndeploy.bundle import repeated_parts
 from nndeploy.bundle.repeated_parts import BLOCK, Repeated, RepeatedParts
 
 DICE = np.random.default_rng(0)
@@ -65,6 +66,14 @@ def test_sparse_weights_are_found_and_others_given_up_soon() -> None:
     begin = time.monotonic()
     assert not parts_of(other.tobytes(), sparse.tobytes())
     assert time.monotonic() - begin < 5
+
+
+def test_whole_tensors_are_found_in_large_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_parts, "MAX_BLOCKS", 1 << 10)
+    tensors = [DICE.bytes(100_000 + number) for number in range(8)]
+    found = parts_of(b"head".join(tensors[::-1]), b"".join(tensors))
+    assert sum(part.size for part in found) == sum(map(len, tensors))
+    assert len(found) == len(tensors)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4999), st.integers(0, 700), st.binary(max_size=20)), max_size=12))
