@@ -112,7 +112,7 @@ def plan_of(
     writer = PlanWriter(solved, [one.name for one in inputs], [one.name for one in outputs], constants or {})
     for step in steps:
         write_step(step, writer)
-    return writer.finished(list(inputs), list(outputs)), bytes(writer.weights)
+    return writer.finished(list(inputs), list(outputs)), bytes(writer.weights.content())
 
 
 def opened(

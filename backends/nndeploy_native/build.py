@@ -10,6 +10,7 @@ A submodel that chooses has several plans over the same weights, plan.0.bin and 
 Law: the same submodel gives the same bytes, whatever the target: the library of the box does the rest when it loads.
 """
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import onnx_ir as ir
 from nndeploy_kernels.levels import least_machines
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.file_content import MIN_MAPPED_BYTES
 from nndeploy.plugin.interface import Artifact
 from nndeploy.values.size import Atom
 from nndeploy.values.solving import solved_symbols
@@ -47,39 +49,45 @@ from nndeploy_native.transforms import transformed
 
 
 def build(
-    submodel: ir.Model, ranges: Mapping[str, DimRange], *, precision: str = "fp32", buffer_bytes: int = 0
+    submodel: ir.Model,
+    ranges: Mapping[str, DimRange],
+    *,
+    precision: str = "fp32",
+    buffer_bytes: int = 0,
+    workdir: str | None = None,
 ) -> Artifact:
     """Returns the artifact of a submodel; `buffer_bytes` is what the user set for windows, 0 where he did not.
+
+    Many weights go to a file in `workdir`.
 
     Raises:
         BuildRefusedError: a node has no rule, or the library no operator for a step.
     """
-    if has_choice(submodel):
-        return _artifact_of_course(submodel, ranges, precision=precision, buffer_bytes=buffer_bytes)
-    return artifact_of(lower(transformed(submodel), ranges), precision=precision, buffer_bytes=buffer_bytes)
+    with tempfile.SpooledTemporaryFile(MIN_MAPPED_BYTES, dir=workdir) as file:
+        weights = WeightBytes(file)
+        if has_choice(submodel):
+            files, number, log = _files_of_course(submodel, ranges, weights)
+        else:
+            written = _written(lower(transformed(submodel), ranges), weights)
+            files = {PLAN_FILE: written.plan, DOCUMENT_FILE: document_to_json(written.document)}
+            number, log = written.least_format, _log(written, len(weights))
+        files[WEIGHTS_FILE] = weights.content()
+    metadata: dict[str, int | str] = {"format": number}
+    metadata |= {"precision": precision} if precision != "fp32" else {}
+    metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
+    return Artifact(
+        files=files,
+        metadata=metadata,
+        requires={"machines": least_machines(precision)},
+        precision=precision,
+        log=log,
+    )
 
 
-def artifact_of(lowered: Lowered, *, precision: str = "fp32", buffer_bytes: int = 0) -> Artifact:
-    """Returns the artifact of steps, which are fused here.
-
-    Raises:
-        BuildRefusedError: the library has no operator for a step.
-    """
-    weights = WeightBytes()
-    written = _written(lowered, weights)
-    files = {
-        PLAN_FILE: written.plan,
-        WEIGHTS_FILE: bytes(weights),
-        DOCUMENT_FILE: document_to_json(written.document),
-    }
-    return _artifact(files, written.least_format, _log(written, len(weights)), precision, buffer_bytes)
-
-
-def _artifact_of_course(
-    submodel: ir.Model, ranges: Mapping[str, DimRange], *, precision: str, buffer_bytes: int
-) -> Artifact:
-    """Returns the artifact of a submodel that chooses: several plans over the same weights."""
-    weights = WeightBytes()
+def _files_of_course(
+    submodel: ir.Model, ranges: Mapping[str, DimRange], weights: WeightBytes
+) -> tuple[dict[str, bytes | memoryview], int, str]:
+    """Returns the files of a submodel that chooses, several plans over the same weights; their format and log."""
     lowering = CourseLowering(ranges, lambda lowered: _written(lowered, weights))
     course, plans = lowering.course(submodel), lowering.plans
     read = set(conditions(course))
@@ -90,23 +98,9 @@ def _artifact_of_course(
         tuple(one.document for one in plans),
         course,
     )
-    files = {plan_file(number): one.plan for number, one in enumerate(plans)}
-    files |= {WEIGHTS_FILE: bytes(weights), DOCUMENT_FILE: course_to_json(document)}
-    log = "\n".join(_log(one, len(weights)) for one in plans)
-    return _artifact(files, PLAN_FORMAT_OF_COURSES, log, precision, buffer_bytes)
-
-
-def _artifact(files: Mapping[str, bytes], number: int, log: str, precision: str, buffer_bytes: int) -> Artifact:
-    metadata: dict[str, int | str] = {"format": number}
-    metadata |= {"precision": precision} if precision != "fp32" else {}
-    metadata |= {"buffer_bytes": buffer_bytes} if buffer_bytes else {}
-    return Artifact(
-        files=dict(files),
-        metadata=metadata,
-        requires={"machines": least_machines(precision)},
-        precision=precision,
-        log=log,
-    )
+    files: dict[str, bytes | memoryview] = {plan_file(number): one.plan for number, one in enumerate(plans)}
+    files[DOCUMENT_FILE] = course_to_json(document)
+    return files, PLAN_FORMAT_OF_COURSES, "\n".join(_log(one, len(weights)) for one in plans)
 
 
 class _Written(NamedTuple):

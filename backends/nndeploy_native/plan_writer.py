@@ -4,14 +4,18 @@
 The layout is that of nndeploy_kernels/c/model/plan.h. Law: the same steps give the same bytes.
 """
 
+import hashlib
+import io
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import IO
 
 import numpy as np
 
 from nndeploy.backend_kit.kernels.memory import aligned
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.file_content import MIN_MAPPED_BYTES, mapped_content
 from nndeploy.values.size import Atom, Dim, Extreme, Quotient, Symbol
 from nndeploy_native.expression_program import Program
 from nndeploy_native.plan import DTYPES, ELEMENTS
@@ -29,23 +33,38 @@ _ARENA, _INPUT, _OUTPUT, _WEIGHT = range(4)
 
 @dataclass(slots=True)
 class WeightBytes:
-    """The bytes of weights.bin as they grow; several plans may share them."""
+    """The bytes of weights.bin as they grow in a file, or in memory; several plans may share them."""
 
-    _data: bytearray = field(default_factory=bytearray)
+    file: IO[bytes] = field(default_factory=io.BytesIO)
     _offsets: dict[bytes, int] = field(default_factory=dict)
-
-    def __bytes__(self) -> bytes:
-        return bytes(self._data)
+    _end: int = 0
 
     def __len__(self) -> int:
-        return len(self._data)
+        return self._end
 
-    def offset(self, raw: bytes) -> int:
-        """Returns where these bytes are."""
-        if raw not in self._offsets:
-            self._offsets[raw] = len(self._data)
-            self._data += raw + bytes(aligned(len(raw), ALIGNMENT) - len(raw))
-        return self._offsets[raw]
+    def content(self) -> bytes | memoryview:
+        """Returns the bytes; many are mapped."""
+        self.file.flush()
+        if self._end < MIN_MAPPED_BYTES:
+            self.file.seek(0)
+            return self.file.read()
+        return mapped_content(self.file.fileno())
+
+    def key(self, array: Array) -> bytes:
+        """Takes the bytes of an array in, equal ones once; returns what `offset` finds them by."""
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        key = hashlib.sha256(raw).digest()
+        if key not in self._offsets:
+            self._offsets[key] = self._end
+            self.file.seek(self._end)
+            self.file.write(raw)
+            self.file.write(bytes(aligned(len(raw), ALIGNMENT) - len(raw)))
+            self._end += aligned(len(raw), ALIGNMENT)
+        return key
+
+    def offset(self, key: bytes) -> int:
+        """Returns where the bytes of an array are."""
+        return self._offsets[key]
 
 
 @dataclass(slots=True)
@@ -98,12 +117,7 @@ class PlanWriter:
         """Returns the number of a constant, -1 of none."""
         if array is None:
             return -1
-        raw = np.ascontiguousarray(array).tobytes()
-        key = (array.dtype.name, array.shape, raw)
-        if key not in self._arrays:
-            self.weights.offset(raw)
-            self._arrays[key] = len(self._arrays)
-        return self._arrays[key]
+        return self._arrays.setdefault((array.dtype.name, array.shape, self.weights.key(array)), len(self._arrays))
 
     def floats(self, array: Array | None) -> int:
         """Returns the number of constant floats, which are kept as float16 where that is what the model has."""
@@ -150,8 +164,8 @@ class PlanWriter:
         borders = [[len(some), *(self.tensor(one) for one in some)] for some in (inputs, outputs)]
         words = [len(self.solved), *_counted(self._rules)]
         words += [len(self._arrays)]
-        for dtype, shape, raw in self._arrays:
-            words += [_DTYPES[dtype], self.weights.offset(raw), len(shape), *shape]
+        for dtype, shape, key in self._arrays:
+            words += [_DTYPES[dtype], self.weights.offset(key), len(shape), *shape]
         words += [len(self._values), *self._value_words, *_counted(self._tensors), *borders[0], *borders[1]]
         words += [len(self._programs)]
         for program in self._programs:

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nndeploy.plugin.interface import (
     API_VERSION,
@@ -36,6 +36,7 @@ class Plugin:
     is_hardened = True
     has_pace_points = True
     plans_branches = True
+    maps_weights = True
 
     def probe(self, target: Target) -> Probe:
         """Returns whether there are kernels for the target, and a library of them that this machine runs."""
@@ -55,7 +56,7 @@ class Plugin:
 
         return supports(model, target, options)
 
-    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:  # noqa: ARG002
+    def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:
         """Returns a plan, which serves every machine that the kernel library knows.
 
         Raises:
@@ -71,7 +72,8 @@ class Plugin:
         from nndeploy_native.session import checked
 
         buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
-        return checked(build(submodel, options.ranges, precision=options.precision, buffer_bytes=buffer_bytes))
+        how: Mapping[str, Any] = {"precision": options.precision, "buffer_bytes": buffer_bytes}
+        return checked(build(submodel, options.ranges, **how, workdir=str(workdir)))
 
     def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:  # noqa: ARG002
         """Returns none: plans are data."""

@@ -18,8 +18,8 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.file_content import content_of
 from nndeploy.files.onnx_external_data import named_files
-from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions, Json
 from nndeploy_onnxruntime.cut_operators import cut_operators
 from nndeploy_onnxruntime.element_types import RAW_TYPES

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+import onnx_ir as ir
 
 MAX_LEFT = 64
 """Magnitude up to which sums of two products do not saturate, so that the library leaves the weights."""
@@ -65,7 +65,7 @@ def _reads_weights(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProt
 
 def _is_converted(tensor: onnx.TensorProto) -> bool:
     """Returns whether the library may convert a constant."""
-    values = numpy_helper.to_array(tensor)
+    values = ir.serde.deserialize_tensor(tensor).numpy()  # also of a tensor in a file
     return values.size <= SMALL_ELEMENTS or bool(np.any((values < -MAX_LEFT) | (values > MAX_LEFT)))
 
 

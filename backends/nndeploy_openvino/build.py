@@ -20,6 +20,7 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError, NndeployError
+from nndeploy.files.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Target
 from nndeploy_openvino.conversion import Converted, convert
@@ -50,7 +51,7 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions, workdir: Pa
     else:
         _check_that_it_compiles(converted.model, precision)
     names = [name for name in (GRAPH_FILE, WEIGHTS_FILE, BLOB_FILE) if (workdir / name).exists()]
-    files = {name: (workdir / name).read_bytes() for name in names}
+    files = {name: content_of(workdir / name) for name in names}
     metadata = _metadata(converted, precision)
     return Artifact(files, metadata, native_code=BLOB_FILE in files, precision=precision)
 

@@ -13,25 +13,29 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nndeploy.backend_kit.query import bytes_of
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.element_types import OPENVINO_TYPES
 from nndeploy_openvino.indices import indexed_inputs
 from nndeploy_openvino.input_values import COMPARING, LOSING_INFINITY, NEEDING_ELEMENTS, Limits
 from nndeploy_openvino.library import core, openvino
+from nndeploy_openvino.mapped_weights import bytes_with_addresses
 from nndeploy_openvino.pads import unsafe_pads
 from nndeploy_openvino.reason import reason_of
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """OpenVINO's model, the names of its inputs (unused ones are gone) and outputs in its order, and its limits."""
+    """OpenVINO's model, the names of its inputs (unused ones are gone) and outputs in its order, and its limits.
+
+    The model has constants in the memory of `weights`.
+    """
 
     model: Any
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     limits: Limits
+    weights: Sequence[Any]
 
 
 def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
@@ -40,7 +44,7 @@ def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
     Raises:
         BuildRefusedError: OpenVINO does not convert it, gives an output another type, or it is larger than 2 GiB.
     """
-    data = bytes_of(ir.to_proto(model))
+    data, weights = bytes_with_addresses(model)
     try:
         converted = core().read_model(data)
     except Exception as err:  # the library's way to say no has many classes
@@ -60,7 +64,7 @@ def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
     _forget_names(converted)
     indices = {name: size for name, size in indexed_inputs(model.graph).items() if name in inputs}
     loses, needs, compares = (_has(converted, fact) for fact in (_loses_infinity, _needs_elements, _compares_integers))
-    return Converted(converted, inputs, outputs, Limits(loses, needs, compares, indices))
+    return Converted(converted, inputs, outputs, Limits(loses, needs, compares, indices), weights)
 
 
 def _input_names(converted: Any, wanted: list[str]) -> tuple[str, ...]:

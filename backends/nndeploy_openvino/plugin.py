@@ -40,6 +40,7 @@ class Plugin:
     device_kind = "cpu"
     api_version = API_VERSION
     extra_domains: tuple[str, ...] = ("com.microsoft", "org.openvinotoolkit")
+    maps_weights = True
 
     def probe(self, target: Target) -> Probe:
         """Returns whether the library is installed and runs on the target's architecture; it is not loaded."""

@@ -23,7 +23,8 @@ def supports(model: ir.Model, ranges: Mapping[str, DimRange]) -> list[Support]:
 def refusal(model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
     """Returns why OpenVINO does not convert or compile a model, or ""."""
     try:
-        core().compile_model(convert(model, ranges).model, DEVICE, configuration(None))
+        converted = convert(model, ranges)
+        core().compile_model(converted.model, DEVICE, configuration(None))
     except BuildRefusedError as err:
         return str(err)
     except Exception as err:  # the library's way to say no has many classes

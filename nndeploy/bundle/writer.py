@@ -10,7 +10,6 @@ locked while it is written, so that one that a kill left is known, and the next 
 """
 
 import dataclasses
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from nndeploy.bundle.manifest import Manifest, Member
 from nndeploy.bundle.manifest_check import REPORT_NAME, SIGNATURE_NAME, check_manifest
 from nndeploy.bundle.manifest_json import MANIFEST_NAME, decode_manifest, encode_manifest
 from nndeploy.errors import BundleError, CannotCreateError, InputOutputError
+from nndeploy.files.file_content import KnownHashes, let_go_of_pages
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.files.whole_files import new_file, sync_folder, wrapped_io
 
@@ -28,12 +28,16 @@ RESERVED_NAMES = (MANIFEST_NAME, REPORT_NAME, SIGNATURE_NAME)
 
 
 def write_bundle(
-    path: str | Path, manifest: Manifest, members: Mapping[str, Buffer], report: Mapping[str, object]
+    path: str | Path,
+    manifest: Manifest,
+    members: Mapping[str, Buffer],
+    report: Mapping[str, object],
+    hashes: KnownHashes | None = None,
 ) -> Manifest:
     """Writes the bundle to `path`, in place of the file that is there, and returns the manifest with its members.
 
     `members` are all but `manifest.json` and `report.json`, which are made of the other arguments; `manifest.members`
-    is not read.
+    is not read. What `hashes` know of them is not computed again.
 
     Raises:
         BundleError: a name is reserved or not allowed, the manifest's parts do not fit together, or plain data hold
@@ -44,7 +48,9 @@ def write_bundle(
     path = Path(path)
     try:
         contents = _contents(members, report)
-        contents[MANIFEST_NAME], complete = _sealed(_with_members(manifest, contents))
+        of = (hashes or KnownHashes()).of
+        listed = {name: Member(of(members.get(name, data)), len(data)) for name, data in contents.items()}
+        contents[MANIFEST_NAME], complete = _sealed(dataclasses.replace(manifest, members=listed))
         check_names(contents)
     except BundleError as err:
         err.within(str(path))
@@ -96,11 +102,6 @@ def _contents(members: Mapping[str, Buffer], report: Mapping[str, object]) -> di
     return contents
 
 
-def _with_members(manifest: Manifest, contents: Mapping[str, Buffer]) -> Manifest:
-    listed = {name: Member(hashlib.sha256(data).hexdigest(), len(data)) for name, data in contents.items()}
-    return dataclasses.replace(manifest, members=listed)
-
-
 def _sealed(manifest: Manifest) -> tuple[bytes, Manifest]:
     """Returns the text of the manifest, and the manifest that the reader will make of it."""
     try:
@@ -126,6 +127,7 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
         with wrapped_io(path):
             for chunk in chunks:
                 new.file.write(chunk)
+                let_go_of_pages(chunk)
         new.finish()
     finally:
         new.discard()

@@ -8,11 +8,11 @@ other backends for CPUs (native, openvino)                       build the model
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import onnx
 import onnx_ir as ir
 
 from nndeploy.checking.vote import Outputs
 from nndeploy.errors import BuildRefusedError
+from nndeploy.frontend.stored_weights import model_from_bytes
 from nndeploy.jobs.workers import Workers
 from nndeploy.plugin.interface import BuildOptions, ReferenceEngine
 from nndeploy.plugin.registry import backend, backends_in_order
@@ -51,7 +51,7 @@ class Engines:
         if is_reference_engine(engine):
             late = (EVALUATOR_SECONDS,) if engine == EVALUATOR else ()
             return self.workers.evaluate(engine, model, samples, self.options, *late)
-        return self.of_backend(engine, ir.from_proto(onnx.load_from_string(model)), samples)
+        return self.of_backend(engine, model_from_bytes(model), samples)
 
     def of_backend(self, engine: str, model: ir.Model, samples: Sequence[Outputs]) -> Sequence[Outputs]:
         """Returns the outputs of a model that a backend takes and builds; raises as `outputs`."""

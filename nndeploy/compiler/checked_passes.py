@@ -6,6 +6,7 @@
 Law: the graph as it was exported is kept beside the optimised one, so that a pass never costs a model.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,7 @@ from nndeploy.jobs.messages import model_bytes
 from nndeploy.passes import PassError, optimisations, optimise
 from nndeploy.plugin.interface import Backend, PlansBranches
 
+IDLE = frozenset({"Identity", "Constant", "Dropout"})
 DROPPED = PassReport("none: the optimised model gave other numbers than the original", 0)
 
 
@@ -44,8 +46,14 @@ class Optimised:
     @property
     def graphs(self) -> Graphs:
         """The graphs that may be placed."""
-        exported = {EXPORTED: self.exported} if self.is_changed else {}
-        return {OPTIMISED: self.loaded.model, **exported}
+        optimised = self.loaded.model
+        is_same = _operators(optimised) == _operators(self.exported)  # one would run as the other does
+        return {OPTIMISED: optimised} if is_same else {OPTIMISED: optimised, EXPORTED: self.exported}
+
+
+def _operators(model: ir.Model) -> Counter[tuple[str, str]]:
+    """Returns how many there are of each operator but those that do nothing."""
+    return Counter((node.domain, node.op_type) for node in model.graph.all_nodes() if node.op_type not in IDLE)
 
 
 def optimised(compilation: Compilation, loaded: LoadedModel, backends: Sequence[Backend]) -> Optimised:

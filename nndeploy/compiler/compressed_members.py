@@ -7,7 +7,6 @@ loads as fast as before; a file that repeats most of a plain one (the weights of
 stored as its difference. Law: a member is compressed only where that saves the share of its bytes that is said here.
 """
 
-import hashlib
 import json
 import re
 import struct
@@ -19,8 +18,9 @@ from nndeploy.bundle.compressed_member import COPY, MAX_OWN_BYTES, MAX_PIECES
 from nndeploy.bundle.manifest import Compressed, Manifest
 from nndeploy.bundle.manifest_check import all_submodels
 from nndeploy.bundle.repeated_parts import RepeatedParts
+from nndeploy.files.file_content import Content, KnownHashes, let_go_of_pages
 
-Contents: TypeAlias = Mapping[str, bytes | memoryview]
+Contents: TypeAlias = Mapping[str, Content]
 
 LEAST_BYTES, LEAST_BASE_BYTES, LEAST_TEXT_BYTES = 4 << 10, 16 << 10, 32 << 10
 """Smaller members stay as they are, are no bases, or stay where they are a first variant's: it is to be there soon."""
@@ -41,27 +41,29 @@ Kept: TypeAlias = dict[tuple[str, ...], Smaller]
 
 
 def compressed(
-    manifest: Manifest, contents: Contents, kept: Kept | None = None
-) -> tuple[dict[str, bytes | memoryview], dict[str, Compressed]]:
+    manifest: Manifest, contents: Contents, hashes: KnownHashes, kept: Kept
+) -> tuple[dict[str, Content], dict[str, Compressed]]:
     """Returns the members as they are stored, and what those that are compressed really are.
 
     What is `kept` of an earlier call for the same compile is not made again.
     """
-    kept = {} if kept is None else kept
     stored, found = dict(contents), dict[str, Compressed]()
-    for name, smaller in (*_samples(manifest, contents, kept), *_variant_files(manifest, contents, kept)):
+    for name, smaller in (
+        *_samples(manifest, contents, hashes, kept),
+        *_variant_files(manifest, contents, hashes, kept),
+    ):
         if smaller.stored:
-            found[name] = Compressed(_sha256(contents[name]), len(contents[name]), smaller.bases)
+            found[name] = Compressed(hashes.of(contents[name]), len(contents[name]), smaller.bases)
             stored[name] = smaller.stored
     return stored, found
 
 
-def _samples(manifest: Manifest, contents: Contents, kept: Kept) -> Iterator[tuple[str, Smaller]]:
+def _samples(manifest: Manifest, contents: Contents, hashes: KnownHashes, kept: Kept) -> Iterator[tuple[str, Smaller]]:
     names = (name for golden in manifest.goldens for name in (golden.inputs, golden.outputs, golden.boundaries))
     for name in dict.fromkeys(filter(None, names)):
         data = memoryview(contents[name])
         if LEAST_BYTES <= len(data) <= MAX_OWN_BYTES:
-            key = (_sha256(data),)
+            key = (hashes.of(contents[name]),)
             if key not in kept:
                 small = encode(list(_values(data)))
                 kept[key] = Smaller(small if len(small) <= MOST_OF_SAMPLES * len(data) else b"")
@@ -82,7 +84,9 @@ def _values(data: memoryview) -> Iterator[Piece]:
             yield items(data[start + begin : start + end], int(bits) // 8 if bits else 1)
 
 
-def _variant_files(manifest: Manifest, contents: Contents, kept: Kept) -> Iterator[tuple[str, Smaller]]:
+def _variant_files(
+    manifest: Manifest, contents: Contents, hashes: KnownHashes, kept: Kept
+) -> Iterator[tuple[str, Smaller]]:
     """Yields the files of variants that repeat others, or deflate well, in the order of the variants."""
     bases = dict[str, memoryview]()
     submodels = all_submodels(manifest)
@@ -92,9 +96,11 @@ def _variant_files(manifest: Manifest, contents: Contents, kept: Kept) -> Iterat
         data = memoryview(contents[name])
         if len(data) < LEAST_BYTES:
             continue
-        key = (_sha256(data), str(name in first), *bases)
+        key = (hashes.of(contents[name]), str(name in first), *bases)
         if key not in kept:
             kept[key] = _smaller(data, bases, is_text=name not in first or len(data) >= LEAST_TEXT_BYTES)
+            for content in (data, *bases.values()):
+                let_go_of_pages(content)
         yield name, kept[key]
         if not kept[key].stored and len(data) >= LEAST_BASE_BYTES and len(bases) < MAX_BASES:
             bases[name] = data
@@ -102,7 +108,8 @@ def _variant_files(manifest: Manifest, contents: Contents, kept: Kept) -> Iterat
 
 def _smaller(data: memoryview, bases: Mapping[str, memoryview], *, is_text: bool) -> Smaller:
     """Returns what would be stored of a file; `is_text`: also where it repeats no base and deflates well."""
-    pieces = list(_pieces(data, RepeatedParts(list(bases.values()))))
+    can_repeat = sum(map(len, bases.values())) >= (1 - MOST_OF_REPEATED) * len(data)
+    pieces = list(_pieces(data, RepeatedParts(list(bases.values()) if can_repeat else [])))
     own = sum(len(piece.consumed) for piece in pieces)
     repeats = own <= MOST_OF_REPEATED * len(data)
     if own > MAX_OWN_BYTES or len(pieces) > MAX_PIECES or not (repeats or is_text):
@@ -128,7 +135,3 @@ def _pieces(data: memoryview, parts: RepeatedParts) -> Iterator[Piece]:
         end = part.at + part.size
     if end < len(data):
         yield literal(data[end:])
-
-
-def _sha256(data: bytes | memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -5,7 +5,6 @@ Nothing here depends on the clock, on the machine's paths or on the order of has
 gives the same bytes. Members with equal content are stored once.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,6 +50,7 @@ from nndeploy.compiler.chains.target_chains import PlannedChain, SettledChain, w
 from nndeploy.compiler.chains.why_later import why_later
 from nndeploy.compiler.compressed_members import Kept, compressed
 from nndeploy.compiler.options import CompileOptions, options_to_json
+from nndeploy.files.file_content import Content, KnownHashes
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.graph.nodes import node_name, operator, values_read
 from nndeploy.pacing.plan.operators_file import OPERATORS_NAME, CountedOperators, operators_to_json
@@ -87,6 +87,7 @@ class Packing:
     quantisation: QuantisationReport | None = None
     float_outputs: tuple[Mapping[str, Value], ...] = ()
     kept: Kept = field(default_factory=dict)
+    hashes: KnownHashes = field(default_factory=KnownHashes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +102,21 @@ class Findings:
 class _Members:
     """Members by path; equal content is stored under the path that came first."""
 
-    contents: dict[str, bytes | memoryview] = field(default_factory=dict)
+    hashes: KnownHashes
+    contents: dict[str, Content] = field(default_factory=dict)
     _path_of: dict[str, str] = field(default_factory=dict)
 
-    def add(self, path: str, content: bytes | memoryview) -> str:
-        digest = hashlib.sha256(content).hexdigest()
-        stored = self._path_of.setdefault(digest, path)
+    def add(self, path: str, content: Content) -> str:
+        stored = self._path_of.setdefault(self.hashes.of(content), path)
         self.contents.setdefault(stored, content)
         return stored
 
 
 def pack(
     packing: Packing, settled: Settled, findings: Findings, *, compresses: bool = True
-) -> tuple[Manifest, dict[str, bytes | memoryview], Report]:
+) -> tuple[Manifest, dict[str, Content], Report]:
     """Returns the manifest (without its list of members), the members, and the report."""
-    loaded, members = packing.loaded, _Members()
+    loaded, members = packing.loaded, _Members(packing.hashes)
     graph = settled.plan.model.graph
     inputs = {named.name for named in loaded.inputs}
     chains = [settled, *(chain.settled for chain in packing.chains)]
@@ -154,9 +155,9 @@ def pack(
         placings=_placings(packing, settled),
     )
     carried = packing.options.pipeline.members if packing.options.pipeline is not None else {}
-    contents: Mapping[str, bytes | memoryview] = members.contents
+    contents: Mapping[str, Content] = members.contents
     if compresses:
-        contents, smaller = compressed(manifest, contents, packing.kept)
+        contents, smaller = compressed(manifest, contents, packing.hashes, packing.kept)
         manifest = replace(manifest, compressed=smaller)
     report = report_of(packing, settled.plan, settled, findings, packing.chains)
     return manifest, {**contents, **carried}, report

@@ -70,9 +70,9 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
         settled = chosen_again(setting, graphs, order, decided.recipe)
         settled = replace(settled, dropped=decided.dropped)
         return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
-    if (
-        compilation.options.objective == "priority" or packing.loaded.stored is not None
-    ):  # each candidate has its weights
+    stored = packing.loaded.stored
+    if compilation.options.objective == "priority" or (stored is not None and stored.is_beyond_a_message):
+        # each candidate would have its weights
         return chosen_by_priority(setting, graphs, order, pins)
     return _measured(compilation, packing, graphs, pins)
 

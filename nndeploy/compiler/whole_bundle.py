@@ -32,7 +32,7 @@ from nndeploy.values.types import Value
 def write_candidate(compilation: Compilation, packing: Packing, settled: Settled, path: Path) -> None:
     """Writes the bundle of a settled chain to be measured once: nothing in it is compressed, which takes longest."""
     manifest, members, report = pack(packing, settled, compilation.findings(), compresses=False)
-    write_bundle(path, manifest, members, report_for_bundle(report))
+    write_bundle(path, manifest, members, report_for_bundle(report), packing.hashes)
 
 
 def write_whole(
@@ -40,7 +40,7 @@ def write_whole(
 ) -> Report:
     """Writes the bundle of a settled chain and returns its report, which holds `checks` beside those of its parts."""
     manifest, members, report = pack(packing, settled, compilation.findings(checks))
-    write_bundle(path, manifest, members, report_for_bundle(report))
+    write_bundle(path, manifest, members, report_for_bundle(report), packing.hashes)
     return report
 
 

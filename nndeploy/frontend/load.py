@@ -33,7 +33,7 @@ from nndeploy.frontend.onnx_checks import check_operators, check_with_onnx
 from nndeploy.frontend.operator_sets.one_set import use_one_set
 from nndeploy.frontend.shape_texts import ShapeSpec, shape_spec_from_value
 from nndeploy.frontend.shapes import apply_shapes, name_sizes, symbolic_dims
-from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, StoredWeights
+from nndeploy.frontend.stored_weights import StoredWeights, is_worth_a_file
 from nndeploy.graph.onnx_types import named_types_from_onnx
 from nndeploy.onnx_gate.gate import check_bytes, check_file
 from nndeploy.onnx_gate.limits import DEFAULT_LIMITS, Limits
@@ -55,7 +55,7 @@ class LoadedModel:
     after the other is used. Both have no functions, no weights among their inputs and a name for every node. `sha256`
     is that of the file's bytes, followed by those of its external tensors in the model's order. `ranges` holds the
     sizes of the symbols that `shapes` gave a range. `warnings` say what could not be learnt of it. `stored` has the
-    large weights of a model that is too large for one message; in both they only name their place.
+    large weights of a large model; in both they only name their place.
     `defaults` are the values of inputs that may be left out.
     """
 
@@ -117,8 +117,9 @@ def load_model(
     """
     with _naming(source):
         original, digest, num_weight_bytes = _gated_and_parsed(source, limits, extra_domains)
-        is_large = folder_for_weights is not None and num_weight_bytes > MAX_EMBEDDED_BYTES
-        stored = StoredWeights(folder_for_weights()) if folder_for_weights is not None and is_large else None
+        stored = None
+        if folder_for_weights is not None and is_worth_a_file(original, num_weight_bytes):
+            stored = StoredWeights(folder_for_weights())
         for tensor in embed_external_data(original, _folder_of(source, folder), stored):
             for piece in [tensor.raw_data] if stored is None else stored.pieces_of(tensor):
                 digest.update(piece)

@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that are too many for one protobuf message lie in one file of ours, which all who work on the model map.
+"""Large weights lie in one file of ours, which all who work on the model map: no message repeats them.
 
     tensor(data)  ->  tensor(external_data: location = the file's absolute path, offset, length)
 
-In comes a model whose weights are together more than `MAX_EMBEDDED_BYTES`, and a private folder. The file holds copies:
+In comes a model whose weights are together more than `MIN_MODEL_BYTES`, and a private folder. The file holds copies:
 nobody else writes to it, and the model's own files are looked at once. It is written at its end only, so what a tensor
 names stays as it was. Law: a tensor that names a file names this one; all others are embedded.
+
+Who maps no files gets `embedded`, if one protobuf message holds all.
 """
 
+import mmap
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
+from nndeploy.frontend.traversal import bodies_of, nodes_of
 from nndeploy.onnx_gate.limits import PROTOBUF_MAX_BYTES
 from nndeploy.onnx_gate.tensor_rules import EXTERNAL
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Buffer: TypeAlias = bytes | memoryview
 
 MAX_EMBEDDED_BYTES = PROTOBUF_MAX_BYTES - (64 << 20)
-"""Weights up to here travel inside the model; the rest of a message is for its nodes and names."""
+"""Weights up to here can travel inside the model; the rest of a message is for its nodes and names."""
+MIN_MODEL_BYTES = 16 << 20
+"""Weights up to here do: a message of so many is written and read in some ten milliseconds."""
 MIN_STORED_BYTES = 4096
 """Smaller tensors stay in the model: shapes, axes and the like, which inference must see."""
 
@@ -40,6 +51,11 @@ class StoredWeights:
         self.path = folder.absolute() / "weights.data"
         self.path.touch(exist_ok=False)
         self._end = 0
+
+    @property
+    def is_beyond_a_message(self) -> bool:
+        """Whether the weights are too many for one protobuf message."""
+        return self._end > MAX_EMBEDDED_BYTES
 
     def add(self, tensor: onnx.TensorProto, pieces: Iterable[Buffer]) -> None:
         """Puts the data of a tensor, in pieces, into the file, and their place into the tensor."""
@@ -69,11 +85,9 @@ class StoredWeights:
             if tensor.nbytes >= MIN_STORED_BYTES:
                 offset, length = self._append([tensor.tobytes()])
                 shape = ir.Shape(tensor.shape.numpy())
-                stored = ir.ExternalTensor(
+                value.const_value = StoredTensor(
                     str(self.path), offset, length, tensor.dtype, shape=shape, name=tensor.name or ""
                 )
-                value.const_value = stored
-            mapped(value)
 
     def pieces_of(self, tensor: onnx.TensorProto) -> Iterator[bytes]:
         """Yields the data of a tensor that was external, wherever they lie now."""
@@ -99,13 +113,83 @@ class StoredWeights:
         return offset, length
 
 
+class StoredTensor(ir.ExternalTensor):
+    """A tensor in a file that is mapped once for all: an `ir.ExternalTensor` keeps it open by itself."""
+
+    def numpy(self) -> "npt.NDArray[Any]":
+        """Returns the data; those of fewer than 8 bits an element are unpacked."""
+        if self.dtype.bitwidth < 8 or not self.size:
+            return super().numpy()
+        kind = np.dtype(self.dtype.numpy())
+        offset, num_bytes = self.offset or 0, self.size * kind.itemsize
+        data = _map_of(self.path, offset + num_bytes)
+        return np.frombuffer(data, kind, self.size, offset).reshape(self.shape.numpy())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "npt.NDArray[Any]":
+        return np.array(self.numpy(), dtype, copy=copy)
+
+    def tobytes(self) -> bytes:
+        """Returns the data as they are stored."""
+        return super().tobytes() if self.dtype.bitwidth < 8 else self.numpy().tobytes()
+
+
+_maps: "weakref.WeakValueDictionary[str, mmap.mmap]" = weakref.WeakValueDictionary()
+
+
+def _map_of(path: str, end: int) -> mmap.mmap:
+    """Returns the map of a file; one that has grown beyond what is mapped of it is mapped anew."""
+    known = _maps.get(path)
+    if known is None or len(known) < end:
+        with Path(path).open("rb") as file:
+            known = _maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return known
+
+
 def mapped(value: ir.Value) -> None:
-    """Maps the data of a stored initializer: done here once, for onnx_ir does it at first use, in whatever thread."""
+    """Makes a stored initializer one whose file is mapped once."""
     tensor = value.const_value
-    if isinstance(tensor, ir.ExternalTensor) and tensor.dtype.bitwidth >= 8:
-        tensor.numpy()
+    if isinstance(tensor, ir.ExternalTensor) and not isinstance(tensor, StoredTensor):
+        value.const_value = StoredTensor(
+            tensor.location, tensor.offset, tensor.length, tensor.dtype, shape=tensor.shape, name=tensor.name
+        )
 
 
-def has_stored_weights(model: ir.Model) -> bool:
-    """Returns whether some initializer of the model's main graph lies in a file."""
-    return any(isinstance(value.const_value, ir.ExternalTensor) for value in model.graph.initializers.values())
+def model_from_bytes(data: bytes) -> ir.Model:
+    """Returns the model of a message of ours, whose tensors may be stored."""
+    model = ir.from_proto(onnx.load_from_string(data))
+    for value in model.graph.initializers.values():
+        mapped(value)
+    return model
+
+
+def is_worth_a_file(model: onnx.ModelProto, num_bytes: int) -> bool:
+    """Returns whether the weights of a model, `num_bytes` of them, go to a file.
+
+    ONNX Runtime finds none in memory that bodies (of If, Loop, Scan) read: those of such a model do where they must.
+    """
+    has_bodies = any(True for node in nodes_of(model) for _ in bodies_of(node))
+    return num_bytes > (MAX_EMBEDDED_BYTES if has_bodies else MIN_MODEL_BYTES)
+
+
+def stored_bytes(model: ir.Model) -> int:
+    """Returns the bytes of the initializers of the model's main graph that lie in a file."""
+    return sum(tensor.nbytes for _, tensor in _stored(model))
+
+
+def embedded(model: ir.Model) -> ir.Model:
+    """Returns the model with all weights in it: over the mapped file, until it is made into a message.
+
+    A model that names no file is returned as it is.
+    """
+    if not any(_stored(model)):
+        return model
+    whole = model.clone()
+    for value, tensor in _stored(whole):
+        value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, shape=tensor.shape, name=tensor.name)
+    return whole
+
+
+def _stored(model: ir.Model) -> Iterator[tuple[ir.Value, ir.ExternalTensor]]:
+    for value in model.graph.initializers.values():
+        if isinstance(value.const_value, ir.ExternalTensor):
+            yield value, value.const_value

@@ -11,6 +11,7 @@ are what they were; what was measured, refused, crashed or took too long is aske
 import contextlib
 import dataclasses
 import hashlib
+import mmap
 import os
 import re
 import shutil
@@ -43,10 +44,12 @@ class KeptCalls:
         self._known = known
         self._made = made
         self._packages = packages
+        self._hash_of: dict[tuple[str, str, str], str] = {}
+        """The SHA-256 of stored weights by file, offset and length; what is stored never changes."""
 
     def key(self, request: Request) -> str:
         """Returns what a question is known by, "" where its answer is not kept."""
-        if request.task not in TASKS or request.libraries() or (request.model and named_files(request.model)):
+        if request.task not in TASKS or request.libraries():
             return ""
         data: dict[str, Any] = {
             "task": request.task,
@@ -56,9 +59,35 @@ class KeptCalls:
             "packages": self._packages,
         }
         digest = hashlib.sha256(canonical_json(data))
-        for part in (request.model or b"", *map(encode_values, request.samples)):
+        for part in (self._self_contained(request.model or b""), *map(encode_values, request.samples)):
             digest.update(hashlib.sha256(part).digest())
         return digest.hexdigest()
+
+    def _self_contained(self, model: bytes) -> bytes:
+        """Returns the bytes of a model, which have the hashes of stored weights in place of where they lie."""
+        if not named_files(model):
+            return model
+        import onnx
+
+        proto = onnx.load_from_string(model)
+        for tensor in proto.graph.initializer:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                place = {entry.key: entry.value for entry in tensor.external_data}
+                digest = self._hash_of_stored(place["location"], place["offset"], place["length"])
+                del tensor.external_data[:]
+                tensor.external_data.add(key="sha256", value=digest)
+        return bytes(proto.SerializeToString(deterministic=True))
+
+    def _hash_of_stored(self, path: str, offset: str, length: str) -> str:
+        if (path, offset, length) not in self._hash_of:
+            with (
+                Path(path).open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+                memoryview(data) as whole,
+                whole[int(offset) : int(offset) + int(length)] as part,
+            ):
+                self._hash_of[path, offset, length] = hashlib.sha256(part).hexdigest()
+        return self._hash_of[path, offset, length]
 
     def response(self, key: str) -> Response | None:
         """Returns the known answer, None where there is none."""

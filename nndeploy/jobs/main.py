@@ -16,7 +16,7 @@ from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.messages import FULL, NO_SPACE, Request, Response
 from nndeploy.plugin.interface import QuantiseRecipe
 from nndeploy.sandbox.child_process import die_with_parent
-from nndeploy.sandbox.memory import is_half_full, limit_file_size, limit_memory, machine_memory_bytes
+from nndeploy.sandbox.memory import give_memory_back, keeps_much, limit_file_size, limit_memory, machine_memory_bytes
 from nndeploy.target.target import Target
 
 if TYPE_CHECKING:
@@ -74,11 +74,10 @@ def _target(request: Request) -> Target:
 
 
 def _model(request: Request) -> "ir.Model":
-    import onnx
-    import onnx_ir as ir
+    from nndeploy.frontend.stored_weights import model_from_bytes
 
     assert request.model is not None
-    return ir.from_proto(onnx.load_from_string(request.model))
+    return model_from_bytes(request.model)
 
 
 def perform_in(folder: Path) -> None:
@@ -106,7 +105,8 @@ def main() -> None:
         for line in sys.stdin:
             try:
                 perform_in(Path(line.rstrip("\n")))
-                answer = FULL if is_half_full() else b"\n"
+                give_memory_back()
+                answer = FULL if keeps_much() else b"\n"
             except OSError as err:
                 if not lacks_space(err):
                     raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles raced on one machine: each is loaded once, and they take turns, so that slow drifts fall on all of them.
+"""Bundles raced on one machine: all are loaded, and take turns, so that slow drifts fall on all of them.
 
     for each sample: ROUNDS times: for each bundle: one call that is not counted, then calls for its share of the time
 
@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from nndeploy.sandbox.memory import give_memory_back
 from nndeploy.values.types import Value
 
 ROUNDS = 15
@@ -38,6 +39,7 @@ HOPELESS = 2.0
 """Times the fastest."""
 
 Call = Callable[[Mapping[str, Value]], object]
+Load = Callable[[], contextlib.AbstractContextManager[Call]]
 Timer = Callable[[Callable[[], object], float], list["Timed"]]
 """(what to run, for how many seconds; once at least) -> what was timed."""
 
@@ -76,6 +78,25 @@ def raced(calls: Sequence[Call], samples: Sequence[Mapping[str, Value]], seconds
         by_sample = [_raced_on(calls, sample, seconds / len(samples), alone, timer) for sample in samples]
         waited = delay.share(before, time.perf_counter_ns() - start, 1.0)
     return Measured([[times[i] for times in by_sample] for i in range(len(calls))], waited)
+
+
+def raced_apart(
+    loads: Sequence[Load], samples: Sequence[Mapping[str, Value]], seconds: float, inflight: int = 1
+) -> Measured:
+    """Returns the same of bundles that are too large to be in memory together: each is loaded twice, for half the time.
+
+    Who is hopeless the first time is not loaded again.
+    """
+    found: dict[int, list[Measured]] = {}
+    for i in (*range(len(loads)), *reversed(range(len(loads)))):
+        if i in found and found[i][0].ms[0][0] > HOPELESS * min(one[0].ms[0][0] for one in found.values()):
+            continue
+        with loads[i]() as call:
+            found.setdefault(i, []).append(raced([call], samples, seconds / 2, inflight))
+        give_memory_back()
+    each = [found[i] for i in range(len(loads))]
+    ms = [[min(times) for times in zip(*(one.ms[0] for one in both), strict=True)] for both in each]
+    return Measured(ms, max(one.waited for both in each for one in both))
 
 
 class RunDelay:

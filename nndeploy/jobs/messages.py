@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import BuildRefusedError, NndeployError, error_from_json, error_to_json
+from nndeploy.files.file_content import content_of
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
-from nndeploy.plugin.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.place_limits import PlaceLimit
 from nndeploy.target.target import Gpu, Target

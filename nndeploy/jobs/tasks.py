@@ -7,15 +7,16 @@ with one line: normal work for the caller, who moves the nodes to the next backe
 
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, full_disk, lacks_space, one_line
 from nndeploy.files.onnx_external_data import named_files
-from nndeploy.jobs.measuring import Measured, raced
+from nndeploy.jobs.measuring import Call, Measured, raced, raced_apart
 from nndeploy.jobs.temporary import temporary_folder
 from nndeploy.plugin.interface import (
     Artifact,
@@ -46,6 +47,8 @@ T = TypeVar("T")
 
 _TOO_LARGE = "the model's weights are more than 2 GiB, which this backend does not take"
 
+MOST_TOGETHER = 128 << 20
+"""Bytes of bundles that are raced in memory together; loading smaller ones is quick, and turns are fairer."""
 MAX_REASON = 300
 _FILE_NAME = re.compile(r"(?!\.)[a-z0-9_.-]+(/(?!\.)[a-z0-9_.-]+)?")
 
@@ -87,9 +90,8 @@ def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions
     Raises:
         UnavailableError: the plugin's answer does not fit the model.
     """
-    if _is_too_large(name, model):
-        return [Support(False, _TOO_LARGE)] * len(model.graph)
     try:
+        model = _as_read_by(name, model)
         said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
     except BuildRefusedError as err:
         return [Support(False, str(err) or "it failed")] * len(model.graph)
@@ -104,8 +106,7 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
     Raises:
         BuildRefusedError: the library would not build it, or failed on a sample.
     """
-    if _is_too_large(name, submodel):
-        raise BuildRefusedError(_TOO_LARGE)
+    submodel = _as_read_by(name, submodel)
     with temporary_folder("build") as workdir:
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, workdir))
     artifact = _checked_artifact(name, artifact, options)
@@ -125,8 +126,8 @@ def evaluate(name: str, model: bytes, samples: Sequence[Sample], options: BuildO
     engine = backend(name)
     if not isinstance(engine, ReferenceEngine):
         raise BuildRefusedError(f"{name} is not a reference engine")
-    if not isinstance(engine, MapsWeights) and named_files(model):
-        raise BuildRefusedError(_TOO_LARGE)
+    if not isinstance(engine, MapsWeights):
+        model = _embedded_bytes(model)
     return _refused_if_failing(lambda: engine.evaluate(model, samples, options))
 
 
@@ -136,9 +137,9 @@ def calibrate(name: str, model: bytes, samples: Sequence[Sample], method: str) -
     Raises:
         BuildRefusedError: it cannot.
     """
-    quantiser = _quantiser(name)
+    quantiser, whole = _quantiser(name), _embedded_bytes(model)
     with temporary_folder("calibrate") as workdir:
-        return _refused_if_failing(lambda: quantiser.calibrate(model, samples, method, workdir))
+        return _refused_if_failing(lambda: quantiser.calibrate(whole, samples, method, workdir))
 
 
 def quantise(name: str, model: bytes, recipe: QuantiseRecipe) -> bytes:
@@ -147,9 +148,9 @@ def quantise(name: str, model: bytes, recipe: QuantiseRecipe) -> bytes:
     Raises:
         BuildRefusedError: it cannot.
     """
-    quantiser = _quantiser(name)
+    quantiser, whole = _quantiser(name), _embedded_bytes(model)
     with temporary_folder("quantise") as workdir:
-        return _refused_if_failing(lambda: quantiser.quantise(model, recipe, workdir))
+        return _refused_if_failing(lambda: quantiser.quantise(whole, recipe, workdir))
 
 
 def _quantiser(name: str) -> Quantiser:
@@ -170,10 +171,19 @@ def measure(paths: Sequence[Path], samples: Sequence[Sample], options: MeasureOp
 
     The bundles take turns; `options.seconds` are for each of them, all samples together.
     """
+    if sum(path.stat().st_size for path in paths) > MOST_TOGETHER:
+        loads = [partial(_loaded_call, path, options) for path in paths]
+        return raced_apart(loads, samples, options.seconds, options.inflight)
     with ExitStack() as stack:
         programs = [stack.enter_context(_loaded(path, options)) for path in paths]
         calls = [program.run for program in programs]
         return raced(calls, samples, options.seconds, options.inflight)
+
+
+@contextmanager
+def _loaded_call(path: Path, options: MeasureOptions) -> Iterator[Call]:
+    with _loaded(path, options) as program:
+        yield program.run
 
 
 def _loaded(path: Path, options: MeasureOptions) -> "Program":
@@ -186,10 +196,32 @@ def _loaded(path: Path, options: MeasureOptions) -> "Program":
     return load_bundle(path, how, trusted=True)  # it was built just now, and is signed when it is whole
 
 
-def _is_too_large(name: str, model: "ir.Model") -> bool:
-    from nndeploy.frontend.stored_weights import has_stored_weights
+def _as_read_by(name: str, model: "ir.Model") -> "ir.Model":
+    """Returns a model with its weights where a backend reads them.
 
-    return not isinstance(backend(name), MapsWeights) and has_stored_weights(model)
+    Raises:
+        BuildRefusedError: one that maps no files is to read more than a message holds.
+    """
+    return model if isinstance(backend(name), MapsWeights) else _embedded(model)
+
+
+def _embedded_bytes(model: bytes) -> bytes:
+    if not named_files(model):
+        return model
+    import onnx_ir as ir
+
+    from nndeploy.backend_kit.query import bytes_of
+    from nndeploy.frontend.stored_weights import model_from_bytes
+
+    return bytes_of(ir.to_proto(_embedded(model_from_bytes(model))))
+
+
+def _embedded(model: "ir.Model") -> "ir.Model":
+    from nndeploy.frontend.stored_weights import MAX_EMBEDDED_BYTES, embedded, stored_bytes
+
+    if stored_bytes(model) > MAX_EMBEDDED_BYTES:
+        raise BuildRefusedError(_TOO_LARGE)
+    return embedded(model)
 
 
 def _refused_if_failing(call: Callable[[], T]) -> T:

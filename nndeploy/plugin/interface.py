@@ -344,10 +344,10 @@ class PlansBranches(Protocol):
 
 @runtime_checkable
 class MapsWeights(Protocol):
-    """What a backend may do besides: take models whose weights are more than one protobuf message holds, 2 GiB.
+    """What a backend may do besides: read weights from a file; another gets no more than one message holds, 2 GiB.
 
-    Their large initializers are external tensors that name one file by its absolute path (in `onnx_ir`:
-    `ExternalTensor`); it is there as long as the compile, and never changes.
+    Large initializers of models with more than 16 MiB of weights are external tensors that name one file by its
+    absolute path (in `onnx_ir`: `ExternalTensor`); it is there as long as the compile, and never changes.
     """
 
     maps_weights: Literal[True]

@@ -82,7 +82,7 @@ def quantise_model(who: Quantising, loaded: LoadedModel, given: Sequence[Sample]
         InputError: a sample does not fit it.
         CheckError: whatever stays float, it is not accurate enough.
     """
-    if loaded.stored is not None:
+    if loaded.stored is not None and loaded.stored.is_beyond_a_message:
         raise ModelError("--quantise takes models with less than 2 GiB of weights")
     check_is_float32(loaded.model.graph)
     samples = split_samples(given_samples(given, loaded.inputs, loaded.ranges))

@@ -2,6 +2,8 @@
 """How much memory a compile may take: the limit of each process, and what a process and its children have together."""
 
 import contextlib
+import ctypes
+import gc
 import os
 import resource
 from pathlib import Path
@@ -10,6 +12,8 @@ from nndeploy.sandbox.child_process import descendants
 
 MEMORY_SHARE = 0.75
 """Share of the machine's memory that a compile may take."""
+MOST_KEPT_BYTES = 256 << 20
+"""What the libraries themselves take is half of it."""
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -47,14 +51,20 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (least, least))
 
 
-def is_half_full() -> bool:
-    """Returns whether this process has half of what it may take: too much for one with nothing to do."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+def give_memory_back() -> None:
+    """Gives what this process has freed back to the system."""
+    gc.collect()
+    with contextlib.suppress(AttributeError):  # no glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def keeps_much() -> bool:
+    """Returns whether this process has more memory than one with nothing to do should."""
     try:
-        data = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
         return False
-    return soft != resource.RLIM_INFINITY and data > soft // 2
+    return int(status.partition("RssAnon:")[2].split()[0]) << 10 > MOST_KEPT_BYTES
 
 
 def memory_limit() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models whose weights no protobuf message can hold: here small ones, for which the message was made smaller."""
+"""Models whose weights do not travel in messages, and those that none can hold: here small ones, and small messages."""
 
 import tempfile
 from pathlib import Path
@@ -8,9 +8,12 @@ import numpy as np
 import onnx
 import onnx.numpy_helper
 import pytest
+from compile_with import compile_with
 
 from nndeploy import compile_model, load_bundle
-from nndeploy.frontend import load
+from nndeploy.bundle.manifest import Manifest
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.frontend import stored_weights
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -30,16 +33,12 @@ PLAIN = "Where(keep, m, row)"
 WITH_BODIES = """If (keep) <
     then_branch = kept () => (float[N,1536] a) { a = Add(m, row) },
     else_branch = dropped () => (float[N,1536] b) { b = Mul(m, row) }>"""
+SMALL_MESSAGE = 64 << 10
+"""What is tested here has more than 600 KiB of weights."""
 SHAPES = {
     "filter": (64, 3, 3, 3), "scale": (64,), "shift": (64,), "mean": (64,), "variance": (64,), "first": (64, 1536),
     "second": (1536, 40), "row": (1536,),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def small_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that holds 64 KiB of weights: what is tested here has more than 600 KiB."""
-    monkeypatch.setattr(load, "MAX_EMBEDDED_BYTES", 64 << 10)
 
 
 def network(folder: Path, body: str = PLAIN, *, external: bool = True) -> Path:
@@ -62,13 +61,28 @@ def by_the_library(model: Path) -> np.ndarray:
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, inputs())[0]
 
 
+def compiled(model: Path, out: Path, backend: str) -> Manifest:
+    compile_with(model, out, backends=(backend,), objective="priority", keep_fallback=False)
+    with open_bundle(out) as bundle:
+        return bundle.manifest
+
+
+@pytest.mark.parametrize("backend", ["native", "openvino", "onnxruntime"])
+def test_where_weights_lie_while_a_model_is_compiled_changes_no_byte(backend, tmp_path, monkeypatch) -> None:
+    model = network(tmp_path)
+    embedded = compiled(model, tmp_path / "embedded.nnd", backend)
+    monkeypatch.setattr(stored_weights, "MIN_MODEL_BYTES", SMALL_MESSAGE)
+    stored = compiled(model, tmp_path / "stored.nnd", backend)
+    assert stored.members == embedded.members
+    with load_bundle(tmp_path / "stored.nnd") as program:
+        np.testing.assert_allclose(program.run(inputs())["y"], by_the_library(model), rtol=1e-4)
+
+
 @pytest.mark.parametrize(("body", "external"), [(PLAIN, True), (WITH_BODIES, False)], ids=["plain", "bodies"])
-def test_they_compile_to_a_bundle_that_gives_the_librarys_numbers(body, external, tmp_path) -> None:
+def test_what_no_message_holds_gives_the_librarys_numbers(body, external, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(stored_weights, "MAX_EMBEDDED_BYTES", SMALL_MESSAGE)
     model, out = network(tmp_path, body, external=external), tmp_path / "net.nnd"
     report = compile_model(model, out)
-    (submodel,) = report.submodels
-    assert submodel.backend == "onnxruntime"
-    assert "more than 2 GiB" in submodel.refusals["native"]
     assert {check.output for check in report.checks if check.scope == "whole" and check.ok} == {"y"}
     with load_bundle(out) as program:
         np.testing.assert_allclose(program.run(inputs())["y"], by_the_library(model), rtol=1e-4)

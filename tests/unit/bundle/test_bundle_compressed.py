@@ -22,6 +22,7 @@ from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.compiler.compressed_members import compressed
 from nndeploy.errors import BundleError
+from nndeploy.files.file_content import KnownHashes
 
 BASES = (bytes(range(200)), b"abc")
 GOLDEN, TAIL = "goldens/0/inputs.safetensors", "submodels/tail/portable/model.onnx"
@@ -231,7 +232,7 @@ WEIGHTS = np.random.default_rng(1).standard_normal(20_000).astype("<f4").tobytes
 
 def packed(manifest: Manifest, members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, Compressed]]:
     """The members as the compile would store them; each comes back."""
-    stored, real = compressed(manifest, members)
+    stored, real = compressed(manifest, members, KnownHashes(), {})
     for name, what in real.items():
         bases = [members[base] for base in what.bases]
         assert expanded(stored[name], what.size_bytes, bases) == members[name]

@@ -11,9 +11,9 @@ import pytest
 from frontend_builders import block, model, model_bytes, number, tensor
 
 from nndeploy.errors import ModelError
-from nndeploy.frontend import load
+from nndeploy.frontend import stored_weights
 from nndeploy.frontend.load import LoadedModel, load_model
-from nndeploy.frontend.stored_weights import MIN_STORED_BYTES, has_stored_weights
+from nndeploy.frontend.stored_weights import MIN_STORED_BYTES, embedded, model_from_bytes, stored_bytes
 from nndeploy.onnx_gate.gate import check_bytes
 from nndeploy.onnx_gate.limits import Limits, limits_within
 
@@ -28,7 +28,7 @@ WEIGHTS = {
 
 @pytest.fixture(autouse=True)
 def small_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "MAX_EMBEDDED_BYTES", 16 << 10)
+    monkeypatch.setattr(stored_weights, "MIN_MODEL_BYTES", 16 << 10)
 
 
 def network(path: Path, *, external: bool) -> Path:
@@ -99,10 +99,10 @@ def test_what_happens_to_the_models_own_file_afterwards_changes_nothing(tmp_path
 
 
 def test_a_model_of_less_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "MAX_EMBEDDED_BYTES", 1 << 20)
+    monkeypatch.setattr(stored_weights, "MIN_MODEL_BYTES", 1 << 20)
     loaded = load_model(network(tmp_path / "net.onnx", external=True), folder_for_weights=lambda: pytest.fail("asked"))
     assert loaded.stored is None
-    assert not has_stored_weights(loaded.model)
+    assert not stored_bytes(loaded.model)
 
 
 def test_weights_that_passes_made_are_stored_too(tmp_path: Path) -> None:
@@ -115,3 +115,56 @@ def test_weights_that_passes_made_are_stored_too(tmp_path: Path) -> None:
     assert isinstance(tensor_of_w, ir.ExternalTensor)
     np.testing.assert_array_equal(tensor_of_w.numpy(), made, strict=True)
     assert len(ir.to_proto(loaded.model).SerializeToString()) < MIN_STORED_BYTES
+
+
+def test_weights_that_bodies_may_read_stay_while_a_message_holds_them(tmp_path: Path, monkeypatch) -> None:
+    proto = model(
+        "g (float[2048] x, bool c) => (float[2048] y)"
+        "{ y = If(c) <then_branch = t () => (float[2048] a) { a = Mul(x, w) },"
+        "             else_branch = e () => (float[2048] b) { b = Add(x, w) }> }"
+    )
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(8192, dtype=np.float32)[::4], "w"))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(8192, dtype=np.float32), "unused"))
+    onnx.save(proto, tmp_path / "net.onnx")
+    assert loaded_with_file(tmp_path / "net.onnx", tmp_path / "first").stored is None
+    monkeypatch.setattr(stored_weights, "MAX_EMBEDDED_BYTES", 16 << 10)
+    loaded = loaded_with_file(tmp_path / "net.onnx", tmp_path / "second")
+    assert loaded.stored is not None
+    assert loaded.stored.is_beyond_a_message
+
+
+def test_all_tensors_of_a_file_are_mapped_once(tmp_path: Path) -> None:
+    loaded = loaded_with_file(network(tmp_path / "net.onnx", external=True), tmp_path / "private")
+    again = model_from_bytes(ir.to_proto(loaded.model).SerializeToString())
+    tensors = {name: again.graph.initializers[name].const_value for name in ("w", "half", "count")}
+    arrays = {name: tensor_of.numpy() for name, tensor_of in tensors.items()}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, WEIGHTS[name], strict=True)
+        assert tensors[name].tobytes() == WEIGHTS[name].tobytes()
+    assert Path("/proc/self/maps").read_text().count(str(tmp_path / "private")) == 1
+
+
+def test_what_is_embedded_is_the_model_that_names_no_file(tmp_path: Path) -> None:
+    source = network(tmp_path / "net.onnx", external=True)
+    loaded = loaded_with_file(source, tmp_path / "private")
+    plain = load_model(source)
+    whole = embedded(loaded.model)
+    assert not stored_bytes(whole)
+    assert stored_bytes(loaded.model) == sum(WEIGHTS[name].nbytes for name in ("w", "half", "count"))
+    assert ir.to_proto(whole).SerializeToString(deterministic=True) == ir.to_proto(plain.model).SerializeToString(
+        deterministic=True
+    )
+
+
+def test_elements_of_four_bits_are_unpacked_and_stored_as_they_were(tmp_path: Path) -> None:
+    numbers = np.arange(40_000).astype(np.uint8) % 16
+    packed = (numbers[1::2] << 4 | numbers[::2]).tobytes()
+    proto = model("g () => (uint4[40000] y) { y = Identity(w) }")
+    proto.opset_import[0].version, proto.ir_version = 21, 10
+    proto.graph.initializer.add(name="w", dims=[40_000], data_type=onnx.TensorProto.UINT4, raw_data=packed)
+    onnx.save(proto, tmp_path / "net.onnx")
+    loaded = loaded_with_file(tmp_path / "net.onnx", tmp_path / "private")
+    tensor_of = loaded.model.graph.initializers["w"].const_value
+    assert stored_bytes(loaded.model) == len(packed)
+    assert tensor_of.tobytes() == packed
+    np.testing.assert_array_equal(tensor_of.numpy().astype(np.uint8), numbers)

@@ -150,7 +150,7 @@ def test_a_child_is_kept_for_the_next_job_and_replaced_after_a_crash(library, mo
 def test_a_child_that_kept_much_memory_gets_no_further_job(monkeypatch: pytest.MonkeyPatch) -> None:
     class Small(Child):
         def _start(self) -> "subprocess.Popen[bytes]":
-            code = "import nndeploy.jobs.main as m; m.is_half_full = lambda: True; m.main()"
+            code = "import nndeploy.jobs.main as m; m.keeps_much = lambda: True; m.main()"
             monkeypatch.setattr(child_process, "_BOOT", f"import sys; sys.path += sys.argv[4:]; {code}")
             return super()._start()
 

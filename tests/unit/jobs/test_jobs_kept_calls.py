@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from nndeploy.jobs import kept_calls as module
@@ -166,3 +167,19 @@ def test_nothing_is_taken_of_an_answer_that_may_lead_elsewhere(
         case _:
             os.mkfifo(place)
     assert list(answers_in(made)) == []
+
+
+def test_stored_weights_are_known_by_their_bytes_wherever_they_lie(made: Path, tmp_path: Path) -> None:
+    def key(name: str, data: bytes) -> str:
+        path = tmp_path / name
+        path.write_bytes(b"before" + data)
+        tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.UINT8, dims=[4])
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for entry, value in (("location", path), ("offset", 6), ("length", 4)):
+            tensor.external_data.add(key=entry, value=str(value))
+        model = onnx.ModelProto(graph=onnx.GraphProto(initializer=[tensor]))
+        return KeptCalls({}, made, "packages").key(replace(REQUEST, model=model.SerializeToString()))
+
+    first = key("here", b"data")
+    assert first == key("there", b"data, and more")
+    assert first != key("here", b"Data")

@@ -4,13 +4,14 @@
 import contextlib
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from nndeploy.jobs.measuring import FIRST_CALLS, ROUNDS, RunDelay, Timed, _figure, _stretch, raced
+from nndeploy.jobs.measuring import FIRST_CALLS, ROUNDS, RunDelay, Timed, _figure, _stretch, raced, raced_apart
 from nndeploy.values.types import Value
 
 
@@ -33,6 +34,23 @@ def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
     turns = [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
     assert turns == ["a", "b"] * (len(turns) // 2)
     assert len(turns) == 2 * (1 + FIRST_CALLS + ROUNDS)
+
+
+def test_large_bundles_are_loaded_one_after_the_other_twice_and_hopeless_ones_once() -> None:
+    log: list[str] = []
+
+    @contextlib.contextmanager
+    def load(runner: Runner) -> Iterator[Runner]:
+        log.append(f"load {runner.name}")
+        yield runner
+        log.append("close")
+
+    runners = [Runner(1.0, [], "a"), Runner(30.0, [], "slow"), Runner(2.0, [], "b")]
+    found = raced_apart([partial(load, runner) for runner in runners], [{}, {}], 0.014)
+    assert log == ["load a", "close", "load slow", "close", "load b", "close", "load b", "close", "load a", "close"]
+    assert [len(times) for times in found.ms] == [2, 2, 2]
+    assert found.ms[0][0] == pytest.approx(1.0, rel=0.5)
+    assert found.ms[0][0] < found.ms[2][0] < found.ms[1][0]
 
 
 def test_hopeless_call_is_run_a_few_times_and_no_more() -> None:

@@ -427,7 +427,9 @@ def _of_words(numbers: tuple[int, ...], axes: tuple[int, ...]) -> None:
     writer, inputs, y = PlanWriter({}, ["a", "b"], ["y"], {}), [t("a", 3, 4), t("b", 4, 5)], t("y", 3, 5)
     words = [*(writer.tensor(one) for one in inputs), -1, -1, -1, -1, *map(writer.size, numbers), len(axes) // 4]
     writer.step("product", "product", [*words, *map(writer.size, axes), writer.tensor(y)])
-    run_plan(LEVELS_HERE[0], (writer.finished(inputs, [y]), bytes(writer.weights)), [zeros(3, 4), zeros(4, 5)])
+    run_plan(
+        LEVELS_HERE[0], (writer.finished(inputs, [y]), bytes(writer.weights.content())), [zeros(3, 4), zeros(4, 5)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def _told(artifact: Artifact) -> str:
 def test_what_the_library_refuses_is_refused_by_the_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     artifact = replace(_artifact(), files={**_artifact().files, PLAN_FILE: b"no plan"})
     _open(_artifact()).close()
-    monkeypatch.setattr(build_module, "artifact_of", lambda *_, **__: artifact)
+    monkeypatch.setattr(build_module, "build", lambda *_, **__: artifact)
     with pytest.raises(BuildRefusedError, match=r"plan\.bin: "):
         Plugin().build(model_of(TEXT, WEIGHTS), host_target(), BuildOptions(), tmp_path)
 

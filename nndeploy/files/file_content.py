@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes of a file: in memory, or mapped where they are many, and their SHA-256.
+
+What is mapped takes no memory of its own and stays when the file is removed. For files that nobody writes to any more.
+"""
+
+import hashlib
+import mmap
+from pathlib import Path
+from typing import TypeAlias
+
+Content: TypeAlias = bytes | memoryview
+
+MIN_MAPPED_BYTES = 1 << 20
+
+
+class _FileMap(mmap.mmap):
+    """The map of a file: what is let go of it can be read again, which is not so of memory without one."""
+
+
+def content_of(path: Path) -> Content:
+    """Returns the bytes of a file."""
+    if path.stat().st_size < MIN_MAPPED_BYTES:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return mapped_content(file.fileno())
+
+
+def mapped_content(descriptor: int) -> memoryview:
+    """Returns the bytes of an open file, which has some."""
+    return memoryview(_FileMap(descriptor, 0, access=mmap.ACCESS_READ))
+
+
+def let_go_of_pages(content: Content) -> None:
+    """Gives the pages of a mapped file back, which count as this process's until then; they are read again at need."""
+    if isinstance(content, memoryview) and isinstance(content.obj, _FileMap):
+        content.obj.madvise(mmap.MADV_DONTNEED)
+
+
+class KnownHashes:
+    """The SHA-256 of contents, in hex, each computed once; they stay as long as this."""
+
+    def __init__(self) -> None:
+        """Begins with none."""
+        self._known: dict[int, tuple[Content, str]] = {}
+
+    def of(self, content: Content) -> str:
+        """Returns the hash of a content, which never changes."""
+        if id(content) not in self._known:
+            self._known[id(content)] = content, hashlib.sha256(content).hexdigest()
+            let_go_of_pages(content)
+        return self._known[id(content)][1]

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of files: mapped where they are many, let go without a loss, hashed once."""
+
+import hashlib
+import mmap
+from pathlib import Path
+
+import pytest
+
+from nndeploy.files.file_content import MIN_MAPPED_BYTES, KnownHashes, content_of, let_go_of_pages
+
+
+@pytest.mark.parametrize("size", [1, MIN_MAPPED_BYTES - 1, MIN_MAPPED_BYTES + 1])
+def test_a_file_is_read_and_stays_when_it_is_removed_and_let_go(size: int, tmp_path: Path) -> None:
+    data = bytes(i % 251 for i in range(size))
+    (tmp_path / "file").write_bytes(data)
+    content = content_of(tmp_path / "file")
+    (tmp_path / "file").unlink()
+    let_go_of_pages(content)
+    assert bytes(content) == data
+
+
+@pytest.mark.parametrize("is_read_only", [True, False])
+def test_memory_that_no_file_has_is_not_let_go(is_read_only: bool) -> None:
+    memory = mmap.mmap(-1, 4 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.write(b"data" * mmap.PAGESIZE)
+    view = memoryview(memory)
+    hashes = KnownHashes()
+    assert hashes.of(view.toreadonly() if is_read_only else view) == hashlib.sha256(b"data" * mmap.PAGESIZE).hexdigest()
+    assert bytes(view) == b"data" * mmap.PAGESIZE
+
+
+def test_a_content_is_hashed_once_and_another_of_the_same_place_is_not_taken_for_it() -> None:
+    hashes = KnownHashes()
+    found = {hashes.of(bytes(str(number), "ascii") * 100) for number in range(100)}  # each is freed, if it is not kept
+    assert len(found) == 100
+    data = bytearray(b"first")
+    assert hashes.of(memoryview(data)) != hashes.of(b"other")
