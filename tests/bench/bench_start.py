@@ -5,6 +5,8 @@
               processes, the most memory that they have together, and the wall time of each stage
     models    load, first and second call of a bundle of `native`, of ONNX Runtime and OpenVINO from the .onnx file;
               processor time of `nndeploy compile` and its children
+    large     `nndeploy compile` of encoders with random weights, `--layers` of 50 MB each, as `compile`; then load,
+              first call, peak and held memory over the weights, of the bundle and of ONNX Runtime with the .onnx file
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
     call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
     isolation a call of a submodel in a process of its own, beside the same call here, by the size of its values
@@ -40,7 +42,7 @@ import psutil
 from commands import NNDEPLOY, ran
 from figures import ROOT
 from interleaved import largest_error
-from model_sets import real_model
+from model_sets import encoder, real_model
 from report import Part, Report, add_models, bench_parser, run_parts, words
 
 GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "overhead": 25.0}
@@ -102,11 +104,12 @@ print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times
 
 def main() -> None:
     parts: dict[str, Part] = {
-        "compile": _compile, "models": _models, "weights": _weights, "call": _call, "isolation": _isolation,
-        "command": _command,
+        "compile": _compile, "large": _large, "models": _models, "weights": _weights, "call": _call,
+        "isolation": _isolation, "command": _command,
     }  # fmt: skip
     parser = bench_parser(__doc__, parts)
     add_models(parser)
+    parser.add_argument("--layers", type=lambda text: [*map(int, words(text))], default="2,7,24", help="of `large`")
     parser.add_argument("--names", type=words, default="ultraface_rfb320", help="of `models`")
     parser.add_argument("--mebibytes", type=int, default=96, help="of `weights`")
     parser.add_argument("--threads", type=int, default=1)
@@ -135,6 +138,39 @@ def _compile(report: Report, options: argparse.Namespace) -> None:
     )
     report.text(f"Median: {processor:.1f} s of processor time, {wall:.1f} s on the clock.")
     report.sample(compiles={name: asdict(one) for name, one in found.items()})
+
+
+def _large(report: Report, options: argparse.Namespace) -> None:
+    taken = ("processor s:", "wall s:", "peak MB:", "peak / weights:")
+    compiles = report.table("layers:", "weights MB:", *taken, "wall s of the stages")
+    measured = ("load ms:", "first call ms:", "second call ms:", "peak / weights:", "held / weights:")
+    runs = report.table("layers:", "engine", *measured)
+    for layers in options.layers:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            path, bundle, ids = folder / "model.onnx", folder / "model.nnd", np.arange(64, dtype=np.int64)[None]
+            onnx.save(encoder(layers), path, save_as_external_data=True, location="model.data")
+            megabytes = (folder / "model.data").stat().st_size / 1e6
+            one = _whole_compile(path, bundle)
+            assert one is not None
+            stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in one.stages.items())
+            figures = (one.processor, one.wall, one.peak / 1e6)
+            compiles.row(
+                str(layers), f"{megabytes:.0f}", *(f"{x:.0f}" for x in figures), f"{figures[2] / megabytes:.1f}", stages
+            )
+            np.savez(folder / "inputs.npz", ids=ids)
+            small = folder / "small.onnx"
+            onnx.save(encoder(1, 64), small)
+            _compiled(small, small.with_suffix(".nnd"))
+            outputs = {}
+            for engine, file, warm in (("nndeploy", bundle, small.with_suffix(".nnd")), ("onnxruntime", path, small)):
+                *ms, peak, held = _measured(engine, folder, file, options.threads, warm)
+                with np.load(folder / "outputs.npz") as got:
+                    outputs[engine] = [got[name] for name in got.files]
+                shares = (f"{mebibytes * 2**20 / 1e6 / megabytes:.2f}" for mebibytes in (peak, held))
+                runs.row(str(layers), engine, *(f"{x:.0f}" for x in ms), *shares)
+            assert largest_error(outputs["nndeploy"], outputs["onnxruntime"]) <= TOLERANCE, layers
+            report.sample(layers=layers, megabytes=megabytes, compile=asdict(one))
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,45 @@ def network_subject(kind: str, folder: Path, size: int = 224, batch: int = 1) ->
     return Subject(f"{kind}, {size}, batch {batch}", path, {"x": x})
 
 
+def encoder(layers: int, width: int = 1024) -> onnx.ModelProto:
+    """Returns a transformer's encoder with random weights, 50 MB a layer: token numbers in, rows of `width` out."""
+    dice, inner, heads, lines = np.random.default_rng(0), 4 * width, width // 64, list[str]()
+    arrays: dict[str, Array] = {
+        "table": dice.standard_normal((1000, width), np.float32),
+        "split": np.array([0, 0, heads, 64]), "joined": np.array([0, 0, width]),
+        "scale": np.ones(width, np.float32), "shift": np.zeros(width, np.float32),
+    }  # fmt: skip
+    numbers = {"eighth": 1 / 8, "half": 1 / 2, "one": 1.0, "root": 2**0.5}
+    arrays |= {name: np.array(number, np.float32) for name, number in numbers.items()}
+
+    def product(made: str, x: str, weights: str, rows: int, columns: int) -> None:
+        arrays[weights] = dice.standard_normal((rows, columns), np.float32) * np.float32(rows**-0.5)
+        arrays[f"{weights}_b"] = dice.standard_normal(columns, np.float32) * np.float32(0.1)
+        lines.append(f"{made}_m = MatMul({x}, {weights}) {made} = Add({made}_m, {weights}_b)")
+
+    lines.append("x0 = Gather(table, ids)")
+    for i in range(layers):
+        for part, order in (("q", "0, 2, 1, 3"), ("k", "0, 2, 3, 1"), ("v", "0, 2, 1, 3")):
+            product(f"{part}{i}", f"x{i}", f"w{part}{i}", width, width)
+            lines.append(f"{part}{i}_r = Reshape({part}{i}, split)")
+            lines.append(f"{part}{i}_t = Transpose<perm = [{order}]>({part}{i}_r)")
+        lines.append(f"s{i} = MatMul(q{i}_t, k{i}_t) e{i} = Mul(s{i}, eighth) a{i} = Softmax<axis = -1>(e{i})")
+        lines.append(f"c{i} = MatMul(a{i}, v{i}_t) t{i} = Transpose<perm = [0, 2, 1, 3]>(c{i})")
+        lines.append(f"j{i} = Reshape(t{i}, joined)")
+        product(f"o{i}", f"j{i}", f"wo{i}", width, width)
+        lines.append(f"d{i} = Add(x{i}, o{i}) n{i} = LayerNormalization<axis = -1>(d{i}, scale, shift)")
+        product(f"f{i}", f"n{i}", f"wf{i}", width, inner)
+        lines.append(f"g{i} = Div(f{i}, root) h{i} = Erf(g{i}) l{i} = Add(h{i}, one) u{i} = Mul(f{i}, l{i})")
+        lines.append(f"z{i} = Mul(u{i}, half)")
+        product(f"y{i}", f"z{i}", f"wy{i}", inner, width)
+        lines.append(f"r{i} = Add(n{i}, y{i}) x{i + 1} = LayerNormalization<axis = -1>(r{i}, scale, shift)")
+    header = '<ir_version: 8, opset_import: ["" : 17]>'
+    given, taken = "int64[batch,length] ids", f"float[batch,length,{width}] x{layers}"
+    model = onnx.parser.parse_model(f"{header} g ({given}) => ({taken}) {{ {' '.join(lines)} }}")
+    model.graph.initializer.extend(numpy_helper.from_array(one, name) for name, one in arrays.items())
+    return model
+
+
 def lstm_subject(folder: Path, width: int = 256, frames: int = 50) -> Subject:
     """Writes two LSTM layers over frames (frames, 1, width); returns them with random inputs."""
     random, nodes, weights = np.random.default_rng(0), [], [numpy_helper.from_array(np.array([1]), "one")]
