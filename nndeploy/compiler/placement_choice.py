@@ -2,7 +2,8 @@
 """The placement that a bundle gets: replayed from a file of decisions, the split by tiers, or the fastest measured.
 
     file of decisions there -> its recipe again
-    objective "priority", or weights beyond a message -> the split by the order of tiers
+    objective "priority"    -> the split by the order of tiers
+    weights of more than 2 GiB -> what is predicted to be fastest: each candidate would have the weights once more
     else                    -> candidates are built, checked and measured (`nndeploy.compiler.placement.objective`)
 
 Law: with the same model, options and decisions the same placement comes out, and nothing is measured.
@@ -35,6 +36,7 @@ from nndeploy.compiler.placement.decisions import Decisions, decisions_from_file
 from nndeploy.compiler.placement.objective import (
     Chosen,
     chosen_again,
+    chosen_by_prediction,
     chosen_by_priority,
     fastest,
     planned_best,
@@ -70,10 +72,10 @@ def chosen_placement(compilation: Compilation, packing: Packing, graphs: Graphs)
         settled = chosen_again(setting, graphs, order, decided.recipe)
         settled = replace(settled, dropped=decided.dropped)
         return Chosen(settled, decided.recipe, decided.candidates, decided.measured_shapes)
-    stored = packing.loaded.stored
-    if compilation.options.objective == "priority" or (stored is not None and stored.is_beyond_a_message):
-        # each candidate would have its weights
+    if compilation.options.objective == "priority":
         return chosen_by_priority(setting, graphs, order, pins)
+    if (stored := packing.loaded.stored) is not None and stored.is_beyond_a_message:
+        return chosen_by_prediction(setting, graphs, order, pins)
     return _measured(compilation, packing, graphs, pins)
 
 

@@ -80,10 +80,13 @@ def test_where_weights_lie_while_a_model_is_compiled_changes_no_byte(backend, tm
 
 @pytest.mark.parametrize(("body", "external"), [(PLAIN, True), (WITH_BODIES, False)], ids=["plain", "bodies"])
 def test_what_no_message_holds_gives_the_librarys_numbers(body, external, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(stored_weights, "MAX_EMBEDDED_BYTES", SMALL_MESSAGE)
+    for limit in ("MIN_MODEL_BYTES", "MAX_EMBEDDED_BYTES"):
+        monkeypatch.setattr(stored_weights, limit, SMALL_MESSAGE)
     model, out = network(tmp_path, body, external=external), tmp_path / "net.nnd"
     report = compile_model(model, out)
     assert {check.output for check in report.checks if check.scope == "whole" and check.ok} == {"y"}
+    assert not [warning for warning in report.warnings if "failed" in warning]
+    assert [(one.chosen, one.median_ms) for one in report.candidates][:1] == [(True, None)], "predicted, not measured"
     with load_bundle(out) as program:
         np.testing.assert_allclose(program.run(inputs())["y"], by_the_library(model), rtol=1e-4)
     assert str(tempfile.gettempdir()).encode() not in out.read_bytes()
