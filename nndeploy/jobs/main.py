@@ -16,7 +16,7 @@ from nndeploy.jobs.deferred_imports import defer_imports
 from nndeploy.jobs.messages import FULL, NO_SPACE, Request, Response
 from nndeploy.plugin.interface import QuantiseRecipe
 from nndeploy.sandbox.child_process import die_with_parent
-from nndeploy.sandbox.memory import give_memory_back, keeps_much, limit_file_size, limit_memory, machine_memory_bytes
+from nndeploy.sandbox.memory import keeps_much, limit_file_size, limit_memory, machine_memory_bytes
 from nndeploy.target.target import Target
 
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ def main() -> None:
         for line in sys.stdin:
             try:
                 perform_in(Path(line.rstrip("\n")))
-                give_memory_back()
                 answer = FULL if keeps_much() else b"\n"
             except OSError as err:
                 if not lacks_space(err):
