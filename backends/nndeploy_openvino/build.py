@@ -23,7 +23,7 @@ from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.files.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Target
-from nndeploy_openvino.conversion import Converted, convert
+from nndeploy_openvino.conversion import Converted, convert, forget_names
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, REASON_FILE, WEIGHTS_FILE
 from nndeploy_openvino.ir_gate import check_ir
 from nndeploy_openvino.library import DEVICE, configuration, core, openvino
@@ -44,6 +44,7 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions, workdir: Pa
     """
     precision = options.precision
     converted = convert(submodel, options.ranges)
+    forget_names(converted.model)
     openvino().serialize(converted.model, str(workdir / GRAPH_FILE), str(workdir / WEIGHTS_FILE))
     _check_that_it_opens(workdir)
     if target.is_host and _is_worth_a_blob(converted.model, workdir):

@@ -3,8 +3,8 @@
 
 Sizes of inputs that have a declared range are bounded by it, so that OpenVINO plans for no others and refuses them.
 
-The names of inner values and of the graph are forgotten: OpenVINO numbers some of them with a counter of the
-process, and without them the same submodel gives the same bytes. So are the notes that a model carries.
+Of what is written `forget_names` takes the names of inner values and of the graph: OpenVINO numbers some of them with a
+counter of the process, and without them the same submodel gives the same bytes. So it does the notes of a model.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,6 @@ def convert(model: ir.Model, ranges: Mapping[str, DimRange]) -> Converted:
         _check_type(value, port)
         _check_shape(value, port)
     _check_pads(converted)
-    _forget_names(converted)
     indices = {name: size for name, size in indexed_inputs(model.graph).items() if name in inputs}
     loses, needs, compares = (_has(converted, fact) for fact in (_loses_infinity, _needs_elements, _compares_integers))
     return Converted(converted, inputs, outputs, Limits(loses, needs, compares, indices), weights)
@@ -116,7 +115,8 @@ def _check_shape(value: ir.Value, port: Any) -> None:
         raise BuildRefusedError(f"the output is {value.shape} in ONNX, OpenVINO makes it {got.to_string()}")
 
 
-def _forget_names(model: Any) -> None:
+def forget_names(model: Any) -> None:
+    """Takes from a model, and the bodies in it, the names and notes that do not follow from the submodel."""
     model.set_friendly_name("submodel")
     for note in list(model.rt_info.keys()):
         del model.rt_info[note]
@@ -127,7 +127,7 @@ def _forget_names(model: Any) -> None:
         for output in operation.outputs():
             output.get_tensor().set_names(set())
         for body in _bodies(operation):
-            _forget_names(body)
+            forget_names(body)
 
 
 def _check_pads(model: Any) -> None:

@@ -9,7 +9,7 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from nndeploy_openvino.conversion import convert
+from nndeploy_openvino.conversion import convert, forget_names
 from nndeploy_openvino.ir_gate import MAX_DEPTH, check_ir
 from nndeploy_openvino.ir_layers import KINDS
 from nndeploy_openvino.library import openvino
@@ -45,6 +45,7 @@ def written(text: str, folder: Path, ranges: dict[str, DimRange] | None = None) 
     """Returns the IR of a model, and its weights."""
     proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
     model = convert(ir.from_proto(onnx.shape_inference.infer_shapes(proto)), ranges or {}).model
+    forget_names(model)
     openvino().serialize(model, str(folder / "m.xml"), str(folder / "m.bin"))
     return (folder / "m.xml").read_text(), (folder / "m.bin").read_bytes()
 
