@@ -60,6 +60,11 @@ def model_to_compile(
     if options.pipeline is not None:
         options.pipeline.check(_outside(loaded))
     compilation.warnings += loaded.warnings
+    if loaded.stored is not None:
+        lacking = loaded.stored.lacking(memory_limit())
+        compilation.warnings += lacking
+        for line in lacking:  # it may end there
+            compilation.events("load", line)
     none: frozenset[str] = frozenset()
     own = compilation.or_else("names of sizes were not checked", lambda: independent_symbols(compilation, loaded), none)
     if not own:

@@ -11,6 +11,7 @@ Who maps no files gets `embedded`, if one protobuf message holds all.
 """
 
 import mmap
+import shutil
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -36,6 +37,9 @@ MIN_MODEL_BYTES = 16 << 20
 MIN_STORED_BYTES = 4096
 """Smaller tensors stay in the model: shapes, axes and the like, which inference must see."""
 
+MEMORY_OF_WEIGHTS, DISK_OF_WEIGHTS = 3.5, 6.0
+"""What a compile may take of both, in times the weights: the most that was measured."""
+
 _ALIGNMENT = 4096  # Source: ONNX, ExternalData.md: a multiple of the page size can be mapped
 _CHUNK_BYTES = 1 << 24
 _DATA_FIELDS = (
@@ -56,6 +60,20 @@ class StoredWeights:
     def is_beyond_a_message(self) -> bool:
         """Whether the weights are too many for one protobuf message."""
         return self._end > MAX_EMBEDDED_BYTES
+
+    def lacking(self, memory_bytes: int) -> list[str]:
+        """Returns a line for each of memory and disk that a compile of these weights may have too little of."""
+        memory, disk = (round(times * self._end) for times in (MEMORY_OF_WEIGHTS, DISK_OF_WEIGHTS))
+        free = shutil.disk_usage(self.path.parent).free
+        of = f"a compile of {_gigabytes(self._end)} of weights may take"
+        found = []
+        if memory > memory_bytes:
+            found.append(
+                f"{of} {_gigabytes(memory)} of memory; the limit is {_gigabytes(memory_bytes)}: --memory-limit"
+            )
+        if disk > free:
+            found.append(f"{of} {_gigabytes(disk)} of temporary files; {_gigabytes(free)} are free: set TMPDIR")
+        return found
 
     def add(self, tensor: onnx.TensorProto, pieces: Iterable[Buffer]) -> None:
         """Puts the data of a tensor, in pieces, into the file, and their place into the tensor."""
@@ -111,6 +129,10 @@ class StoredWeights:
             length = sum(file.write(piece) for piece in pieces)
         self._end = offset + length
         return offset, length
+
+
+def _gigabytes(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:.1f} GB"
 
 
 class StoredTensor(ir.ExternalTensor):

@@ -2,6 +2,7 @@
 """Models of more weights than a protobuf message holds: what the gate lets through, and where the weights go."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -168,3 +169,14 @@ def test_elements_of_four_bits_are_unpacked_and_stored_as_they_were(tmp_path: Pa
     assert stored_bytes(loaded.model) == len(packed)
     assert tensor_of.tobytes() == packed
     np.testing.assert_array_equal(tensor_of.numpy().astype(np.uint8), numbers)
+
+
+@pytest.mark.parametrize(("memory_bytes", "free", "lacking"), [(1, 1 << 40, ["memory"]), (1 << 40, 1, ["TMPDIR"])])
+def test_what_a_compile_may_lack_is_said(memory_bytes, free, lacking, tmp_path: Path, monkeypatch) -> None:
+    loaded = loaded_with_file(network(tmp_path / "net.onnx", external=True), tmp_path / "private")
+    assert loaded.stored is not None
+    assert loaded.stored.lacking(1 << 40) == []
+    monkeypatch.setattr(stored_weights.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    lines = loaded.stored.lacking(memory_bytes)
+    assert len(lines) == len(lacking)
+    assert all(word in line for word, line in zip(lacking, lines, strict=True))
