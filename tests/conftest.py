@@ -4,6 +4,7 @@
 import atexit
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ atexit.register(_CONFIG.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not of who runs them
 os.environ["XDG_CACHE_HOME"] = str(Path(_CONFIG.name, "cache"))  # what this machine compiled, likewise
 os.environ["NNDEPLOY_CACHE_DIR"] = ""  # every test compiles what it looks at
+os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "zig"))
 for _name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):  # what tests print is no annotation of the job that runs them
     os.environ.pop(_name, None)
 
@@ -46,6 +49,12 @@ PR_SET_TIMERSLACK, USUAL_SLACK_NS = 29, 50_000  # prctl(2), and what Linux gives
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def pytest_collection_finish() -> None:
+    """Leaves what the collection made out of every later garbage collection, which takes a second otherwise."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _usual_timers() -> Iterator[None]:
     """Gives a thread that was paced its usual timers back: with exact ones, threads that wait for the GIL spin."""
@@ -61,6 +70,23 @@ def _warm_compiles() -> Iterator[None]:
 
     with contextlib.closing(compile_server()) as server:
         object.__setattr__(ALONE, "start", server.start_child)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_evaluations() -> Iterator[None]:
+    """Keeps the child in which `InProcessWorkers` evaluate with a time limit from one test to the next."""
+    from nndeploy.jobs import tasks
+    from nndeploy.jobs.workers import ChildWorkers, InProcessWorkers
+
+    def evaluate(
+        name: str, model: bytes, samples: Any, options: Any, seconds_limit: float | None = None
+    ) -> list[dict[str, Any]]:
+        ask = tasks.evaluate if seconds_limit is None else partial(workers.evaluate, seconds_limit=seconds_limit)
+        return ask(name, model, samples, options)
+
+    with contextlib.closing(ChildWorkers(1, 600.0)) as workers, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InProcessWorkers, "evaluate", staticmethod(evaluate))
         yield
 
 

@@ -58,7 +58,8 @@ def any_batch(tmp_path: Path) -> Path:
 
 def compiled(model: Path, **options: Any) -> Path:
     out = model.with_suffix(".nnd")
-    compile_with(model, out, **{"backends": ("onnxruntime", "native"), **options}, workers=OwnKernelsWin())
+    asked = {"backends": ("onnxruntime", "native"), "objective": "latency", **options}
+    compile_with(model, out, **asked, workers=OwnKernelsWin())
     return out
 
 

@@ -13,6 +13,7 @@ from nndeploy.compiler.options import CompileLimits
 
 CLASSIFIER = """<ir_version: 8, opset_import: ["": 17]>
 g (float[N,4] x) => (float[N,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { h = MatMul(x, w) y = Softmax(h) }"""
+QUICK = ("--backends", "onnxruntime,reference", "--objective", "priority")
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def test_a_second_compile_takes_what_the_first_made_and_a_third_what_is_the_same
     nndeploy_command, model, tmp_path
 ) -> None:
     def compiled(out: str, *more: str) -> dict[str, Any]:
-        cache = ("--cache-dir", tmp_path / "cache", "--objective", "priority")
+        cache = ("--cache-dir", tmp_path / "cache", *QUICK)
         done = nndeploy_command("compile", model, "-o", tmp_path / out, "--json", *cache, *more)
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
@@ -49,7 +50,7 @@ def test_samples_without_a_sample_are_refused_though_the_rest_is_in_the_cache(
     (tmp_path / "inputs").mkdir()
     for name in files:
         (tmp_path / "inputs" / name).write_bytes(b"")
-    command = ("compile", model, "-o", tmp_path / "m.nnd", "--cache-dir", tmp_path / "cache", "--objective", "priority")
+    command = ("compile", model, "-o", tmp_path / "m.nnd", "--cache-dir", tmp_path / "cache", *QUICK)
     assert nndeploy_command(*command).returncode == 0
     done = nndeploy_command(*command, "--samples", tmp_path / "inputs")
     assert done.returncode == 66
@@ -58,7 +59,7 @@ def test_samples_without_a_sample_are_refused_though_the_rest_is_in_the_cache(
 
 def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(nndeploy_command, model, tmp_path) -> None:
     pytest.importorskip("requests", reason="the extra `registry` is not installed")
-    options = ("--backends", "native,reference", "--objective", "priority", "--cache-push", "always")
+    options = (*QUICK, "--cache-push", "always")
     with BazelRemoteServer() as server:
         for machine in ("1", "2"):
             folder = ("--cache-dir", tmp_path / machine, "--cache-remote", server.address)
@@ -83,7 +84,7 @@ def test_answers_serve_the_same_files_alone(nndeploy_command, model, tmp_path) -
         keeper = cached_compile._Keeper(cache, parts, str(model), lambda: parts, 1 << 30, print)
         return len(keeper.known_calls()["calls"])
 
-    options = ("--cache-dir", folder, "--objective", "priority")
+    options = ("--cache-dir", folder, *QUICK)
     assert nndeploy_command("compile", model, "-o", tmp_path / "m.nnd", *options).returncode == 0
     assert num_known() > 0
     onnx.save(onnx.parser.parse_model(CLASSIFIER.replace("12}", "13}")), model)

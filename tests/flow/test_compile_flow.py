@@ -108,9 +108,10 @@ def test_a_backend_that_is_measured_to_be_faster_is_taken_unless_the_order_of_ti
     tmp_path, install
 ) -> None:
     install(changed_backend("tortoise", 0, late))
-    by_priority = compile_with(model(), tmp_path / "p.nnd", backends=("tortoise", "onnxruntime"), objective="priority")
+    both = ("tortoise", "onnxruntime")
+    by_priority = compile_with(model(), tmp_path / "p.nnd", backends=both, objective="priority")
     assert by_priority.submodels[0].backend == "tortoise"
-    report = compile_with(model(), tmp_path / "l.nnd", backends=("tortoise", "onnxruntime"), samples=[SAMPLE])
+    report = compile_with(model(), tmp_path / "l.nnd", backends=both, objective="latency", samples=[SAMPLE])
     assert report.submodels[0].backend == "onnxruntime"
     names = {c.name: c.chosen for c in report.candidates}
     assert names["tortoise"] is False

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--objective latency`: which placements are measured, and what the chosen one keeps of what the user asked."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,15 @@ import numpy as np
 import onnx
 import pytest
 from compile_with import compile_with
-from faulty_backends import ChangedSession, Install, changed_backend, choosy_backend, good_backend
+from faulty_backends import Install, changed_backend, choosy_backend, good_backend
 
+from nndeploy.bundle.manifest import Variant
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import Report
 from nndeploy.jobs.measuring import Measured
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.options.texts import names_in
-from nndeploy.plugin.interface import Artifact, OpenOptions, Session
+from nndeploy.plugin.interface import Artifact
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 two (float[256,512] x) => (float[256,512] y) {
@@ -41,47 +41,56 @@ def model() -> onnx.ModelProto:
     return made
 
 
+class LateTortoise(InProcessWorkers):
+    """Says that the tortoise takes 10 ms for each node, and a submodel of others 1 ms."""
+
+    def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
+        return Measured([[sum(map(_ms, first_variants(path)))] * len(samples) for path in paths])
+
+
+def _ms(variant: Variant) -> float:
+    return 10.0 * variant.metadata["num_nodes"] if variant.backend == "tortoise" else 1.0
+
+
 def compiled(path: Path, backends: str, **options: Any) -> Report:
     return compile_with(
-        model(), path, backends=names_in(backends), objective="latency", samples=[SAMPLE], optimise=False, **options
-    )
+        model(), path, backends=names_in(backends), objective="latency", samples=[SAMPLE], optimise=False, **options,
+        workers=LateTortoise(),
+    )  # fmt: skip
 
 
 def chosen(report: Report) -> str:
     return next(candidate.name for candidate in report.candidates if candidate.chosen)
 
 
-def first_backend(path: Path) -> str:
+def first_variants(path: Path) -> list[Variant]:
     with open_bundle(path) as bundle:
-        return bundle.manifest.submodels[0].variants[0].backend
+        return [submodel.variants[0] for submodel in bundle.manifest.submodels]
+
+
+def first_backend(path: Path) -> str:
+    return first_variants(path)[0].backend
 
 
 def backend_of(report: Report) -> dict[str, str]:
     return {node.name: node.backend for node in report.nodes}
 
 
-def late_for_each_node(name: str, tier: int) -> type:
-    """Returns a good backend that takes 10 ms for each node of a submodel."""
+def counting_backend(name: str, tier: int) -> type:
+    """Returns a good backend that notes how many nodes a submodel has."""
 
-    class Late(good_backend()):
+    class Counting(good_backend()):
         def build(self, submodel: Any, *rest: Any) -> Artifact:
             return replace(super().build(submodel, *rest), metadata={"num_nodes": len(submodel.graph)})
 
-        def open(self, files: Any, metadata: Any, options: OpenOptions) -> Session:
-            def wait(outputs: dict[str, Any]) -> dict[str, Any]:
-                time.sleep(0.01 * metadata["num_nodes"])
-                return outputs
-
-            return ChangedSession(super().open(files, metadata, options), wait)
-
-    Late.name, Late.tier = name, tier
-    return Late
+    Counting.name, Counting.tier = name, tier
+    return Counting
 
 
 @pytest.fixture
 def two_fast_halves(install: Install) -> None:
     """Installs one slow backend for the whole, and two fast ones for one half each that come after it."""
-    install(late_for_each_node("tortoise", 0), choosy_backend("hare", 3, "MatMul"), choosy_backend("dog", 3, "Gemm"))
+    install(counting_backend("tortoise", 0), choosy_backend("hare", 3, "MatMul"), choosy_backend("dog", 3, "Gemm"))
 
 
 @pytest.mark.usefixtures("two_fast_halves")
@@ -96,7 +105,7 @@ def test_backends_that_take_a_part_are_measured_before_and_beside_the_others(tmp
 
 def test_what_a_backend_leaves_is_tried_on_each_library(tmp_path, install) -> None:
     """The library that stands first is slow at what is left, and another one is not."""
-    tortoise, hare = late_for_each_node("tortoise", 1), choosy_backend("hare", 3, "MatMul")
+    tortoise, hare = counting_backend("tortoise", 1), choosy_backend("hare", 3, "MatMul")
     install(tortoise, hare)
     report = compiled(tmp_path / "m.nnd", "tortoise,hare,onnxruntime")
     names = [candidate.name for candidate in report.candidates]
@@ -147,9 +156,8 @@ def chosen_where_sizes_are_open(path: Path, hare_ms: dict[int, float], **options
             return Measured([[1.0 if name == "onnxruntime" else hare_ms[count] for count in rows] for name in names])
 
     text = TWO_ROWS.replace("N,512", "length,512")
-    return compile_with(
-        onnx.parser.parse_model(text), path, backends=("hare", "onnxruntime"), **options, workers=OfManyRows()
-    )
+    asked = {"backends": ("hare", "onnxruntime"), "objective": "latency", **options}
+    return compile_with(onnx.parser.parse_model(text), path, **asked, workers=OfManyRows())
 
 
 def test_open_sizes_that_were_made_up_are_measured_around_the_likely_one(tmp_path, install) -> None:

@@ -63,7 +63,7 @@ def test_a_size_that_can_be_told_is_refused_before_anything_is_computed(tmp_path
 
 def ended_at_a_limit(tmp_path: Path, text: str) -> tuple[int, str]:
     """Returns the exit code and the error of a compile with little time and memory, which leaves nothing behind."""
-    done, seconds = compiled(tmp_path, text, "--total-time-limit", "6", "--memory-limit", "1GiB")
+    done, seconds = compiled(tmp_path, text, "--total-time-limit", "3", "--memory-limit", "1GiB")
     assert seconds < 40
     assert not (tmp_path / "m.nnd").exists()
     (line,) = [line for line in done.stderr.splitlines() if "error[" in line]

@@ -10,7 +10,7 @@ import numpy as np
 import onnx.parser
 import onnx.reference
 import pytest
-from compile_with import compile_with
+from compile_with import compiled_once
 from separable_model import needs_native, separable_model
 
 import nndeploy
@@ -36,9 +36,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def compiled(model: Path, **options: Any) -> Path:
-    out = model.with_suffix(".nnd")
-    compile_with(model, out, **{"backends": ("native", "onnxruntime"), "objective": "priority", **options})
-    return out
+    return compiled_once(model, model.with_suffix(".nnd"), **{"backends": ("native", "onnxruntime"), **options})
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:

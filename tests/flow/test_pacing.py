@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
+from compile_with import compiled_once
 from separable_model import needs_native, separable_model
 
 import nndeploy
@@ -41,15 +42,8 @@ def every_point(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled(model: Path, **options: Any) -> Path:
-    out = model.with_suffix(".nnd")
-    nndeploy.compile_model(
-        model,
-        out,
-        nndeploy.CompileOptions(
-            **{"backends": ("native", "onnxruntime"), "pace": True, "objective": "priority", **options}
-        ),
-    )
-    return out
+    asked = {"backends": ("native", "onnxruntime"), "pace": True, "objective": "priority", **options}
+    return compiled_once(model, model.with_suffix(".nnd"), **asked)
 
 
 @pytest.mark.usefixtures("every_point")

@@ -30,6 +30,7 @@ from nndeploy.target.target import host_target, target_from_toml
 from nndeploy.values.types import TensorType
 
 FOREIGN = Variant("v0-far", "onnxruntime", "vax", {"a": "submodels/s0/v0-far/a"}, requires={"arch": "vax"})
+COMPILE = ("compile", "--backends", "reference", "--objective", "priority")
 UNKNOWN = Variant("v0-unknown", "unknown", "host", {"a": "submodels/s0/v0-unknown/a"})
 BROKEN = Variant("v0-broken", "onnxruntime", "host", {"model.onnx": "submodels/s0/v0-broken/a"})
 
@@ -225,8 +226,8 @@ def test_bench_fails_where_a_gate_does_and_tells_what_it_measured(here, capsys, 
         (("verify", "no.nnd"), 66, "verify"),
         (("bench", "m.nnd", "--iterations", "1", "--max-p99", "1s"), 0, "--max-p99"),
         (("bench", "m.nnd", "--iterations", "1", "--max-p99", "0.001us"), 1, "--max-p99"),
-        (("compile", "m.onnx", "-o", "o.nnd", "--objective", "priority"), 0, "output y"),
-        (("compile", "m.onnx", "-o", "o.nnd", "--objective", "priority", "--max-size", "1B"), 1, "compile"),
+        ((*COMPILE, "m.onnx", "-o", "o.nnd"), 0, "output y"),
+        ((*COMPILE, "m.onnx", "-o", "o.nnd", "--max-size", "1B"), 1, "compile"),
         (("compile", "no.onnx", "-o", "o.nnd"), 66, "compile"),
     ],
 )

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Submodels in processes of their own: the same results, and a crash, a hang or a theft costs one item."""
 
+import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx.parser
@@ -18,6 +20,7 @@ from compile_with import compile_with
 import nndeploy
 from nndeploy.errors import DataError, UnavailableError, UsageError
 from nndeploy.jobs.workers import InProcessWorkers
+from nndeploy.plugin import registry
 from nndeploy.runtime.isolated_session import IsolatedSession
 from nndeploy.runtime.program import Program
 from nndeploy.sandbox.enter import missing
@@ -26,7 +29,7 @@ PLUGIN = r"""
 import os, signal, stat, time
 from dataclasses import replace
 from pathlib import Path
-from nndeploy_onnxruntime.plugin import Plugin as Good
+from nndeploy_onnxruntime.plugin import Plugin as Installed
 
 MARK = Path(@MARK@)
 
@@ -72,14 +75,16 @@ def seen():
     return was_there
 
 
-class Plugin(Good):
+told = {name: value for name, value in vars(Installed).items() if name not in ("code_files", "__dict__", "__weakref__")}
+
+
+class Plugin(type("Good", Installed.__bases__, told)):
     tier = 1
 
     def open(self, files, metadata, options):
         return Tricky(super().open(files, metadata, options))
 
 
-del Good.code_files
 Plugin.name = "tricky"
 """
 """It tells of nothing whether it is code, so all of it counts as code; what it does depends on the first input."""
@@ -102,32 +107,40 @@ def tricky(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = site_of(folder)
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
     (folder / "m.onnx").write_bytes(onnx.parser.parse_model(text).SerializeToString())
-    np.savez(folder / "sample.npz", x=np.zeros(2, np.float32))
-    command = [sys.executable, "-m", "nndeploy", "compile", "m.onnx", "-o", "m.nnd", "--backends", "tricky,reference"]
-    command += ["--no-fallback", "--objective", "priority", "--samples", "sample.npz"]
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    with installed(site):
+        options = {"backends": ("tricky",), "keep_fallback": False, "samples": [{"x": np.zeros(2, np.float32)}]}
+        compile_with(folder / "m.onnx", folder / "m.nnd", **options, workers=InProcessWorkers())
     return folder
+
+
+@contextlib.contextmanager
+def installed(site: Path) -> Iterator[None]:
+    """Lets this process find the backend, and with it the workers, for as long as the block lasts."""
+    point = metadata.EntryPoint("tricky", "tricky_plugin:Plugin", "nndeploy.backends")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        patch.setattr(registry.PLUGINS, "_all", {**registry.PLUGINS._all, "tricky": (point,)})
+        registry.backend.cache_clear()
+        yield
+    registry.backend.cache_clear()
 
 
 Run = Callable[..., tuple[int, list[dict[str, object]]]]
 
 
 @pytest.fixture
-def run(tricky: Path, tmp_path: Path) -> Run:
+def run(tricky: Path, tmp_path: Path, nndeploy_command: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Returns a function that runs items, each by its first number: (exit code, records)."""
 
     def run_items(first: list[int], *options: str) -> tuple[int, list[dict[str, object]]]:
-        lines = "".join(json.dumps({"x": [number, 20]}) + "\n" for number in first)
-        command = [sys.executable, "-m", "nndeploy", "run", "m.nnd", "-i", "-", "-o", "-", *options]
-        environment = {**os.environ, "PYTHONPATH": str(tricky / "site"), "TMPDIR": str(tmp_path)}
-        done = subprocess.run(
-            command, cwd=tricky, env=environment, input=lines, capture_output=True, text=True, check=False
-        )
+        (tricky / "x.jsonl").write_text("".join(json.dumps({"x": [number, 20]}) + "\n" for number in first))
+        done = nndeploy_command("run", "m.nnd", "-i", "x.jsonl", "-o", "-", *options, cwd=tricky)
         assert list(tmp_path.iterdir()) == [], done.stderr
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
-    return run_items
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with installed(tricky / "site"):
+        yield run_items
 
 
 def told(records: list[dict[str, object]]) -> list[str]:
@@ -161,13 +174,13 @@ def test_a_hang_ends_when_its_time_is_over(run, hang) -> None:
 
 
 def test_what_is_no_answer_ends_the_worker_and_is_no_result(run) -> None:
-    exit_code, records = run([0, 7, 21, 8, 9, 22], "--isolate", "code", "--item-timeout", "2")
+    exit_code, records = run([0, 7, 21, 8, 9, 22], "--isolate", "code", "--item-timeout", "1")
     assert exit_code == 1
     errors = told(records)
     assert [bool(error) for error in errors] == [False, True, False, True, True, False]
     assert "there are no 123456789 bytes of values" in errors[1]
     assert "sent an invalid response, twice" in errors[3]
-    assert "no answer within 2 s" in errors[4]
+    assert "no answer within 1 s" in errors[4]
     assert records[2]["outputs"] == {"y": [-21.0, -20.0]}
 
 
