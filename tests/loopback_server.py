@@ -20,6 +20,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     owner: Any
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two writes, between which 40 ms would pass
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the interface of the library
         return

@@ -9,6 +9,7 @@ for types counted. Floors are the longest way down. A circle is a set of modules
 
 import ast
 import sys
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -22,12 +23,16 @@ def modules_of(root: Path) -> dict[str, Path]:
     return found
 
 
-def imports_of(modules: dict[str, Path]) -> dict[str, set[str]]:
+def nodes_of(path: Path) -> Iterable[ast.AST]:
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def imports_of(modules: dict[str, Path], nodes: Callable[[Path], Iterable[ast.AST]] = nodes_of) -> dict[str, set[str]]:
     """Returns for each module the modules of nndeploy/ that it imports, wherever in it."""
     found: dict[str, set[str]] = {}
     for name, path in modules.items():
         named = set[str]()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Import):
                 named |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:

@@ -46,6 +46,7 @@ def test_the_lock_of_the_base_install_is_what_the_wheel_needs(tmp_path: Path) ->
     assert names == needs
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GENERATOR.exists(), reason="`make sbom` has not installed the generator")
 def test_the_generator_names_all_that_the_base_install_brings(tmp_path: Path) -> None:
     wheel = built("wheel", ROOT, tmp_path / "toolchain")

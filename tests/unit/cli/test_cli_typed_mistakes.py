@@ -74,7 +74,10 @@ TYPED = [
     ("compile digits.onnx -o x.nnd --target rtx4080", 2, ["8.9", "rtx4090"]),
     ("compile digits.onnx -o x.nnd --target GeForce-RTX-3060", 2, ["8.6", "rtx3090"]),
     ("compile digits.onnx -o x.nnd --target raspberry", 2, ["did you mean 'raspberry-pi-5'"]),
-    ("compile digits.onnx -o x.nnd --objective priority --target riscv.toml", 1, ["riscv64", ".toml+onnxruntime"]),
+    (
+        "compile digits.onnx -o x.nnd --backends native,onnxruntime --objective priority --target riscv.toml", 1,
+        ["riscv64", ".toml+onnxruntime"],
+    ),
     ("push digits.nnd https://registry/foo:1", 2, ["oci://"]),
     ("push digits.nnd localhost:1/foo", 2, ["tag"]),
     ("push digits.nnd localhost:1/foo:1", 69, ["oci://localhost:1/foo:1", "cannot be reached"]),
@@ -114,6 +117,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("typed", "code", "nouns"), TYPED, ids=[typed for typed, _, _ in TYPED])
 def test_what_people_type_is_answered(place, nndeploy_command, monkeypatch, tmp_path, typed, code, nouns) -> None:
     monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path))
+    monkeypatch.setattr("nndeploy.registry.connection.FIRST_WAIT_SECONDS", 0.0)
     done = nndeploy_command(*typed.split(), cwd=place)
     told = done.stderr.splitlines()[-1]
     assert done.returncode == code, done.stderr
