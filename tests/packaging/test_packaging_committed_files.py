@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No committed file names a machine or a registry, or is of an unexpected kind or size."""
+"""No committed file names a machine or a registry, is of an unexpected kind or size, or unpickles anything."""
 
+import ast
 import re
 import subprocess
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ SUFFIXES = {
 }
 WITHOUT_SUFFIX = {"Containerfile", "LICENSE", "Makefile", "run", ".clang-format", ".gitignore"}
 MAX_BYTES = 200 << 10
+UNPICKLERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+SUSPICIOUS = re.compile("|".join([*UNPICKLERS, "eval", "exec", "__import__", "shell"]).encode())
+"""What a file holds that is looked at closely."""
 PRODUCT = ("nndeploy/", "backends/", "examples/")
 
 
@@ -73,6 +77,50 @@ def test_no_large_file_is_committed() -> None:
     """Lock files grow with the number of packages, whose hashes they hold."""
     names = (name for name in committed() if not name.endswith(".lock"))
     assert [name for name in names if (ROOT / name).stat().st_size > MAX_BYTES] == []
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
+
+
+def dangerous_calls(tree: ast.AST) -> Iterator[str]:
+    """Yields calls of eval and exec, and keywords that allow pickles or a shell."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec", "__import__"}:
+            yield f"{node.func.id} at line {node.lineno}"
+        for keyword in node.keywords:
+            is_off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+            if keyword.arg in {"allow_pickle", "shell"} and not is_off:
+                yield f"{keyword.arg} at line {node.lineno}"
+
+
+def test_product_code_never_unpickles_evaluates_or_starts_a_shell() -> None:
+    assert product_code()
+    for name in filter(lambda name: SUSPICIOUS.search(content(name)), product_code()):
+        tree = ast.parse(content(name))
+        assert UNPICKLERS.isdisjoint(imported_modules(tree)), name
+        assert list(dangerous_calls(tree)) == [], name
+
+
+@pytest.mark.parametrize("source", ["eval('1')", "np.load(f, allow_pickle=True)", "run('x', shell=yes)", "exec(code)"])
+def test_a_dangerous_call_is_found(source: str) -> None:
+    assert list(dangerous_calls(ast.parse(source)))
+
+
+@pytest.mark.parametrize("source", ["np.load(f, allow_pickle=False)", "run(['x'], shell=False)", "model.eval()"])
+def test_a_harmless_call_is_not_found(source: str) -> None:
+    assert not list(dangerous_calls(ast.parse(source)))
+
+
+@pytest.mark.parametrize("source", ["import pickle", "from joblib import load", "import os, marshal"])
+def test_an_unpickler_is_found(source: str) -> None:
+    assert not UNPICKLERS.isdisjoint(imported_modules(ast.parse(source)))
 
 
 def test_every_source_file_names_its_licence_first() -> None:
