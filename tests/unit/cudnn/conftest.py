@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 from cudnn_interpreter import InterpretedHandle
 from cudnn_models import run_artifact
-from kept_plans import KeptPlanner
+from kept_cudnn_plans import KeptPlanner
 from nndeploy_cudnn import build as build_module
 from nndeploy_cudnn import session as session_module
 from nndeploy_cudnn import support as support_module

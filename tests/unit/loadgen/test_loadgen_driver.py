@@ -133,7 +133,7 @@ def test_an_error_does_not_wait_for_the_end_of_server(tmp_path, monkeypatch) -> 
         may_end.wait(60)
 
     monkeypatch.setattr(driver, "run_test", run_long)
-    asked = settings("server", target_qps=300, seconds=3)
+    asked = settings("server", target_qps=300, seconds=0.5)
     with pytest.raises(InputError, match="never"):
         drive(JoinedCalls(FakeProgram(refuse), 1), samples(1), asked, tmp_path, num_workers=1)
     left = [thread for thread in threading.enumerate() if thread.name == "loadgen"]

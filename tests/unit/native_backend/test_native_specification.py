@@ -19,6 +19,7 @@ from oracle.registry import UnspecifiedError
 
 from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.passes import optimise
+from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "operators.md"
@@ -72,11 +73,17 @@ def outcome(case: Case, folder: Path) -> str:
 each_wide_operator = pytest.mark.parametrize("operator", sorted({case.operator for case in WIDE}))
 
 
+def planned(proto: onnx.ModelProto, ranges: dict[str, DimRange]) -> Artifact:
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+    optimise(model, ranges)
+    return built(model, ranges)
+
+
 @each_wide_operator
-def test_odd_and_large_sizes(operator: str, tmp_path: Path) -> None:
+def test_odd_and_large_sizes(operator: str) -> None:
     """On one thread or two in turn, bytes with what the processor has or with the instructions of the level alone."""
     for at, case in enumerate(one for one in WIDE if one.operator == operator):
-        artifact, wanted = built_alone(case.model, "native", tmp_path), case.wanted
+        artifact, wanted = planned(case.model, {}), case.wanted
         assert wanted is not None, case.name
         for number, level in enumerate(LEVELS_HERE):
             steps = case.steps * (BF16_STEPS if level.endswith("bf16") else 1)
@@ -89,10 +96,8 @@ def test_odd_and_large_sizes(operator: str, tmp_path: Path) -> None:
 def test_sizes_that_come_with_the_call(operator: str) -> None:
     for number, case in enumerate(one for one in WIDE if one.operator == operator):
         proto, ranges = opened(case)
-        model = ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
-        optimise(model, ranges)
         try:
-            artifact = built(model, ranges)
+            artifact = planned(proto, ranges)
         except BuildRefusedError:
             assert operator in NEED_SIZES, case.name
             continue

@@ -123,7 +123,7 @@ def done_alone(plan, programs, fields):
     return made, stage(plan.posts)
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(4))
 @pytest.mark.parametrize("error_share", [0.0, 0.08])
 def test_every_plan_gives_what_one_thread_gives(block, error_share) -> None:
     for seed in range(block * NUM_SCHEDULES, (block + 1) * NUM_SCHEDULES):

@@ -16,7 +16,7 @@ from typing import Any
 import nndeploy_cudnn
 from nndeploy_cudnn.planner import Planner
 
-FOLDER = Path(__file__).resolve().parents[3] / "build" / "cudnn-plans"
+FOLDER = Path(__file__).resolve().parents[1] / "build" / "cudnn-plans"
 
 
 @cache
