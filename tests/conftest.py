@@ -28,6 +28,7 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # keys and trust of the tests, not
 os.environ["XDG_CACHE_HOME"] = str(Path(_CONFIG.name, "cache"))  # what this machine compiled, likewise
 os.environ["NNDEPLOY_CACHE_DIR"] = ""  # every test compiles what it looks at
 os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(__file__).resolve().parents[1] / "build" / "zig"))
+sys.dont_write_bytecode = False  # else the asserts of all tests are rewritten in each run, which takes half a minute
 for _name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):  # what tests print is no annotation of the job that runs them
     os.environ.pop(_name, None)
 

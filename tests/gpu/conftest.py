@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ours = [item for item in items if HERE in item.path.parents]
+    ours = [item for item in items if item.path.parent == HERE]
     why = cuda_unavailable() if ours else ""
     for item in ours:
         item.add_marker("gpu")
