@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each file of configs/pipelines through `compile` and `run`, as its first lines say: bundles in, results out."""
+"""Each file of configs/pipelines through `run`, as its first lines say: bundles in, results out."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests_flow_bundles import write_model
 
 from nndeploy.cli.main import run_command
 
@@ -33,23 +33,10 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in PIPELINES.glob("*.toml")} == {"digits", *EXAMPLES}
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Returns a function that gives the bundle of a model, compiled once."""
-    folder = tmp_path_factory.mktemp("bundles")
-
-    def bundle_of(model: Path) -> Path:
-        bundle = folder / f"{model.stem}.nnd"
-        if not bundle.exists():
-            options = ["--backends", "onnxruntime", "--objective", "priority"]
-            assert run_command(["compile", str(model), *options, "-o", str(bundle)]) == 0
-        return bundle
-
-    return bundle_of
-
-
-def test_digits(compiled, tmp_path) -> None:
-    bundle = compiled(DIGITS / "digits.onnx")
+def test_digits(tmp_path) -> None:
+    bundle = tmp_path / "digits.nnd"
+    options = ["--backends", "onnxruntime", "--objective", "priority"]
+    assert run_command(["compile", str(DIGITS / "digits.onnx"), *options, "-o", str(bundle)]) == 0
     arguments = ["run", str(bundle), "--pipeline", str(PIPELINES / "digits.toml"), "--input", str(DIGITS / "png")]
     assert run_command([*arguments, "--output", str(tmp_path / "out.jsonl")]) == 0
     records = lines(tmp_path / "out.jsonl")
@@ -58,11 +45,11 @@ def test_digits(compiled, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example(name, compiled, tmp_path, models_folder) -> None:
+def test_an_example(name, tmp_path, models_folder) -> None:
     models, inputs = EXAMPLES[name]
     arguments = ["run", "--pipeline", str(PIPELINES / f"{name}.toml")]
     for pipeline, model in models.items():
-        bundle = compiled(models_folder / f"{model}.onnx")
+        bundle = write_model(tmp_path / f"{model}.nnd", models_folder / f"{model}.onnx")
         arguments += ["--model", f"{pipeline}={bundle}"] if pipeline else [str(bundle)]
     for file in inputs:
         arguments += ["--input", str(models_folder / "inputs" / file)]

@@ -12,6 +12,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.bundle.report import CheckReport, NodeReport, Report, SubmodelReport, report_for_bundle
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
+from nndeploy.frontend.load import load_model
 from nndeploy.trust.made_here import note_made_here
 from nndeploy.values.types import DimRange, TensorType
 
@@ -87,6 +88,24 @@ def write_picture(path: Path) -> Path:
     types = {"image": TensorType("float32", ("N", 1, 2, 3)), "y": TensorType("float32", ("N", 2))}
     how = ImageInput("image", 2, 3, "L", "NCHW", (127.5,), (127.5,), ("dark", "bright"))
     return _write(path, {"s0": PICTURE}, types, image_input=how)
+
+
+def write_model(path: Path, source: Path) -> Path:
+    """Writes a bundle of a model as it is, for ONNX Runtime."""
+    loaded = load_model(source)
+    inputs, outputs = (tuple(NamedType(one.name, one.type) for one in side) for side in (loaded.inputs, loaded.outputs))
+    member = "submodels/s0/v0-onnxruntime/model.onnx"
+    variant = Variant("v0-onnxruntime", "onnxruntime", "host", {"model.onnx": member})
+    names = (tuple(one.name for one in side) for side in (inputs, outputs))
+    values = {one.name: one.type for one in (*inputs, *outputs)}
+    manifest = Manifest(
+        source.stem, "0" * 64, inputs, outputs, (Submodel("s0", *names, (variant,)),), values,
+        tolerances={"float32": Tolerance(1e-3, 1e-4)},
+    )  # fmt: skip
+    write_bundle(path, manifest, {member: source.read_bytes()}, {"model": source.stem})
+    with open_bundle(path) as bundle:
+        note_made_here(bundle)  # as a compile does
+    return path
 
 
 def _write(

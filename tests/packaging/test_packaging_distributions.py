@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wheel_builds import ROOT, built
+from check_sbom import LOCK
+from wheel_builds import ROOT, base_needs, built
 
 from nndeploy.cli.main import COMMANDS
 from nndeploy.version import __version__
@@ -73,6 +74,11 @@ def test_wheel_holds_our_packages_and_nothing_else(wheel: Path) -> None:
     found = {name for name in names if ".dist-info/" not in name and SHARE not in name}
     assert {name for name in found if not name.startswith("nndeploy_kernels/")} == set(package_files())
     assert len(names) == len(set(names))
+
+
+def test_the_lock_of_the_base_install_is_what_the_wheel_needs(wheel: Path) -> None:
+    names = {line.partition("==")[0] for line in LOCK.read_text().splitlines() if line[:1].isalpha()}
+    assert names == base_needs(wheel)
 
 
 def test_wheel_brings_a_man_page_of_every_command_to_where_man_looks(wheel: Path) -> None:

@@ -40,12 +40,6 @@ def test_what_a_bill_lacks_is_found(change: dict[str, Any], fault: str) -> None:
     assert fault in faults(bill, "pygments==2.21.0 \\\n")
 
 
-def test_the_lock_of_the_base_install_is_what_the_wheel_needs(tmp_path: Path) -> None:
-    needs = base_needs(built("wheel", ROOT, tmp_path))
-    names = {line.partition("==")[0] for line in LOCK.read_text().splitlines() if line[:1].isalpha()}
-    assert names == needs
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not GENERATOR.exists(), reason="`make sbom` has not installed the generator")
 def test_the_generator_names_all_that_the_base_install_brings(tmp_path: Path) -> None:

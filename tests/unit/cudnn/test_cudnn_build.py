@@ -149,6 +149,7 @@ def fresh_planners(planners: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "planner_for", planner_module.planner_for)
 
 
+@pytest.mark.slow  # cuDNN compiles four kernels anew
 @pytest.mark.usefixtures("fresh_planners")
 def test_compiled_code_has_the_same_bytes_in_every_process_or_says_that_it_has_not() -> None:
     first, second = built(COMPILED), built(COMPILED)
