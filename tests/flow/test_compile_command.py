@@ -127,7 +127,7 @@ def test_the_hostile_models_are_refused_in_one_line(nndeploy_command, models_fol
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_compile_and_leaves_nothing(tmp_path, number, exit_code) -> None:
     endless, temporary = tmp_path / "endless.onnx", tmp_path / "temporary"
     onnx.save(onnx.parser.parse_model(ENDLESS), endless)
