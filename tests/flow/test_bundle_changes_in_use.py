@@ -17,7 +17,6 @@ import onnx
 import pytest
 from compile_with import compile_with
 from onnx import helper, numpy_helper
-from tests_flow_bundles import write_double
 
 SIZE = 256
 
@@ -93,8 +92,7 @@ def test_a_run_goes_on_with_what_was_checked(running, in_use, change) -> None:
 
 
 @pytest.mark.parametrize(("change", "code"), [(overwrite, 65), (cut, 74)])
-def test_a_bundle_that_changes_before_it_is_loaded_is_refused(tmp_path, change, code) -> None:
-    in_use = write_double(tmp_path / "m.nnd")
+def test_a_bundle_that_changes_before_it_is_loaded_is_refused(in_use, change, code) -> None:
     script = """
 import sys
 from pathlib import Path
