@@ -8,7 +8,6 @@ from pathlib import Path
 
 import onnx_ir as ir
 import pytest
-from kept_cudnn_plans import KeptPlanner
 from nndeploy_cudnn import build as cudnn_build
 from nndeploy_cudnn import support as cudnn_support
 from nndeploy_cudnn.planner import Planner
@@ -60,7 +59,7 @@ class Planners:
     @contextmanager
     def shared(self, gpu: Gpu) -> Iterator[Planner]:
         if (gpu, self.use) not in self._planners:
-            self._planners[gpu, self.use] = (KeptPlanner if self.use == USES[0] else Planner)(gpu)
+            self._planners[gpu, self.use] = Planner(gpu)
         yield self._planners[gpu, self.use]
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ import onnx_ir as ir
 import pytest
 from cudnn_interpreter import InterpretedHandle
 from cudnn_models import run_artifact
-from kept_cudnn_plans import KeptPlanner
 from nndeploy_cudnn import build as build_module
 from nndeploy_cudnn import session as session_module
 from nndeploy_cudnn import support as support_module
@@ -48,7 +47,7 @@ def planners(needs_cudnn: None, shared_planners: dict[str, Planner], monkeypatch
     @contextmanager
     def shared(gpu: Gpu) -> Iterator[Planner]:
         if gpu.name not in shared_planners:
-            shared_planners[gpu.name] = KeptPlanner(gpu)
+            shared_planners[gpu.name] = Planner(gpu)
         yield shared_planners[gpu.name]
 
     monkeypatch.setattr(build_module, "planner_for", shared)

@@ -3,15 +3,12 @@
 
 The second way puts most operators in front of constant folding. Every case is optimised; of those that change, the
 outputs before and after are compared under ONNX Runtime, or ONNX's evaluator where that cannot run them. A tenth of
-the cases is taken, but none of pooling, which take ten seconds to be made; `NNDEPLOY_EXAMPLES=1` takes all 2,024 (half
-a minute).
+the cases is taken, `NNDEPLOY_EXAMPLES=1` takes all 2,024 (half a minute).
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,6 @@ from nndeploy.passes import optimise
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the suite makes its cases on import, and numpy warns of some
 EVERY = 1 if "NNDEPLOY_EXAMPLES" in os.environ else 10
-POOLING = [f"onnx.backend.test.case.node.{name}" for name in ("averagepool", "lppool", "maxpool")]
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 TOLERANCES = {1: 2e-2, 2: 2e-2, 4: 1e-4, 8: 1e-6, 16: 1e-6}
 """By bytes of an element, of the largest element: only folding and the fusions change anything, each by roundings."""
@@ -34,19 +30,8 @@ TOLERANCES = {1: 2e-2, 2: 2e-2, 4: 1e-4, 8: 1e-6, 16: 1e-6}
 Run = Callable[[onnx.ModelProto, dict[str, Any]], list[Any]]
 
 
-def _loaded(kind: str) -> list[Any]:
-    """Returns the cases of a kind; modules of pooling are none where not all cases are wanted."""
-    stubs = {name: ModuleType(name) for name in POOLING if EVERY > 1 and name not in sys.modules}
-    sys.modules.update(stubs)
-    try:
-        return load_model_tests(kind=kind)
-    finally:
-        for name in stubs:
-            del sys.modules[name]
-
-
 def _cases(kind: str) -> Iterator[tuple[str, onnx.ModelProto, list[Any]]]:
-    for number, case in enumerate(sorted(_loaded(kind), key=lambda case: case.name)):
+    for number, case in enumerate(sorted(load_model_tests(kind=kind), key=lambda case: case.name)):
         if number % EVERY == 0:
             model = onnx.ModelProto()
             model.CopyFrom(case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx"))
