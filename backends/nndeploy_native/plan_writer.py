@@ -44,11 +44,12 @@ class WeightBytes:
 
     def content(self) -> bytes | memoryview:
         """Returns the bytes; many are mapped."""
-        self.file.flush()
         if self._end < MIN_MAPPED_BYTES:
             self.file.seek(0)
             return self.file.read()
-        return mapped_content(self.file.fileno())
+        descriptor = self.file.fileno()  # of one that was in memory until now too
+        self.file.flush()
+        return mapped_content(descriptor)
 
     def key(self, array: Array) -> bytes:
         """Takes the bytes of an array in, equal ones once; returns what `offset` finds them by."""

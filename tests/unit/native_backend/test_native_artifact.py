@@ -7,9 +7,11 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -27,11 +29,13 @@ from nndeploy_native.plan import (
     document_from_json,
     document_to_json,
 )
+from nndeploy_native.plan_writer import WeightBytes
 from nndeploy_native.plugin import Plugin
 from nndeploy_native.session import NativeSession, open_session
 
 from nndeploy import CompileOptions, compile_model
 from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError
+from nndeploy.files.file_content import MIN_MAPPED_BYTES
 from nndeploy.jobs.workers import InProcessWorkers
 from nndeploy.plugin.interface import Artifact, BuildOptions, Json, OpenOptions
 from nndeploy.target.known_targets import known_targets
@@ -85,6 +89,17 @@ def _told(artifact: Artifact) -> str:
     return str(sorted((name, hashlib.sha256(data).hexdigest()) for name, data in artifact.files.items())) + repr(
         artifact.log
     )
+
+
+@pytest.mark.parametrize("size", [1 << 10, MIN_MAPPED_BYTES - 128, MIN_MAPPED_BYTES, MIN_MAPPED_BYTES + 128, 3 << 20])
+def test_weights_of_any_size_are_whole(size: int, tmp_path: Path) -> None:
+    arrays = [(np.arange(size // 2) % 251).astype(np.uint8), np.ones(size // 2, np.uint8)]
+    with tempfile.SpooledTemporaryFile(MIN_MAPPED_BYTES, dir=tmp_path) as file:
+        weights = WeightBytes(file)
+        offsets = [weights.offset(weights.key(array)) for array in (*arrays, *arrays)]
+        content = weights.content()
+    assert offsets == [0, size // 2] * 2
+    assert bytes(content) == b"".join(array.tobytes() for array in arrays)
 
 
 def test_what_the_library_refuses_is_refused_by_the_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
