@@ -43,8 +43,8 @@ class WeightBytes:
         return self._end
 
     def content(self) -> bytes | memoryview:
-        """Returns the bytes; many are mapped."""
-        if self._end < MIN_MAPPED_BYTES:
+        """Returns the bytes; many that are in a file are mapped."""
+        if self._end < MIN_MAPPED_BYTES or isinstance(self.file, io.BytesIO):
             self.file.seek(0)
             return self.file.read()
         descriptor = self.file.fileno()  # of one that was in memory until now too
