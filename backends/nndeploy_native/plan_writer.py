@@ -51,8 +51,8 @@ class WeightBytes:
         self.file.flush()
         return mapped_content(descriptor)
 
-    def key(self, array: Array) -> bytes:
-        """Takes the bytes of an array in, equal ones once; returns what `offset` finds them by."""
+    def offset(self, array: Array) -> int:
+        """Takes the bytes of an array in, equal ones once; returns where they are."""
         raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         key = hashlib.sha256(raw).digest()
         if key not in self._offsets:
@@ -61,10 +61,6 @@ class WeightBytes:
             self.file.write(raw)
             self.file.write(bytes(aligned(len(raw), ALIGNMENT) - len(raw)))
             self._end += aligned(len(raw), ALIGNMENT)
-        return key
-
-    def offset(self, key: bytes) -> int:
-        """Returns where the bytes of an array are."""
         return self._offsets[key]
 
 
@@ -82,7 +78,7 @@ class PlanWriter:
     keeps_halves: bool = False
     weights: WeightBytes = field(default_factory=WeightBytes)
     _rules: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _arrays: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
+    _arrays: dict[tuple[str, tuple[int, ...], int], int] = field(default_factory=dict)
     _values: dict[str, int] = field(default_factory=dict)
     _value_words: list[int] = field(default_factory=list)
     _tensors: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -118,7 +114,7 @@ class PlanWriter:
         """Returns the number of a constant, -1 of none."""
         if array is None:
             return -1
-        return self._arrays.setdefault((array.dtype.name, array.shape, self.weights.key(array)), len(self._arrays))
+        return self._arrays.setdefault((array.dtype.name, array.shape, self.weights.offset(array)), len(self._arrays))
 
     def floats(self, array: Array | None) -> int:
         """Returns the number of constant floats, which are kept as float16 where that is what the model has."""
@@ -165,8 +161,8 @@ class PlanWriter:
         borders = [[len(some), *(self.tensor(one) for one in some)] for some in (inputs, outputs)]
         words = [len(self.solved), *_counted(self._rules)]
         words += [len(self._arrays)]
-        for dtype, shape, key in self._arrays:
-            words += [_DTYPES[dtype], self.weights.offset(key), len(shape), *shape]
+        for dtype, shape, offset in self._arrays:
+            words += [_DTYPES[dtype], offset, len(shape), *shape]
         words += [len(self._values), *self._value_words, *_counted(self._tensors), *borders[0], *borders[1]]
         words += [len(self._programs)]
         for program in self._programs:

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nndeploy.plugin.interface import (
     API_VERSION,
@@ -71,9 +71,14 @@ class Plugin:
         from nndeploy_native.build import build
         from nndeploy_native.session import checked
 
-        buffer_bytes = dict(target.caches).get(WINDOW_BUFFER, 0)
-        how: Mapping[str, Any] = {"precision": options.precision, "buffer_bytes": buffer_bytes}
-        return checked(build(submodel, options.ranges, **how, workdir=str(workdir)))
+        artifact = build(
+            submodel,
+            options.ranges,
+            precision=options.precision,
+            buffer_bytes=dict(target.caches).get(WINDOW_BUFFER, 0),
+            workdir=str(workdir),
+        )
+        return checked(artifact)
 
     def code_files(self, files: Mapping[str, memoryview]) -> CodeFiles:  # noqa: ARG002
         """Returns none: plans are data."""

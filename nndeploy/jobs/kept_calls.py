@@ -11,7 +11,6 @@ are what they were; what was measured, refused, crashed or took too long is aske
 import contextlib
 import dataclasses
 import hashlib
-import mmap
 import os
 import re
 import shutil
@@ -22,6 +21,7 @@ from typing import Any
 
 from nndeploy.bundle.values import encode_values
 from nndeploy.errors import NndeployError
+from nndeploy.files.file_content import content_of
 from nndeploy.files.onnx_external_data import named_files
 from nndeploy.files.strict_json import canonical_json
 from nndeploy.jobs.messages import Request, Response, response_from_folder
@@ -80,13 +80,8 @@ class KeptCalls:
 
     def _hash_of_stored(self, path: str, offset: str, length: str) -> str:
         if (path, offset, length) not in self._hash_of:
-            with (
-                Path(path).open("rb") as file,
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-                memoryview(data) as whole,
-                whole[int(offset) : int(offset) + int(length)] as part,
-            ):
-                self._hash_of[path, offset, length] = hashlib.sha256(part).hexdigest()
+            part = memoryview(content_of(Path(path)))[int(offset) : int(offset) + int(length)]
+            self._hash_of[path, offset, length] = hashlib.sha256(part).hexdigest()
         return self._hash_of[path, offset, length]
 
     def response(self, key: str) -> Response | None:
