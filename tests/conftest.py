@@ -42,7 +42,7 @@ MODELS = REPOSITORY.parent / "shared" / "models"
 
 pytest_plugins = ["serial_tests"]
 
-hypothesis.settings.register_profile("tests", max_examples=50, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")  # the same examples in every run, however slow the machine is
 
 PR_SET_TIMERSLACK, USUAL_SLACK_NS = 29, 50_000  # prctl(2), and what Linux gives a process

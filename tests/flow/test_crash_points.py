@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
         ("a bundle written over", 61),
         ("install, a third", 97),
         ("key revoke", 7),
-        ("uninstall", 23),
+        ("uninstall", 5),
         ("wheelhouse", 83),
         ("JSON lines", 797),
     ],

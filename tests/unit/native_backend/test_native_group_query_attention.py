@@ -106,6 +106,7 @@ def assert_as_onnxruntime(model: ir.Model, artifact: Artifact, call: Call, level
 
 
 @each_float_level
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("attributes", "left_out"),
     [
@@ -117,13 +118,12 @@ def assert_as_onnxruntime(model: ir.Model, artifact: Artifact, call: Call, level
         (", local_window_size=4", "cos sin places"),
     ],
 )
-def test_one_plan_takes_every_call(level: str, attributes: str, left_out: str) -> None:
-    """On one thread and two in turn."""
+def test_one_plan_takes_every_call(level: str, threads: int, attributes: str, left_out: str) -> None:
     model = group_query(attributes, left_out)
     artifact = made(model)
-    for number, call in enumerate(CALLS):
+    for call in CALLS:
         if call.room <= max(call.totals) or "bias" in left_out:
-            assert_as_onnxruntime(model, artifact, call, level, 1 + number % 2)
+            assert_as_onnxruntime(model, artifact, call, level, threads)
 
 
 @each_float_level

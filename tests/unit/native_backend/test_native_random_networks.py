@@ -21,7 +21,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
 
-COUNT = 24
+COUNT = 40
 drawn = cache(network_of)
 PAIR = "d = Conv<group={c}, pads=[1,1,1,1]>({x}, w) {y} = Conv(d, v)"
 
