@@ -9,6 +9,7 @@ that lost a vote is no reference.
 """
 
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -118,6 +119,7 @@ def ground_truth(
         tolerances={precision: tolerances(rtol, atol, quantised, precision, True) for precision in PRECISIONS},
         shapes_of=shapes_in_all_graphs(loaded.model, first),
         events=compilation.events,
+        num_at_once=1 if loaded.stored is not None else compilation.workers.num_parallel,
         has_limits=not asked,
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
         confirm=_confirmation(election, reference.order[:1]) if verdict is None and election else lambda: None,
@@ -215,10 +217,12 @@ def _is_small(exported: ir.Model, original: Original) -> bool:
 def _confirmation(election: Election, reference: Sequence[str]) -> Callable[[], None]:
     """Returns what holds the vote when it is first called; it raises `OverruledError` where `reference` lost."""
     held: list[Verdict | None] = []
+    lock = threading.Lock()
 
     def confirm() -> None:
-        if not held:
-            held.append(election.verdict())
+        with lock:
+            if not held:
+                held.append(election.verdict())
         verdict = held[0]
         if verdict is not None and any(engine in verdict.wrong for engine in reference):
             raise OverruledError(verdict)

@@ -6,7 +6,8 @@
 A call's time is that on the clock less what the threads of this process waited for processors that others had, which
 Linux counts (Documentation/scheduler/sched-stats.rst). The figure is the lower quartile of the calls that waited least:
 whatever else works on the machine only makes calls longer, and some are left alone. Who is hopeless in the best of
-`FIRST_CALLS` that find their memory warm, and take turns too, is not run again; his figure is that call's.
+`FIRST_CALLS` that find their memory warm, and take turns too, is not run again; his figure is that call's. Who is
+`BEHIND` after `FEWEST_ROUNDS` or more takes no further turns.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ UNDISTURBED = 0.02
 MOST_WAITED = 0.5
 """What threads waited together counts more than once: so much at most is taken off."""
 HOPELESS, BEHIND = 2.0, 1.3
-"""Times the fastest: at the first calls, and after many."""
+"""Times the fastest at the first calls, and after some rounds: who takes longer is not run again."""
 
 Call = Callable[[Mapping[str, Value]], object]
 Load = Callable[[], contextlib.AbstractContextManager[Call]]
@@ -138,11 +139,20 @@ def _raced_on(
         return first
     num_rounds = FEWEST_ROUNDS if min(first) > SLOW_SECONDS * 1e3 else ROUNDS
     timed: dict[int, list[Timed]] = {i: [] for i in hopeful}
-    for _ in range(num_rounds):
+    for done in range(num_rounds):
+        if done >= FEWEST_ROUNDS:
+            hopeful = _not_behind(hopeful, timed)
+        if len(hopeful) == 1 < len(calls):
+            break
         for i in hopeful:
             runs[i]()
             timed[i] += timer(runs[i], seconds / num_rounds)
     return [_figure(timed[i]) if i in timed else ms for i, ms in enumerate(first)]
+
+
+def _not_behind(racing: Sequence[int], timed: Mapping[int, Sequence[Timed]]) -> list[int]:
+    figures = {i: _figure(timed[i]) for i in racing}
+    return [i for i, figure in figures.items() if figure <= BEHIND * min(figures.values())]
 
 
 def _figure(timed: Sequence[Timed]) -> float:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement: every node goes to the first backend, in the order of priority, that takes it.
 
-The backends are asked one after the other (each asks its real library). Before the next one is asked, the backend's
-own transforms are tried on what it refused; they stay only if it then takes more of the model's compute. The reason
-of every refusal is kept. Nodes that the optimiser marked as one group (a convolution and its activation) stay
-together where one backend takes them all.
+The backends are asked (each asks its real library), several at once where that is allowed. Then each one's own
+transforms are tried, one after the other, on what it refused; they stay only if it then takes more of the model's
+compute, and those behind it are asked again. The reason of every refusal is kept. Nodes that the optimiser marked as
+one group (a convolution and its activation) stay together where one backend takes them all.
 """
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -81,10 +82,12 @@ def place(
     seconds: Callable[[ir.Model], Mapping[str, float]],
     pins: Sequence[tuple[str, str]] = (),
     banned: Banned | None = None,
+    num_at_once: int = 1,
 ) -> Placement:
     """Returns the placement of every node of the main graph; nodes whose outputs nobody reads are removed first.
 
-    `seconds` estimates each node's compute; a pin is (glob of node names, backend).
+    `seconds` estimates each node's compute; a pin is (glob of node names, backend); `num_at_once` backends are asked
+    at the same time.
 
     Raises:
         UsageError: a pin names no node, or a backend that is not in `order`.
@@ -99,8 +102,9 @@ def place(
     claimed: set[str] = set()
     transformed: list[tuple[str, int]] = []
     warnings: list[str] = []
+    asked = _asked_at_once(order, model, ask, banned, num_at_once)
     for backend in order:
-        answers[backend] = _answers(backend, model, ask, banned)
+        answers[backend] = _answers(backend, model, ask, banned) if transformed else asked[backend]
         try:
             rewritten = _transformed(
                 backend, model, answers[backend], claimed, ask, banned, transforms(backend), seconds
@@ -120,6 +124,13 @@ def place(
     pinned = _apply_pins(pins, backend_of, answers)
     _keep_groups_together(model, backend_of, answers, pinned)
     return Placement(model, answers, backend_of, frozenset(pinned), tuple(transformed), tuple(warnings))
+
+
+def _asked_at_once(
+    order: Sequence[str], model: ir.Model, ask: Ask, banned: Banned, num_at_once: int
+) -> dict[str, dict[str, Support]]:
+    with ThreadPoolExecutor(num_at_once) as pool:
+        return dict(zip(order, pool.map(lambda name: _answers(name, model, ask, banned), order), strict=True))
 
 
 def _answers(backend: str, model: ir.Model, ask: Ask, banned: Banned) -> dict[str, Support]:

@@ -108,6 +108,7 @@ def plan_for(
         seconds=lambda asked: costs_of(asked).seconds,
         pins=pins,
         banned=banned,
+        num_at_once=setting.num_at_once,
     )
     costs = costs_of(placement.model)
     last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]

@@ -29,7 +29,7 @@ ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
 class Setting:
     """What stays the same while one chain is made.
 
-    The chain is cut and built for `target`.
+    The chain is cut and built for `target`; `num_at_once` backends are asked, or candidates built, at the same time.
     `tolerances` maps a precision and an element type to its tolerance; with `has_limits` what is outside a tolerance is
     judged by how far right engines differ. `confirm` is called when a backend contradicts the reference.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
@@ -45,6 +45,7 @@ class Setting:
     tolerances: Mapping[str, Mapping[str, Tolerance]]
     shapes_of: ConcreteShapes
     events: Events
+    num_at_once: int = 1
     made_up: str = ""
     prefix: str = ""
     has_limits: bool = True

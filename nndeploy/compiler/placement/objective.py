@@ -16,6 +16,7 @@ them but for noise.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -220,17 +221,22 @@ def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:
 def _built(
     setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned], memos: dict[str, Memo]
 ) -> list[Trial]:
-    by_name, found = _by_name(order), []
-    for plan in plans:
+    by_name = _by_name(order)
+
+    def built(plan: Planned) -> Trial | None:
         recipe = plan.recipe
         builders = [by_name(name) for name in asked(recipe)]
         memo = memos.setdefault(recipe.graph, {})
         try:
             settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
         except (ModelError, UsageError):
-            continue  # nobody builds what it leaves
-        found.append(Trial(Planned(recipe, settled.plan, plan.seconds), settled))
-    return found
+            return None  # nobody builds what it leaves
+        return Trial(Planned(recipe, settled.plan, plan.seconds), settled)
+
+    with ThreadPoolExecutor(setting.num_at_once) as pool:  # whole models have no piece in common
+        begun = [pool.submit(built, plan) if plan.is_whole else None for plan in plans]
+    trials = [built(plan) if future is None else future.result() for plan, future in zip(plans, begun, strict=True)]
+    return [trial for trial in trials if trial is not None]
 
 
 def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int], sizes_vary: bool) -> int:

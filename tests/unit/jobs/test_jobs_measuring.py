@@ -28,12 +28,24 @@ class Runner:
 
 def test_calls_take_turns_and_the_figure_is_the_time_of_a_call() -> None:
     log: list[str] = []
-    times = raced([Runner(1.0, log, "a"), Runner(2.0, log, "b")], [{}], 0.014).ms
-    assert times[0][0] == pytest.approx(1.0, rel=0.5)
+    times = raced([Runner(5.0, log, "a"), Runner(5.5, log, "b")], [{}], 0.014).ms
+    assert times[0][0] == pytest.approx(5.0, rel=0.3)
     assert times[1][0] > times[0][0]
-    turns = [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
+    turns = _turns(log)
     assert turns == ["a", "b"] * (len(turns) // 2)
     assert len(turns) == 2 * (1 + FIRST_CALLS + ROUNDS)
+
+
+def _turns(log: list[str]) -> list[str]:
+    return [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
+
+
+def test_who_is_behind_after_some_rounds_takes_no_further_turns() -> None:
+    log: list[str] = []
+    times = raced([Runner(10.0, log, "a"), Runner(17.0, log, "behind"), Runner(10.0, log, "b")], [{}], 0.014).ms
+    assert _turns(log).count("behind") < 1 + FIRST_CALLS + ROUNDS // 2
+    assert times[1][0] == pytest.approx(17.0, rel=0.3)
+    assert _turns(log).count("a") == 1 + FIRST_CALLS + ROUNDS
 
 
 def test_large_bundles_are_loaded_one_after_the_other_twice_and_those_behind_once() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement: the first backend that takes a node gets it, and every refusal keeps its reason."""
 
+import threading
 from collections.abc import Callable
 
 import onnx
@@ -37,6 +38,7 @@ def placed(
     transforms: dict[str, list[Transform]] | None = None,
     pins: tuple[tuple[str, str], ...] = (),
     banned: Banned | None = None,
+    num_at_once: int = 1,
 ) -> Placement:
     return place(
         model,
@@ -46,6 +48,7 @@ def placed(
         seconds=lambda asked: {node.name or "": 1.0 for node in asked.graph},
         pins=pins,
         banned=banned,
+        num_at_once=num_at_once,
     )
 
 
@@ -62,6 +65,17 @@ def test_the_first_backend_that_takes_a_node_gets_it_and_refusals_keep_their_rea
 def test_a_node_without_any_taker_is_an_error_with_every_reason() -> None:
     with pytest.raises(ModelError, match=r"node 'second'.*Sigmoid.*fast: no kernel for Sigmoid; slow: no kernel"):
         placed(model_of(CHAIN), {"fast": takes("Relu", "Tanh"), "slow": takes("Relu")})
+
+
+def test_as_many_backends_as_may_be_are_asked_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def waits_for_the_other(_node: ir.Node) -> Support:
+        both.wait()
+        return Support(True)
+
+    found = placed(model_of(CHAIN), {"fast": waits_for_the_other, "slow": waits_for_the_other}, num_at_once=2)
+    assert set(found.backend_of.values()) == {"fast"}
 
 
 def test_no_backend_at_all_is_an_error() -> None:
