@@ -138,9 +138,11 @@ def compile_in_child(
             writes = (str(folder), *(file.folder for file in handed.values()))
             known = (path for files in _calls_of(request).values() for path, _ in files.values())
             sandbox = Sandbox((*_reads(source, given), *known), writes, starts_sessions=True)
-        crash = _run(folder, request["import_paths"], onlooker, limits, sandbox, start)
-        if keeper is not None:
-            keeper.keep_calls(folder / MADE)
+        try:
+            crash = _run(folder, request["import_paths"], onlooker, limits, sandbox, start)
+        finally:  # interrupted or out of time too: the next compile goes on from there
+            if keeper is not None:
+                keeper.keep_calls(folder / MADE)
         try:
             report = _answer(folder, crash.within(source))
         except NndeployError as err:

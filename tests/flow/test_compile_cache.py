@@ -9,6 +9,8 @@ import onnx.parser
 import pytest
 from bazel_remote_server import BazelRemoteServer
 
+from nndeploy.compiler import cached_compile
+from nndeploy.compiler.job import Onlooker
 from nndeploy.compiler.options import CompileLimits
 
 CLASSIFIER = """<ir_version: 8, opset_import: ["": 17]>
@@ -71,21 +73,34 @@ def test_another_machine_takes_a_bundle_from_the_cache_that_they_share(nndeploy_
     assert (tmp_path / "1.nnd").read_bytes() == (tmp_path / "2.nnd").read_bytes()
 
 
+def num_known(model: Path, caching: cached_compile.CacheOptions) -> int:
+    """Returns how many answers of libraries another compile of the model would find."""
+    cache = cached_compile.opened_cache(caching, print)
+    parts = cached_compile._parts(str(model), {}, CompileLimits())
+    keeper = cached_compile._Keeper(cache, parts, str(model), lambda: parts, 1 << 30, print)
+    return len(keeper.known_calls()["calls"])
+
+
 def test_answers_serve_the_same_files_alone(nndeploy_command, model, tmp_path) -> None:
     """Who broke into the processes of a compile may have forged them: the next model at its path gets none."""
-    from nndeploy.compiler import cached_compile
-
-    folder = tmp_path / "cache"
-    caching = cached_compile.CacheOptions(cache_dir=str(folder))
-
-    def num_known() -> int:
-        cache = cached_compile.opened_cache(caching, print)
-        parts = cached_compile._parts(str(model), {}, CompileLimits())
-        keeper = cached_compile._Keeper(cache, parts, str(model), lambda: parts, 1 << 30, print)
-        return len(keeper.known_calls()["calls"])
-
-    options = ("--cache-dir", folder, *QUICK)
+    caching = cached_compile.CacheOptions(cache_dir=str(tmp_path / "cache"))
+    options = ("--cache-dir", tmp_path / "cache", *QUICK)
     assert nndeploy_command("compile", model, "-o", tmp_path / "m.nnd", *options).returncode == 0
-    assert num_known() > 0
+    assert num_known(model, caching) > 0
     onnx.save(onnx.parser.parse_model(CLASSIFIER.replace("12}", "13}")), model)
-    assert num_known() == 0
+    assert num_known(model, caching) == 0
+
+
+def test_a_compile_that_was_interrupted_leaves_its_answers_to_the_next(model, tmp_path) -> None:
+    class Interrupts(Onlooker):
+        def event(self, stage: str, _detail: str) -> None:
+            if stage == "check and write":
+                raise KeyboardInterrupt
+
+    caching = cached_compile.CacheOptions(cache_dir=str(tmp_path / "cache"))
+    given = {"backends": ("onnxruntime", "reference"), "objective": "priority"}
+    out = tmp_path / "m.nnd"
+    with pytest.raises(KeyboardInterrupt):
+        cached_compile.compile_cached(str(model), str(out), given, CompileLimits(), caching, Interrupts(), print)
+    assert not out.exists()
+    assert num_known(model, caching) > 0
