@@ -44,11 +44,17 @@ def build(level: Level) -> Path:
     Raises:
         RuntimeError: the compiler refuses a source.
     """
-    arguments = [
+    return _built(
+        LIBRARIES / level.file_name, level.name, units(), level_arguments(level), ["-target", level.zig_target]
+    )
+
+
+def level_arguments(level: Level) -> list[str]:
+    """Returns how the compiler is called for a level."""
+    return [
         "-target", level.zig_target, f"-mcpu={level.zig_cpu}", f'-DNND_LEVEL="{level.name}"', *FLAGS,
         *(["-DNND_BF16"] if level.precision == "bf16" else []),
     ]  # fmt: skip
-    return _built(LIBRARIES / level.file_name, level.name, units(), arguments, ["-target", level.zig_target])
 
 
 def build_pace(arch: str) -> Path:
@@ -93,15 +99,12 @@ def _built(
 ) -> Path:
     """Returns a library of sources, each with flags of its own; its objects are kept under `name`."""
     objects = LIBRARIES / "objects" / name
-    objects.mkdir(parents=True, exist_ok=True)
-    headers = _Headers()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = list(pool.map(lambda unit: _compiled(unit[0], unit[1], arguments, objects, headers), sources))
+    made = compiled(sources, arguments, objects)
     if library.exists() and _is_newer(library, made):
         return library
     staged = library.with_name(f".{library.name}.{os.getpid()}")
     flags = ["-shared", "-pthread", *([] if os.environ.get("NND_SYMBOLS") else ["-s"]), "-Wl,--build-id=none"]
-    _zig([*link_arguments, *flags, *map(str, made), "-o", str(staged)])
+    zig("cc", [*link_arguments, *flags, *map(str, made), "-o", str(staged)])
     staged.replace(library)
     for old in set(objects.glob("*.o")) - set(made):
         old.unlink(missing_ok=True)
@@ -126,6 +129,20 @@ def units() -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
+def compiled(
+    sources: Sequence[tuple[str, tuple[str, ...]]], arguments: Sequence[str], folder: Path
+) -> list[Path]:
+    """Returns the objects of sources, each with flags of its own, which are kept in a folder.
+
+    Raises:
+        RuntimeError: the compiler refuses a source.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    headers = _Headers()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda unit: _compiled(unit[0], unit[1], arguments, folder, headers), sources))
+
+
 def _compiled(name: str, flags: Sequence[str], arguments: Sequence[str], folder: Path, headers: "_Headers") -> Path:
     """Returns the object of a source; it is kept for as long as neither this nor a header that it reads changes."""
     read = headers.read_by(name)
@@ -133,14 +150,19 @@ def _compiled(name: str, flags: Sequence[str], arguments: Sequence[str], folder:
     made = folder / f"{key}.o"
     if not made.exists():
         staged = folder / f".{key}.{os.getpid()}.o"
-        _zig([*arguments, *flags, "-I", ".", "-c", name, "-o", str(staged)])
+        zig("cc", [*arguments, *flags, "-I", ".", "-c", name, "-o", str(staged)])
         staged.replace(made)
     return made
 
 
-def _zig(arguments: Sequence[str]) -> None:
+def zig(tool: str, arguments: Sequence[str]) -> None:
+    """Runs a tool of zig's in the folder of the sources.
+
+    Raises:
+        RuntimeError: it fails.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "ziglang", "cc", *arguments], cwd=SOURCES, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "ziglang", tool, *arguments], cwd=SOURCES, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(f"the compiler refuses a source: {done.stderr.strip()[:2000]}")
@@ -164,7 +186,9 @@ class _Headers:
 
     def _text(self, name: str) -> str:
         if name not in self._texts:
-            self._texts[name] = (SOURCES / name).read_text(encoding="utf-8")
+            path = SOURCES / name
+            path = path if path.exists() else SOURCES.parent / name
+            self._texts[name] = path.read_text(encoding="utf-8")
         return self._texts[name]
 
 

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call: checked inputs -> for each submodel its table for these shapes, memory, run -> outputs. Tables and memory are
+ * kept, so that a call with shapes that came before takes nothing of the system.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/program.h"
+
+#define NND_MOST_TABLES 64 /* of a session and call that are kept */
+#define NND_MOST_CALL_BYTES ((int64_t)1 << 40)
+
+/* What one set of input shapes comes to. */
+struct nnd_kept_table {
+  struct nnd_kept_table *next;
+  void *table;
+  int64_t *shapes;  /* of the inputs: element, rank, sizes of each */
+  int64_t *outputs; /* 10 numbers of each output: element, rank, sizes */
+};
+
+struct nnd_run_of {
+  struct nnd_kept_table *tables; /* the last used first */
+  int num_tables;
+  int64_t num_shapes, *shapes;
+  const void **inputs;
+  void **outputs;
+};
+
+/* A value in a call, and the memory that it has there. */
+struct nnd_place {
+  int is_there, rank;
+  nnd_dtype dtype;
+  int64_t shape[NND_MAX_RANK];
+  const void *data;
+  void *memory;
+  int64_t memory_bytes;
+};
+
+struct nnd_call {
+  nnd_program *program;
+  struct nnd_arena arena;
+  struct nnd_place *places; /* of each value */
+  struct nnd_run_of *runs;  /* of each session */
+  char *work;               /* arena and scratch of the kernels */
+  int64_t work_bytes;
+};
+
+static const char *const nnd_names[] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
+
+nnd_call *nnd_call_new(nnd_program *program, nnd_error *error) {
+  nnd_call *call = calloc(1, sizeof *call);
+  if (!call) {
+    nnd_fail_with(error, NND_NO_MEMORY, "no memory for a call");
+    return NULL;
+  }
+  call->program = program;
+  call->places = nnd_arena_take(&call->arena, program->num_values * (int64_t)sizeof *call->places, error);
+  call->runs = nnd_arena_take(&call->arena, program->num_sessions * (int64_t)sizeof *call->runs, error);
+  for (int i = 0; call->runs && i < program->num_sessions; i++) {
+    const struct nnd_session *session = &program->sessions[i];
+    struct nnd_run_of *run = &call->runs[i];
+    for (int j = 0; j < session->num_inputs; j++) run->num_shapes += 2 + session->inputs[j].type.rank;
+    run->shapes = nnd_arena_take(&call->arena, run->num_shapes * (int64_t)sizeof *run->shapes, error);
+    run->inputs = nnd_arena_take(&call->arena, (session->num_inputs + 1) * (int64_t)sizeof *run->inputs, error);
+    run->outputs = nnd_arena_take(&call->arena, session->num_outputs * (int64_t)sizeof *run->outputs, error);
+    if (!run->shapes || !run->inputs || !run->outputs) call->runs = NULL;
+  }
+  if (call->places && call->runs) return call;
+  nnd_call_free(call);
+  return NULL;
+}
+
+static void nnd_drop_table(const struct nnd_session *session, struct nnd_kept_table *kept) {
+  session->kernels->table_free(kept->table);
+  free(kept);
+}
+
+void nnd_call_free(nnd_call *call) {
+  if (!call) return;
+  for (int i = 0; call->runs && i < call->program->num_sessions; i++)
+    while (call->runs[i].tables) {
+      struct nnd_kept_table *kept = call->runs[i].tables;
+      call->runs[i].tables = kept->next;
+      nnd_drop_table(&call->program->sessions[i], kept);
+    }
+  for (int i = 0; call->places && i < call->program->num_values; i++) free(call->places[i].memory);
+  free(call->work);
+  nnd_arena_free(&call->arena);
+  free(call);
+}
+
+static int nnd_check_symbol(const nnd_call *call, const struct nnd_end_of_program *input, int axis, int64_t size,
+                            nnd_error *error) {
+  const nnd_program *program = call->program;
+  const struct nnd_text *symbol = &input->type.symbols[axis];
+  for (int i = 0; i < program->num_inputs; i++) {
+    const struct nnd_end_of_program *other = &program->inputs[i];
+    const struct nnd_place *place = &call->places[other->value];
+    for (int j = 0; place->is_there && j < other->type.rank; j++) {
+      const struct nnd_text *same = &other->type.symbols[j];
+      if (same->size == symbol->size && !memcmp(same->data, symbol->data, (size_t)symbol->size) &&
+          place->shape[j] != size)
+        return nnd_fail_with(error, NND_BAD_DATA, "input '%s': axis %d (%s) is %lld, but it is %lld in input '%s'",
+                             input->info.name, axis, symbol->data, (long long)size, (long long)place->shape[j],
+                             other->info.name);
+    }
+  }
+  for (int i = 0; i < program->num_ranges; i++) {
+    const struct nnd_range *range = &program->ranges[i];
+    if (range->symbol.size != symbol->size || memcmp(range->symbol.data, symbol->data, (size_t)symbol->size)) continue;
+    if (size < range->min || size > range->max || (size != range->min && size % range->step))
+      return nnd_fail_with(error, NND_BAD_DATA, "input '%s': axis %d (%s) is %lld, outside %lld..%lld",
+                           input->info.name, axis, symbol->data, (long long)size, (long long)range->min,
+                           (long long)range->max);
+  }
+  return 1;
+}
+
+static int nnd_check_shape(const nnd_call *call, const struct nnd_end_of_program *input, nnd_error *error) {
+  const struct nnd_place *place = &call->places[input->value];
+  for (int axis = 0; axis < input->type.rank; axis++) {
+    const int64_t wanted = input->type.shape[axis], size = place->shape[axis];
+    if (wanted >= 0 && size != wanted)
+      return nnd_fail_with(error, NND_BAD_DATA, "input '%s': axis %d is %lld instead of %lld", input->info.name, axis,
+                           (long long)size, (long long)wanted);
+    if (input->type.symbols[axis].size && !nnd_check_symbol(call, input, axis, size, error)) return 0;
+  }
+  return 1;
+}
+
+static const struct nnd_end_of_program *nnd_end_named(const struct nnd_end_of_program *ends, int count,
+                                                      const char *name) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(ends[i].info.name, name)) return &ends[i];
+  return NULL;
+}
+
+int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd_error *error) {
+  const nnd_program *program = call->program;
+  const struct nnd_end_of_program *input = nnd_end_named(program->inputs, program->num_inputs, name);
+  if (!input) return nnd_fail_with(error, NND_BAD_DATA, "no input is named '%s'", name);
+  if (value->dtype != input->type.dtype)
+    return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must be %s, got %s", name, nnd_names[input->type.dtype],
+                         (unsigned)value->dtype < 7 ? nnd_names[value->dtype] : "an unknown type");
+  if (value->rank != input->type.rank || nnd_bytes_in(value->dtype, value->rank, value->shape) < 0)
+    return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must have rank %d, got rank %d", name, input->type.rank,
+                         value->rank);
+  struct nnd_place *place = &call->places[input->value];
+  place->is_there = 1, place->dtype = value->dtype, place->rank = value->rank, place->data = value->data;
+  memcpy(place->shape, value->shape, (size_t)value->rank * sizeof *value->shape);
+  return 1;
+}
+
+/* Gives what the caller left out its default, and checks the sizes of all inputs together. */
+static int nnd_check_inputs(nnd_call *call, nnd_error *error) {
+  const nnd_program *program = call->program;
+  for (int i = 0; i < program->num_values; i++) {
+    const struct nnd_held *held = program->values[i].held;
+    struct nnd_place *place = &call->places[i];
+    if (!held || place->is_there) continue;
+    place->is_there = 1, place->dtype = held->dtype, place->rank = held->rank, place->data = held->data;
+    memcpy(place->shape, held->shape, sizeof held->shape);
+  }
+  for (int i = 0; i < program->num_inputs; i++)
+    if (!call->places[program->inputs[i].value].is_there)
+      return nnd_fail_with(error, NND_BAD_DATA, "input '%s' is missing", program->inputs[i].info.name);
+  for (int i = 0; i < program->num_inputs; i++)
+    if (!nnd_check_shape(call, &program->inputs[i], error)) return 0;
+  return 1;
+}
+
+/* Returns the symbols of a plan for the shapes of its inputs. */
+static int nnd_symbols_of(const nnd_call *call, const struct nnd_session *session, int64_t *symbols, nnd_error *error) {
+  for (int i = 0; i < session->num_symbols; i++) {
+    const struct nnd_symbol *one = &session->symbols[i];
+    const int64_t size = call->places[session->inputs[one->number].value].shape[one->axis], above = size - one->offset;
+    symbols[i] = above / one->factor - (above % one->factor < 0);
+    if (above % one->factor || symbols[i] < one->low || symbols[i] > one->high)
+      return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: axis %lld of an input has size %lld, kernels are for "
+                           "%lld..%lld in steps of %lld", (int)session->id.size, session->id.data,
+                           (long long)one->axis, (long long)size, (long long)(one->offset + one->factor * one->low),
+                           (long long)(one->offset + one->factor * one->high), (long long)one->factor);
+  }
+  return 1;
+}
+
+static struct nnd_kept_table *nnd_make_table(nnd_call *call, int number, nnd_error *error) {
+  const struct nnd_session *session = &call->program->sessions[number];
+  struct nnd_run_of *run = &call->runs[number];
+  char message[300];
+  const int64_t shape_bytes = run->num_shapes * (int64_t)sizeof *run->shapes;
+  const int64_t output_bytes = 10 * session->num_outputs * (int64_t)sizeof *run->shapes;
+  int64_t *symbols = calloc((size_t)session->num_symbols + 1, sizeof *symbols);
+  struct nnd_kept_table *kept = calloc(1, sizeof *kept + (size_t)(shape_bytes + output_bytes));
+  if (!symbols || !kept) {
+    nnd_fail_with(error, NND_NO_MEMORY, "no memory for a table");
+  } else if (nnd_symbols_of(call, session, symbols, error)) {
+    kept->shapes = (int64_t *)(kept + 1), kept->outputs = kept->shapes + run->num_shapes;
+    memcpy(kept->shapes, run->shapes, (size_t)shape_bytes);
+    kept->table = session->kernels->table_make(session->model, symbols, session->num_symbols, run->shapes,
+                                               run->num_shapes, message, sizeof message);
+    if (!kept->table)
+      nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels do not take these sizes: %s",
+                    (int)session->id.size, session->id.data, message);
+  }
+  free(symbols);
+  if (!kept || !kept->table) {
+    free(kept);
+    return NULL;
+  }
+  for (int i = 0; i < session->num_outputs; i++) {
+    int64_t *numbers = kept->outputs + 10 * i;
+    const int64_t count = session->kernels->output(kept->table, i, numbers);
+    if (count < 2 || numbers[0] != session->outputs[i].type.dtype || numbers[1] != session->outputs[i].type.rank) {
+      nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: plan.json says another output than plan.bin");
+      nnd_drop_table(session, kept);
+      return NULL;
+    }
+  }
+  return kept;
+}
+
+/* Returns the table of a session for the shapes of its inputs, which is the first of those that are kept then. */
+static const struct nnd_kept_table *nnd_table_for(nnd_call *call, int number, nnd_error *error) {
+  const struct nnd_session *session = &call->program->sessions[number];
+  struct nnd_run_of *run = &call->runs[number];
+  int64_t *shape = run->shapes;
+  for (int i = 0; i < session->num_inputs; i++) {
+    const struct nnd_place *place = &call->places[session->inputs[i].value];
+    if (place->rank != session->inputs[i].type.rank || place->dtype != session->inputs[i].type.dtype) {
+      nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s reads a value of another type",
+                    (int)session->id.size, session->id.data);
+      return NULL;
+    }
+    *shape++ = (int64_t)place->dtype, *shape++ = place->rank;
+    for (int axis = 0; axis < place->rank; axis++) *shape++ = place->shape[axis];
+  }
+  for (struct nnd_kept_table **at = &run->tables; *at; at = &(*at)->next) {
+    struct nnd_kept_table *kept = *at;
+    if (memcmp(kept->shapes, run->shapes, (size_t)run->num_shapes * sizeof *run->shapes)) continue;
+    *at = kept->next, kept->next = run->tables, run->tables = kept;
+    return kept;
+  }
+  struct nnd_kept_table *made = nnd_make_table(call, number, error);
+  if (!made) return NULL;
+  made->next = run->tables, run->tables = made;
+  if (++run->num_tables > NND_MOST_TABLES) {
+    struct nnd_kept_table **last = &run->tables;
+    while ((*last)->next) last = &(*last)->next;
+    nnd_drop_table(session, *last);
+    *last = NULL, run->num_tables--;
+  }
+  return made;
+}
+
+static int64_t nnd_whole_lines(int64_t bytes) { return (bytes + NND_LINE - 1) / NND_LINE * NND_LINE; }
+
+/* Makes memory at least so large; what is in it is lost. */
+static int nnd_have(void **memory, int64_t *have, int64_t bytes, nnd_error *error) {
+  if (bytes <= *have && *memory) return 1;
+  free(*memory);
+  *have = 0;
+  *memory = bytes > NND_MOST_CALL_BYTES ? NULL : aligned_alloc(NND_LINE, (size_t)nnd_whole_lines(bytes ? bytes : 1));
+  if (!*memory) return nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+  *have = bytes;
+  return 1;
+}
+
+static int nnd_prepare_output(nnd_call *call, const struct nnd_border *border, const int64_t *numbers, void **address,
+                              nnd_error *error) {
+  struct nnd_place *place = &call->places[border->value];
+  place->dtype = (nnd_dtype)numbers[0], place->rank = (int)numbers[1];
+  memcpy(place->shape, numbers + 2, (size_t)place->rank * sizeof *numbers);
+  const int64_t bytes = nnd_bytes_in(place->dtype, place->rank, place->shape);
+  if (bytes < 0) return nnd_fail_with(error, NND_NO_MEMORY, "an output is larger than memory");
+  if (!nnd_have(&place->memory, &place->memory_bytes, bytes, error)) return 0;
+  *address = place->memory;
+  place->data = place->memory;
+  place->is_there = 1;
+  return 1;
+}
+
+static int nnd_run_session(nnd_call *call, int number, nnd_error *error) {
+  struct nnd_session *session = &call->program->sessions[number];
+  struct nnd_run_of *run = &call->runs[number];
+  const struct nnd_kept_table *kept = nnd_table_for(call, number, error);
+  if (!kept) return 0;
+  const int64_t arena = nnd_whole_lines(session->kernels->arena_bytes(kept->table));
+  const int64_t scratch = session->kernels->scratch_bytes(kept->table);
+  if (!nnd_have((void **)&call->work, &call->work_bytes, arena + session->threads * scratch, error)) return 0;
+  for (int i = 0; i < session->num_inputs; i++) run->inputs[i] = call->places[session->inputs[i].value].data;
+  for (int i = 0; i < session->num_outputs; i++)
+    if (!nnd_prepare_output(call, &session->outputs[i], kept->outputs + 10 * i, &run->outputs[i], error)) return 0;
+  struct nnd_kernel_call kernel = {run->inputs, run->outputs, call->work, call->work + arena, scratch, NULL, {0}};
+  void *pool = session->pool && !pthread_mutex_trylock(&session->pool_lock) ? session->pool : NULL;
+  const int has_fault = session->kernels->run(kept->table, &kernel, pool);
+  if (pool) pthread_mutex_unlock(&session->pool_lock);
+  if (!has_fault) return 1;
+  return nnd_fail_with(error, NND_BAD_DATA,
+                       "submodel %.*s: element %lld of the indices of step %lld is %lld, outside of an axis of %lld "
+                       "(hint: compile with --out-of-range clamp to take the nearest index)",
+                       (int)session->id.size, session->id.data, (long long)kernel.fault.at, (long long)kernel.fault.step,
+                       (long long)kernel.fault.index, (long long)kernel.fault.size);
+}
+
+int nnd_run(nnd_call *call, nnd_error *error) {
+  if (!nnd_check_inputs(call, error)) return 0;
+  for (int i = 0; i < call->program->num_sessions; i++)
+    if (!nnd_run_session(call, i, error)) return 0;
+  return 1;
+}
+
+int nnd_get_output(const nnd_call *call, const char *name, nnd_tensor *value, nnd_error *error) {
+  const struct nnd_end_of_program *output = nnd_end_named(call->program->outputs, call->program->num_outputs, name);
+  if (!output) return nnd_fail_with(error, NND_BAD_DATA, "no output is named '%s'", name);
+  const struct nnd_place *place = &call->places[output->value];
+  if (!place->is_there) return nnd_fail_with(error, NND_BAD_DATA, "output '%s' is not there before a run", name);
+  *value = (nnd_tensor){place->dtype, place->rank, place->shape, place->data};
+  return 1;
+}

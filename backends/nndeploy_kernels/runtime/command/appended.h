@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A bundle behind the program itself, as `nndeploy export` puts it there: the program, zeros up to a page, the bundle,
+ * its size in 8 bytes, and the mark.
+ */
+#ifndef NND_COMMAND_APPENDED_H
+#define NND_COMMAND_APPENDED_H
+
+#include <stdint.h>
+
+#define NND_MARK "nndeploy-export1"
+
+struct nnd_appended {
+  const void *bundle;
+  int64_t size;
+};
+
+/* Returns whether there is one, which stays as long as the process. */
+int nnd_appended_here(struct nnd_appended *appended);
+
+#endif

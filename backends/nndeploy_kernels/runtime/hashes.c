@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SHA-256 (FIPS 180-4) and the CRC-32 of ZIP archives, reflected, polynomial 0x04C11DB7 (APPNOTE.TXT 4.4.7).
+ */
+#include <string.h>
+
+#include "runtime/inside.h"
+
+static const uint32_t nnd_rounds[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+static uint32_t nnd_turned(uint32_t x, int by) { return x >> by | x << (32 - by); }
+
+static void nnd_sha256_block(uint32_t state[8], const uint8_t *data) {
+  uint32_t w[64], v[8];
+  for (int i = 0; i < 16; i++)
+    w[i] = (uint32_t)data[4 * i] << 24 | (uint32_t)data[4 * i + 1] << 16 | (uint32_t)data[4 * i + 2] << 8 |
+           (uint32_t)data[4 * i + 3];
+  for (int i = 16; i < 64; i++) {
+    const uint32_t a = w[i - 15], b = w[i - 2];
+    w[i] = w[i - 16] + w[i - 7] + (nnd_turned(a, 7) ^ nnd_turned(a, 18) ^ a >> 3) +
+           (nnd_turned(b, 17) ^ nnd_turned(b, 19) ^ b >> 10);
+  }
+  memcpy(v, state, sizeof v);
+  for (int i = 0; i < 64; i++) {
+    const uint32_t e = v[4], a = v[0];
+    const uint32_t t1 = v[7] + (nnd_turned(e, 6) ^ nnd_turned(e, 11) ^ nnd_turned(e, 25)) +
+                        ((e & v[5]) ^ (~e & v[6])) + nnd_rounds[i] + w[i];
+    const uint32_t t2 = (nnd_turned(a, 2) ^ nnd_turned(a, 13) ^ nnd_turned(a, 22)) +
+                        ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+    memmove(v + 1, v, 7 * sizeof *v);
+    v[4] += t1;
+    v[0] = t1 + t2;
+  }
+  for (int i = 0; i < 8; i++) state[i] += v[i];
+}
+
+void nnd_sha256_begin(struct nnd_sha256 *hash) {
+  static const uint32_t first[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  memcpy(hash->state, first, sizeof first);
+  hash->bytes = 0;
+}
+
+void nnd_sha256_add(struct nnd_sha256 *hash, const void *data, int64_t size) {
+  const uint8_t *from = data;
+  while (size > 0) {
+    const int64_t at = (int64_t)(hash->bytes % 64);
+    if (!at && size >= 64) {
+      nnd_sha256_block(hash->state, from);
+      from += 64, size -= 64, hash->bytes += 64;
+      continue;
+    }
+    const int64_t part = size < 64 - at ? size : 64 - at;
+    memcpy(hash->rest + at, from, (size_t)part);
+    from += part, size -= part, hash->bytes += (uint64_t)part;
+    if (at + part == 64) nnd_sha256_block(hash->state, hash->rest);
+  }
+}
+
+void nnd_sha256_text(struct nnd_sha256 *hash, char text[65]) {
+  const uint64_t bits = hash->bytes * 8;
+  uint8_t end[72] = {0x80};
+  const int64_t zeros = (int64_t)((119 - hash->bytes % 64) % 64) + 1;
+  for (int i = 0; i < 8; i++) end[zeros + i] = (uint8_t)(bits >> (56 - 8 * i));
+  nnd_sha256_add(hash, end, zeros + 8);
+  for (int i = 0; i < 64; i++) text[i] = "0123456789abcdef"[hash->state[i / 8] >> (28 - 4 * (i % 8)) & 15];
+  text[64] = 0;
+}
+
+uint32_t nnd_crc32(const void *data, int64_t size) {
+  const uint8_t *from = data;
+  uint32_t crc = ~0u;
+  for (int64_t i = 0; i < size; i++) {
+    crc ^= from[i];
+    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0xedb88320u & (0u - (crc & 1)));
+  }
+  return ~crc;
+}

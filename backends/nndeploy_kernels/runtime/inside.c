@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NND_BLOCK_BYTES ((int64_t)32 << 10)
+
+struct nnd_block {
+  struct nnd_block *next;
+  int64_t used, size;
+  _Alignas(16) char data[];
+};
+
+int nnd_fail_with(nnd_error *error, int code, const char *format, ...) {
+  if (error) {
+    va_list arguments;
+    va_start(arguments, format);
+    error->code = code;
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+  }
+  return 0;
+}
+
+void *nnd_arena_take(struct nnd_arena *arena, int64_t bytes, nnd_error *error) {
+  const int64_t needed = (bytes + 15) / 16 * 16;
+  struct nnd_block *block = arena->blocks;
+  if (!block || block->size - block->used < needed) {
+    const int64_t size = needed > NND_BLOCK_BYTES ? needed : NND_BLOCK_BYTES;
+    block = bytes < 0 || bytes > INT64_MAX / 2 ? NULL : calloc(1, sizeof *block + (size_t)size);
+    if (!block) {
+      nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+      return NULL;
+    }
+    block->size = size;
+    block->next = arena->blocks;
+    arena->blocks = block;
+  }
+  void *taken = block->data + block->used;
+  block->used += needed;
+  return taken;
+}
+
+void nnd_arena_free(struct nnd_arena *arena) {
+  while (arena->blocks) {
+    struct nnd_block *next = arena->blocks->next;
+    free(arena->blocks);
+    arena->blocks = next;
+  }
+}
+
+int nnd_is_text(const struct nnd_text *text, const char *wanted) {
+  return (size_t)text->size == strlen(wanted) && !memcmp(text->data, wanted, (size_t)text->size);
+}
