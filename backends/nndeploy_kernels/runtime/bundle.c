@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/bundle.h"
 
+#include "runtime/expand.h"
+
 #include <string.h>
 
 #define NND_MANIFEST "manifest.json"
 #define NND_MOST_MANIFEST ((int64_t)4 << 20)
+#define NND_MOST_BASES 32
 #define NND_MAJOR 1
 #define NND_MINOR 9
 #define NND_MOST_BYTES_OF_VALUE ((int64_t)1 << 46)
@@ -86,47 +89,93 @@ static const struct nnd_json *nnd_listed(const struct nnd_json *list, const stru
   return NULL;
 }
 
-uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error) {
+/* Reads the bytes of a member that are stored, in parts that the cache still holds when they are hashed. */
+static int nnd_read_stored(struct nnd_bundle *bundle, const struct nnd_member *member, uint8_t *data,
+                           struct nnd_sha256 *hash, nnd_error *error) {
+  for (int64_t done = 0; done < member->size;) {
+    const int64_t left = member->size - done, part = left < 1 << 18 ? left : 1 << 18;
+    if (!nnd_source_read(&bundle->container.source, member->offset + done, part, data + done, error)) return 0;
+    nnd_sha256_add(hash, data + done, part);
+    done += part;
+  }
+  return 1;
+}
+
+/* Checks what was read against what the manifest says of it. */
+static int nnd_check_hash(const struct nnd_json *listed, struct nnd_sha256 *hash, const struct nnd_text *name,
+                          nnd_error *error) {
+  char found[65];
+  nnd_sha256_text(hash, found);
+  const struct nnd_json *wanted = nnd_json_of_kind(nnd_json_member(listed, "sha256"), NND_STRING);
+  if (wanted && nnd_is_text(&wanted->text, found)) return 1;
+  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %.*s is damaged: its SHA-256 is another (hint: copy the bundle again)",
+                       (int)name->size, name->data);
+}
+
+static uint8_t *nnd_pages_or_error(int64_t bytes, nnd_error *error) {
+  uint8_t *data = bytes < 0 || bytes >= NND_MOST_BYTES_OF_VALUE ? NULL : nnd_pages_take(bytes + 1);
+  if (!data) nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+  return data;
+}
+
+static uint8_t *nnd_stored_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size,
+                                  nnd_error *error) {
   const struct nnd_member *member = nnd_member_named(&bundle->container, name);
   const struct nnd_json *listed = nnd_listed(nnd_json_member(bundle->manifest, "members"), name);
-  const struct nnd_json *wanted = nnd_json_of_kind(nnd_json_member(listed, "sha256"), NND_STRING);
-  int64_t said;
-  if (!member || !wanted || !nnd_json_integer(nnd_json_member(listed, "size_bytes"), 0, INT64_MAX, &said) ||
-      said != member->size) {
+  if (!member || !nnd_json_integer(nnd_json_member(listed, "size_bytes"), member->size, member->size, size)) {
     nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: it has no %.*s as its manifest says", (int)name->size, name->data);
     return NULL;
   }
-  if (nnd_listed(nnd_json_member(bundle->manifest, "compressed"), name)) {
-    nnd_fail_with(error, NND_UNAVAILABLE, "%.*s is stored compressed, which is not read here", (int)name->size,
-                  name->data);
-    return NULL;
-  }
-  uint8_t *data = nnd_pages_take(member->size + 1);
-  if (!data) {
-    nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)member->size);
-    return NULL;
-  }
+  uint8_t *data = nnd_pages_or_error(member->size, error);
   struct nnd_sha256 hash;
-  char found[65];
   nnd_sha256_begin(&hash);
-  for (int64_t done = 0; done < member->size;) { /* in parts that the cache still holds when they are hashed */
-    const int64_t left = member->size - done, part = left < 1 << 18 ? left : 1 << 18;
-    if (!nnd_source_read(&bundle->container.source, member->offset + done, part, data + done, error)) {
-      nnd_pages_free(data, member->size + 1);
-      return NULL;
-    }
-    nnd_sha256_add(&hash, data + done, part);
-    done += part;
+  if (data && nnd_read_stored(bundle, member, data, &hash, error) && nnd_check_hash(listed, &hash, name, error))
+    return data;
+  nnd_pages_free(data, member->size + 1);
+  return NULL;
+}
+
+/* Returns the members of which a compressed one has parts: plain ones, each of its own right size. */
+static int nnd_find_bases(struct nnd_bundle *bundle, const struct nnd_json *list,
+                          const struct nnd_member *bases[NND_MOST_BASES], int64_t *count, nnd_error *error) {
+  *count = 0;
+  NND_EACH(item, nnd_json_of_kind(list, NND_ARRAY)) {
+    const struct nnd_member *found = item->kind == NND_STRING ? nnd_member_named(&bundle->container, &item->text) : NULL;
+    if (!found || *count == NND_MOST_BASES)
+      return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a compressed member is made of what is not there");
+    bases[(*count)++] = found;
   }
-  nnd_sha256_text(&hash, found);
-  if (!nnd_is_text(&wanted->text, found)) {
-    nnd_pages_free(data, member->size + 1);
-    nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %.*s is damaged: its SHA-256 is another (hint: copy the bundle again)",
-                  (int)name->size, name->data);
+  return 1;
+}
+
+static uint8_t *nnd_expanded_member(struct nnd_bundle *bundle, const struct nnd_text *name,
+                                    const struct nnd_json *compressed, int64_t *size, nnd_error *error) {
+  const struct nnd_member *bases[NND_MOST_BASES];
+  int64_t num_bases, stored_bytes;
+  if (!nnd_json_integer(nnd_json_member(compressed, "size_bytes"), 0, NND_MOST_BYTES_OF_VALUE, size) ||
+      !nnd_find_bases(bundle, nnd_json_member(compressed, "bases"), bases, &num_bases, error)) {
+    nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a compressed member is malformed");
     return NULL;
   }
-  *size = member->size;
-  return data;
+  uint8_t *stored = nnd_stored_member(bundle, name, &stored_bytes, error);
+  uint8_t *data = stored ? nnd_pages_or_error(*size, error) : NULL;
+  struct nnd_sha256 hash;
+  int is_right = data && nnd_expand(stored, stored_bytes, &bundle->container.source, bases, num_bases, data, *size, error);
+  if (is_right) {
+    nnd_sha256_begin(&hash);
+    nnd_sha256_add(&hash, data, *size);
+    is_right = nnd_check_hash(compressed, &hash, name, error);
+  }
+  if (stored) nnd_pages_free(stored, stored_bytes + 1);
+  if (is_right) return data;
+  nnd_pages_free(data, *size + 1);
+  return NULL;
+}
+
+uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error) {
+  const struct nnd_json *compressed = nnd_listed(nnd_json_member(bundle->manifest, "compressed"), name);
+  return compressed ? nnd_expanded_member(bundle, name, compressed, size, error)
+                    : nnd_stored_member(bundle, name, size, error);
 }
 
 static int nnd_order_of_file(const struct nnd_json *header, const struct nnd_text *key, int64_t size, int64_t begin,

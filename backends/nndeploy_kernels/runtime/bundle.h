@@ -17,8 +17,8 @@ struct nnd_bundle {
 int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error); /* `container.source` is open */
 void nnd_bundle_close(struct nnd_bundle *bundle);
 
-/* Reads a member into pages of its own, with a zero behind it. Returns null and the error where it is damaged, is
- * stored compressed, or not there. */
+/* Reads a member into pages of its own, with a zero behind it. Returns null and the error where it is damaged or not
+ * there. */
 uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error);
 
 /* A value that a bundle holds. */
