@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check wheel sbom release lock pythons clean
+.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,8 @@ setup: .venv/ready ## make .venv and install the project into it
 .venv/ready: requirements-demo.lock requirements.lock pyproject.toml
 	$(FOUND_PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
-	PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build $(shell uname -m) & building=$$!; \
+	PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build $(shell uname -m) && \
+		PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build_runtime $(shell uname -m) & building=$$!; \
 		$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock; \
 		installed=$$?; wait $$building && exit $$installed
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
@@ -145,6 +146,9 @@ gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine w
 	$(firstword $(wildcard build/gpu-check/bin/python) $(BIN)/python) -m pytest tests/gpu tests/conformance/test_backends_gpu.py \
 		-k "not without_a_gpu" --require-gpu -n 4 --max-worker-restart=20 -p no:randomly \
 		-o faulthandler_timeout=170 -o faulthandler_exit_on_timeout=true -o junit_family=xunit1 -W default $(ARGS)
+
+runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without Python; ARGS="aarch64" for another architecture
+	$(BIN)/python -m nndeploy_kernels.build_runtime $(ARGS)
 
 wheel: build/wheel-env/ready ## build dist/*.whl, one for each architecture, and the source archive, in an environment of its own
 	build/wheel-env/bin/hatchling build -t sdist -d dist

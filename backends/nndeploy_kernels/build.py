@@ -129,9 +129,7 @@ def units() -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def compiled(
-    sources: Sequence[tuple[str, tuple[str, ...]]], arguments: Sequence[str], folder: Path
-) -> list[Path]:
+def compiled(sources: Sequence[tuple[str, tuple[str, ...]]], arguments: Sequence[str], folder: Path) -> list[Path]:
     """Returns the objects of sources, each with flags of its own, which are kept in a folder.
 
     Raises:

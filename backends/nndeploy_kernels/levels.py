@@ -29,6 +29,11 @@ def driver_stub(arch: str) -> str:
     return f"driver-{arch}/libcuda.so.1"
 
 
+def runner(arch: str) -> str:
+    """Returns the path of the program that runs bundles without Python, below the libraries."""
+    return f"runtime-{arch}/nndeploy-run"
+
+
 class Level(NamedTuple):
     """One build of the library; `precision` is that of channel blocks and of the weights of products."""
 

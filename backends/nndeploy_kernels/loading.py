@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library
+from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
 API_VERSION = 3
@@ -78,6 +78,12 @@ def pace_library_for(arch: str) -> Path | None:
 def driver_stub_for(arch: str) -> Path | None:
     """Returns the stand-in for libcuda.so.1 for an architecture, None where it is not here."""
     path = LIBRARIES / driver_stub(arch)
+    return path if path.exists() else None
+
+
+def runner_for(arch: str) -> Path | None:
+    """Returns the program that runs bundles without Python, for an architecture; None where it is not here."""
+    path = LIBRARIES / runner(arch)
     return path if path.exists() else None
 
 

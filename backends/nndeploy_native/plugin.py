@@ -116,3 +116,13 @@ class Plugin:
         from nndeploy_native.kernel_library import pace_library
 
         return pace_library()
+
+    def runner(self, arch: str) -> Path:
+        """Returns `nndeploy-run` for an architecture, which the wheel of that architecture brings.
+
+        Raises:
+            UnavailableError: it is not installed.
+        """
+        from nndeploy_native.kernel_library import runner
+
+        return runner(arch)

@@ -47,16 +47,31 @@ def write_bundle(
     """
     path = Path(path)
     try:
-        contents = _contents(members, report)
-        of = (hashes or KnownHashes()).of
-        listed = {name: Member(of(members.get(name, data)), len(data)) for name, data in contents.items()}
-        contents[MANIFEST_NAME], complete = _sealed(dataclasses.replace(manifest, members=listed))
-        check_names(contents)
+        contents, complete = sealed_bundle(manifest, members, report, hashes)
     except BundleError as err:
         err.within(str(path))
         raise
     replace_file(path, encode_container(contents))
     return complete
+
+
+def sealed_bundle(
+    manifest: Manifest,
+    members: Mapping[str, Buffer],
+    report: Mapping[str, object],
+    hashes: KnownHashes | None = None,
+) -> tuple[dict[str, Buffer], Manifest]:
+    """Returns all members of a bundle, its manifest among them, and that manifest; arguments are as for `write_bundle`.
+
+    Raises:
+        BundleError: as there.
+    """
+    contents = _contents(members, report)
+    of = (hashes or KnownHashes()).of
+    listed = {name: Member(of(members.get(name, data)), len(data)) for name, data in contents.items()}
+    contents[MANIFEST_NAME], complete = _sealed(dataclasses.replace(manifest, members=listed))
+    check_names(contents)
+    return contents, complete
 
 
 def check_can_create(path: str | Path) -> None:
@@ -114,8 +129,8 @@ def _sealed(manifest: Manifest) -> tuple[bytes, Manifest]:
     return text, complete
 
 
-def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
-    """Writes a file whole and synced, in place of the one that is there.
+def replace_file(path: Path, chunks: Iterable[Buffer], *, is_program: bool = False) -> None:
+    """Writes a file whole and synced, in place of the one that is there; a program may be executed by who may read it.
 
     Raises:
         CannotCreateError: the folder is missing or not writable, or `path` is something else than a regular file.
@@ -128,6 +143,9 @@ def replace_file(path: Path, chunks: Iterable[Buffer]) -> None:
             for chunk in chunks:
                 new.file.write(chunk)
                 let_go_of_pages(chunk)
+            if is_program:
+                mode = os.fstat(new.file.fileno()).st_mode
+                os.fchmod(new.file.fileno(), stat.S_IMODE(mode) | (mode & 0o444) >> 2)
         new.finish()
     finally:
         new.discard()

@@ -353,6 +353,18 @@ class MapsWeights(Protocol):
     maps_weights: Literal[True]
 
 
+@runtime_checkable
+class HasRunner(Protocol):
+    """What a backend may do besides: run its artifacts in a program that needs neither Python nor this package."""
+
+    def runner(self, arch: str) -> Path:
+        """Returns the program, which runs the bundle that stands behind it (`nndeploy.runtime.exported_program`).
+
+        Raises:
+            UnavailableError: there is none for this architecture here.
+        """
+
+
 ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, HasPacePoints)
 """Those that a backend has by an attribute: where it stands it is True, and what is not so has none."""
 

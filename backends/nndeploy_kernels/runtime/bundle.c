@@ -108,7 +108,8 @@ static int nnd_check_hash(const struct nnd_json *listed, struct nnd_sha256 *hash
   nnd_sha256_text(hash, found);
   const struct nnd_json *wanted = nnd_json_of_kind(nnd_json_member(listed, "sha256"), NND_STRING);
   if (wanted && nnd_is_text(&wanted->text, found)) return 1;
-  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %.*s is damaged: its SHA-256 is another (hint: copy the bundle again)",
+  return nnd_fail_with(error, NND_BAD_DATA,
+                       "bad-bundle: %.*s is damaged: its SHA-256 is another (hint: copy the bundle again)",
                        (int)name->size, name->data);
 }
 
@@ -140,7 +141,8 @@ static int nnd_find_bases(struct nnd_bundle *bundle, const struct nnd_json *list
                           const struct nnd_member *bases[NND_MOST_BASES], int64_t *count, nnd_error *error) {
   *count = 0;
   NND_EACH(item, nnd_json_of_kind(list, NND_ARRAY)) {
-    const struct nnd_member *found = item->kind == NND_STRING ? nnd_member_named(&bundle->container, &item->text) : NULL;
+    const struct nnd_member *found =
+        item->kind == NND_STRING ? nnd_member_named(&bundle->container, &item->text) : NULL;
     if (!found || *count == NND_MOST_BASES)
       return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a compressed member is made of what is not there");
     bases[(*count)++] = found;
@@ -160,7 +162,8 @@ static uint8_t *nnd_expanded_member(struct nnd_bundle *bundle, const struct nnd_
   uint8_t *stored = nnd_stored_member(bundle, name, &stored_bytes, error);
   uint8_t *data = stored ? nnd_pages_or_error(*size, error) : NULL;
   struct nnd_sha256 hash;
-  int is_right = data && nnd_expand(stored, stored_bytes, &bundle->container.source, bases, num_bases, data, *size, error);
+  int is_right =
+      data && nnd_expand(stored, stored_bytes, &bundle->container.source, bases, num_bases, data, *size, error);
   if (is_right) {
     nnd_sha256_begin(&hash);
     nnd_sha256_add(&hash, data, *size);

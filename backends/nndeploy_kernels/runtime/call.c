@@ -177,9 +177,11 @@ static int nnd_symbols_of(const nnd_call *call, const struct nnd_session *sessio
     const int64_t size = call->places[session->inputs[one->number].value].shape[one->axis], above = size - one->offset;
     symbols[i] = above / one->factor - (above % one->factor < 0);
     if (above % one->factor || symbols[i] < one->low || symbols[i] > one->high)
-      return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: axis %lld of an input has size %lld, kernels are for "
-                           "%lld..%lld in steps of %lld", (int)session->id.size, session->id.data,
-                           (long long)one->axis, (long long)size, (long long)(one->offset + one->factor * one->low),
+      return nnd_fail_with(error, NND_BAD_DATA,
+                           "submodel %.*s: axis %lld of an input has size %lld, kernels are for "
+                           "%lld..%lld in steps of %lld",
+                           (int)session->id.size, session->id.data, (long long)one->axis, (long long)size,
+                           (long long)(one->offset + one->factor * one->low),
                            (long long)(one->offset + one->factor * one->high), (long long)one->factor);
   }
   return 1;
@@ -300,8 +302,8 @@ static int nnd_run_session(nnd_call *call, int number, nnd_error *error) {
   return nnd_fail_with(error, NND_BAD_DATA,
                        "submodel %.*s: element %lld of the indices of step %lld is %lld, outside of an axis of %lld "
                        "(hint: compile with --out-of-range clamp to take the nearest index)",
-                       (int)session->id.size, session->id.data, (long long)kernel.fault.at, (long long)kernel.fault.step,
-                       (long long)kernel.fault.index, (long long)kernel.fault.size);
+                       (int)session->id.size, session->id.data, (long long)kernel.fault.at,
+                       (long long)kernel.fault.step, (long long)kernel.fault.index, (long long)kernel.fault.size);
 }
 
 int nnd_run(nnd_call *call, nnd_error *error) {

@@ -39,7 +39,7 @@ static int64_t nnd_put_local(uint8_t *to, const struct nnd_member *member) {
   const int64_t name = (int64_t)strlen(member->name), extra = member->offset - member->header - NND_LOCAL_BYTES - name;
   uint8_t *at = nnd_put(to, 0x04034b50, 4);
   at = nnd_put(at, NND_VERSION, 2);
-  at = nnd_put(at, 0, 4);                 /* flags, method: stored */
+  at = nnd_put(at, 0, 4);                            /* flags, method: stored */
   at = nnd_put(at, 0, 2), at = nnd_put(at, 0x21, 2); /* 1980-01-01 00:00 */
   at = nnd_put(at, member->crc32, 4);
   at = nnd_put(at, 0xffffffff, 4), at = nnd_put(at, 0xffffffff, 4);
@@ -151,7 +151,8 @@ int nnd_container_read(struct nnd_container *container, struct nnd_arena *arena,
     return nnd_bad(error, "the end record is missing: the file was cut short (hint: copy it again)");
   if (start < 0 || start > end) return nnd_bad(error, "the zip64 end record is not written as a bundle's is");
   nnd_put_end(again, (uint64_t)count, (uint64_t)start, (uint64_t)(end - start));
-  if (memcmp(trailer, again, sizeof again)) return nnd_bad(error, "the zip64 end record is not written as a bundle's is");
+  if (memcmp(trailer, again, sizeof again))
+    return nnd_bad(error, "the zip64 end record is not written as a bundle's is");
   if (count < 1 || count > NND_MOST_MEMBERS) return nnd_bad(error, "it has no member, or too many");
   if (end - start > NND_MOST_MEMBERS * (NND_CENTRAL_BYTES + NND_MOST_NAME + NND_CENTRAL_ZIP64))
     return nnd_bad(error, "its directory is too large");

@@ -23,10 +23,12 @@ static int64_t nnd_number_at(const uint8_t *at) {
 
 /* Reads a piece; returns whether it makes some bytes, `left` at most. */
 static int nnd_read_piece(const uint8_t *at, int64_t left, struct nnd_piece *piece) {
-  *piece = (struct nnd_piece){nnd_number_at(at), nnd_number_at(at + 8), nnd_number_at(at + 16), nnd_number_at(at + 24), 0};
+  *piece =
+      (struct nnd_piece){nnd_number_at(at), nnd_number_at(at + 8), nnd_number_at(at + 16), nnd_number_at(at + 24), 0};
   const int is_items = piece->kind == NND_TABLE_OF_KINDS || (piece->kind == NND_PLANES && !piece->third);
   if (is_items) {
-    const int is_right = piece->first > 0 && piece->first <= NND_MOST_ITEM && piece->second > 0 && piece->second <= left;
+    const int is_right =
+        piece->first > 0 && piece->first <= NND_MOST_ITEM && piece->second > 0 && piece->second <= left;
     piece->size = is_right ? piece->first * piece->second : 0;
   } else if (piece->kind == NND_COPY) {
     piece->size = piece->third;
@@ -81,7 +83,8 @@ int nnd_expand(const uint8_t *stored, int64_t stored_bytes, const struct nnd_sou
       used = piece.size <= have - next ? piece.size : -1;
       if (used > 0) memcpy(target + at, data + next, (size_t)used);
     } else {
-      used = (piece.kind == NND_PLANES ? nnd_from_planes : nnd_from_kinds)(&piece, data + next, have - next, target + at);
+      used =
+          (piece.kind == NND_PLANES ? nnd_from_planes : nnd_from_kinds)(&piece, data + next, have - next, target + at);
     }
     is_right = is_right && used >= 0;
     at += piece.size, next += used;

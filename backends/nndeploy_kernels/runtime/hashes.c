@@ -31,10 +31,10 @@ static void nnd_sha256_block(uint32_t state[8], const uint8_t *data) {
   memcpy(v, state, sizeof v);
   for (int i = 0; i < 64; i++) {
     const uint32_t e = v[4], a = v[0];
-    const uint32_t t1 = v[7] + (nnd_turned(e, 6) ^ nnd_turned(e, 11) ^ nnd_turned(e, 25)) +
-                        ((e & v[5]) ^ (~e & v[6])) + nnd_rounds[i] + w[i];
-    const uint32_t t2 = (nnd_turned(a, 2) ^ nnd_turned(a, 13) ^ nnd_turned(a, 22)) +
-                        ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+    const uint32_t t1 = v[7] + (nnd_turned(e, 6) ^ nnd_turned(e, 11) ^ nnd_turned(e, 25)) + ((e & v[5]) ^ (~e & v[6])) +
+                        nnd_rounds[i] + w[i];
+    const uint32_t t2 =
+        (nnd_turned(a, 2) ^ nnd_turned(a, 13) ^ nnd_turned(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
     memmove(v + 1, v, 7 * sizeof *v);
     v[4] += t1;
     v[0] = t1 + t2;

@@ -64,9 +64,11 @@ static int64_t nnd_inflate_block(struct nnd_bits *in, const struct nnd_code *lit
                                  uint8_t *to, int64_t at, int64_t most) {
   static const uint16_t lengths[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                      31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-  static const uint8_t length_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-  static const uint16_t far[] = {1,   2,   3,   4,   5,   7,    9,    13,   17,   25,   33,   49,   65,    97,    129,
-                                 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
+  static const uint8_t length_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
+                                        2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+  static const uint16_t far[] = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
+                                 33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
+                                 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
   for (;;) {
     int symbol = nnd_take_symbol(in, literals);
     if (symbol == 256) return at;
@@ -111,8 +113,9 @@ static int nnd_dynamic_codes(struct nnd_bits *in, struct nnd_code *literals, str
     }
     if (symbol == 16 && !i) return 0;
     const uint8_t repeated = symbol == 16 ? lengths[i - 1] : 0;
-    int times = symbol == 16 ? 3 + (int)nnd_take_bits(in, 2) : symbol == 17 ? 3 + (int)nnd_take_bits(in, 3)
-                                                                            : 11 + (int)nnd_take_bits(in, 7);
+    int times = symbol == 16   ? 3 + (int)nnd_take_bits(in, 2)
+                : symbol == 17 ? 3 + (int)nnd_take_bits(in, 3)
+                               : 11 + (int)nnd_take_bits(in, 7);
     if (i + times > all) return 0;
     while (times--) lengths[i++] = repeated;
   }
@@ -146,10 +149,12 @@ int64_t nnd_inflate(const uint8_t *from, int64_t from_bytes, uint8_t *to, int64_
     is_last = (int)nnd_take_bits(&in, 1);
     const uint32_t kind = nnd_take_bits(&in, 2);
     if (in.is_over || kind == 3) return -1;
-    if (!kind) at = nnd_stored_block(&in, to, at, most);
+    if (!kind)
+      at = nnd_stored_block(&in, to, at, most);
     else if (kind == 1 ? nnd_fixed_codes(&literals, &distances) : nnd_dynamic_codes(&in, &literals, &distances))
       at = nnd_inflate_block(&in, &literals, &distances, to, at, most);
-    else return -1;
+    else
+      return -1;
   }
   if (at < 0 || in.at != in.end) return -1;
   const uint32_t sum = (uint32_t)in.end[0] << 24 | (uint32_t)in.end[1] << 16 | (uint32_t)in.end[2] << 8 | in.end[3];

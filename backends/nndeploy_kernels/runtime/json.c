@@ -52,8 +52,10 @@ static int nnd_hex4(struct nnd_json_reader *r, uint32_t *value) {
   *value = 0;
   for (int i = 0; i < 4; i++) {
     const char c = *r->at++;
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
     if (digit < 0) return 0;
     *value = *value << 4 | (uint32_t)digit;
   }
@@ -181,8 +183,10 @@ static int nnd_items_of(struct nnd_json_reader *r, struct nnd_json *value, char 
       if (!nnd_take(r, ':')) return nnd_json_fail(r, "a key without a colon");
     }
     if (!nnd_value_of(r, item)) return 0;
-    if (last) last->next = item;
-    else value->first = item;
+    if (last)
+      last->next = item;
+    else
+      value->first = item;
     last = item;
     value->count++;
   }

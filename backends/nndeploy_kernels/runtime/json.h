@@ -14,10 +14,10 @@ enum nnd_json_kind { NND_NULL, NND_FALSE, NND_TRUE, NND_INTEGER, NND_REAL, NND_S
 
 struct nnd_json {
   enum nnd_json_kind kind;
-  int64_t count;         /* of items of an array or object */
-  int64_t integer;       /* of an integer; one that takes more than 64 bits is a real */
-  struct nnd_text text;  /* of a string */
-  struct nnd_text key;   /* where this is a member of an object */
+  int64_t count;        /* of items of an array or object */
+  int64_t integer;      /* of an integer; one that takes more than 64 bits is a real */
+  struct nnd_text text; /* of a string */
+  struct nnd_text key;  /* where this is a member of an object */
   struct nnd_json *first, *next;
 };
 

@@ -47,15 +47,15 @@ static int nnd_is_v3(const struct nnd_flags *f) { /* fma movbe avx f16c; bmi1 av
 }
 
 static int nnd_is_v4(const struct nnd_flags *f) { /* avx512 f dq cd bw vl; and their registers */
-  return nnd_is_v3(f) &&
-         NND_HAS(f->leaf7b, NND_BIT(16) | NND_BIT(17) | NND_BIT(28) | NND_BIT(30) | NND_BIT(31)) &&
+  return nnd_is_v3(f) && NND_HAS(f->leaf7b, NND_BIT(16) | NND_BIT(17) | NND_BIT(28) | NND_BIT(30) | NND_BIT(31)) &&
          NND_HAS(f->kept, 0xe6u);
 }
 
 const struct nnd_kernels *nnd_kernels_here(int is_bf16, const char **least) {
   const struct nnd_flags f = nnd_flags_here();
   *least = "x86-64-v2";
-  if (nnd_is_v4(&f)) return is_bf16 && NND_HAS(f.leaf7_1a, NND_BIT(5)) ? &nndeploy_kernels_v4_bf16 : &nndeploy_kernels_v4;
+  if (nnd_is_v4(&f))
+    return is_bf16 && NND_HAS(f.leaf7_1a, NND_BIT(5)) ? &nndeploy_kernels_v4_bf16 : &nndeploy_kernels_v4;
   if (nnd_is_v3(&f)) return &nndeploy_kernels_v3;
   return nnd_is_v2(&f) ? &nndeploy_kernels_v2 : NULL;
 }

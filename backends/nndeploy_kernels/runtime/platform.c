@@ -52,9 +52,9 @@ int nnd_source_read(const struct nnd_source *source, int64_t offset, int64_t siz
 }
 
 void *nnd_pages_take(int64_t bytes) {
-  void *pages = bytes < 0 ? MAP_FAILED
-                          : mmap(NULL, (size_t)(bytes ? bytes : 1), PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *pages =
+      bytes < 0 ? MAP_FAILED
+                : mmap(NULL, (size_t)(bytes ? bytes : 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return pages == MAP_FAILED ? NULL : pages;
 }
 

@@ -39,8 +39,8 @@ static int nnd_read_ends(struct nnd_program *program, const char *side, struct n
     if (!name || !kind) return nnd_bad_manifest(error, "an input or output without a name or a type");
     if (!nnd_is_text(&kind->text, "tensor") || !nnd_dtype_named(nnd_json_member(type, "dtype"), &end->type.dtype) ||
         !nnd_shape_of(sizes, &end->type.rank, end->type.shape, end->type.symbols))
-      return nnd_fail_with(error, NND_UNAVAILABLE, "%.*s '%.*s' is of a type that is not run here", (int)strlen(side) - 1,
-                           side, (int)name->text.size, name->text.data);
+      return nnd_fail_with(error, NND_UNAVAILABLE, "%.*s '%.*s' is of a type that is not run here",
+                           (int)strlen(side) - 1, side, (int)name->text.size, name->text.data);
     end->info = (nnd_info){name->text.data, end->type.dtype, end->type.rank, end->type.shape};
     if ((end->value = nnd_value_named(program, &name->text)) < 0) return nnd_bad_manifest(error, "too many values");
   }
@@ -142,7 +142,8 @@ static int nnd_opened(struct nnd_program *program, const nnd_options *options, n
   program->model_name = name ? name->text.data : "";
   const struct nnd_json *values = nnd_json_member(program->bundle.manifest, "values");
   program->most_values = (int)(values ? values->count : 0) + 4096;
-  program->values = nnd_arena_take(&program->bundle.arena, program->most_values * (int64_t)sizeof *program->values, error);
+  program->values =
+      nnd_arena_take(&program->bundle.arena, program->most_values * (int64_t)sizeof *program->values, error);
   return program->values && nnd_read_ends(program, "inputs", &program->inputs, &program->num_inputs, error) &&
          nnd_read_ends(program, "outputs", &program->outputs, &program->num_outputs, error) &&
          nnd_read_ranges(program, error) && nnd_read_held(program, error) && nnd_read_aliases(program, error) &&

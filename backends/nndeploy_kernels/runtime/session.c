@@ -29,7 +29,8 @@ static const struct nnd_json *nnd_native_variant(const struct nnd_json *submodel
 
 static uint8_t *nnd_file_of(struct nnd_program *program, const struct nnd_json *variant, const char *file,
                             int64_t *size, nnd_error *error) {
-  const struct nnd_json *member = nnd_json_of_kind(nnd_json_member(nnd_json_member(variant, "files"), file), NND_STRING);
+  const struct nnd_json *member =
+      nnd_json_of_kind(nnd_json_member(nnd_json_member(variant, "files"), file), NND_STRING);
   if (member) return nnd_bundle_member(&program->bundle, &member->text, size, error);
   nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: the artifact has no %s", file);
   return NULL;
@@ -48,8 +49,8 @@ static int nnd_read_borders(struct nnd_session *session, struct nnd_program *pro
     const struct nnd_json *element = name ? nnd_json_of_kind(name->next, NND_STRING) : NULL;
     int dtype = 0;
     while (element && dtype < 7 && !nnd_is_text(&element->text, nnd_elements[dtype])) dtype++;
-    if (!element || dtype == 7 ||
-        !nnd_shape_of(element->next, &border->type.rank, border->type.shape, NULL) || element->next->next)
+    if (!element || dtype == 7 || !nnd_shape_of(element->next, &border->type.rank, border->type.shape, NULL) ||
+        element->next->next)
       return nnd_bad_plan(session, "an input or output", error);
     border->type.dtype = (nnd_dtype)dtype;
     if ((border->value = nnd_value_named(program, &name->text)) < 0)

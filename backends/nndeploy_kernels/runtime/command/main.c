@@ -71,8 +71,10 @@ static int nnd_read_arguments(int count, char **words, struct nnd_arguments *sai
 static void nnd_print_end(const char *side, const nnd_info *info) {
   printf("%s %s: %s[", side, info->name, nnd_names[info->dtype]);
   for (int i = 0; i < info->rank; i++)
-    if (info->shape[i] < 0) printf(i ? ",?" : "?");
-    else printf(i ? ",%lld" : "%lld", (long long)info->shape[i]);
+    if (info->shape[i] < 0)
+      printf(i ? ",?" : "?");
+    else
+      printf(i ? ",%lld" : "%lld", (long long)info->shape[i]);
   printf("]\n");
 }
 
@@ -194,17 +196,21 @@ int main(int count, char **words) {
   if (count == 2 && !strcmp(words[1], "--help")) return printf(nnd_help, name, is_whole ? "" : " BUNDLE"), 0;
   int is_right = nnd_read_arguments(count - 1, words + 1, &said, &error);
   if (is_right && is_whole == (said.bundle != NULL))
-    is_right = nnd_usage(&error, is_whole ? "an unknown argument: " : "no bundle is named", is_whole ? said.bundle : "");
+    is_right =
+        nnd_usage(&error, is_whole ? "an unknown argument: " : "no bundle is named", is_whole ? said.bundle : "");
   nnd_program *program = NULL;
   if (is_right) {
     const nnd_options options = {said.threads};
     program = is_whole ? nnd_open_memory(appended.bundle, appended.size, &options, &error)
                        : nnd_open(said.bundle, &options, &error);
   }
-  if (program) is_right = nnd_work(program, &said, &error);
-  else is_right = 0;
+  if (program)
+    is_right = nnd_work(program, &said, &error);
+  else
+    is_right = 0;
   nnd_close(program);
-  if (is_right && (fflush(stdout) || ferror(stdout))) is_right = nnd_fail(&error, NND_IO, "standard output", "it is gone");
+  if (is_right && (fflush(stdout) || ferror(stdout)))
+    is_right = nnd_fail(&error, NND_IO, "standard output", "it is gone");
   if (is_right) return 0;
   fprintf(stderr, "%s: error: %s\n", name, error.text);
   return error.code;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds what runs bundles without Python: `python -m nndeploy_kernels.runtime_build [ARCHITECTURE ...]`.
+"""Builds what runs bundles without Python: `python -m nndeploy_kernels.build_runtime [ARCHITECTURE ...]`.
 
     runtime/*.c, and for each level the objects of its library under names of that level
       -> lib/runtime-ARCH/nndeploy-run        one static program (musl)
@@ -15,20 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nndeploy_kernels.build import FLAGS, LIBRARIES, compiled, level_arguments, units, zig
-from nndeploy_kernels.levels import GLIBC, LEVELS, Level
+from nndeploy_kernels.levels import GLIBC, LEVELS, Level, runner
 from nndeploy_kernels.symbol_names import renamed
 
 RUNTIME = Path(__file__).with_name("runtime")
-COMMAND, HEADER = "nndeploy-run", RUNTIME / "nndeploy.h"
 _CPU = {"x86_64": "x86_64", "aarch64": "generic"}
 
 
-def runtime_folder(arch: str) -> Path:
-    """Returns where the runtime of an architecture is built."""
-    return LIBRARIES / f"runtime-{arch}"
-
-
-def build_command(arch: str) -> Path:
+def build_runner(arch: str) -> Path:
     """Returns `nndeploy-run` for an architecture, made where it is not up to date.
 
     Raises:
@@ -36,7 +30,7 @@ def build_command(arch: str) -> Path:
     """
     target = f"{arch}-linux-musl"
     objects = _objects(arch, target, ["*.c", "command/*.c"])
-    return _made(runtime_folder(arch) / COMMAND, "cc", ["-target", target, "-static", "-s"], objects)
+    return _made(LIBRARIES / runner(arch), "cc", ["-target", target, "-static", "-s"], objects)
 
 
 def build_libraries(arch: str) -> tuple[Path, Path]:
@@ -45,7 +39,7 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
     Raises:
         RuntimeError: the compiler refuses a source.
     """
-    target, folder = f"{arch}-linux-gnu.{GLIBC}", runtime_folder(arch)
+    target, folder = f"{arch}-linux-gnu.{GLIBC}", (LIBRARIES / runner(arch)).parent
     objects = _objects(arch, target, ["*.c"])
     flags = [
         "-target", target, "-shared", "-pthread", "-s", "-Wl,--build-id=none", "-Wl,-soname,libnndeploy.so",
@@ -96,8 +90,8 @@ def _made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) 
 def main(architectures: Sequence[str]) -> None:
     """Builds the runtime of architectures, of this machine's where none is named."""
     for arch in architectures or [platform.machine()]:
-        for path in (build_command(arch), *build_libraries(arch)):
-            print(path.relative_to(LIBRARIES.parent), path.stat().st_size)
+        build_runner(arch)
+        build_libraries(arch)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy export`: a bundle as one program, for machines without Python."""
+
+import platform
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from nndeploy.cli.commands.loading import BUNDLE
+from nndeploy.cli.console import print_json, print_line
+from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.standard_streams import effect_is_made
+
+EXAMPLES = """\b
+Examples:
+  nndeploy export digits.nnd -o digits
+  ./digits --input image.npy
+  nndeploy export digits.nnd -o digits-arm --for aarch64
+"""
+
+
+@click.command("export", epilog=EXAMPLES)
+@BUNDLE
+@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="PROGRAM", help="Program to write.")
+@click.option(
+    "--for", "arch", type=click.Choice(["x86_64", "aarch64"]),
+    help="Architecture of the Linux machines that run it. Default: this machine's.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
+def export(bundle: Path, output: Path, arch: str | None, as_json: bool) -> None:
+    """Write a BUNDLE as one static program that needs no Python.
+
+    Each submodel needs a variant of the backend `native` (compile with --backends native). The program takes arrays as
+    NumPy files and gives the same results as `nndeploy run`; ./PROGRAM --help lists its options.
+    """
+    from nndeploy.bundle.reader import open_bundle
+    from nndeploy.runtime.exported_program import export_program
+    from nndeploy.values.amounts import size_text
+
+    arch = arch or platform.machine()
+    with open_bundle(bundle) as opened:
+        written = export_program(opened, output, arch)
+    effect_is_made()
+    if as_json:
+        print_json({"program": str(output), "architecture": arch, **asdict(written)})
+        return
+    print_line(
+        f"wrote {output} for {arch}, {size_text(written.num_bytes)}, of which the bundle is "
+        f"{size_text(written.bundle_bytes)}"
+    )
+    if written.left_out:
+        print_line(f"left out: {', '.join(written.left_out)}")

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle -> one program that runs it, on machines that have neither Python nor this package.
+
+    runner of the architecture, zeros up to a page, the bundle with what the runner takes, its size, the mark
+
+Comes in: an open bundle. Goes out: a file. Laws: what the runner cannot run is refused here, by the name of the
+submodel and with the option that helps; the bundle in the program is one that every reader of bundles takes.
+"""
+
+import dataclasses
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nndeploy.bundle.container import Buffer, encode_container
+from nndeploy.bundle.manifest import Manifest, Submodel
+from nndeploy.bundle.reader import Bundle
+from nndeploy.bundle.writer import replace_file, sealed_bundle
+from nndeploy.errors import UnavailableError
+from nndeploy.plugin.interface import Backend, HasRunner
+from nndeploy.plugin.registry import backends_in_order
+from nndeploy.values.types import TensorType
+
+MARK = b"nndeploy-export1"
+PAGE_BYTES = 4096
+DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16")
+"""Element types that the runner reads and writes."""
+PLAN_FORMATS = (5, 7)
+"""Formats of `nndeploy_native.plan` that it runs: no caches that grow, no control flow."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exported:
+    """A program that was written: its bytes, those of them that are the bundle, and what was left out of that."""
+
+    num_bytes: int
+    bundle_bytes: int
+    left_out: tuple[str, ...]
+
+
+def export_program(bundle: Bundle, out: Path, arch: str) -> Exported:
+    """Writes the program that runs a bundle on machines of an architecture.
+
+    Raises:
+        UnavailableError: a submodel or a value is of a kind that it cannot run, or no runner is installed.
+        BundleError: the bundle is damaged.
+        CannotCreateError, InputOutputError: the program cannot be written.
+    """
+    backend = _runner_backend()
+    manifest, left_out = _slim(bundle.manifest, backend.name)
+    runner = backend.runner(arch).read_bytes()
+    names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
+    names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
+    members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
+    contents, _ = sealed_bundle(manifest, members, {})
+    chunks = list(encode_container(contents))
+    size = sum(map(len, chunks))
+    replace_file(out, _program(runner, chunks, size), is_program=True)
+    return Exported(-(-len(runner) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, left_out)
+
+
+def _runner_backend() -> "_Runner":
+    found = next((one for one in backends_in_order() if isinstance(one, HasRunner)), None)
+    if found is None:
+        raise UnavailableError("no installed backend has a runner", hint="install the backend native")
+    return found  # type: ignore[return-value] # every backend has a name
+
+
+class _Runner(Backend, HasRunner):
+    """A backend with a runner."""
+
+
+def _program(runner: bytes, chunks: Sequence[Buffer], size: int) -> Iterator[Buffer]:
+    yield runner
+    yield bytes(-len(runner) % PAGE_BYTES)
+    yield from chunks
+    yield struct.pack("<Q", size) + MARK
+
+
+def _slim(manifest: Manifest, backend: str) -> tuple[Manifest, tuple[str, ...]]:
+    """Returns the manifest of what the runner takes, and what that leaves out, for people."""
+    for side, values in (("input", manifest.inputs), ("output", manifest.outputs)):
+        for value in values:
+            if not isinstance(value.type, TensorType) or value.type.dtype not in DTYPES:
+                raise UnavailableError(f"{side} {value.name!r} is {value.type}, which runs with Python alone")
+    submodels = tuple(_with_one_variant(submodel, backend) for submodel in manifest.submodels)
+    others = {one.backend for submodel in manifest.submodels for one in submodel.variants if one.backend != backend}
+    left_out = [f"variants of {name}" for name in sorted(others)]
+    left_out += [f"the chain {chain.id}" for chain in manifest.target_chains]
+    left_out += ["reference outputs"] if manifest.goldens else []
+    slim = dataclasses.replace(
+        manifest, submodels=submodels, target_chains=(), goldens=(), checks=(), compressed={}, placings={},
+        pace_libraries={}, pace_operators="", image_input=None,
+    )  # fmt: skip
+    return slim, tuple(left_out)
+
+
+def _with_one_variant(submodel: Submodel, backend: str) -> Submodel:
+    found = [variant for variant in submodel.variants if variant.backend == backend]
+    if not found:
+        has = ", ".join(dict.fromkeys(variant.backend for variant in submodel.variants))
+        hint = f"compile with --backends {backend}, or --require {backend}=100%"
+        raise UnavailableError(f"submodel {submodel.id} runs on {has}, not on {backend}", hint=hint)
+    if found[0].metadata.get("format") not in PLAN_FORMATS:
+        what = "has control flow or a cache that grows, which runs with Python alone"
+        raise UnavailableError(f"submodel {submodel.id} {what}")
+    return dataclasses.replace(submodel, variants=(found[0],))
