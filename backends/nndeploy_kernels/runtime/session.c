@@ -36,6 +36,23 @@ static uint8_t *nnd_file_of(struct nnd_program *program, const struct nnd_json *
   return NULL;
 }
 
+/* Returns whether a border is what the manifest says of its value; a size that has a name there may be any here. */
+static int nnd_is_as_said(const struct nnd_program *program, const struct nnd_text *name, const struct nnd_type *type) {
+  const struct nnd_json *values = nnd_json_member(program->bundle.manifest, "values");
+  struct nnd_type said;
+  NND_EACH(item, nnd_json_of_kind(values, NND_OBJECT)) {
+    if (item->key.size != name->size || memcmp(item->key.data, name->data, (size_t)name->size)) continue;
+    if (!nnd_dtype_named(nnd_json_member(item, "dtype"), &said.dtype) || said.dtype != type->dtype) return 0;
+    const struct nnd_json *sizes = nnd_json_member(item, "shape");
+    if (sizes && sizes->kind == NND_NULL) return 1;
+    if (!nnd_shape_of(sizes, &said.rank, said.shape, said.symbols) || said.rank != type->rank) return 0;
+    for (int i = 0; i < said.rank; i++)
+      if (said.shape[i] >= 0 && said.shape[i] != type->shape[i]) return 0;
+    return 1;
+  }
+  return 0;
+}
+
 /* Reads the borders of one side, each [name, element, sizes]. */
 static int nnd_read_borders(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
                             struct nnd_border **borders, int *count, nnd_error *error) {
@@ -53,6 +70,8 @@ static int nnd_read_borders(struct nnd_session *session, struct nnd_program *pro
         element->next->next)
       return nnd_bad_plan(session, "an input or output", error);
     border->type.dtype = (nnd_dtype)dtype;
+    if (!nnd_is_as_said(program, &name->text, &border->type))
+      return nnd_bad_plan(session, "an input or output is another than the manifest says", error);
     if ((border->value = nnd_value_named(program, &name->text)) < 0)
       return nnd_bad_plan(session, "too many values", error);
   }

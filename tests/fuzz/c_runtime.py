@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library that runs bundles (`nndeploy.h`), by ctypes: what it says of a bundle, and what it computes."""
+
+import ctypes
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DTYPES = tuple(map(np.dtype, ("float32", "int32", "int64", "bool", "uint8", "int8", "float16")))
+
+
+class RuntimeRefusalError(Exception):
+    """An error of the library: its code and its line."""
+
+    def __init__(self, error: "_Error") -> None:
+        self.code, self.text = int(error.code), error.text.decode()
+        super().__init__(self.text)
+
+
+class _Error(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_int), ("text", ctypes.c_char * 400))
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("data", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class _Info(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+    )  # fmt: skip
+
+
+class CRuntime:
+    """The library."""
+
+    def __init__(self, path: Path) -> None:
+        self._library = ctypes.CDLL(str(path))
+        for name in ("nnd_open_memory", "nnd_call_new", "nnd_input", "nnd_output"):
+            getattr(self._library, name).restype = ctypes.c_void_p
+
+    def run(self, data: bytes, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the outputs of a bundle on some inputs, with one thread.
+
+        Raises:
+            RuntimeRefusalError: the library refuses the bundle or an input.
+        """
+        library, error = self._library, _Error()
+        options = ctypes.c_int(1)
+        program = library.nnd_open_memory(data, ctypes.c_int64(len(data)), ctypes.byref(options), ctypes.byref(error))
+        if not program:
+            raise RuntimeRefusalError(error)
+        program = ctypes.c_void_p(program)
+        call = ctypes.c_void_p(library.nnd_call_new(program, ctypes.byref(error)))
+        try:
+            for name, array in inputs.items():
+                self._give(call, name, np.ascontiguousarray(array))
+            self._must(library.nnd_run(call, ctypes.byref(error)), error)
+            return {name: self._output(call, name) for name in self._outputs(program)}
+        finally:
+            library.nnd_call_free(call)
+            library.nnd_close(program)
+
+    def _give(self, call: ctypes.c_void_p, name: str, array: Any) -> None:
+        error, shape = _Error(), (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+        value = _Tensor(DTYPES.index(array.dtype), array.ndim, shape, array.ctypes.data)
+        done = self._library.nnd_set_input(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
+        self._must(done, error)
+
+    def _outputs(self, program: ctypes.c_void_p) -> list[str]:
+        numbers = range(self._library.nnd_num_outputs(program))
+        infos = (_Info.from_address(self._library.nnd_output(program, number)) for number in numbers)
+        return [info.name.decode() for info in infos]
+
+    def _output(self, call: ctypes.c_void_p, name: str) -> Any:
+        error, value = _Error(), _Tensor()
+        done = self._library.nnd_get_output(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
+        self._must(done, error)
+        shape, dtype = tuple(value.shape[: value.rank]), DTYPES[value.dtype]
+        num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        data = ctypes.string_at(value.data, num_bytes) if num_bytes else b""
+        return np.frombuffer(data, dtype).reshape(shape)
+
+    @staticmethod
+    def _must(done: int, error: _Error) -> None:
+        if not done:
+            raise RuntimeRefusalError(error)
