@@ -49,7 +49,7 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
 
 
 def _objects(arch: str, target: str, patterns: Sequence[str]) -> list[Path]:
-    """Returns the objects of the runtime for a target, and those of the kernels of each level.
+    """Returns the objects of the runtime for a target, and one of the kernels of each level.
 
     The kernels are those of the shared libraries: they ask the system for nothing of which two C libraries differ.
     """
@@ -57,19 +57,27 @@ def _objects(arch: str, target: str, patterns: Sequence[str]) -> list[Path]:
     names = [f"../runtime/{path.relative_to(RUNTIME).as_posix()}" for path in sources]
     arguments = ["-target", target, f"-mcpu={_CPU[arch]}", *FLAGS, "-I", ".."]
     found = compiled([(name, ()) for name in names], arguments, LIBRARIES / "objects" / f"runtime-{target}")
-    for level in (level for level in LEVELS if level.arch == arch):
-        short = short_name(level)
-        folder, arguments = LIBRARIES / "objects" / level.name, level_arguments(level)
-        flags = ("-DNND_NAMES_OF_LEVEL", f"-DNND_TABLE=nndeploy_kernels_{short}", "-I", "..")
-        table = compiled([("../runtime/level.c", flags)], arguments, folder / "runtime")
-        kernels = [*compiled(units(), arguments, folder), *table]
-        found += [renamed(path, folder / "runtime", "nnd_", f"{short}_") for path in kernels]
-    return found
+    return [*found, *(_of_level(level) for level in LEVELS if level.arch == arch)]
 
 
-def short_name(level: Level) -> str:
-    """Returns what a level is called in the names of C."""
-    return level.name.removeprefix("x86-64-").replace("-", "_")
+def _of_level(level: Level) -> Path:
+    """Returns the kernels of a level under its names.
+
+    They are one object, for of an archive a linker takes objects that are named, and some kernels only register
+    themselves.
+    """
+    short = level.name.removeprefix("x86-64-").replace("-", "_")
+    folder, arguments = LIBRARIES / "objects" / level.name, level_arguments(level)
+    flags = ("-DNND_NAMES_OF_LEVEL", f"-DNND_TABLE=nndeploy_kernels_{short}", "-I", "..")
+    table = compiled([("../runtime/level.c", flags)], arguments, folder / "runtime")
+    kernels = [
+        renamed(path, folder / "runtime", "nnd_", f"{short}_")
+        for path in (*compiled(units(), arguments, folder), *table)
+    ]
+    digest = hashlib.sha256(repr([path.name for path in kernels]).encode()).hexdigest()[:32]
+    return _made(
+        folder / "runtime" / f"{short}-{digest}.o", "cc", ["-target", level.zig_target, "-r", "-nostdlib"], kernels
+    )
 
 
 def _made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) -> Path:

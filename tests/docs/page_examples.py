@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
 README = ROOT / "README.md"
 RUN = ("sh", "console", "python", "toml", "yaml", "json")
-SHOWN = ("text",)
+SHOWN = ("text", "c")
 SECONDS_EACH = 120
 NOTHING_DONE: Mapping[str, str] = MappingProxyType({})
 

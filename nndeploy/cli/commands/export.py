@@ -15,7 +15,6 @@ from nndeploy.cli.standard_streams import effect_is_made
 EXAMPLES = """\b
 Examples:
   nndeploy export digits.nnd -o digits
-  ./digits --input image.npy
   nndeploy export digits.nnd -o digits-arm --for aarch64
 """
 

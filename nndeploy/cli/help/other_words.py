@@ -28,7 +28,6 @@ COMMANDS = {
     "delete": _UNINSTALL,
     "deploy": "nndeploy install NAME BUNDLE",
     "download": "nndeploy pull REGISTRY/REPOSITORY:TAG -o BUNDLE",
-    "export": _COMPILE,
     "images": "nndeploy installed",
     "infer": "nndeploy run BUNDLE --input WHAT",
     "info": "nndeploy inspect BUNDLE",

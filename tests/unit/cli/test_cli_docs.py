@@ -15,7 +15,8 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 REFERENCE = DOCS / "reference"
 PAGES = sorted([*REFERENCE.glob("*.md"), *(DOCS / "guide").glob("*.md")])
 OTHER_PROGRAMS = re.compile(
-    r"^.*\b(?:cargo|curl|make|openssl|optimum-cli|pip|podman|polygraphy|systemctl|tritonserver|trtexec|unzip)\b.*$",
+    r"^.*(?:(?<!\S)\./\w|"
+    r"\b(?:cargo|curl|make|openssl|optimum-cli|pip|podman|polygraphy|systemctl|tritonserver|trtexec|unzip)\b).*$",
     re.MULTILINE,
 )
 """Lines that speak of options of other programs."""

@@ -30,7 +30,6 @@ TYPED = [
     ("help build", 2, ["nndeploy compile"]),
     ("convert m.onnx", 2, ["nndeploy compile"]),
     ("quantize m.onnx", 2, ["nndeploy compile", "--quantise int8"]),
-    ("export onnx", 2, ["nndeploy compile"]),
     ("optimize m.onnx", 2, ["nndeploy compile"]),
     ("login registry", 2, ["docker login", "--password-stdin"]),
     ("tag a b", 2, ["nndeploy push"]),

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles without Python: `nndeploy export`, its programs, and the C library give the bits that Python gives."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from nndeploy_kernels import build_runtime
+from nndeploy_kernels.build import level_here
+
+import nndeploy
+from nndeploy.bundle.container import parse_container
+
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+Values = Mapping[str, Any]
+
+SEVERAL = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[n,3,H,W] x, int64[k] which, uint8[k] byte, bool[k] mask, float16[2] half) =>
+  (float[n,4,H,W] y, int64[k] rows, uint8[k] bytes, bool[k] masks, float16[2] halves, float[n,3,H,W] same,
+   float[2] fixed)
+<float[4,3,3,3] w> {
+  a = Conv<pads = [1,1,1,1]>(x, w) y = Relu(a) rows = Add(which, which) bytes = Identity(byte) masks = Not(mask)
+  halves = Neg(half) same = Identity(x) fixed = Constant<value = float[2] {1.5, -2.0}>()
+}"""
+"""Several inputs and outputs of all types, open sizes, what passes through, and what depends on no input."""
+
+REPEATED = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,512] x) => (float[1,512] y) <float[512,512] w> { y = MatMul(x, w) }"""
+"""Weights that are stored deflated."""
+
+
+@pytest.fixture(scope="module")
+def runner() -> Path:
+    return build_runtime.build_runner(level_here().arch)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[onnx.ModelProto | Path], Path]:
+    folder = tmp_path_factory.mktemp("bundles")
+
+    def of(model: onnx.ModelProto | Path) -> Path:
+        out = folder / f"{len(list(folder.iterdir()))}.nnd"
+        nndeploy.compile_model(model, out, backends=("native",), objective="priority", threads=1)
+        return out
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def digits(compiled: Callable[[Path], Path]) -> Path:
+    return compiled(DIGITS)
+
+
+def model_of(text: str, weights: Any) -> onnx.ModelProto:
+    model = onnx.parser.parse_model(text)
+    del model.graph.initializer[:]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    return model
+
+
+def ran(command: list[Any], inputs: Values, folder: Path, *more: str) -> dict[str, Any]:
+    """Returns the outputs that a program of one bundle writes."""
+    for name, array in inputs.items():
+        np.save(folder / f"{name}.npy", array)
+    given = [word for name in inputs for word in ("-i", f"{name}=@{folder / name}.npy")]
+    done = subprocess.run([*command, *given, "-o", folder / "out", *more], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {path.stem: np.load(path) for path in (folder / "out").iterdir()}
+
+
+def by_python(bundle: Path, inputs: Values) -> dict[str, Any]:
+    with nndeploy.load_bundle(bundle, threads=1) as program:
+        assert {choice.backend for choice in program.choices} <= {"native"}
+        return program.run(dict(inputs))
+
+
+def assert_same_bits(found: Values, wanted: Values) -> None:
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape), name
+        assert found[name].tobytes() == value.tobytes(), name
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_an_exported_program_gives_the_bits_of_python(nndeploy_command, digits, tmp_path, batch, threads) -> None:
+    done = nndeploy_command("export", digits, "-o", tmp_path / "digits")
+    assert done.returncode == 0, done.stderr
+    images = np.random.default_rng(batch).uniform(0, 16, (batch, 1, 8, 8)).astype(np.float32)
+    found = ran([tmp_path / "digits"], {"image": images}, tmp_path, "--threads", threads)
+    assert_same_bits(found, by_python(digits, {"image": images}))
+
+
+def test_values_of_all_types_and_open_sizes_pass_as_in_python(runner, compiled, tmp_path) -> None:
+    draw = np.random.default_rng(2)
+    bundle = compiled(model_of(SEVERAL, draw.standard_normal((4, 3, 3, 3)).astype(np.float32)))
+    inputs = {
+        "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
+        "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
+    }  # fmt: skip
+    assert_same_bits(ran([runner, bundle], inputs, tmp_path), by_python(bundle, inputs))
+
+
+def test_what_a_bundle_holds_compressed_is_expanded(runner, compiled, tmp_path) -> None:
+    weights = np.tile(np.random.default_rng(3).standard_normal(8).astype(np.float32), (512, 64))
+    bundle = compiled(model_of(REPEATED, weights))
+    with nndeploy.load_bundle(bundle) as program:
+        assert any(name.endswith("weights.bin") for name in program.manifest.compressed)
+    inputs = {"x": np.random.default_rng(4).standard_normal((1, 512)).astype(np.float32)}
+    assert_same_bits(ran([runner, bundle], inputs, tmp_path), by_python(bundle, inputs))
+
+
+@pytest.mark.parametrize("name", ["fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "ultraface_rfb320"])
+def test_real_models_give_the_bits_of_python(runner, compiled, real_models, models_folder, tmp_path, name) -> None:
+    assert name in real_models
+    bundle = compiled(models_folder / f"{name}.onnx")
+    with nndeploy.load_bundle(bundle, threads=1) as program:
+        inputs = program.bundle.values(program.manifest.goldens[0].inputs)
+        wanted = program.run(inputs)
+    found = ran([runner, bundle], inputs, tmp_path)
+    plain = {"".join(c if c.isalnum() or c in "._-" else "_" for c in key): value for key, value in wanted.items()}
+    assert_same_bits(found, plain)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["-i", "image.npy"], 0), ([], 65), (["-i", "nowhere.npy"], 66), (["--threads", "0"], 64), (["--wrong"], 64),
+        (["-i", "other=@image.npy"], 65), (["-i", "large.npy"], 65), (["-i", "whole.npy"], 65), (["--input"], 64),
+        (["-i", "text.npy"], 65), (["-i", "image.npy", "-o", "image.npy"], 74), (["--info"], 0), (["--help"], 0),
+        (["-i", "image.npy", "--bench", "0.01"], 0),
+    ],
+)  # fmt: skip
+def test_a_program_ends_with_the_code_of_what_went_wrong(nndeploy_command, digits, tmp_path, words, code) -> None:
+    np.save(tmp_path / "image.npy", np.zeros((1, 1, 8, 8), np.float32))
+    np.save(tmp_path / "large.npy", np.zeros((1, 1, 9, 8), np.float32))
+    np.save(tmp_path / "whole.npy", np.zeros((1, 1, 8, 8), np.int64))
+    (tmp_path / "text.npy").write_text("no array")
+    assert nndeploy_command("export", digits, "-o", tmp_path / "digits").returncode == 0
+    done = subprocess.run([tmp_path / "digits", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert len(done.stderr.splitlines()) == (code != 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(None, 66), (b"", 65), (b"PK" + bytes(200), 65), ("cut", 65), ("damaged", 65)]
+)
+def test_what_is_no_whole_bundle_is_refused(runner, digits, tmp_path, content, code) -> None:
+    data = digits.read_bytes()
+    if content == "cut":
+        content = data[: len(data) // 2]
+    if content == "damaged":
+        at = parse_container(memoryview(data))["submodels/s0/v0-native/weights.bin"].offset + 100
+        content = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+    if content is not None:
+        (tmp_path / "m.nnd").write_bytes(content)
+    done = subprocess.run([runner, tmp_path / "m.nnd", "--info"], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_submodel_of_another_backend_is_named_with_the_option_that_helps(nndeploy_command, runner, tmp_path) -> None:
+    bundle = tmp_path / "m.nnd"
+    nndeploy.compile_model(DIGITS, bundle, backends=("onnxruntime",), objective="priority")
+    done = nndeploy_command("export", bundle, "-o", tmp_path / "digits")
+    assert done.returncode == 69
+    assert "s0" in done.stderr
+    assert "--backends native" in done.stderr
+    assert not (tmp_path / "digits").exists()
+    alone = subprocess.run([runner, bundle, "--info"], capture_output=True, text=True, check=False)
+    assert alone.returncode == 69
+    assert "--backends native" in alone.stderr
+
+
+@pytest.mark.parametrize("library", ["libnndeploy.a", "libnndeploy.so"])
+def test_the_example_in_c_reads_a_digit(digits, tmp_path, library) -> None:
+    arch = level_here().arch
+    built = next(path for path in build_runtime.build_libraries(arch) if path.name == library)
+    program = tmp_path / "digits"
+    compiler = [shutil.which("cc") or pytest.skip("no C compiler"), "-std=c99", "-Wall", "-Werror"]
+    links = [built, "-lpthread", "-lm", f"-Wl,-rpath,{built.parent}"]
+    source = ROOT / "examples" / "c" / "digits.c"
+    subprocess.run([*compiler, "-I", build_runtime.RUNTIME, source, *links, "-o", program], check=True)
+    done = subprocess.run([program, digits], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    digit, probability = done.stdout.split(", probability ")
+    stroke = np.zeros((1, 1, 8, 8), np.float32)
+    stroke[..., 3:5] = 16
+    wanted = by_python(digits, {"image": stroke})["probabilities"]
+    assert int(digit) == wanted.argmax()
+    assert float(probability) == pytest.approx(wanted.max(), abs=1e-4)
+
+
+def test_the_header_is_one_of_cpp_too(tmp_path) -> None:
+    compiler = shutil.which("g++") or pytest.skip("no g++")
+    text = '#include "nndeploy.h"\nint main() { nnd_close(nnd_open("m.nnd", nullptr, nullptr)); }'
+    (tmp_path / "m.cc").write_text(text)
+    flags = ["-fsyntax-only", "-Wall", "-Werror", "-I", build_runtime.RUNTIME]
+    subprocess.run([compiler, *flags, tmp_path / "m.cc"], check=True)
+
+
+def test_a_program_that_was_built_twice_is_the_same(nndeploy_command, digits, tmp_path) -> None:
+    for name in ("one", "two"):
+        assert nndeploy_command("export", digits, "-o", tmp_path / name).returncode == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one").stat().st_mode & 0o111
