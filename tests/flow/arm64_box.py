@@ -77,11 +77,8 @@ class Arm64Box:
             ENTER, str(self.fetched / "root"), str(self.scratch), programs, "/usr/bin/env", "-C", "/box"
         )
         there = {
-            "HOME": "/box/home",
-            "NNDEPLOY_STORE": "/box/store",
-            "PYTHONPATH": "/box/site",
-            "PATH": "/usr/bin:/bin",
-        }
+            "HOME": "/box/home", "NNDEPLOY_STORE": "/box/store", "PYTHONPATH": "/box/site", "PATH": "/usr/bin:/bin",
+        }  # fmt: skip
         environment = [f"{name}={value}" for name, value in there.items()]
         return subprocess.run([*before, *environment, *command], capture_output=True, text=True, check=False)
 
@@ -116,19 +113,8 @@ def _namespace(script: str, *words: str) -> list[str]:
         pytest.skip("unshare, of util-linux, is not installed")
     path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
     return [
-        "/usr/bin/env",
-        "-i",
-        path,
-        unshare,
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        script,
-        "sh",
-        *words,
-    ]
+        "/usr/bin/env", "-i", path, unshare, "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *words,
+    ]  # fmt: skip
 
 
 def _wheelhouse(others: Path, own: Path, out: Path) -> Path:

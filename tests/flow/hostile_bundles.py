@@ -47,12 +47,9 @@ def with_variant(backend: str, files: Mapping[str, str], metadata: Mapping[str, 
     def edit(manifest: dict[str, Any]) -> None:
         (variant, *_) = manifest["submodels"][0]["variants"]
         variant |= {
-            "id": f"v-{backend}",
-            "backend": backend,
-            "files": dict(files),
-            "metadata": dict(metadata),
+            "id": f"v-{backend}", "backend": backend, "files": dict(files), "metadata": dict(metadata),
             "native_code": native_code,
-        }
+        }  # fmt: skip
         manifest["submodels"][0]["variants"] = [variant]
 
     return edit

@@ -111,26 +111,18 @@ def cut_once(digest: str) -> "Callable[[Handler, Asked], bool]":
 
 def test_a_box_of_the_other_architecture_lives_as_one_of_this(box, farm, registry) -> None:
     first = box.nndeploy(
-        ("key", "trust", "farm.pub"),
-        ("key", "need", "data=1"),
-        ("install", "digits", "unsigned.nnd"),
-        ("install", "digits", "one.nnd"),
-        (*RUN, "one.jsonl"),
-        (*RUN, "isolated.jsonl", "--isolate", "all"),
+        ("key", "trust", "farm.pub"), ("key", "need", "data=1"), ("install", "digits", "unsigned.nnd"),
+        ("install", "digits", "one.nnd"), (*RUN, "one.jsonl"), (*RUN, "isolated.jsonl", "--isolate", "all"),
         ("verify", "digits@", "--signatures"),
-    )
+    )  # fmt: skip
     assert [code for code, _ in first] == [0, 0, 77, 0, 0, 0, 0]
     agree(box.folder / "one.jsonl", farm / "one.nnd")
     assert outputs_in(box.folder / "isolated.jsonl") == outputs_in(box.folder / "one.jsonl")
 
     then = box.nndeploy(
-        ("pull", registry.reference("2"), "-o", "two.nnd", "--have", "one.nnd"),
-        ("install", "digits", "two.nnd"),
-        (*RUN, "two.jsonl"),
-        ("rollback", "digits"),
-        (*RUN, "back.jsonl"),
-        ("doctor", "--json"),
-    )
+        ("pull", registry.reference("2"), "-o", "two.nnd", "--have", "one.nnd"), ("install", "digits", "two.nnd"),
+        (*RUN, "two.jsonl"), ("rollback", "digits"), (*RUN, "back.jsonl"), ("doctor", "--json"),
+    )  # fmt: skip
     assert [code for code, _ in then] == [0] * 6
     assert (box.folder / "two.nnd").read_bytes() == (farm / "two.nnd").read_bytes()
     assert went_on(registry)

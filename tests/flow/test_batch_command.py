@@ -196,20 +196,17 @@ def test_a_plan_writes_nothing(batch, called) -> None:
     assert re.search(r"^bad/host +[0-9a-f]{12} +failed .*bad.onnx", batch("--plan")[1], re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--plan", "--collect"), "--plan and --collect exclude each other"),
-        (("--emit", "slrum"), "'slrum' is not one of"),
-        (("--emit", "make", "--json"), "--emit and --json exclude each other"),
-        (("-o", "jobs.sh"), "--emit"),
-        (("--max-slowdown", "5%"), "--max-slowdown: there is nothing to compare with"),
-        (("--max-error-growth", "2x", "--plan"), "--max-error-growth: "),
-        (("--max-size-growth", "5%", "--max-share-drop", "native=5%"), "--max-size-growth, --max-share-drop: "),
-        (("--only", "alfa/host"), "there is no job 'alfa/host' (hint: did you mean 'alpha/host'?)"),
-        (("--explain", "ad/host"), "there is no job 'ad/host' (hint: did you mean 'bad/host'?)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--plan", "--collect"), "--plan and --collect exclude each other"),
+    (("--emit", "slrum"), "'slrum' is not one of"),
+    (("--emit", "make", "--json"), "--emit and --json exclude each other"),
+    (("-o", "jobs.sh"), "--emit"),
+    (("--max-slowdown", "5%"), "--max-slowdown: there is nothing to compare with"),
+    (("--max-error-growth", "2x", "--plan"), "--max-error-growth: "),
+    (("--max-size-growth", "5%", "--max-share-drop", "native=5%"), "--max-size-growth, --max-share-drop: "),
+    (("--only", "alfa/host"), "there is no job 'alfa/host' (hint: did you mean 'alpha/host'?)"),
+    (("--explain", "ad/host"), "there is no job 'ad/host' (hint: did you mean 'bad/host'?)"),
+])  # fmt: skip
 def test_what_does_not_go_together_is_refused(batch, arguments, said) -> None:
     code, _, err = batch(*arguments)
     assert code == 2

@@ -42,15 +42,12 @@ def names(folder):
     return sorted(path.name for path in Path(folder).iterdir())
 
 
-@pytest.mark.parametrize(
-    ("scenario", "options", "figures"),
-    [
-        ("single-stream", (), {"queries_per_second", "queries", "p50_ms", "p99_ms"}),
-        ("multi-stream", ("--samples-per-query", 4), {"queries", "p50_ms", "p99_ms"}),
-        ("offline", ("--target-qps", 2000), {"samples_per_second", "samples"}),
-        ("server", ("--target-qps", 2500), {"completed_per_second", "scheduled_per_second", "queries_too_late"}),
-    ],
-)
+@pytest.mark.parametrize(("scenario", "options", "figures"), [
+    ("single-stream", (), {"queries_per_second", "queries", "p50_ms", "p99_ms"}),
+    ("multi-stream", ("--samples-per-query", 4), {"queries", "p50_ms", "p99_ms"}),
+    ("offline", ("--target-qps", 2000), {"samples_per_second", "samples"}),
+    ("server", ("--target-qps", 2500), {"completed_per_second", "scheduled_per_second", "queries_too_late"}),
+])  # fmt: skip
 def test_each_scenario_gives_loadgen_s_verdict(scenario, options, figures, bundle, capsys) -> None:
     code, out, err = call(capsys, "bench", "m.nnd", "--scenario", scenario, *SHORT, *options, "--json", "-o", "logs")
     report = json.loads(out)
@@ -73,22 +70,19 @@ def test_a_result_that_is_not_valid_ends_with_one_and_loadgen_s_reason(bundle, c
     assert line.startswith("nndeploy: error[check-failed]: m.nnd: LoadGen calls the result INVALID: Reduce target QPS")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--accuracy",), "--accuracy"),
-        (("--batch", "2"), "--batch"),
-        (("-o", "logs"), "--output"),
-        (("--scenario", "offline", "--iterations", "3"), "--iterations"),
-        (("--scenario", "offline", "--percentile", "90"), "--percentile"),
-        (("--scenario", "single-stream", "--inflight", "2"), "--inflight"),
-        (("--scenario", "multi-stream", "--target-qps", "2"), "--target-qps"),
-        (("--scenario", "server", "--samples-per-query", "2"), "--samples-per-query"),
-        (("--scenario", "server", "--accuracy", "--target-qps", "2"), "--target-qps"),
-        (("--scenario", "nowhere"), "'nowhere' is not one of"),
-        (("--scenario", "server", "--target-qps", "0"), "Invalid value for '--target-qps'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (("--accuracy",), "--accuracy"),
+    (("--batch", "2"), "--batch"),
+    (("-o", "logs"), "--output"),
+    (("--scenario", "offline", "--iterations", "3"), "--iterations"),
+    (("--scenario", "offline", "--percentile", "90"), "--percentile"),
+    (("--scenario", "single-stream", "--inflight", "2"), "--inflight"),
+    (("--scenario", "multi-stream", "--target-qps", "2"), "--target-qps"),
+    (("--scenario", "server", "--samples-per-query", "2"), "--samples-per-query"),
+    (("--scenario", "server", "--accuracy", "--target-qps", "2"), "--target-qps"),
+    (("--scenario", "nowhere"), "'nowhere' is not one of"),
+    (("--scenario", "server", "--target-qps", "0"), "Invalid value for '--target-qps'"),
+])  # fmt: skip
 def test_options_that_would_be_ignored_are_refused(options, message, here, capsys) -> None:
     write_double(here / "m.nnd")
     code, out, err = call(capsys, "bench", "m.nnd", *options)

@@ -84,23 +84,20 @@ def test_shapes_become_ranges_of_the_bundle(nndeploy_command, small) -> None:
     assert manifest["ranges"] == {"N": {"min": 1, "max": 8, "best": 4}}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "words"),
-    [
-        (("nowhere.onnx", "-o", "m.nnd"), 66, ("no such file", "nowhere.onnx")),
-        (("{small}", "-o", "m.nnd", "--backends", "openvimo"), 2, ("did you mean 'openvino'",)),
-        (("{small}", "-o", "m.nnd", "--pin", "Relu"), 2, ("not GLOB=BACKEND",)),
-        (("{small}", "-o", "m.nnd", "--require", "onnxruntime=most"), 2, ("is not a share",)),
-        (("{small}", "-o", "m.nnd", "--shape", "x=1,5"), 2, ("x", "4", "5")),
-        (("{small}", "-o", "m.nnd", "--shape", "y=1,4"), 2, ("no input 'y'",)),
-        (("{small}", "-o", "m.nnd", "--target", "nowhere.toml"), 66, ("nowhere.toml",)),
-        (("{small}", "-o", "m.nnd", "--image", "nowhere.toml"), 66, ("nowhere.toml",)),
-        (("{small}", "-o", "m.nnd", "--config", "nowhere.toml"), 66, ("nowhere.toml",)),
-        (("{small}", "-o", "m.nnd", "--custom-ops", "nowhere.so"), 66, ("nowhere.so",)),
-        (("{small}", "-o", "m.nnd", "--samples", "nowhere"), 66, ("nowhere",)),
-        (("{small}", "-o", "no/such/folder/m.nnd", "--backends", "onnxruntime"), 73, ("no/such/folder",)),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "exit_code", "words"), [
+    (("nowhere.onnx", "-o", "m.nnd"), 66, ("no such file", "nowhere.onnx")),
+    (("{small}", "-o", "m.nnd", "--backends", "openvimo"), 2, ("did you mean 'openvino'",)),
+    (("{small}", "-o", "m.nnd", "--pin", "Relu"), 2, ("not GLOB=BACKEND",)),
+    (("{small}", "-o", "m.nnd", "--require", "onnxruntime=most"), 2, ("is not a share",)),
+    (("{small}", "-o", "m.nnd", "--shape", "x=1,5"), 2, ("x", "4", "5")),
+    (("{small}", "-o", "m.nnd", "--shape", "y=1,4"), 2, ("no input 'y'",)),
+    (("{small}", "-o", "m.nnd", "--target", "nowhere.toml"), 66, ("nowhere.toml",)),
+    (("{small}", "-o", "m.nnd", "--image", "nowhere.toml"), 66, ("nowhere.toml",)),
+    (("{small}", "-o", "m.nnd", "--config", "nowhere.toml"), 66, ("nowhere.toml",)),
+    (("{small}", "-o", "m.nnd", "--custom-ops", "nowhere.so"), 66, ("nowhere.so",)),
+    (("{small}", "-o", "m.nnd", "--samples", "nowhere"), 66, ("nowhere",)),
+    (("{small}", "-o", "no/such/folder/m.nnd", "--backends", "onnxruntime"), 73, ("no/such/folder",)),
+])  # fmt: skip
 def test_a_mistake_is_one_line_with_its_exit_code(nndeploy_command, small, arguments, exit_code, words) -> None:
     before = sorted(path.name for path in small.parent.iterdir())
     filled = [argument.format(small=small) for argument in arguments]
@@ -134,10 +131,8 @@ def test_a_signal_ends_the_compile_and_leaves_nothing(tmp_path, number, exit_cod
     temporary.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "nndeploy", "compile", str(endless), "-o", str(tmp_path / "m.nnd")],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(temporary)},
-    )
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)},
+    )  # fmt: skip
     deadline = time.monotonic() + 30
     while not list(temporary.glob("nndeploy-compile-*")) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -34,14 +34,9 @@ class Counting(InProcessWorkers):
 
 def compiled(path: Path, text: str, decisions: Path, workers: InProcessWorkers, **options: Any) -> nndeploy.Report:
     return compile_with(
-        onnx.parser.parse_model(text),
-        path,
-        backends=("tortoise", "hare"),
-        objective="latency",
-        decisions=decisions,
-        **options,
-        workers=workers,
-    )
+        onnx.parser.parse_model(text), path, backends=("tortoise", "hare"), objective="latency", decisions=decisions,
+        **options, workers=workers,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -84,20 +79,17 @@ def test_decisions_for_something_else_are_refused_in_one_line(tmp_path) -> None:
 
 
 @pytest.mark.usefixtures("two")
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda data: data | {"format": 2},
-        lambda data: data | {"chosen": {"name": "x"}},
-        lambda data: data | {"chosen": data["chosen"] | {"graph": "any"}},
-        lambda data: data | {"chosen": data["chosen"] | {"order": ["hare", 5]}},
-        lambda data: data | {"chosen": data["chosen"] | {"order": ["absent"]}},
-        lambda data: data | {"chosen": data["chosen"] | {"pins": [["a"]]}},
-        lambda data: data | {"candidates": [{"name": 1}]},
-        lambda data: data | {"more": 1},
-        lambda data: [data],
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda data: data | {"format": 2},
+    lambda data: data | {"chosen": {"name": "x"}},
+    lambda data: data | {"chosen": data["chosen"] | {"graph": "any"}},
+    lambda data: data | {"chosen": data["chosen"] | {"order": ["hare", 5]}},
+    lambda data: data | {"chosen": data["chosen"] | {"order": ["absent"]}},
+    lambda data: data | {"chosen": data["chosen"] | {"pins": [["a"]]}},
+    lambda data: data | {"candidates": [{"name": 1}]},
+    lambda data: data | {"more": 1},
+    lambda data: [data],
+])  # fmt: skip
 def test_malformed_decisions_are_refused(tmp_path, change) -> None:
     file = tmp_path / "d.json"
     compiled(tmp_path / "a.nnd", TEXT, file, Counting())

@@ -49,11 +49,8 @@ def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path, instal
     pins.append(("middle", "onnxruntime"))
     report = compile_with(model(), tmp_path / "m.nnd", pins=pins)
     assert {node.name: node.backend for node in report.nodes} == {
-        "enter": "choosy",
-        "middle": "onnxruntime",
-        "leave": "choosy",
-        "aside": "choosy",
-    }
+        "enter": "choosy", "middle": "onnxruntime", "leave": "choosy", "aside": "choosy",
+    }  # fmt: skip
     middle = next(node for node in report.nodes if node.name == "middle")
     assert middle.refusals["choosy"] == "choosy has no Sigmoid"
     assert len(report.submodels) > 1
@@ -154,19 +151,16 @@ def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path) -> None:
     assert_right(out)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"backends": ["onxruntime"]}, "did you mean 'onnxruntime'"),
-        ({"backends": ["onnxruntime", "onnxruntime"]}, "named twice"),
-        ({"objective": "speed"}, "unknown objective 'speed'"),
-        ({"threads": 0}, "at least 1"),
-        ({"rtol": -1.0}, "rtol must be"),
-        ({"max_fallback": 5.0}, "between 0% and 100%"),
-        ({"pins": [("nothing*", "onnxruntime")]}, "matches no node"),
-        ({"shapes": {"q": "1,4"}}, "no input 'q'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"backends": ["onxruntime"]}, "did you mean 'onnxruntime'"),
+    ({"backends": ["onnxruntime", "onnxruntime"]}, "named twice"),
+    ({"objective": "speed"}, "unknown objective 'speed'"),
+    ({"threads": 0}, "at least 1"),
+    ({"rtol": -1.0}, "rtol must be"),
+    ({"max_fallback": 5.0}, "between 0% and 100%"),
+    ({"pins": [("nothing*", "onnxruntime")]}, "matches no node"),
+    ({"shapes": {"q": "1,4"}}, "no input 'q'"),
+])  # fmt: skip
 def test_options_that_make_no_sense_are_refused(change, message, tmp_path) -> None:
     with pytest.raises(UsageError, match=message):
         compile_with(model(), tmp_path / "m.nnd", **{"backends": ("onnxruntime",), **change})

@@ -79,11 +79,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     temporary = tmp_path_factory.mktemp("temporary")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", COMPILES, str(site / "m.nnd")],
-        env={**os.environ, "PYTHONPATH": str(site), "TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
+        env={**os.environ, "PYTHONPATH": str(site), "TMPDIR": str(temporary)}, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return {**json.loads(done.stdout), "left": [path.name for path in temporary.iterdir()]}
 

@@ -32,13 +32,9 @@ def reflecting(width: int, num_nodes: int) -> onnx.ModelProto:
 
 def compiled(model: onnx.ModelProto, path: Path) -> Report:
     return compile_with(
-        model,
-        path,
-        backends=("onnxruntime", "reference"),
-        optimise=False,
-        keep_fallback=False,
+        model, path, backends=("onnxruntime", "reference"), optimise=False, keep_fallback=False,
         workers=InProcessWorkers(),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("width", "num_nodes"), [(100, FEW), (1000, MANY), (30000, FEW), (30000, MANY)])

@@ -40,15 +40,12 @@ def assert_right(bundle: Path) -> None:
 
 STAGES = {
     "build": (
-        "nndeploy.partition.placement._first_that_takes",
-        "nndeploy.compiler.chains.chain_plan.merge_islands",
-        "nndeploy.compiler.chains.chain_plan.estimate_costs",
-        "nndeploy.compiler.chains.lower.pieces_of",
-        "nndeploy.partition.placement._keep_groups_together",
-        "nndeploy.partition.islands.regions_of",
+        "nndeploy.partition.placement._first_that_takes", "nndeploy.compiler.chains.chain_plan.merge_islands",
+        "nndeploy.compiler.chains.chain_plan.estimate_costs", "nndeploy.compiler.chains.lower.pieces_of",
+        "nndeploy.partition.placement._keep_groups_together", "nndeploy.partition.islands.regions_of",
     ),
     "fallback": ("nndeploy.compiler.flow.with_fallbacks",),
-}
+}  # fmt: skip
 PLANTED = [(stage, place) for stage, places in STAGES.items() for place in places]
 
 

@@ -131,13 +131,9 @@ def test_candidates_are_compared_at_shapes_drawn_from_the_ranges(tmp_path, insta
 
     install(changed_backend("hare", 0, lambda outputs: outputs))
     report = compile_with(
-        onnx.parser.parse_model(TWO_ROWS),
-        tmp_path / "m.nnd",
-        backends=("hare", "onnxruntime"),
-        objective="latency",
-        shapes={"N": "1..64:4"},
-        workers=OfManyRows(),
-    )
+        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends=("hare", "onnxruntime"), objective="latency",
+        shapes={"N": "1..64:4"}, workers=OfManyRows(),
+    )  # fmt: skip
     assert chosen(report) == "onnxruntime"
     assert report.measured_shapes[:3] == ("x[4,512]", "x[1,512]", "x[64,512]")
     assert len(report.measured_shapes) == 5
@@ -175,13 +171,9 @@ def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path, in
     install(changed_backend("hare", 0, lambda outputs: outputs))
     rows = [3, 5, 3, *range(10, 20)]
     report = compile_with(
-        onnx.parser.parse_model(TWO_ROWS),
-        tmp_path / "m.nnd",
-        backends=("hare", "onnxruntime"),
-        objective="latency",
-        shapes={"N": "1..64"},
-        samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
-    )
+        onnx.parser.parse_model(TWO_ROWS), tmp_path / "m.nnd", backends=("hare", "onnxruntime"), objective="latency",
+        shapes={"N": "1..64"}, samples=[{"x": np.ones((count, 512), np.float32)} for count in rows],
+    )  # fmt: skip
     assert report.measured_shapes == tuple(f"x[{count},512]" for count in [3, 5, *range(10, 16)])
     assert len(report.candidates[0].shape_ms) == 8
 

@@ -46,17 +46,14 @@ def test_a_quantised_bundle_tells_how_it_came_about_and_verifies(inputs, tmp_pat
     assert json.loads(told)["report"]["samples"] == "given"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("--quantise", "int8"), 2, "--quantise needs samples"),
-        (("--quantise", "int9"), 2, "int9"),
-        (("--quantise-tolerance", "30"), 2, "are for --quantise"),
-        (("--quantise", "int8", "--samples", "nowhere"), 66, "no sample (.npz file) here"),
-        (("--quantise", "int4", "--samples", "inputs"), 65, "no MatMul by constant weights"),
-        (("--quantise", "int8", "--samples", "inputs", "--quantise-tolerance", "150"), 1, "accurate enough"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "said"), [
+    (("--quantise", "int8"), 2, "--quantise needs samples"),
+    (("--quantise", "int9"), 2, "int9"),
+    (("--quantise-tolerance", "30"), 2, "are for --quantise"),
+    (("--quantise", "int8", "--samples", "nowhere"), 66, "no sample (.npz file) here"),
+    (("--quantise", "int4", "--samples", "inputs"), 65, "no MatMul by constant weights"),
+    (("--quantise", "int8", "--samples", "inputs", "--quantise-tolerance", "150"), 1, "accurate enough"),
+])  # fmt: skip
 def test_what_cannot_be_done_is_one_line(arguments, code, said, inputs, capfd, monkeypatch) -> None:
     monkeypatch.chdir(inputs.parent)
     ended_with, _, err = ended(capfd, "compile", DIGITS / "digits.onnx", "-o", "q.nnd", *QUICK, *arguments)

@@ -25,12 +25,9 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo" if seed == "1" else "UTC"}
     out = folder / "model.nnd"
     subprocess.run(
-        [sys.executable, "-c", SCRIPT, "model.onnx", out, folder.parent / "decisions.json"],
-        check=True,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-    )
+        [sys.executable, "-c", SCRIPT, "model.onnx", out, folder.parent / "decisions.json"], check=True, cwd=folder,
+        env=environment, capture_output=True,
+    )  # fmt: skip
     return hashlib.sha256(out.read_bytes()).hexdigest()
 
 

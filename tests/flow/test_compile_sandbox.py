@@ -44,11 +44,8 @@ def compiled(planted: Planted, tmp_path: Path) -> Compile:
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "nndeploy", "compile", str(planted.model), "--json", *options]
         environment = {
-            **os.environ,
-            "PYTHONPATH": str(site),
-            "HOME": str(planted.home),
-            "TMPDIR": str(planted.temporary),
-        }
+            **os.environ, "PYTHONPATH": str(site), "HOME": str(planted.home), "TMPDIR": str(planted.temporary),
+        }  # fmt: skip
         environment |= {"XDG_CACHE_HOME": str(planted.cache)}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 

@@ -66,10 +66,7 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "no inputs": (g("", "float[2] y", "y = Relu(w)", "<float[2] w = {1, -2}>"), [{}]),
     "an input that nobody reads": (g(f"{IN}, float[1] u", OUT, "y = Relu(x)"), [{"x": X, "u": X[0, :1]}]),
     "no shapes": (
-        g(IN, OUT, "y = Relu(x)"),
-        [{"x": X}, {"x": X[0]}, {"x": X[None, :, None]}],
-        HEADER,
-        without("input", "output"),
+        g(IN, OUT, "y = Relu(x)"), [{"x": X}, {"x": X[0]}, {"x": X[None, :, None]}], HEADER, without("input", "output"),
     ),
     "branches of other ranks": (g(WAY, OUT, branches("t = Relu(x)", "t = ReduceSum <keepdims = 0> (x)")), BOTH),
     "branches of other sizes": (g(WAY, OUT, branches("t = Relu(x)", "t = Concat <axis = 0> (x, x)")), BOTH),
@@ -99,20 +96,15 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "the default domain by its name": (g(IN, OUT, "t = ai.onnx.Relu(x)  y = ai.onnx.Neg(t)"), ONLY, AI),
     "no operator of ONNX itself": (g(IN, OUT, "y = ai.onnx.ml.Scaler <offset = [1.0], scale = [2.0]> (x)"), ONLY, ML),
     "an input with a default": (
-        g(IN, OUT, "y = Add(x, k)", "<float[1] k = {2}>"),
-        [{"x": X}, {"x": X, "k": np.float32([5])}],
-        HEADER,
-        listed,
+        g(IN, OUT, "y = Add(x, k)", "<float[1] k = {2}>"), [{"x": X}, {"x": X, "k": np.float32([5])}], HEADER, listed,
     ),
     "a default that says the shape": (
         g(IN, "float[A,B] y", "y = Reshape(x, k)", "<int64[2] k = {3, 2}>"),
-        [{"x": X}, {"x": X, "k": np.array([1, 6])}],
-        HEADER,
-        listed,
+        [{"x": X}, {"x": X, "k": np.array([1, 6])}], HEADER, listed,
     ),
     "no elements": (g(IN, OUT, "y = Concat <axis = 0> (x, w)", "<float[0,3] w = {}>"),),
     "a sequence": (g(IN, "seq(float[9]) y", "r = Relu(x)  y = SequenceConstruct(x, r)"),),
-}
+}  # fmt: skip
 """Name -> text, what it is given, header, and what is changed in it; each has a default."""
 DEFAULTS: tuple[Any, ...] = (ONLY, HEADER, None)
 """What is given, the header, and what is changed, where the table does not say."""

@@ -14,17 +14,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize(
-    ("cases", "every"),
-    [
-        ("a bundle written over", 61),
-        ("install, a third", 97),
-        ("key revoke", 7),
-        ("uninstall", 5),
-        ("wheelhouse", 83),
-        ("JSON lines", 797),
-    ],
-)
+@pytest.mark.parametrize(("cases", "every"), [
+    ("a bundle written over", 61), ("install, a third", 97), ("key revoke", 7), ("uninstall", 5), ("wheelhouse", 83),
+    ("JSON lines", 797),
+])  # fmt: skip
 def test_whatever_call_fails_there_is_the_old_or_the_new(cases, every) -> None:
     command = [sys.executable, str(BENCH), "--only", cases, "--every", str(every), "--jobs", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

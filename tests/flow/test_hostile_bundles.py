@@ -38,13 +38,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def calls(bundle: str) -> list[list[str]]:
     """Returns the commands that load a bundle."""
     return [
-        ["run", bundle, "--input", "x.npz", "--output", "y.npz"],
-        ["verify", bundle],
-        ["verify", bundle, "--no-run"],
-        ["bench", bundle, "--iterations", "1"],
-        ["bench", bundle, "--operators", "--iterations", "1"],
+        ["run", bundle, "--input", "x.npz", "--output", "y.npz"], ["verify", bundle], ["verify", bundle, "--no-run"],
+        ["bench", bundle, "--iterations", "1"], ["bench", bundle, "--operators", "--iterations", "1"],
         ["pace", bundle, "--cpu-limit", "50%"],
-    ]
+    ]  # fmt: skip
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> str:
@@ -194,15 +191,13 @@ def _openvino(member: bytes) -> tuple[Edit, dict[str, bytes]]:
 @pytest.mark.parametrize(
     "member",
     [
-        reading("secret.txt", in_attribute=False),
-        b"  " + reading("secret.txt", in_attribute=False),
+        reading("secret.txt", in_attribute=False), b"  " + reading("secret.txt", in_attribute=False),
         b'<?xml version="1.0"?>\n' + reading("secret.txt", in_attribute=False),
         b'<?xml version="1.0"?><!DOCTYPE net SYSTEM "/etc/passwd"><net name="m" version="11">\n</net>',
-        b'<?xml version="1.0"?>\n<net name="m" version="7">\n</net>',
-        b"",
+        b'<?xml version="1.0"?>\n<net name="m" version="7">\n</net>', b"",
     ],
     ids=["onnx", "space", "head", "doctype", "version", "empty"],
-)
+)  # fmt: skip
 def test_openvino_reads_nothing_but_ir(here, member, capsys) -> None:
     repacked(here / "good.nnd", here / "evil.nnd", *_openvino(member))
     for call in calls("evil.nnd")[:2]:

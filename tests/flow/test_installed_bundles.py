@@ -85,17 +85,14 @@ def test_only_the_one_before_is_kept(store) -> None:
     assert files(store) == {"state.json", "lock", *(f"{digest}.nnd" for digest in digests[2:])}
 
 
-@pytest.mark.parametrize(
-    ("make", "more", "code", "reason"),
-    [
-        (lambda: None, [], 66, "no such file"),
-        (lambda: Path("bad.nnd").write_bytes(Path("two.nnd").read_bytes()[:-9]), [], 65, "bad.nnd|incoming"),
-        (lambda: write_double(Path("bad.nnd"), golden=3.0), [], 1, "outputs differ"),
-        (lambda: write_branches(Path("bad.nnd")), [], 1, "no goldens"),
-        (lambda: write_double(Path("bad.nnd")), ["--max-latency", "1us"], 1, "a call takes"),
-        (lambda: write_double(Path("bad.nnd")), ["--custom-ops", "no.so"], 66, "no.so"),
-    ],
-)
+@pytest.mark.parametrize(("make", "more", "code", "reason"), [
+    (lambda: None, [], 66, "no such file"),
+    (lambda: Path("bad.nnd").write_bytes(Path("two.nnd").read_bytes()[:-9]), [], 65, "bad.nnd|incoming"),
+    (lambda: write_double(Path("bad.nnd"), golden=3.0), [], 1, "outputs differ"),
+    (lambda: write_branches(Path("bad.nnd")), [], 1, "no goldens"),
+    (lambda: write_double(Path("bad.nnd")), ["--max-latency", "1us"], 1, "a call takes"),
+    (lambda: write_double(Path("bad.nnd")), ["--custom-ops", "no.so"], 66, "no.so"),
+])  # fmt: skip
 def test_whatever_fails_the_one_before_stays(store, capsys, make, more, code, reason) -> None:
     import re
 
@@ -109,15 +106,12 @@ def test_whatever_fails_the_one_before_stays(store, capsys, make, more, code, re
     say("run", "faces@", "--input", "x.npz")
 
 
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda: None, "no such file"),
-        (lambda: Path("bad.nnd").write_bytes(b"PK"), "bad.nnd: "),
-        (lambda: Path("bad.nnd").mkdir(), "bad.nnd: not a folder of bundle members: it has no manifest.json"),
-        (lambda: os.mkfifo("bad.nnd"), "not a regular file"),
-    ],
-)
+@pytest.mark.parametrize(("make", "reason"), [
+    (lambda: None, "no such file"),
+    (lambda: Path("bad.nnd").write_bytes(b"PK"), "bad.nnd: "),
+    (lambda: Path("bad.nnd").mkdir(), "bad.nnd: not a folder of bundle members: it has no manifest.json"),
+    (lambda: os.mkfifo("bad.nnd"), "not a regular file"),
+])  # fmt: skip
 def test_a_first_one_that_is_refused_leaves_nothing(store, capsys, make, reason) -> None:
     make()
     assert run_command(["install", "faces", "bad.nnd"]) in (65, 66)
@@ -128,16 +122,13 @@ def test_a_first_one_that_is_refused_leaves_nothing(store, capsys, make, reason)
     assert not store.path.exists() or not list(store.path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda folder: (folder / "more").symlink_to("/etc/passwd"),
-        lambda folder: os.mkfifo(folder / "more"),
-        lambda folder: (folder / "More").write_bytes(b""),
-        lambda folder: [(folder / f"{number}").touch() for number in range(40)],
-        lambda folder: (folder / "manifest.json").unlink(),
-    ],
-)
+@pytest.mark.parametrize("spoil", [
+    lambda folder: (folder / "more").symlink_to("/etc/passwd"),
+    lambda folder: os.mkfifo(folder / "more"),
+    lambda folder: (folder / "More").write_bytes(b""),
+    lambda folder: [(folder / f"{number}").touch() for number in range(40)],
+    lambda folder: (folder / "manifest.json").unlink(),
+])  # fmt: skip
 def test_a_folder_that_holds_more_than_members_is_refused(store, monkeypatch, capsys, spoil) -> None:
     import zipfile
 
@@ -174,14 +165,11 @@ def damaged(store: BundleStore) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"x")
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "reason"),
-    [
-        (damaged, 65, "not the file that was installed"),
-        (lambda _: say("key", "floor", "faces", "1.5"), 77, "none below 1.5"),
-        (lambda _: (say("key", "need", "data=1"), say("key", "revoke", "farm")), 77, "the key was revoked"),
-    ],
-)
+@pytest.mark.parametrize(("change", "code", "reason"), [
+    (damaged, 65, "not the file that was installed"),
+    (lambda _: say("key", "floor", "faces", "1.5"), 77, "none below 1.5"),
+    (lambda _: (say("key", "need", "data=1"), say("key", "revoke", "farm")), 77, "the key was revoked"),
+])  # fmt: skip
 def test_a_rollback_to_what_may_not_be_used_is_refused(store, capsys, change, code, reason) -> None:
     signed_releases(store)
     before = store.state("faces")
@@ -330,13 +318,10 @@ def test_install_offers_a_rollback_only_where_it_would_be_accepted(store, nndepl
     assert "rollback" not in nndeploy_command("install", "faces", "two.nnd").stdout
 
 
-@pytest.mark.parametrize(
-    ("first", "lower", "higher"),
-    [
-        ("key floor faces 1.4", "key floor faces 1.3.9", "key floor faces 1.10"),
-        ("key need code=3 data=1", "key need data=0", "key need data=2"),
-    ],
-)
+@pytest.mark.parametrize(("first", "lower", "higher"), [
+    ("key floor faces 1.4", "key floor faces 1.3.9", "key floor faces 1.10"),
+    ("key need code=3 data=1", "key need data=0", "key need data=2"),
+])  # fmt: skip
 def test_what_a_box_asks_for_is_never_lowered_without_a_word(store, capsys, first, lower, higher) -> None:
     say(*first.split())
     before = trust_store()

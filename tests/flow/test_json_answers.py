@@ -44,27 +44,14 @@ def test_the_schema_is_one_and_knows_every_command() -> None:
     assert set(COMMANDS) <= set(SCHEMA["$defs"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("inspect", "m.nnd"), 0),
-        (("inspect", "m.onnx"), 0),
-        (("verify", "m.nnd"), 0),
-        (("verify", "m.nnd", "--no-run"), 0),
-        (("bench", "m.nnd", "--iterations", "2", "--warmup", "0"), 0),
-        (("diff", "m.nnd", "m.nnd"), 0),
-        (("diff", "m.nnd", "other.nnd"), 1),
-        (("run", "m.nnd", "--input", "x.npz", "--output", "y.npz"), 0),
-        (("backends",), 0),
-        (("sign", "m.nnd", "--key", "farm.key", "--release", "1.0"), 0),
-        (("key", "list"), 0),
-        (("install", "faces", "m.nnd"), 0),
-        (("installed",), 0),
-        (("doctor",), 0),
-        (("targets",), 0),
-        (("probe",), 0),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code"), [
+    (("inspect", "m.nnd"), 0), (("inspect", "m.onnx"), 0), (("verify", "m.nnd"), 0),
+    (("verify", "m.nnd", "--no-run"), 0), (("bench", "m.nnd", "--iterations", "2", "--warmup", "0"), 0),
+    (("diff", "m.nnd", "m.nnd"), 0), (("diff", "m.nnd", "other.nnd"), 1),
+    (("run", "m.nnd", "--input", "x.npz", "--output", "y.npz"), 0), (("backends",), 0),
+    (("sign", "m.nnd", "--key", "farm.key", "--release", "1.0"), 0), (("key", "list"), 0),
+    (("install", "faces", "m.nnd"), 0), (("installed",), 0), (("doctor",), 0), (("targets",), 0), (("probe",), 0),
+])  # fmt: skip
 def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
     write_double(here / "m.nnd")
     write_branches(here / "other.nnd")
@@ -77,33 +64,15 @@ def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
     assert "error" not in document
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("compile", "no.onnx", "-o", "m.nnd"),
-        ("batch", "no.toml"),
-        ("batch", "no.toml", "--plan"),
-        ("cache", "stats", "--no-such-option"),
-        ("run", "no.nnd", "--input", "x.npz"),
-        ("inspect", "no.nnd"),
-        ("verify", "no.nnd"),
-        ("bench", "no.nnd"),
-        ("pace", "no.nnd", "--max-latency", "1ms"),
-        ("diff", "no.nnd", "no.nnd"),
-        ("sign", "no.nnd", "--key", "no.key"),
-        ("key", "list", "--no-such-option"),
-        ("install", "faces", "no.nnd"),
-        ("installed", "no"),
-        ("rollback", "no"),
-        ("uninstall", "no"),
-        ("doctor", "--no-such-option"),
-        ("push", "no.nnd", "oci://registry.example/faces:1"),
-        ("pull", "https://registry.example/faces:1", "-o", "m.nnd"),
-        ("backends", "--no-such-option"),
-        ("targets", "--no-such-option"),
-        ("probe", "--no-such-option"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ("compile", "no.onnx", "-o", "m.nnd"), ("batch", "no.toml"), ("batch", "no.toml", "--plan"),
+    ("cache", "stats", "--no-such-option"), ("run", "no.nnd", "--input", "x.npz"), ("inspect", "no.nnd"),
+    ("verify", "no.nnd"), ("bench", "no.nnd"), ("pace", "no.nnd", "--max-latency", "1ms"), ("diff", "no.nnd", "no.nnd"),
+    ("sign", "no.nnd", "--key", "no.key"), ("key", "list", "--no-such-option"), ("install", "faces", "no.nnd"),
+    ("installed", "no"), ("rollback", "no"), ("uninstall", "no"), ("doctor", "--no-such-option"),
+    ("push", "no.nnd", "oci://registry.example/faces:1"), ("pull", "https://registry.example/faces:1", "-o", "m.nnd"),
+    ("backends", "--no-such-option"), ("targets", "--no-such-option"), ("probe", "--no-such-option"),
+])  # fmt: skip
 def test_a_command_that_fails_answers_why(here, capsys, arguments) -> None:
     code, document = answer(capsys, *arguments, "--json")
     assert code in (2, 66)

@@ -16,10 +16,8 @@ from nndeploy.target.target import host_target
 
 MODELS = Path(__file__).resolve().parents[2] / "../shared/models"
 WHOLE = {
-    "ultraface_rfb320": ("input", 0, 1e-5),
-    "fastestdet": ("input.1", 2, 1e-4),
-    "ppocr_det_mobile_v2": ("x", 0, 1e-4),
-}
+    "ultraface_rfb320": ("input", 0, 1e-5), "fastestdet": ("input.1", 2, 1e-4), "ppocr_det_mobile_v2": ("x", 0, 1e-4),
+}  # fmt: skip
 """Input, layout conversions, and the largest difference to ONNX Runtime's recorded float32 outputs."""
 
 pytestmark = pytest.mark.slow

@@ -89,9 +89,7 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
     ],
     ids=["image", "channels of a sound", "sound"],
 )
-def test_a_long_own_kernel_is_slept_in(
-    size: tuple[int, ...], filters: tuple[int, ...], attributes: str, tmp_path: Path
-) -> None:
+def test_a_long_own_kernel_is_slept_in(size, filters, attributes, tmp_path) -> None:
     needs_native()
     shape = ",".join(map(str, size))
     text = f"""{HEADER} g (float[{shape}] x) => (float[{shape}] y) {{ y = Conv<{attributes}>(x, w) }}"""
@@ -133,9 +131,7 @@ def test_a_new_shape_is_learnt_before_it_is_paced(tmp_path: Path) -> None:
     assert budgets[BASELINE_RUNS] > 0
 
 
-def test_a_budget_below_the_baseline_is_refused_before_anything_runs(
-    model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_budget_below_the_baseline_is_refused_before_anything_runs(model, capsys) -> None:
     bundle = compiled(model)
     with pytest.raises(UsageError, match="without delays"):
         nndeploy.load_bundle(bundle, pace=PaceGoal(1))
@@ -153,9 +149,7 @@ def test_a_bundle_without_points_says_how_to_get_them(model: Path) -> None:
     assert "--pace" in caught.value.hint
 
 
-def test_a_paced_bundle_holds_no_code_and_needs_the_installed_library(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_paced_bundle_holds_no_code_and_needs_the_installed_library(model, tmp_path, monkeypatch) -> None:
     bundle = compiled(model)
     with open_bundle(bundle) as opened:
         assert not opened.signature
@@ -186,50 +180,42 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
     assert len(list((model.parent / "out").iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--pace"], "needs one of"),
-        (["--pace", "--max-latency", "5ms", "--cpu-limit", "50%"], "exclude each other"),
-        (["--max-latency", "5ms"], "--pace"),
-        (["--cpu-limit", "50%"], "--pace"),
-        (["--policy", "equal"], "--policy "),
-        (["--pace", "--max-latency", "5"], "is not a time"),
-        (["--pace", "--max-latency", "0ms"], "is not a time"),
-        (["--pace", "--cpu-limit", "100%"], "between 0% and 100%"),
-        (["--pace", "--cpu-limit", "half"], "between 0% and 100%"),
-        (["--pace", "--pace-total", "6"], "is not a time"),
-        (["--pace", "--pace-total", "6ms", "--max-latency", "9ms"], "exclude each other"),
-        (["--pace-total", "6ms"], "--pace-total "),
-        (["--pace-pair", "a->b=2ms"], "--pace-pair "),
-        (["--pace", "--pace-pair", "a->b"], "needed to pace by"),
-        (["--pace", "--pace-group", "box", "--max-latency", "5ms"], "can only share a CPU limit"),
-        (["--pace", "--pace-group", "../box", "--cpu-limit", "50%"], "is no name"),
-        (["--pace-group", "box"], "--pace-group "),
-        (["--pace", "--pace-pair", "a=2ms"], "is not A->B"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(
-    model: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("options", "reason"), [
+    (["--pace"], "needs one of"),
+    (["--pace", "--max-latency", "5ms", "--cpu-limit", "50%"], "exclude each other"),
+    (["--max-latency", "5ms"], "--pace"),
+    (["--cpu-limit", "50%"], "--pace"),
+    (["--policy", "equal"], "--policy "),
+    (["--pace", "--max-latency", "5"], "is not a time"),
+    (["--pace", "--max-latency", "0ms"], "is not a time"),
+    (["--pace", "--cpu-limit", "100%"], "between 0% and 100%"),
+    (["--pace", "--cpu-limit", "half"], "between 0% and 100%"),
+    (["--pace", "--pace-total", "6"], "is not a time"),
+    (["--pace", "--pace-total", "6ms", "--max-latency", "9ms"], "exclude each other"),
+    (["--pace-total", "6ms"], "--pace-total "),
+    (["--pace-pair", "a->b=2ms"], "--pace-pair "),
+    (["--pace", "--pace-pair", "a->b"], "needed to pace by"),
+    (["--pace", "--pace-group", "box", "--max-latency", "5ms"], "can only share a CPU limit"),
+    (["--pace", "--pace-group", "../box", "--cpu-limit", "50%"], "is no name"),
+    (["--pace-group", "box"], "--pace-group "),
+    (["--pace", "--pace-pair", "a=2ms"], "is not A->B"),
+])  # fmt: skip
+def test_options_that_make_no_sense_are_refused(model, options, reason, capsys) -> None:
     bundle = compiled(model, backends=("onnxruntime",))
     assert run_command(["run", str(bundle), "--input", "x.npz", *options]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
 
 
-@pytest.mark.parametrize(
-    ("grant", "budget_ns", "used_ns", "code"),
-    [
-        (("--max-latency", "30ms"), 30 * NANOSECONDS, NANOSECONDS, 0),
-        (("--max-latency", "30ms"), 20 * NANOSECONDS, NANOSECONDS, 1),
-        (("--cpu-limit", "50%"), 20 * NANOSECONDS, NANOSECONDS, 0),
-        (("--cpu-limit", "50%"), 40 * NANOSECONDS, 20 * NANOSECONDS, 1),
-    ],
-)
+@pytest.mark.parametrize(("grant", "budget_ns", "used_ns", "code"), [
+    (("--max-latency", "30ms"), 30 * NANOSECONDS, NANOSECONDS, 0),
+    (("--max-latency", "30ms"), 20 * NANOSECONDS, NANOSECONDS, 1),
+    (("--cpu-limit", "50%"), 20 * NANOSECONDS, NANOSECONDS, 0),
+    (("--cpu-limit", "50%"), 40 * NANOSECONDS, 20 * NANOSECONDS, 1),
+])  # fmt: skip
 @pytest.mark.parametrize("command", ["run", "pace"])
 def test_strict_fails_where_pacing_exceeds_what_was_granted(
-    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch, command, grant, budget_ns, used_ns, code
+    model, capsys, monkeypatch, command, grant, budget_ns, used_ns, code
 ) -> None:
     bundle = compiled(model, backends=("onnxruntime",))
     np.savez(model.with_name("x.npz"), **INPUT)
@@ -327,9 +313,7 @@ def test_pairs_are_the_edges_of_the_graph(branches: Path, capsys: pytest.Capture
     assert shown["cap_ms"] == pytest.approx(30 + shown["calm_ms"], abs=1e-3)
 
 
-def test_only_chosen_pairs_sleep_and_set_delays_are_what_they_say(
-    branches: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_chosen_pairs_sleep_and_set_delays_are_what_they_say(branches, capsys) -> None:
     page, plan = branches.with_name("pace.html"), branches.with_name("plan.json")
     chosen = ["--pace-pair", "a->c=3ms", "--pace-pair", "MatMul d -> Mul y"]
     shown = paced_as(branches, capsys, *chosen, "--pace-total", "9ms", "--html", str(page), "-o", str(plan))
@@ -364,18 +348,13 @@ def test_delays_that_are_set_need_nothing_else(branches: Path, capsys: pytest.Ca
     assert record.slept >= 1.9 * NANOSECONDS  # a sleep is asked to end earlier by what sleeps are usually late
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--pace-pair", "a->zz=2ms"], "no operator is named 'zz' (hint: known: 'Exp a', 'Sin c', "),
-        (["--pace-pair", "Exp q->y=2ms"], "no operator is named 'Exp q' (hint: nearest: 'Exp a'"),
-        (["--pace-pair", "a->y=2ms"], "'y' does not read what 'a' makes (hint: its pairs: 'Exp a -> "),
-        (["--pace-pair", "a->b=9ms", "--pace-total", "8ms"], "the preset delays take 9 ms, more than"),
-    ],
-)
-def test_pairs_that_are_not_there_are_one_line(
-    branches: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("options", "reason"), [
+    (["--pace-pair", "a->zz=2ms"], "no operator is named 'zz' (hint: known: 'Exp a', 'Sin c', "),
+    (["--pace-pair", "Exp q->y=2ms"], "no operator is named 'Exp q' (hint: nearest: 'Exp a'"),
+    (["--pace-pair", "a->y=2ms"], "'y' does not read what 'a' makes (hint: its pairs: 'Exp a -> "),
+    (["--pace-pair", "a->b=9ms", "--pace-total", "8ms"], "the preset delays take 9 ms, more than"),
+])  # fmt: skip
+def test_pairs_that_are_not_there_are_one_line(branches, options, reason, capsys) -> None:
     assert run_command(["pace", str(branches), *options]) == UsageError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
@@ -461,9 +440,7 @@ def test_the_solved_policy_is_for_branches(towers: Path, model: Path, capsys: py
 
 
 @pytest.mark.parametrize("backend", ["native", "onnxruntime"])
-def test_runs_of_a_group_keep_the_limit_and_say_so(
-    model: Path, backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_a_group_keep_the_limit_and_say_so(model, backend, capsys, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.pacing.run.group.FOLDER", model.parent)
     bundle, folder = compiled(model, backends=(backend,)), model.parent / "in"
     folder.mkdir()

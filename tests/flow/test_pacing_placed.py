@@ -65,14 +65,9 @@ def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(model, waits, monkeypatc
     bundle = model.with_suffix(".nnd")
     with machine_with("8.9") as driver:
         compile_with(
-            model,
-            bundle,
-            backends=("gpu", "onnxruntime"),
-            targets=(box("box", "8.9"),),
-            pins=PINS,
-            pace=True,
+            model, bundle, backends=("gpu", "onnxruntime"), targets=(box("box", "8.9"),), pins=PINS, pace=True,
             objective="priority",
-        )
+        )  # fmt: skip
         with nndeploy.load_bundle(bundle, pace=GOAL) as program:
             library, choices = program.pacing.pacer._library, program.choices
             assert [choice.device == "cpu" for choice in choices] == [True, False, True]

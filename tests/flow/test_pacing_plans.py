@@ -292,14 +292,11 @@ def test_an_estimate_runs_nothing(models, backend, capsys, monkeypatch) -> None:
     assert "%" in said
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--estimate", "-o", "p.json"], "--estimate"),
-        (["--cpu-limit", "50%", "--target", "t4"], "--target is for --estimate"),
-        (["--estimate", "--target", "nowhere"], "no target is called"),
-    ],
-)
+@pytest.mark.parametrize(("options", "reason"), [
+    (["--estimate", "-o", "p.json"], "--estimate"),
+    (["--cpu-limit", "50%", "--target", "t4"], "--target is for --estimate"),
+    (["--estimate", "--target", "nowhere"], "no target is called"),
+])  # fmt: skip
 def test_options_of_an_estimate_that_make_no_sense(models, options, reason, capsys) -> None:
     code, line = refused(["pace", str(models["native"]), *options], capsys)
     assert code == UsageError.exit_code

@@ -62,11 +62,9 @@ def test_values_are_copied_where_they_cross_and_nowhere_else(gpu, tmp_path) -> N
             assert (program.chain.id, program.chain.where, program.warnings) == ("two", "cuda:0, cuda:1", ())
             assert ran_on(program) == [("gpu", "cuda:0"), ("gpu", "cuda:1")]
             assert copies_of_a_run(program, driver) == [
-                Copy("to device", 0, FIRST),
-                Copy("to host", 0, NARROW),
-                Copy("to device", 1, NARROW),
+                Copy("to device", 0, FIRST), Copy("to host", 0, NARROW), Copy("to device", 1, NARROW),
                 Copy("to host", 1, LAST),
-            ]
+            ]  # fmt: skip
         assert driver.live_bytes == 0
 
 

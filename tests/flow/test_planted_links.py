@@ -14,14 +14,10 @@ from nndeploy.cli.main import run_command
 RUN = ["run", "m.nnd", "-i", "x.npz"]
 RESUMED = ["run", "m.nnd", "-i", "x.jsonl", "--resume", "-o"]
 NAMED = {
-    "y.npz": [*RUN, "-o", "y.npz"],
-    "y.jsonl": [*RUN, "-o", "y.jsonl"],
-    "resumed.jsonl": [*RESUMED, "resumed.jsonl"],
-    "trace.json": [*RUN, "--trace", "trace.json"],
-    "metrics.json": [*RUN, "--metrics", "metrics.json"],
-    "box.toml": ["probe", "-o", "box.toml"],
-    "page.html": ["inspect", "m.nnd", "--html", "page.html"],
-}
+    "y.npz": [*RUN, "-o", "y.npz"], "y.jsonl": [*RUN, "-o", "y.jsonl"], "resumed.jsonl": [*RESUMED, "resumed.jsonl"],
+    "trace.json": [*RUN, "--trace", "trace.json"], "metrics.json": [*RUN, "--metrics", "metrics.json"],
+    "box.toml": ["probe", "-o", "box.toml"], "page.html": ["inspect", "m.nnd", "--html", "page.html"],
+}  # fmt: skip
 """A file, and the command that is told to write it: a link there is written through if it is the user's own."""
 IN_A_FOLDER = {"out/000000_x.npz": [*RUN, "-o", "out/"], "out/nndeploy-run.1": ["help", "--man", "out"]}
 """A file, and the command that makes it in a folder: what stood there is replaced, and what a link leads to stays."""

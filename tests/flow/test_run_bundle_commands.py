@@ -75,15 +75,12 @@ def test_verify_finds_every_damaged_member(here, capsys) -> None:
     assert err.startswith("nndeploy: error[bad-bundle]: m.nnd")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("run", "m.nnd", "--input", "x.npz", "--output", "y.npz", "-v"),
-        ("verify", "m.nnd"),
-        ("bench", "m.nnd", "--iterations", "1", "--duration", "0.001", "--warmup", "10000"),
-        ("inspect", "m.nnd"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ("run", "m.nnd", "--input", "x.npz", "--output", "y.npz", "-v"),
+    ("verify", "m.nnd"),
+    ("bench", "m.nnd", "--iterations", "1", "--duration", "0.001", "--warmup", "10000"),
+    ("inspect", "m.nnd"),
+])  # fmt: skip
 def test_quiet_leaves_results_warnings_and_errors(here, capsys, arguments) -> None:
     write_double(here / "m.nnd")
     np.savez("x.npz", image=np.ones((1, 3), np.float32))
@@ -177,37 +174,32 @@ def test_bench_measures_what_it_is_asked(here, capsys) -> None:
     assert "p99" in out
 
 
-@pytest.mark.parametrize(
-    ("gates", "code", "said"),
-    [
-        (("--max-p99", "1m"), 2, "--max-p99"),
-        (("--max-p99", "1s"), 0, ""),
-        (("--max-p99", "0.001us"), 1, "p99"),
-        (("--against", "before.json", "--max-slowdown", "999999999%"), 0, ""),
-        (("--against", "faster.json", "--max-slowdown", "5%"), 1, "5%"),
-        (("--against", "faster.json", "--max-slowdown", "5%", "--max-p99", "0.001us"), 1, "limit is 1e-06 ms; p50"),
-        (("--against", "before.json", "--max-slowdown", "5%", "--threads", "1"), 65, "--threads"),
-        (("--against", "other.json", "--max-slowdown", "5%"), 65, "model"),
-        (("--against", "shapes.json", "--max-slowdown", "5%"), 65, "image[7,3]"),
-        (("--against", "m.nnd", "--max-slowdown", "5%"), 65, "m.nnd"),
-        (("--against", "nowhere.json", "--max-slowdown", "5%"), 66, "nowhere.json"),
-        (("--against", "before.json"), 2, "--max-slowdown"),
-        (("--max-slowdown", "5%"), 2, "--against"),
-        (("--max-p99", "1s", "--operators"), 2, "--operators"),
-        (("--max-p99", "1s", "--scenario", "offline"), 2, "--scenario"),
-    ],
-)
+@pytest.mark.parametrize(("gates", "code", "said"), [
+    (("--max-p99", "1m"), 2, "--max-p99"),
+    (("--max-p99", "1s"), 0, ""),
+    (("--max-p99", "0.001us"), 1, "p99"),
+    (("--against", "before.json", "--max-slowdown", "999999999%"), 0, ""),
+    (("--against", "faster.json", "--max-slowdown", "5%"), 1, "5%"),
+    (("--against", "faster.json", "--max-slowdown", "5%", "--max-p99", "0.001us"), 1, "limit is 1e-06 ms; p50"),
+    (("--against", "before.json", "--max-slowdown", "5%", "--threads", "1"), 65, "--threads"),
+    (("--against", "other.json", "--max-slowdown", "5%"), 65, "model"),
+    (("--against", "shapes.json", "--max-slowdown", "5%"), 65, "image[7,3]"),
+    (("--against", "m.nnd", "--max-slowdown", "5%"), 65, "m.nnd"),
+    (("--against", "nowhere.json", "--max-slowdown", "5%"), 66, "nowhere.json"),
+    (("--against", "before.json"), 2, "--max-slowdown"),
+    (("--max-slowdown", "5%"), 2, "--against"),
+    (("--max-p99", "1s", "--operators"), 2, "--operators"),
+    (("--max-p99", "1s", "--scenario", "offline"), 2, "--scenario"),
+])  # fmt: skip
 def test_bench_fails_where_a_gate_does_and_tells_what_it_measured(here, capsys, gates, code, said) -> None:
     write_double(here / "m.nnd")
     command = ("bench", "m.nnd", "--iterations", "3", "--warmup", "0", "--json")
     before = json.loads(call(capsys, *command)[1])
     fast = before | {"latency_ms": dict.fromkeys(before["latency_ms"], 1e-9)}
     files = {
-        "before": before,
-        "faster": fast,
-        "other": before | {"model": "x"},
+        "before": before, "faster": fast, "other": before | {"model": "x"},
         "shapes": before | {"shapes": ["image[7,3]"]},
-    }
+    }  # fmt: skip
     for name, report in files.items():
         (here / f"{name}.json").write_text(json.dumps(report))
     options = [part for part in command if "--operators" not in gates or part not in ("--iterations", "3")]
@@ -218,19 +210,16 @@ def test_bench_fails_where_a_gate_does_and_tells_what_it_measured(here, capsys, 
     assert ("latency_ms" in json.loads(out)) == (code < 2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "case"),
-    [
-        (("verify", "m.nnd"), 0, "golden 0 (sample): y"),
-        (("verify", "m.nnd", "--rtol", "0", "--atol", "0"), 1, "golden 0 (sample): y"),
-        (("verify", "no.nnd"), 66, "verify"),
-        (("bench", "m.nnd", "--iterations", "1", "--max-p99", "1s"), 0, "--max-p99"),
-        (("bench", "m.nnd", "--iterations", "1", "--max-p99", "0.001us"), 1, "--max-p99"),
-        ((*COMPILE, "m.onnx", "-o", "o.nnd"), 0, "output y"),
-        ((*COMPILE, "m.onnx", "-o", "o.nnd", "--max-size", "1B"), 1, "compile"),
-        (("compile", "no.onnx", "-o", "o.nnd"), 66, "compile"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "case"), [
+    (("verify", "m.nnd"), 0, "golden 0 (sample): y"),
+    (("verify", "m.nnd", "--rtol", "0", "--atol", "0"), 1, "golden 0 (sample): y"),
+    (("verify", "no.nnd"), 66, "verify"),
+    (("bench", "m.nnd", "--iterations", "1", "--max-p99", "1s"), 0, "--max-p99"),
+    (("bench", "m.nnd", "--iterations", "1", "--max-p99", "0.001us"), 1, "--max-p99"),
+    ((*COMPILE, "m.onnx", "-o", "o.nnd"), 0, "output y"),
+    ((*COMPILE, "m.onnx", "-o", "o.nnd", "--max-size", "1B"), 1, "compile"),
+    (("compile", "no.onnx", "-o", "o.nnd"), 66, "compile"),
+])  # fmt: skip
 def test_ci_is_told_what_a_command_found(here, capsys, monkeypatch, arguments, code, case) -> None:
     write_double(here / "m.nnd", golden=2.0 if code != 1 else 2.0000005)
     onnx.save(onnx.parser.parse_model(DOUBLE), here / "m.onnx")
@@ -302,8 +291,7 @@ def test_diff_has_one_line_for_a_submodel_and_no_python(here, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ignored", "code", "shown"),
-    [((), 1, True), (("placement",), 1, False), (("placement", "provenance"), 0, False)],
+    ("ignored", "code", "shown"), [((), 1, True), (("placement",), 1, False), (("placement", "provenance"), 0, False)]
 )
 def test_diff_judges_what_is_not_ignored(here, capsys, ignored, code, shown) -> None:
     write_double(here / "a.nnd")

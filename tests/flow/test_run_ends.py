@@ -52,19 +52,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("given", "output"),
-    [
-        (["x.jsonl"], "x.jsonl"),
-        (["x.jsonl"], "link.jsonl"),
-        (["link.jsonl"], "second.jsonl"),
-        (["in/x.npz", "x.jsonl"], "./x.jsonl"),
-        (["in"], "link/"),
-        (["in"], "x.npz"),
-        (["i*/x.npz"], "x.npz"),
-        (["image=@x.npy"], "x.npy"),
-    ],
-)
+@pytest.mark.parametrize(("given", "output"), [
+    (["x.jsonl"], "x.jsonl"), (["x.jsonl"], "link.jsonl"), (["link.jsonl"], "second.jsonl"),
+    (["in/x.npz", "x.jsonl"], "./x.jsonl"), (["in"], "link/"), (["in"], "x.npz"), (["i*/x.npz"], "x.npz"),
+    (["image=@x.npy"], "x.npy"),
+])  # fmt: skip
 def test_an_output_that_is_an_input_is_refused_before_any_work(given, output, here) -> None:
     before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
     arguments = [part for text in given for part in ("-i", text)]
@@ -74,18 +66,15 @@ def test_an_output_that_is_an_input_is_refused_before_any_work(given, output, he
     assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["run", "m.nnd", "-i", "x.jsonl", "-o", "y.npz", "--trace", "y.npz"],
-        ["run", "m.nnd", "-i", "x.jsonl", "--metrics", "x.jsonl"],
-        ["run", "m.nnd", "-i", "x.jsonl", "--trace", "m.nnd"],
-        ["run", "--pipeline", "p.toml", "-i", "x.jsonl", "-o", "p.toml"],
-        ["compile", "x.npz", "-o", "in/x.npz"],
-        ["inspect", "m.nnd", "--html", "m.nnd"],
-        ["pace", "m.nnd", "-o", "m.nnd"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ["run", "m.nnd", "-i", "x.jsonl", "-o", "y.npz", "--trace", "y.npz"],
+    ["run", "m.nnd", "-i", "x.jsonl", "--metrics", "x.jsonl"],
+    ["run", "m.nnd", "-i", "x.jsonl", "--trace", "m.nnd"],
+    ["run", "--pipeline", "p.toml", "-i", "x.jsonl", "-o", "p.toml"],
+    ["compile", "x.npz", "-o", "in/x.npz"],
+    ["inspect", "m.nnd", "--html", "m.nnd"],
+    ["pace", "m.nnd", "-o", "m.nnd"],
+])  # fmt: skip
 def test_no_command_writes_over_what_it_reads(arguments, here) -> None:
     before = Path("m.nnd").read_bytes()
     assert run_command(arguments) == 2
@@ -103,17 +92,14 @@ def test_a_pipe_is_an_input_of_what_comes_out_of_it(name, suffix, here, capfd) -
     assert len(Path("out.jsonl").read_text().splitlines()) == (3 if name == "x.jsonl" else 1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name", "num_lines"),
-    [
-        (["run", "m.nnd", "-i", "x.jsonl", "-o"], "pipe", 3),
-        (["run", "m.nnd", "-i", "x.jsonl", "-o"], "pipe.jsonl", 3),
-        (["run", "--pipeline", "p.toml", "-i", "x.jsonl", "-o"], "pipe", 4),
-        (["run", "m.nnd", "-i", "x.npz", "-o"], "pipe.npz", None),
-        (["probe", "-o"], "pipe", None),
-        (["run", "m.nnd", "-i", "x.npz", "--trace"], "pipe", None),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "name", "num_lines"), [
+    (["run", "m.nnd", "-i", "x.jsonl", "-o"], "pipe", 3),
+    (["run", "m.nnd", "-i", "x.jsonl", "-o"], "pipe.jsonl", 3),
+    (["run", "--pipeline", "p.toml", "-i", "x.jsonl", "-o"], "pipe", 4),
+    (["run", "m.nnd", "-i", "x.npz", "-o"], "pipe.npz", None),
+    (["probe", "-o"], "pipe", None),
+    (["run", "m.nnd", "-i", "x.npz", "--trace"], "pipe", None),
+])  # fmt: skip
 def test_a_pipe_is_written_into(arguments, name, num_lines, here) -> None:
     os.mkfifo(name)
     got: list[bytes] = []

@@ -217,17 +217,14 @@ def test_a_pipeline_that_a_bundle_cannot_carry_is_refused(here, capsys) -> None:
 
 
 @pytest.mark.parametrize("other", ["", "[[level]]\n[[level.pipeline]]\nname = 'other'\nmodel = 'other.nnd'\n"])
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ('inputs = { imagge = "x" }', "inputs: the model has no input 'imagge' (hint: did you mean 'image'?)"),
-        ('outputs = { zzz = "x" }', "outputs: the model has no output 'zzz'"),
-        ('each = "list"\npart = "image"\ncarry = { zzz = "image" }', "carry: the model has no output 'zzz'"),
-        ('each = "list"\npart = "image"\ncarry = { probabilities = "y" }', "carry: the model has no input 'y'"),
-        ('carry = { probabilities = "image" }', "carry needs each"),
-        ("batch = 300", "batch is 300, the model's batch is 1..64"),
-    ],
-)
+@pytest.mark.parametrize(("keys", "message"), [
+    ('inputs = { imagge = "x" }', "inputs: the model has no input 'imagge' (hint: did you mean 'image'?)"),
+    ('outputs = { zzz = "x" }', "outputs: the model has no output 'zzz'"),
+    ('each = "list"\npart = "image"\ncarry = { zzz = "image" }', "carry: the model has no output 'zzz'"),
+    ('each = "list"\npart = "image"\ncarry = { probabilities = "y" }', "carry: the model has no input 'y'"),
+    ('carry = { probabilities = "image" }', "carry needs each"),
+    ("batch = 300", "batch is 300, the model's batch is 1..64"),
+])  # fmt: skip
 def test_a_pipeline_that_does_not_fit_the_model_is_refused_before_it_is_built(
     other, keys, message, here, capsys
 ) -> None:

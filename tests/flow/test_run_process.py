@@ -84,13 +84,10 @@ def test_output_that_cannot_be_written_is_an_io_error(here, arguments, where) ->
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "where", "code"),
-    [
-        ("run m.nnd -i x.npz -i bad.jsonl -o out/", "2>&-", 1),
-        ("compile relu.onnx -o out/relu.nnd --backends reference --objective priority", "2>/dev/full", 0),
-    ],
-)
+@pytest.mark.parametrize(("command", "where", "code"), [
+    ("run m.nnd -i x.npz -i bad.jsonl -o out/", "2>&-", 1),
+    ("compile relu.onnx -o out/relu.nnd --backends reference --objective priority", "2>/dev/full", 0),
+])  # fmt: skip
 def test_a_standard_error_that_cannot_be_written_changes_nothing(here, command, where, code) -> None:
     (here / "out").mkdir()
     (here / "relu.onnx").write_bytes(onnx.parser.parse_model(RELU).SerializeToString())

@@ -107,14 +107,11 @@ def test_goes_on_after_what_is_durable(here, monkeypatch, capsys) -> None:
     assert sorted(path.name for path in here.iterdir()) == ["m.nnd", "x.jsonl", "y.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "what"),
-    [
-        (lambda here: (here / "x.jsonl").write_text(lines(11)), [], "inputs"),
-        (lambda here: write_double(here / "m.nnd", golden=3.0), [], "bundles"),
-        (lambda here: None, ["--nan", "reject"], "settings"),
-    ],
-)
+@pytest.mark.parametrize(("change", "arguments", "what"), [
+    (lambda here: (here / "x.jsonl").write_text(lines(11)), [], "inputs"),
+    (lambda here: write_double(here / "m.nnd", golden=3.0), [], "bundles"),
+    (lambda here: None, ["--nan", "reject"], "settings"),
+])  # fmt: skip
 def test_another_run_is_refused_and_changes_nothing(here, monkeypatch, capsys, change, arguments, what) -> None:
     (here / "x.jsonl").write_text(lines(10))
     interrupted(here, monkeypatch, "y.jsonl", 5)
@@ -126,16 +123,13 @@ def test_another_run_is_refused_and_changes_nothing(here, monkeypatch, capsys, c
     assert content(here) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--input", "-", "--output", "y.jsonl"], "needs one source of files, which can be read again"),
-        (["--input", "x.jsonl", "--output", "-"], "needs an output of many records that stays"),
-        (["--input", "x.jsonl"], "needs an output of many records that stays"),
-        (["--input", "x.jsonl", "--output", "y.npz"], "needs an output of many records that stays"),
-        (["--input", "x.jsonl", "--output", "y.jsonl", "--unordered"], "exclude each other"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--input", "-", "--output", "y.jsonl"], "needs one source of files, which can be read again"),
+    (["--input", "x.jsonl", "--output", "-"], "needs an output of many records that stays"),
+    (["--input", "x.jsonl"], "needs an output of many records that stays"),
+    (["--input", "x.jsonl", "--output", "y.npz"], "needs an output of many records that stays"),
+    (["--input", "x.jsonl", "--output", "y.jsonl", "--unordered"], "exclude each other"),
+])  # fmt: skip
 def test_what_cannot_be_resumed_says_so_and_leaves_nothing(here, capsys, arguments, message) -> None:
     (here / "x.jsonl").write_text(lines(4))
     assert run(*arguments, "--resume") == 2

@@ -166,20 +166,17 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "reason"),
-    [
-        (["m.nnd", "--http", "0.0.0.0:0"], 2, "can be reached from other machines, without TLS and a token"),
-        (["m.nnd", "--grpc", "m"], 2, "--grpc: 'm' is no address"),
-        (["m.nnd", "m=m.nnd"], 2, "two bundles are called 'm'"),
-        (["m.nnd", "--follow"], 2, "only installed bundles are followed"),
-        ([], 2, "Missing argument"),
-        (["none.nnd", "--http", "127.0.0.1:0", "--grpc", "none"], 66, "none.nnd: no such bundle"),
-        (["wrong.nnd", "--http", "127.0.0.1:0", "--grpc", "none"], 1, "wrong.nnd: 1 of 1 outputs of its goldens"),
-        (["none@"], 66, "nothing is installed as 'none'"),
-        (["m.nnd", "--token-file", "m.nnd", "--grpc", "none"], 77, "(hint: chmod 600"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "reason"), [
+    (["m.nnd", "--http", "0.0.0.0:0"], 2, "can be reached from other machines, without TLS and a token"),
+    (["m.nnd", "--grpc", "m"], 2, "--grpc: 'm' is no address"),
+    (["m.nnd", "m=m.nnd"], 2, "two bundles are called 'm'"),
+    (["m.nnd", "--follow"], 2, "only installed bundles are followed"),
+    ([], 2, "Missing argument"),
+    (["none.nnd", "--http", "127.0.0.1:0", "--grpc", "none"], 66, "none.nnd: no such bundle"),
+    (["wrong.nnd", "--http", "127.0.0.1:0", "--grpc", "none"], 1, "wrong.nnd: 1 of 1 outputs of its goldens"),
+    (["none@"], 66, "nothing is installed as 'none'"),
+    (["m.nnd", "--token-file", "m.nnd", "--grpc", "none"], 77, "(hint: chmod 600"),
+])  # fmt: skip
 def test_what_cannot_be_served_is_one_line(tmp_path, monkeypatch, capsys, arguments, code, reason) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))

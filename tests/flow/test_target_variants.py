@@ -96,12 +96,9 @@ def plans_are_code(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("plans_are_code")
 def test_the_last_fallback_has_no_code_in_it(model, tmp_path) -> None:
     compile_with(
-        model,
-        tmp_path / "m.nnd",
-        backends=("native", "openvino", "onnxruntime"),
-        objective="priority",
+        model, tmp_path / "m.nnd", backends=("native", "openvino", "onnxruntime"), objective="priority",
         workers=InProcessWorkers(),
-    )
+    )  # fmt: skip
     with open_bundle(tmp_path / "m.nnd") as bundle:
         (submodel,) = bundle.manifest.submodels
     assert len(submodel.variants) > 1

@@ -56,16 +56,11 @@ def write_double(
         "goldens/0/outputs.values": encode_values({"y": sample * np.float32(golden)}),
     }
     return _write(
-        path,
-        {"s0": DOUBLE},
-        {"image": F32, "y": F32},
-        others=others,
-        extra={**goldens, **members},
+        path, {"s0": DOUBLE}, {"image": F32, "y": F32}, others=others, extra={**goldens, **members},
         ranges={"N": DimRange(1, 8, 2)},
         goldens=(Golden("goldens/0/inputs.values", "goldens/0/outputs.values", "", "sample"),),
-        tolerances={"float32": Tolerance(1e-4, 1e-5)},
-        **fields,
-    )
+        tolerances={"float32": Tolerance(1e-4, 1e-5)}, **fields,
+    )  # fmt: skip
 
 
 def write_branches(path: Path) -> Path:
@@ -129,27 +124,15 @@ def _write(
         submodels.append(Submodel(name, tuple(inputs), tuple(outputs), (*others, variant)))
         nodes += [
             NodeReport(
-                f"{name}_{n.op_type}",
-                n.op_type,
-                "onnxruntime",
-                name,
-                0.5,
-                tuple(n.input),
-                tuple(n.output),
+                f"{name}_{n.op_type}", n.op_type, "onnxruntime", name, 0.5, tuple(n.input), tuple(n.output),
                 {"openvino": "too small"},
-            )
-            for n in model.graph.node
-            if n.op_type != "Constant"
-        ]
+            ) for n in model.graph.node if n.op_type != "Constant"
+        ]  # fmt: skip
     manifest = Manifest(
-        model_name="small",
-        model_sha256="0" * 64,
-        inputs=(NamedType("image", values["image"]),),
-        outputs=(NamedType("y", values["y"]),),
-        submodels=tuple(submodels),
-        values=values,
+        model_name="small", model_sha256="0" * 64, inputs=(NamedType("image", values["image"]),),
+        outputs=(NamedType("y", values["y"]),), submodels=tuple(submodels), values=values,
         **{"provenance": {"tools": {"nndeploy": "test"}, "options": {"objective": "priority"}}, **fields},
-    )
+    )  # fmt: skip
     report = Report(
         model="small",
         objective="priority",

@@ -76,12 +76,10 @@ def test_a_damaged_memory_is_none(tmp_path: Path, text: str) -> None:
 def test_a_model_names_the_files_of_its_weights(tmp_path: Path) -> None:
     weight = helper.make_tensor("w", TensorProto.FLOAT, (2,), bytes(8), raw=True)
     graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["y"])],
-        "g",
+        [helper.make_node("Add", ["x", "w"], ["y"])], "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))],
-        [weight],
-    )
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))], [weight],
+    )  # fmt: skip
     model = helper.make_model(graph)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     assert FileDigests().model(tmp_path / "m.onnx").names == ("w.bin",)

@@ -79,16 +79,12 @@ def test_an_entry_under_another_key_is_not_served(cache: LocalCache, build: Buil
 
 
 @pytest.mark.parametrize("case", ["unknown", "data alone", "revoked", "expired"])
-def test_what_no_trusted_key_signed_is_not_served(
-    tmp_path: Path, cache: LocalCache, said: list[str], case: str
-) -> None:
+def test_what_no_trusted_key_signed_is_not_served(tmp_path, cache, said, case) -> None:
     stranger = new_key(tmp_path / "stranger.key")
     key = TrustedKey(
-        stranger.public,
-        "s",
-        frozenset((DATA if case == "data alone" else CODE,)),
+        stranger.public, "s", frozenset((DATA if case == "data alone" else CODE,)),
         "2020-01-01" if case == "expired" else "",
-    )
+    )  # fmt: skip
     trusting = TrustStore(
         {} if case == "unknown" else {stranger.public.id: key},
         frozenset({stranger.public.id} if case == "revoked" else ()),
@@ -144,9 +140,7 @@ def test_a_damaged_entry_is_replaced_by_the_next_build(cache: LocalCache, build:
     assert cache.entry(entry.key) == entry
 
 
-def test_a_link_in_place_of_a_file_gives_its_content_only_if_it_is_the_same(
-    cache: LocalCache, build: Build, tmp_path: Path
-) -> None:
+def test_a_link_in_place_of_a_file_gives_its_content_only_if_it_is_the_same(cache, build, tmp_path) -> None:
     blob = build(b"content", model="m").outputs["bundle"]
     cache.place(blob).unlink()
     (tmp_path / "secret").write_bytes(b"secret!")
@@ -187,9 +181,7 @@ def test_no_file_of_a_size_it_has_not_is_there(cache: LocalCache, build: Build) 
     assert not cache.has(Blob("0" * 64, 0))
 
 
-def test_a_damaged_file_that_may_not_be_removed_is_not_served_either(
-    cache: LocalCache, build: Build, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_file_that_may_not_be_removed_is_not_served_either(cache, build, said, monkeypatch) -> None:
     blob = build(b"content", model="m").outputs["bundle"]
     place = cache.place(blob)
     place.chmod(0o644)
@@ -204,9 +196,7 @@ def test_a_damaged_file_that_may_not_be_removed_is_not_served_either(
     assert len(said) == 1
 
 
-def test_what_is_not_used_is_told_in_a_line_with_a_count(
-    tmp_path: Path, cache: LocalCache, build: Build, said: list[str]
-) -> None:
+def test_what_is_not_used_is_told_in_a_line_with_a_count(tmp_path, cache, build, said) -> None:
     for number in range(21):
         build(model=str(number))
     stranger = LocalCache(cache.folder, TrustStore(), new_key(tmp_path / "k.key"), said.append)
@@ -222,14 +212,7 @@ def test_what_is_not_used_is_told_in_a_line_with_a_count(
 
 
 @pytest.mark.parametrize("missing", ["", "locks", "near", "tmp"])
-def test_a_cache_that_cannot_be_written_is_read(
-    cache: LocalCache,
-    build: Build,
-    store: TrustStore,
-    signer: FileSigner,
-    monkeypatch: pytest.MonkeyPatch,
-    missing: str,
-) -> None:
+def test_a_cache_that_cannot_be_written_is_read(cache, build, store, signer, monkeypatch, missing) -> None:
     entry = build(b"content", model="m")
     if missing:
         shutil.rmtree(cache.folder / missing)

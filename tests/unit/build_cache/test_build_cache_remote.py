@@ -82,9 +82,7 @@ def log_in(tmp_path: Path, server: BazelRemoteServer) -> Callable[[str], None]:
     return write
 
 
-def test_a_build_comes_to_another_machine_as_it_was_signed(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, cache: LocalCache, other: LocalCache, said: list[str]
-) -> None:
+def test_a_build_comes_to_another_machine_as_it_was_signed(server, opened, shared, cache, other, said) -> None:
     assert opened().bring(shared.key, other, "near") == shared
     assert other.signed(shared.key) == cache.signed(shared.key)
     assert other.content(shared.outputs["bundle"]) == CONTENT
@@ -93,34 +91,26 @@ def test_a_build_comes_to_another_machine_as_it_was_signed(
     assert said == []
 
 
-def test_a_build_comes_and_goes_over_one_connection(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache
-) -> None:
+def test_a_build_comes_and_goes_over_one_connection(server, opened, shared, other) -> None:
     """TLS is not agreed upon again for every file."""
     assert server.num_connections == 1
     opened().bring(shared.key, other, "near")
     assert server.num_connections == 2
 
 
-def test_an_unknown_key_is_one_question(
-    server: BazelRemoteServer, opened: Opened, other: LocalCache, said: list[str]
-) -> None:
+def test_an_unknown_key_is_one_question(server, opened, other, said) -> None:
     assert opened().bring("0" * 64, other, "near") is None
     assert (server.methods, said) == ("GET ac", [])
 
 
-def test_what_is_here_is_not_fetched_again(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, cache: LocalCache
-) -> None:
+def test_what_is_here_is_not_fetched_again(server, opened, shared, cache) -> None:
     shutil.rmtree(cache.folder / "ac")
     (cache.folder / "ac").mkdir()
     assert opened().bring(shared.key, cache, "near") == shared
     assert server.methods == "GET ac GET cas"
 
 
-def test_files_that_are_there_are_not_sent_and_the_first_build_of_a_key_stays(
-    server: BazelRemoteServer, opened: Opened, build: Callable[..., Entry], cache: LocalCache
-) -> None:
+def test_files_that_are_there_are_not_sent_and_the_first_build_of_a_key_stays(server, opened, build, cache) -> None:
     first = build(**PARTS)
     opened().send(first.key, cache)
     assert server.methods == "HEAD ac" + " HEAD cas PUT cas" * 2 + " PUT ac"
@@ -137,16 +127,7 @@ def test_files_that_are_there_are_not_sent_and_the_first_build_of_a_key_stays(
     ("push", "is_known", "is_sent"),
     [(NEVER, True, False), (TRUSTED, False, False), (TRUSTED, True, True), (ALWAYS, False, True)],
 )
-def test_who_may_bring_builds_is_said(
-    server: BazelRemoteServer,
-    opened: Opened,
-    build: Callable[..., Entry],
-    cache: LocalCache,
-    log_in: Callable[[str], None],
-    push: str,
-    is_known: bool,
-    is_sent: bool,
-) -> None:
+def test_who_may_bring_builds_is_said(server, opened, build, cache, log_in, push, is_known, is_sent) -> None:
     if is_known:
         log_in("farm:word")
     opened(push).send(build(**PARTS).key, cache)
@@ -156,14 +137,7 @@ def test_who_may_bring_builds_is_said(
 
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_a_password_of_docker_s_file_is_shown_at_once(
-    server: BazelRemoteServer,
-    opened: Opened,
-    build: Callable[..., Entry],
-    cache: LocalCache,
-    other: LocalCache,
-    log_in: Callable[[str], None],
-    said: list[str],
-    is_closed: bool,
+    server, opened, build, cache, other, log_in, said, is_closed
 ) -> None:
     server.password, server.is_closed = "farm:hidden-word", is_closed
     log_in(server.password)
@@ -261,9 +235,7 @@ def test_wrong_bytes_are_a_miss_and_the_others_are_still_asked_for(
     assert said[0].startswith(f"a build of the cache {server.address} is not used: ")
 
 
-def test_an_endless_file_is_read_no_further_than_its_size(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str]
-) -> None:
+def test_an_endless_file_is_read_no_further_than_its_size(server, opened, shared, other, said) -> None:
     sent = []
 
     def endless(handler: Handler) -> bool:
@@ -294,17 +266,13 @@ RESULTS: list[Any] = [
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=range(len(RESULTS)))
-def test_what_is_no_result_is_a_miss(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str], result: bytes
-) -> None:
+def test_what_is_no_result_is_a_miss(server, opened, shared, other, said, result) -> None:
     server.fault = lambda handler: handler.kind == "ac" and handler.answer(200, result) is None
     assert opened().bring(shared.key, other, "near") is None
     assert len(said) == 1
 
 
-def test_a_compressed_answer_that_nobody_asked_for_is_a_miss(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str]
-) -> None:
+def test_a_compressed_answer_that_nobody_asked_for_is_a_miss(server, opened, shared, other, said) -> None:
     server.fault = compressed
     assert opened().bring(shared.key, other, "near") is None
     assert len(said) == 1
@@ -325,17 +293,13 @@ def test_an_entry_that_nobody_trusted_signed_is_a_miss_and_is_replaced_by_the_ne
     assert opened().bring(shared.key, other, "near") == shared
 
 
-def test_an_entry_of_another_key_is_a_miss(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str]
-) -> None:
+def test_an_entry_of_another_key_is_a_miss(server, opened, shared, other, said) -> None:
     server.results["0" * 64] = server.results[shared.key]
     assert opened().bring("0" * 64, other, "near") is None
     assert "another key" in said[0]
 
 
-def test_a_file_that_went_is_a_miss_without_a_word(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str]
-) -> None:
+def test_a_file_that_went_is_a_miss_without_a_word(server, opened, shared, other, said) -> None:
     def gone(handler: Handler) -> bool:
         is_file = handler.kind == "cas" and handler.owner.files[handler.name] == CONTENT
         return is_file and handler.answer(404) is None
@@ -371,9 +335,7 @@ def test_a_slow_file_is_given_up(
     assert "too slow" in said[0]
 
 
-def test_nobody_there_is_one_line(
-    opened: Opened, other: LocalCache, said: list[str], server: BazelRemoteServer
-) -> None:
+def test_nobody_there_is_one_line(opened, other, said, server) -> None:
     server.server.server_close()
     remote = opened()
     assert remote.bring("0" * 64, other, "near") is None
@@ -382,18 +344,14 @@ def test_nobody_there_is_one_line(
     assert "cannot be reached" in said[0]
 
 
-def test_a_file_of_authorities_that_is_none_is_one_line(
-    opened: Opened, other: LocalCache, said: list[str], tmp_path: Path
-) -> None:
+def test_a_file_of_authorities_that_is_none_is_one_line(opened, other, said, tmp_path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     assert opened(address="https://127.0.0.1:1/x", ca=str(tmp_path / "ca.pem")).bring("0" * 64, other, "near") is None
     assert len(said) == 1
     assert "PEM file" in said[0]
 
 
-def test_the_authorities_of_its_certificate_may_be_named(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str], tmp_path: Path
-) -> None:
+def test_the_authorities_of_its_certificate_may_be_named(server, opened, shared, other, said, tmp_path) -> None:
     certificate = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
@@ -421,9 +379,7 @@ def self_signed(folder: Path) -> Path:
     return folder / "cache.pem"
 
 
-def test_a_result_names_every_file_so_that_the_cache_keeps_them_together(
-    server: BazelRemoteServer, shared: Entry
-) -> None:
+def test_a_result_names_every_file_so_that_the_cache_keeps_them_together(server, shared) -> None:
     files = {one["path"]: one["digest"] for one in server.results[shared.key]["outputFiles"]}
     assert set(files) == {"bundle", "entry"}
     assert files["bundle"] == {"hash": shared.outputs["bundle"].sha256, "sizeBytes": str(len(CONTENT))}

@@ -52,15 +52,10 @@ def text_of(folder: Path, record: str) -> str:
     return tools._text(tools._package(Distribution.at(info)))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "../../../bin/a,sha256=CCCC,241",
-        "a/__pycache__/__init__.cpython-311.pyc,,",
-        "a-1.0.dist-info/INSTALLER,sha256=DDDD,4",
-        "a-1.0.dist-info/direct_url.json,sha256=EEEE,90",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "../../../bin/a,sha256=CCCC,241", "a/__pycache__/__init__.cpython-311.pyc,,",
+    "a-1.0.dist-info/INSTALLER,sha256=DDDD,4", "a-1.0.dist-info/direct_url.json,sha256=EEEE,90",
+])  # fmt: skip
 def test_what_the_installer_wrote_does_not_count(tmp_path: Path, line: str) -> None:
     assert text_of(tmp_path / "1", WHEEL) == text_of(tmp_path / "2", f"{line}\n{WHEEL}\n")
 

@@ -117,9 +117,7 @@ def stranger_of(cache: LocalCache, tmp_path: Path, said: list[str]) -> LocalCach
     return LocalCache(cache.folder, TrustStore(), new_key(tmp_path / "k.key"), said.append)
 
 
-def test_what_others_built_is_kept_while_it_is_used_and_goes_like_the_rest(
-    cache: LocalCache, build: Build, tmp_path: Path, said: list[str]
-) -> None:
+def test_what_others_built_is_kept_while_it_is_used_and_goes_like_the_rest(cache, build, tmp_path, said) -> None:
     entries = [build(bytes([i]) * 100, model=str(i)) for i in range(3)]
     stranger = stranger_of(cache, tmp_path, said)
     assert upkeep.verify(stranger) == upkeep.Verified(0, 3, ())
@@ -131,9 +129,7 @@ def test_what_others_built_is_kept_while_it_is_used_and_goes_like_the_rest(
     assert (removed.entries, removed.files, removed.left, removed.why) == (3, 3, 0, ())
 
 
-def test_it_is_told_why_more_is_left_than_was_asked_for(
-    cache: LocalCache, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_told_why_more_is_left_than_was_asked_for(cache, build, tmp_path, monkeypatch) -> None:
     (tmp_path / "x").write_bytes(b"being built")
     young = cache.place(cache.add_file(tmp_path / "x"))
     age(young, 0.5)

@@ -29,24 +29,19 @@ LABELS = SequenceType(MapType("int64", TensorType("float32", ())))
 
 def small_manifest() -> Manifest:
     head = Variant(
-        id="portable",
-        backend="onnxruntime",
-        target="host",
+        id="portable", backend="onnxruntime", target="host",
         files={"model.onnx": "submodels/head/portable/model.onnx", "parts/weights.bin": "weights/shared.bin"},
         metadata={"opset": 20, "names": ["x"], "nested": {"deep": None}},
-        requires={"arch": "x86_64", "cpu_features": ["avx2"], "custom_ops": ["com.example"]},
-        native_code=True,
+        requires={"arch": "x86_64", "cpu_features": ["avx2"], "custom_ops": ["com.example"]}, native_code=True,
         deterministic=False,
-    )
+    )  # fmt: skip
     tail = Variant("portable", "reference", "host", {"model.onnx": "submodels/tail/portable/model.onnx"})
     return Manifest(
         model_name="Digits \N{LATIN SMALL LETTER E WITH ACUTE}",
         model_sha256="ab" * 32,
         inputs=(NamedType("image/:0", IMAGE), NamedType("mask", OptionalType(TensorType("bool", None)))),
         outputs=(
-            NamedType("scores", SCORES),
-            NamedType("labels", LABELS),
-            NamedType("same", IMAGE),
+            NamedType("scores", SCORES), NamedType("labels", LABELS), NamedType("same", IMAGE),
             NamedType("always", TensorType("string", (2,))),
         ),
         submodels=(
@@ -54,12 +49,8 @@ def small_manifest() -> Manifest:
             Submodel("tail", ("features", "image/:0"), ("scores", "labels"), (tail,)),
         ),
         values={
-            "image/:0": IMAGE,
-            "mask": OptionalType(TensorType("bool", None)),
-            "features": TensorType("bfloat16", ("N", 16)),
-            "scores": SCORES,
-            "labels": LABELS,
-            "same": IMAGE,
+            "image/:0": IMAGE, "mask": OptionalType(TensorType("bool", None)),
+            "features": TensorType("bfloat16", ("N", 16)), "scores": SCORES, "labels": LABELS, "same": IMAGE,
             "always": TensorType("string", (2,)),
         },
         ranges={"N": DimRange(1, 8, 4)},
@@ -70,7 +61,7 @@ def small_manifest() -> Manifest:
         checks=({"scope": "whole", "ok": True},),
         image_input=ImageInput("image/:0", 8, 8, "RGB", "NCHW", (0.0, 0.5, 1.0), (255.0, 1.0, 2.5), ("zero", "one")),
         provenance={"nndeploy": "0.1.0", "options": {"threads": None}},
-    )
+    )  # fmt: skip
 
 
 def target_chain(manifest: Manifest) -> TargetChain:

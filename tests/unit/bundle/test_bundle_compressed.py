@@ -39,19 +39,15 @@ def expanded(stored: bytes, size: int, bases: Sequence[bytes] = BASES) -> bytes:
     return bytes(target)
 
 
-@given(
-    st.lists(
-        st.one_of(
-            st.binary(min_size=1, max_size=40).map(lambda data: (literal(memoryview(data)), data)),
-            st.tuples(st.integers(0, 199), st.integers(1, 200)).map(
-                lambda part: (copy(0, part[0], size := min(part[1], 200 - part[0])), BASES[0][part[0] :][:size])
-            ),
-            st.tuples(st.sampled_from((1, 2, 3, 4, 8, 16)), st.integers(1, 90), st.integers(1, 255)).map(
-                lambda form: (items(memoryview(data := some_items(*form)), form[0]), data)
-            ),
-        )
-    )
-)
+@given(st.lists(st.one_of(
+    st.binary(min_size=1, max_size=40).map(lambda data: (literal(memoryview(data)), data)),
+    st.tuples(st.integers(0, 199), st.integers(1, 200)).map(lambda part: (
+        copy(0, part[0], size := min(part[1], 200 - part[0])), BASES[0][part[0] :][:size]
+    )),
+    st.tuples(st.sampled_from((1, 2, 3, 4, 8, 16)), st.integers(1, 90), st.integers(1, 255)).map(lambda form: (
+        items(memoryview(data := some_items(*form)), form[0]), data
+    )),
+)))  # fmt: skip
 def test_pieces_come_back_one_after_the_other(pieces: list[tuple[Piece, bytes]]) -> None:
     whole = b"".join(data for _, data in pieces)
     assert expanded(encode([piece for piece, _ in pieces]), len(whole)) == whole
@@ -187,19 +183,14 @@ def test_a_reader_hands_out_what_a_member_really_is(compressed_bundle: Made, mem
         assert len(bundle.stored(TAIL)) == bundle.manifest.members[TAIL].size_bytes < 100
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sha256": "0" * 64}, f"{TAIL}: damaged: its SHA-256 is"),
-        ({"size_bytes": 4909}, f"{TAIL}: its pieces make more than 4909 bytes"),
-        ({"size_bytes": 4911}, f"{TAIL}: its pieces make 4910 bytes of 4911"),
-        ({"bases": ()}, f"{TAIL}: a piece reaches outside of its base"),
-        ({"bases": ("report.json",)}, f"{TAIL}: a piece reaches outside of its base: 4900 bytes at 100 of 0"),
-    ],
-)
-def test_a_reader_refuses_what_is_not_as_the_manifest_says(
-    compressed_bundle: Made, changes: dict[str, object], message: str
-) -> None:
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"sha256": "0" * 64}, f"{TAIL}: damaged: its SHA-256 is"),
+    ({"size_bytes": 4909}, f"{TAIL}: its pieces make more than 4909 bytes"),
+    ({"size_bytes": 4911}, f"{TAIL}: its pieces make 4910 bytes of 4911"),
+    ({"bases": ()}, f"{TAIL}: a piece reaches outside of its base"),
+    ({"bases": ("report.json",)}, f"{TAIL}: a piece reaches outside of its base: 4900 bytes at 100 of 0"),
+])  # fmt: skip
+def test_a_reader_refuses_what_is_not_as_the_manifest_says(compressed_bundle, changes, message) -> None:
     path = compressed_bundle(**changes)
     for use in (lambda bundle: bundle.member(TAIL), Bundle.verify):
         with open_bundle(path) as bundle, pytest.raises(BundleError, match=message):
@@ -266,19 +257,14 @@ def test_text_is_deflated_but_for_short_text_of_a_first_variant(manifest: Manife
     assert "other" not in packed(second, {**members, "other": short[:4000]})[1]
 
 
-@pytest.mark.parametrize(
-    ("value", "share"),
-    [
-        ((np.random.default_rng(0).integers(0, 256, (3, 64, 64)) / 255).astype(np.float32), 0.30),
-        ((np.random.default_rng(0).integers(0, 256, (3, 64, 64)) / 128 - 1).astype(np.float64), 0.17),
-        (np.random.default_rng(0).standard_normal((3, 64, 64)).astype(np.float32), 0.88),
-        (np.zeros((64, 64), np.int64), 0.01),
-        (np.arange(9000) % 2 == 0, 0.05),
-    ],
-)
-def test_samples_come_back_from_fewer_bytes(
-    manifest: Manifest, members: dict[str, bytes], value: np.ndarray, share: float
-) -> None:
+@pytest.mark.parametrize(("value", "share"), [
+    ((np.random.default_rng(0).integers(0, 256, (3, 64, 64)) / 255).astype(np.float32), 0.30),
+    ((np.random.default_rng(0).integers(0, 256, (3, 64, 64)) / 128 - 1).astype(np.float64), 0.17),
+    (np.random.default_rng(0).standard_normal((3, 64, 64)).astype(np.float32), 0.88),
+    (np.zeros((64, 64), np.int64), 0.01),
+    (np.arange(9000) % 2 == 0, 0.05),
+])  # fmt: skip
+def test_samples_come_back_from_fewer_bytes(manifest, members, value, share) -> None:
     sample = {"image/:0": value, "mask": None, "s": ["text", {1: np.float16(2)}]}
     plain = encode_values(sample)
     stored, real = packed(manifest, {**members, GOLDEN: plain})

@@ -35,19 +35,16 @@ def test_names_every_element_type() -> None:
     assert all(f"`{dtype}`" in PAGE for dtype in set(DTYPES) - ranges)
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("1 to 4,096 members", container.MAX_MEMBERS == 4096),
-        ("1 to 5 segments", container.MAX_FOLDERS == 4),
-        ("at most 255 bytes", container.MAX_NAME_BYTES == 255),
-        ("data of 4,096 bytes and more", container.LARGE_MEMBER_BYTES == 4096),
-        ("on a multiple of 4,096, others on a multiple of 64", container.LARGE_ALIGNMENT == 64 * 64),
-        ("at most 4 MiB", manifest_json.MAX_MANIFEST_BYTES == 4 << 20),
-        ("at most 4 MiB", reader.MAX_SIGNATURE_BYTES == 4 << 20),
-        ("more than 32 levels", strict_json.MAX_DEPTH == 32),
-    ],
-)
+@pytest.mark.parametrize(("text", "number"), [
+    ("1 to 4,096 members", container.MAX_MEMBERS == 4096),
+    ("1 to 5 segments", container.MAX_FOLDERS == 4),
+    ("at most 255 bytes", container.MAX_NAME_BYTES == 255),
+    ("data of 4,096 bytes and more", container.LARGE_MEMBER_BYTES == 4096),
+    ("on a multiple of 4,096, others on a multiple of 64", container.LARGE_ALIGNMENT == 64 * 64),
+    ("at most 4 MiB", manifest_json.MAX_MANIFEST_BYTES == 4 << 20),
+    ("at most 4 MiB", reader.MAX_SIGNATURE_BYTES == 4 << 20),
+    ("more than 32 levels", strict_json.MAX_DEPTH == 32),
+])  # fmt: skip
 def test_states_the_limit_that_the_code_has(text: str, number: bool) -> None:
     assert text in PAGE
     assert number

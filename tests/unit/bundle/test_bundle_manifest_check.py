@@ -32,14 +32,10 @@ def chain(*submodels: tuple[str, tuple[str, ...], tuple[str, ...]], output: str 
     """A manifest from the input x to one output, through (id, inputs, outputs)."""
     names = {"x", output}.union(*(set(i) | set(o) for _, i, o in submodels))
     return Manifest(
-        model_name="m",
-        model_sha256="0" * 64,
-        inputs=(NamedType("x", FLOAT),),
-        outputs=(NamedType(output, FLOAT),),
+        model_name="m", model_sha256="0" * 64, inputs=(NamedType("x", FLOAT),), outputs=(NamedType(output, FLOAT),),
         submodels=tuple(Submodel(identifier, i, o, VARIANTS) for identifier, i, o in submodels),
-        values=dict.fromkeys(names, FLOAT),
-        members=REPORT,
-    )
+        values=dict.fromkeys(names, FLOAT), members=REPORT,
+    )  # fmt: skip
 
 
 ONE = chain(("a", ("x",), ("y",)))
@@ -62,26 +58,23 @@ def placed(place: str = "cpu:0", name: str = "portable", submodel: str = "a", va
     return replace(both, placings={name: Placing({submodel: PlacedSubmodel(place, 1, 2)}, {value: 4})})
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    [
-        ONE,
-        chain(("a", ("x",), ("h",)), ("b", ("h", "x"), ("y",))),
-        chain(("a", (), ("y",))),
-        chain(output="x"),
-        replace(chain(output="x"), aliases={"x": "x"}),
-        replace(chain(), aliases={"y": "x"}),
-        replace(chain(), constants="tables/c", members={**REPORT, "tables/c": Member("0" * 64, 1)}),
-        replace(ONE, ranges={"N": DimRange(3, 3, 3)}),
-        smaller(Compressed("0" * 64, MAX_OWN_BYTES + 2, ("report.json",))),
-        replace(ONE, ranges={"N": DimRange(1, 9, 5, 4)}),
-        also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
-        placed(),
-        placed("cuda:1", "gpu", "g.a"),
-        also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
-        replace(ONE, values={"x": TensorType("float32", None), "y": TensorType("float32", ("N",))}),
-    ],
-)
+@pytest.mark.parametrize("manifest", [
+    ONE,
+    chain(("a", ("x",), ("h",)), ("b", ("h", "x"), ("y",))),
+    chain(("a", (), ("y",))),
+    chain(output="x"),
+    replace(chain(output="x"), aliases={"x": "x"}),
+    replace(chain(), aliases={"y": "x"}),
+    replace(chain(), constants="tables/c", members={**REPORT, "tables/c": Member("0" * 64, 1)}),
+    replace(ONE, ranges={"N": DimRange(3, 3, 3)}),
+    smaller(Compressed("0" * 64, MAX_OWN_BYTES + 2, ("report.json",))),
+    replace(ONE, ranges={"N": DimRange(1, 9, 5, 4)}),
+    also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
+    placed(),
+    placed("cuda:1", "gpu", "g.a"),
+    also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
+    replace(ONE, values={"x": TensorType("float32", None), "y": TensorType("float32", ("N",))}),
+])  # fmt: skip
 def test_takes(manifest: Manifest) -> None:
     check_manifest(manifest)
 
@@ -189,16 +182,13 @@ def test_refuses_two_types_of_one_value(declared: ValueType, in_chain: ValueType
 IMAGE = ImageInput("x", 8, 8, "RGB", "NCHW", (0.0,) * 3, (1.0,) * 3)
 
 
-@pytest.mark.parametrize(
-    ("image", "message"),
-    [
-        (replace(IMAGE, name="z"), "image_input: no input is named 'z'"),
-        (replace(IMAGE, mean=(0.0,)), "mean and std need 3 numbers for RGB"),
-        (replace(IMAGE, std=(1.0,) * 4), "mean and std need 3 numbers for RGB"),
-        (replace(IMAGE, channels="L"), "mean and std need 1 numbers for L"),
-        (replace(IMAGE, std=(1.0, 0.0, 1.0)), "a standard deviation of 0"),
-    ],
-)
+@pytest.mark.parametrize(("image", "message"), [
+    (replace(IMAGE, name="z"), "image_input: no input is named 'z'"),
+    (replace(IMAGE, mean=(0.0,)), "mean and std need 3 numbers for RGB"),
+    (replace(IMAGE, std=(1.0,) * 4), "mean and std need 3 numbers for RGB"),
+    (replace(IMAGE, channels="L"), "mean and std need 1 numbers for L"),
+    (replace(IMAGE, std=(1.0, 0.0, 1.0)), "a standard deviation of 0"),
+])  # fmt: skip
 def test_refuses_the_image_input(image: ImageInput, message: str) -> None:
     check_manifest(replace(ONE, image_input=IMAGE))
     with pytest.raises(BundleError, match=message):

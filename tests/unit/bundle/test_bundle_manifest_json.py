@@ -53,9 +53,7 @@ NEWER: list[tuple[int, str, Callable[[Manifest], dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("minor", "field", "parts"), NEWER, ids=lambda value: value if isinstance(value, str) else "")
-def test_newer_parts_come_back_and_make_it_a_later_version(
-    full_manifest: Manifest, minor: int, field: str, parts: Callable[[Manifest], dict[str, Any]]
-) -> None:
+def test_newer_parts_come_back_and_make_it_a_later_version(full_manifest, minor, field, parts) -> None:
     manifest = replace(full_manifest, **parts(full_manifest))
     plain = manifest_to_json(manifest)
     assert plain["format"]["minor"] == minor
@@ -75,34 +73,28 @@ def newest(full_manifest: Manifest) -> dict[str, Json]:
     return manifest_to_json(full_manifest)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        (("ranges", "M", "step"), None, r"ranges\['M'\]\.step: expected an integer"),
-        (("goldens", 0, "limits", "scores", "rms"), -1.0, r"limits\['scores'\].rms: expected a finite number"),
-        (("pace_operators",), "../operators.json", "pace_operators"),
-        (("defaults",), {"image/:0": "../defaults.values"}, "defaults"),
-        ((*PLACE, "place"), "gpu:0", r"submodels\['head'\]\.place: expected cpu, cpu:N or cuda:N, got 'gpu:0'"),
-        ((*PLACE, "place"), "cpu:64", "expected cpu, cpu:N or cuda:N"),
-        ((*PLACE, "weight_bytes"), -1, "weight_bytes: expected an integer from 0"),
-        ((*PLACE, "peak_bytes"), 1.5, "peak_bytes: expected an integer from 0"),
-        ((*PLACE, "core"), 1, r"submodels\['head'\]: unknown field 'core'"),
-        (("placings", "portable", "value_bytes", "features"), "many", r"value_bytes\.features: expected an integer"),
-        (
-            ("compressed", "../x"),
-            {"sha256": "0" * 64, "size_bytes": 1, "bases": []},
-            "compressed: the member name '../x' leaves its folder",
-        ),
-        (("compressed", TAIL, "bases"), ["/etc"], r"\.bases: the member name '/etc' is an absolute path"),
-        (("compressed", TAIL, "bases"), "w/b", "expected a list of names"),
-        (("compressed", TAIL, "size_bytes"), -1, "expected an integer from 0"),
-        (("compressed", TAIL, "sha256"), "0", "expected 64 lower-case"),
-        (("compressed", TAIL, "method"), 8, "unknown field 'method'"),
-    ],
-)
-def test_refuses_another_form_of_newer_parts(
-    newest: dict[str, Json], path: tuple[Any, ...], value: Json, message: str
-) -> None:
+@pytest.mark.parametrize(("path", "value", "message"), [
+    (("ranges", "M", "step"), None, r"ranges\['M'\]\.step: expected an integer"),
+    (("goldens", 0, "limits", "scores", "rms"), -1.0, r"limits\['scores'\].rms: expected a finite number"),
+    (("pace_operators",), "../operators.json", "pace_operators"),
+    (("defaults",), {"image/:0": "../defaults.values"}, "defaults"),
+    ((*PLACE, "place"), "gpu:0", r"submodels\['head'\]\.place: expected cpu, cpu:N or cuda:N, got 'gpu:0'"),
+    ((*PLACE, "place"), "cpu:64", "expected cpu, cpu:N or cuda:N"),
+    ((*PLACE, "weight_bytes"), -1, "weight_bytes: expected an integer from 0"),
+    ((*PLACE, "peak_bytes"), 1.5, "peak_bytes: expected an integer from 0"),
+    ((*PLACE, "core"), 1, r"submodels\['head'\]: unknown field 'core'"),
+    (("placings", "portable", "value_bytes", "features"), "many", r"value_bytes\.features: expected an integer"),
+    (
+        ("compressed", "../x"), {"sha256": "0" * 64, "size_bytes": 1, "bases": []},
+        "compressed: the member name '../x' leaves its folder",
+    ),
+    (("compressed", TAIL, "bases"), ["/etc"], r"\.bases: the member name '/etc' is an absolute path"),
+    (("compressed", TAIL, "bases"), "w/b", "expected a list of names"),
+    (("compressed", TAIL, "size_bytes"), -1, "expected an integer from 0"),
+    (("compressed", TAIL, "sha256"), "0", "expected 64 lower-case"),
+    (("compressed", TAIL, "method"), 8, "unknown field 'method'"),
+])  # fmt: skip
+def test_refuses_another_form_of_newer_parts(newest, path, value, message) -> None:
     VALIDATOR.validate(newest)
     newest = mutated(newest, path, "replace", value)
     assert not VALIDATOR.is_valid(newest)
@@ -111,9 +103,7 @@ def test_refuses_another_form_of_newer_parts(
 
 
 @pytest.mark.parametrize("minor", [0, 1])
-def test_the_minor_version_is_the_least_that_can_say_it(
-    full_manifest: Manifest, manifest_with_chains: Manifest, minor: int
-) -> None:
+def test_the_minor_version_is_the_least_that_can_say_it(full_manifest, manifest_with_chains, minor) -> None:
     data = manifest_to_json(manifest_with_chains if minor == 0 else full_manifest)
     assert data["format"]["minor"] != minor
     data["format"]["minor"] = minor
@@ -316,16 +306,13 @@ def test_a_newer_major_version_is_refused_before_anything_else_is_looked_at() ->
     assert "upgrade" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"name": "other"}, "format.name: expected nndeploy-bundle, got 'other'"),
-        ({"major": 0}, "format 0 was never released"),
-        ({"major": "1"}, "format.major: expected an integer"),
-        ({"minor": -1}, "format.minor: expected an integer"),
-        ({"more": 1}, "format: unknown field 'more'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"name": "other"}, "format.name: expected nndeploy-bundle, got 'other'"),
+    ({"major": 0}, "format 0 was never released"),
+    ({"major": "1"}, "format.major: expected an integer"),
+    ({"minor": -1}, "format.minor: expected an integer"),
+    ({"more": 1}, "format: unknown field 'more'"),
+])  # fmt: skip
 def test_refuses_another_format(data: dict[str, Json], change: dict[str, Json], message: str) -> None:
     data["format"].update(change)
     with pytest.raises(BundleError, match=message):
@@ -337,9 +324,7 @@ def test_refuses_data_without_a_format() -> None:
         manifest_from_json({})
 
 
-def test_of_a_newer_minor_version_unknown_fields_are_ignored_and_unknown_requirements_kept(
-    data: dict[str, Json], full_manifest: Manifest
-) -> None:
+def test_of_a_newer_minor_version_unknown_fields_are_ignored_and_unknown_requirements_kept(data, full_manifest) -> None:
     data["format"].update(minor=FORMAT_MINOR + 1, codename="x")
     data.update(target_chains=[], pace_libraries={}, pace_operators="", compressed={}, placings={}, defaults={})
     data["ranges"]["N"]["step"], data["goldens"][0]["limits"] = 1, {}

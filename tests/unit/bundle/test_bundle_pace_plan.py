@@ -16,15 +16,10 @@ from nndeploy.pacing.plan.plan_file import PacePlanFile, check_made_for, plan_fi
 from nndeploy.pacing.plan.policy import PacePolicy
 
 LEARNT = LearntShape(
-    shapes=((1, 3), ()),
-    order=np.array([1, 0, 2]),
-    durations=np.array([1500.0, 250.0, 1e6]),
-    weights=np.array([0.25, 0.75, 0.0]),
-    parts=np.array([1, 4, 1]),
-    baseline=2e6,
-    reserve=0.0,
+    shapes=((1, 3), ()), order=np.array([1, 0, 2]), durations=np.array([1500.0, 250.0, 1e6]),
+    weights=np.array([0.25, 0.75, 0.0]), parts=np.array([1, 4, 1]), baseline=2e6, reserve=0.0,
     pairs=(Pair(1, 0, 2_000_000), Pair(1, 2), Pair(0, 2), Pair(2, END)),
-)
+)  # fmt: skip
 CHOSEN = (
     ChosenPair("Relu b -> Conv a", 2_000_000), ChosenPair("Relu b -> Conv a"), ChosenPair("Conv a -> Conv a"),
     ChosenPair("Conv a -> end"),
@@ -36,15 +31,12 @@ def plan(goal: PaceGoal | None = None) -> PacePlanFile:
     return PacePlanFile("a" * 64, "model", goal or PaceGoal(max_latency_ns=8_000_000), NAMES, LEARNT)
 
 
-@pytest.mark.parametrize(
-    "goal",
-    [
-        PaceGoal(max_latency_ns=8_000_000),
-        PaceGoal(total_ns=60_000_000),
-        PaceGoal(total_ns=60_000_000, pairs=CHOSEN),
-        *(PaceGoal(cpu_limit=0.25, policy=policy) for policy in PacePolicy),
-    ],
-)
+@pytest.mark.parametrize("goal", [
+    PaceGoal(max_latency_ns=8_000_000),
+    PaceGoal(total_ns=60_000_000),
+    PaceGoal(total_ns=60_000_000, pairs=CHOSEN),
+    *(PaceGoal(cpu_limit=0.25, policy=policy) for policy in PacePolicy),
+])  # fmt: skip
 def test_comes_back(goal: PaceGoal) -> None:
     found = plan_file_from_json(plan_file_to_json(plan(goal)))
     assert (found.bundle, found.model_name, found.goal, found.points) == ("a" * 64, "model", goal, NAMES)

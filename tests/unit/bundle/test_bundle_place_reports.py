@@ -5,10 +5,8 @@ from nndeploy.bundle.manifest import PlacedSubmodel, Placing, Submodel
 from nndeploy.bundle.place_reports import crossing_by_chain, place_reports
 
 CHAIN = [
-    Submodel("a", ("x",), ("r", "y"), ()),
-    Submodel("b", ("x", "r"), ("s",), ()),
-    Submodel("c", ("s", "r"), ("z",), ()),
-]
+    Submodel("a", ("x",), ("r", "y"), ()), Submodel("b", ("x", "r"), ("s",), ()), Submodel("c", ("s", "r"), ("z",), ()),
+]  # fmt: skip
 SIZES = {"x": 1, "y": 10, "r": 100, "s": 1000, "z": 10_000}
 
 

@@ -157,9 +157,7 @@ def counting(monkeypatch: pytest.MonkeyPatch, seconds: float = 0) -> list[int]:
     return calls
 
 
-def test_a_member_is_hashed_once_and_before_it_is_handed_out(
-    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_member_is_hashed_once_and_before_it_is_handed_out(bundle_path, monkeypatch) -> None:
     calls = counting(monkeypatch)
     with open_bundle(bundle_path) as bundle:
         assert calls == []
@@ -320,16 +318,12 @@ NO_BUNDLES: list[tuple[Callable[[Path], Path], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("make_path", "error", "message"), NO_BUNDLES, ids=[message for _, _, message in NO_BUNDLES])
-def test_what_is_no_bundle_is_one_clear_error(
-    tmp_path: Path, make_path: Callable[[Path], Path], error: type[Exception], message: str
-) -> None:
+def test_what_is_no_bundle_is_one_clear_error(tmp_path, make_path, error, message) -> None:
     with pytest.raises(error, match=message):
         open_bundle(make_path(tmp_path))
 
 
-def test_a_file_for_which_there_is_no_memory_is_one_clear_error(
-    bundle_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_for_which_there_is_no_memory_is_one_clear_error(bundle_path, monkeypatch) -> None:
     def refuse(*args: object, **kwargs: object) -> mmap.mmap:
         raise OSError(12, "Cannot allocate memory")
 

@@ -79,9 +79,7 @@ def test_the_same_content_gives_the_same_bytes(folder: Path, manifest: Manifest,
     assert (folder / "a.nnd").read_bytes() == (folder / "sub" / "b.nnd").read_bytes()
 
 
-def test_members_may_be_views_of_any_format(
-    folder: Path, write: Write, manifest: Manifest, members: dict[str, bytes]
-) -> None:
+def test_members_may_be_views_of_any_format(folder, write, manifest, members) -> None:
     write(folder / "a.nnd")
     views = {name: memoryview(data) for name, data in members.items()}
     views["submodels/tail/portable/model.onnx"] = memoryview(b"tail").cast("I")
@@ -120,9 +118,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=range(len(REFUSED)))
-def test_writes_nothing_that_the_reader_would_refuse(
-    folder: Path, write: Write, changes: dict[str, Any], message: str
-) -> None:
+def test_writes_nothing_that_the_reader_would_refuse(folder, write, changes, message) -> None:
     with pytest.raises(BundleError, match=message) as caught:
         write(**changes)
     assert caught.value.where.startswith(str(folder / "out.nnd"))
@@ -157,9 +153,7 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("make", "message"), UNUSABLE, ids=[message for _, message in UNUSABLE])
-def test_refuses_an_output_that_cannot_be_created(
-    tmp_path: Path, write: Write, make: Callable[[Path], Path], message: str
-) -> None:
+def test_refuses_an_output_that_cannot_be_created(tmp_path, write, make, message) -> None:
     path = make(tmp_path)
     before = names_in(tmp_path)
     with pytest.raises(CannotCreateError, match=message) as caught:
@@ -218,24 +212,13 @@ def failing(name: str, code: int, at: int) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (errno.ENOSPC, InputOutputError),
-        (errno.EDQUOT, InputOutputError),
-        (errno.EIO, InputOutputError),
-        (errno.EACCES, CannotCreateError),
-        (errno.EROFS, CannotCreateError),
+        (errno.ENOSPC, InputOutputError), (errno.EDQUOT, InputOutputError), (errno.EIO, InputOutputError),
+        (errno.EACCES, CannotCreateError), (errno.EROFS, CannotCreateError),
     ],
     ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else value.__name__,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("call", ["open", "fsync", "rename"])
-def test_a_failed_step_leaves_the_old_file_and_no_other(
-    folder: Path,
-    write: Write,
-    monkeypatch: pytest.MonkeyPatch,
-    call: str,
-    code: int,
-    error: type[Exception],
-    old: bytes | None,
-) -> None:
+def test_a_failed_step_leaves_the_old_file_and_no_other(folder, write, monkeypatch, call, code, error, old) -> None:
     if old is not None:
         (folder / "out.nnd").write_bytes(old)
     name = "replace" if call == "rename" else call
@@ -259,18 +242,14 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(folder: Path, write: Write
     assert_only(folder, OLD)
 
 
-def test_a_failure_to_sync_the_folder_is_told_and_the_new_file_is_whole(
-    folder: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_to_sync_the_folder_is_told_and_the_new_file_is_whole(folder, write, monkeypatch) -> None:
     monkeypatch.setattr(os, "fsync", failing("fsync", errno.EIO, at=2))
     with pytest.raises(InputOutputError, match="perhaps not to stay"):
         write()
     open_bundle(folder / "out.nnd").verify()
 
 
-def test_an_interrupt_leaves_the_old_file_and_no_other(
-    folder: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_the_old_file_and_no_other(folder, write, monkeypatch) -> None:
     (folder / "out.nnd").write_bytes(OLD)
 
     def interrupt(descriptor: int) -> None:
@@ -303,11 +282,8 @@ KILLED_AT_A_CALL = """
 
 STATES_AFTER_A_KILL = [
     ("open", 2, "old"),  # the folder's descriptor comes first
-    ("fsync", 1, "old"),
-    ("replace", 1, "old"),
-    ("open", 3, "new"),
-    ("fsync", 2, "new"),
-]
+    ("fsync", 1, "old"), ("replace", 1, "old"), ("open", 3, "new"), ("fsync", 2, "new"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "at", "state"), STATES_AFTER_A_KILL)

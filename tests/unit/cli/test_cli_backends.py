@@ -95,9 +95,7 @@ def test_plugin_that_fails_for_a_known_box_is_listed(listed: Listed) -> None:
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_targets_are_a_table_of_a_row_each_that_fits_80_columns(
-    nndeploy_command: Command, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
-) -> None:
+def test_targets_are_a_table_of_a_row_each_that_fits_80_columns(nndeploy_command, monkeypatch, is_terminal) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)

@@ -14,15 +14,7 @@ from nndeploy.cli.main import run_command
 from nndeploy.compiler import cached_compile
 from nndeploy.errors import CheckError
 
-IMAGE = {
-    "name": '"x"',
-    "height": "8",
-    "width": "8",
-    "channels": '"L"',
-    "layout": '"NCHW"',
-    "mean": "[0]",
-    "std": "[1]",
-}
+IMAGE = {"name": '"x"', "height": "8", "width": "8", "channels": '"L"', "layout": '"NCHW"', "mean": "[0]", "std": "[1]"}
 
 
 @pytest.fixture
@@ -41,15 +33,12 @@ def refused(tmp_path, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('shap = "x"', "a.toml: unknown key 'shap' (hint: did you mean 'shape'?)"),
-        ("shape = 3", "a.toml: shape must be a text or a list of texts, is 3"),
-        ("shape = [3]", "a.toml: shape must be a text or a list of texts, is [3]"),
-        ('backends = ["openvino"]', "a.toml: backends takes one value, not ['openvino']"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ('shap = "x"', "a.toml: unknown key 'shap' (hint: did you mean 'shape'?)"),
+    ("shape = 3", "a.toml: shape must be a text or a list of texts, is 3"),
+    ("shape = [3]", "a.toml: shape must be a text or a list of texts, is [3]"),
+    ('backends = ["openvino"]', "a.toml: backends takes one value, not ['openvino']"),
+])  # fmt: skip
 def test_a_file_of_options_says_what_is_wrong_in_it(refused, text, message) -> None:
     code, error = refused(text, "--config")
     assert code == 65
@@ -131,17 +120,11 @@ def test_a_recipe_admits_its_own_compile_without_a_model_being_named(dumped: Any
     assert compiles("--config", "a.toml", "-o", "m.nnd")[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ("m.onnx", "another model"),
-        ("w.bin", "another file w.bin beside the model"),
-        ("samples/1.npz", "another file of --samples (1.npz)"),
-        ("samples/2.npz", "another file of --samples (2.npz)"),
-        ("decisions.json", "another file of --decisions"),
-        ("box.toml", "another file of --target"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "words"), [
+    ("m.onnx", "another model"), ("w.bin", "another file w.bin beside the model"),
+    ("samples/1.npz", "another file of --samples (1.npz)"), ("samples/2.npz", "another file of --samples (2.npz)"),
+    ("decisions.json", "another file of --decisions"), ("box.toml", "another file of --target"),
+])  # fmt: skip
 def test_a_recipe_refuses_a_file_that_is_not_its_own(dumped: Any, compiles: Any, changed: str, words: str) -> None:
     Path("samples").mkdir()
     np.savez("samples/1.npz", x=np.zeros(2, np.float32))
@@ -176,34 +159,28 @@ def test_other_packages_are_a_warning(dumped: Any, compiles: Any) -> None:
     assert "recipe: numpy" in lines
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("recipe = 1", "a.toml: recipe must be a table, is 1"),
-        ("[recipe]", "a.toml: recipe: files must contain the SHA-256 of the model"),
-        ("[recipe.files]\nmodel = 'x'", "a.toml: recipe: files must contain the SHA-256 of the model"),
-        ("[recipe.files]\nmodel = 1", "a.toml: recipe: files must be a table of texts"),
-        (f"[recipe]\nfils = 1\n[recipe.files]\nmodel = '{'0' * 64}'", "a.toml: recipe: unknown key 'fils'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("recipe = 1", "a.toml: recipe must be a table, is 1"),
+    ("[recipe]", "a.toml: recipe: files must contain the SHA-256 of the model"),
+    ("[recipe.files]\nmodel = 'x'", "a.toml: recipe: files must contain the SHA-256 of the model"),
+    ("[recipe.files]\nmodel = 1", "a.toml: recipe: files must be a table of texts"),
+    (f"[recipe]\nfils = 1\n[recipe.files]\nmodel = '{'0' * 64}'", "a.toml: recipe: unknown key 'fils'"),
+])  # fmt: skip
 def test_a_recipe_says_what_is_wrong_in_it(refused, text, message) -> None:
     code, error = refused(text, "--config")
     assert code == 65
     assert message in error
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"name": "3"}, "a.toml: name: expected text, got 3"),
-        ({"height": "-8"}, "a.toml: height: expected an integer from 1 to "),
-        ({"channels": '"RGBA"'}, "a.toml: channels: expected one of RGB, BGR, L, got 'RGBA'"),
-        ({"layout": '"CHW"'}, "a.toml: layout: expected one of NCHW, NHWC, got 'CHW'"),
-        ({"mean": "0"}, "a.toml: mean: expected "),
-        ({"heigth": "8"}, "a.toml: unknown field 'heigth' (hint: did you mean 'height'?)"),
-        ({"std": None}, "a.toml: the field 'std' is missing"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"name": "3"}, "a.toml: name: expected text, got 3"),
+    ({"height": "-8"}, "a.toml: height: expected an integer from 1 to "),
+    ({"channels": '"RGBA"'}, "a.toml: channels: expected one of RGB, BGR, L, got 'RGBA'"),
+    ({"layout": '"CHW"'}, "a.toml: layout: expected one of NCHW, NHWC, got 'CHW'"),
+    ({"mean": "0"}, "a.toml: mean: expected "),
+    ({"heigth": "8"}, "a.toml: unknown field 'heigth' (hint: did you mean 'height'?)"),
+    ({"std": None}, "a.toml: the field 'std' is missing"),
+])  # fmt: skip
 def test_the_description_of_an_image_says_what_is_wrong_in_it(refused, changed, message) -> None:
     lines = [f"{key} = {value}\n" for key, value in (IMAGE | changed).items() if value is not None]
     code, error = refused("".join(lines), "--image")

@@ -112,35 +112,30 @@ def test_topics_and_commands_are_completed_for_help() -> None:
     assert completed("help", "reference/t") == ["reference/targets"]
 
 
-@pytest.mark.parametrize(
-    ("words", "values"),
-    [
-        (("compile", ""), ["model.onnx", "more/"]),
-        (("compile", "m.onnx", "--backends", "openvino,onn"), ["openvino,onnxruntime"]),
-        (("compile", "m.onnx", "--without", "nat"), ["native"]),
-        (("compile", "m.onnx", "--pin", "Conv_*=ope"), ["Conv_*=openvino"]),
-        (("compile", "m.onnx", "--require", "nat"), ["native="]),
-        (("compile", "m.onnx", "--target", "rtx40"), ["rtx4090"]),
-        (("compile", "m.onnx", "--objective", "l"), ["latency"]),
-        (("compile", "m.onnx", "--precision", "b"), ["bf16"]),
-        (("compile", "m.onnx", "--config", ""), ["box.toml", "more/"]),
-        (("compile", "m.onnx", "--image", "b"), ["box.toml"]),
-        (("run", "a"), ["a.nnd"]),
-        (("run", "--model", "faces=a"), ["faces=a.nnd"]),
-        (("run", "a.nnd", "--device", "c"), ["cpu"]),
-        (("run", "a.nnd", "--nan", "re"), ["reject"]),
-        (("run", "--pipeline", "b"), ["box.toml"]),
-        (("serve", "a"), ["a.nnd"]),
-        (("serve", "faces=b"), ["faces=b b.nnd", "faces=box.toml"]),
-        (("verify", "more/"), ["more/c.nnd"]),
-        (("bench", "a.nnd", "--scenario", "off"), ["offline"]),
-        (("pace", "a.nnd", "--target", "rtx40"), ["rtx4090"]),
-        (("inspect", "b"), ["b b.nnd"]),
-    ],
-)
-def test_values_of_every_command_are_completed(
-    here: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], values: list[str]
-) -> None:
+@pytest.mark.parametrize(("words", "values"), [
+    (("compile", ""), ["model.onnx", "more/"]),
+    (("compile", "m.onnx", "--backends", "openvino,onn"), ["openvino,onnxruntime"]),
+    (("compile", "m.onnx", "--without", "nat"), ["native"]),
+    (("compile", "m.onnx", "--pin", "Conv_*=ope"), ["Conv_*=openvino"]),
+    (("compile", "m.onnx", "--require", "nat"), ["native="]),
+    (("compile", "m.onnx", "--target", "rtx40"), ["rtx4090"]),
+    (("compile", "m.onnx", "--objective", "l"), ["latency"]),
+    (("compile", "m.onnx", "--precision", "b"), ["bf16"]),
+    (("compile", "m.onnx", "--config", ""), ["box.toml", "more/"]),
+    (("compile", "m.onnx", "--image", "b"), ["box.toml"]),
+    (("run", "a"), ["a.nnd"]),
+    (("run", "--model", "faces=a"), ["faces=a.nnd"]),
+    (("run", "a.nnd", "--device", "c"), ["cpu"]),
+    (("run", "a.nnd", "--nan", "re"), ["reject"]),
+    (("run", "--pipeline", "b"), ["box.toml"]),
+    (("serve", "a"), ["a.nnd"]),
+    (("serve", "faces=b"), ["faces=b b.nnd", "faces=box.toml"]),
+    (("verify", "more/"), ["more/c.nnd"]),
+    (("bench", "a.nnd", "--scenario", "off"), ["offline"]),
+    (("pace", "a.nnd", "--target", "rtx40"), ["rtx4090"]),
+    (("inspect", "b"), ["b b.nnd"]),
+])  # fmt: skip
+def test_values_of_every_command_are_completed(here, monkeypatch, words, values) -> None:
     monkeypatch.setattr(value_types, "GPUS", here / "none")
     assert completed(*words) == values
 
@@ -215,32 +210,21 @@ def bash_line(line: str, breaks: str, monkeypatch: pytest.MonkeyPatch) -> list[s
     return OurBash(ROOT, {}, "nndeploy", "").complete().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("line", "breaks", "replies"),
-    [
-        ("nndeploy backends --target=rtx40", ":=", ["plain,rtx4090"]),
-        ("nndeploy backends --target=rtx40", "", ["plain,--target=rtx4090"]),
-        ("nndeploy diff 'b ", ":=", ["path,b b.nnd"]),
-        ("nndeploy diff mo", ":=", ["path,more"]),
-        ("nndeploy probe -o ", ":=", ["file,"]),
-    ],
-)
-def test_bash_gets_what_it_puts_in_place_of_its_own_idea_of_a_word(
-    here: Path, monkeypatch: pytest.MonkeyPatch, line: str, breaks: str, replies: list[str]
-) -> None:
+@pytest.mark.parametrize(("line", "breaks", "replies"), [
+    ("nndeploy backends --target=rtx40", ":=", ["plain,rtx4090"]),
+    ("nndeploy backends --target=rtx40", "", ["plain,--target=rtx4090"]),
+    ("nndeploy diff 'b ", ":=", ["path,b b.nnd"]),
+    ("nndeploy diff mo", ":=", ["path,more"]),
+    ("nndeploy probe -o ", ":=", ["file,"]),
+])  # fmt: skip
+def test_bash_gets_what_it_puts_in_place_of_its_own_idea_of_a_word(here, monkeypatch, line, breaks, replies) -> None:
     assert bash_line(line, breaks, monkeypatch) == replies
 
 
-@pytest.mark.parametrize(
-    ("instruction", "line"),
-    [
-        ("bash_complete", "nndeploy run '"),
-        ("tcsh_complete", "nndeploy nonsense "),
-        ("bash_bake", "nndeploy compile --config /no/such --"),
-        ("x", ""),
-        ("fish_complete", "nndeploy run '"),
-    ],
-)
+@pytest.mark.parametrize(("instruction", "line"), [
+    ("bash_complete", "nndeploy run '"), ("tcsh_complete", "nndeploy nonsense "),
+    ("bash_bake", "nndeploy compile --config /no/such --"), ("x", ""), ("fish_complete", "nndeploy run '"),
+])  # fmt: skip
 def test_a_shell_gets_no_message_whatever_it_asks(instruction: str, line: str, tmp_path: Path) -> None:
     environment = {**os.environ, "_NNDEPLOY_COMPLETE": instruction, "COMP_LINE": line, "COMP_WORDS": line}
     done = subprocess.run([sys.executable, "-m", "nndeploy"], env=environment, capture_output=True, text=True)
@@ -268,15 +252,12 @@ def program(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": python_path, "HOME": "/"}
 
 
-@pytest.mark.parametrize(
-    ("line", "replies"),
-    [
-        ("nndeploy comp", "compile completion"),
-        ("nndeploy backends --target rtx", "rtx3090 rtx4090 rtx5090"),
-        ("nndeploy diff a.nnd mo", "more"),
-        ("nndeploy nonsense --x", ""),
-    ],
-)
+@pytest.mark.parametrize(("line", "replies"), [
+    ("nndeploy comp", "compile completion"),
+    ("nndeploy backends --target rtx", "rtx3090 rtx4090 rtx5090"),
+    ("nndeploy diff a.nnd mo", "more"),
+    ("nndeploy nonsense --x", ""),
+])  # fmt: skip
 def test_bash_itself_completes(here: Path, program: dict[str, str], line: str, replies: str) -> None:
     script = """
     source <(nndeploy completion bash)

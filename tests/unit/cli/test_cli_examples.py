@@ -25,11 +25,9 @@ def contexts() -> Iterator[click.Context]:
 
 CONTEXTS = {context.command_path: context for context in contexts()}
 OPTIONS = [
-    pytest.param(context, option, id=f"{path} {max(option.opts, key=len)}")
-    for path, context in CONTEXTS.items()
-    for option in context.command.get_params(context)
-    if isinstance(option, click.Option)
-]
+    pytest.param(context, option, id=f"{path} {max(option.opts, key=len)}") for path,
+    context in CONTEXTS.items() for option in context.command.get_params(context) if isinstance(option, click.Option)
+]  # fmt: skip
 
 
 def examples(command: click.Command) -> list[str]:

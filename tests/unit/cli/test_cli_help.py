@@ -54,18 +54,13 @@ def test_a_command_that_has_a_page_says_how_to_see_it(capsys: pytest.CaptureFixt
     assert shown(capsys, "targets").endswith("nndeploy help reference/targets\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "guess"),
-    [
-        (("pipelins",), "there is no help about 'pipelins' (hint: did you mean 'pipelines'?; "),
-        (("compil",), "there is no help about 'compil' (hint: did you mean 'compile'?; "),
-        (("compile", "bild"), "nndeploy compile has no command 'bild'"),
-        (("../guide/pacing",), "there is no help about '../guide/pacing'"),
-    ],
-)
-def test_an_unknown_topic_is_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], guess: str
-) -> None:
+@pytest.mark.parametrize(("arguments", "guess"), [
+    (("pipelins",), "there is no help about 'pipelins' (hint: did you mean 'pipelines'?; "),
+    (("compil",), "there is no help about 'compil' (hint: did you mean 'compile'?; "),
+    (("compile", "bild"), "nndeploy compile has no command 'bild'"),
+    (("../guide/pacing",), "there is no help about '../guide/pacing'"),
+])  # fmt: skip
+def test_an_unknown_topic_is_one_line(capsys, arguments, guess) -> None:
     assert run_command(["help", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -73,14 +68,11 @@ def test_an_unknown_topic_is_one_line(
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("markdown", "expected"),
-    [
-        ("# A page\n\nOne thing.", "A page"),
-        ("<!-- a note -->\n# A `file.py` of [a page](x.md)\n\n## More", "A file.py of a page"),
-        ("No heading.\n\n## A section", ""),
-    ],
-)
+@pytest.mark.parametrize(("markdown", "expected"), [
+    ("# A page\n\nOne thing.", "A page"),
+    ("<!-- a note -->\n# A `file.py` of [a page](x.md)\n\n## More", "A file.py of a page"),
+    ("No heading.\n\n## A section", ""),
+])  # fmt: skip
 def test_the_title_is_the_first_heading_as_plain_text(markdown: str, expected: str) -> None:
     assert title(markdown) == expected
 

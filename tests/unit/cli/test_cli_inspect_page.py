@@ -18,15 +18,10 @@ F32 = TensorType("float32", ("N", 3))
 
 def page(nodes, *, name="small", inputs=("x",), outputs=("y",), aliases=None, submodels=(), fused=None) -> str:
     manifest = Manifest(
-        model_name=name,
-        model_sha256="0" * 64,
-        inputs=tuple(NamedType(item, F32) for item in inputs),
-        outputs=tuple(NamedType(item, F32) for item in outputs),
-        submodels=(),
-        values={},
-        aliases=aliases or {},
+        model_name=name, model_sha256="0" * 64, inputs=tuple(NamedType(item, F32) for item in inputs),
+        outputs=tuple(NamedType(item, F32) for item in outputs), submodels=(), values={}, aliases=aliases or {},
         provenance={"tools": {"nndeploy": "1.2.3"}},
-    )
+    )  # fmt: skip
     report = Report(
         model="m", objective="priority", backends=("one", "two"), nodes=tuple(nodes), submodels=tuple(submodels)
     )

@@ -66,17 +66,14 @@ def test_no_command_is_help_and_a_usage_error(capsys) -> None:
     assert "Commands:" in captured.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["rn"], "error[usage]: there is no command 'rn' (hint: did you mean 'run'?)"),
-        (["quux"], "error[usage]: there is no command 'quux' (hint: nndeploy --help lists the commands)"),
-        (["run"], "Missing argument 'BUNDLE' (hint: see nndeploy run --help)"),
-        (["run", "m.nnd", "--threads", "many"], "'many' is not a valid integer"),
-        (["run", "m.nnd", "--nan", "maybe"], "'maybe' is not one of"),
-        (["bench", "m.nnd", "--duration", "0"], "error[usage]"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["rn"], "error[usage]: there is no command 'rn' (hint: did you mean 'run'?)"),
+    (["quux"], "error[usage]: there is no command 'quux' (hint: nndeploy --help lists the commands)"),
+    (["run"], "Missing argument 'BUNDLE' (hint: see nndeploy run --help)"),
+    (["run", "m.nnd", "--threads", "many"], "'many' is not a valid integer"),
+    (["run", "m.nnd", "--nan", "maybe"], "'maybe' is not one of"),
+    (["bench", "m.nnd", "--duration", "0"], "error[usage]"),
+])  # fmt: skip
 def test_a_wrong_command_line_is_one_line(capsys, arguments, message) -> None:
     assert run_command(arguments) == 2
     captured = capsys.readouterr()
@@ -85,16 +82,10 @@ def test_a_wrong_command_line_is_one_line(capsys, arguments, message) -> None:
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--jsn"], r"nndeploy has no option '--jsn' \(hint: see nndeploy --help\)"),
-        (
-            ["run", "m.nnd", "--inptu", "x"],
-            r"nndeploy run has no option '--inptu' \(hint: did you mean '--input'\?; .*\)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--jsn"], r"nndeploy has no option '--jsn' \(hint: see nndeploy --help\)"),
+    (["run", "m.nnd", "--inptu", "x"], r"nndeploy run has no option '--inptu' \(hint: did you mean '--input'\?; .*\)"),
+])  # fmt: skip
 def test_a_wrong_option_is_one_line(capsys, arguments, message) -> None:
     assert run_command(arguments) == 2
     captured = capsys.readouterr()

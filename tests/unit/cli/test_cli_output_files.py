@@ -10,14 +10,9 @@ from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import OutputFolder, new_file, write_file
 
 WRITING = [
-    ("compile", "m.onnx", "-o"),
-    ("probe", "-o"),
-    ("inspect", "m.nnd", "--html"),
-    ("pace", "m.nnd", "-o"),
-    ("pace", "m.nnd", "--html"),
-    ("run", "m.nnd", "--metrics"),
-    ("run", "m.nnd", "--trace"),
-]
+    ("compile", "m.onnx", "-o"), ("probe", "-o"), ("inspect", "m.nnd", "--html"), ("pace", "m.nnd", "-o"),
+    ("pace", "m.nnd", "--html"), ("run", "m.nnd", "--metrics"), ("run", "m.nnd", "--trace"),
+]  # fmt: skip
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

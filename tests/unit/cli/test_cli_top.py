@@ -115,9 +115,7 @@ def test_what_does_not_fit_is_left_out_from_the_right(width: int, last: str) -> 
     assert [len(row) for row in cells] == [len(shown)]
 
 
-def test_a_run_escapes_the_names_of_its_stages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_escapes_the_names_of_its_stages(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.toml").write_text(
         PIPELINE.replace("[[level.pipeline]]", f"[[level.pipeline]]\nname = {json.dumps(HOSTILE)}")
@@ -136,16 +134,10 @@ def test_figures_that_somebody_else_wrote_are_one_line(tmp_path: Path, capsys: A
     assert len(capsys.readouterr().err.splitlines()) == ("time" not in change)
 
 
-@pytest.mark.parametrize(
-    ("where", "code", "message"),
-    [
-        ("none.json", 66, "no such file"),
-        ("other.json", 65, "no stream metrics"),
-        ("list.json", 65, "no stream metrics"),
-        ("1", 69, "listening"),
-        ("99999999999", 69, "listening"),
-    ],
-)
+@pytest.mark.parametrize(("where", "code", "message"), [
+    ("none.json", 66, "no such file"), ("other.json", 65, "no stream metrics"), ("list.json", 65, "no stream metrics"),
+    ("1", 69, "listening"), ("99999999999", 69, "listening"),
+])  # fmt: skip
 def test_what_is_no_stream_is_one_line(
     where: str, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -160,9 +152,7 @@ def test_what_is_no_stream_is_one_line(
     assert len(told.err.splitlines()) == 1
 
 
-def test_a_run_tells_which_free_port_it_took(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_tells_which_free_port_it_took(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.toml").write_text(PIPELINE)
     (tmp_path / "in.jsonl").write_text('{"x": 1}\n')

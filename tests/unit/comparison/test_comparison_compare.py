@@ -103,22 +103,19 @@ def test_complex_numbers_are_compared_by_distance() -> None:
     assert not compare_values(np.array([1 + 1j]), np.array([1 - 1j]), LOOSE).ok
 
 
-@pytest.mark.parametrize(
-    ("got", "want", "note"),
-    [
-        (f32(1.0), f32(1.0, 2.0), "shape [1] instead of [2]"),
-        (np.zeros(1, np.float64), f32(0.0), "float64 instead of float32"),
-        (f32(0.0), np.array(["a"], dtype=object), "float32 instead of string"),
-        (None, f32(0.0), "absent instead of present"),
-        (f32(0.0), None, "present instead of absent"),
-        ([f32(0.0)], f32(0.0), "a list instead of a tensor"),
-        (f32(0.0), [f32(0.0)], "a ndarray instead of a list"),
-        (f32(0.0), {1: 2.0}, "a ndarray instead of a map"),
-        ([f32(0.0)], [f32(0.0), f32(0.0)], "1 elements instead of 2"),
-        ([f32(0.0), f32(0.0, 1.0)], [f32(0.0), f32(0.0)], "[1]: shape [2] instead of [1]"),
-        ({1: 2.0}, {1: 2.0, 3: 1.0}, "other keys: 3"),
-    ],
-)
+@pytest.mark.parametrize(("got", "want", "note"), [
+    (f32(1.0), f32(1.0, 2.0), "shape [1] instead of [2]"),
+    (np.zeros(1, np.float64), f32(0.0), "float64 instead of float32"),
+    (f32(0.0), np.array(["a"], dtype=object), "float32 instead of string"),
+    (None, f32(0.0), "absent instead of present"),
+    (f32(0.0), None, "present instead of absent"),
+    ([f32(0.0)], f32(0.0), "a list instead of a tensor"),
+    (f32(0.0), [f32(0.0)], "a ndarray instead of a list"),
+    (f32(0.0), {1: 2.0}, "a ndarray instead of a map"),
+    ([f32(0.0)], [f32(0.0), f32(0.0)], "1 elements instead of 2"),
+    ([f32(0.0), f32(0.0, 1.0)], [f32(0.0), f32(0.0)], "[1]: shape [2] instead of [1]"),
+    ({1: 2.0}, {1: 2.0, 3: 1.0}, "other keys: 3"),
+])  # fmt: skip
 def test_what_cannot_be_compared_says_why(got: object, want: object, note: str) -> None:
     found = compare_values(got, want, LOOSE)
     assert not found.ok
@@ -151,12 +148,10 @@ def test_tolerance_is_that_of_the_element_type() -> None:
     assert tolerance_for(TensorType("int64", ()), tolerances) is EXACT
 
 
-@given(
-    hnp.arrays(
-        st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.uint64, np.int64, np.bool_, np.complex64]),
-        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
-    )
-)
+@given(hnp.arrays(
+    st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.uint64, np.int64, np.bool_, np.complex64]),
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+))  # fmt: skip
 def test_a_value_agrees_with_itself(value: np.ndarray) -> None:
     found = compare_values(value, value.copy())
     assert found.ok

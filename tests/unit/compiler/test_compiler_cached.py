@@ -36,12 +36,10 @@ REPORT = Report(backends=("native",), nodes=(), submodels=(), model="m", objecti
 def write_model(path: Path, name: str = "w") -> Path:
     weight = helper.make_tensor(name, TensorProto.FLOAT, (2,), bytes(8), raw=True)
     graph = helper.make_graph(
-        [helper.make_node("Add", ["x", name], ["y"])],
-        "g",
+        [helper.make_node("Add", ["x", name], ["y"])], "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))],
-        [weight],
-    )
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2,))], [weight],
+    )  # fmt: skip
     model = helper.make_model(graph)
     onnx.save(model, path, save_as_external_data=True, location=f"{path.stem}.bin", size_threshold=0)
     return path
@@ -131,9 +129,7 @@ def test_a_miss_names_what_differs_from_the_nearest_build(compiled: Any, compile
     assert compiler.count == 5
 
 
-def test_what_changes_meanwhile_is_not_kept_and_is_busy(
-    compiled: Any, compiler: Compiler, model: Path, tmp_path: Path
-) -> None:
+def test_what_changes_meanwhile_is_not_kept_and_is_busy(compiled, compiler, model, tmp_path) -> None:
     compiler.meanwhile = lambda: model.with_suffix(".bin").write_bytes(b"\2" * 8)
     with pytest.raises(BusyError, match=r"external:m\.bin changed"):
         compiled()
@@ -151,9 +147,7 @@ def test_decisions_are_kept_with_the_bundle(compiled: Any, compiler: Compiler, t
 
 
 @pytest.mark.parametrize("damage", ["report", "bundle", "entry"])
-def test_a_damaged_cache_is_built_again_and_then_whole(
-    compiled: Any, compiler: Compiler, tmp_path: Path, said: list[str], damage: str
-) -> None:
+def test_a_damaged_cache_is_built_again_and_then_whole(compiled, compiler, tmp_path, said, damage) -> None:
     compiled()
     folder = tmp_path / "cache" / ("ac" if damage == "entry" else "cas")
     for path in folder.rglob("*"):
@@ -173,9 +167,7 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(compiled: Any, tmp_path:
     assert (tmp_path / "o.nnd").exists()
 
 
-def test_a_cache_that_cannot_be_written_is_read(
-    compiled: Any, compiler: Compiler, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_read(compiled, compiler, said, monkeypatch) -> None:
     compiled("1.nnd")
     monkeypatch.setattr(local_cache, "_made", lambda _folder: "Read-only file system")
     assert compiled("2.nnd").cache.status == "hit"
@@ -185,9 +177,7 @@ def test_a_cache_that_cannot_be_written_is_read(
     assert len(said) == 2  # one for each
 
 
-def test_an_account_without_a_place_for_a_key_reads(
-    compiled: Any, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_account_without_a_place_for_a_key_reads(compiled, compiler, monkeypatch) -> None:
     compiled("1.nnd")
 
     def no_key() -> None:
@@ -198,9 +188,7 @@ def test_an_account_without_a_place_for_a_key_reads(
     assert compiler.count == 1
 
 
-def test_builds_of_others_are_told_once(
-    compiled: Any, compiler: Compiler, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_of_others_are_told_once(compiled, compiler, said, monkeypatch) -> None:
     for threads in range(1, 6):
         compiled(threads=threads)
     monkeypatch.setattr(cached_compile, "trust_store", TrustStore)
@@ -209,22 +197,17 @@ def test_builds_of_others_are_told_once(
     assert "and 4 more" in said[-1]
 
 
-@pytest.mark.parametrize(
-    ("said_so", "options"),
-    [
-        ('cache = "builds"', {"cache_dir": "builds"}),
-        ('cache = "https://c.example/b"', {"cache_remote": "https://c.example/b"}),
-        ('cache = ["builds", "https://c.example/b"]', {"cache_dir": "builds", "cache_remote": "https://c.example/b"}),
-        ("cache = false", {"cache": False}),
-        ('cache = ["a", "b"]', None),
-        ("cache = [1]", None),
-        ("cache = [[]]", None),
-        ('cache = ""', None),
-    ],
-)
-def test_a_configuration_names_the_cache_as_a_fleet_file_does(
-    tmp_path: Path, said_so: str, options: dict[str, Any] | None
-) -> None:
+@pytest.mark.parametrize(("said_so", "options"), [
+    ('cache = "builds"', {"cache_dir": "builds"}),
+    ('cache = "https://c.example/b"', {"cache_remote": "https://c.example/b"}),
+    ('cache = ["builds", "https://c.example/b"]', {"cache_dir": "builds", "cache_remote": "https://c.example/b"}),
+    ("cache = false", {"cache": False}),
+    ('cache = ["a", "b"]', None),
+    ("cache = [1]", None),
+    ("cache = [[]]", None),
+    ('cache = ""', None),
+])  # fmt: skip
+def test_a_configuration_names_the_cache_as_a_fleet_file_does(tmp_path, said_so, options) -> None:
     (tmp_path / "c.toml").write_text(said_so)
     arguments = ["m.onnx", "--config", str(tmp_path / "c.toml")]
     if options is None:
@@ -247,7 +230,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BazelRem
 
 
 def test_another_machine_takes_what_this_one_brought_to_the_shared_cache(
-    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path, said: list[str]
+    compiled, compiler, server, tmp_path, said
 ) -> None:
     here, there = (
         CacheOptions(cache_dir=str(tmp_path / name), cache_remote=server.address, cache_push="always")
@@ -264,16 +247,12 @@ def test_another_machine_takes_what_this_one_brought_to_the_shared_cache(
     assert compiled("4.nnd", there, threads=2).cache.differs == ("option:threads",), "what was brought is near"
 
 
-def test_nothing_is_brought_to_a_shared_cache_unless_that_is_said(
-    compiled: Any, server: BazelRemoteServer, tmp_path: Path
-) -> None:
+def test_nothing_is_brought_to_a_shared_cache_unless_that_is_said(compiled, server, tmp_path) -> None:
     compiled(cache=CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address))
     assert server.methods == "GET ac"
 
 
-def test_a_shared_cache_that_fails_costs_a_warning(
-    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path, said: list[str]
-) -> None:
+def test_a_shared_cache_that_fails_costs_a_warning(compiled, compiler, server, tmp_path, said) -> None:
     server.fault = lambda handler: handler.answer(500) is None
     caching = CacheOptions(cache_dir=str(tmp_path / "here"), cache_remote=server.address, cache_push="always")
     assert compiled(cache=caching).cache.status == "miss"
@@ -282,9 +261,7 @@ def test_a_shared_cache_that_fails_costs_a_warning(
     assert "500" in said[0]
 
 
-def test_what_libraries_answered_is_not_shared(
-    compiled: Any, compiler: Compiler, server: BazelRemoteServer, tmp_path: Path
-) -> None:
+def test_what_libraries_answered_is_not_shared(compiled, compiler, server, tmp_path) -> None:
     """Those answers are as trustworthy as the process that parsed the model."""
     made = tmp_path / "made" / ("0" * 64)
     made.mkdir(parents=True)
@@ -296,18 +273,14 @@ def test_what_libraries_answered_is_not_shared(
     assert b"an answer" not in server.files.values()
 
 
-def test_a_shared_cache_without_a_folder_is_said(
-    compiled: Any, server: BazelRemoteServer, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
+def test_a_shared_cache_without_a_folder_is_said(compiled, server, monkeypatch, said) -> None:
     monkeypatch.setenv("NNDEPLOY_CACHE_DIR", "")
     assert compiled(cache=CacheOptions(cache_remote=server.address)).cache.status == "off"
     assert server.asked == []
     assert len(said) == 1
 
 
-def test_a_full_disk_below_the_output_of_a_hit_is_told_and_leaves_nothing(
-    compiled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_below_the_output_of_a_hit_is_told_and_leaves_nothing(compiled, tmp_path, monkeypatch) -> None:
     compiled()
 
     def full(_cache: LocalCache, _blob: Any, write: Callable[[bytes], object]) -> bool:
@@ -323,9 +296,7 @@ def test_a_full_disk_below_the_output_of_a_hit_is_told_and_leaves_nothing(
     assert compiled("2.nnd").cache.status == "hit"
 
 
-def test_a_cache_that_cannot_keep_accounts_costs_a_warning(
-    compiled: Any, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_keep_accounts_costs_a_warning(compiled, tmp_path, said, monkeypatch) -> None:
     def account(*_: Any) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
@@ -342,9 +313,7 @@ def test_without_a_cache_nothing_is_kept(compiled: Any, tmp_path: Path, compiler
     assert compiler.count == 2
 
 
-def test_the_variable_names_the_folder_or_none(
-    compiled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
+def test_the_variable_names_the_folder_or_none(compiled, tmp_path, monkeypatch, said) -> None:
     monkeypatch.setenv("NNDEPLOY_CACHE_DIR", "")
     assert compiled(cache=CacheOptions()).cache.status == "off"
     monkeypatch.setenv("NNDEPLOY_CACHE_DIR", str(tmp_path / "named"))

@@ -50,9 +50,7 @@ def test_inputs_are_read_as_the_file_declares_them(model: str) -> None:
         ("--objective", "fun"),
     ],
 )  # fmt: skip
-def test_what_has_no_meaning_starts_nothing(
-    model: str, monkeypatch: pytest.MonkeyPatch, capsys: Any, option: str, value: str
-) -> None:
+def test_what_has_no_meaning_starts_nothing(model, monkeypatch, capsys, option, value) -> None:
     def started(*_: Any, **__: Any) -> None:
         raise AssertionError("a process was started")
 

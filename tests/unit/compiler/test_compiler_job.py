@@ -16,7 +16,7 @@ from nndeploy.errors import CrashedError
 
 @pytest.mark.parametrize("said_bytes", [0, 1])
 def test_what_is_signed_is_what_was_written_wherever_the_child_says_that_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said_bytes: int
+    tmp_path, monkeypatch, said_bytes
 ) -> None:
     foreign, out = tmp_path / "foreign.nnd", tmp_path / "out.nnd"
     foreign.write_text("of a stranger")

@@ -22,18 +22,15 @@ def candidate(name: str, predicted_ms: float, median_ms: float | None = None) ->
     return Candidate(name, median_ms, name == "b", (), predicted_ms)
 
 
-@pytest.mark.parametrize(
-    ("candidates", "told"),
-    [
-        ((candidate("b", 0.008), candidate("a", 0.037)), "slower: 0.037 ms predicted, b 0.008"),
-        ((candidate("b", 2, 0.5), candidate("a", 1, 0.9)), "slower: 0.9 ms measured, b 0.5"),
-        ((candidate("b", 2, 0.5), candidate("a", 3)), "slower: 3 ms predicted, b 2"),
-        ((candidate("b", 2), candidate("a first", 5), candidate("a, as exported", 3)), "slower: 3 ms predicted, b 2"),
-        ((candidate("b", 1.0, 0.5), candidate("a", 1.0, 0.49)), "no faster: 0.49 ms measured, b 0.5"),
-        ((candidate("b", 1.0), candidate("ab", 5)), "b is asked first in the placement that was chosen"),
-        ((), "b is asked first in the placement that was chosen"),
-    ],
-)
+@pytest.mark.parametrize(("candidates", "told"), [
+    ((candidate("b", 0.008), candidate("a", 0.037)), "slower: 0.037 ms predicted, b 0.008"),
+    ((candidate("b", 2, 0.5), candidate("a", 1, 0.9)), "slower: 0.9 ms measured, b 0.5"),
+    ((candidate("b", 2, 0.5), candidate("a", 3)), "slower: 3 ms predicted, b 2"),
+    ((candidate("b", 2), candidate("a first", 5), candidate("a, as exported", 3)), "slower: 3 ms predicted, b 2"),
+    ((candidate("b", 1.0, 0.5), candidate("a", 1.0, 0.49)), "no faster: 0.49 ms measured, b 0.5"),
+    ((candidate("b", 1.0), candidate("ab", 5)), "b is asked first in the placement that was chosen"),
+    ((), "b is asked first in the placement that was chosen"),
+])  # fmt: skip
 def test_placements_that_lost_are_told_in_figures(candidates: tuple[Candidate, ...], told: str) -> None:
     assert why_later(placed("b", "a"), "node", "a", candidates, ()) == told
 

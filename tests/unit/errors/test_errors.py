@@ -27,15 +27,12 @@ def test_every_code_has_one_class_and_an_exit_code() -> None:
     assert issubclass(InputError, NndeployError)
 
 
-@pytest.mark.parametrize(
-    ("name", "known", "hint"),
-    [
-        ("opnvino", ["openvino", "reference"], "did you mean 'openvino'?"),
-        ("X", ["x", "y"], "did you mean 'x'?"),
-        ("zzz", ["a", "b"], "known: 'a', 'b'"),
-        ("zzz", [f"n{i}" for i in range(13)], "known: " + ", ".join(f"'n{i}'" for i in range(12)) + ", ..."),
-        ("zzz", [], ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "known", "hint"), [
+    ("opnvino", ["openvino", "reference"], "did you mean 'openvino'?"),
+    ("X", ["x", "y"], "did you mean 'x'?"),
+    ("zzz", ["a", "b"], "known: 'a', 'b'"),
+    ("zzz", [f"n{i}" for i in range(13)], "known: " + ", ".join(f"'n{i}'" for i in range(12)) + ", ..."),
+    ("zzz", [], ""),
+])  # fmt: skip
 def test_the_nearest_name_is_proposed(name: str, known: list[str], hint: str) -> None:
     assert did_you_mean(name, known) == hint

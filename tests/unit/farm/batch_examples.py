@@ -38,12 +38,8 @@ def batch(*outcomes: Outcome, findings: tuple[Finding, ...] = ()) -> Batch:
 
 def finding(gate: str = "slowdown", model: str = "a", **fields: Any) -> Finding:
     given = {
-        "job": f"{model}/host/",
-        "text": "latency grew from 2 ms to 3 ms",
-        "before": 2.0,
-        "now": 3.0,
-        "limit": 1.05,
-    }
+        "job": f"{model}/host/", "text": "latency grew from 2 ms to 3 ms", "before": 2.0, "now": 3.0, "limit": 1.05,
+    }  # fmt: skip
     return Finding(gate=gate, model=model, target="host", variant="", **{**given, **fields})
 
 

@@ -125,9 +125,7 @@ def test_what_others_may_write_to_says_nothing_of_models(fleet: Any, built: list
         ("strict_targets = false", {"strict_targets": True}, True), ("strict-targets = true", {}, True),
     ],
 )  # fmt: skip
-def test_gates_of_the_command_line_stand_before_those_of_the_file(
-    fleet: Any, in_file: str, given: dict[str, bool], strict: bool | None
-) -> None:
+def test_gates_of_the_command_line_stand_before_those_of_the_file(fleet, in_file, given, strict) -> None:
     path = fleet("a")
     path.write_text(f'{path.read_text()}\n[gates]\nmax_slowdown = "5%"\n{in_file}\n')
     with opened_batch(path, BatchOptions(), Gates(**given), print) as opened:
@@ -148,9 +146,7 @@ def test_a_second_call_at_the_same_time_is_refused(fleet: Any, built: list[str])
     assert heard.said[-1] == ("ok", "a")
 
 
-def test_what_no_worker_can_build_ends_a_batch_by_its_code_and_the_rest_is_built(
-    fleet: Any, built: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_worker_can_build_ends_a_batch_by_its_code_and_the_rest_is_built(fleet, built, monkeypatch) -> None:
     path = fleet("a", "c")
     path.write_text(path.read_text() + '[[override]]\nmodel = "c"\nneeds = { site = "attic" }\n')
     with opened_batch(path, BatchOptions(), Gates(), print) as opened:
@@ -168,9 +164,7 @@ def rows(folder: Path) -> dict[str, str]:
     return {one["model"]: one["status"] for one in json.loads((folder / "batch.json").read_text())["jobs"]}
 
 
-def test_a_filter_keeps_what_the_last_report_said_of_other_jobs(
-    fleet: Any, built: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_filter_keeps_what_the_last_report_said_of_other_jobs(fleet, built, tmp_path, capsys) -> None:
     path = fleet("a", "b", "c")
     run(path)
     ended = run(path, filters=("model=c",))
@@ -207,9 +201,7 @@ def test_what_was_not_begun_is_one_line(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("error", [InputOutputError("the events cannot be written"), KeyboardInterrupt(), ValueError()])
-def test_whatever_ends_a_batch_ends_what_it_runs_and_the_next_call_goes_on(
-    fleet: Any, built: list[str], monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
+def test_whatever_ends_a_batch_ends_what_it_runs_and_the_next_call_goes_on(fleet, built, monkeypatch, error) -> None:
     path = fleet("a", "c", "d")
     engine = FakeEngine(room=2)
 

@@ -58,9 +58,7 @@ def ran(path: Path, *filters: str) -> Ended:
         return opened.run(Events(), {}, datetime(2026, 11, 26, tzinfo=UTC))
 
 
-def test_what_was_built_is_published_with_a_page(
-    builder: FakeEngine, fleet: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_what_was_built_is_published_with_a_page(builder, fleet, tmp_path) -> None:
     new_key(tmp_path / "farm.key")
     path = fleet('[publish]\nfolder = "site"\nsign = "farm.key"')
     ran(path).raise_if_failed()
@@ -70,17 +68,13 @@ def test_what_was_built_is_published_with_a_page(
     assert builder.order == ["a", "bb"]
 
 
-def test_a_part_of_a_batch_is_published_and_leaves_the_page(
-    builder: FakeEngine, fleet: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_part_of_a_batch_is_published_and_leaves_the_page(builder, fleet, tmp_path) -> None:
     ran(fleet('[publish]\nfolder = "site"'), "model=a")
     assert [one.name for one in (tmp_path / "site").rglob("*") if one.is_file()] == ["host.nnd"]
     assert builder.order == ["a"]
 
 
-def test_what_could_not_be_published_fails_and_the_next_call_publishes_it(
-    builder: FakeEngine, fleet: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_what_could_not_be_published_fails_and_the_next_call_publishes_it(builder, fleet, tmp_path) -> None:
     path = fleet('[publish]\nfolder = "site"')
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "a").write_bytes(b"in the way")
@@ -102,17 +96,13 @@ def test_a_registry_that_nobody_reaches_is_busy(fleet: Callable[[str], Path], mo
         ended.raise_if_failed()
 
 
-def test_a_key_that_is_not_there_ends_the_batch_before_it_begins(
-    builder: FakeEngine, fleet: Callable[[str], Path]
-) -> None:
+def test_a_key_that_is_not_there_ends_the_batch_before_it_begins(builder, fleet) -> None:
     with pytest.raises(MissingInputError):
         ran(fleet('[publish]\nfolder = "site"\nsign = "none.key"'))
     assert builder.begun == []
 
 
-def test_the_address_of_the_fleet_file_is_the_shared_cache_of_all_jobs(
-    fleet: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_the_address_of_the_fleet_file_is_the_shared_cache_of_all_jobs(fleet, tmp_path) -> None:
     path = fleet("")
     text = path.read_text().replace('["cache"]', '["cache", "https://cache.example/x"]\npush = "trusted"')
     path.write_text(text.replace("[[models]]", "\n[[models]]"))

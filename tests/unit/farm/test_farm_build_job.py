@@ -149,9 +149,7 @@ def sleeper() -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.parametrize("is_before", [False, True])
-def test_a_try_that_is_cancelled_ends_its_process_and_says_so(
-    one: Job, monkeypatch: pytest.MonkeyPatch, is_before: bool
-) -> None:
+def test_a_try_that_is_cancelled_ends_its_process_and_says_so(one, monkeypatch, is_before) -> None:
     began, codes = threading.Event(), list[int]()
 
     def compiled(*rest: Any) -> Compiled:

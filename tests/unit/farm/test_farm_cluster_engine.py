@@ -103,9 +103,7 @@ SIZES = [WITH_ROW_BYTES, WITH_ROW_BYTES + 1, 2 * PIECE_BYTES + 1]
 
 
 @pytest.mark.parametrize("num_bytes", SIZES)
-def test_files_travel_once_and_what_is_built_comes_back(
-    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path, num_bytes: int
-) -> None:
+def test_files_travel_once_and_what_is_built_comes_back(farm, jobs, joined, tmp_path, num_bytes) -> None:
     worker = farm.worker("a", of_size(num_bytes))
     engine = joined(farm.place)
     found = run(engine, tmp_path / "journal", jobs(3))
@@ -129,9 +127,7 @@ def test_files_that_a_worker_forgot_are_sent_again(farm: Farm, jobs: Jobs, joine
             path.unlink()
 
 
-def test_no_worker_gets_more_than_it_has_slots_for_and_all_get_some(
-    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path
-) -> None:
+def test_no_worker_gets_more_than_it_has_slots_for_and_all_get_some(farm, jobs, joined, tmp_path) -> None:
     lock, running = threading.Lock(), dict.fromkeys("ab", 0)
     most, together, order = dict(running), threading.Barrier(3), iter(range(8))
 
@@ -187,9 +183,7 @@ def test_the_job_of_a_lost_worker_is_built_by_another(farm: Farm, jobs: Jobs, jo
     assert "its worker was lost" in rows
 
 
-def test_a_scheduler_that_is_gone_ends_the_batch_and_the_next_one_goes_on(
-    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path
-) -> None:
+def test_a_scheduler_that_is_gone_ends_the_batch_and_the_next_one_goes_on(farm, jobs, joined, tmp_path) -> None:
     second, go_on = threading.Event(), threading.Event()
     built: list[str] = []
 
@@ -246,9 +240,7 @@ def test_a_bad_model_and_a_refusal_are_told_as_here(farm: Farm, jobs: Jobs, join
 
 
 @pytest.mark.parametrize("num_bytes", SIZES)
-def test_what_is_not_what_the_worker_said_is_no_output(
-    farm: Farm, jobs: Jobs, joined: Any, monkeypatch: pytest.MonkeyPatch, num_bytes: int
-) -> None:
+def test_what_is_not_what_the_worker_said_is_no_output(farm, jobs, joined, monkeypatch, num_bytes) -> None:
     worker = farm.worker("a", of_size(num_bytes))
     read = worker.builds.blobs.read
     monkeypatch.setattr(worker.builds.blobs, "read", lambda blob, offset: bytes([1]) + read(blob, offset)[1:])
@@ -259,9 +251,7 @@ def test_what_is_not_what_the_worker_said_is_no_output(
     assert list(Path(job.output).parent.iterdir()) == []
 
 
-def test_a_worker_that_is_lost_while_its_bundle_comes_costs_a_try(
-    farm: Farm, jobs: Jobs, joined: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_is_lost_while_its_bundle_comes_costs_a_try(farm, jobs, joined, monkeypatch) -> None:
     farm.worker("a", of_size(2 * PIECE_BYTES))
     engine, (job,) = joined(farm.place), jobs(1)
     asked = engine._asked
@@ -286,9 +276,7 @@ def test_what_is_no_bundle_has_no_place(farm: Farm, jobs: Jobs, joined: Any, mon
     assert not Path(job.output).exists()
 
 
-def test_needs_choose_the_worker_and_what_none_has_is_refused(
-    farm: Farm, jobs: Jobs, joined: Any, tmp_path: Path
-) -> None:
+def test_needs_choose_the_worker_and_what_none_has_is_refused(farm, jobs, joined, tmp_path) -> None:
     farm.worker("a")
     farm.worker("b", has=machine(gpu={"sm120": 1}))
     engine = joined(farm.place)
@@ -312,9 +300,7 @@ def test_a_worker_of_another_release_is_not_used(farm: Farm, joined: Any) -> Non
         joined(farm.place)
 
 
-def test_neither_comes_to_a_scheduler_of_another_release(
-    farm: Farm, joined: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_comes_to_a_scheduler_of_another_release(farm, joined, monkeypatch) -> None:
     monkeypatch.setattr("nndeploy.farm.cluster.scheduler.release", lambda: "nndeploy 0.0.1")
     with pytest.raises(UnavailableError, match="another release"):
         joined(farm.place)
@@ -322,9 +308,7 @@ def test_neither_comes_to_a_scheduler_of_another_release(
         farm.worker("a")
 
 
-def test_who_shows_a_certificate_of_another_authority_or_none_is_refused(
-    farm: Farm, joined: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_shows_a_certificate_of_another_authority_or_none_is_refused(farm, joined, tmp_path, monkeypatch) -> None:
     from nndeploy.farm.cluster import engine as cluster_engine
     from nndeploy.farm.cluster.certificates import CLIENT, certificates_in, make_certificates
 

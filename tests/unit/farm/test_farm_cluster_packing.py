@@ -42,12 +42,10 @@ def job(tmp_path: Path) -> Job:
     (here / "pipes/p.toml").write_text('labels = "labels.txt"\nother = "../samples/1.npz"\n')
     (here / "boxes/b.toml").write_text('arch = "x86_64"\n')
     given: dict[str, Any] = {
-        "samples": str(here / "samples"),
-        "pipeline": str(here / "pipes/p.toml"),
+        "samples": str(here / "samples"), "pipeline": str(here / "pipes/p.toml"),
         "decisions": str(here / "new/decisions.json"),
-        "targets": ["raspberry-pi-5", f"{here}/boxes/b.toml+onnxruntime"],
-        "num_goldens": 1,
-    }
+        "targets": ["raspberry-pi-5", f"{here}/boxes/b.toml+onnxruntime"], "num_goldens": 1,
+    }  # fmt: skip
     return Job("a/b", "a", "b", "", str(here / "models/a.onnx"), given, {}, str(here / "dist/a.nnd"))
 
 
@@ -82,11 +80,9 @@ def test_only_what_the_job_names_travels(job: Job) -> None:
 
 def test_what_the_job_makes_is_known_on_both_sides(job: Job, tmp_path: Path) -> None:
     there = travelled(job, tmp_path / "worker")
-    assert (
-        outputs_of(there.output, there.given).keys()
-        == outputs_of(job.output, job.given).keys()
-        == {"bundle", "decisions"}
-    )
+    assert (outputs_of(there.output, there.given).keys() == outputs_of(job.output, job.given).keys() == {
+        "bundle", "decisions"
+    })  # fmt: skip
     assert there.output == str(tmp_path / "worker" / OUTPUT)
     assert (there.id, there.limits, there.given["targets"][0]) == (job.id, job.limits, "raspberry-pi-5")
 
@@ -152,9 +148,7 @@ class TestBlobs:
         with pytest.raises(DataError, match="no digest"):
             BlobFolder(tmp_path / "blobs", 1 << 30).store(Blob("../x", 1), SENDER, 0, b"x")
 
-    def test_the_oldest_go_where_there_are_too_many_and_what_is_in_use_stays(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_oldest_go_where_there_are_too_many_and_what_is_in_use_stays(self, tmp_path, monkeypatch) -> None:
         from nndeploy.farm.cluster import blob_folder
 
         blobs, found = BlobFolder(tmp_path / "blobs", 250), []

@@ -57,23 +57,13 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
         certificates_in(tmp_path / "c", SCHEDULER)
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("tls://farm.example:8786", UsageError),
-        ("tcp://farm.example:8786", PolicyError),
-        ("tcp://192.0.2.1:8786", PolicyError),
-        ("tcp://127.0.0.1.example:8786", PolicyError),
-        ("farm.example:8786", UsageError),
-        ("tls://farm.example", UsageError),
-        ("tcp://127.0.0.1:99999", UsageError),
-        ("tcp://me@127.0.0.1:1", UsageError),
-        ("tcp://127.0.0.1:1/x", UsageError),
-        ("http://127.0.0.1:1", UsageError),
-        ("fleet", UsageError),
-        ("file:none.json", MissingInputError),
-    ],
-)
+@pytest.mark.parametrize(("text", "error"), [
+    ("tls://farm.example:8786", UsageError), ("tcp://farm.example:8786", PolicyError),
+    ("tcp://192.0.2.1:8786", PolicyError), ("tcp://127.0.0.1.example:8786", PolicyError),
+    ("farm.example:8786", UsageError), ("tls://farm.example", UsageError), ("tcp://127.0.0.1:99999", UsageError),
+    ("tcp://me@127.0.0.1:1", UsageError), ("tcp://127.0.0.1:1/x", UsageError), ("http://127.0.0.1:1", UsageError),
+    ("fleet", UsageError), ("file:none.json", MissingInputError),
+])  # fmt: skip
 def test_without_certificates_only_this_machine_is_spoken_to(text: str, error: type[NndeployError]) -> None:
     with pytest.raises(error):
         place_of(text, None, None, insecure=False)

@@ -22,16 +22,8 @@ from nndeploy.farm.options import BatchOptions
 from nndeploy.farm.planned import BUILD, Planned
 
 ODD = (
-    "a",
-    "it's b",
-    'say "c"',
-    "$HOME $$ ${x} $(d) $out",
-    "`e` \\ #f %g *?",
-    "ünï→☃",
-    "-j",
-    "{{x}} %{TASK_ID}",
-    "&& ;|>",
-)
+    "a", "it's b", 'say "c"', "$HOME $$ ${x} $(d) $out", "`e` \\ #f %g *?", "ünï→☃", "-j", "{{x}} %{TASK_ID}", "&& ;|>",
+)  # fmt: skip
 STUB = """#!/bin/sh
 printf '%s\\n' "$@" > "$NNDEPLOY_LOG/$$"
 case "$*" in *"{failing}"*) exit {code} ;; esac
@@ -141,9 +133,7 @@ def test_slurm_gets_the_options_of_who_submits_and_no_array_larger_than_it_takes
 
 
 @pytest.mark.parametrize(("code", "restarts", "is_requeued"), [(75, "0", True), (75, "3", False), (1, "0", False)])
-def test_slurm_requeues_what_a_machine_is_to_blame_for(
-    engine: Path, monkeypatch: pytest.MonkeyPatch, code: int, restarts: str, is_requeued: bool
-) -> None:
+def test_slurm_requeues_what_a_machine_is_to_blame_for(engine, monkeypatch, code, restarts, is_requeued) -> None:
     (engine / "nndeploy").write_text(STUB.format(failing="only=a/", code=code))
     monkeypatch.setenv("SLURM_RESTART_COUNT", restarts)
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "7")

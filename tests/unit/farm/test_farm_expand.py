@@ -64,9 +64,7 @@ def test_every_model_target_and_variant_is_a_job_sorted_by_id(plan_of: PlanOf, t
     assert [job_from_json(json.loads(json.dumps(job_to_json(job)))) for job in plan.jobs] == list(plan.jobs)
 
 
-def test_a_known_box_is_itself_whatever_lies_in_the_working_folder(
-    plan_of: PlanOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_box_is_itself_whatever_lies_in_the_working_folder(plan_of, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t4").touch()
     (job, _) = plan_of(f'{MODELS}[targets]\nnames = ["t4+openvino"]\n').jobs
@@ -138,16 +136,13 @@ def test_one_job_is_chosen_by_its_id(plan_of: PlanOf) -> None:
         plan_of(MODELS, only="yolo/hots")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "--filter names nothing"),
-        ("yolo", "'yolo' is not KEY=GLOB"),
-        ("model=", "'model=' is not KEY=GLOB"),
-        ("modle=a", r"jobs have no 'modle' \(hint: did you mean 'model'"),
-        ("model='a", 'a quotation in "model=\'a" does not end'),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "--filter names nothing"),
+    ("yolo", "'yolo' is not KEY=GLOB"),
+    ("model=", "'model=' is not KEY=GLOB"),
+    ("modle=a", r"jobs have no 'modle' \(hint: did you mean 'model'"),
+    ("model='a", 'a quotation in "model=\'a" does not end'),
+])  # fmt: skip
 def test_what_is_no_filter_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         filter_from_text(text, ("model", "target", "variant"))

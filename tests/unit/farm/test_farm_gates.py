@@ -21,22 +21,17 @@ def found(now: Mapping[str, Any], before: Mapping[str, Any], gates: Gates = ALL)
     return list(judged(batch(outcome(**now)), batch(outcome(**before)), gates).findings)
 
 
-@pytest.mark.parametrize(
-    ("gate", "before", "now", "limit"),
-    [
-        ("slowdown", {"latency_ms": 2.0}, {"latency_ms": 2.2}, 0.05),
-        ("error-growth", {"max_error": 1e-6}, {"max_error": 2.1e-6}, 2.0),
-        ("error-growth", {"max_error": 0.0}, {"max_error": 1e-9}, 2.0),
-        ("size-growth", {"size": 1000}, {"size": 1101}, 0.1),
-        ("share-drop", {"backends": {"native": 0.9}}, {"backends": {"native": 0.8, "onnxruntime": 0.1}}, 0.05),
-        ("share-drop", {"backends": {"native": 0.9}}, {"backends": {"onnxruntime": 0.9}}, 0.05),
-        ("fails-now", {"status": "ok"}, {"status": "crash"}, None),
-        ("fails-now", {"status": "hit"}, {"status": "infra"}, None),
-    ],
-)
-def test_what_got_worse_is_found_with_both_values(
-    gate: str, before: dict[str, Any], now: dict[str, Any], limit: float | None
-) -> None:
+@pytest.mark.parametrize(("gate", "before", "now", "limit"), [
+    ("slowdown", {"latency_ms": 2.0}, {"latency_ms": 2.2}, 0.05),
+    ("error-growth", {"max_error": 1e-6}, {"max_error": 2.1e-6}, 2.0),
+    ("error-growth", {"max_error": 0.0}, {"max_error": 1e-9}, 2.0),
+    ("size-growth", {"size": 1000}, {"size": 1101}, 0.1),
+    ("share-drop", {"backends": {"native": 0.9}}, {"backends": {"native": 0.8, "onnxruntime": 0.1}}, 0.05),
+    ("share-drop", {"backends": {"native": 0.9}}, {"backends": {"onnxruntime": 0.9}}, 0.05),
+    ("fails-now", {"status": "ok"}, {"status": "crash"}, None),
+    ("fails-now", {"status": "hit"}, {"status": "infra"}, None),
+])  # fmt: skip
+def test_what_got_worse_is_found_with_both_values(gate, before, now, limit) -> None:
     (one,) = found(now, before)
     assert (one.gate, one.job, one.limit, one.is_failure) == (gate, "a/host/", limit, True)
     key = next(iter(before))
@@ -59,13 +54,10 @@ def test_gates_that_need_no_earlier_batch_stay_with_one_job() -> None:
 
 
 def test_a_finding_says_what_happened_in_words() -> None:
-    texts = [
-        one.text
-        for one in found(
-            {"latency_ms": 2.2, "max_error": 3e-6, "size": 5_000_000, "backends": {"native": 0.5}},
-            {"latency_ms": 2.0, "max_error": 1e-6, "size": 4_000_000, "backends": {"native": 0.75}},
-        )
-    ]
+    texts = [one.text for one in found(
+        {"latency_ms": 2.2, "max_error": 3e-6, "size": 5_000_000, "backends": {"native": 0.5}},
+        {"latency_ms": 2.0, "max_error": 1e-6, "size": 4_000_000, "backends": {"native": 0.75}},
+    )]  # fmt: skip
     assert texts == [
         "latency grew from 2 ms to 2.2 ms, by more than 5%",
         "the largest error grew from 1e-06 to 3e-06, by more than a factor of 2",
@@ -76,22 +68,19 @@ def test_a_finding_says_what_happened_in_words() -> None:
     assert one.text == "was ok, now failed: models/a.onnx: node 'Conv_3' has no weights"
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [
-        ({}, {}),
-        ({"latency_ms": 2.0}, {"latency_ms": 2.1}),
-        ({"latency_ms": 2.0}, {"latency_ms": 0.1}),
-        ({"max_error": 1e-6}, {"max_error": 2e-6}),
-        ({"max_error": 0.0}, {"max_error": 0.0}),
-        ({"size": 1000}, {"size": 1100}),
-        ({"backends": {"native": 0.9}}, {"backends": {"native": 0.85}}),
-        ({"backends": {"onnxruntime": 0.9}}, {"backends": {"native": 0.9}}),
-        ({"status": "crash"}, {"status": "crash"}),
-        ({"status": "crash"}, {"status": "ok"}),
-        ({"status": "skipped"}, {"status": "failed"}),
-    ],
-)
+@pytest.mark.parametrize(("before", "now"), [
+    ({}, {}),
+    ({"latency_ms": 2.0}, {"latency_ms": 2.1}),
+    ({"latency_ms": 2.0}, {"latency_ms": 0.1}),
+    ({"max_error": 1e-6}, {"max_error": 2e-6}),
+    ({"max_error": 0.0}, {"max_error": 0.0}),
+    ({"size": 1000}, {"size": 1100}),
+    ({"backends": {"native": 0.9}}, {"backends": {"native": 0.85}}),
+    ({"backends": {"onnxruntime": 0.9}}, {"backends": {"native": 0.9}}),
+    ({"status": "crash"}, {"status": "crash"}),
+    ({"status": "crash"}, {"status": "ok"}),
+    ({"status": "skipped"}, {"status": "failed"}),
+])  # fmt: skip
 def test_what_is_within_limits_or_was_no_better_is_not_found(before: dict[str, Any], now: dict[str, Any]) -> None:
     assert found(now, before) == []
 
@@ -103,40 +92,32 @@ def test_a_limit_that_is_not_given_is_not_judged() -> None:
     assert [one.gate for one in found(now, before)] == ["slowdown", "error-growth", "size-growth", "share-drop"]
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "is_judged"),
-    [
-        ({"worker": "w1"}, {"worker": "w1"}, True),
-        ({"worker": "w1"}, {"worker": "w2"}, False),
-        ({"worker": ""}, {"worker": ""}, False),
-        ({"worker": "w1", "cpu": "x"}, {"worker": "w2", "cpu": "x"}, True),
-        ({"worker": "w1", "cpu": "x"}, {"worker": "w1", "cpu": "y"}, False),
-        ({"worker": "w1", "cpu": "x"}, {"worker": "w1", "cpu": ""}, True),
-    ],
-)
-def test_speed_is_judged_only_on_the_same_kind_of_processor(
-    before: dict[str, Any], now: dict[str, Any], is_judged: bool
-) -> None:
+@pytest.mark.parametrize(("before", "now", "is_judged"), [
+    ({"worker": "w1"}, {"worker": "w1"}, True),
+    ({"worker": "w1"}, {"worker": "w2"}, False),
+    ({"worker": ""}, {"worker": ""}, False),
+    ({"worker": "w1", "cpu": "x"}, {"worker": "w2", "cpu": "x"}, True),
+    ({"worker": "w1", "cpu": "x"}, {"worker": "w1", "cpu": "y"}, False),
+    ({"worker": "w1", "cpu": "x"}, {"worker": "w1", "cpu": ""}, True),
+])  # fmt: skip
+def test_speed_is_judged_only_on_the_same_kind_of_processor(before, now, is_judged) -> None:
     (one,) = found({**now, "latency_ms": 9.0}, {**before, "latency_ms": 1.0})
     assert one.gate == ("slowdown" if is_judged else NOT_JUDGED)
     assert one.is_failure == is_judged
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "words"),
-    [
-        ({}, {"latency_ms": None}, "latency was measured before, and not now"),
-        ({}, {"max_error": None}, "outputs were compared with the original before, and not now"),
-        ({}, {"backends": {}}, "the shares of backends are known before, and not now"),
-        ({"latency_ms": None}, {"latency_ms": 9.0}, "latency was measured now, and not before"),
-        ({"latency_ms": None}, {"latency_ms": None}, "latency was measured neither before nor now"),
-        ({"max_error": None}, {"max_error": 1.0}, "outputs were compared with the original now, and not before"),
-        ({"backends": {}}, {"backends": {"native": 0.1}}, "the shares of backends are known now, and not before"),
-        ({"size": 0}, {}, "the size of a bundle is not known"),
-        ({}, {"status": "skipped"}, "now skipped"),
-        ({}, {"worker": "w2"}, "latency was measured on w1 before, on w2 now"),
-    ],
-)
+@pytest.mark.parametrize(("before", "now", "words"), [
+    ({}, {"latency_ms": None}, "latency was measured before, and not now"),
+    ({}, {"max_error": None}, "outputs were compared with the original before, and not now"),
+    ({}, {"backends": {}}, "the shares of backends are known before, and not now"),
+    ({"latency_ms": None}, {"latency_ms": 9.0}, "latency was measured now, and not before"),
+    ({"latency_ms": None}, {"latency_ms": None}, "latency was measured neither before nor now"),
+    ({"max_error": None}, {"max_error": 1.0}, "outputs were compared with the original now, and not before"),
+    ({"backends": {}}, {"backends": {"native": 0.1}}, "the shares of backends are known now, and not before"),
+    ({"size": 0}, {}, "the size of a bundle is not known"),
+    ({}, {"status": "skipped"}, "now skipped"),
+    ({}, {"worker": "w2"}, "latency was measured on w1 before, on w2 now"),
+])  # fmt: skip
 def test_what_only_one_of_them_has_is_said(before: dict[str, Any], now: dict[str, Any], words: str) -> None:
     (one,) = found(now, before)
     assert (one.gate, one.is_failure) == (NOT_JUDGED, False)
@@ -171,17 +152,10 @@ def test_a_least_share_needs_no_batch_before() -> None:
     assert (one.gate, one.model, one.before, one.now, one.limit) == ("min-share", "a", None, 0.75, 0.8)
 
 
-@pytest.mark.parametrize(
-    ("gates", "before", "num_findings"),
-    [
-        (ALL, None, 1),
-        (ALL, batch(), 1),
-        (ALL, batch(outcome("other", status="crash")), 1),
-        (Gates(), None, 0),
-        (Gates(), batch(), 0),
-        (Gates(min_share={"native": 0.1}), None, 0),
-    ],
-)
+@pytest.mark.parametrize(("gates", "before", "num_findings"), [
+    (ALL, None, 1), (ALL, batch(), 1), (ALL, batch(outcome("other", status="crash")), 1), (Gates(), None, 0),
+    (Gates(), batch(), 0), (Gates(min_share={"native": 0.1}), None, 0),
+])  # fmt: skip
 def test_limits_that_have_nothing_to_compare_with_are_not_judged(gates: Gates, before: Any, num_findings: int) -> None:
     made = batch(outcome("a"), outcome("b"))
     assert [one.gate for one in judged(made, before, gates).findings] == [NOT_JUDGED] * num_findings

@@ -32,25 +32,22 @@ def test_limits_are_values() -> None:
     assert limits_of(JOB) == CompileLimits(total_time_limit=1800.0, memory_limit=1 << 33, sandbox=False)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"modle": 1}, "unknown field 'modle' (hint: did you mean 'model'?)"),
-        ({"id": "yolo/rtx4090"}, "id 'yolo/rtx4090' is not made of model, target and variant"),
-        ({"model": "a/b", "id": "a/b/rtx4090/fp32"}, "model 'a/b' holds a slash"),
-        ({"target": "", "id": "yolo/fp32"}, "target '' is not a file name"),
-        ({"variant": "\x1b", "id": "yolo/rtx4090/\x1b"}, "variant '\\x1b' holds a character that cannot be printed"),
-        ({"source": "m.onnx"}, "source must be an absolute path, is 'm.onnx'"),
-        ({"output": "/d/\0"}, "output must be an absolute path, is '/d/\\x00'"),
-        ({"given": []}, "given must be a table"),
-        ({"given": {"precison": "fp32"}}, "unknown option 'precison' (hint: did you mean 'precision'?)"),
-        ({"limits": {"time_limits": 1}}, "unknown option 'time_limits' (hint: did you mean 'time_limit'?)"),
-        ({"needs": {"gpu": 1}}, "needs must be a table of texts"),
-        ({"estimate": float("nan")}, "estimate must be a number of seconds"),
-        ({"estimate": True}, "estimate must be a number of seconds"),
-        ({"model": None}, "model must be a text"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"modle": 1}, "unknown field 'modle' (hint: did you mean 'model'?)"),
+    ({"id": "yolo/rtx4090"}, "id 'yolo/rtx4090' is not made of model, target and variant"),
+    ({"model": "a/b", "id": "a/b/rtx4090/fp32"}, "model 'a/b' holds a slash"),
+    ({"target": "", "id": "yolo/fp32"}, "target '' is not a file name"),
+    ({"variant": "\x1b", "id": "yolo/rtx4090/\x1b"}, "variant '\\x1b' holds a character that cannot be printed"),
+    ({"source": "m.onnx"}, "source must be an absolute path, is 'm.onnx'"),
+    ({"output": "/d/\0"}, "output must be an absolute path, is '/d/\\x00'"),
+    ({"given": []}, "given must be a table"),
+    ({"given": {"precison": "fp32"}}, "unknown option 'precison' (hint: did you mean 'precision'?)"),
+    ({"limits": {"time_limits": 1}}, "unknown option 'time_limits' (hint: did you mean 'time_limit'?)"),
+    ({"needs": {"gpu": 1}}, "needs must be a table of texts"),
+    ({"estimate": float("nan")}, "estimate must be a number of seconds"),
+    ({"estimate": True}, "estimate must be a number of seconds"),
+    ({"model": None}, "model must be a text"),
+])  # fmt: skip
 def test_what_is_no_job_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError) as caught:
         job_from_json({**data(), **change})

@@ -66,9 +66,7 @@ def test_cut_at_any_byte_no_row_that_was_whole_is_lost_and_none_is_made_up(tmp_p
         assert path.read_bytes() == data[:whole], "what was cut off would run into the next row"
 
 
-def test_a_disk_that_fills_up_half_way_through_a_row_leaves_no_half_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_half_way_through_a_row_leaves_no_half_of_it(tmp_path, monkeypatch) -> None:
     finish(tmp_path, outcome("a", key=KEY))
     real, left = os.write, [1]
 

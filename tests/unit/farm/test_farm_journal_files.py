@@ -47,9 +47,7 @@ def test_what_calls_for_one_job_did_is_known_to_the_batch(tmp_path: Path, output
 
 
 @pytest.mark.parametrize("batch_is", ["failed", "ok"])
-def test_of_two_files_the_one_is_believed_that_says_that_a_build_worked(
-    tmp_path: Path, output: Path, batch_is: str
-) -> None:
+def test_of_two_files_the_one_is_believed_that_says_that_a_build_worked(tmp_path, output, batch_is) -> None:
     of_batch = outcome("a", status=batch_is, key=KEY)
     of_job = outcome("a", status="ok" if batch_is == "failed" else "failed", key=KEY)
     wrote(tmp_path, of_batch, output=output)

@@ -95,11 +95,9 @@ def test_regressions_are_failures_of_a_suite_of_their_own_and_notes_are_none() -
 
 def test_names_that_look_alike_are_told_apart() -> None:
     jobs = [
-        outcome("a/b", job="1"),
-        outcome("a", job="2", variant="b"),
-        outcome("a\x00", job="3"),
+        outcome("a/b", job="1"), outcome("a", job="2", variant="b"), outcome("a\x00", job="3"),
         outcome("a\x01", job="4"),
-    ]
+    ]  # fmt: skip
     names = [name for _, name in cases_of(parsed(batch(*jobs)))]
     assert sorted(names) == ["a/b", "a/b (2)", "a\ufffd", "a\ufffd (2)"]
     long = [outcome("m" * 5000 + str(number), job=str(number)) for number in range(3)]

@@ -26,9 +26,7 @@ def python_that_runs(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("script", "error"), [("kill -9 $$", BusyError), ("exit 3", UnavailableError)])
-def test_a_scheduler_that_ends_at_once_is_told_and_leaves_nothing(
-    script: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_ends_at_once_is_told_and_leaves_nothing(script, error, tmp_path, monkeypatch) -> None:
     python_that_runs(script, tmp_path, monkeypatch)
     with pytest.raises(error):
         LocalCluster(1)
@@ -36,9 +34,7 @@ def test_a_scheduler_that_ends_at_once_is_told_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(("script", "error"), [("kill -9 $$", BusyError), ("exit 3", UnavailableError)])
-def test_so_is_one_that_ends_before_the_batch_has_reached_it(
-    script: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_so_is_one_that_ends_before_the_batch_has_reached_it(script, error, tmp_path, monkeypatch) -> None:
     python_that_runs(f"echo tls://127.0.0.1:1; {script}", tmp_path, monkeypatch)
     monkeypatch.setattr(cluster_engine, "CONNECT_SECONDS", 0.2)
     with pytest.raises(error):

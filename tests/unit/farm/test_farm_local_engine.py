@@ -72,17 +72,13 @@ def test_every_job_that_began_ends_once(compiles: Compiles) -> None:
     assert machine.has_room(job("e"))
 
 
-def test_all_jobs_ask_one_shared_cache_so_that_its_failure_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, compiles: Compiles
-) -> None:
+def test_all_jobs_ask_one_shared_cache_so_that_its_failure_is_said_once(monkeypatch, compiles) -> None:
     compiles.go_on.set()
     shared = RemoteCache("http://127.0.0.1:1", TrustStore({}), lambda _line: None)
     given: list[object] = []
-    monkeypatch.setattr(
-        build_job.Build,
-        "run",
-        lambda build, caching, around: given.append(around.remote) or compiles.run(build, caching),
-    )
+    monkeypatch.setattr(build_job.Build, "run", lambda build, caching, around: given.append(
+        around.remote
+    ) or compiles.run(build, caching))  # fmt: skip
     machine = LocalEngine(Slots(2, 3, 100, 50, ""), PLAIN, CacheOptions(), lambda *_: None, shared)
     for one in (job("a"), job("b")):
         machine.start(one, 1)
@@ -122,16 +118,13 @@ def test_as_many_builds_time_kernels_as_there_are_gpus(compiles: Compiles) -> No
     assert machine.has_room(job("d"))
 
 
-@pytest.mark.parametrize(
-    ("needs", "here", "why"),
-    [
-        ({}, PLAIN, ""),
-        ({"gpu": "sm90"}, TWO_GPUS, ""),
-        ({"gpu": "sm90"}, PLAIN, "needs gpu 'sm90'; there is none"),
-        ({"gpu": "sm120"}, TWO_GPUS, "needs gpu 'sm120'; there is sm90"),
-        ({"os": "linux"}, PLAIN, f"needs os 'linux'; there is linux-{PLAIN.arch}"),
-    ],
-)
+@pytest.mark.parametrize(("needs", "here", "why"), [
+    ({}, PLAIN, ""),
+    ({"gpu": "sm90"}, TWO_GPUS, ""),
+    ({"gpu": "sm90"}, PLAIN, "needs gpu 'sm90'; there is none"),
+    ({"gpu": "sm120"}, TWO_GPUS, "needs gpu 'sm120'; there is sm90"),
+    ({"os": "linux"}, PLAIN, f"needs os 'linux'; there is linux-{PLAIN.arch}"),
+])  # fmt: skip
 def test_what_this_machine_will_never_build_is_said(needs: dict[str, str], here: Target, why: str) -> None:
     assert engine(here=here).why_never(job("a", needs=needs)) == why
 

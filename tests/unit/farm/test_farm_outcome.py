@@ -73,12 +73,8 @@ def report(**fields: Any) -> Report:
 def test_the_report_of_a_compile_gives_shares_latency_error_size_and_warnings() -> None:
     candidates = (Candidate("slow", 9.0, False), Candidate("fast", 2.5, True))
     checks = (
-        check("whole", 1e-6),
-        check("whole", 3e-6),
-        check("whole", math.inf),
-        check("s0", 1.0),
-        check("whole", None),
-    )
+        check("whole", 1e-6), check("whole", 3e-6), check("whole", math.inf), check("s0", 1.0), check("whole", None),
+    )  # fmt: skip
     fields = {"job": "j", "model": "m", "target": "t", "variant": "", "status": "ok", "seconds": 4.0}
     found = outcome_of(
         fields, report(candidates=candidates, checks=checks, bundle_bytes=123, warnings=("slow samples",))

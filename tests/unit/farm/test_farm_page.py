@@ -79,17 +79,11 @@ def test_failures_and_findings_say_why() -> None:
     assert ["not-judged", "a", "host", "1 job not judged: why"] in rows
 
 
-@pytest.mark.parametrize(
-    ("output", "link"),
-    [
-        ("dist/a.nnd", "./../dist/a.nnd"),
-        ("report/a b#1?.nnd", "./a%20b%231%3F.nnd"),
-        ("javascript:alert(1)", "./../javascript%3Aalert%281%29"),
-        ("/other/a.nnd", "./../../other/a.nnd"),
-        ("//e.example/a.nnd", "./../../e.example/a.nnd"),
-        ("../out/\udcff.nnd", "./../../out/%FF.nnd"),
-    ],
-)
+@pytest.mark.parametrize(("output", "link"), [
+    ("dist/a.nnd", "./../dist/a.nnd"), ("report/a b#1?.nnd", "./a%20b%231%3F.nnd"),
+    ("javascript:alert(1)", "./../javascript%3Aalert%281%29"), ("/other/a.nnd", "./../../other/a.nnd"),
+    ("//e.example/a.nnd", "./../../e.example/a.nnd"), ("../out/\udcff.nnd", "./../../out/%FF.nnd"),
+])  # fmt: skip
 def test_bundles_are_links_that_lead_to_their_files(output: str, link: str) -> None:
     links = set(Elements(page(batch(outcome(output=output)))).links)
     assert links == {link}

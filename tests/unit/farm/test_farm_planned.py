@@ -75,9 +75,7 @@ def keep(cache: LocalCache, tmp_path: Path, one: Job, seconds: float = 1.0) -> E
     return entry
 
 
-def test_what_takes_longest_begins_first_and_what_is_known_before_all(
-    model: Any, cache: LocalCache, journal: Journal, tmp_path: Path
-) -> None:
+def test_what_takes_longest_begins_first_and_what_is_known_before_all(model, cache, journal, tmp_path) -> None:
     slow, quick, large, hit, there = (model(name, number) for number, name in enumerate("bcade"))
     with Path(large.source).open("ab") as file:
         file.truncate(40_000_000)

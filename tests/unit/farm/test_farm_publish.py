@@ -109,9 +109,7 @@ def test_a_copy_is_signed_and_what_was_built_stays_as_it_was(built: Built, tmp_p
     assert place.stat().st_ino == found.st_ino, "the same signature of the same bundle"
 
 
-def test_bundles_are_pushed_under_the_names_of_their_jobs(
-    built: Built, registry: RegistryServer, tmp_path: Path
-) -> None:
+def test_bundles_are_pushed_under_the_names_of_their_jobs(built, registry, tmp_path) -> None:
     assert built.published(Publish(oci=oci(registry))) == built.outcomes
     pulled = tmp_path / "pulled.nnd"
     pull(f"oci://127.0.0.1:{registry.port}/team/b:host", pulled, options=QUICK)
@@ -158,9 +156,7 @@ def test_what_a_registry_refuses_costs_no_other_job(built: Built, registry: Regi
     assert second.status == "ok"
 
 
-def test_a_registry_that_nobody_reaches_is_asked_once_and_is_the_machine_s_fault(
-    built: Built, registry: RegistryServer
-) -> None:
+def test_a_registry_that_nobody_reaches_is_asked_once_and_is_the_machine_s_fault(built, registry) -> None:
     registry.fault = lambda handler, _asked: handler.cut() is None
     outcomes = built.published(Publish(oci=oci(registry)))
     assert [(one.status, one.exit_code) for one in outcomes] == [("infra", 69)] * 2

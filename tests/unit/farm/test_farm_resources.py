@@ -16,18 +16,15 @@ def job(memory_bytes: int | None) -> Job:
     return Job("m/host", "m", "host", "", "/m.onnx", {}, limits, "/m.nnd")
 
 
-@pytest.mark.parametrize(
-    ("memories", "asked", "cores", "machine", "expected", "reason"),
-    [
-        ([8 * GIB], None, 16, 64 * GIB, (6, 2), "6 at once: 48 GiB of memory for jobs of 8 GiB, on 16 cores"),
-        ([8 * GIB], None, 4, 64 * GIB, (4, 1), "4 at once: as many as cores"),
-        ([96 * GIB, 8 * GIB], None, 16, 128 * GIB, (12, 1), "12 at once: 96 GiB of memory for jobs of 8 GiB, on 16"),
-        ([None], None, 16, 16 * GIB, (6, 2), "6 at once: 12 GiB of memory for jobs of 2 GiB, on 16 cores"),
-        ([96 * GIB], None, 16, 64 * GIB, (1, 16), "1 at once: 48 GiB of memory for jobs of 96 GiB, on 16 cores"),
-        ([8 * GIB], 10, 4, 16 * GIB, (10, 1), "10 at once, as asked"),
-        ([], None, 2, 64 * GIB, (2, 1), "2 at once: as many as cores"),
-    ],
-)
+@pytest.mark.parametrize(("memories", "asked", "cores", "machine", "expected", "reason"), [
+    ([8 * GIB], None, 16, 64 * GIB, (6, 2), "6 at once: 48 GiB of memory for jobs of 8 GiB, on 16 cores"),
+    ([8 * GIB], None, 4, 64 * GIB, (4, 1), "4 at once: as many as cores"),
+    ([96 * GIB, 8 * GIB], None, 16, 128 * GIB, (12, 1), "12 at once: 96 GiB of memory for jobs of 8 GiB, on 16"),
+    ([None], None, 16, 16 * GIB, (6, 2), "6 at once: 12 GiB of memory for jobs of 2 GiB, on 16 cores"),
+    ([96 * GIB], None, 16, 64 * GIB, (1, 16), "1 at once: 48 GiB of memory for jobs of 96 GiB, on 16 cores"),
+    ([8 * GIB], 10, 4, 16 * GIB, (10, 1), "10 at once, as asked"),
+    ([], None, 2, 64 * GIB, (2, 1), "2 at once: as many as cores"),
+])  # fmt: skip
 def test_cores_and_memory_say_how_many(memories, asked, cores, machine, expected, reason) -> None:
     slots = slots_of(map(job, memories), asked, cores, machine)
     assert (slots.num_jobs, slots.builds_each) == expected

@@ -144,12 +144,10 @@ def test_what_is_known_is_told_and_not_begun(begin: Any) -> None:
     good, bad = planned("a"), planned("b")
     engine, heard = FakeEngine(), Heard()
     run = begin(engine, heard)
-    run.run(
-        [
-            planned("a", state=BUILT, known=outcome_of(good.job, "ok", seconds=9.0)),
-            planned("b", state=FAILED, known=outcome_of(bad.job, "crash", seconds=9.0)),
-        ]
-    )
+    run.run([
+        planned("a", state=BUILT, known=outcome_of(good.job, "ok", seconds=9.0)),
+        planned("b", state=FAILED, known=outcome_of(bad.job, "crash", seconds=9.0)),
+    ])  # fmt: skip
     assert engine.begun == []
     assert [(one.status, one.seconds) for one in run.outcomes] == [("hit", 0.0), ("crash", 0.0)]
     assert heard.said == [("planned", ""), ("hit", "a"), ("crash", "b")]
@@ -190,9 +188,7 @@ def test_what_is_built_already_needs_no_worker(begin: Any) -> None:
 
 
 @pytest.mark.parametrize("after", range(6))
-def test_an_interrupted_batch_has_an_outcome_for_every_job_and_rows_of_what_ended(
-    begin: Any, journal: Journal, after: int
-) -> None:
+def test_an_interrupted_batch_has_an_outcome_for_every_job_and_rows_of_what_ended(begin, journal, after) -> None:
     """Jobs that run, wait, follow another or rest before their next try."""
     ended: list[str] = []
 
@@ -232,9 +228,7 @@ def test_an_interrupt_where_a_job_had_just_begun_leaves_no_job_without_an_outcom
     assert statuses(run) == dict.fromkeys("abc", "cancelled")
 
 
-def test_an_interrupted_try_says_nothing_to_the_next_call_but_a_bundle_that_was_built_does(
-    begin: Any, journal: Journal
-) -> None:
+def test_an_interrupted_try_says_nothing_to_the_next_call_but_a_bundle_that_was_built_does(begin, journal) -> None:
     class Slow(FakeEngine):
         def wait(self, seconds: float) -> Any:
             if not self.is_cancelled:
@@ -271,9 +265,7 @@ def test_a_worker_that_does_not_end_costs_seconds_and_its_job_is_cancelled(begin
     assert engine.now < 2 * run_batch.CANCEL_SECONDS
 
 
-def test_a_journal_that_cannot_be_written_ends_the_batch_and_what_runs(
-    begin: Any, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_that_cannot_be_written_ends_the_batch_and_what_runs(begin, journal, monkeypatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise InputOutputError("the journal cannot be written")
 

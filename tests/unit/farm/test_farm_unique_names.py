@@ -9,16 +9,13 @@ from nndeploy.errors import DataError
 from nndeploy.farm.unique_names import unique_names
 
 
-@pytest.mark.parametrize(
-    ("files", "names"),
-    [
-        (["a/x.onnx", "b/y.onnx"], ["x", "y"]),
-        (["a/x.onnx", "b/x.onnx", "b/y.onnx"], ["a-x", "b-x", "y"]),
-        (["p/a/x.onnx", "q/a/x.onnx", "x.onnx"], ["p-a-x", "q-a-x", "x"]),
-        (["a/x.onnx", "b/x.onnx", "a-x.onnx"], ["b-x", "a-x", None]),
-        (["../m/x.v2.onnx"], ["x.v2"]),
-    ],
-)
+@pytest.mark.parametrize(("files", "names"), [
+    (["a/x.onnx", "b/y.onnx"], ["x", "y"]),
+    (["a/x.onnx", "b/x.onnx", "b/y.onnx"], ["a-x", "b-x", "y"]),
+    (["p/a/x.onnx", "q/a/x.onnx", "x.onnx"], ["p-a-x", "q-a-x", "x"]),
+    (["a/x.onnx", "b/x.onnx", "a-x.onnx"], ["b-x", "a-x", None]),
+    (["../m/x.v2.onnx"], ["x.v2"]),
+])  # fmt: skip
 def test_folders_are_named_where_stems_are_alike(files: list[str], names: list[str | None]) -> None:
     if None in names:
         with pytest.raises(DataError, match=r"two models are called 'a-x': 'a-x.onnx' and 'a/x.onnx'"):

@@ -66,9 +66,7 @@ MAKERS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_home_that_is_not_there_is_not_made(
-    make: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_that_is_not_there_is_not_made(make, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "none" / "home"))
     with pytest.raises(NndeployError) as caught:
         make()

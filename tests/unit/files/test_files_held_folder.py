@@ -93,9 +93,7 @@ def test_age_does_not_count(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(temporary, monkeypatch) -> None:
     real, made = tempfile.mkdtemp, []
 
     def swept_at_once(*arguments: str) -> str:

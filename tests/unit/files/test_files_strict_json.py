@@ -33,33 +33,17 @@ def test_any_bytes_are_read_or_refused_by_one_error(data: bytes) -> None:
     assert canonical_json(parsed) == data
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "not JSON"),
-        (b'{"a":1', "not JSON"),
-        (b"[1]]", "not JSON"),
-        (b"pickle", "not JSON"),
-        (b'{"a":1,"a":1}', "the key 'a' twice"),
-        (b'{"b":{"a":1,"a":2}}', "the key 'a' twice"),
-        (b"[NaN]", "contains NaN"),
-        (b"[Infinity]", "contains Infinity"),
-        (b"[-Infinity]", "contains -Infinity"),
-        (b"[1e999]", "1e999, which is not finite"),
-        (b"[" + b"9" * 5000 + b"]", "not JSON"),
-        ('["\N{LATIN SMALL LETTER E WITH ACUTE}"]'.encode(), "not ASCII at byte 2"),
-        (b"\xef\xbb\xbf[]", "not ASCII at byte 0"),
-        (b'["\\ud800"]', "half of a surrogate pair"),
-        (b'["\\uD800"]', "half of a surrogate pair"),
-        (b'{"\\udfff":1}', "half of a surrogate pair"),
-        (b"[1, 2]", "not canonical"),
-        (b'{"b":1,"a":2}', "not canonical"),
-        (b"[1.00]", "not canonical"),
-        (b"[]\n", "not canonical"),
-        (b'["\\u0041"]', "not canonical"),
-        (b"[-0]", "not canonical"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    (b"", "not JSON"), (b'{"a":1', "not JSON"), (b"[1]]", "not JSON"), (b"pickle", "not JSON"),
+    (b'{"a":1,"a":1}', "the key 'a' twice"), (b'{"b":{"a":1,"a":2}}', "the key 'a' twice"), (b"[NaN]", "contains NaN"),
+    (b"[Infinity]", "contains Infinity"), (b"[-Infinity]", "contains -Infinity"),
+    (b"[1e999]", "1e999, which is not finite"), (b"[" + b"9" * 5000 + b"]", "not JSON"),
+    ('["\N{LATIN SMALL LETTER E WITH ACUTE}"]'.encode(), "not ASCII at byte 2"),
+    (b"\xef\xbb\xbf[]", "not ASCII at byte 0"), (b'["\\ud800"]', "half of a surrogate pair"),
+    (b'["\\uD800"]', "half of a surrogate pair"), (b'{"\\udfff":1}', "half of a surrogate pair"),
+    (b"[1, 2]", "not canonical"), (b'{"b":1,"a":2}', "not canonical"), (b"[1.00]", "not canonical"),
+    (b"[]\n", "not canonical"), (b'["\\u0041"]', "not canonical"), (b"[-0]", "not canonical"),
+])  # fmt: skip
 def test_refuses(text: bytes, message: str) -> None:
     with pytest.raises(BundleError, match=message):
         parse_json(text, LIMIT)
@@ -95,16 +79,13 @@ def test_size_is_limited_before_reading() -> None:
         parse_json(b"[1,2]", 4)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"checks": [{"max_abs": float("nan")}]}, r"checks\[0\]\.max_abs is nan"),
-        ([1.0, float("inf")], r"\[1\] is inf"),
-        ({"a": {"b": b"bytes"}}, r"a\.b is a bytes"),
-        ({"a": (1, {2})}, r"a\[1\] is a set"),
-        ({"a": 1, 2: 3}, "no plain data"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    ({"checks": [{"max_abs": float("nan")}]}, r"checks\[0\]\.max_abs is nan"),
+    ([1.0, float("inf")], r"\[1\] is inf"),
+    ({"a": {"b": b"bytes"}}, r"a\.b is a bytes"),
+    ({"a": (1, {2})}, r"a\[1\] is a set"),
+    ({"a": 1, 2: 3}, "no plain data"),
+])  # fmt: skip
 def test_says_where_data_hold_what_json_cannot(data: object, message: str) -> None:
     with pytest.raises(BundleError, match=message):
         canonical_json(data)

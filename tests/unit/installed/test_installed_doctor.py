@@ -43,21 +43,16 @@ def found(answer: Probe | Exception, monkeypatch: pytest.MonkeyPatch) -> Finding
     return next(one for one in findings(store_at(None)) if one.what == "backend one")
 
 
-@pytest.mark.parametrize(
-    ("answer", "state", "mend", "absent"),
-    [
-        (Probe(True, True, "1"), OK, "", ""),
-        (Probe(False, False, reason="no library", hint="get it"), LACKS, "get it", ""),
-        (Probe(False, False, reason="too old"), LACKS, "", ""),
-        (ABSENT, LACKS, "", "NVIDIA GPU"),
-        (UnavailableError("cannot be loaded", hint="mend it"), LACKS, "mend it", ""),
-        (UnavailableError("cannot be loaded"), LACKS, "", ""),
-        (ZeroDivisionError("oops"), WRONG, "", ""),
-    ],
-)
-def test_cure_is_the_hint_of_the_probe(
-    answer: Probe | Exception, state: str, mend: str, absent: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("answer", "state", "mend", "absent"), [
+    (Probe(True, True, "1"), OK, "", ""),
+    (Probe(False, False, reason="no library", hint="get it"), LACKS, "get it", ""),
+    (Probe(False, False, reason="too old"), LACKS, "", ""),
+    (ABSENT, LACKS, "", "NVIDIA GPU"),
+    (UnavailableError("cannot be loaded", hint="mend it"), LACKS, "mend it", ""),
+    (UnavailableError("cannot be loaded"), LACKS, "", ""),
+    (ZeroDivisionError("oops"), WRONG, "", ""),
+])  # fmt: skip
+def test_cure_is_the_hint_of_the_probe(answer, state, mend, absent, monkeypatch) -> None:
     finding = found(answer, monkeypatch)
     assert (finding.state, finding.mend, finding.absent_hardware) == (state, mend, absent)
 
@@ -70,9 +65,7 @@ def test_every_backend_here_is_told_with_its_own_hint() -> None:
         assert finding.mend == ("" if probe.can_run else probe.hint)
 
 
-def test_hardware_that_is_absent_is_a_row_and_no_library_is_named_for_it(
-    monkeypatch: pytest.MonkeyPatch, nndeploy_command: Command
-) -> None:
+def test_hardware_that_is_absent_is_a_row_and_no_library_is_named_for_it(monkeypatch, nndeploy_command) -> None:
     found(ABSENT, monkeypatch)
     monkeypatch.setattr(doctor, "backend_names", lambda: ["one", "two"])
     done = nndeploy_command("doctor")
@@ -83,9 +76,7 @@ def test_hardware_that_is_absent_is_a_row_and_no_library_is_named_for_it(
     assert "pip" not in done.stdout
 
 
-def test_what_fills_the_folder_that_pip_installs_from_is_told(
-    monkeypatch: pytest.MonkeyPatch, nndeploy_command: Command
-) -> None:
+def test_what_fills_the_folder_that_pip_installs_from_is_told(monkeypatch, nndeploy_command) -> None:
     found(Probe(False, False, reason="no library", hint=install_command("cpu")), monkeypatch)
     told = nndeploy_command("doctor").stdout
     assert install_command("cpu") in told

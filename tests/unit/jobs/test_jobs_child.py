@@ -166,12 +166,9 @@ def test_a_child_that_may_not_read_a_library_is_started_anew(tmp_path: Path) -> 
     with closing(Child()) as process:
         for libraries, is_new in (((), True), ((), False), ((str(tmp_path / "ops.so"),), True), ((), False)):
             before = process._process
-            request = Request(
-                "evaluate",
-                {"backend": "no-such-backend"},
-                model=b"",
-                options=BuildOptions(custom_op_libraries=libraries),
-            )
+            request = Request("evaluate", {"backend": "no-such-backend"}, model=b"", options=BuildOptions(
+                custom_op_libraries=libraries
+            ))  # fmt: skip
             with pytest.raises(UsageError, match="no backend is called"):
                 process.call(request, 60.0)
             assert (process._process is not before) == is_new
@@ -230,11 +227,9 @@ def test_a_python_that_knows_no_nndeploy_is_said_to_be_so(library) -> None:  # t
 
 
 def relu() -> ir.Model:
-    return ir.from_proto(
-        onnx.parser.parse_model(
-            '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
-        )
-    )
+    return ir.from_proto(onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    ))  # fmt: skip
 
 
 def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
@@ -246,13 +241,8 @@ def test_request_and_response_survive_the_folder(tmp_path: Path) -> None:
     messages.request_to_folder(request, tmp_path)
     back = request_from_folder(tmp_path)
     assert (back.task, back.arguments, back.target, back.options, back.measure, back.model) == (
-        "build",
-        {"backend": "b"},
-        target,
-        options,
-        measure,
-        b"model",
-    )
+        "build", {"backend": "b"}, target, options, measure, b"model",
+    )  # fmt: skip
     assert isinstance(back.target, Target)
     np.testing.assert_array_equal(back.samples[0]["x"], sample["x"])
     assert back.samples[0]["none"] is None
@@ -317,10 +307,7 @@ def test_threads_of_numpy_sleep_in_a_child_while_they_have_nothing_to_do(tmp_pat
         "print((time.process_time() - start[1]) / (time.perf_counter() - start[0]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=child_process.child_environment(tmp_path),
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code], env=child_process.child_environment(tmp_path), capture_output=True, text=True,
         check=True,
-    )
+    )  # fmt: skip
     assert float(done.stdout) < 0.5

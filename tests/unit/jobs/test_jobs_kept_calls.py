@@ -42,14 +42,9 @@ def answered(tmp_path: Path) -> Path:
 
 
 def known(made: Path) -> dict[str, dict[str, tuple[str, str]]]:
-    return {
-        folder.name: {
-            str(path.relative_to(folder)): (str(path), hashlib.sha256(path.read_bytes()).hexdigest())
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
-        for folder in made.iterdir()
-    }
+    return {folder.name: {str(path.relative_to(folder)): (
+        str(path), hashlib.sha256(path.read_bytes()).hexdigest()
+    ) for path in folder.rglob("*") if path.is_file()} for folder in made.iterdir()}  # fmt: skip
 
 
 def test_what_was_answered_is_answered_again(made: Path, answered: Path) -> None:
@@ -111,9 +106,7 @@ def test_an_answer_whose_bytes_are_others_is_none(made: Path, answered: Path, da
     assert again.response("0" * 64) is None
 
 
-def test_who_is_killed_while_keeping_leaves_no_answer(
-    made: Path, answered: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_killed_while_keeping_leaves_no_answer(made, answered, monkeypatch) -> None:
     copy: Callable[..., Any] = shutil.copyfile
     copied = []
 
@@ -143,9 +136,7 @@ def test_answers_are_found_with_all_their_files(made: Path, answered: Path) -> N
 
 
 @pytest.mark.parametrize("what", ["link", "hard link", "folder link", "answer link", "other name", "pipe"])
-def test_nothing_is_taken_of_an_answer_that_may_lead_elsewhere(
-    made: Path, answered: Path, tmp_path: Path, what: str
-) -> None:
+def test_nothing_is_taken_of_an_answer_that_may_lead_elsewhere(made, answered, tmp_path, what) -> None:
     KeptCalls({}, made, "").keep("0" * 64, answered)
     answer, secret = made / ("0" * 64), tmp_path / "secret"
     secret.mkdir()

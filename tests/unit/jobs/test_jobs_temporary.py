@@ -84,9 +84,7 @@ def test_other_errors_lack_no_space() -> None:
 
 
 @pytest.mark.parametrize("ends", ["exit 1", "kill -BUS $$"])
-def test_a_library_that_fails_where_no_space_is_left_is_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
+def test_a_library_that_fails_where_no_space_is_left_is_not_believed(tmp_path, monkeypatch, ends) -> None:
     fake = tmp_path / "python"
     fake.write_text(f"#!/bin/sh\nread folder\n{ends}\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)

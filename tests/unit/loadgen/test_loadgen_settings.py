@@ -66,16 +66,11 @@ def test_a_query_of_multi_stream_is_one_call_where_nothing_else_is_asked() -> No
     assert Request(Scenario.MULTI_STREAM, samples_per_query=5, batch=2).most_rows == 2
 
 
-@pytest.mark.parametrize(
-    ("scenario", "options"),
-    [
-        ("single-stream", {"seconds": 1e5 + 1}),
-        ("multi-stream", {"seconds": 12501}),
-        ("multi-stream", {"min_queries": 2_500_001}),
-        ("offline", {"seconds": 1, "target_qps": 2e7}),
-        ("server", {"seconds": 200, "target_qps": 100_001}),
-    ],
-)
+@pytest.mark.parametrize(("scenario", "options"), [
+    ("single-stream", {"seconds": 1e5 + 1}), ("multi-stream", {"seconds": 12501}),
+    ("multi-stream", {"min_queries": 2_500_001}), ("offline", {"seconds": 1, "target_qps": 2e7}),
+    ("server", {"seconds": 200, "target_qps": 100_001}),
+])  # fmt: skip
 def test_a_test_whose_queries_would_fill_the_memory_is_refused(scenario, options) -> None:
     with pytest.raises(UsageError, match=r"LoadGen would prepare 2\d,\d{3},\d{3} samples"):
         settings_from_request(Request(Scenario(scenario), **options), PACE)

@@ -40,50 +40,34 @@ def value_of(name: str, value: object) -> Any:
     return getattr(options_from(Several, {name: plain_value(*FIELDS[name], value)}), name)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "meaning"),
-    [
-        ("size", "2KiB", 2048),
-        ("size", 4096, 4096),
-        ("count", 9, 9),
-        ("share", 1, 1.0),
-        ("free", -2.5, -2.5),
-        ("names", "a,b", ("a", "b")),
-        ("names", ["a", "b"], ("a", "b")),
-        ("kind", "blue", "blue"),
-        ("file", "x.txt", Path("x.txt")),
-        ("title", "any", "any"),
-        ("loud", True, True),
-        ("checks", True, False),
-        ("checks", False, True),
-        ("both", False, False),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "meaning"), [
+    ("size", "2KiB", 2048), ("size", 4096, 4096), ("count", 9, 9), ("share", 1, 1.0), ("free", -2.5, -2.5),
+    ("names", "a,b", ("a", "b")), ("names", ["a", "b"], ("a", "b")), ("kind", "blue", "blue"),
+    ("file", "x.txt", Path("x.txt")), ("title", "any", "any"), ("loud", True, True), ("checks", True, False),
+    ("checks", False, True), ("both", False, False),
+])  # fmt: skip
 def test_a_value_means_what_the_option_would(name: str, value: object, meaning: object) -> None:
     assert value_of(name, value) == meaning
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("size", True, "size must be a text, is True"),
-        ("count", 0, "count must be a number from 1 up to 9, is 0"),
-        ("count", 10, "count must be a number from 1 up to 9, is 10"),
-        ("count", 1.0, "count must be a whole number, is 1.0"),
-        ("count", True, "count must be a whole number, is True"),
-        ("share", 0, "share must be a number above 0, is 0.0"),
-        ("free", float("nan"), "free must be a number, is nan"),
-        ("free", float("inf"), "free must be a number, is inf"),
-        ("names", [], "name must be a text or a list of texts, is []"),
-        ("names", [1], "name must be a text or a list of texts, is [1]"),
-        ("names", {"a": "b"}, "name must be a text or a list of texts, is {'a': 'b'}"),
-        ("kind", "bleu", "kind cannot be 'bleu' (hint: did you mean 'blue'?)"),
-        ("file", "", "file must be a text, is ''"),
-        ("title", 5, "title must be a text, is 5"),
-        ("loud", "yes", "loud must be true or false, is 'yes'"),
-        ("checks", 1, "no-checks must be true or false, is 1"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("size", True, "size must be a text, is True"),
+    ("count", 0, "count must be a number from 1 up to 9, is 0"),
+    ("count", 10, "count must be a number from 1 up to 9, is 10"),
+    ("count", 1.0, "count must be a whole number, is 1.0"),
+    ("count", True, "count must be a whole number, is True"),
+    ("share", 0, "share must be a number above 0, is 0.0"),
+    ("free", float("nan"), "free must be a number, is nan"),
+    ("free", float("inf"), "free must be a number, is inf"),
+    ("names", [], "name must be a text or a list of texts, is []"),
+    ("names", [1], "name must be a text or a list of texts, is [1]"),
+    ("names", {"a": "b"}, "name must be a text or a list of texts, is {'a': 'b'}"),
+    ("kind", "bleu", "kind cannot be 'bleu' (hint: did you mean 'blue'?)"),
+    ("file", "", "file must be a text, is ''"),
+    ("title", 5, "title must be a text, is 5"),
+    ("loud", "yes", "loud must be true or false, is 'yes'"),
+    ("checks", 1, "no-checks must be true or false, is 1"),
+])  # fmt: skip
 def test_what_an_option_does_not_take_is_one_line(name: str, value: object, message: str) -> None:
     with pytest.raises(DataError) as caught:
         plain_value(*FIELDS[name], value)
@@ -95,15 +79,12 @@ def test_a_table_gives_options_by_their_names() -> None:
     assert plain_values(Several, table) == {"checks": False, "names": ["a"], "size": "5"}
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"cuont": 1}, "there is no option 'cuont' (hint: did you mean 'count'?)"),
-        ({"checks": True}, "there is no option 'checks' (hint: did you mean 'no-checks'?)"),
-        ({"no-checks": True, "no_checks": True}, "the option 'no_checks' is there twice"),
-        ({"title": "x"}, "'title' does not stand here (hint: in the first line)"),
-    ],
-)
+@pytest.mark.parametrize(("table", "message"), [
+    ({"cuont": 1}, "there is no option 'cuont' (hint: did you mean 'count'?)"),
+    ({"checks": True}, "there is no option 'checks' (hint: did you mean 'no-checks'?)"),
+    ({"no-checks": True, "no_checks": True}, "the option 'no_checks' is there twice"),
+    ({"title": "x"}, "'title' does not stand here (hint: in the first line)"),
+])  # fmt: skip
 def test_a_table_with_what_is_no_option_of_it_is_one_line(table: dict[str, object], message: str) -> None:
     with pytest.raises(DataError) as caught:
         plain_values(Several, table, {"title": "in the first line"})

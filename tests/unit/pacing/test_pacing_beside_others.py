@@ -86,9 +86,7 @@ def pace(virtual_pace: VirtualPace, monkeypatch: pytest.MonkeyPatch) -> VirtualP
 
 @pytest.mark.parametrize(("part", "num"), [(250 * US, 206), (300 * US, 76), (190 * US, 40)])
 @pytest.mark.parametrize("slower", [0.0, 0.35])
-def test_beside_a_neighbour_runs_are_in_time_and_never_work_for_long(
-    pace: VirtualPace, part: int, num: int, slower: float
-) -> None:
+def test_beside_a_neighbour_runs_are_in_time_and_never_work_for_long(pace, part, num, slower) -> None:
     found, _ = achieved_beside(pace, 2 * part * num, part, num, every_ms=1e9, slower=slower)
     assert found.over_cap <= 0.01
     assert found.longest_run_ms <= 1.55
@@ -112,9 +110,7 @@ def test_what_a_thread_does_between_two_runs_makes_no_burst_longer(pace: Virtual
 
 
 @pytest.mark.parametrize(("part", "num", "over"), [(250 * US, 206, 0.01), (300 * US, 76, 0.015)])
-def test_on_a_processor_that_stops_now_and_then_late_runs_still_sleep(
-    pace: VirtualPace, part: int, num: int, over: float
-) -> None:
+def test_on_a_processor_that_stops_now_and_then_late_runs_still_sleep(pace, part, num, over) -> None:
     found, longest = achieved_beside(pace, 2 * part * num, part, num, every_ms=300, slower=0.2)
     assert found.over_cap <= over
     assert np.mean(np.array(longest) > 1.6) <= 0.03
@@ -164,9 +160,7 @@ def test_a_thread_that_goes_on_with_another_run_at_once_sleeps_before_it(virtual
         assert first[1] - first[0] >= 0.1 * MS - 1
 
 
-def test_a_thread_that_goes_on_with_a_run_that_is_late_already_does_not_sleep_before_it(
-    virtual_pace: VirtualPace,
-) -> None:
+def test_a_thread_that_goes_on_with_a_run_that_is_late_already_does_not_sleep_before_it(virtual_pace) -> None:
     plan = serial_plan(np.full(4, 0.8 * MS), np.full(4, False), 40 * MS, 0.0)
     item = ItemMemory(4, 1)
     item.take(PlanMemory(plan, np.arange(4)))

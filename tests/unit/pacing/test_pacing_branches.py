@@ -114,9 +114,7 @@ def graphs(draw: st.DrawFn) -> tuple[Branches, _Array, float]:
 
 
 @given(graphs(), st.sampled_from(PacePolicy))
-def test_nobody_is_due_before_it_can_be_and_all_are_done_in_time(
-    made: tuple[Branches, _Array, float], policy: PacePolicy
-) -> None:
+def test_nobody_is_due_before_it_can_be_and_all_are_done_in_time(made, policy) -> None:
     branches, durations, factor = made
     total = branches.baseline_ns(durations) * factor
     found = branch_plans(branches, np.arange(len(durations)), whole(durations), total, policy)

@@ -131,11 +131,9 @@ def start(pace_library: PaceLibrary, tmp_path: Path) -> Any:
     def begun(seconds: float, limit: float = LIMIT) -> "subprocess.Popen[str]":
         arguments = [pace_library.path, str(tmp_path), "box", str(limit), str(seconds)]
         process = subprocess.Popen(
-            [sys.executable, group_member.__file__, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            [sys.executable, group_member.__file__, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True,
-        )
+        )  # fmt: skip
         started.append(process)
         assert process.stdout is not None
         assert process.stdout.readline().startswith("joined"), process.communicate()[1]
@@ -236,9 +234,7 @@ WRONG: list[tuple[Callable[[Path], Any], str]] = [
 
 
 @pytest.mark.parametrize(("damage", "reason"), WRONG)
-def test_a_page_that_is_not_ours_alone_is_one_line(
-    pace_library: PaceLibrary, folder: Path, damage: Callable[[Path], Any], reason: str
-) -> None:
+def test_a_page_that_is_not_ours_alone_is_one_line(pace_library, folder, damage, reason) -> None:
     path = made(folder, pace_library)
     assert path.stat().st_mode & 0o777 == 0o600
     damage(path)
@@ -255,9 +251,7 @@ def test_a_page_of_another_account_is_not_used(pace_library: PaceLibrary, folder
         PaceGroup.join("box", LIMIT, pace_library)
 
 
-def test_a_folder_without_room_for_pages_is_one_line(
-    pace_library: PaceLibrary, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_room_for_pages_is_one_line(pace_library, folder, monkeypatch) -> None:
     monkeypatch.setattr(group, "FOLDER", folder / "none")
     with pytest.raises(UnavailableError, match="cannot be opened: No such file"):
         PaceGroup.join("box", LIMIT, pace_library)

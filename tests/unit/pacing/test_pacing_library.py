@@ -116,16 +116,11 @@ def test_an_item_without_a_plan_is_timed_and_never_sleeps(virtual_pace: VirtualP
     assert item.used == item.workers[0].longest_run == 15 * MS
 
 
-@pytest.mark.parametrize(
-    ("durations", "sleeps"),
-    [
-        ([10, 10, 10, 10], [[10, 25], [35, 50], [60, 90]]),
-        ([0, 0, 0, 0], [[0, 17.5], [17.5, 115 / 3], [115 / 3, 90]]),  # a quarter of 70, a third of 62.5, the rest
-    ],
-)
-def test_delays_fill_the_time_that_is_granted(
-    durations: list[int], sleeps: list[list[float]], virtual_pace: VirtualPace
-) -> None:
+@pytest.mark.parametrize(("durations", "sleeps"), [
+    ([10, 10, 10, 10], [[10, 25], [35, 50], [60, 90]]),
+    ([0, 0, 0, 0], [[0, 17.5], [17.5, 115 / 3], [115 / 3, 90]]),  # a quarter of 70, a third of 62.5, the rest
+])  # fmt: skip
+def test_delays_fill_the_time_that_is_granted(durations, sleeps, virtual_pace) -> None:
     plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 2, 0]) / 4, ONE_PART, 0.0, burst=0.0)
     item = item_of(plan)
     got = worked(virtual_pace, item, 100 * MS, [duration * MS for duration in durations])
@@ -315,18 +310,13 @@ def chosen_plan(durations: list[int], sharing: list[int], presets: list[int], bu
     return serial_plan(np.array(durations, float), np.full(len(durations), True), budget, 0.0, pairs=shares)
 
 
-@pytest.mark.parametrize(
-    ("sharing", "presets", "sleeps"),
-    [
-        ([0, 0, 0, 0], [0, 3, 0, 0], [[20, 23]]),  # nothing else is slept, whatever time is left
-        ([0, 0, 0, 0], [2, 0, 3, 0], [[10, 12], [32, 35]]),
-        ([1, 0, 1, 0], [0, 4, 0, 0], [[10, 28], [38, 42], [52, 70]]),  # presets go first, the rest is shared
-        ([1, 0, 0, 0], [5, 0, 0, 0], [[10, 50]]),  # two pairs with one first operator
-    ],
-)
-def test_chosen_pairs_are_slept_between_and_presets_as_they_are(
-    virtual_pace: VirtualPace, sharing: list[int], presets: list[int], sleeps: list[list[float]]
-) -> None:
+@pytest.mark.parametrize(("sharing", "presets", "sleeps"), [
+    ([0, 0, 0, 0], [0, 3, 0, 0], [[20, 23]]),  # nothing else is slept, whatever time is left
+    ([0, 0, 0, 0], [2, 0, 3, 0], [[10, 12], [32, 35]]),
+    ([1, 0, 1, 0], [0, 4, 0, 0], [[10, 28], [38, 42], [52, 70]]),  # presets go first, the rest is shared
+    ([1, 0, 0, 0], [5, 0, 0, 0], [[10, 50]]),  # two pairs with one first operator
+])  # fmt: skip
+def test_chosen_pairs_are_slept_between_and_presets_as_they_are(virtual_pace, sharing, presets, sleeps) -> None:
     durations, budget = [10 * MS] * 4, 80 * MS
     plan = chosen_plan(durations, sharing, [one * MS for one in presets], budget)
     assert worked(virtual_pace, item_of(plan), budget, durations) == [pytest.approx(one, abs=1e-5) for one in sleeps]

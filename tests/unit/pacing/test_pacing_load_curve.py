@@ -49,9 +49,7 @@ def plans(draw: st.DrawFn) -> tuple[PacePlan, int]:
 
 
 @given(plans())
-def test_expected_sleeps_are_those_of_the_library_on_a_clock_that_nothing_disturbs(
-    built_virtual_pace: VirtualPace, made: tuple[PacePlan, int]
-) -> None:
+def test_expected_sleeps_are_those_of_the_library_on_a_clock_that_nothing_disturbs(built_virtual_pace, made) -> None:
     plan, budget = made
     item, expected = slept_by(built_virtual_pace, plan, budget), expected_timeline(plan, budget)
     assert item.workers[0].sleeps == len(expected.sleeps)

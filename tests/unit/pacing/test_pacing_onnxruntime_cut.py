@@ -21,15 +21,9 @@ from nndeploy.values.types import DimRange
 
 HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 SHAPES = {
-    "w": (256, 64, 3, 3),
-    "b": (256,),
-    "m": (512, 256),
-    "t": (256, 512),
-    "c": (256,),
-    "r": (1, 256),
-    "s": (1,),
+    "w": (256, 64, 3, 3), "b": (256,), "m": (512, 256), "t": (256, 512), "c": (256,), "r": (1, 256), "s": (1,),
     "large": (1024, 1024),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -29,17 +29,14 @@ def test_the_operator_works_with_the_library_that_is_installed(pace_library: Pac
     assert operator_problem(pace_library) == ""
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "reason"),
-    [
-        (".aliases = nnd_aliases", ".aliases = nnd_none", "given other memory"),
-        ("nnd_pace_pass(kernel->point);", "{}", "not passed in order"),
-        ("nnd_pace_pass(kernel->point);", "nnd_pace_pass(kernel->point ^ 1);", "not passed in order"),
-        ("if (!status && from != to)", "if (axes == 2 && sizes[0]) (*(char *)to)++; if (0)", "changes values"),
-        ('return "Pace"', 'return "Other"', "does not work"),
-        ("RegisterCustomOps", "RegisterNothing", "does not work"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "reason"), [
+    (".aliases = nnd_aliases", ".aliases = nnd_none", "given other memory"),
+    ("nnd_pace_pass(kernel->point);", "{}", "not passed in order"),
+    ("nnd_pace_pass(kernel->point);", "nnd_pace_pass(kernel->point ^ 1);", "not passed in order"),
+    ("if (!status && from != to)", "if (axes == 2 && sizes[0]) (*(char *)to)++; if (0)", "changes values"),
+    ('return "Pace"', 'return "Other"', "does not work"),
+    ("RegisterCustomOps", "RegisterNothing", "does not work"),
+])  # fmt: skip
 def test_an_operator_that_is_broken_is_found_out(before: str, after: str, reason: str, tmp_path: Path) -> None:
     assert before in OPERATOR
     assert reason in operator_problem(library_of(OPERATOR.replace(before, after), tmp_path))
@@ -53,9 +50,7 @@ def test_an_operator_that_is_broken_is_found_out(before: str, after: str, reason
         np.arange(3, dtype=np.float16),
     ],
 )  # fmt: skip
-def test_what_cannot_stay_where_it_is_is_copied_and_counted(
-    value: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]", pace_library: PaceLibrary
-) -> None:
+def test_what_cannot_stay_where_it_is_is_copied_and_counted(value, pace_library) -> None:
     model = copying_model(helper.np_dtype_to_tensor_dtype(value.dtype))
     session = inference_session(model, session_options(1, [pace_library.path]))
     with watched_copies(pace_library.path, 3) as copies:

@@ -102,9 +102,7 @@ def test_a_model_of_short_operators_is_run_as_it_is(pace_library: PaceLibrary, m
     assert session.pace_note.startswith("points behind 0 of 3 operators; none behind 3 within")
 
 
-def test_the_points_that_are_kept_are_those_between_long_operators(
-    pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_points_that_are_kept_are_those_between_long_operators(pace_library, monkeypatch) -> None:
     durations = np.array([0.1, 0.1, 10.0, 0.1]) * PART_NS
     monkeypatch.setattr(pace_trials.Trial, "durations", lambda *_: (durations, np.arange(4)))
     session, names = paced(CHAIN, pace_library)
@@ -130,9 +128,7 @@ def test_points_that_are_wanted_are_not_thinned_out(pace_library: PaceLibrary, m
     assert len(session.pace(pace_library, SAMPLE, lambda _: True)) == 4
 
 
-def test_without_the_operator_cuts_are_where_they_are_wanted(
-    no_operator: PaceLibrary, short_segments: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_operator_cuts_are_where_they_are_wanted(no_operator, short_segments, monkeypatch) -> None:
     monkeypatch.setattr(pace_segments, "MOST_COST", -1.0)
     session: Any = opened(CHAIN, no_operator)
     points = session.pace(no_operator, SAMPLE, {"Exp a", "Tanh c", "Neg y"}.__contains__)
@@ -208,9 +204,7 @@ def test_an_operator_without_its_first_output_keeps_its_point(pace_library: Pace
     assert passed(session, pace_library, 2, sample) == [0, 1]
 
 
-def test_points_with_which_results_differ_are_not_used(
-    pace_library: PaceLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_points_with_which_results_differ_are_not_used(pace_library, monkeypatch) -> None:
     def refused(*_: Any) -> None:
         raise NoPointsError("its results are not those of the model without points")
 
@@ -268,9 +262,7 @@ def test_a_broken_operator_is_done_without(pace_library: PaceLibrary, tmp_path: 
     assert "the operator is given other memory" in session.pace_note
 
 
-def test_segments_that_cost_too_much_are_not_made(
-    no_operator: PaceLibrary, monkeypatch: pytest.MonkeyPatch, short_segments: None
-) -> None:
+def test_segments_that_cost_too_much_are_not_made(no_operator, monkeypatch, short_segments) -> None:
     counts = list[int]()
 
     def cost(_: Any, session: Any) -> float:
@@ -297,9 +289,7 @@ def test_a_short_model_is_not_cut(no_operator: PaceLibrary, monkeypatch: pytest.
     assert passed(session, no_operator, 1) == [0]
 
 
-def test_without_a_sample_points_are_not_tried_and_nothing_is_cut(
-    pace_library: PaceLibrary, no_operator: PaceLibrary
-) -> None:
+def test_without_a_sample_points_are_not_tried_and_nothing_is_cut(pace_library, no_operator) -> None:
     session, names = paced(CHAIN, pace_library, None)
     assert len(names) == 4
     assert passed(session, pace_library, 4) == [0, 1, 2, 3]

@@ -25,9 +25,7 @@ def run(pacer: Pacer, library: VirtualPace) -> None:
             library.point(point)
 
 
-def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(
-    virtual_pace: VirtualPace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_may_take_until_its_deadline_and_a_late_one_does_not_sleep(virtual_pace, monkeypatch) -> None:
     clock = SimpleNamespace(monotonic_ns=lambda: virtual_pace.now, monotonic=lambda: virtual_pace.now / 1e9)
     for module in (pacers, plan_maker):
         monkeypatch.setattr(module, "time", clock)
@@ -93,9 +91,7 @@ def test_of_few_runs_more_is_kept_back_than_any_of_them_needed() -> None:
 
 
 @pytest.mark.parametrize(("budget", "share"), [(100 * MS, 0.1), (20 * MS, 0.1), (12_500_000, 0.16), (8 * MS, 0.2)])
-def test_no_more_is_kept_back_than_a_share_of_the_budget_that_is_larger_where_it_is_short(
-    budget: int, share: float
-) -> None:
+def test_no_more_is_kept_back_than_a_share_of_the_budget_that_is_larger_where_it_is_short(budget, share) -> None:
     shape = PacedShape(budget=budget)
     shape.keep_back(budget)
     assert shape.reserve == pytest.approx(share * budget + min(END_NS, MOST_END * budget))

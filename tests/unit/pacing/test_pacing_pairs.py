@@ -102,17 +102,12 @@ NAMES = PointNames(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("dense 3x3 8->8 r -> Sin b", Pair(0, 1)),  # a name may hold an arrow
-        ("r->b=2ms", Pair(0, 1, 2 * MS)),
-        (" Relu r  ->  Neg c = 0.5ms", Pair(0, 2, MS // 2)),
-        ("a->c", Pair(0, 2)),
-        ("b->/y=2ms", Pair(1, 3, 2 * MS)),  # as torch calls the node of a value
-        ("Add y->end=1s", Pair(3, END, 1000 * MS)),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("dense 3x3 8->8 r -> Sin b", Pair(0, 1)),  # a name may hold an arrow
+    ("r->b=2ms", Pair(0, 1, 2 * MS)), (" Relu r  ->  Neg c = 0.5ms", Pair(0, 2, MS // 2)), ("a->c", Pair(0, 2)),
+    ("b->/y=2ms", Pair(1, 3, 2 * MS)),  # as torch calls the node of a value
+    ("Add y->end=1s", Pair(3, END, 1000 * MS)),
+])  # fmt: skip
 def test_a_pair_is_chosen_by_the_names_of_its_operators(text: str, found: Pair) -> None:
     assert chosen(PAIRS, NAMES, pairs_in([text])) == [found]
 
@@ -122,17 +117,14 @@ def test_several_pairs_may_be_chosen_and_none_means_all() -> None:
     assert chosen(PAIRS, NAMES, ()) == PAIRS
 
 
-@pytest.mark.parametrize(
-    ("texts", "reason", "hint"),
-    [
-        (["r->bb"], "no operator is named 'bb'", "nearest: .*'b'"),
-        (["rr->b"], "no operator is named 'rr'", "nearest: .*'r'"),
-        (["something else->b"], "no operator is named 'something else'", "known: 'dense 3x3 8->8 r'"),
-        (["r->Add y"], "'Add y' does not read what 'r' makes", "its pairs: 'dense 3x3 8->8 r -> Sin b', "),
-        (["b->r"], "'r' does not read what 'b' makes", "its pairs: 'Sin b -> Add y'"),
-        (["r->b=1ms", "a->b=2ms"], "two delays for 'dense 3x3 8->8 r -> Sin b'", ""),
-    ],
-)
+@pytest.mark.parametrize(("texts", "reason", "hint"), [
+    (["r->bb"], "no operator is named 'bb'", "nearest: .*'b'"),
+    (["rr->b"], "no operator is named 'rr'", "nearest: .*'r'"),
+    (["something else->b"], "no operator is named 'something else'", "known: 'dense 3x3 8->8 r'"),
+    (["r->Add y"], "'Add y' does not read what 'r' makes", "its pairs: 'dense 3x3 8->8 r -> Sin b', "),
+    (["b->r"], "'r' does not read what 'b' makes", "its pairs: 'Sin b -> Add y'"),
+    (["r->b=1ms", "a->b=2ms"], "two delays for 'dense 3x3 8->8 r -> Sin b'", ""),
+])  # fmt: skip
 def test_what_is_no_pair_is_one_line_with_what_is_near(texts: list[str], reason: str, hint: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
         chosen(PAIRS, NAMES, pairs_in(texts))

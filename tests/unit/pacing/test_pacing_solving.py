@@ -78,9 +78,7 @@ def highest_level(graph: OperatorGraph, units: NDArray, total: float) -> float:
 
 
 @given(graphs(), st.floats(1.0, 20.0), st.sampled_from(PacePolicy))
-def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(
-    graph: OperatorGraph, stretch: float, policy: PacePolicy
-) -> None:
+def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(graph, stretch, policy) -> None:
     total = graph.baseline_ns * stretch
     delays = solve(graph, total, policy)
     assert max(way_lengths(graph, delays)) <= total * (1 + 1e-12)
@@ -90,9 +88,7 @@ def test_no_way_is_longer_than_the_total_and_no_delay_beyond_its_bound(
 
 
 @given(graphs(), st.floats(1.0, 20.0), st.sampled_from([PacePolicy.EQUAL, PacePolicy.PROPORTIONAL]))
-def test_all_delays_are_one_level_that_cannot_be_higher(
-    graph: OperatorGraph, stretch: float, policy: PacePolicy
-) -> None:
+def test_all_delays_are_one_level_that_cannot_be_higher(graph, stretch, policy) -> None:
     total = graph.baseline_ns * stretch
     delays, units, most = solve(graph, total, policy), policy.units(graph.durations)[graph.sources], limits(graph)
     most[units == 0] = 0.0
@@ -136,9 +132,7 @@ def test_solved_leaves_no_way_that_could_still_sleep(graph: OperatorGraph, stret
 
 
 @given(graphs(), st.floats(1.1, 20.0), st.sampled_from(PacePolicy), st.sampled_from([2.0**-10, 2.0**7, 2.0**20]))
-def test_another_unit_of_time_changes_nothing(
-    graph: OperatorGraph, stretch: float, policy: PacePolicy, scale: float
-) -> None:
+def test_another_unit_of_time_changes_nothing(graph, stretch, policy, scale) -> None:
     total = graph.baseline_ns * stretch
     scaled = OperatorGraph(graph.durations * scale, graph.edges, graph.bounds)
     want = solve(graph, total, policy) * scale
@@ -197,9 +191,7 @@ def test_slack_of_crossed_branches_is_used_up() -> None:
 
 
 @given(graphs(), st.floats(1.0, 20.0), st.integers(0, 2**32 - 1))
-def test_the_total_is_kept_whatever_the_program_of_slack_answers(
-    graph: OperatorGraph, stretch: float, seed: int
-) -> None:
+def test_the_total_is_kept_whatever_the_program_of_slack_answers(graph, stretch, seed) -> None:
     random = np.random.default_rng(seed)
     total = graph.baseline_ns * stretch
     with pytest.MonkeyPatch.context() as patch:
@@ -232,23 +224,18 @@ def test_a_total_below_the_baseline_names_the_least_that_works(total: float) -> 
     solve(graph, 55.001e6)
 
 
-@pytest.mark.parametrize(
-    ("durations", "edges", "bounds", "message"),
-    [
-        ([1, 1, 1], [(0, 1), (1, 2), (2, 1)], None, "in a cycle: 1 -> 2 -> 1|in a cycle: 2 -> 1 -> 2"),
-        ([1, 1], [(0, 0)], None, "in a cycle: 0 -> 0"),
-        ([1, 1], [(0, 2)], None, r"edge \(0, 2\) names an operator that is not one of the 2"),
-        ([1, 1], [(-1, 1)], None, r"edge \(-1, 1\) names an operator"),
-        ([1, 1], [(0, 1), (0, 1)], None, r"edge \(0, 1\) is there twice"),
-        ([1, math.nan], [(0, 1)], None, "a duration is nan, not a time"),
-        ([1, -2], [(0, 1)], None, "a duration is -2.0, not a time"),
-        ([1, 2], [(0, 1)], [1], "2 durations of operators, but 1 bounds"),
-        ([1, 2], [(0, 1)], [1, -1], "a bound of delays is -1.0, not a multiple"),
-    ],
-)
-def test_what_is_no_graph_is_refused(
-    durations: list[float], edges: list[tuple[int, int]], bounds: list[float] | None, message: str
-) -> None:
+@pytest.mark.parametrize(("durations", "edges", "bounds", "message"), [
+    ([1, 1, 1], [(0, 1), (1, 2), (2, 1)], None, "in a cycle: 1 -> 2 -> 1|in a cycle: 2 -> 1 -> 2"),
+    ([1, 1], [(0, 0)], None, "in a cycle: 0 -> 0"),
+    ([1, 1], [(0, 2)], None, r"edge \(0, 2\) names an operator that is not one of the 2"),
+    ([1, 1], [(-1, 1)], None, r"edge \(-1, 1\) names an operator"),
+    ([1, 1], [(0, 1), (0, 1)], None, r"edge \(0, 1\) is there twice"),
+    ([1, math.nan], [(0, 1)], None, "a duration is nan, not a time"),
+    ([1, -2], [(0, 1)], None, "a duration is -2.0, not a time"),
+    ([1, 2], [(0, 1)], [1], "2 durations of operators, but 1 bounds"),
+    ([1, 2], [(0, 1)], [1, -1], "a bound of delays is -1.0, not a multiple"),
+])  # fmt: skip
+def test_what_is_no_graph_is_refused(durations, edges, bounds, message) -> None:
     with pytest.raises(UsageError, match=message):
         OperatorGraph(durations, edges, bounds)
 

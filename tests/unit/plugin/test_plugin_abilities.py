@@ -20,9 +20,7 @@ def test_every_ability_is_one_attribute() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_backend_that_denies_an_ability_by_its_attribute_is_not_loaded(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backend_that_denies_an_ability_by_its_attribute_is_not_loaded(name, monkeypatch) -> None:
     plugin = SimpleNamespace(api_version=API_VERSION, **{name: False})
     monkeypatch.setattr(registry.PLUGINS, "load", lambda *_: plugin)
     with pytest.raises(UnavailableError, match=name):

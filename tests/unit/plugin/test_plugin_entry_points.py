@@ -66,15 +66,12 @@ def test_an_unknown_name_is_the_caller_s_error(plugins) -> None:
         loaded(plugins(), "referense")
 
 
-@pytest.mark.parametrize(
-    ("value", "made", "line"),
-    [
-        ("no_such:X", str, "no_such:X: backend 'odd' cannot be loaded: No module named 'no_such'"),
-        ("math:no_such", str, "math:no_such: backend 'odd' cannot be loaded: module 'math' has no attribute 'no_such'"),
-        ("math:pi", lambda pi: pi(), "math:pi: backend 'odd' cannot be loaded: 'float' object is not callable"),
-        ("math:pi", lambda pi: next(iter(())), "math:pi: backend 'odd' cannot be loaded: StopIteration"),
-    ],
-)
+@pytest.mark.parametrize(("value", "made", "line"), [
+    ("no_such:X", str, "no_such:X: backend 'odd' cannot be loaded: No module named 'no_such'"),
+    ("math:no_such", str, "math:no_such: backend 'odd' cannot be loaded: module 'math' has no attribute 'no_such'"),
+    ("math:pi", lambda pi: pi(), "math:pi: backend 'odd' cannot be loaded: 'float' object is not callable"),
+    ("math:pi", lambda pi: next(iter(())), "math:pi: backend 'odd' cannot be loaded: StopIteration"),
+])  # fmt: skip
 def test_a_broken_plugin_is_one_line(value, made, line, plugins) -> None:
     with pytest.raises(UnavailableError) as caught:
         plugins(("odd", value)).load("odd", made)

@@ -57,16 +57,13 @@ def test_nms_takes_at_most_so_many_above_a_threshold(step) -> None:
     assert [empty[name].shape for name in ("boxes", "scores", "classes")] == [(0, 4), (0,), (0,)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"boxes": [[0, 0, 1, 1]], "scores": [1, 2], "classes": [0]}, "there are 1 boxes, 2 scores and 1 classes"),
-        ({"boxes": [[0, 0, 1]], "scores": [1], "classes": [0]}, r"boxes must be \(N, 4\)"),
-        ({"boxes": [[0, 0, 1, np.nan]], "scores": [1], "classes": [0]}, "NaN or infinity"),
-        ({"boxes": [["a"] * 4], "scores": [1], "classes": [0]}, "boxes must be numbers, this is a list"),
-        ({"boxes": [[1], [1, 2]], "scores": [1], "classes": [0]}, "boxes must be numbers"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"boxes": [[0, 0, 1, 1]], "scores": [1, 2], "classes": [0]}, "there are 1 boxes, 2 scores and 1 classes"),
+    ({"boxes": [[0, 0, 1]], "scores": [1], "classes": [0]}, r"boxes must be \(N, 4\)"),
+    ({"boxes": [[0, 0, 1, np.nan]], "scores": [1], "classes": [0]}, "NaN or infinity"),
+    ({"boxes": [["a"] * 4], "scores": [1], "classes": [0]}, "boxes must be numbers, this is a list"),
+    ({"boxes": [[1], [1, 2]], "scores": [1], "classes": [0]}, "boxes must be numbers"),
+])  # fmt: skip
 def test_boxes_that_are_none_are_refused(step, fields, message) -> None:
     with pytest.raises(InputError, match=message):
         step("nms")(fields)

@@ -52,11 +52,8 @@ def test_a_label_has_its_own_colour_and_stands_above_its_box(step, canvas) -> No
 
 def test_what_sticks_out_is_moved_into_the_picture(step, canvas) -> None:
     fields = {
-        "image": canvas,
-        "boxes": [[-50, -50, 500, 500]],
-        "labels": ["a label\nthat 中 is long" * 9],
-        "scores": [1],
-    }
+        "image": canvas, "boxes": [[-50, -50, 500, 500]], "labels": ["a label\nthat 中 is long" * 9], "scores": [1],
+    }  # fmt: skip
     made = step("draw", letters=200)(fields)["image"]
     assert made.shape == canvas.shape
     assert is_drawn(made).any()
@@ -76,15 +73,12 @@ def test_nothing_found_is_the_picture(step, canvas) -> None:
     assert not step("draw")(fields)["image"].any()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"labels": ["a"]}, "there are 1 labels, but 2 scores"),
-        ({"labels": ["a"] * 3, "scores": [1] * 3}, "there are 2 shapes, but 3 labels or scores"),
-        ({"boxes": [[0, 0, 1, np.inf]] * 2}, "NaN or infinity"),
-        ({"image": 3}, "an image is uint8"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"labels": ["a"]}, "there are 1 labels, but 2 scores"),
+    ({"labels": ["a"] * 3, "scores": [1] * 3}, "there are 2 shapes, but 3 labels or scores"),
+    ({"boxes": [[0, 0, 1, np.inf]] * 2}, "NaN or infinity"),
+    ({"image": 3}, "an image is uint8"),
+])  # fmt: skip
 def test_what_does_not_go_together_is_refused(step, canvas, change, message) -> None:
     fields = {"image": canvas, "boxes": [[0, 0, 1, 1]] * 2, "labels": ["a", "b"], "scores": [1, 1], **change}
     with pytest.raises(InputError, match=message):

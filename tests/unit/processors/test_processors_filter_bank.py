@@ -21,12 +21,10 @@ WAVE = np.round(8000 * np.sin(np.arange(700) ** 2 / 900) + 300)
 KALDI = {
     ("hamming", True): [[22.7062, 25.5254, 25.6087, 21.832, 15.7582], [16.246, 23.5374, 26.8808, 26.3877, 19.0197]],
     ("povey", False): [
-        [23.6804, 24.3691, 22.1158, 11.1945, 8.2975],
-        [21.6638, 25.4395, 26.2178, 23.4028, 8.9265],
-        [10.6313, 22.1328, 26.8155, 26.9513, 20.9669],
-        [15.2913, 17.3384, 24.7486, 27.937, 26.4913],
+        [23.6804, 24.3691, 22.1158, 11.1945, 8.2975], [21.6638, 25.4395, 26.2178, 23.4028, 8.9265],
+        [10.6313, 22.1328, 26.8155, 26.9513, 20.9669], [15.2913, 17.3384, 24.7486, 27.937, 26.4913],
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("window", "snip_edges"), KALDI)
@@ -128,16 +126,13 @@ def test_without_snipping_the_sound_goes_on_as_its_mirror_image(count, length, s
         np.testing.assert_allclose(frame, FilterBank(4, length, shift)(mirrored[begin : begin + length], 1000)[0])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"window": "kaiser"}, 'window must be "povey" or "hamming" or "hanning", is \'kaiser\''),
-        ({"bins": 0}, "bins must be 1 to 512, is 0"),
-        ({"bins": 2.5}, "bins must be a whole number"),
-        ({"length_ms": 0}, "length-ms must be 0.1 to 10000"),
-        ({"pre_emphasis": 1.5}, "pre-emphasis must be 0 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "message"), [
+    ({"window": "kaiser"}, 'window must be "povey" or "hamming" or "hanning", is \'kaiser\''),
+    ({"bins": 0}, "bins must be 1 to 512, is 0"),
+    ({"bins": 2.5}, "bins must be a whole number"),
+    ({"length_ms": 0}, "length-ms must be 0.1 to 10000"),
+    ({"pre_emphasis": 1.5}, "pre-emphasis must be 0 to 1"),
+])  # fmt: skip
 def test_parameters_of_filter_bank_are_checked(step, parameters, message) -> None:
     with pytest.raises(DataError, match=message):
         step("filter-bank", **parameters)
@@ -145,16 +140,13 @@ def test_parameters_of_filter_bank_are_checked(step, parameters, message) -> Non
         step("filter-bank", low_hz=600, high_hz=500)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "samples", "rate", "message"),
-    [
-        ({}, np.zeros((2, 3)), 16000, r"samples must be \(N,\), this is float64 \(2, 3\)"),
-        ({}, np.zeros(9), 0, "at 0 Hz a frame has 0 samples and a shift 0: too few or too many"),
-        ({"length_ms": 9000}, np.zeros(9), 16000, "a frame has 144000 samples"),
-        ({"high_hz": 5000}, np.zeros(9), 8000, "bands from 20.0 to 5000.0 Hz do not fit a rate of 8000 Hz"),
-        ({"high_hz": -4000}, np.zeros(9), 8000, "bands from 20.0 to 0.0 Hz do not fit"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "samples", "rate", "message"), [
+    ({}, np.zeros((2, 3)), 16000, r"samples must be \(N,\), this is float64 \(2, 3\)"),
+    ({}, np.zeros(9), 0, "at 0 Hz a frame has 0 samples and a shift 0: too few or too many"),
+    ({"length_ms": 9000}, np.zeros(9), 16000, "a frame has 144000 samples"),
+    ({"high_hz": 5000}, np.zeros(9), 8000, "bands from 20.0 to 5000.0 Hz do not fit a rate of 8000 Hz"),
+    ({"high_hz": -4000}, np.zeros(9), 8000, "bands from 20.0 to 0.0 Hz do not fit"),
+])  # fmt: skip
 def test_what_has_no_bands_is_one_line(step, parameters, samples, rate, message) -> None:
     with pytest.raises(InputError, match=message):
         step("filter-bank", **parameters)({"samples": samples, "rate": rate})
@@ -166,19 +158,12 @@ def test_too_many_frames_are_one_line(step, monkeypatch) -> None:
         step("filter-bank")({"samples": np.zeros(800, np.float32), "rate": 16000})
 
 
-@pytest.mark.parametrize(
-    ("parameters", "want"),
-    [
-        ({"size": 3}, ["aab", "abc", "bcd", "cde", "dee"]),
-        ({"size": 4}, ["aabc", "abcd", "bcde", "cdee", "deee"]),
-        ({"size": 3, "hop": 2}, ["aab", "bcd", "dee"]),
-        ({"size": 7, "hop": 3}, ["aaaabcd", "abcdeee"]),
-        ({"size": 1}, ["a", "b", "c", "d", "e"]),
-        ({"size": 3, "edges": "drop"}, ["abc", "bcd", "cde"]),
-        ({"size": 3, "hop": 2, "edges": "drop"}, ["abc", "cde"]),
-        ({"size": 6, "edges": "drop"}, []),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "want"), [
+    ({"size": 3}, ["aab", "abc", "bcd", "cde", "dee"]), ({"size": 4}, ["aabc", "abcd", "bcde", "cdee", "deee"]),
+    ({"size": 3, "hop": 2}, ["aab", "bcd", "dee"]), ({"size": 7, "hop": 3}, ["aaaabcd", "abcdeee"]),
+    ({"size": 1}, ["a", "b", "c", "d", "e"]), ({"size": 3, "edges": "drop"}, ["abc", "bcd", "cde"]),
+    ({"size": 3, "hop": 2, "edges": "drop"}, ["abc", "cde"]), ({"size": 6, "edges": "drop"}, []),
+])  # fmt: skip
 def test_frames_are_stacked(step, parameters, want) -> None:
     frames = np.array([[ord(c), -ord(c)] for c in "abcde"], np.float32)
     stacked = step("stack-frames", **parameters)({"frames": frames})["frames"]

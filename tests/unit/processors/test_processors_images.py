@@ -120,20 +120,12 @@ def test_map_back_takes_any_points_and_clips(step) -> None:
         step("map-back")({"boxes": np.zeros((2, 3)), "transform": transform})
 
 
-@pytest.mark.parametrize(
-    ("parameters", "size"),
-    [
-        ({"width": 18}, (18, 12)),
-        ({"height": 12}, (18, 12)),
-        ({"longest": 90}, (90, 60)),
-        ({"longest_at_most": 90}, (9, 6)),
-        ({"longest_at_most": 3}, (3, 2)),
-        ({"longest_at_most": 100, "multiple": 32}, (32, 32)),
-        ({"height": 64, "multiple": 32}, (96, 64)),
-        ({"height": 12, "width_at_most": 10}, (10, 12)),
-        ({"longest": 1}, (1, 1)),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "size"), [
+    ({"width": 18}, (18, 12)), ({"height": 12}, (18, 12)), ({"longest": 90}, (90, 60)),
+    ({"longest_at_most": 90}, (9, 6)), ({"longest_at_most": 3}, (3, 2)),
+    ({"longest_at_most": 100, "multiple": 32}, (32, 32)), ({"height": 64, "multiple": 32}, (96, 64)),
+    ({"height": 12, "width_at_most": 10}, (10, 12)), ({"longest": 1}, (1, 1)),
+])  # fmt: skip
 def test_scale_keeps_proportions(step, parameters, size) -> None:
     made = step("scale", **parameters)({"image": picture()})
     assert made["image"].shape == (size[1], size[0], 3)
@@ -230,15 +222,10 @@ def bilinear(image, x, y):
     return total
 
 
-@pytest.mark.parametrize(
-    "quad",
-    [
-        [[2, 3], [22, 3], [22, 11], [2, 11]],
-        [[3.5, 2.25], [24.5, 6.5], [22.25, 15.75], [1.5, 10.5]],
-        [[5, 2], [25, 0.5], [28, 17], [2, 12]],
-        [[-4, -3], [14, 2], [12, 12], [-3, 9]],
-    ],
-)
+@pytest.mark.parametrize("quad", [
+    [[2, 3], [22, 3], [22, 11], [2, 11]], [[3.5, 2.25], [24.5, 6.5], [22.25, 15.75], [1.5, 10.5]],
+    [[5, 2], [25, 0.5], [28, 17], [2, 12]], [[-4, -3], [14, 2], [12, 12], [-3, 9]],
+])  # fmt: skip
 def test_crop_quads_is_a_direct_bilinear_lookup(step, quad) -> None:
     image = picture(30, 20)
     crop = step("crop-quads")({"image": image, "quads": [quad]})["crops"][0]

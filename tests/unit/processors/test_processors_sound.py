@@ -97,24 +97,21 @@ def test_data_have_the_size_that_is_stated_or_reach_to_the_end(data, num_frames)
         sound_from_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "does not begin as one"),
-        (b"RIFF\0\0\0\0AVI LIST", "does not begin as one"),
-        (b"RIFF\0\0\0\0WAVE", "without a format"),
-        (wav(b"")[:36], "without data"),
-        (b"RIFF\0\0\0\0WAVEdata\2\0\0\0ab", "its data stand before its format"),
-        (b"RIFF\0\0\0\0WAVEfmt \2\0\0\0ab", "its format has 2 bytes"),
-        (wav(b"ab", code=2, bits=4), "format 2 with 4 bits, which is not taken .hint: convert it to 16-bit PCM"),
-        (wav(b"ab", code=FLOAT, bits=16), "format 3 with 16 bits"),
-        (wav(b"ab", channels=0), "its format says 0 channels"),
-        (wav(b"ab", rate=0), "0 Hz"),
-        (wav(b"ab", code=0xFFFE), "extended format that is not taken"),
-        (wav(np.array([np.nan], "<f4").tobytes(), FLOAT, bits=32), "samples are NaN or infinite"),
-        (wav(np.array([1e300], "<f8").tobytes(), FLOAT, bits=64), "samples are NaN or infinite"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "does not begin as one"),
+    (b"RIFF\0\0\0\0AVI LIST", "does not begin as one"),
+    (b"RIFF\0\0\0\0WAVE", "without a format"),
+    (wav(b"")[:36], "without data"),
+    (b"RIFF\0\0\0\0WAVEdata\2\0\0\0ab", "its data stand before its format"),
+    (b"RIFF\0\0\0\0WAVEfmt \2\0\0\0ab", "its format has 2 bytes"),
+    (wav(b"ab", code=2, bits=4), "format 2 with 4 bits, which is not taken .hint: convert it to 16-bit PCM"),
+    (wav(b"ab", code=FLOAT, bits=16), "format 3 with 16 bits"),
+    (wav(b"ab", channels=0), "its format says 0 channels"),
+    (wav(b"ab", rate=0), "0 Hz"),
+    (wav(b"ab", code=0xFFFE), "extended format that is not taken"),
+    (wav(np.array([np.nan], "<f4").tobytes(), FLOAT, bits=32), "samples are NaN or infinite"),
+    (wav(np.array([1e300], "<f8").tobytes(), FLOAT, bits=64), "samples are NaN or infinite"),
+])  # fmt: skip
 def test_what_is_no_wav_file_is_one_line(data, message) -> None:
     with pytest.raises(InputError, match=message):
         sound_from_bytes(data)
@@ -141,19 +138,16 @@ def test_decode_wav_mixes_channels(step) -> None:
     assert step("decode-wav")({"data": data})["rate"] == 8000
 
 
-@pytest.mark.parametrize(
-    ("parameters", "want"),
-    [
-        ({"size": 3}, [[1, 2, 3], [4, 5, 6], [7, 0, 0]]),
-        ({"size": 3, "rest": "drop"}, [[1, 2, 3], [4, 5, 6]]),
-        ({"size": 4, "hop": 3}, [[1, 2, 3, 4], [4, 5, 6, 7]]),
-        ({"size": 3, "hop": 5}, [[1, 2, 3], [6, 7, 0]]),
-        ({"size": 3, "hop": 5, "rest": "drop"}, [[1, 2, 3]]),
-        ({"size": 3, "context": 2}, [[0, 0, 1, 2, 3], [2, 3, 4, 5, 6], [5, 6, 7, 0, 0]]),
-        ({"size": 9}, [[1, 2, 3, 4, 5, 6, 7, 0, 0]]),
-        ({"size": 9, "rest": "drop"}, []),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "want"), [
+    ({"size": 3}, [[1, 2, 3], [4, 5, 6], [7, 0, 0]]),
+    ({"size": 3, "rest": "drop"}, [[1, 2, 3], [4, 5, 6]]),
+    ({"size": 4, "hop": 3}, [[1, 2, 3, 4], [4, 5, 6, 7]]),
+    ({"size": 3, "hop": 5}, [[1, 2, 3], [6, 7, 0]]),
+    ({"size": 3, "hop": 5, "rest": "drop"}, [[1, 2, 3]]),
+    ({"size": 3, "context": 2}, [[0, 0, 1, 2, 3], [2, 3, 4, 5, 6], [5, 6, 7, 0, 0]]),
+    ({"size": 9}, [[1, 2, 3, 4, 5, 6, 7, 0, 0]]),
+    ({"size": 9, "rest": "drop"}, []),
+])  # fmt: skip
 def test_windows(step, parameters, want) -> None:
     samples = np.arange(1, 8, dtype=np.float32)
     assert [piece.tolist() for piece in step("windows", **parameters)({"samples": samples})["windows"]] == want
@@ -204,21 +198,11 @@ def segments(text: str, **parameters):
     return VoiceSegments(100, **parameters)(likely).round(6).tolist()
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("", []),
-        ("......", []),
-        (".####..", [[0.1, 0.5]]),
-        ("####", [[0, 0.4]]),
-        ("###.", [[0, 0.3]]),
-        ("##.##..", [[0, 0.5]]),
-        ("##..##..", [[0, 0.2], [0.4, 0.6]]),
-        ("##++##..", [[0, 0.6]]),
-        ("+##+.+..", [[0.1, 0.4]]),
-        (".#..##..", [[0.4, 0.6]]),
-    ],
-)
+@pytest.mark.parametrize(("text", "want"), [
+    ("", []), ("......", []), (".####..", [[0.1, 0.5]]), ("####", [[0, 0.4]]), ("###.", [[0, 0.3]]),
+    ("##.##..", [[0, 0.5]]), ("##..##..", [[0, 0.2], [0.4, 0.6]]), ("##++##..", [[0, 0.6]]), ("+##+.+..", [[0.1, 0.4]]),
+    (".#..##..", [[0.4, 0.6]]),
+])  # fmt: skip
 def test_speech_begins_and_ends_by_the_thresholds(text, want) -> None:
     assert segments(text) == want
 

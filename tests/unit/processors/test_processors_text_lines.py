@@ -19,18 +19,15 @@ def test_only_the_end_of_a_line_is_taken_off() -> None:
     assert texts("ä\n中\n".encode()) == ("ä", "中")
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "labels.txt: is empty"),
-        (b"\n", "labels.txt: is empty"),
-        (b"a\n\nb\n", "labels.txt: line 2 is empty"),
-        (b"a\n\xff\n", "labels.txt: is not UTF-8: byte 2 is 0xff"),
-        (b"a" * 1001, "labels.txt: line 1 has 1001 characters, more than 1000"),
-        (b"a\n" * ((1 << 20) + 1), "labels.txt: has 1048577 lines, more than 1048576"),
-        (bytes((16 << 20) + 1), "labels.txt: has 16777217 bytes, more than 16777216"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "labels.txt: is empty"),
+    (b"\n", "labels.txt: is empty"),
+    (b"a\n\nb\n", "labels.txt: line 2 is empty"),
+    (b"a\n\xff\n", "labels.txt: is not UTF-8: byte 2 is 0xff"),
+    (b"a" * 1001, "labels.txt: line 1 has 1001 characters, more than 1000"),
+    (b"a\n" * ((1 << 20) + 1), "labels.txt: has 1048577 lines, more than 1048576"),
+    (bytes((16 << 20) + 1), "labels.txt: has 16777217 bytes, more than 16777216"),
+])  # fmt: skip
 def test_other_files_are_refused(data, message) -> None:
     with pytest.raises(DataError, match=message):
         texts(data)

@@ -25,9 +25,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, 
     return document
 
 
-def test_both_answer_with_the_digest_and_what_travelled(
-    registry: RegistryServer, bundle: Path, box: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_answer_with_the_digest_and_what_travelled(registry, bundle, box, capsys) -> None:
     pushed = answer(capsys, "push", bundle, registry.reference())
     pulled = answer(capsys, "pull", registry.reference(), "-o", box / "m.nnd")
     assert pushed["schema"] == "nndeploy.push.1"
@@ -39,9 +37,7 @@ def test_both_answer_with_the_digest_and_what_travelled(
     assert (pulled["fetched_bytes"], pulled["local_bytes"]) == (0, pushed["sent_bytes"])
 
 
-def test_people_get_the_reference_first(
-    registry: RegistryServer, bundle: Path, box: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_people_get_the_reference_first(registry, bundle, box, capsys) -> None:
     assert run_command(["push", str(bundle), registry.reference()]) == 0
     pushed = capsys.readouterr().out.splitlines()
     assert pushed[0] == registry.reference("1", digest_of(registry.manifests["1"]))
@@ -50,9 +46,7 @@ def test_people_get_the_reference_first(
     assert capsys.readouterr().out.splitlines()[0] == pushed[0]
 
 
-def test_without_the_library_one_line_says_what_to_install(
-    pushed: RegistryServer, bundle: Path, box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_library_one_line_says_what_to_install(pushed, bundle, box, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
     for line in (["push", bundle, pushed.reference()], ["pull", pushed.reference(), "-o", box / "m.nnd"]):
         assert run_command([str(word) for word in line]) == 69
@@ -62,9 +56,7 @@ def test_without_the_library_one_line_says_what_to_install(
     assert list(box.iterdir()) == []
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_large_comes(
-    pushed: RegistryServer, box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_disk_that_is_too_small_is_told_before_anything_large_comes(pushed, box, monkeypatch, capsys) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1_000_000})())
     assert run_command(["pull", pushed.reference(), "-o", str(box / "m.nnd")]) == 74
     assert "1000000 are free" in capsys.readouterr().err
@@ -73,9 +65,7 @@ def test_a_disk_that_is_too_small_is_told_before_anything_large_comes(
 
 
 @pytest.mark.parametrize("name", ["none/m.nnd", "folder"])
-def test_an_output_that_cannot_be_is_refused_before_anything_comes(
-    pushed: RegistryServer, box: Path, name: str
-) -> None:
+def test_an_output_that_cannot_be_is_refused_before_anything_comes(pushed, box, name) -> None:
     (box / "folder").mkdir()
     assert run_command(["pull", pushed.reference(), "-o", str(box / name)]) == 73
     assert pushed.asked == []

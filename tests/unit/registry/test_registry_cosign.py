@@ -108,7 +108,7 @@ def test_what_a_key_signed_is_pulled_by_it(signed: RegistryServer, bundle: Path,
 
 
 def test_another_key_no_signature_and_another_bundle_are_refused_before_any_member_comes(
-    signed: RegistryServer, tmp_path: Path, box: Path, key: Key
+    signed, tmp_path, box, key
 ) -> None:
     assert "a signature is not of this key" in refused(signed, box, made_key(tmp_path, "other"))
     write_weights(tmp_path / "other.nnd", (9,))
@@ -135,9 +135,7 @@ def test_the_layout_is_that_of_the_specification(signed: RegistryServer, key: Ke
     assert json.loads(config)["rootfs"]["diff_ids"] == [layer["digest"]]
 
 
-def test_signatures_add_up_and_none_is_added_twice(
-    signed: RegistryServer, bundle: Path, box: Path, tmp_path: Path, key: Key
-) -> None:
+def test_signatures_add_up_and_none_is_added_twice(signed, bundle, box, tmp_path, key) -> None:
     theirs = put(signed, b"{}", b"theirs", annotations={SIGNATURE: "", "dev.sigstore.cosign/bundle": "{}"})
     [ours] = json.loads(signed.manifests[tag_of(signed)])["layers"]
     put_layers(signed, theirs, ours)
@@ -231,7 +229,7 @@ SIGNED_TEXTS: dict[str, tuple[Callable[[RegistryServer], bytes], str]] = {
 
 @pytest.mark.parametrize(("text", "message"), SIGNED_TEXTS.values(), ids=SIGNED_TEXTS)
 def test_a_payload_that_is_not_of_this_artifact_counts_for_nothing_whoever_signed_it(
-    pushed: RegistryServer, box: Path, key: Key, text: Callable[[RegistryServer], bytes], message: str
+    pushed, box, key, text, message
 ) -> None:
     payload = text(pushed)
     put_layers(pushed, put(pushed, payload, key.signer.sign(payload)))
@@ -256,9 +254,7 @@ LAYERS: dict[str, tuple[Text, str]] = {
 
 
 @pytest.mark.parametrize(("changes", "message"), LAYERS.values(), ids=LAYERS)
-def test_a_layer_that_is_no_signature_counts_for_nothing(
-    pushed: RegistryServer, box: Path, key: Key, changes: Text, message: str
-) -> None:
+def test_a_layer_that_is_no_signature_counts_for_nothing(pushed, box, key, changes, message) -> None:
     payload = json.dumps(payload_about(pushed)).encode()
     put_layers(pushed, put(pushed, payload, key.signer.sign(payload), **changes))
     assert message in refused(pushed, box, key)
@@ -284,7 +280,7 @@ MANIFESTS: dict[str, Callable[[Text], object]] = {
 
 @pytest.mark.parametrize("change", MANIFESTS.values(), ids=MANIFESTS)
 def test_a_manifest_that_is_none_of_signatures_is_refused_and_not_written_over(
-    signed: RegistryServer, bundle: Path, box: Path, key: Key, change: Callable[[Text], object]
+    signed, bundle, box, key, change
 ) -> None:
     found = json.loads(signed.manifests[tag_of(signed)])
     change(found)
@@ -301,9 +297,7 @@ def test_a_manifest_without_end_or_no_json_is_refused(signed: RegistryServer, bo
         assert message in refused(signed, box, key)
 
 
-def test_layers_that_count_for_nothing_hide_none_that_counts(
-    signed: RegistryServer, bundle: Path, box: Path, key: Key
-) -> None:
+def test_layers_that_count_for_nothing_hide_none_that_counts(signed, bundle, box, key) -> None:
     [ours] = json.loads(signed.manifests[tag_of(signed)])["layers"]
     gone = put(signed, b"{}", b"")
     del signed.blobs[gone["digest"]]
@@ -312,17 +306,13 @@ def test_layers_that_count_for_nothing_hide_none_that_counts(
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
 
 
-def test_the_tag_names_a_bundle_only_after_its_signature_is_there(
-    registry: RegistryServer, bundle: Path, key: Key
-) -> None:
+def test_the_tag_names_a_bundle_only_after_its_signature_is_there(registry, bundle, key) -> None:
     push(bundle, registry.reference(), signers=[key.signer], options=QUICK)
     put_there = [found["name"] for path in registry.paths("PUT") if (found := MANIFEST.fullmatch(path))]
     assert put_there == [tag_of(registry), "1"]
 
 
-def test_who_cannot_sign_or_whose_signature_is_not_taken_gives_no_bundle_a_tag(
-    registry: RegistryServer, bundle: Path, key: Key
-) -> None:
+def test_who_cannot_sign_or_whose_signature_is_not_taken_gives_no_bundle_a_tag(registry, bundle, key) -> None:
     with pytest.raises(UnavailableError, match="ended with 1"):
         push(bundle, registry.reference(), signers=[CommandSigner(key.signer.public, "false")], options=QUICK)
     assert registry.asked == []
@@ -339,15 +329,7 @@ def test_who_cannot_sign_or_whose_signature_is_not_taken_gives_no_bundle_a_tag(
     assert registry.manifests == {}
 
 
-def test_commands_sign_and_ask_for_a_signature(
-    registry: RegistryServer,
-    bundle: Path,
-    box: Path,
-    tmp_path: Path,
-    key: Key,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_sign_and_ask_for_a_signature(registry, bundle, box, tmp_path, key, monkeypatch, capsys) -> None:
     monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
     private = str(key.public.with_suffix(".key"))
     assert run_command(["push", str(bundle), registry.reference(), "--key", private]) == 0

@@ -13,7 +13,7 @@ import pytest
 from registry_server import Asked, Handler, RegistryServer
 from weighty_bundles import QUICK
 
-from nndeploy.errors import DataError, NndeployError, PolicyError, UnavailableError, UsageError
+from nndeploy.errors import DataError, PolicyError, UnavailableError, UsageError
 from nndeploy.registry.challenge import challenge_from_header, token_request
 from nndeploy.registry.credentials import Credentials, credentials_for
 from nndeploy.registry.options import RegistryOptions
@@ -47,9 +47,7 @@ def test_docker_s_own_registry_has_a_name_of_its_own(docker: Callable[[object], 
     assert credentials_for("docker.io", QUICK) == Credentials("farm", "word")
 
 
-def test_the_file_is_in_the_home_folder_where_docker_is_told_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_in_the_home_folder_where_docker_is_told_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("DOCKER_CONFIG")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert credentials_for("h", QUICK) is None
@@ -59,9 +57,7 @@ def test_the_file_is_in_the_home_folder_where_docker_is_told_nothing(
 
 
 @pytest.mark.parametrize("where", ["credsStore", "credHelpers"])
-def test_a_helper_of_docker_s_is_asked(
-    docker: Callable[[object], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_a_helper_of_docker_s_is_asked(docker, tmp_path, monkeypatch, where) -> None:
     program = tmp_path / "docker-credential-safe"
     program.write_text(
         '#!/bin/sh\nread name\n[ "$1 $name" = "get registry.example" ] || { echo "credentials not found"; exit 1; }\n'
@@ -84,9 +80,7 @@ def test_a_helper_of_docker_s_is_asked(
         '{"credsStore":"../../bin/sh"}', '{"credHelpers":{"h":{}},"credsStore":5}', "\udcff", " " * (2 << 20),
     ],
 )  # fmt: skip
-def test_a_file_without_meaning_is_one_line_without_its_text(
-    docker: Callable[[object], None], tmp_path: Path, config: str
-) -> None:
+def test_a_file_without_meaning_is_one_line_without_its_text(docker, tmp_path, config) -> None:
     docker("")
     (tmp_path / "docker" / "config.json").write_bytes(config.encode("utf-8", "surrogateescape"))
     with pytest.raises(DataError, match=r"config\.json") as caught:
@@ -206,9 +200,7 @@ def test_who_has_no_account_gets_the_token_for_anybody(registry: RegistryServer,
         (b'{"token":"a\\nb"}', DataError), (b" " * 100_000, DataError), (b'{"token":"wrong"}', PolicyError),
     ],
 )  # fmt: skip
-def test_a_token_server_that_answers_nonsense_is_one_line(
-    registry: RegistryServer, bundle: Path, answer: bytes, kind: type[NndeployError]
-) -> None:
+def test_a_token_server_that_answers_nonsense_is_one_line(registry, bundle, answer, kind) -> None:
     TokenServer(registry, answer, basic="")
     with pytest.raises(kind):
         push(bundle, registry.reference(), options=QUICK)
@@ -216,9 +208,7 @@ def test_a_token_server_that_answers_nonsense_is_one_line(
 
 
 @pytest.mark.parametrize("options", [QUICK, replace(QUICK, username="farm", password="wrong")])  # noqa: S106
-def test_who_is_not_known_to_the_token_server_is_refused(
-    registry: RegistryServer, bundle: Path, options: RegistryOptions
-) -> None:
+def test_who_is_not_known_to_the_token_server_is_refused(registry, bundle, options) -> None:
     TokenServer(registry)
     with pytest.raises(PolicyError, match=r"password|credentials"):
         push(bundle, registry.reference(), options=options)
@@ -226,9 +216,7 @@ def test_who_is_not_known_to_the_token_server_is_refused(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1"])
-def test_a_password_for_the_host_in_netrc_is_not_shown(
-    pushed: RegistryServer, box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
-) -> None:
+def test_a_password_for_the_host_in_netrc_is_not_shown(pushed, box, tmp_path, monkeypatch, host) -> None:
     """The second name is one of this machine too, but by its text it could be any."""
     monkeypatch.setenv("no_proxy", "*")
     (tmp_path / "netrc").write_text(f"machine {host} login farm password hidden-word\n")

@@ -81,9 +81,7 @@ def kept_bytes(box: Path) -> int:
 
 
 @pytest.mark.parametrize("num_bytes", [70_000, 299_999])
-def test_a_connection_that_is_cut_again_and_again_is_gone_on_with(
-    pushed: RegistryServer, bundle: Path, box: Path, num_bytes: int
-) -> None:
+def test_a_connection_that_is_cut_again_and_again_is_gone_on_with(pushed, bundle, box, num_bytes) -> None:
     pushed.fault = cut_after(num_bytes)
     pulled = pull(pushed.reference(), box / "m.nnd", options=QUICK)
     assert (box / "m.nnd").read_bytes() == bundle.read_bytes()
@@ -91,9 +89,7 @@ def test_a_connection_that_is_cut_again_and_again_is_gone_on_with(
     assert names_in(box) == ["m.nnd"]
 
 
-def test_what_came_before_the_registry_went_away_is_not_asked_for_again(
-    pushed: RegistryServer, bundle: Path, box: Path
-) -> None:
+def test_what_came_before_the_registry_went_away_is_not_asked_for_again(pushed, bundle, box) -> None:
     (box / "m.nnd").write_bytes(b"the old file")
     pushed.fault = gone_after_a_part()
     with pytest.raises(InputOutputError, match="cut at 100000 of 300000 bytes") as caught:
@@ -185,9 +181,7 @@ def test_blobs_with_wrong_bytes_are_not_kept(pushed: RegistryServer, box: Path) 
     assert names_in(box) == []
 
 
-def test_a_disk_that_became_too_small_keeps_what_a_cut_pull_brought(
-    pushed: RegistryServer, box: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_became_too_small_keeps_what_a_cut_pull_brought(pushed, box, monkeypatch) -> None:
     pushed.fault = gone_after_a_part()
     with pytest.raises(InputOutputError, match="cut"):
         pull(pushed.reference(), box / "m.nnd", options=QUICK)
@@ -199,9 +193,7 @@ def test_a_disk_that_became_too_small_keeps_what_a_cut_pull_brought(
     assert kept_bytes(box) >= before > 0
 
 
-def test_a_disk_that_fails_when_all_is_there_costs_nothing(
-    pushed: RegistryServer, bundle: Path, box: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fails_when_all_is_there_costs_nothing(pushed, bundle, box, monkeypatch) -> None:
     real = os.close
 
     def failing(descriptor: int) -> None:
@@ -214,9 +206,7 @@ def test_a_disk_that_fails_when_all_is_there_costs_nothing(
 
 
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
-def test_a_pull_that_is_killed_loses_nothing(
-    pushed: RegistryServer, bundle: Path, box: Path, kind: signal.Signals
-) -> None:
+def test_a_pull_that_is_killed_loses_nothing(pushed, bundle, box, kind) -> None:
     def dripping(handler: Handler, asked: Asked) -> bool:
         found = BLOB.fullmatch(asked.path)
         data = pushed.blobs.get(found["name"], b"") if found else b""
@@ -271,9 +261,7 @@ def dripping(part: str) -> Fault:
 
 
 @pytest.mark.parametrize("part", ["status", "head", "body", "chunk"])
-def test_a_registry_that_sends_a_byte_now_and_then_is_given_up(
-    pushed: RegistryServer, box: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
+def test_a_registry_that_sends_a_byte_now_and_then_is_given_up(pushed, box, monkeypatch, part) -> None:
     pushed.fault = dripping(part)
     monkeypatch.setattr("nndeploy.registry.connection.ATTEMPTS", 2)
     monkeypatch.setattr("nndeploy.registry.blob_download.ATTEMPTS", 2)

@@ -72,22 +72,11 @@ def only_blobs(answer: Callable[[Handler, bytes], object]) -> Callable[[Handler,
     return fault
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "code"),
-    [
-        (400, UnavailableError, 69),
-        (401, PolicyError, 77),
-        (403, PolicyError, 77),
-        (404, MissingInputError, 66),
-        (418, UnavailableError, 69),
-        (429, BusyError, 75),
-        (500, UnavailableError, 69),
-        (503, UnavailableError, 69),
-    ],
-)
-def test_each_status_has_its_exit_code(
-    pushed: RegistryServer, out: Path, status: int, kind: type[NndeployError], code: int
-) -> None:
+@pytest.mark.parametrize(("status", "kind", "code"), [
+    (400, UnavailableError, 69), (401, PolicyError, 77), (403, PolicyError, 77), (404, MissingInputError, 66),
+    (418, UnavailableError, 69), (429, BusyError, 75), (500, UnavailableError, 69), (503, UnavailableError, 69),
+])  # fmt: skip
+def test_each_status_has_its_exit_code(pushed, out, status, kind, code) -> None:
     told = json.dumps({"errors": [{"message": "says\n\x1b[31mno " + "x" * 1000}]}).encode()
     pushed.fault = only_manifests(lambda handler: handler.answer(status, told, WWW_Authenticate="Basic realm=x"))
     message = refused(out, pushed, kind)
@@ -129,9 +118,7 @@ def test_silence_ends_at_the_time_limit(pushed: RegistryServer, out: Path) -> No
 @pytest.mark.parametrize(
     ("header", "piece"), [({"Content_Length": "99999999"}, b"{" * 65536), ({"Content_Length": ""}, b" " * 65536)]
 )
-def test_a_manifest_without_end_is_not_read_to_its_end(
-    pushed: RegistryServer, out: Path, header: dict[str, str], piece: bytes
-) -> None:
+def test_a_manifest_without_end_is_not_read_to_its_end(pushed, out, header, piece) -> None:
     sent = [0]
 
     def endless(handler: Handler) -> None:
@@ -170,19 +157,15 @@ def test_a_manifest_of_another_digest_is_damaged(pushed: RegistryServer, out: Pa
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda handler, data: handler.answer(200, data + b"x"),
-        lambda handler, data: handler.answer(200, data[:-1]),
-        lambda handler, data: handler.answer(200, bytes(len(data))),
-        lambda handler, data: handler.answer(200, data, Content_Encoding="gzip"),
-        lambda handler, data: handler.answer(206, data, Content_Range="bytes 5-9/10"),
-        lambda handler, data: handler.answer(206, data),
+        lambda handler, data: handler.answer(200, data + b"x"), lambda handler, data: handler.answer(200, data[:-1]),
+        lambda handler, data: handler.answer(200, bytes(len(data))), lambda handler,
+        data: handler.answer(200, data, Content_Encoding="gzip"), lambda handler,
+        data: handler.answer(206, data, Content_Range="bytes 5-9/10"), lambda handler, data: handler.answer(206, data),
         lambda handler, data: handler.answer(404),
     ],
     ids=["longer", "shorter", "other bytes", "compressed", "another range", "no range", "gone"],
-)
-def test_blobs_that_are_not_what_they_should_be_are_damaged(
-    pushed: RegistryServer, out: Path, answer: Callable[[Handler, bytes], object]
-) -> None:
+)  # fmt: skip
+def test_blobs_that_are_not_what_they_should_be_are_damaged(pushed, out, answer) -> None:
     pushed.fault = only_blobs(answer)
     refused(out, pushed, DataError)
     assert DataError.exit_code == 65
@@ -231,9 +214,7 @@ INNER_CHANGES = {
 
 
 @pytest.mark.parametrize(("change", "message"), INNER_CHANGES.values(), ids=INNER_CHANGES)
-def test_the_bundle_s_own_manifest_is_checked_before_the_weights_come(
-    pushed: RegistryServer, out: Path, change: Callable[[dict[str, Any], dict[str, Any]], object], message: str
-) -> None:
+def test_the_bundle_s_own_manifest_is_checked_before_the_weights_come(pushed, out, change, message) -> None:
     repushed(pushed, change)
     assert re.search(message, refused(out, pushed, BundleError))
     assert len(pushed.fetched) == 1

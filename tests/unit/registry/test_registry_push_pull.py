@@ -53,9 +53,7 @@ def test_the_artifact_is_what_any_client_of_registries_expects(pushed: RegistryS
             assert len(archive.read(name)) == layer["size"]
 
 
-def test_the_same_bundle_has_the_same_digest_wherever_it_is_pushed(
-    pushed: RegistryServer, registry: RegistryServer, bundle: Path
-) -> None:
+def test_the_same_bundle_has_the_same_digest_wherever_it_is_pushed(pushed, registry, bundle) -> None:
     again = push(bundle, registry.reference("again"), options=QUICK)
     assert registry.manifests["again"] == registry.manifests["1"]
     assert again.reference.digest == digest_of(registry.manifests["1"])
@@ -96,9 +94,7 @@ def test_a_member_that_is_damaged_here_is_fetched(pushed: RegistryServer, bundle
     assert pushed.fetched == [weights(bundle, 1)]
 
 
-def test_what_is_at_the_output_need_not_be_a_bundle_but_what_is_named_must_be(
-    pushed: RegistryServer, bundle: Path, box: Path
-) -> None:
+def test_what_is_at_the_output_need_not_be_a_bundle_but_what_is_named_must_be(pushed, bundle, box) -> None:
     (box / "m.nnd").write_bytes(b"something else")
     with pytest.raises(BundleError):
         pull(pushed.reference(), box / "n.nnd", have=[box / "m.nnd"], options=QUICK)
@@ -119,9 +115,7 @@ def test_equal_members_and_empty_ones_travel_once(registry: RegistryServer, box:
     assert digest_of(b"") not in registry.fetched
 
 
-def test_of_large_weights_only_the_blocks_that_changed_travel(
-    registry: RegistryServer, bundle: Path, box: Path
-) -> None:
+def test_of_large_weights_only_the_blocks_that_changed_travel(registry, bundle, box) -> None:
     old = bytearray(write_weights(bundle, (1,), size=(20 << 20) + 5))
     push(bundle, registry.reference(), options=QUICK)
     pull(registry.reference(), box / "m.nnd", options=QUICK)

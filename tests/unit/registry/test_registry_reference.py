@@ -9,16 +9,13 @@ from nndeploy.registry.reference import Reference, is_loopback, reference_from_t
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("oci://registry.example/vision/faces:1.4", ("registry.example", "vision/faces", "1.4", "")),
-        ("oci://localhost:5000/faces:v1_2-x", ("localhost:5000", "faces", "v1_2-x", "")),
-        (f"oci://10.0.0.7:443/a/b/c@{DIGEST}", ("10.0.0.7:443", "a/b/c", "", DIGEST)),
-        (f"oci://[::1]:5000/a__b.c-d:latest@{DIGEST}", ("[::1]:5000", "a__b.c-d", "latest", DIGEST)),
-        ("oci://docker.io/team/faces:1", ("docker.io", "team/faces", "1", "")),
-    ],
-)
+@pytest.mark.parametrize(("text", "parts"), [
+    ("oci://registry.example/vision/faces:1.4", ("registry.example", "vision/faces", "1.4", "")),
+    ("oci://localhost:5000/faces:v1_2-x", ("localhost:5000", "faces", "v1_2-x", "")),
+    (f"oci://10.0.0.7:443/a/b/c@{DIGEST}", ("10.0.0.7:443", "a/b/c", "", DIGEST)),
+    (f"oci://[::1]:5000/a__b.c-d:latest@{DIGEST}", ("[::1]:5000", "a__b.c-d", "latest", DIGEST)),
+    ("oci://docker.io/team/faces:1", ("docker.io", "team/faces", "1", "")),
+])  # fmt: skip
 def test_a_reference_is_what_it_says(text: str, parts: tuple[str, str, str, str]) -> None:
     found = reference_from_text(text)
     assert found == Reference(*parts)
@@ -54,19 +51,9 @@ def test_this_machine_is_known_by_its_names(registry: str) -> None:
     assert is_loopback(registry)
 
 
-@pytest.mark.parametrize(
-    "registry",
-    [
-        "localhost.example",
-        "127.0.0.1.example",
-        "10.0.0.1",
-        "[::2]",
-        "0.0.0.0:5000",
-        "xlocalhost",
-        "2130706433",
-        "127.1",
-    ],
-)
+@pytest.mark.parametrize("registry", [
+    "localhost.example", "127.0.0.1.example", "10.0.0.1", "[::2]", "0.0.0.0:5000", "xlocalhost", "2130706433", "127.1",
+])  # fmt: skip
 def test_other_machines_are_not_this_one(registry: str) -> None:
     assert not is_loopback(registry)
 

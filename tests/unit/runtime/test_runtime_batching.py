@@ -55,26 +55,23 @@ def samples(count, rows=1):
 FIXED = {"first": floats(4, 3), "last": floats(4, 3)}
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "sizes"),
-    [
-        ([floats("N", 3)], [floats("N", 5)], "1..7"),
-        ([floats("a", 3)], [floats("b", 3)], "1..2147483648"),
-        ([floats(None, 3)], [floats(None)], "1..2147483648"),
-        ([TensorType("float32", None)], [TensorType("float32", None)], "1..2147483648"),
-        ([floats("N", 3), floats("N")], [floats("N")], "1..7"),
-        ([floats(None), floats(None)], [floats(None)], "1..2147483648"),
-        ([floats(4, 3)], [floats(4), floats(None)], "4..4"),
-        ([floats(4, 3)], [floats("N")], ".*'y0' .* has no batch axis"),
-        ([floats("N", 3)], [floats(3)], ".*'y0' .* has no batch axis"),
-        ([floats("N", 3)], [floats()], ".*'y0' .* has no batch axis"),
-        ([floats()], [floats("N")], "'x0' .* has no batch axis"),
-        ([SequenceType(floats("N"))], [floats("N")], "'x0' .* has no batch axis"),
-        ([floats("N"), floats("M")], [floats("N")], "the inputs differ in their first size"),
-        ([floats("N"), floats(1)], [floats("N")], "the inputs differ in their first size"),
-        ([], [floats("N")], "the inputs differ in their first size"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "outputs", "sizes"), [
+    ([floats("N", 3)], [floats("N", 5)], "1..7"),
+    ([floats("a", 3)], [floats("b", 3)], "1..2147483648"),
+    ([floats(None, 3)], [floats(None)], "1..2147483648"),
+    ([TensorType("float32", None)], [TensorType("float32", None)], "1..2147483648"),
+    ([floats("N", 3), floats("N")], [floats("N")], "1..7"),
+    ([floats(None), floats(None)], [floats(None)], "1..2147483648"),
+    ([floats(4, 3)], [floats(4), floats(None)], "4..4"),
+    ([floats(4, 3)], [floats("N")], ".*'y0' .* has no batch axis"),
+    ([floats("N", 3)], [floats(3)], ".*'y0' .* has no batch axis"),
+    ([floats("N", 3)], [floats()], ".*'y0' .* has no batch axis"),
+    ([floats()], [floats("N")], "'x0' .* has no batch axis"),
+    ([SequenceType(floats("N"))], [floats("N")], "'x0' .* has no batch axis"),
+    ([floats("N"), floats("M")], [floats("N")], "the inputs differ in their first size"),
+    ([floats("N"), floats(1)], [floats("N")], "the inputs differ in their first size"),
+    ([], [floats("N")], "the inputs differ in their first size"),
+])  # fmt: skip
 def test_the_batch_axis_is_the_first_of_inputs_and_outputs(inputs, outputs, sizes) -> None:
     found = batch_sizes(manifest(inputs, outputs, {"N": DimRange(1, 7, 1)}))
     assert re.fullmatch(sizes + "(: this model takes no batches)?", str(found))

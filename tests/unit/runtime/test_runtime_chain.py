@@ -85,12 +85,7 @@ def test_independent_submodels_run_at_the_same_time() -> None:
         return run
 
     chain = Chain(
-        [
-            step("a", ["x"], ["l"], meets("l")),
-            step("b", ["x"], ["r"], meets("r")),
-            adder("c", ["l", "r"], "y"),
-        ],
-        ["y"],
+        [step("a", ["x"], ["l"], meets("l")), step("b", ["x"], ["r"], meets("r")), adder("c", ["l", "r"], "y")], ["y"]
     )
     assert not chain.is_line
     assert chain.run({"x": 2}) == {"y": 5}
@@ -181,15 +176,12 @@ def test_after_a_failure_nothing_new_starts() -> None:
     chain.close()
 
 
-@pytest.mark.parametrize(
-    ("results", "message"),
-    [
-        ({}, "does not give the output 'y'"),
-        ({"y": np.zeros(3, np.float64)}, r"output 'y' is float64 of rank 1, the manifest says float32\[3\]"),
-        ({"y": np.zeros((1, 3), np.float32)}, "output 'y' is float32 of rank 2"),
-        ({"y": [1]}, "output 'y' is a list"),
-    ],
-)
+@pytest.mark.parametrize(("results", "message"), [
+    ({}, "does not give the output 'y'"),
+    ({"y": np.zeros(3, np.float64)}, r"output 'y' is float64 of rank 1, the manifest says float32\[3\]"),
+    ({"y": np.zeros((1, 3), np.float32)}, "output 'y' is float32 of rank 2"),
+    ({"y": [1]}, "output 'y' is a list"),
+])  # fmt: skip
 def test_a_submodel_that_is_not_as_declared_is_found_at_the_first_run(results, message) -> None:
     chain = Chain([step("a", ["x"], ["y"], lambda v: results, {"y": TensorType("float32", (3,))})], ["y"])
     for _ in range(2):

@@ -30,15 +30,10 @@ def test_values_that_fit_are_not_copied() -> None:
     assert checks(X)({"image": value})["image"] is value
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        f32(3, 2).T,
-        f32(4, 6)[::2, ::2],
-        f32(2, 3).astype(">f4"),
-        np.frombuffer(b"\0" + bytes(24), np.uint8)[1:].view(np.float32).reshape(2, 3),
-    ],
-)
+@pytest.mark.parametrize("value", [
+    f32(3, 2).T, f32(4, 6)[::2, ::2], f32(2, 3).astype(">f4"),
+    np.frombuffer(b"\0" + bytes(24), np.uint8)[1:].view(np.float32).reshape(2, 3),
+])  # fmt: skip
 def test_odd_memory_is_made_plain(value) -> None:
     found = checks(X)({"image": value})["image"]
     assert found.flags.c_contiguous
@@ -54,26 +49,23 @@ def test_python_numbers_become_arrays(value) -> None:
     assert (found.dtype, found.shape) == (np.float32, (1, 3))
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"imag": f32(1, 3)}, r"no input is named 'imag' \(hint: did you mean 'image'\?\)"),
-        ({"image": f32(1, 3), "x": 1}, r"no input is named 'x' \(hint: known: 'image'\)"),
-        ({}, r"input 'image' is missing \(hint: the program needs 'image': float32\[N,3\]\)"),
-        ({"image": np.zeros((1, 3))}, "input 'image' must be float32, got float64"),
-        ({"image": [np.zeros(3)]}, "input 'image' must be float32, got float64"),
-        ({"image": np.float64(1)}, "must be float32, got float64"),
-        ({"image": np.array(["a"])}, "must be float32, got string"),
-        ({"image": None}, "must be float32, got NoneType"),
-        ({"image": f32(3)}, r"must have rank 2 \(float32\[N,3\]\), got \[3\]"),
-        ({"image": f32(1, 4)}, r"must be float32\[N,3\], got \[1,4\]: axis 1 is 4 instead of 3"),
-        ({"image": f32(9, 3)}, r"axis 0 \(N\) is 9, outside 1..8"),
-        ({"image": f32(0, 3)}, r"axis 0 \(N\) is 0, outside 1..8"),
-        ({"image": [[1.0], [1.0, 2.0]]}, "input 'image' is not a tensor"),
-        ({"image": object()}, "must be float32, got object"),
-        ({"image": np.array([["a"]], object)}, "must be float32, got str"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "message"), [
+    ({"imag": f32(1, 3)}, r"no input is named 'imag' \(hint: did you mean 'image'\?\)"),
+    ({"image": f32(1, 3), "x": 1}, r"no input is named 'x' \(hint: known: 'image'\)"),
+    ({}, r"input 'image' is missing \(hint: the program needs 'image': float32\[N,3\]\)"),
+    ({"image": np.zeros((1, 3))}, "input 'image' must be float32, got float64"),
+    ({"image": [np.zeros(3)]}, "input 'image' must be float32, got float64"),
+    ({"image": np.float64(1)}, "must be float32, got float64"),
+    ({"image": np.array(["a"])}, "must be float32, got string"),
+    ({"image": None}, "must be float32, got NoneType"),
+    ({"image": f32(3)}, r"must have rank 2 \(float32\[N,3\]\), got \[3\]"),
+    ({"image": f32(1, 4)}, r"must be float32\[N,3\], got \[1,4\]: axis 1 is 4 instead of 3"),
+    ({"image": f32(9, 3)}, r"axis 0 \(N\) is 9, outside 1..8"),
+    ({"image": f32(0, 3)}, r"axis 0 \(N\) is 0, outside 1..8"),
+    ({"image": [[1.0], [1.0, 2.0]]}, "input 'image' is not a tensor"),
+    ({"image": object()}, "must be float32, got object"),
+    ({"image": np.array([["a"]], object)}, "must be float32, got str"),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused_in_one_line(inputs, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         checks(X)(inputs)
@@ -88,18 +80,12 @@ def test_a_symbol_is_the_same_everywhere() -> None:
         both({"image": f32(2, 3), "mask": np.zeros((3, 7), np.int64)})
 
 
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [
-        (
-            230,
-            r"input 'x': axis 2 \(H\) is 230, not 224 and a multiple of 32, as 224..1280:32 says \(hint: compile with",
-        ),
-        (223, r"axis 2 \(H\) is 223, outside 224..1280:32"),
-        (1312, r"axis 2 \(H\) is 1312, outside 224..1280:32"),
-        (0, r"axis 2 \(H\) is 0, outside 224..1280:32"),
-    ],
-)
+@pytest.mark.parametrize(("size", "message"), [
+    (230, r"input 'x': axis 2 \(H\) is 230, not 224 and a multiple of 32, as 224..1280:32 says \(hint: compile with"),
+    (223, r"axis 2 \(H\) is 223, outside 224..1280:32"),
+    (1312, r"axis 2 \(H\) is 1312, outside 224..1280:32"),
+    (0, r"axis 2 \(H\) is 0, outside 224..1280:32"),
+])  # fmt: skip
 def test_a_size_must_be_on_a_step_of_its_range(size: int, message: str) -> None:
     stepped = checks(NamedType("x", TensorType("uint8", (1, 3, "H"))), ranges={"H": DimRange(224, 1280, 640, step=32)})
     for fits in (224, 256, 1280):
@@ -117,11 +103,9 @@ limits = st.builds(
 )  # fmt: skip
 
 
-@given(
-    declared=st.lists(dims, min_size=1, max_size=3),
-    ranges=st.dictionaries(names, limits),
-    shapes=st.lists(st.lists(st.integers(0, 6), max_size=4), min_size=3, max_size=3),
-)
+@given(declared=st.lists(dims, min_size=1, max_size=3), ranges=st.dictionaries(names, limits), shapes=st.lists(
+    st.lists(st.integers(0, 6), max_size=4), min_size=3, max_size=3
+))  # fmt: skip
 def test_only_shapes_that_fit_together_pass(declared, ranges, shapes) -> None:
     """What passes fits by the definition; of what does not the input and axis are named."""
     inputs = [NamedType(f"i{i}", TensorType("int8", tuple(dims))) for i, dims in enumerate(declared)]
@@ -178,18 +162,10 @@ def test_small_element_types_are_taken_as_they_are() -> None:
         small({"x": f32(3)})
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.array(["a", "b"], object),
-        np.array(["a", "b"]),
-        np.array([b"a", b"b"]),
-        np.array([b"a", "b"], object),
-        np.array(["a", "x", "b"], object)[::2],
-        ["a", "b"],
-        [np.str_("a"), "b"],
-    ],
-)
+@pytest.mark.parametrize("value", [
+    np.array(["a", "b"], object), np.array(["a", "b"]), np.array([b"a", b"b"]), np.array([b"a", "b"], object),
+    np.array(["a", "x", "b"], object)[::2], ["a", "b"], [np.str_("a"), "b"],
+])  # fmt: skip
 def test_strings_become_object_arrays(value) -> None:
     found = checks(NamedType("x", TensorType("string", (2,))))({"x": value})["x"]
     assert found.dtype == object

@@ -17,24 +17,21 @@ from nndeploy.values.types import ML_DTYPES, MapType, OptionalType, SequenceType
 F32 = TensorType("float32", None)
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype", "want"),
-    [
-        ([[1, 2.5]], "float32", np.array([[1, 2.5]], np.float32)),
-        (3, "float64", np.array(3.0)),
-        ([1, 2.0], "int8", np.array([1, 2], np.int8)),
-        ([2**63], "uint64", np.array([2**63], np.uint64)),
-        ([2**53 + 1, 1.0], "int64", np.array([2**53 + 1, 1])),
-        ([True, False], "bool", np.array([True, False])),
-        (["a", "ü"], "string", np.array(["a", "ü"], object)),
-        ("a", "string", np.array("a", object)),
-        ([[1, 2], [3, 4.5]], "complex64", np.array([1 + 2j, 3 + 4.5j], np.complex64)),
-        ([1.5], "bfloat16", np.array([1.5], ml_dtypes.bfloat16)),
-        ([-8, 7], "int4", np.array([-8, 7], ml_dtypes.int4)),
-        ([], "float32", np.zeros(0, np.float32)),
-        ([[], []], "int64", np.zeros((2, 0), np.int64)),
-    ],
-)
+@pytest.mark.parametrize(("data", "dtype", "want"), [
+    ([[1, 2.5]], "float32", np.array([[1, 2.5]], np.float32)),
+    (3, "float64", np.array(3.0)),
+    ([1, 2.0], "int8", np.array([1, 2], np.int8)),
+    ([2**63], "uint64", np.array([2**63], np.uint64)),
+    ([2**53 + 1, 1.0], "int64", np.array([2**53 + 1, 1])),
+    ([True, False], "bool", np.array([True, False])),
+    (["a", "ü"], "string", np.array(["a", "ü"], object)),
+    ("a", "string", np.array("a", object)),
+    ([[1, 2], [3, 4.5]], "complex64", np.array([1 + 2j, 3 + 4.5j], np.complex64)),
+    ([1.5], "bfloat16", np.array([1.5], ml_dtypes.bfloat16)),
+    ([-8, 7], "int4", np.array([-8, 7], ml_dtypes.int4)),
+    ([], "float32", np.zeros(0, np.float32)),
+    ([[], []], "int64", np.zeros((2, 0), np.int64)),
+])  # fmt: skip
 def test_exact_data_becomes_a_tensor(data, dtype, want) -> None:
     found = tensor_from_plain(data, dtype, "x")
     assert found.dtype == want.dtype
@@ -48,33 +45,30 @@ def test_strings_stand_for_what_is_not_finite() -> None:
     assert found[2] == -np.inf
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype", "message"),
-    [
-        ([1.5], "int32", "x must be int32, got 1.5"),
-        ([float("nan")], "int32", "x must be int32, got nan"),
-        ([300], "uint8", r"x must be uint8 \(0..255\), got 300"),
-        ([-1], "uint8", "got -1"),
-        ([8], "int4", r"\(-8..7\), got 8"),
-        ([2**80], "int64", "got 1208925819614629174706176"),
-        ([True], "float32", "x must be float32, got bool"),
-        ([True, 2], "int64", "got bool"),
-        ([1], "bool", "x must be bool, got int"),
-        (["a"], "float32", "x must hold numbers, not 'a'"),
-        (["1.5"], "float32", "x must hold numbers, not '1.5'"),
-        (["NaN"], "int32", "x must be int32, got str"),
-        ([1, "a"], "string", "x must be string, got int"),
-        ([None], "float32", "x must be float32, got null"),
-        ([[1], [1, 2]], "float32", "x is not a tensor"),
-        ([1e39], "float32", "cannot hold a number this large"),
-        ([1e6], "float16", "cannot hold a number this large"),
-        ([10**400], "float64", "x holds a number that is too large"),
-        ([1e9], "float8_e4m3fn", "cannot hold a number this large"),
-        ([[1, 2, 3]], "complex64", r"\[real, imaginary\]"),
-        (1, "complex64", r"\[real, imaginary\]"),
-        ({"a": 1}, "float32", "got dict"),
-    ],
-)
+@pytest.mark.parametrize(("data", "dtype", "message"), [
+    ([1.5], "int32", "x must be int32, got 1.5"),
+    ([float("nan")], "int32", "x must be int32, got nan"),
+    ([300], "uint8", r"x must be uint8 \(0..255\), got 300"),
+    ([-1], "uint8", "got -1"),
+    ([8], "int4", r"\(-8..7\), got 8"),
+    ([2**80], "int64", "got 1208925819614629174706176"),
+    ([True], "float32", "x must be float32, got bool"),
+    ([True, 2], "int64", "got bool"),
+    ([1], "bool", "x must be bool, got int"),
+    (["a"], "float32", "x must hold numbers, not 'a'"),
+    (["1.5"], "float32", "x must hold numbers, not '1.5'"),
+    (["NaN"], "int32", "x must be int32, got str"),
+    ([1, "a"], "string", "x must be string, got int"),
+    ([None], "float32", "x must be float32, got null"),
+    ([[1], [1, 2]], "float32", "x is not a tensor"),
+    ([1e39], "float32", "cannot hold a number this large"),
+    ([1e6], "float16", "cannot hold a number this large"),
+    ([10**400], "float64", "x holds a number that is too large"),
+    ([1e9], "float8_e4m3fn", "cannot hold a number this large"),
+    ([[1, 2, 3]], "complex64", r"\[real, imaginary\]"),
+    (1, "complex64", r"\[real, imaginary\]"),
+    ({"a": 1}, "float32", "got dict"),
+])  # fmt: skip
 def test_inexact_data_is_refused(data, dtype, message) -> None:
     with pytest.raises(InputError, match=message):
         tensor_from_plain(data, dtype, "x")
@@ -96,17 +90,14 @@ def test_sequences_optionals_and_maps_follow_their_type() -> None:
     assert value_from_plain([1], OptionalType(F32), "x").dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("data", "kind", "message"),
-    [
-        (1, SequenceType(F32), "x must be a list, not a int"),
-        ([1, ["a"]], SequenceType(F32), r"x\[1\] must hold numbers"),
-        ([], MapType("int64", F32), "x must be a map, not a list"),
-        ({"a": 1}, MapType("int64", F32), "a key of x must be int64, not 'a'"),
-        ({1: 1}, MapType("string", F32), "a key of x must be string, not 1"),
-        (None, F32, "x must be float32, got null"),
-    ],
-)
+@pytest.mark.parametrize(("data", "kind", "message"), [
+    (1, SequenceType(F32), "x must be a list, not a int"),
+    ([1, ["a"]], SequenceType(F32), r"x\[1\] must hold numbers"),
+    ([], MapType("int64", F32), "x must be a map, not a list"),
+    ({"a": 1}, MapType("int64", F32), "a key of x must be int64, not 'a'"),
+    ({1: 1}, MapType("string", F32), "a key of x must be string, not 1"),
+    (None, F32, "x must be float32, got null"),
+])  # fmt: skip
 def test_values_of_another_type_are_refused(data, kind, message) -> None:
     with pytest.raises(InputError, match=message):
         value_from_plain(data, kind, "x")

@@ -25,14 +25,10 @@ F32 = TensorType("float32", ("N",))
 def manifest(submodels, outputs=("y",), **fields):
     names = {"x", *outputs, *(name for submodel in submodels for name in (*submodel.inputs, *submodel.outputs))}
     return Manifest(
-        model_name="m",
-        model_sha256="0" * 64,
-        inputs=(NamedType("x", F32),),
-        outputs=tuple(NamedType(name, F32) for name in outputs),
-        submodels=tuple(submodels),
-        values=dict.fromkeys(sorted(names), F32),
-        **fields,
-    )
+        model_name="m", model_sha256="0" * 64, inputs=(NamedType("x", F32),),
+        outputs=tuple(NamedType(name, F32) for name in outputs), submodels=tuple(submodels),
+        values=dict.fromkeys(sorted(names), F32), **fields,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -25,12 +25,9 @@ def test_every_element_type_is_made(dtype) -> None:
 def test_every_kind_of_value_is_made() -> None:
     f32 = TensorType("float32", (2,))
     man = manifest(
-        SequenceType(f32),
-        OptionalType(f32),
-        MapType("int64", TensorType("float32", ())),
-        MapType("string", TensorType("float32", ())),
-        TensorType("float32", None),
-    )
+        SequenceType(f32), OptionalType(f32), MapType("int64", TensorType("float32", ())),
+        MapType("string", TensorType("float32", ())), TensorType("float32", None),
+    )  # fmt: skip
     InputChecks(man.inputs, man.ranges)(sample_inputs(man))
 
 

@@ -39,13 +39,10 @@ def test_hands_device_threads_and_libraries_to_the_backend(install, fake_backend
     assert (options.device, options.threads, options.custom_op_libraries) == ("cpu", 3, ("ops.so",))
 
 
-@pytest.mark.parametrize(
-    ("probe", "reason", "hint"),
-    [
-        (Probe(False, False, reason="no library", hint="get it"), "no library", "get it"),
-        (Probe(False, False), "cannot run here", ""),
-    ],
-)
+@pytest.mark.parametrize(("probe", "reason", "hint"), [
+    (Probe(False, False, reason="no library", hint="get it"), "no library", "get it"),
+    (Probe(False, False), "cannot run here", ""),
+])  # fmt: skip
 def test_passes_over_a_backend_that_cannot_run(install, fake_backend, variant, probe, reason, hint) -> None:
     install(fake_backend("one", probe), fake_backend("two"))
     _, choice = opened(submodel(variant("one"), variant("two")))

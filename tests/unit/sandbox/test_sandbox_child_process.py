@@ -50,9 +50,7 @@ def left_by(process: "subprocess.Popen[bytes]") -> int:
     return os.pidfd_open(int(process.stdout.readline()))
 
 
-def test_what_a_crashed_child_left_in_another_session_is_killed_and_nobody_elses(
-    leave: Callable[[str], "subprocess.Popen[bytes]"], is_gone: Callable[[int, float], bool]
-) -> None:
+def test_what_a_crashed_child_left_in_another_session_is_killed_and_nobody_elses(leave, is_gone) -> None:
     one, other = leave("home"), leave("home2")
     left, others = left_by(one), left_by(other)
     one.wait()
@@ -65,9 +63,7 @@ def test_what_a_crashed_child_left_in_another_session_is_killed_and_nobody_elses
     os.close(others)
 
 
-def test_who_reads_the_pipes_of_a_crashed_child_does_not_wait_for_what_it_left(
-    leave: Callable[[str], "subprocess.Popen[bytes]"],
-) -> None:
+def test_who_reads_the_pipes_of_a_crashed_child_does_not_wait_for_what_it_left(leave) -> None:
     process = leave("home")
     assert process.stdout is not None
     with Watch(process, Limits(600.0, 1 << 40)) as watch:

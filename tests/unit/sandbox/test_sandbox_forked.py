@@ -148,9 +148,7 @@ def test_how_a_child_ends_is_told(server: ForkServer, modules: str) -> None:
 
 
 @pytest.mark.skipif(bool(missing()), reason=f"this kernel has no {missing()}")
-def test_a_child_lives_in_its_own_sandbox(
-    server: ForkServer, modules: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_child_lives_in_its_own_sandbox(server, modules, tmp_path_factory) -> None:
     secret = tmp_path_factory.mktemp("other") / "file"
     secret.write_text("secret")
     inside = started(server, modules, "open", str(secret), sandbox=Sandbox((modules,)))
@@ -161,9 +159,7 @@ def test_a_child_lives_in_its_own_sandbox(
     closed(outside)
 
 
-def test_what_a_child_left_in_another_session_ends_with_it_and_nobody_elses(
-    server: ForkServer, modules: str, is_gone: Callable[[int, float], bool]
-) -> None:
+def test_what_a_child_left_in_another_session_ends_with_it_and_nobody_elses(server, modules, is_gone) -> None:
     one, other = (started(server, modules, "leave", "sleep") for _ in range(2))
     left = []
     for process in (one, other):

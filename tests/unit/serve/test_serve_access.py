@@ -22,19 +22,13 @@ def private(path: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("text", "address", "is_local"),
-    [
-        ("127.0.0.1:80", Address("127.0.0.1", 80), True),
-        ("localhost:0", Address("127.0.0.1", 0), True),
-        ("127.9.9.9:1", Address("127.9.9.9", 1), True),
-        ("[::1]:80", Address("::1", 80), True),
-        ("0.0.0.0:80", Address("0.0.0.0", 80), False),  # noqa: S104 - an address that is refused
-        ("[::]:80", Address("::", 80), False),
-        ("192.168.1.2:80", Address("192.168.1.2", 80), False),
-        ("unix:/run/a.sock", Address(path="/run/a.sock"), True),
-    ],
-)
+@pytest.mark.parametrize(("text", "address", "is_local"), [
+    ("127.0.0.1:80", Address("127.0.0.1", 80), True), ("localhost:0", Address("127.0.0.1", 0), True),
+    ("127.9.9.9:1", Address("127.9.9.9", 1), True), ("[::1]:80", Address("::1", 80), True),
+    ("0.0.0.0:80", Address("0.0.0.0", 80), False),  # noqa: S104 - an address that is refused
+    ("[::]:80", Address("::", 80), False), ("192.168.1.2:80", Address("192.168.1.2", 80), False),
+    ("unix:/run/a.sock", Address(path="/run/a.sock"), True),
+])  # fmt: skip
 def test_an_address_says_who_can_reach_it(text, address, is_local) -> None:
     found = address_in("--http")(text)
     assert (found, found.is_local) == (address, is_local)
@@ -60,15 +54,12 @@ def test_other_machines_need_tls_and_a_token(host, given) -> None:
         ServeOptions(grpc=Address(host, 1), **given)
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({"http": None, "grpc": None}, "--http none"),
-        ({"http": Address("127.0.0.1", 5), "grpc": Address("127.0.0.1", 5)}, "are both 127.0.0.1:5"),
-        ({"tls_cert": Path("c")}, "go together"),
-        ({"max_body": 0}, "leaves no request"),
-    ],
-)
+@pytest.mark.parametrize(("given", "reason"), [
+    ({"http": None, "grpc": None}, "--http none"),
+    ({"http": Address("127.0.0.1", 5), "grpc": Address("127.0.0.1", 5)}, "are both 127.0.0.1:5"),
+    ({"tls_cert": Path("c")}, "go together"),
+    ({"max_body": 0}, "leaves no request"),
+])  # fmt: skip
 def test_options_that_make_no_sense_are_refused(given, reason) -> None:
     with pytest.raises(UsageError, match=reason):
         ServeOptions(**given)

@@ -55,54 +55,41 @@ def test_numbers_of_another_byte_order_are_written_little_endian() -> None:
     assert raw_from_array(np.array([1], dtype=">i4")) == b"\1\0\0\0"
 
 
-@pytest.mark.parametrize(
-    ("datatype", "elements", "want"),
-    [
-        ("BOOL", [True, False], np.array([True, False])),
-        ("UINT8", [[0], [255]], np.array([0, 255], np.uint8)),
-        ("INT64", [-1, 1 << 62], np.array([-1, 1 << 62])),
-        ("FP16", [0.5, "NaN"], np.array([0.5, np.nan], np.float16)),
-        ("BF16", [0.5, -2], np.array([0.5, -2], ml_dtypes.bfloat16)),
-        ("BYTES", ["a", ""], np.array(["a", ""], object)),
-    ],
-)
+@pytest.mark.parametrize(("datatype", "elements", "want"), [
+    ("BOOL", [True, False], np.array([True, False])),
+    ("UINT8", [[0], [255]], np.array([0, 255], np.uint8)),
+    ("INT64", [-1, 1 << 62], np.array([-1, 1 << 62])),
+    ("FP16", [0.5, "NaN"], np.array([0.5, np.nan], np.float16)),
+    ("BF16", [0.5, -2], np.array([0.5, -2], ml_dtypes.bfloat16)),
+    ("BYTES", ["a", ""], np.array(["a", ""], object)),
+])  # fmt: skip
 def test_listed_elements_are_exactly_those_of_the_datatype(datatype, elements, want) -> None:
     found = array_from_elements("x", datatype, (2,), elements)
     assert (found.dtype, found.shape) == (want.dtype, (2,))
     assert found.tolist() == want.tolist() or found.tobytes() == want.tobytes()
 
 
-@pytest.mark.parametrize(
-    ("datatype", "shape", "raw", "reason"),
-    [
-        ("FP32", (2,), b"\0" * 7, "must have 8 bytes (FP32 [2]), got 7"),
-        ("FP32", (1 << 60, 1 << 60), b"\0" * 4, "got 4"),
-        ("BOOL", (2,), b"\1\2", "a BOOL that is neither 0 nor 1"),
-        ("BYTES", (1,), b"\1\0\0", "ends within the length of an element"),
-        ("BYTES", (1,), struct.pack("<I", 5) + b"abc", "an element of 5 bytes, and 3 bytes left"),
-        ("BYTES", (2,), struct.pack("<I", 1) + b"a", "must have 2 elements ([2]), got 1"),
-        ("FP31", (1,), b"\0" * 4, "unknown datatype 'FP31' (hint: did you mean 'FP32'?)"),
-    ],
-)
+@pytest.mark.parametrize(("datatype", "shape", "raw", "reason"), [
+    ("FP32", (2,), b"\0" * 7, "must have 8 bytes (FP32 [2]), got 7"),
+    ("FP32", (1 << 60, 1 << 60), b"\0" * 4, "got 4"),
+    ("BOOL", (2,), b"\1\2", "a BOOL that is neither 0 nor 1"),
+    ("BYTES", (1,), b"\1\0\0", "ends within the length of an element"),
+    ("BYTES", (1,), struct.pack("<I", 5) + b"abc", "an element of 5 bytes, and 3 bytes left"),
+    ("BYTES", (2,), struct.pack("<I", 1) + b"a", "must have 2 elements ([2]), got 1"),
+    ("FP31", (1,), b"\0" * 4, "unknown datatype 'FP31' (hint: did you mean 'FP32'?)"),
+])  # fmt: skip
 def test_bytes_that_are_no_such_tensor_are_refused(datatype, shape, raw, reason) -> None:
     with pytest.raises(InputError) as found:
         array_from_raw("x", datatype, shape, raw)
     assert reason in str(found.value)
 
 
-@pytest.mark.parametrize(
-    ("datatype", "elements", "reason"),
-    [
-        ("FP32", None, "has no data"),
-        ("FP32", [1, 2], "must have 3 elements ([3]), got 2"),
-        ("UINT8", [1, 2, 256], "256"),
-        ("INT8", [1, 2, 1.5], "1.5"),
-        ("BOOL", [1, 0, 1], "must be bool, got int"),
-        ("FP32", [1, [2], 3], "is not a tensor"),
-        ("BYTES", [1, 2, 3], "must be string, got int"),
-        (7, [1, 2, 3], "unknown datatype 7"),
-    ],
-)
+@pytest.mark.parametrize(("datatype", "elements", "reason"), [
+    ("FP32", None, "has no data"), ("FP32", [1, 2], "must have 3 elements ([3]), got 2"), ("UINT8", [1, 2, 256], "256"),
+    ("INT8", [1, 2, 1.5], "1.5"), ("BOOL", [1, 0, 1], "must be bool, got int"),
+    ("FP32", [1, [2], 3], "is not a tensor"), ("BYTES", [1, 2, 3], "must be string, got int"),
+    (7, [1, 2, 3], "unknown datatype 7"),
+])  # fmt: skip
 def test_elements_that_are_no_such_tensor_are_refused(datatype, elements, reason) -> None:
     with pytest.raises(InputError) as found:
         array_from_elements("x", datatype, (3,), elements)

@@ -86,16 +86,13 @@ def test_the_methods_of_the_protocol(client_of) -> None:
     assert np.frombuffer(answer.raw_output_contents[0], np.float32).tolist() == [2, 4, 6]
 
 
-@pytest.mark.parametrize(
-    ("method", "message", "code", "reason"),
-    [
-        ("ModelInfer", infer(name="n"), "NOT_FOUND", "no model is called 'n'"),
-        ("ModelInfer", infer(model_version="9"), "NOT_FOUND", "'m' has no version '9'"),
-        ("ModelReady", MESSAGES["ModelReadyRequest"](name="n"), "NOT_FOUND", "no model is called 'n'"),
-        ("ModelInfer", infer(np.ones((1, 4), np.float32)), "INVALID_ARGUMENT", "axis 1 is 4 instead of 3"),
-        ("ModelInfer", infer(np.ones((1, 90000), np.float32)), "RESOURCE_EXHAUSTED", "larger than max"),
-    ],
-)
+@pytest.mark.parametrize(("method", "message", "code", "reason"), [
+    ("ModelInfer", infer(name="n"), "NOT_FOUND", "no model is called 'n'"),
+    ("ModelInfer", infer(model_version="9"), "NOT_FOUND", "'m' has no version '9'"),
+    ("ModelReady", MESSAGES["ModelReadyRequest"](name="n"), "NOT_FOUND", "no model is called 'n'"),
+    ("ModelInfer", infer(np.ones((1, 4), np.float32)), "INVALID_ARGUMENT", "axis 1 is 4 instead of 3"),
+    ("ModelInfer", infer(np.ones((1, 90000), np.float32)), "RESOURCE_EXHAUSTED", "larger than max"),
+])  # fmt: skip
 def test_an_error_is_a_status_with_one_line(client_of, method, message, code, reason) -> None:
     client = client_of(max_body=1000)
     with pytest.raises(grpc.RpcError) as error:

@@ -78,28 +78,25 @@ def test_it_is_live_and_not_ready_while_it_loads(serving) -> None:
     assert "not ready" in answer["error"]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "headers", "status", "reason"),
-    [
-        ("/", None, {}, 404, "GET /: Not Found"),
-        ("/v2/models/m/config", None, {}, 404, "Not Found"),
-        ("/v2/models/n", None, {}, 404, "no model is called 'n' (hint: known: 'm')"),
-        ("/v2/models/m/versions/2", None, {}, 404, "'m' has no version '2' (hint: it has '1')"),
-        ("/v2/models/n/infer", BODY, {}, 404, "no model is called 'n'"),
-        ("/v2", BODY, {}, 405, "POST /v2: Method Not Allowed"),
-        (INFER, "{}", {}, 400, "input 'x' is missing"),
-        (INFER, "{", {}, 400, "no JSON"),
-        (INFER, json.dumps({"inputs": [ONE], "outputs": [{"name": "z"}]}), {}, 400, "no output is called 'z'"),
-        (INFER, json.dumps({"inputs": [ONE | {"datatype": "FP64"}]}), {}, 400, "must be float32, got float64"),
-        (INFER, json.dumps({"inputs": [ONE | {"shape": [0, 1 << 62, 1 << 62], "data": []}]}), {}, 400, "too large"),
-        (INFER, BODY, {http_server.JSON_BYTES: "-1"}, 400, "is no number of bytes"),
-        (INFER, BODY, {http_server.JSON_BYTES: "999999"}, 400, "the JSON should have 999999 bytes"),
-        (INFER, BODY, {"Content-Encoding": "gzip"}, 415, "without Content-Encoding"),
-        (INFER, "x" * 2000, {}, 413, "2000 bytes"),
-        (INFER, BODY, {"Host": "evil.example"}, 403, "cross-origin"),
-        (INFER, BODY, {"Origin": "https://evil.example"}, 403, "cross-origin"),
-    ],
-)
+@pytest.mark.parametrize(("path", "body", "headers", "status", "reason"), [
+    ("/", None, {}, 404, "GET /: Not Found"),
+    ("/v2/models/m/config", None, {}, 404, "Not Found"),
+    ("/v2/models/n", None, {}, 404, "no model is called 'n' (hint: known: 'm')"),
+    ("/v2/models/m/versions/2", None, {}, 404, "'m' has no version '2' (hint: it has '1')"),
+    ("/v2/models/n/infer", BODY, {}, 404, "no model is called 'n'"),
+    ("/v2", BODY, {}, 405, "POST /v2: Method Not Allowed"),
+    (INFER, "{}", {}, 400, "input 'x' is missing"),
+    (INFER, "{", {}, 400, "no JSON"),
+    (INFER, json.dumps({"inputs": [ONE], "outputs": [{"name": "z"}]}), {}, 400, "no output is called 'z'"),
+    (INFER, json.dumps({"inputs": [ONE | {"datatype": "FP64"}]}), {}, 400, "must be float32, got float64"),
+    (INFER, json.dumps({"inputs": [ONE | {"shape": [0, 1 << 62, 1 << 62], "data": []}]}), {}, 400, "too large"),
+    (INFER, BODY, {http_server.JSON_BYTES: "-1"}, 400, "is no number of bytes"),
+    (INFER, BODY, {http_server.JSON_BYTES: "999999"}, 400, "the JSON should have 999999 bytes"),
+    (INFER, BODY, {"Content-Encoding": "gzip"}, 415, "without Content-Encoding"),
+    (INFER, "x" * 2000, {}, 413, "2000 bytes"),
+    (INFER, BODY, {"Host": "evil.example"}, 403, "cross-origin"),
+    (INFER, BODY, {"Origin": "https://evil.example"}, 403, "cross-origin"),
+])  # fmt: skip
 def test_every_refusal_is_one_line_with_its_status(serving, path, body, headers, status, reason) -> None:
     found, answer = serving(max_body=1000).ask(path, body, headers)
     assert (found, list(answer)) == (status, ["error"])

@@ -37,39 +37,33 @@ def test_bytes_behind_the_json_belong_to_the_inputs_in_order() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("found", "reason"),
-    [
-        (b"", "no JSON"),
-        (b"[]", "no JSON object"),
-        (b"\xff{}", "not UTF-8"),
-        (b'{"id": "a", "id": "b"}', "lists something twice"),
-        (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [NaN]}]}', "NaN is no JSON"),
-        (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e400]}]}', "1e400"),
-        (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e39]}]}', "float32"),
-        (b"[" * 100_000, "nested too deeply"),
-        (body(more=1), "unknown key 'more'"),
-        (body(id=7), "id must be a text"),
-        (body(inputs={}), "inputs must be a list"),
-        (body(inputs=[1]), "an input must be an object"),
-        (body(inputs=[{}]), "an input has no name"),
-        (body(inputs=[ONE, ONE]), "'x' occurs twice"),
-        (body(inputs=[ONE | {"kind": 1}]), "input 'x' has the unknown key 'kind'"),
-        (body(inputs=[ONE | {"shape": [-1, 2]}]), "input 'x' has no shape"),
-        (
-            body(inputs=[ONE | {"parameters": {"shared_memory_region": "a"}}]),
-            "unknown parameter 'shared_memory_region'",
-        ),
-        (body(inputs=[ONE | {"parameters": {"binary_data_size": 4}}]), "has data and binary_data_size"),
-        (body(inputs=[BINARY]), "should have 4 bytes, and 0 are left"),
-        (body(inputs=[BINARY | {"parameters": {"binary_data_size": -1}}]), "should have -1 bytes"),
-        (body(inputs=[BINARY | {"parameters": {"binary_data_size": True}}]), "must be int, is True"),
-        (body(parameters={"priority": 1}), "unknown parameter 'priority'"),
-        (body(parameters={"timeout": -1}), "'timeout' is -1"),
-        (body(parameters=[]), "parameters must be an object"),
-        (body(outputs=[{"name": "y", "parameters": {"classification": 3}}]), "unknown parameter 'classification'"),
-    ],
-)
+@pytest.mark.parametrize(("found", "reason"), [
+    (b"", "no JSON"),
+    (b"[]", "no JSON object"),
+    (b"\xff{}", "not UTF-8"),
+    (b'{"id": "a", "id": "b"}', "lists something twice"),
+    (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [NaN]}]}', "NaN is no JSON"),
+    (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e400]}]}', "1e400"),
+    (b'{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e39]}]}', "float32"),
+    (b"[" * 100_000, "nested too deeply"),
+    (body(more=1), "unknown key 'more'"),
+    (body(id=7), "id must be a text"),
+    (body(inputs={}), "inputs must be a list"),
+    (body(inputs=[1]), "an input must be an object"),
+    (body(inputs=[{}]), "an input has no name"),
+    (body(inputs=[ONE, ONE]), "'x' occurs twice"),
+    (body(inputs=[ONE | {"kind": 1}]), "input 'x' has the unknown key 'kind'"),
+    (body(inputs=[ONE | {"shape": [-1, 2]}]), "input 'x' has no shape"),
+    (body(inputs=[ONE | {"parameters": {"shared_memory_region": "a"}}]), "unknown parameter 'shared_memory_region'"),
+    (body(inputs=[ONE | {"parameters": {"binary_data_size": 4}}]), "has data and binary_data_size"),
+    (body(inputs=[BINARY]), "should have 4 bytes, and 0 are left"),
+    (body(inputs=[BINARY | {"parameters": {"binary_data_size": -1}}]), "should have -1 bytes"),
+    (body(inputs=[BINARY | {"parameters": {"binary_data_size": True}}]), "must be int, is True"),
+    (body(parameters={"priority": 1}), "unknown parameter 'priority'"),
+    (body(parameters={"timeout": -1}), "'timeout' is -1"),
+    (body(parameters=[]), "parameters must be an object"),
+    (body(outputs=[{"name": "y", "parameters": {"classification": 3}}]), "unknown parameter 'classification'"),
+])  # fmt: skip
 def test_what_is_no_request_is_one_line(found, reason) -> None:
     with pytest.raises(InputError) as error:
         request_from_body(found, None)

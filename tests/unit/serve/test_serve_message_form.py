@@ -49,21 +49,18 @@ def test_sixteen_bit_floats_are_raw(datatype) -> None:
         request_from_message(request(datatype, fp32_contents=[1, 2]))
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (request("INT8", int_contents=[1, 128]), "a number that is no INT8"),
-        (request("FP32", fp32_contents=[1]), "must have 2 elements ([2]), got 1"),
-        (request("FP32", (1 << 40, 1 << 10), fp32_contents=[1]), "got 1"),
-        *((request(kind, (0, 1 << 62, 1 << 62), raw=b""), "shape that is too large") for kind in ("FP32", "BYTES")),
-        (request("FP32", (0, 1 << 62, 1 << 62)), "shape that is too large"),
-        (request("FP32", (-1,), fp32_contents=[1]), "has no shape"),
-        (request("FP32", fp64_contents=[1, 2]), "is FP32 and has fp64_contents"),
-        (request("FP32", raw=bytes(8), fp32_contents=[1, 2]), "contents beside raw_input_contents"),
-        (request("FP32", raw=bytes(7)), "must have 8 bytes"),
-        (request("FP33", fp32_contents=[1, 2]), "unknown datatype 'FP33'"),
-    ],
-)
+@pytest.mark.parametrize(("message", "reason"), [
+    (request("INT8", int_contents=[1, 128]), "a number that is no INT8"),
+    (request("FP32", fp32_contents=[1]), "must have 2 elements ([2]), got 1"),
+    (request("FP32", (1 << 40, 1 << 10), fp32_contents=[1]), "got 1"),
+    *((request(kind, (0, 1 << 62, 1 << 62), raw=b""), "shape that is too large") for kind in ("FP32", "BYTES")),
+    (request("FP32", (0, 1 << 62, 1 << 62)), "shape that is too large"),
+    (request("FP32", (-1,), fp32_contents=[1]), "has no shape"),
+    (request("FP32", fp64_contents=[1, 2]), "is FP32 and has fp64_contents"),
+    (request("FP32", raw=bytes(8), fp32_contents=[1, 2]), "contents beside raw_input_contents"),
+    (request("FP32", raw=bytes(7)), "must have 8 bytes"),
+    (request("FP33", fp32_contents=[1, 2]), "unknown datatype 'FP33'"),
+])  # fmt: skip
 def test_what_is_no_tensor_is_one_line(message, reason) -> None:
     with pytest.raises(InputError) as error:
         request_from_message(message)

@@ -77,14 +77,11 @@ def test_each_record_gets_its_own_outputs_as_json(served) -> None:
     assert [text(one) for one in records] == [[[2 * i, 0, 2]] for i in range(20)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({}, "input 'x' is missing"),
-        ({"z": np.ones(1)}, "no input is named 'z'"),
-        ({"x": np.ones((1, 4), np.float32)}, "axis 1 is 4 instead of 3"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "reason"), [
+    ({}, "input 'x' is missing"),
+    ({"z": np.ones(1)}, "no input is named 'z'"),
+    ({"x": np.ones((1, 4), np.float32)}, "axis 1 is 4 instead of 3"),
+])  # fmt: skip
 def test_a_record_that_does_not_fit_fails_alone(served, fields, reason) -> None:
     bad, good = Record(0, "", "", fields=fields), record(1, 2, 3)
     served().run([bad, good])

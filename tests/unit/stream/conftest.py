@@ -25,15 +25,10 @@ def make_manifest() -> Callable[..., Manifest]:
     ) -> Manifest:
         outputs = outputs or {"y": TensorType("float32", None)}
         return Manifest(
-            model_name="m",
-            model_sha256="0" * 64,
-            inputs=tuple(NamedType(name, kind) for name, kind in inputs.items()),
-            outputs=tuple(NamedType(name, kind) for name, kind in outputs.items()),
-            submodels=(),
-            values={**inputs, **outputs},
-            ranges=ranges or {},
-            image_input=image,
-        )
+            model_name="m", model_sha256="0" * 64, inputs=tuple(NamedType(name, kind) for name, kind in inputs.items()),
+            outputs=tuple(NamedType(name, kind) for name, kind in outputs.items()), submodels=(),
+            values={**inputs, **outputs}, ranges=ranges or {}, image_input=image,
+        )  # fmt: skip
 
     return make
 

@@ -16,31 +16,25 @@ RECORD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "holds"),
-    [
-        ("label == 'car' and score > 0.5 and (label == \"bus\" or score > .5)", True),
-        (
-            "not not flag and flag == true and off != true and (off or flag and off or flag) and (flag or absent == 1)",
-            True,
-        ),
-        ("n == 3 and n >= 3 and n <= 3 and not n < 3 and not n > 3 and n == 3.0 and n > -1 and n == 3e0", True),
-        ("label in ['bus', 'car'] and n in [1, 2, 3] and 'car' in labels and 'ar' in label", True),
-        ("0.1 in scores and 3 in n and true in flags and whole == 7", True),
-        ("labels[0] == 'car' and labels[-1] == 'bus' and scores[1] > 0.5", True),
-        ("len(labels) == 2 and len(label) == 3 and len(empty) == 0 and len(score) == 1", True),
-        ("max(scores) == 0.6 and min(scores) == 0.1 and sum(scores) > 0.69", True),
-        ("max(score) > 0.5 and sum(empty) == 0 and max(rows) == 0", True),
-        ("has(label) and not has(plate) and `my-field` == 2 and text == \"a 'b'\" and nan != 1", True),
-        ("  flag\t", True),
-        ("label == 'car' and score > 0.7000001", False),
-        ("label != 'car' or not label == 'car' or label in [] or label not in ['bus', 'car']", False),
-        ("flag and off or (off or flag) and off", False),
-        ("n in [-3] or 'ar' in labels or 0.7 in n", False),
-        ("has(plate) and plate == 'x'", False),
-        ("nan == nan or nan > 1 or nan <= 1", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "holds"), [
+    ("label == 'car' and score > 0.5 and (label == \"bus\" or score > .5)", True),
+    ("not not flag and flag == true and off != true and (off or flag and off or flag) and (flag or absent == 1)", True),
+    ("n == 3 and n >= 3 and n <= 3 and not n < 3 and not n > 3 and n == 3.0 and n > -1 and n == 3e0", True),
+    ("label in ['bus', 'car'] and n in [1, 2, 3] and 'car' in labels and 'ar' in label", True),
+    ("0.1 in scores and 3 in n and true in flags and whole == 7", True),
+    ("labels[0] == 'car' and labels[-1] == 'bus' and scores[1] > 0.5", True),
+    ("len(labels) == 2 and len(label) == 3 and len(empty) == 0 and len(score) == 1", True),
+    ("max(scores) == 0.6 and min(scores) == 0.1 and sum(scores) > 0.69", True),
+    ("max(score) > 0.5 and sum(empty) == 0 and max(rows) == 0", True),
+    ("has(label) and not has(plate) and `my-field` == 2 and text == \"a 'b'\" and nan != 1", True),
+    ("  flag\t", True),
+    ("label == 'car' and score > 0.7000001", False),
+    ("label != 'car' or not label == 'car' or label in [] or label not in ['bus', 'car']", False),
+    ("flag and off or (off or flag) and off", False),
+    ("n in [-3] or 'ar' in labels or 0.7 in n", False),
+    ("has(plate) and plate == 'x'", False),
+    ("nan == nan or nan > 1 or nan <= 1", False),
+])  # fmt: skip
 def test_a_condition_means_what_it_says(text, holds) -> None:
     assert condition_from_text(text).holds(RECORD) is holds
 
@@ -96,26 +90,23 @@ def test_what_is_no_condition_is_one_line_with_its_column(text, message) -> None
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("plate == 'x'", "the record has no field 'plate' (hint: ask has(plate) first)"),
-        ("scores > 0.5", "'scores' is an array float64 (2), which > does not compare"),
-        ("label > 0.5", "'label' is a text, and a number a number"),
-        ("label", "'label' is a text, not true or false"),
-        ("labels[5] == 'x'", "'labels' has 2 elements, and none is [5]"),
-        ("n[0] == 1", "'n' is a number and has no elements"),
-        ("label[0] == 'c'", "'label' is a text and has no elements"),
-        ("len(n) == 1", "'n' is a number and has no length"),
-        ("max(empty) > 0", "'empty' is empty and has no max (hint: ask len() first)"),
-        ("max(labels) > 0", "'labels' is a list and holds no numbers"),
-        ("max(ragged) > 0", "'ragged' is a list and holds no numbers"),
-        ("bytes == 'x'", "'bytes' is a bytes, which == does not compare"),
-        ("1 in bytes", "'bytes' is a bytes, in which nothing is looked for"),
-        ("labels in labels", "'labels' is a list, which is no element of a list"),
-        ("flag > off", "'flag' is true or false, which > does not compare"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("plate == 'x'", "the record has no field 'plate' (hint: ask has(plate) first)"),
+    ("scores > 0.5", "'scores' is an array float64 (2), which > does not compare"),
+    ("label > 0.5", "'label' is a text, and a number a number"),
+    ("label", "'label' is a text, not true or false"),
+    ("labels[5] == 'x'", "'labels' has 2 elements, and none is [5]"),
+    ("n[0] == 1", "'n' is a number and has no elements"),
+    ("label[0] == 'c'", "'label' is a text and has no elements"),
+    ("len(n) == 1", "'n' is a number and has no length"),
+    ("max(empty) > 0", "'empty' is empty and has no max (hint: ask len() first)"),
+    ("max(labels) > 0", "'labels' is a list and holds no numbers"),
+    ("max(ragged) > 0", "'ragged' is a list and holds no numbers"),
+    ("bytes == 'x'", "'bytes' is a bytes, which == does not compare"),
+    ("1 in bytes", "'bytes' is a bytes, in which nothing is looked for"),
+    ("labels in labels", "'labels' is a list, which is no element of a list"),
+    ("flag > off", "'flag' is true or false, which > does not compare"),
+])  # fmt: skip
 def test_what_a_record_cannot_be_asked_is_its_own_error(text, message) -> None:
     with pytest.raises(InputError) as caught:
         condition_from_text(text).holds(RECORD)

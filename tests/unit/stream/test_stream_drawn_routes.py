@@ -35,11 +35,9 @@ NUM_SCHEDULES = 12
 SOURCES = ("a", "b", "c")
 ROWS = TensorType("int64", ("N",))
 CONDITIONS: Mapping[str, Callable[[int, int], bool]] = {
-    "n < 4": lambda n, _: n < 4,
-    "n in [1, 2, 3, 5, 7]": lambda n, _: n in (1, 2, 3, 5, 7),
-    "x > 3000 or n == 0": lambda n, x: x > 3000 or n == 0,
-    "not has(x)": lambda _, __: False,
-}
+    "n < 4": lambda n, _: n < 4, "n in [1, 2, 3, 5, 7]": lambda n, _: n in (1, 2, 3, 5, 7),
+    "x > 3000 or n == 0": lambda n, x: x > 3000 or n == 0, "not has(x)": lambda _, __: False,
+}  # fmt: skip
 
 Step = tuple[str, int, float]
 """A name, the digit that it appends, and the share of records that it refuses."""

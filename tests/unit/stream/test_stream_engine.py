@@ -109,15 +109,10 @@ def test_what_is_not_finite_is_passed_flagged_or_refused(program, bad) -> None:
 
 def test_non_finite_values_are_found_wherever_they_are() -> None:
     values = {
-        "a": f32(1),
-        "b": [f32(1), f32(np.nan)],
-        "c": {1: float("inf")},
-        "d": np.array([np.nan], ml_dtypes.bfloat16),
-        "e": np.array([1], ml_dtypes.int4),
-        "f": np.array(["nan"], object),
-        "g": None,
+        "a": f32(1), "b": [f32(1), f32(np.nan)], "c": {1: float("inf")}, "d": np.array([np.nan], ml_dtypes.bfloat16),
+        "e": np.array([1], ml_dtypes.int4), "f": np.array(["nan"], object), "g": None,
         "h": np.array([complex(0, np.inf)]),
-    }
+    }  # fmt: skip
     assert non_finite_names(values) == ("b", "c", "d", "h")
 
 

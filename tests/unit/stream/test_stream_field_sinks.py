@@ -51,12 +51,8 @@ def test_images_one_file_a_record_or_an_element(tmp_path) -> None:
     sink.write(failed(3))
     sink.finish()
     assert names(tmp_path / "out") == [
-        "000000_0.png",
-        "000001_1_0.png",
-        "000001_1_1.jpg",
-        "000002_2.png",
-        "000003_3.error.json",
-    ]
+        "000000_0.png", "000001_1_0.png", "000001_1_1.jpg", "000002_2.png", "000003_3.error.json",
+    ]  # fmt: skip
     assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / "000000_0.png")), picture())
     assert (tmp_path / "out" / "000002_2.png").read_bytes() == encoded("PNG")
     error = json.loads((tmp_path / "out" / "000003_3.error.json").read_text())

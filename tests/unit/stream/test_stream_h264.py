@@ -101,16 +101,13 @@ def without(pictures, place, *parts):
     return [*pictures[:place], left, *pictures[place + 1 :]]
 
 
-@pytest.mark.parametrize(
-    ("options", "place", "parts", "num_damaged"),
-    [
-        ({}, 7, (), 2),  # nothing tells of the 7th itself
-        ({}, 6, (-1,), 4),
-        ({}, 5, (), 4),  # a key frame
-        ({}, 9, (), 0),  # the last of its group: no other depends on it
-        ({"more": "slices=4"}, 6, (-3,), 4),
-    ],
-)
+@pytest.mark.parametrize(("options", "place", "parts", "num_damaged"), [
+    ({}, 7, (), 2),  # nothing tells of the 7th itself
+    ({}, 6, (-1,), 4),
+    ({}, 5, (), 4),  # a key frame
+    ({}, 9, (), 0),  # the last of its group: no other depends on it
+    ({"more": "slices=4"}, 6, (-3,), 4),
+])  # fmt: skip
 def test_a_lost_packet_costs_the_frames_that_depend_on_its_picture(options, place, parts, num_damaged, stop) -> None:
     made = clip(**options)
     found, figures = seen(H264Camera(made, [without(made.packets(), place, *parts)]), made, stop)

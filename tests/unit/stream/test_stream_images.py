@@ -91,11 +91,9 @@ def deep_tiff(compression: int = 1, tile: tuple[int, int] | None = None) -> byte
         for tag, kind, value in sorted(tags)
     )  # fmt: skip
     directory = struct.pack("<H", len(tags)) + entries + bytes(4)
-    return (
-        (b"II*\0" + struct.pack("<I", 8) + directory).ljust(180, b"\0")
-        + struct.pack("<3H", *[bits] * 3).ljust(20, b"\0")
-        + bytes(range(6))
-    )
+    return ((b"II*\0" + struct.pack("<I", 8) + directory).ljust(180, b"\0") + struct.pack("<3H", *[bits] * 3).ljust(
+        20, b"\0"
+    ) + bytes(range(6)))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -108,32 +106,26 @@ def test_every_format_is_read_as_the_pixels_that_were_written(kind, mode) -> Non
     assert abs(np.asarray(found.convert("RGB"), int) - np.asarray(image.convert("RGB"), int)).max() <= 2
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "is not a supported image"),
-        (b"hello", "is not a supported image"),
-        (encoded(picture(), "EPS"), "is not a supported image"),
-        (encoded(picture(size=(64, 64)))[:-40], "is a damaged image"),
-        (encoded(picture(size=(64, 64)), "JPEG")[:-200], "is a damaged image"),
-        (
-            encoded(picture(size=(64, 64)), "TIFF", compression="tiff_lzw")[:-20],
-            "is a damaged image|not a supported image",
-        ),
-        (bomb(60_000, 60_000), "pixels, more than|damaged image: DecompressionBomb"),
-        (bomb(9_000, 9_000), "has 9000 x 9000 pixels, more than 67108864"),
-        (b"GIF89a" + struct.pack("<HH", 9000, 9000) + encoded(picture(), "GIF")[10:], "has 9000 x 9000 pixels"),
-        (bomb(100, 100), "is a damaged image"),
-        (deep_tiff(tile=(1 << 16, 1 << 15)), "tiles of more than 67108864"),
-        (encoded(picture("CMYK"), "JPEG"), "of the mode CMYK"),
-        (encoded(Image.new("F", (3, 2)), "TIFF"), "of the mode F"),
-        (encoded(Image.new("I;16", (3, 2))), "16-bit"),
-        (encoded(Image.new("I;16", (3, 2)), "TIFF"), "16-bit"),
-        (png(1, 1, bytes(7), bits=16, colours=2), "16-bit"),
-        (deep_tiff(), "16-bit"),
-        (deep_tiff(compression=8), "16-bit"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "is not a supported image"),
+    (b"hello", "is not a supported image"),
+    (encoded(picture(), "EPS"), "is not a supported image"),
+    (encoded(picture(size=(64, 64)))[:-40], "is a damaged image"),
+    (encoded(picture(size=(64, 64)), "JPEG")[:-200], "is a damaged image"),
+    (encoded(picture(size=(64, 64)), "TIFF", compression="tiff_lzw")[:-20], "is a damaged image|not a supported image"),
+    (bomb(60_000, 60_000), "pixels, more than|damaged image: DecompressionBomb"),
+    (bomb(9_000, 9_000), "has 9000 x 9000 pixels, more than 67108864"),
+    (b"GIF89a" + struct.pack("<HH", 9000, 9000) + encoded(picture(), "GIF")[10:], "has 9000 x 9000 pixels"),
+    (bomb(100, 100), "is a damaged image"),
+    (deep_tiff(tile=(1 << 16, 1 << 15)), "tiles of more than 67108864"),
+    (encoded(picture("CMYK"), "JPEG"), "of the mode CMYK"),
+    (encoded(Image.new("F", (3, 2)), "TIFF"), "of the mode F"),
+    (encoded(Image.new("I;16", (3, 2))), "16-bit"),
+    (encoded(Image.new("I;16", (3, 2)), "TIFF"), "16-bit"),
+    (png(1, 1, bytes(7), bits=16, colours=2), "16-bit"),
+    (deep_tiff(), "16-bit"),
+    (deep_tiff(compression=8), "16-bit"),
+])  # fmt: skip
 def test_other_images_are_refused(data, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         decoded(data)
@@ -169,15 +161,10 @@ def test_without_pillow_the_extra_is_named(monkeypatch) -> None:
         require_pillow()
 
 
-@pytest.mark.parametrize(
-    ("scores", "label", "probability"),
-    [
-        ([[0.25, 0.75]], "yes", 0.75),
-        ([[0.0, 0.0]], "no", 0.5),
-        ([[0.0, 100.0]], "yes", 1.0),
-        ([[3.0, 3.0 + np.log(3.0)]], "yes", 0.75),
-    ],
-)
+@pytest.mark.parametrize(("scores", "label", "probability"), [
+    ([[0.25, 0.75]], "yes", 0.75), ([[0.0, 0.0]], "no", 0.5), ([[0.0, 100.0]], "yes", 1.0),
+    ([[3.0, 3.0 + np.log(3.0)]], "yes", 0.75),
+])  # fmt: skip
 def test_scores_name_a_class(make_manifest, digits, scores, label, probability) -> None:
     manifest = make_manifest({"image": TensorType("float32", None)}, image=digits)
     found = best_label(manifest, {"y": np.array(scores, np.float32)})

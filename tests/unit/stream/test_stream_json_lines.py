@@ -15,12 +15,9 @@ from nndeploy.stream.items import Outcome
 from nndeploy.values.types import OptionalType, SequenceType, TensorType
 
 TYPES = {
-    "x": TensorType("float32", (None, 2)),
-    "n": TensorType("int64", ()),
-    "t": TensorType("string", (None,)),
-    "s": SequenceType(TensorType("float32", (None,))),
-    "o": OptionalType(TensorType("float32", ())),
-}
+    "x": TensorType("float32", (None, 2)), "n": TensorType("int64", ()), "t": TensorType("string", (None,)),
+    "s": SequenceType(TensorType("float32", (None,))), "o": OptionalType(TensorType("float32", ())),
+}  # fmt: skip
 
 
 def values(line: str | bytes, *, allow_nan=False):
@@ -37,26 +34,23 @@ def test_a_line_is_a_set_of_named_values() -> None:
     assert found["o"] is None
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"X": 1, "nn": 2}', "no input is named 'X'"),
-        ('{"n": null}', "input 'n' must be int64, got null"),
-        ('{"n": 1, "n": 2}', "lists something twice"),
-        ("[1]", "is no JSON object but a list"),
-        ("hello", "is no JSON: Expecting value"),
-        ('{"x": [[NaN, 1]]}', r'NaN is no JSON \(hint: write "NaN", or allow it with --nan pass\)'),
-        ('{"x": [[-Infinity, 1]]}', "-Infinity is no JSON"),
-        (b'{"t": ["\xff"]}', "is not UTF-8: byte 8 is 0xff"),
-        ('{"x": ' + "[" * 100_000, "nested too deeply"),
-        ('{"n": ' + "1" * 5000 + "}", "is no JSON"),
-        ('{"x": [[1e39, 1]]}', "input 'x' must be float32"),
-        ('{"x": [[1e400, 1]]}', "1e400"),
-        ('{"x": [[' + "9" * 400 + ".0, 1]]}", "99999"),
-        ('{"x": [[' + "9" * 400 + ", 1]]}", "input 'x' holds a number"),
-        ('{"n": 1e400}', "1e400"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), [
+    ('{"X": 1, "nn": 2}', "no input is named 'X'"),
+    ('{"n": null}', "input 'n' must be int64, got null"),
+    ('{"n": 1, "n": 2}', "lists something twice"),
+    ("[1]", "is no JSON object but a list"),
+    ("hello", "is no JSON: Expecting value"),
+    ('{"x": [[NaN, 1]]}', r'NaN is no JSON \(hint: write "NaN", or allow it with --nan pass\)'),
+    ('{"x": [[-Infinity, 1]]}', "-Infinity is no JSON"),
+    (b'{"t": ["\xff"]}', "is not UTF-8: byte 8 is 0xff"),
+    ('{"x": ' + "[" * 100_000, "nested too deeply"),
+    ('{"n": ' + "1" * 5000 + "}", "is no JSON"),
+    ('{"x": [[1e39, 1]]}', "input 'x' must be float32"),
+    ('{"x": [[1e400, 1]]}', "1e400"),
+    ('{"x": [[' + "9" * 400 + ".0, 1]]}", "99999"),
+    ('{"x": [[' + "9" * 400 + ", 1]]}", "input 'x' holds a number"),
+    ('{"n": 1e400}', "1e400"),
+])  # fmt: skip
 def test_other_lines_are_refused(line, message) -> None:
     with pytest.raises(InputError, match=message):
         values(line)
@@ -93,13 +87,9 @@ def test_an_outcome_is_one_line() -> None:
     line = line_from_outcome(Outcome(3, "a\nb.png", "b", outputs, non_finite=("x",)), ("cat", 0.5))
     assert "\n" not in line
     assert json.loads(line) == {
-        "index": 3,
-        "origin": "a\nb.png",
-        "non_finite": ["x"],
-        "outputs": {"y": [[1.5, "NaN", "-Infinity"]], "z": [["a\n"]], "o": None},
-        "label": "cat",
-        "probability": 0.5,
-    }
+        "index": 3, "origin": "a\nb.png", "non_finite": ["x"],
+        "outputs": {"y": [[1.5, "NaN", "-Infinity"]], "z": [["a\n"]], "o": None}, "label": "cat", "probability": 0.5,
+    }  # fmt: skip
 
 
 def test_an_outcome_names_its_source_and_a_record_that_nobody_takes_its_level() -> None:

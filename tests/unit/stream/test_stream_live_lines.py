@@ -209,39 +209,33 @@ def test_a_stop_ends_each_of_them(tmp_path, stop, scheme) -> None:
     assert got == ([] if scheme.startswith("unix") else ["one"])
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("tcp:box:80", Address("tcp", "tcp:box:80", host="box", port=80)),
-        ("tcp:[::1]:80", Address("tcp", "tcp:[::1]:80", host="::1", port=80)),
-        ("tcp-listen:127.0.0.1:0", Address("tcp-listen", "tcp-listen:127.0.0.1:0", host="127.0.0.1")),
-        ("unix:/run/s", Address("unix", "unix:/run/s", Path("/run/s"))),
-        ("tail:a:b", Address("tail", "tail:a:b", Path("a:b"))),
-        ("rtsp://u:p@cam/1", Address("rtsp", "rtsp://u:p@cam/1")),
-        ("https://cam/m", Address("http", "https://cam/m")),
-        ("photos/", None),
-        ("a:b", None),
-        ("/dev/null", None),
-        ("http:x", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "want"), [
+    ("tcp:box:80", Address("tcp", "tcp:box:80", host="box", port=80)),
+    ("tcp:[::1]:80", Address("tcp", "tcp:[::1]:80", host="::1", port=80)),
+    ("tcp-listen:127.0.0.1:0", Address("tcp-listen", "tcp-listen:127.0.0.1:0", host="127.0.0.1")),
+    ("unix:/run/s", Address("unix", "unix:/run/s", Path("/run/s"))),
+    ("tail:a:b", Address("tail", "tail:a:b", Path("a:b"))),
+    ("rtsp://u:p@cam/1", Address("rtsp", "rtsp://u:p@cam/1")),
+    ("https://cam/m", Address("http", "https://cam/m")),
+    ("photos/", None),
+    ("a:b", None),
+    ("/dev/null", None),
+    ("http:x", None),
+])  # fmt: skip
 def test_addresses_are_told_from_files(text, want) -> None:
     assert address_from_text(text) == want
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
-    [
-        ("tcp:box", UsageError, "'tcp:box' names no host and port (hint: for example tcp:127.0.0.1:9000)"),
-        ("tcp:box:99999", UsageError, "names no host and port"),
-        ("tcp::80", UsageError, "names no host and port"),
-        ("unix:", UsageError, "'unix:' names no path"),
-        ("rtsp://", UsageError, "'rtsp://' names no host"),
-        ("http://[x", UsageError, "names no host"),
-        ("tcp-listen:0.0.0.0:80", PolicyError, "listens on '0.0.0.0'"),
-        ("tcp-listen:box:80", PolicyError, "(hint: tcp-listen:127.0.0.1:80)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "error", "message"), [
+    ("tcp:box", UsageError, "'tcp:box' names no host and port (hint: for example tcp:127.0.0.1:9000)"),
+    ("tcp:box:99999", UsageError, "names no host and port"),
+    ("tcp::80", UsageError, "names no host and port"),
+    ("unix:", UsageError, "'unix:' names no path"),
+    ("rtsp://", UsageError, "'rtsp://' names no host"),
+    ("http://[x", UsageError, "names no host"),
+    ("tcp-listen:0.0.0.0:80", PolicyError, "listens on '0.0.0.0'"),
+    ("tcp-listen:box:80", PolicyError, "(hint: tcp-listen:127.0.0.1:80)"),
+])  # fmt: skip
 def test_what_is_no_address_is_one_line(text, error, message) -> None:
     with pytest.raises(error) as caught:
         address_from_text(text)

@@ -130,14 +130,10 @@ def test_a_camera_that_falls_silent_is_lost(stop, monkeypatch) -> None:
     camera.close()
 
 
-@pytest.mark.parametrize(
-    ("kind", "made", "url"),
-    [
-        (RtspCamera, transport_stream, "rtsp://127.0.0.1:{}/"),
-        (HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/"),
-        (Camera, transport_stream, "tcp:127.0.0.1:{}"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "made", "url"), [
+    (RtspCamera, transport_stream, "rtsp://127.0.0.1:{}/"), (HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/"),
+    (Camera, transport_stream, "tcp:127.0.0.1:{}"),
+])  # fmt: skip
 def test_a_frame_comes_before_many_others_are_sent(stop, monkeypatch, kind, made, url) -> None:
     monkeypatch.setattr(live_video, "SILENT_SECONDS", 60)
     has_come = threading.Event()

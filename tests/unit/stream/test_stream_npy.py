@@ -66,34 +66,31 @@ def test_writes_what_numpy_reads() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "does not begin as one"),
-        (b"\x93NUMPY\x01", "does not begin as one"),
-        (b"PK\x03\x04 something", "does not begin as one"),
-        (npy(header(), bytes(8), version=9), "unknown version 9"),
-        (b"\x93NUMPY\x01\x00\x50\x00{'descr'", "ends inside its header"),
-        (b"\x93NUMPY\x01\x00\x50", "ends inside its header"),
-        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "has a header of 4294967295 bytes"),
-        (npy("__import__('os').system('true')"), "header that is no dict"),
-        (npy("(" * 8000), "header that is no dict"),
-        (npy("{'descr': '<f4'}"), "without descr"),
-        (npy(header(fortran="1"), bytes(8)), "odd fortran_order 1"),
-        (npy(header(descr="'|O'"), bytes(16)), "Python objects, which are never loaded"),
-        (npy(header(descr="[('a', '<f4')]"), bytes(8)), "elements of the kind"),
-        (npy(header(descr="'<M8[ns]'"), bytes(16)), "elements of the kind"),
-        (npy(header(descr="'<f3'"), bytes(6)), "unknown kind"),
-        (npy(header(descr="'<U99999999'"), bytes(8)), "but 8 follow"),
-        (npy(header(shape="(-1,)"), bytes(8)), r"odd shape \(-1,\)"),
-        (npy(header(shape="(True, 2)"), bytes(8)), "odd shape"),
-        (npy(header(shape=f"({2**80},)"), bytes(8)), "odd shape"),
-        (npy(header(shape=f"({2**40}, {2**40}, 0)")), "odd shape"),
-        (npy(header(shape=str((1,) * 65)), bytes(4)), "odd shape"),
-        (npy(header(shape=f"({2**40},)"), bytes(8)), r"float32\[1099511627776\], 4398046511104 bytes, but 8 follow"),
-        (npy(header(), bytes(7)), "8 bytes, but 7 follow"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "does not begin as one"),
+    (b"\x93NUMPY\x01", "does not begin as one"),
+    (b"PK\x03\x04 something", "does not begin as one"),
+    (npy(header(), bytes(8), version=9), "unknown version 9"),
+    (b"\x93NUMPY\x01\x00\x50\x00{'descr'", "ends inside its header"),
+    (b"\x93NUMPY\x01\x00\x50", "ends inside its header"),
+    (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "has a header of 4294967295 bytes"),
+    (npy("__import__('os').system('true')"), "header that is no dict"),
+    (npy("(" * 8000), "header that is no dict"),
+    (npy("{'descr': '<f4'}"), "without descr"),
+    (npy(header(fortran="1"), bytes(8)), "odd fortran_order 1"),
+    (npy(header(descr="'|O'"), bytes(16)), "Python objects, which are never loaded"),
+    (npy(header(descr="[('a', '<f4')]"), bytes(8)), "elements of the kind"),
+    (npy(header(descr="'<M8[ns]'"), bytes(16)), "elements of the kind"),
+    (npy(header(descr="'<f3'"), bytes(6)), "unknown kind"),
+    (npy(header(descr="'<U99999999'"), bytes(8)), "but 8 follow"),
+    (npy(header(shape="(-1,)"), bytes(8)), r"odd shape \(-1,\)"),
+    (npy(header(shape="(True, 2)"), bytes(8)), "odd shape"),
+    (npy(header(shape=f"({2**80},)"), bytes(8)), "odd shape"),
+    (npy(header(shape=f"({2**40}, {2**40}, 0)")), "odd shape"),
+    (npy(header(shape=str((1,) * 65)), bytes(4)), "odd shape"),
+    (npy(header(shape=f"({2**40},)"), bytes(8)), r"float32\[1099511627776\], 4398046511104 bytes, but 8 follow"),
+    (npy(header(), bytes(7)), "8 bytes, but 7 follow"),
+])  # fmt: skip
 def test_everything_else_is_refused(data, message) -> None:
     with pytest.raises(InputError, match=message):
         read(data)

@@ -52,25 +52,16 @@ def test_reads_what_numpy_saves(tmp_path, save) -> None:
 
 def test_every_kind_of_value_comes_back(tmp_path) -> None:
     values = {
-        "file": np.ones(2, np.float32),
-        "bf16": np.array([1.5, 2], ml_dtypes.bfloat16),
-        "int4": np.array([-8, 7], ml_dtypes.int4),
-        "many": [np.zeros(1, np.float32), np.zeros((2, 2), np.float32)],
-        "none": [],
-        "rows": [{1: np.float32(0.5), 2: np.float32(1)}, {3: np.float32(2)}],
-        "absent": None,
+        "file": np.ones(2, np.float32), "bf16": np.array([1.5, 2], ml_dtypes.bfloat16),
+        "int4": np.array([-8, 7], ml_dtypes.int4), "many": [np.zeros(1, np.float32), np.zeros((2, 2), np.float32)],
+        "none": [], "rows": [{1: np.float32(0.5), 2: np.float32(1)}, {3: np.float32(2)}], "absent": None,
         "text": np.array(["a", "b"], object),
-    }
+    }  # fmt: skip
     types = {
-        "file": F32,
-        "bf16": TensorType("bfloat16", (2,)),
-        "int4": OptionalType(TensorType("int4", (2,))),
-        "many": SequenceType(F32),
-        "none": SequenceType(F32),
-        "rows": SequenceType(MapType("int64", F32)),
-        "absent": OptionalType(F32),
-        "text": TensorType("string", None),
-    }
+        "file": F32, "bf16": TensorType("bfloat16", (2,)), "int4": OptionalType(TensorType("int4", (2,))),
+        "many": SequenceType(F32), "none": SequenceType(F32), "rows": SequenceType(MapType("int64", F32)),
+        "absent": OptionalType(F32), "text": TensorType("string", None),
+    }  # fmt: skip
     found = read(tmp_path, written(values), types)
     assert "absent" not in found
     assert found["bf16"].dtype == ml_dtypes.bfloat16
@@ -97,19 +88,16 @@ def test_names_that_collide_are_refused() -> None:
         written({"s": [np.ones(1)], "s[0]": np.ones(1)})
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "is no npz archive"),
-        (b"hello", "is no npz archive"),
-        (zipped([("x.npy", b"hello")]), "x.npz: x.npy: is no npy array"),
-        (zipped([("x.npy", npy(np.ones(2)) + b"!")]), "but 17 follow"),
-        (zipped([("x.txt", b"hello")]), "holds 'x.txt', which is no npy array"),
-        (zipped([("x.npy", npy(np.ones(2)))], compression=zipfile.ZIP_LZMA), "packed in an unknown way"),
-        (zipped([(f"{i}.npy", b"") for i in range(5000)]), "has 5000 members"),
-        (zipped([("x.npy", npy(np.ones(2)))])[:-10], "is no npz archive"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "is no npz archive"),
+    (b"hello", "is no npz archive"),
+    (zipped([("x.npy", b"hello")]), "x.npz: x.npy: is no npy array"),
+    (zipped([("x.npy", npy(np.ones(2)) + b"!")]), "but 17 follow"),
+    (zipped([("x.txt", b"hello")]), "holds 'x.txt', which is no npy array"),
+    (zipped([("x.npy", npy(np.ones(2)))], compression=zipfile.ZIP_LZMA), "packed in an unknown way"),
+    (zipped([(f"{i}.npy", b"") for i in range(5000)]), "has 5000 members"),
+    (zipped([("x.npy", npy(np.ones(2)))])[:-10], "is no npz archive"),
+])  # fmt: skip
 def test_hostile_archives_are_refused(tmp_path, data, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read(tmp_path, data)

@@ -110,34 +110,31 @@ def test_fields_end_where_nobody_needs_them() -> None:
 ONE = '[[level]]\n[[level.pipeline]]\n[[level.pipeline.loader]]\nsteps = [{ use = "label" }]\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "p.toml: has no level"),
-        ("[[level", "p.toml: is not TOML: "),
-        (ONE + "[[level.pipeline.laoder]]", "pipeline: unknown key 'laoder' (hint: did you mean 'loader'?)"),
-        ("in-fligth = 3\n" + ONE, "p.toml: unknown key 'in-fligth' (hint: did you mean 'in-flight'?)"),
-        ("in-flight = 0\n" + ONE, "in-flight must be 1 to 65536, is 0"),
-        ("in-flight = true\n" + ONE, "in-flight must be a whole number, is True"),
-        ("level = 3", "level must be a list of tables, is 3 (hint: each begins with [[level]])"),
-        ("[[level]]", "p.toml: level: has no pipeline"),
-        ("[[level]]\n[[level.pipeline]]\nrunners = 0", "level: pipeline: does nothing"),
-        ("[[level]]\n[[level.pipeline]]\nrunners = 0\nbatch = 2", "batch needs a runner, and runners is 0"),
-        ("[[level]]\n[[level.pipeline]]\nbatch = 5000", "batch must be 1 to 4096, is 5000"),
-        ("[[level]]\n[[level.pipeline]]\nbatch-delay-ms = 'a'", "batch-delay-ms must be a number, is 'a'"),
-        ("[[level]]\n[[level.pipeline]]\ninputs = { x = 1 }", "inputs must be a table of texts"),
-        ("[[level]]\n[[level.pipeline]]\neach = 'a'", "each and part go together"),
-        ("[[level]]\n[[level.pipeline]]\ndevices = ['cpu', 'cpu']", "devices lists something twice"),
-        ("[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'a'", "two pipelines are called 'a'"),
-        (ONE.replace("label", "lable"), "pipeline: loader: step: no processor is called 'lable'"),
-        (ONE.replace('[{ use = "label" }]', "[]"), "loader: has no steps"),
-        (ONE + "[[level.pipeline.loader]]\nworkers = -1", "loader 2: workers must be 1 to 256, is -1"),
-        (ONE + "[[sink]]", 'p.toml: sink: needs kind = "..."'),
-        (ONE + "[[sink]]\nkind = 'npz'\nname = '../x'", "sink: name must be a plain file name, is '../x'"),
-        (ONE + "[[sink]]\nkind = 'npz'\n[[sink]]\nkind = 'npz'", "two sinks are called 'npz'"),
-        (ONE + "#" + "x" * (1 << 20), "more than 1048576"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "p.toml: has no level"),
+    ("[[level", "p.toml: is not TOML: "),
+    (ONE + "[[level.pipeline.laoder]]", "pipeline: unknown key 'laoder' (hint: did you mean 'loader'?)"),
+    ("in-fligth = 3\n" + ONE, "p.toml: unknown key 'in-fligth' (hint: did you mean 'in-flight'?)"),
+    ("in-flight = 0\n" + ONE, "in-flight must be 1 to 65536, is 0"),
+    ("in-flight = true\n" + ONE, "in-flight must be a whole number, is True"),
+    ("level = 3", "level must be a list of tables, is 3 (hint: each begins with [[level]])"),
+    ("[[level]]", "p.toml: level: has no pipeline"),
+    ("[[level]]\n[[level.pipeline]]\nrunners = 0", "level: pipeline: does nothing"),
+    ("[[level]]\n[[level.pipeline]]\nrunners = 0\nbatch = 2", "batch needs a runner, and runners is 0"),
+    ("[[level]]\n[[level.pipeline]]\nbatch = 5000", "batch must be 1 to 4096, is 5000"),
+    ("[[level]]\n[[level.pipeline]]\nbatch-delay-ms = 'a'", "batch-delay-ms must be a number, is 'a'"),
+    ("[[level]]\n[[level.pipeline]]\ninputs = { x = 1 }", "inputs must be a table of texts"),
+    ("[[level]]\n[[level.pipeline]]\neach = 'a'", "each and part go together"),
+    ("[[level]]\n[[level.pipeline]]\ndevices = ['cpu', 'cpu']", "devices lists something twice"),
+    ("[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'a'", "two pipelines are called 'a'"),
+    (ONE.replace("label", "lable"), "pipeline: loader: step: no processor is called 'lable'"),
+    (ONE.replace('[{ use = "label" }]', "[]"), "loader: has no steps"),
+    (ONE + "[[level.pipeline.loader]]\nworkers = -1", "loader 2: workers must be 1 to 256, is -1"),
+    (ONE + "[[sink]]", 'p.toml: sink: needs kind = "..."'),
+    (ONE + "[[sink]]\nkind = 'npz'\nname = '../x'", "sink: name must be a plain file name, is '../x'"),
+    (ONE + "[[sink]]\nkind = 'npz'\n[[sink]]\nkind = 'npz'", "two sinks are called 'npz'"),
+    (ONE + "#" + "x" * (1 << 20), "more than 1048576"),
+])  # fmt: skip
 def test_what_is_wrong_in_a_file_is_one_line(text, message) -> None:
     with pytest.raises(DataError) as caught:
         read(text)

@@ -89,19 +89,16 @@ def test_a_kind_gives_the_fields_that_it_says(tmp_path, tone, kind, is_pipe) -> 
     assert set(item.load()) == set(FIELDS[kind])
 
 
-@pytest.mark.parametrize(
-    ("kind", "texts", "error", "message"),
-    [
-        ("picture", ["x"], UsageError, "no source is of the kind 'picture'"),
-        ("imags", ["x"], UsageError, "did you mean 'images'"),
-        ("images", [], UsageError, "no input"),
-        ("images", ["-"], UsageError, "--input - goes alone"),
-        ("lines", ["-", "x"], UsageError, "--input - goes alone"),
-        ("files", ["/no/such"], MissingInputError, "/no/such: no such file or folder"),
-        ("wav", ["/usr"], MissingInputError, r"/usr: holds no \.wav files"),
-        ("wav", ["/usr/*.no"], MissingInputError, r"matches no \.wav files"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "texts", "error", "message"), [
+    ("picture", ["x"], UsageError, "no source is of the kind 'picture'"),
+    ("imags", ["x"], UsageError, "did you mean 'images'"),
+    ("images", [], UsageError, "no input"),
+    ("images", ["-"], UsageError, "--input - goes alone"),
+    ("lines", ["-", "x"], UsageError, "--input - goes alone"),
+    ("files", ["/no/such"], MissingInputError, "/no/such: no such file or folder"),
+    ("wav", ["/usr"], MissingInputError, r"/usr: holds no \.wav files"),
+    ("wav", ["/usr/*.no"], MissingInputError, r"matches no \.wav files"),
+])  # fmt: skip
 def test_what_cannot_be_read_is_found_before_anything_runs(kind, texts, error, message) -> None:
     with pytest.raises(error, match=message):
         source(kind, *texts)

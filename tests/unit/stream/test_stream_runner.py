@@ -84,17 +84,14 @@ def test_a_batch_that_is_always_the_same_is_filled_up() -> None:
     assert found == [[2, 4, 6], [8, 10], None, [12]]
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "ranges", "message"),
-    [
-        ({"x": TensorType("float32", ())}, {"y": ROWS}, {}, r"'x' \(float32\[\]\) has no batch axis"),
-        ({"x": SequenceType(ROWS)}, {"y": ROWS}, {}, "has no batch axis"),
-        ({"x": ROWS}, {"y": TensorType("float32", (1,))}, {}, "'y' .* has no batch axis"),
-        ({"x": ROWS, "z": TensorType("float32", ("M",))}, {"y": ROWS}, {}, "differ in their first size"),
-        ({"x": TensorType("float32", (2, 2))}, {"y": TensorType("float32", (2, 2))}, {}, "always 2"),
-        ({"x": ROWS}, {"y": ROWS}, {"N": DimRange(1, 3, 1)}, "batch is 4, the model's batch is 1..3"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "outputs", "ranges", "message"), [
+    ({"x": TensorType("float32", ())}, {"y": ROWS}, {}, r"'x' \(float32\[\]\) has no batch axis"),
+    ({"x": SequenceType(ROWS)}, {"y": ROWS}, {}, "has no batch axis"),
+    ({"x": ROWS}, {"y": TensorType("float32", (1,))}, {}, "'y' .* has no batch axis"),
+    ({"x": ROWS, "z": TensorType("float32", ("M",))}, {"y": ROWS}, {}, "differ in their first size"),
+    ({"x": TensorType("float32", (2, 2))}, {"y": TensorType("float32", (2, 2))}, {}, "always 2"),
+    ({"x": ROWS}, {"y": ROWS}, {"N": DimRange(1, 3, 1)}, "batch is 4, the model's batch is 1..3"),
+])  # fmt: skip
 def test_a_model_that_takes_no_batches_says_why(inputs, outputs, ranges, message) -> None:
     program = Program(lambda **inputs: inputs, inputs, outputs, ranges)
     plan = plan_of(pipeline(runner=RunnerPlan({name: name for name in inputs}, {"y": "y"}, batch=4)))
@@ -227,8 +224,6 @@ def test_state_begins_with_zeros_of_its_type() -> None:
         with pytest.raises(UsageError, match="cannot be carried"):
             state(other)
     assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", "past + t", 3))).shape == (
-        1,
-        0,
-        3,
-    )
+        1, 0, 3,
+    )  # fmt: skip
     assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", "all", 3))).shape == (1, 1, 3)

@@ -104,10 +104,8 @@ def test_images_of_a_folder(tmp_path, vision) -> None:
 def test_stdin_holds_an_item_a_line(two) -> None:
     found = items(["-"], two, b'{"x": [1], "n": 2}\n\nbad\n{"x": [3]}')
     assert [(item.index, item.origin, item.stem) for item in found] == [
-        (0, "stdin, line 1", "stdin-1"),
-        (1, "stdin, line 3", "stdin-3"),
-        (2, "stdin, line 4", "stdin-4"),
-    ]
+        (0, "stdin, line 1", "stdin-1"), (1, "stdin, line 3", "stdin-3"), (2, "stdin, line 4", "stdin-4"),
+    ]  # fmt: skip
     assert found[0].load()["n"] == 2
     with pytest.raises(InputError, match="no JSON"):
         found[1].load()
@@ -133,20 +131,13 @@ def test_an_empty_folder_is_missing_input(tmp_path, one) -> None:
         source([tmp_path], one)
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["X=@a.npy"], "no input is named 'X'"),
-        (["z=3", "x=1"], "no input is named 'z'"),
-        (["x=1", "a.npz"], "goes with other NAME="),
-        (["x=1", "x=2"], "each once"),
-        (["-", "a.npz"], "goes with no other --input"),
-        (["-", "-"], "goes with no other --input"),
-        (["x=@a.txt"], "must be an .npy or image file"),
-        (["x=@a.npz"], "must be an .npy or image file"),
-        (["a.txt"], "cannot tell what 'a.txt' is"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "message"), [
+    (["X=@a.npy"], "no input is named 'X'"), (["z=3", "x=1"], "no input is named 'z'"),
+    (["x=1", "a.npz"], "goes with other NAME="), (["x=1", "x=2"], "each once"),
+    (["-", "a.npz"], "goes with no other --input"), (["-", "-"], "goes with no other --input"),
+    (["x=@a.txt"], "must be an .npy or image file"), (["x=@a.npz"], "must be an .npy or image file"),
+    (["a.txt"], "cannot tell what 'a.txt' is"),
+])  # fmt: skip
 def test_texts_without_meaning_are_refused(texts, message, one, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").touch()

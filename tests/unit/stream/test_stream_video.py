@@ -101,16 +101,13 @@ def test_no_image_is_no_file_and_what_is_discarded_is_gone(tmp_path) -> None:
         VideoSink(tmp_path / "file" / "v.mp4")
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("a.mp4", b"", "is no .mp4 video, or damaged|is damaged"),
-        ("a.mp4", b"hello" * 100, "is no .mp4 video, or damaged"),
-        ("a.mkv", b"hello" * 100, "is no .mkv video, or damaged"),
-        ("a.txt", b"#EXTM3U\n/etc/passwd\n", "is no video file that is taken .*known: .mp4"),
-        ("a.mp4", b"#EXTM3U\n#EXTINF:1,\n/etc/passwd\n", "is no .mp4 video"),
-    ],
-)
+@pytest.mark.parametrize(("name", "data", "message"), [
+    ("a.mp4", b"", "is no .mp4 video, or damaged|is damaged"),
+    ("a.mp4", b"hello" * 100, "is no .mp4 video, or damaged"),
+    ("a.mkv", b"hello" * 100, "is no .mkv video, or damaged"),
+    ("a.txt", b"#EXTM3U\n/etc/passwd\n", "is no video file that is taken .*known: .mp4"),
+    ("a.mp4", b"#EXTM3U\n#EXTINF:1,\n/etc/passwd\n", "is no .mp4 video"),
+])  # fmt: skip
 def test_what_is_no_video_is_one_error_record(tmp_path, name, data, message) -> None:
     (tmp_path / name).write_bytes(data)
     (item,) = frames_of(tmp_path / name, 3)

@@ -56,21 +56,18 @@ def edited(change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda data: data.update(more=1), "unknown field"),
-        (lambda data: data["signatures"].reverse(), "order of their keys"),
-        (lambda data: data["signatures"].append(data["signatures"][1]), "order of their keys"),
-        (lambda data: data["signatures"].clear(), "1 item or more"),
-        (lambda data: data["signatures"][0].update(sig=base64.b64encode(b"short").decode()), "has 64 bytes"),
-        (lambda data: data["signatures"][0].update(keyid="F" * 64), "hexadecimal"),
-        (lambda data: data.update(payloadType="text/plain"), "expected one of"),
-        (lambda data: data.update(payload="e30"), "expected base64"),
-        (lambda data: data.update(payload="e31="), "the one base64 text"),
-        (lambda data: data.pop("payload"), "missing"),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), [
+    (lambda data: data.update(more=1), "unknown field"),
+    (lambda data: data["signatures"].reverse(), "order of their keys"),
+    (lambda data: data["signatures"].append(data["signatures"][1]), "order of their keys"),
+    (lambda data: data["signatures"].clear(), "1 item or more"),
+    (lambda data: data["signatures"][0].update(sig=base64.b64encode(b"short").decode()), "has 64 bytes"),
+    (lambda data: data["signatures"][0].update(keyid="F" * 64), "hexadecimal"),
+    (lambda data: data.update(payloadType="text/plain"), "expected one of"),
+    (lambda data: data.update(payload="e30"), "expected base64"),
+    (lambda data: data.update(payload="e31="), "the one base64 text"),
+    (lambda data: data.pop("payload"), "missing"),
+])  # fmt: skip
 def test_an_envelope_that_is_none_is_refused_with_the_reason(change: Any, reason: str) -> None:
     with pytest.raises(BundleError, match=reason):
         decode_envelopes(edited(change))

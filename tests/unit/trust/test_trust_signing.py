@@ -133,14 +133,11 @@ def test_a_command_signs_as_the_key_does(bundle: Path, tmp_path: Path) -> None:
         assert check_signatures(signed, trusting(key), "code").is_allowed
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("import sys; sys.stdout.buffer.write(b'x' * 64)", "not of the key"),
-        ("print('short')", "where a signature has 64"),
-        ("import sys; sys.exit('the token is locked')", "ended with 1: the token is locked"),
-    ],
-)
+@pytest.mark.parametrize(("code", "reason"), [
+    ("import sys; sys.stdout.buffer.write(b'x' * 64)", "not of the key"),
+    ("print('short')", "where a signature has 64"),
+    ("import sys; sys.exit('the token is locked')", "ended with 1: the token is locked"),
+])  # fmt: skip
 def test_a_command_that_does_not_sign_changes_nothing(bundle: Path, tmp_path: Path, code: str, reason: str) -> None:
     before = bundle.read_bytes()
     signer = CommandSigner(PUBLIC, f'{sys.executable} -c "{code}"')

@@ -77,21 +77,14 @@ def test_a_store_in_a_folder_that_others_may_write_is_refused(tmp_path: Path) ->
     assert read_store(path) == TrustStore()
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner", "is_taken"),
-    [
-        (0o755, 0o755, True),
-        (0o755, 0o777, False),
-        (0o777, 0o700, False),
-        (0o1777, 0o755, True),  # nobody removes or renames there what is not his
-        (0o700, 0o777, False),  # whoever opens the outer folder one day opens this one
-        (0o700, 0o775, True),  # umask 002 in a home that is closed
-    ],
-)
+@pytest.mark.parametrize(("outer", "inner", "is_taken"), [
+    (0o755, 0o755, True), (0o755, 0o777, False), (0o777, 0o700, False),
+    (0o1777, 0o755, True),  # nobody removes or renames there what is not his
+    (0o700, 0o777, False),  # whoever opens the outer folder one day opens this one
+    (0o700, 0o775, True),  # umask 002 in a home that is closed
+])  # fmt: skip
 @pytest.mark.parametrize("by_link", [False, True])
-def test_a_store_below_a_folder_that_others_may_write_is_refused(
-    tmp_path: Path, outer: int, inner: int, is_taken: bool, by_link: bool
-) -> None:
+def test_a_store_below_a_folder_that_others_may_write_is_refused(tmp_path, outer, inner, is_taken, by_link) -> None:
     folder = tmp_path / "outer" / "inner"
     real = folder / "config" / "trust.json"
     trust_key(real, ONE, "one")
@@ -137,18 +130,11 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, name: str) 
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b'"major":1', b'"major":2'),
-        (b'"one"', b'""'),
-        (b'"code"]', b'"root"]'),
-        (b'"not_after":""', b'"not_after":"soon"'),
-        (b'"needed":{"code":1', b'"needed":{"code":0'),
-        (b'"floors":{}', b'"floors":{"m":"1.x"}'),
-        (b'"revoked":[]', b'"revoked":[],"revoked":[]'),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    (b'"major":1', b'"major":2'), (b'"one"', b'""'), (b'"code"]', b'"root"]'),
+    (b'"not_after":""', b'"not_after":"soon"'), (b'"needed":{"code":1', b'"needed":{"code":0'),
+    (b'"floors":{}', b'"floors":{"m":"1.x"}'), (b'"revoked":[]', b'"revoked":[],"revoked":[]'),
+])  # fmt: skip
 def test_a_store_that_says_nonsense_is_refused(tmp_path: Path, old: bytes, new: bytes) -> None:
     path = tmp_path / "trust.json"
     trust_key(path, ONE, "one")
@@ -172,15 +158,12 @@ def test_of_two_stores_the_stricter_word_counts() -> None:
     assert both.keys[ONE.id].scopes == {"data"}
 
 
-@pytest.mark.parametrize(
-    ("mine", "machines", "stricter"),
-    [
-        ((("code",), ""), (("code",), "2026-11-24"), (("code",), "2026-11-24")),
-        ((("code",), "2026-11-24"), (("code",), ""), (("code",), "2026-11-24")),
-        ((("code", "data"), "2027-01-01"), (("data",), "2028-01-01"), (("data",), "2027-01-01")),
-        ((("code", "data"), ""), (("code",), ""), (("code",), "")),
-    ],
-)
+@pytest.mark.parametrize(("mine", "machines", "stricter"), [
+    ((("code",), ""), (("code",), "2026-11-24"), (("code",), "2026-11-24")),
+    ((("code",), "2026-11-24"), (("code",), ""), (("code",), "2026-11-24")),
+    ((("code", "data"), "2027-01-01"), (("data",), "2028-01-01"), (("data",), "2027-01-01")),
+    ((("code", "data"), ""), (("code",), ""), (("code",), "")),
+])  # fmt: skip
 def test_a_key_that_two_stores_name_is_trusted_as_far_as_both_do(mine: Said, machines: Said, stricter: Said) -> None:
     def store(said: Said) -> TrustStore:
         return TrustStore({ONE.id: TrustedKey(ONE, "one", frozenset(said[0]), said[1])})
@@ -188,20 +171,12 @@ def test_a_key_that_two_stores_name_is_trusted_as_far_as_both_do(mine: Said, mac
     assert store(mine).joined(store(machines)) == store(stricter) == store(machines).joined(store(mine))
 
 
-@pytest.mark.parametrize(
-    ("scopes", "not_after", "wanted", "problem"),
-    [
-        (("code",), "", "code", ""),
-        (("code",), "", "data", ""),
-        (("data",), "", "data", ""),
-        (("data",), "", "code", "is trusted with data alone"),
-        (("code",), "2026-11-25", "code", ""),
-        (("code",), "2026-11-24", "code", "was trusted until 2026-11-24"),
-    ],
-)
-def test_a_key_is_trusted_with_its_scopes_until_its_day(
-    scopes: tuple[str, ...], not_after: str, wanted: str, problem: str
-) -> None:
+@pytest.mark.parametrize(("scopes", "not_after", "wanted", "problem"), [
+    (("code",), "", "code", ""), (("code",), "", "data", ""), (("data",), "", "data", ""),
+    (("data",), "", "code", "is trusted with data alone"), (("code",), "2026-11-25", "code", ""),
+    (("code",), "2026-11-24", "code", "was trusted until 2026-11-24"),
+])  # fmt: skip
+def test_a_key_is_trusted_with_its_scopes_until_its_day(scopes, not_after, wanted, problem) -> None:
     assert TrustedKey(ONE, "one", frozenset(scopes), not_after).why_not(wanted, TODAY) == problem
 
 

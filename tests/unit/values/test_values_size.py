@@ -29,11 +29,8 @@ from nndeploy.values.size_text import MAX_TEXT, size_from_text, symbol_in, text_
 from nndeploy.values.types import DimRange
 
 RANGES = {
-    "h": DimRange(1, 9, 9),
-    "w": DimRange(32, 640, 320, 32),
-    "the batch": DimRange(0, 5, 1),
-    "one": DimRange(4, 4, 4),
-}
+    "h": DimRange(1, 9, 9), "w": DimRange(32, 640, 320, 32), "the batch": DimRange(0, 5, 1), "one": DimRange(4, 4, 4),
+}  # fmt: skip
 TWO_PLACED: dict[str, Callable[[Dim, Dim], Dim]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
     "least": least, "most": most, "ceil_div": ceil_div,
@@ -90,9 +87,7 @@ def test_text_is_read_as_the_same_size(drawn: tuple[Dim, int, dict[str, int]]) -
 
 
 @given(pairs(), pairs())
-def test_a_comparison_is_right_or_not_answered(
-    one: tuple[Dim, int, dict[str, int]], other: tuple[Dim, int, dict[str, int]]
-) -> None:
+def test_a_comparison_is_right_or_not_answered(one, other) -> None:
     (left, _, values), (right, _, _) = one, other
     for compare in (operator.lt, operator.le, operator.gt, operator.ge):
         try:
@@ -147,16 +142,10 @@ def test_typical_is_the_middle() -> None:
     assert typical(7) == 7
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("h", of("h")),
-        ("{h} + 1", of("h") + 1),
-        ("2*{h}*{w} + -3", 2 * of("h") * of("w") - 3),
-        ("({h} + 1)//(2)", (of("h") + 1) // 2),
-        ("min({h}, max(3, {w}))", least(of("h"), most(3, of("w")))),
-    ],
-)
+@pytest.mark.parametrize(("text", "wanted"), [
+    ("h", of("h")), ("{h} + 1", of("h") + 1), ("2*{h}*{w} + -3", 2 * of("h") * of("w") - 3),
+    ("({h} + 1)//(2)", (of("h") + 1) // 2), ("min({h}, max(3, {w}))", least(of("h"), most(3, of("w")))),
+])  # fmt: skip
 def test_texts(text: str, wanted: Dim) -> None:
     assert size_from_text(text, of) == wanted
 

@@ -19,14 +19,10 @@ from nndeploy.version import __version__
 
 ANY, ARM, X86 = "py3-none-any", "py3-none-manylinux_2_17_aarch64", "py3-none-manylinux_2_17_x86_64"
 NEEDS = (
-    "numpy>=2",
-    'only-on-312; python_version >= "3.12"',
-    'only-before-312; python_version < "3.12"',
-    'only-on-arm; platform_machine == "aarch64"',
-    'only-on-windows; sys_platform == "win32"',
-    'pillow>=11; extra == "vision"',
-    'onnxruntime; extra == "cpu"',
-)
+    "numpy>=2", 'only-on-312; python_version >= "3.12"', 'only-before-312; python_version < "3.12"',
+    'only-on-arm; platform_machine == "aarch64"', 'only-on-windows; sys_platform == "win32"',
+    'pillow>=11; extra == "vision"', 'onnxruntime; extra == "cpu"',
+)  # fmt: skip
 
 
 def put(folder: Path, name: str, version: str = "1.0", tag: str = ANY, needs: Sequence[str] = ()) -> Path:
@@ -88,9 +84,7 @@ def failure(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
 
 
 @pytest.mark.parametrize(("arch", "platform", "python"), [("aarch64", ARM, "3.11"), ("x86_64", X86, "3.12")])
-def test_wheels_are_those_of_the_box_and_not_of_this_machine(
-    arch: str, platform: str, python: str, shelf: Path
-) -> None:
+def test_wheels_are_those_of_the_box_and_not_of_this_machine(arch, platform, python, shelf) -> None:
     tag = f"cp{python.replace('.', '')}"
     own = {f"nndeploy_toolchain-{__version__}-{platform}.whl"}
     version = f"only_{'before' if python == '3.11' else 'on'}_312-12.0-{ANY}.whl"
@@ -166,21 +160,16 @@ def test_a_wheel_that_is_none_is_one_line(shelf: Path, capsys: pytest.CaptureFix
     failure(capsys, 69, "--for", "aarch64", "--find-links", "shelf")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (["--for", "aarch63"], 2, "an architecture: aarch64, x86_64"),
-        (["--for", "none.toml"], 66, "none.toml"),
-        (["--for", "aarch64", "--python", "3.10"], 2, "needs Python 3.11"),
-        (["--for", "aarch64", "--python", "2.7"], 2, "--python takes a version such as 3.11"),
-        (["--for", "aarch64", "--glibc", "two"], 2, "--glibc takes a version such as 2.28"),
-        (["--for", "aarch64", "--with", "onnxruntim"], 2, "did you mean 'onnxruntime'"),
-        (["--for", "aarch64", "-o", "nowhere/box"], 73, "there is no folder 'nowhere'"),
-    ],
-)
-def test_what_has_no_meaning_ends_before_pip_is_asked(
-    arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("arguments", "code", "says"), [
+    (["--for", "aarch63"], 2, "an architecture: aarch64, x86_64"),
+    (["--for", "none.toml"], 66, "none.toml"),
+    (["--for", "aarch64", "--python", "3.10"], 2, "needs Python 3.11"),
+    (["--for", "aarch64", "--python", "2.7"], 2, "--python takes a version such as 3.11"),
+    (["--for", "aarch64", "--glibc", "two"], 2, "--glibc takes a version such as 2.28"),
+    (["--for", "aarch64", "--with", "onnxruntim"], 2, "did you mean 'onnxruntime'"),
+    (["--for", "aarch64", "-o", "nowhere/box"], 73, "there is no folder 'nowhere'"),
+])  # fmt: skip
+def test_what_has_no_meaning_ends_before_pip_is_asked(arguments, code, says, capsys, monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "run", None)
     assert says in failure(capsys, code, *arguments)
 
@@ -193,9 +182,7 @@ def test_a_folder_that_holds_something_is_left_alone(shelf: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(("module", "says"), [("pip", "-m ensurepip"), ("packaging", "nndeploy-toolchain[compile]")])
-def test_a_python_without_what_it_needs_is_one_line(
-    module: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_without_what_it_needs_is_one_line(module, says, capsys, monkeypatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else real(name))
     assert says in failure(capsys, 69, "--for", "aarch64")
