@@ -57,11 +57,9 @@ def test_a_refused_node_splits_the_model_and_the_reason_is_kept(tmp_path, instal
     assert_right(tmp_path / "m.nnd")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{}, {"keep_fallback": False, "targets": (target_of("raspberry-pi-5"),)}, {"dry_run": True}],
-    ids=["usual", "for a box", "dry"],
-)
+@pytest.mark.parametrize("given", [
+    {}, {"keep_fallback": False, "targets": (target_of("raspberry-pi-5"),)}, {"dry_run": True}
+], ids=["usual", "for a box", "dry"])  # fmt: skip
 def test_a_compile_announces_the_stages_that_its_options_mean(tmp_path, given) -> None:
     options = nndeploy.CompileOptions(objective="priority", backends=("native", "onnxruntime"), **given)
     announced: list[str] = []

@@ -104,11 +104,9 @@ def network(nodes: str, version: int, ir_version: int, size: str) -> onnx.ModelP
     return proto
 
 
-@pytest.mark.parametrize(
-    ("old", "version", "today", "size"),
-    [(CAFFE2, 3, CAFFE2_TODAY, "1,10"), (CNTK, 2, CNTK_TODAY, "1,10"), (COREML, 1, COREML_TODAY, "1,8,8,8")],
-    ids=["caffe2", "cntk", "coreml"],
-)
+@pytest.mark.parametrize(("old", "version", "today", "size"), [
+    (CAFFE2, 3, CAFFE2_TODAY, "1,10"), (CNTK, 2, CNTK_TODAY, "1,10"), (COREML, 1, COREML_TODAY, "1,8,8,8")
+], ids=["caffe2", "cntk", "coreml"])  # fmt: skip
 def test_gives_what_it_gives_in_words_of_today(old, version, today, size, tmp_path) -> None:
     given = {"x": (np.random.default_rng(5).random((1, 3, 8, 8)) * 255).astype(np.float32)}
     want = outputs_of(network(today, 17, 8, size), given)["y"]

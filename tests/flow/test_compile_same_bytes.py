@@ -31,11 +31,9 @@ def compiled(model: Path, folder: Path, seed: str) -> str:
     return hashlib.sha256(out.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(
-    "model",
-    [DIGITS, pytest.param(TESTS / "zoo" / "graphs" / "kept_boxes.onnx", marks=pytest.mark.slow)],
-    ids=["digits", "boxes"],
-)
+@pytest.mark.parametrize("model", [
+    DIGITS, pytest.param(TESTS / "zoo" / "graphs" / "kept_boxes.onnx", marks=pytest.mark.slow)
+], ids=["digits", "boxes"])  # fmt: skip
 def test_a_model_compiles_to_the_same_bytes(model, tmp_path) -> None:
     first = compiled(model, tmp_path / "a", "1")
     assert compiled(model, tmp_path / "b", "2") == first

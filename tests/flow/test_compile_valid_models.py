@@ -114,10 +114,9 @@ BY_DEFAULT = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "backends"),
-    [*((name, ("native", "onnxruntime")) for name in MODELS), *((name, None) for name in BY_DEFAULT)],
-)
+@pytest.mark.parametrize(("name", "backends"), [
+    *((name, ("native", "onnxruntime")) for name in MODELS), *((name, None) for name in BY_DEFAULT)
+])  # fmt: skip
 def test_gives_what_onnx_runtime_gives(name, backends, tmp_path) -> None:
     text, feeds, header, tweak = (*MODELS[name], *DEFAULTS[len(MODELS[name]) - 1 :])
     proto = model(text, header)

@@ -122,16 +122,12 @@ def test_talks_that_come_mixed_each_go_on_from_their_own_cache(decoder, tmp_path
         assert ("10 sessions" in capsys.readouterr().err) == (limit == 2)
 
 
-@pytest.mark.parametrize(
-    ("more", "options", "message"),
-    [
-        ("runners = 2", [], "one loader and one runner"),
-        ('each = "token"\npart = "x"', [], "each and session exclude each other"),
-        ("sessions = 0", [], "sessions"),
-        ("", ["--resume"], "--resume and session exclude each other"),
-    ],
-    ids=["two runners", "parts", "no state", "resume"],
-)
+@pytest.mark.parametrize(("more", "options", "message"), [
+    ("runners = 2", [], "one loader and one runner"),
+    ('each = "token"\npart = "x"', [], "each and session exclude each other"),
+    ("sessions = 0", [], "sessions"),
+    ("", ["--resume"], "--resume and session exclude each other"),
+], ids=["two runners", "parts", "no state", "resume"])  # fmt: skip
 def test_what_sessions_cannot_have_is_one_line(more, options, message, decoder, tmp_path, capsys) -> None:
     (tmp_path / "in.jsonl").write_text("")
     command = ["run", "--pipeline", sessions_file(tmp_path, decoder, more), "--input", tmp_path / "in.jsonl"]

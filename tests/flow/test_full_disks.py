@@ -70,16 +70,12 @@ def test_a_compile_is_whole_or_has_no_room(folder, kib) -> None:
         assert (folder / "m.nnd").read_bytes() == (folder / "want.nnd").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("command", "environment", "left"),
-    [
-        ((*COMPILE, "disk/m.nnd"), IN_OUTPUT, []),
-        (("run", "want.nnd", "--input", "x.npz", "--output", "disk/y.npz"), IN_OUTPUT, []),
-        (("run", "want.nnd", "--input", "x.npz", "--output", "disk/out"), IN_OUTPUT, ["disk/out"]),
-        (("install", "m", "want.nnd", "--store", "disk/store"), IN_OUTPUT, ["disk/store"]),
-        (("batch", "fleet.toml", "--fresh"), {**IN_TEMPORARY, "NNDEPLOY_CACHE_DIR": ""}, []),
-    ],
-    ids=["compile", "run", "run to a folder", "install", "batch"],
-)
+@pytest.mark.parametrize(("command", "environment", "left"), [
+    ((*COMPILE, "disk/m.nnd"), IN_OUTPUT, []),
+    (("run", "want.nnd", "--input", "x.npz", "--output", "disk/y.npz"), IN_OUTPUT, []),
+    (("run", "want.nnd", "--input", "x.npz", "--output", "disk/out"), IN_OUTPUT, ["disk/out"]),
+    (("install", "m", "want.nnd", "--store", "disk/store"), IN_OUTPUT, ["disk/store"]),
+    (("batch", "fleet.toml", "--fresh"), {**IN_TEMPORARY, "NNDEPLOY_CACHE_DIR": ""}, []),
+], ids=["compile", "run", "run to a folder", "install", "batch"])  # fmt: skip
 def test_no_command_calls_it_something_else(folder, command, environment, left) -> None:
     assert ended(folder, 12, command, environment) == (74, left)

@@ -80,10 +80,9 @@ def test_code_that_the_manifest_calls_data_is_never_loaded(here, canary, more, c
     assert not (here / "y.npz").exists()
 
 
-@pytest.mark.parametrize(
-    ("backend", "name"),
-    [("tensorrt", "engine.trt"), ("cudnn", "plans.bin"), ("triton", "constants.bin"), ("openvino", "model.blob")],
-)
+@pytest.mark.parametrize(("backend", "name"), [
+    ("tensorrt", "engine.trt"), ("cudnn", "plans.bin"), ("triton", "constants.bin"), ("openvino", "model.blob")
+])  # fmt: skip
 def test_every_kind_of_code_is_told_from_data(here, backend, name, capsys) -> None:
     edit = with_variant(backend, {name: f"{EVIL}/x"}, {}, native_code=False)
     repacked(here / "good.nnd", here / "evil.nnd", edit, {f"{EVIL}/x": b"\x7fELF"})

@@ -45,14 +45,10 @@ def compiled(tmp_path: Path, text: str, *options: str) -> "tuple[subprocess.Comp
     return done, time.monotonic() - began
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (EXPAND, "(Expand): makes 'y' of 64 GiB, FLOAT [17179869184]"),
-        (FOLDED, "(Pad): makes 'y' of 128 GiB, FLOAT [34359738369]"),
-    ],
-    ids=["at once", "once constants are folded"],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    (EXPAND, "(Expand): makes 'y' of 64 GiB, FLOAT [17179869184]"),
+    (FOLDED, "(Pad): makes 'y' of 128 GiB, FLOAT [34359738369]"),
+], ids=["at once", "once constants are folded"])  # fmt: skip
 def test_a_size_that_can_be_told_is_refused_before_anything_is_computed(tmp_path, text, said) -> None:
     done, _ = compiled(tmp_path, text, "--memory-limit", "8GiB")
     assert done.returncode == 65

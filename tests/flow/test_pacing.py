@@ -80,15 +80,11 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
     assert 0 < found.p50_peak_load <= found.peak_load <= 1
 
 
-@pytest.mark.parametrize(
-    ("size", "filters", "attributes"),
-    [
-        ((1, 64, 112, 112), (64, 64, 3, 3), "pads=[1,1,1,1]"),
-        ((1, 16, 1, 60_000), (16, 1, 1, 255), "group=16,pads=[0,127,0,127]"),  # one row, each channel by itself
-        ((1, 1, 1, 150_000), (1, 1, 1, 255), "pads=[0,127,0,127]"),
-    ],
-    ids=["image", "channels of a sound", "sound"],
-)
+@pytest.mark.parametrize(("size", "filters", "attributes"), [
+    ((1, 64, 112, 112), (64, 64, 3, 3), "pads=[1,1,1,1]"),
+    ((1, 16, 1, 60_000), (16, 1, 1, 255), "group=16,pads=[0,127,0,127]"),  # one row, each channel by itself
+    ((1, 1, 1, 150_000), (1, 1, 1, 255), "pads=[0,127,0,127]"),
+], ids=["image", "channels of a sound", "sound"])  # fmt: skip
 def test_a_long_own_kernel_is_slept_in(size, filters, attributes, tmp_path) -> None:
     needs_native()
     shape = ",".join(map(str, size))

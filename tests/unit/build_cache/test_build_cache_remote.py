@@ -123,10 +123,9 @@ def test_files_that_are_there_are_not_sent_and_the_first_build_of_a_key_stays(se
     assert sorted(server.methods.split(" PUT ")) == ["HEAD ac HEAD cas HEAD cas", "ac", "cas"]
 
 
-@pytest.mark.parametrize(
-    ("push", "is_known", "is_sent"),
-    [(NEVER, True, False), (TRUSTED, False, False), (TRUSTED, True, True), (ALWAYS, False, True)],
-)
+@pytest.mark.parametrize(("push", "is_known", "is_sent"), [
+    (NEVER, True, False), (TRUSTED, False, False), (TRUSTED, True, True), (ALWAYS, False, True)
+])  # fmt: skip
 def test_who_may_bring_builds_is_said(server, opened, build, cache, log_in, push, is_known, is_sent) -> None:
     if is_known:
         log_in("farm:word")
@@ -148,10 +147,7 @@ def test_a_password_of_docker_s_file_is_shown_at_once(
     assert server.methods.startswith("HEAD ac HEAD cas PUT cas HEAD")  # nothing was sent twice
 
 
-def test_who_may_only_read_still_reads(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, cache: LocalCache, other: LocalCache,
-    build: Callable[..., Entry], said: list[str],
-) -> None:  # fmt: skip
+def test_who_may_only_read_still_reads(server, opened, shared, cache, other, build, said) -> None:
     server.password = "farm:hidden-word"  # noqa: S105
     remote = opened(ALWAYS)
     for model in ("a", "b"):
@@ -185,15 +181,10 @@ def compressed(handler: Handler) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [status(401), status(403), status(429), status(500), status(503), without_an_answer, cut_in_a_file],
-    ids=["401", "403", "429", "500", "503", "no answer", "cut"],
-)
-def test_who_does_not_answer_is_a_miss_one_line_and_not_asked_again(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str],
-    fault: Callable[[Handler], bool],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("fault", [
+    status(401), status(403), status(429), status(500), status(503), without_an_answer, cut_in_a_file
+], ids=["401", "403", "429", "500", "503", "no answer", "cut"])  # fmt: skip
+def test_who_does_not_answer_is_a_miss_one_line_and_not_asked_again(server, opened, shared, other, said, fault) -> None:
     server.fault = fault
     remote = opened()
     assert remote.bring(shared.key, other, "near") is None
@@ -216,9 +207,8 @@ def replaced(server: BazelRemoteServer, entry: Entry, name: str, data: bytes) ->
 @pytest.mark.parametrize("name", ["bundle", "entry"])
 @pytest.mark.parametrize("how", ["other", "shorter", "longer"])
 def test_wrong_bytes_are_a_miss_and_the_others_are_still_asked_for(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, cache: LocalCache, said: list[str],
-    build: Callable[..., Entry], name: str, how: str,
-) -> None:  # fmt: skip
+    server, opened, shared, other, cache, said, build, name, how
+) -> None:
     good = build(b"good", model="good")
     opened().send(good.key, cache)
     found = cache.signed(shared.key)
@@ -279,9 +269,8 @@ def test_a_compressed_answer_that_nobody_asked_for_is_a_miss(server, opened, sha
 
 
 def test_an_entry_that_nobody_trusted_signed_is_a_miss_and_is_replaced_by_the_next_build(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, tmp_path: Path,
-    build: Callable[..., Entry], cache: LocalCache, said: list[str],
-) -> None:  # fmt: skip
+    server, opened, shared, other, tmp_path, build, cache, said
+) -> None:
     forged = encode(shared, new_key(tmp_path / "stranger.key"))
     digest = {"hash": hashlib.sha256(forged).hexdigest(), "sizeBytes": str(len(forged))}
     server.files[digest["hash"]] = forged
@@ -309,10 +298,7 @@ def test_a_file_that_went_is_a_miss_without_a_word(server, opened, shared, other
     assert said == []
 
 
-def test_a_slow_file_is_given_up(
-    server: BazelRemoteServer, opened: Opened, shared: Entry, other: LocalCache, said: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_a_slow_file_is_given_up(server, opened, shared, other, said, monkeypatch) -> None:
     """A byte now and then."""
 
     def drips(handler: Handler) -> bool:
@@ -386,10 +372,9 @@ def test_a_result_names_every_file_so_that_the_cache_keeps_them_together(server,
     assert Blob(files["bundle"]["hash"], int(files["bundle"]["sizeBytes"])) == shared.outputs["bundle"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "cache", "ftp://x", "https://", "https://me:hidden@x/", "https://x/?a=b", "https://x/#a", "http://x y/"],
-)
+@pytest.mark.parametrize("text", [
+    "", "cache", "ftp://x", "https://", "https://me:hidden@x/", "https://x/?a=b", "https://x/#a", "http://x y/"
+])  # fmt: skip
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         remote_address(text)

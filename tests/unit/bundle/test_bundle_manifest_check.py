@@ -157,21 +157,17 @@ def test_refuses(manifest: Manifest, message: str) -> None:
         check_manifest(manifest)
 
 
-@pytest.mark.parametrize(
-    ("declared", "in_chain"),
-    [
-        (SequenceType(FLOAT), FLOAT),
-        (SequenceType(FLOAT), SequenceType(TensorType("int8", (2,)))),
-        (OptionalType(FLOAT), SequenceType(FLOAT)),
-        (OptionalType(FLOAT), OptionalType(TensorType("bool", (2,)))),
-        (MapType("string", FLOAT), MapType("int64", FLOAT)),
-        (MapType("string", FLOAT), MapType("string", SequenceType(FLOAT))),
-        (TensorType("float32", ("N", 3)), TensorType("float32", ("N", 4))),
-        (TensorType("float32", (1,)), TensorType("float32", (1, 1))),
-        (SequenceType(TensorType("float32", (1,))), SequenceType(TensorType("float32", (2,)))),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("declared", "in_chain"), [
+    (SequenceType(FLOAT), FLOAT),
+    (SequenceType(FLOAT), SequenceType(TensorType("int8", (2,)))),
+    (OptionalType(FLOAT), SequenceType(FLOAT)),
+    (OptionalType(FLOAT), OptionalType(TensorType("bool", (2,)))),
+    (MapType("string", FLOAT), MapType("int64", FLOAT)),
+    (MapType("string", FLOAT), MapType("string", SequenceType(FLOAT))),
+    (TensorType("float32", ("N", 3)), TensorType("float32", ("N", 4))),
+    (TensorType("float32", (1,)), TensorType("float32", (1, 1))),
+    (SequenceType(TensorType("float32", (1,))), SequenceType(TensorType("float32", (2,)))),
+], ids=str)  # fmt: skip
 def test_refuses_two_types_of_one_value(declared: ValueType, in_chain: ValueType) -> None:
     manifest = replace(ONE, outputs=(NamedType("y", declared),), values={"x": FLOAT, "y": in_chain})
     with pytest.raises(BundleError, match="the value 'y' has two types"):

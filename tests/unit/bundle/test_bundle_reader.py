@@ -232,11 +232,9 @@ def test_values_that_are_none_are_refused_with_their_place() -> None:
         opened(bare({**REPORT, "w": b"none"})).values("w")
 
 
-@pytest.mark.parametrize(
-    ("report", "message"),
-    [(b"[]", "the report is no object"), (b"{", "not JSON"), (b'{"a":1,"a":2}', "twice"), (b"[" * 99999, "deeper")],
-    ids=["list", "cut", "repeated key", "deep"],
-)
+@pytest.mark.parametrize(("report", "message"), [
+    (b"[]", "the report is no object"), (b"{", "not JSON"), (b'{"a":1,"a":2}', "twice"), (b"[" * 99999, "deeper")
+], ids=["list", "cut", "repeated key", "deep"])  # fmt: skip
 def test_a_report_that_is_no_plain_object_is_refused(report: bytes, message: str) -> None:
     with pytest.raises(BundleError, match=f"x.nnd: report.json: .*{message}"):
         opened(bare({"report.json": report})).report()
@@ -251,17 +249,13 @@ def test_a_report_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) 
 NEWER = b'{"format":{"major":2,"minor":0,"name":"nndeploy-bundle"}}'
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (forged(replace(BARE, members=listed(REPORT)), {**REPORT, "extra": b""}), "does not list the member 'extra'"),
-        (forged(replace(BARE, members=listed({**REPORT, "lost": b""})), REPORT), "'lost', which the manifest lists"),
-        (b"".join(encode_container(REPORT)), r"has no manifest\.json"),
-        (forged(BARE, {}), r"x\.nnd: manifest\.json: members: the member 'report\.json' is missing"),
-        (b"".join(encode_container({"manifest.json": NEWER})), r"made by a newer nndeploy \(format 2\).*hint: upgrade"),
-    ],
-    ids=["not listed", "missing", "no manifest", "does not fit", "newer"],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (forged(replace(BARE, members=listed(REPORT)), {**REPORT, "extra": b""}), "does not list the member 'extra'"),
+    (forged(replace(BARE, members=listed({**REPORT, "lost": b""})), REPORT), "'lost', which the manifest lists"),
+    (b"".join(encode_container(REPORT)), r"has no manifest\.json"),
+    (forged(BARE, {}), r"x\.nnd: manifest\.json: members: the member 'report\.json' is missing"),
+    (b"".join(encode_container({"manifest.json": NEWER})), r"made by a newer nndeploy \(format 2\).*hint: upgrade"),
+], ids=["not listed", "missing", "no manifest", "does not fit", "newer"])  # fmt: skip
 def test_a_container_that_its_manifest_does_not_tell_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(BundleError, match=message):
         opened(data)

@@ -101,10 +101,9 @@ def test_every_error_is_one_line_with_its_code(capsys, ending, kind) -> None:
     assert captured.err == f"nndeploy: error[{kind.code}]: a/b: it is\\x1b[31m broken (hint: mend it)\n"
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(KeyboardInterrupt(), 130), (click.Abort(), 130), (BrokenPipeError(), 141), (click.exceptions.Exit(3), 3)],
-)
+@pytest.mark.parametrize(("error", "code"), [
+    (KeyboardInterrupt(), 130), (click.Abort(), 130), (BrokenPipeError(), 141), (click.exceptions.Exit(3), 3)
+])  # fmt: skip
 def test_other_ends_have_codes_of_their_own(ending, error, code, monkeypatch) -> None:
     monkeypatch.setattr(main, "give_up_output", lambda: None)
     ending(error)

@@ -138,10 +138,7 @@ def test_figures_that_somebody_else_wrote_are_one_line(tmp_path: Path, capsys: A
     ("none.json", 66, "no such file"), ("other.json", 65, "no stream metrics"), ("list.json", 65, "no stream metrics"),
     ("1", 69, "listening"), ("99999999999", 69, "listening"),
 ])  # fmt: skip
-def test_what_is_no_stream_is_one_line(
-    where: str, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+def test_what_is_no_stream_is_one_line(where, code, message, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     Path("other.json").write_text('{"records": 1}')
     Path("list.json").write_text("[1]")

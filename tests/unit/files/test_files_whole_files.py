@@ -59,10 +59,9 @@ def test_a_loop_of_links_is_one_line(tmp_path) -> None:
         open_regular(tmp_path / "a")
 
 
-@pytest.mark.parametrize(
-    ("text", "stem"),
-    [("a b", "a_b"), ("../../etc/passwd", ".._.._etc_passwd"), ("", "item"), ("\x1b[31m", "_31m"), ("ü" * 99, "_")],
-)
+@pytest.mark.parametrize(("text", "stem"), [
+    ("a b", "a_b"), ("../../etc/passwd", ".._.._etc_passwd"), ("", "item"), ("\x1b[31m", "_31m"), ("ü" * 99, "_")
+])  # fmt: skip
 def test_stems_have_no_surprises(text, stem) -> None:
     assert safe_stem(text) == stem
 

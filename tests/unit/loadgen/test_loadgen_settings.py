@@ -22,10 +22,9 @@ def test_the_least_number_of_queries_is_early_stopping_s(percentile, misses, lea
     assert chance(least) <= 0.01 < chance(least - 1)
 
 
-@pytest.mark.parametrize(
-    ("scenario", "least", "percentile"),
-    [("single-stream", 64, 90), ("multi-stream", 662, 99), ("server", 459, 99), ("offline", 1, 99)],
-)
+@pytest.mark.parametrize(("scenario", "least", "percentile"), [
+    ("single-stream", 64, 90), ("multi-stream", 662, 99), ("server", 459, 99), ("offline", 1, 99)
+])  # fmt: skip
 def test_defaults_are_those_of_the_scenario(scenario, least, percentile) -> None:
     settings = settings_from_request(Request(Scenario(scenario)), PACE)
     assert (settings.min_queries, settings.percentile, settings.seconds) == (least, percentile, 10)
@@ -52,10 +51,9 @@ def test_offline_expects_more_than_was_rehearsed_so_that_samples_do_not_run_out(
     assert settings_from_request(Request(Scenario.OFFLINE), PACE).target_qps > PACE.samples_per_s
 
 
-@pytest.mark.parametrize(
-    ("scenario", "workers", "rows"),
-    [("single-stream", 0, 1), ("multi-stream", 1, 8), ("offline", 2, 8), ("server", 2, 1)],
-)
+@pytest.mark.parametrize(("scenario", "workers", "rows"), [
+    ("single-stream", 0, 1), ("multi-stream", 1, 8), ("offline", 2, 8), ("server", 2, 1)
+])  # fmt: skip
 def test_workers_and_rows_by_default(scenario, workers, rows) -> None:
     request = Request(Scenario(scenario))
     assert (request.num_workers, request.most_rows) == (workers, rows)

@@ -105,10 +105,9 @@ def test_a_long_sound_is_worked_on_in_blocks_without_a_seam(step, monkeypatch) -
     np.testing.assert_array_equal(step("filter-bank")({"samples": samples, "rate": 16000})["frames"], whole)
 
 
-@pytest.mark.parametrize(
-    ("snip_edges", "frames"),
-    [(True, {0: 0, 399: 0, 400: 1, 559: 1, 560: 2}), (False, {0: 0, 79: 0, 80: 1, 239: 1, 240: 2, 1600: 10})],
-)
+@pytest.mark.parametrize(("snip_edges", "frames"), [
+    (True, {0: 0, 399: 0, 400: 1, 559: 1, 560: 2}), (False, {0: 0, 79: 0, 80: 1, 239: 1, 240: 2, 1600: 10})
+])  # fmt: skip
 def test_how_many_frames_a_sound_has(step, snip_edges, frames) -> None:
     made = step("filter-bank", snip_edges=snip_edges)
     for count, num_frames in frames.items():

@@ -21,17 +21,13 @@ def two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
 
 
-@pytest.mark.parametrize(
-    ("names", "cores"),
-    [
-        (["cpu", "cuda:0"], {}),
-        (["cpu:0"], {"cpu:0": (0, 1, 4, 5, 2, 3, 6, 7)}),
-        (["cpu:1", "cpu:0"], {"cpu:0": (0, 1, 4, 5), "cpu:1": (2, 3, 6, 7)}),
-        (["cpu:1"], {"cpu:1": (2, 3, 6, 7)}),
-        (["cpu:0", "cpu:1", "cpu:2"], {"cpu:0": (0, 1), "cpu:1": (4, 5, 2), "cpu:2": (3, 6, 7)}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("names", "cores"), [
+    (["cpu", "cuda:0"], {}),
+    (["cpu:0"], {"cpu:0": (0, 1, 4, 5, 2, 3, 6, 7)}),
+    (["cpu:1", "cpu:0"], {"cpu:0": (0, 1, 4, 5), "cpu:1": (2, 3, 6, 7)}),
+    (["cpu:1"], {"cpu:1": (2, 3, 6, 7)}),
+    (["cpu:0", "cpu:1", "cpu:2"], {"cpu:0": (0, 1), "cpu:1": (4, 5, 2), "cpu:2": (3, 6, 7)}),
+], ids=str)  # fmt: skip
 def test_each_pool_has_its_share_by_node(two_nodes: None, names: list[str], cores: dict[str, tuple[int, ...]]) -> None:
     assert pool_cores(names) == cores
 

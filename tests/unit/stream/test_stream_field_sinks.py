@@ -59,10 +59,9 @@ def test_images_one_file_a_record_or_an_element(tmp_path) -> None:
     assert error == {"index": 3, "origin": "in/3.png", "error": {"code": "bad-input", "message": "bad"}}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [({}, "no field 'image'"), ({"image": b"GIF89a"}, "no PNG or JPEG"), ({"image": 3}, "an image is uint8")],
-)
+@pytest.mark.parametrize(("fields", "message"), [
+    ({}, "no field 'image'"), ({"image": b"GIF89a"}, "no PNG or JPEG"), ({"image": 3}, "an image is uint8")
+])  # fmt: skip
 def test_what_is_no_image_is_not_written(tmp_path, fields, message) -> None:
     sink = ImageSink(tmp_path, kind="jpeg")
     with pytest.raises(DataError, match=message):

@@ -44,10 +44,9 @@ def test_a_total_below_what_the_stages_take_leaves_no_delays() -> None:
     assert made == ItemPlan({"a: runner": Window(5, 15)}, 20)
 
 
-@given(
-    st.lists(st.lists(st.tuples(DURATION, DURATION, DURATION), min_size=1, max_size=3), max_size=4, min_size=1),
-    DURATION,
-)
+@given(st.lists(st.lists(st.tuples(
+    DURATION, DURATION, DURATION
+), min_size=1, max_size=3), max_size=4, min_size=1), DURATION)  # fmt: skip
 def test_whatever_the_stages_take_windows_hold_them_and_end_in_time(levels, slack) -> None:
     plan = plan_of(*(tuple(stages(f"{i}.{j}") for j in range(len(level))) for i, level in enumerate(levels)))
     durations = {

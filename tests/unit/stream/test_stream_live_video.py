@@ -53,10 +53,9 @@ def shades_of(found):
     return [min(SHADES, key=lambda shade: abs(shade - value)) for _, value in found]
 
 
-@pytest.mark.parametrize(
-    ("kind", "made", "url"),
-    [(HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/video"), (Camera, transport_stream, "tcp:127.0.0.1:{}")],
-)
+@pytest.mark.parametrize(("kind", "made", "url"), [
+    (HttpCamera, multipart_jpeg, "http://127.0.0.1:{}/video"), (Camera, transport_stream, "tcp:127.0.0.1:{}")
+])  # fmt: skip
 def test_every_frame_of_every_connection_comes_once(kind, made, url, stop) -> None:
     camera = kind([made(SHADES[:2]), made(SHADES[2:5]), made(SHADES[5:])])
     found, figures = frames_of(url.format(camera.port), stop)

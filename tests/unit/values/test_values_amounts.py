@@ -13,9 +13,8 @@ def test_sizes_are_written_as_people_do(size, text) -> None:
     assert size_text(size) == text
 
 
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [(0.04211, "0.0421 ms"), (9.126, "9.13 ms"), (99.94, "99.9 ms"), (112.6, "113 ms"), (1450.0, "1,450 ms")],
-)
+@pytest.mark.parametrize(("ms", "text"), [
+    (0.04211, "0.0421 ms"), (9.126, "9.13 ms"), (99.94, "99.9 ms"), (112.6, "113 ms"), (1450.0, "1,450 ms")
+])  # fmt: skip
 def test_times_are_written_as_people_do(ms, text) -> None:
     assert ms_text(ms) == text

@@ -64,10 +64,9 @@ def test_a_symbol_of_plain_data_is_read() -> None:
     assert solved_from_json([GOOD], [2]) == (SolvedSymbol(0, 1, -1, 2, 1, 5),)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"number": 1}, {"number": -1}, {"axis": 2}, {"axis": -1}, {"factor": 0}, {"low": 6}, {"high": True}, {"low": "1"}],
-)
+@pytest.mark.parametrize("change", [
+    {"number": 1}, {"number": -1}, {"axis": 2}, {"axis": -1}, {"factor": 0}, {"low": 6}, {"high": True}, {"low": "1"}
+])  # fmt: skip
 def test_a_malformed_symbol_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"a symbol|not a number"):
         solved_from_json([{**GOOD, **change}], [2])
