@@ -181,11 +181,10 @@ def test_candidates_are_compared_at_the_shapes_of_the_given_samples(tmp_path, in
 TWIN_MS = {"busy": ((3.0, 0.08), (3.1, 0.3)), "busy once": ((3.0, 0.08), (0.09, 0.08)), "alike": ((3.0, 0.08),) * 2}
 
 
-@pytest.mark.parametrize(
-    ("races", "winner", "is_measured"),
-    [("busy", "onnxruntime", False), ("busy once", "onnxruntime, as exported", True),
-     ("alike", "onnxruntime, as exported", True)],
-)  # fmt: skip
+@pytest.mark.parametrize(("races", "winner", "is_measured"), [
+    ("busy", "onnxruntime", False), ("busy once", "onnxruntime, as exported", True),
+    ("alike", "onnxruntime, as exported", True)
+])  # fmt: skip
 def test_a_race_that_contradicts_itself_is_run_again_and_then_the_prediction_decides(
     tmp_path, races, winner, is_measured
 ) -> None:

@@ -38,17 +38,12 @@ def test_sizes_of_a_name_hold_for_every_input_and_others_are_error_records(nndep
         np.testing.assert_allclose(record["outputs"]["y"], np.full((rows, 3), np.tanh(1.0)), rtol=1e-5)
     messages = [record["error"]["message"].partition(": ")[2] for record in records[3:]]
     assert [record["error"]["code"] for record in records[3:]] == ["bad-input"] * 5
-    for message, words in zip(
-        messages,
-        [
-            "input 'a': axis 0 (N) is 3, not 2 and a multiple of 3, as 2..8:3 says",
-            "input 'a': axis 0 (N) is 1, outside 2..8:3",
-            "input 'a': axis 0 (N) is 11, outside 2..8:3",
-            "input 'a'",  # an empty list says no rank
-            "input 'b': axis 0 (N) is 2, but it is 5 in input 'a'",
-        ],
-        strict=True,
-    ):
+    for message, words in zip(messages, [
+        "input 'a': axis 0 (N) is 3, not 2 and a multiple of 3, as 2..8:3 says",
+        "input 'a': axis 0 (N) is 1, outside 2..8:3", "input 'a': axis 0 (N) is 11, outside 2..8:3",
+        "input 'a'",  # an empty list says no rank
+        "input 'b': axis 0 (N) is 2, but it is 5 in input 'a'",
+    ], strict=True):  # fmt: skip
         assert message.startswith(words)
         assert "\n" not in message
     shown = nndeploy_command("inspect", bundle).stdout

@@ -187,16 +187,12 @@ def _openvino(member: bytes) -> tuple[Edit, dict[str, bytes]]:
 
 
 @pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
-@pytest.mark.parametrize(
-    "member",
-    [
-        reading("secret.txt", in_attribute=False), b"  " + reading("secret.txt", in_attribute=False),
-        b'<?xml version="1.0"?>\n' + reading("secret.txt", in_attribute=False),
-        b'<?xml version="1.0"?><!DOCTYPE net SYSTEM "/etc/passwd"><net name="m" version="11">\n</net>',
-        b'<?xml version="1.0"?>\n<net name="m" version="7">\n</net>', b"",
-    ],
-    ids=["onnx", "space", "head", "doctype", "version", "empty"],
-)  # fmt: skip
+@pytest.mark.parametrize("member", [
+    reading("secret.txt", in_attribute=False), b"  " + reading("secret.txt", in_attribute=False),
+    b'<?xml version="1.0"?>\n' + reading("secret.txt", in_attribute=False),
+    b'<?xml version="1.0"?><!DOCTYPE net SYSTEM "/etc/passwd"><net name="m" version="11">\n</net>',
+    b'<?xml version="1.0"?>\n<net name="m" version="7">\n</net>', b"",
+], ids=["onnx", "space", "head", "doctype", "version", "empty"])  # fmt: skip
 def test_openvino_reads_nothing_but_ir(here, member, capsys) -> None:
     repacked(here / "good.nnd", here / "evil.nnd", *_openvino(member))
     for call in calls("evil.nnd")[:2]:

@@ -197,10 +197,8 @@ def test_compile_and_inspect_show_the_places_and_what_crosses(tmp_path, capfd) -
     onnx.save(network(), tmp_path / "m.onnx")
     command = ["compile", str(tmp_path / "m.onnx"), "--backends", "native", "--objective", "priority", "--place", BOTH]
     for arguments in (
-        [*command, "--dry-run"],
-        [*command, "-o", str(tmp_path / "m.nnd")],
-        ["inspect", str(tmp_path / "m.nnd")],
-    ):
+        [*command, "--dry-run"], [*command, "-o", str(tmp_path / "m.nnd")], ["inspect", str(tmp_path / "m.nnd")],
+    ):  # fmt: skip
         assert run_command(arguments) == 0
         shown = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
         assert "s0 cpu:0 352.0 KiB 64.0 KiB 0 B" in shown

@@ -92,16 +92,11 @@ def test_tls_and_a_password(guarded, tmp_path, nndeploy_process) -> None:
     assert done.returncode == 0, done.stderr
     out = ("-o", tmp_path / "out.nnd")
     for arguments, given, code in (
-        ((*tls, *known), "wrong\n", 77),
-        (tls, "", 77),
-        ((), "", 69),
-        (("--ca", make_certificate(tmp_path), *known), f"{PASSWORD}\n", 69),
-        (("--ca", tmp_path / "none.pem"), "", 66),
-        (("--ca", tmp_path / "m.nnd"), "", 65),
-        (known, "", 2),
-        (("--username", USER), "", 2),
+        ((*tls, *known), "wrong\n", 77), (tls, "", 77), ((), "", 69),
+        (("--ca", make_certificate(tmp_path), *known), f"{PASSWORD}\n", 69), (("--ca", tmp_path / "none.pem"), "", 66),
+        (("--ca", tmp_path / "m.nnd"), "", 65), (known, "", 2), (("--username", USER), "", 2),
         (("--password-stdin",), "x", 2),
-    ):
+    ):  # fmt: skip
         done = nndeploy_process("pull", reference, *out, *arguments, input=given)
         assert done.returncode == code, (arguments, done.stderr)
         assert done.stderr.count("\n") == 1

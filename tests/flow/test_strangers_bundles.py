@@ -117,15 +117,11 @@ VERIFY = ("verify", "m.nnd")
 INSTALL = ("install", "m", "m.nnd", "--store", "store")
 
 
-@pytest.mark.parametrize(
-    ("mode", "command", "code"),
-    [
-        ("crash in open", AUTO, 69), ("hoard in open", AUTO, 69), ("crash in open", INSTALL, 69),
-        ("crash in run", AUTO, 65), ("crash in probe", VERIFY, 65),
-        ("crash in probe", ("inspect", "m.nnd", "--here"), 65), ("crash in probe", ("doctor",), 65), ("", AUTO, 0),
-    ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
-)  # fmt: skip
+@pytest.mark.parametrize(("mode", "command", "code"), [
+    ("crash in open", AUTO, 69), ("hoard in open", AUTO, 69), ("crash in open", INSTALL, 69),
+    ("crash in run", AUTO, 65), ("crash in probe", VERIFY, 65), ("crash in probe", ("inspect", "m.nnd", "--here"), 65),
+    ("crash in probe", ("doctor",), 65), ("", AUTO, 0),
+], ids=lambda value: value[0] if isinstance(value, tuple) else str(value))  # fmt: skip
 def test_what_its_model_does_is_a_line_and_a_code(box, mode, command, code) -> None:
     found, lines = box.ended(mode, *command)
     assert found == code

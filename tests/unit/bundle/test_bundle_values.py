@@ -92,25 +92,20 @@ def test_data_begin_on_a_boundary_and_each_tensor_on_a_multiple_of_its_element()
         assert (array.__array_interface__["data"][0] - start) % array.itemsize == 0
 
 
-@pytest.mark.parametrize(
-    ("given_value", "expected"),
-    [
-        (np.float32(1.5), np.array(1.5, np.float32)), (True, np.array(True)), (3, 3), (2.5, 2.5), (-0.0, -0.0),
-        (float("nan"), float("nan")), (float("inf"), float("inf")), (float("-inf"), float("-inf")),
-        (np.float64(2.5), np.array(2.5)), (1j, np.array(1j)), ("text", np.array("text", object)),
-        (b"text", np.array("text", object)), ((None,), [None]),
-        (np.array([b"a", "b", b"\xff"], object), np.array(["a", "b", b"\xff"], object)),
-        (np.array(["a", "bc"]), np.array(["a", "bc"], object)),
-        (np.array([b"a", b"bc"]), np.array(["a", "bc"], object)),
-        (np.array([["a"], ["bc"]], np.dtypes.StringDType()), np.array([["a"], ["bc"]], object)),
-        (np.arange(4, dtype=">i4"), np.arange(4, dtype="<i4")),
-        (np.arange(6).reshape(2, 3).T, np.arange(6).reshape(2, 3).T.copy()), (np.arange(6)[::-2], np.array([5, 3, 1])),
-        (np.array([0, 2, 255], np.uint8).view(bool), np.array([False, True, True])),
-        (np.array(7, np.uint8).view(bool), np.array(True)), ({np.int32(2): None, 1: None}, {1: None, 2: None}),
-        ({b"k": None}, {"k": None}), ({}, {}),
-    ],
-    ids=repr,
-)  # fmt: skip
+@pytest.mark.parametrize(("given_value", "expected"), [
+    (np.float32(1.5), np.array(1.5, np.float32)), (True, np.array(True)), (3, 3), (2.5, 2.5), (-0.0, -0.0),
+    (float("nan"), float("nan")), (float("inf"), float("inf")), (float("-inf"), float("-inf")),
+    (np.float64(2.5), np.array(2.5)), (1j, np.array(1j)), ("text", np.array("text", object)),
+    (b"text", np.array("text", object)), ((None,), [None]),
+    (np.array([b"a", "b", b"\xff"], object), np.array(["a", "b", b"\xff"], object)),
+    (np.array(["a", "bc"]), np.array(["a", "bc"], object)), (np.array([b"a", b"bc"]), np.array(["a", "bc"], object)),
+    (np.array([["a"], ["bc"]], np.dtypes.StringDType()), np.array([["a"], ["bc"]], object)),
+    (np.arange(4, dtype=">i4"), np.arange(4, dtype="<i4")),
+    (np.arange(6).reshape(2, 3).T, np.arange(6).reshape(2, 3).T.copy()), (np.arange(6)[::-2], np.array([5, 3, 1])),
+    (np.array([0, 2, 255], np.uint8).view(bool), np.array([False, True, True])),
+    (np.array(7, np.uint8).view(bool), np.array(True)), ({np.int32(2): None, 1: None}, {1: None, 2: None}),
+    ({b"k": None}, {"k": None}), ({}, {}),
+], ids=repr)  # fmt: skip
 def test_normalises(given_value: Value, expected: Value) -> None:
     assert same(decode_values(encode_values({"x": given_value}))["x"], expected)
 
@@ -238,14 +233,10 @@ def test_refuses_a_tree_that_is_too_deep() -> None:
         decode_values(forged({"x": node}))
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {**ENTRY, "data_offsets": [0, 4]}, {**ENTRY, "data_offsets": [8, 16]}, {**ENTRY, "data_offsets": [0, 2**70]},
-        {**ENTRY, "dtype": "F64"}, {**ENTRY, "shape": [1]}, {**ENTRY, "more": 1}, None,
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("entry", [
+    {**ENTRY, "data_offsets": [0, 4]}, {**ENTRY, "data_offsets": [8, 16]}, {**ENTRY, "data_offsets": [0, 2**70]},
+    {**ENTRY, "dtype": "F64"}, {**ENTRY, "shape": [1]}, {**ENTRY, "more": 1}, None,
+], ids=str)  # fmt: skip
 def test_refuses_a_header_that_disagrees_with_the_tree(entry: object) -> None:
     with pytest.raises(BundleError, match="does not agree with their tree"):
         decode_values(forged({"x": TENSOR}, {"0": entry}, bytes(8)))

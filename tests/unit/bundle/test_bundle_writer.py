@@ -209,14 +209,10 @@ def failing(name: str, code: int, at: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("old", [None, OLD], ids=["no old file", "an old file"])
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (errno.ENOSPC, InputOutputError), (errno.EDQUOT, InputOutputError), (errno.EIO, InputOutputError),
-        (errno.EACCES, CannotCreateError), (errno.EROFS, CannotCreateError),
-    ],
-    ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else value.__name__,
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "error"), [
+    (errno.ENOSPC, InputOutputError), (errno.EDQUOT, InputOutputError), (errno.EIO, InputOutputError),
+    (errno.EACCES, CannotCreateError), (errno.EROFS, CannotCreateError),
+], ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else value.__name__)  # fmt: skip
 @pytest.mark.parametrize("call", ["open", "fsync", "rename"])
 def test_a_failed_step_leaves_the_old_file_and_no_other(folder, write, monkeypatch, call, code, error, old) -> None:
     if old is not None:

@@ -69,15 +69,10 @@ def test_a_step_without_windows_is_told_in_words(shown: Callable[..., str]) -> N
     assert shown({"kernel": "pool", "shape": "1x8", "how": "mean 7x7"}).splitlines()[2].strip() == "1x8, mean 7x7"
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        {"window": "0x60x32"}, {"window": "of the box"}, {"window": "3x60"}, {"window": "-3x60x32"}, {"window": 7},
-        {"window": "3x60x32\x1b[2J"}, {"shape": "8"}, {"window": "", "window_pixels": 0},
-        {"windows": "rows", "window": ""},
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("step", [
+    {"window": "0x60x32"}, {"window": "of the box"}, {"window": "3x60"}, {"window": "-3x60x32"}, {"window": 7},
+    {"window": "3x60x32\x1b[2J"}, {"shape": "8"}, {"window": "", "window_pixels": 0}, {"windows": "rows", "window": ""},
+], ids=str)  # fmt: skip
 def test_what_is_no_size_cuts_nothing(shown: Callable[..., str], step: PlanStep) -> None:
     text = shown({**PAIR, **step})
     assert "+" not in text

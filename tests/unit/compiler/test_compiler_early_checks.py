@@ -37,19 +37,15 @@ def test_inputs_are_read_as_the_file_declares_them(model: str) -> None:
     assert declared_inputs(Path(model).read_bytes()) == INPUTS
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("--time-limit", text) for text in ("0", "-0.0", "-1", "nan", "inf", "x")),
-        *(("--total-time-limit", text) for text in ("0", "-1", "nan", "inf")),
-        *(("--shape", text) for text in ("q=1", "x=1,3", "y=1", "x=a,", "x", "N=1..0", "x=-4,3,1")),
-        ("--max-shapes", "x:1x3x4"), ("--jobs", "0"), ("--memory-limit", "0"), ("--rtol", "nan"), ("--atol", "inf"),
-        ("--quantise-tolerance", "nan"),
-        *(("--backends", text) for text in ("nowhere", "native,nowhere", ",")), ("--without", "nowhere"),
-        ("--pin", "Relu=nowhere"), ("--require", "nowhere=1%"), ("--target", "nowhere"), ("--place", "moon=1GiB"),
-        ("--objective", "fun"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "value"), [
+    *(("--time-limit", text) for text in ("0", "-0.0", "-1", "nan", "inf", "x")),
+    *(("--total-time-limit", text) for text in ("0", "-1", "nan", "inf")),
+    *(("--shape", text) for text in ("q=1", "x=1,3", "y=1", "x=a,", "x", "N=1..0", "x=-4,3,1")),
+    ("--max-shapes", "x:1x3x4"), ("--jobs", "0"), ("--memory-limit", "0"), ("--rtol", "nan"), ("--atol", "inf"),
+    ("--quantise-tolerance", "nan"), *(("--backends", text) for text in ("nowhere", "native,nowhere", ",")),
+    ("--without", "nowhere"), ("--pin", "Relu=nowhere"), ("--require", "nowhere=1%"), ("--target", "nowhere"),
+    ("--place", "moon=1GiB"), ("--objective", "fun"),
+])  # fmt: skip
 def test_what_has_no_meaning_starts_nothing(model, monkeypatch, capsys, option, value) -> None:
     def started(*_: Any, **__: Any) -> None:
         raise AssertionError("a process was started")

@@ -118,13 +118,10 @@ def test_what_others_may_write_to_says_nothing_of_models(fleet: Any, built: list
     assert after.key == before.key
 
 
-@pytest.mark.parametrize(
-    ("in_file", "given", "strict"),
-    [
-        ("", {}, None), ("", {"strict_targets": False}, False), ("strict_targets = false", {}, False),
-        ("strict_targets = false", {"strict_targets": True}, True), ("strict-targets = true", {}, True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("in_file", "given", "strict"), [
+    ("", {}, None), ("", {"strict_targets": False}, False), ("strict_targets = false", {}, False),
+    ("strict_targets = false", {"strict_targets": True}, True), ("strict-targets = true", {}, True),
+])  # fmt: skip
 def test_gates_of_the_command_line_stand_before_those_of_the_file(fleet, in_file, given, strict) -> None:
     path = fleet("a")
     path.write_text(f'{path.read_text()}\n[gates]\nmax_slowdown = "5%"\n{in_file}\n')

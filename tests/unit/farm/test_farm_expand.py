@@ -176,11 +176,10 @@ def test_the_same_tree_gives_the_same_jobs_and_digest_wherever_it_lies(plan_of: 
     assert len(plan.digest) == 64
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("variant", "v"), ("source", "/x/n.onnx"), ("given", {"threads": 1}), ("limits", {"time_limit": 1.0}),
-     ("output", "/x/n.nnd"), ("needs", {"gpu": "sm89"})],
-)  # fmt: skip
+@pytest.mark.parametrize(("field", "value"), [
+    ("variant", "v"), ("source", "/x/n.onnx"), ("given", {"threads": 1}), ("limits", {"time_limit": 1.0}),
+    ("output", "/x/n.nnd"), ("needs", {"gpu": "sm89"})
+])  # fmt: skip
 def test_the_digest_is_of_all_that_a_job_says_but_its_estimate(field: str, value: Any) -> None:
     plain = job_to_json(Job("m/t", "m", "t", "", "/x/m.onnx", {}, {}, "/x/m.nnd"))
     digest = digest_of([Job(**plain)], Path("/x"))

@@ -60,28 +60,23 @@ def test_what_was_answered_is_answered_again(made: Path, answered: Path) -> None
     assert (found.outputs[0]["y"] == 0).all()
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(REQUEST, task="evaluate"), replace(REQUEST, arguments={"backend": "openvino"}),
-        replace(REQUEST, target=Target("box", "aarch64")), replace(REQUEST, options=BuildOptions(threads=2)),
-        replace(REQUEST, model=b"other"), replace(REQUEST, samples=[]),
-        replace(REQUEST, samples=[{"x": np.zeros(3, np.float32)}]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("other", [
+    replace(REQUEST, task="evaluate"), replace(REQUEST, arguments={"backend": "openvino"}),
+    replace(REQUEST, target=Target("box", "aarch64")), replace(REQUEST, options=BuildOptions(threads=2)),
+    replace(REQUEST, model=b"other"), replace(REQUEST, samples=[]),
+    replace(REQUEST, samples=[{"x": np.zeros(3, np.float32)}]),
+])  # fmt: skip
 def test_another_question_has_another_key(made: Path, other: Request) -> None:
     calls = KeptCalls({}, made, "packages")
     assert calls.key(other) not in ("", calls.key(REQUEST))
     assert KeptCalls({}, made, "newer packages").key(REQUEST) != calls.key(REQUEST)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(REQUEST, task="measure"), replace(REQUEST, task="run_bundle"),
-        replace(REQUEST, options=BuildOptions(custom_op_libraries=("/lib.so",))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("other", [
+    replace(REQUEST, task="measure"),
+    replace(REQUEST, task="run_bundle"),
+    replace(REQUEST, options=BuildOptions(custom_op_libraries=("/lib.so",))),
+])  # fmt: skip
 def test_what_may_be_answered_otherwise_next_time_has_no_key(made: Path, other: Request) -> None:
     assert KeptCalls({}, made, "").key(other) == ""
 

@@ -17,11 +17,10 @@ from nndeploy.options.texts import (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("8KiB", 8192), ("256KiB", 262144), ("1MiB", 1 << 20), ("1GiB", 1 << 30), ("65536", 65536), ("100 B", 100),
-     ("20MB", 20_000_000), ("5kB", 5000), ("1GB", 10**9)],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "size"), [
+    ("8KiB", 8192), ("256KiB", 262144), ("1MiB", 1 << 20), ("1GiB", 1 << 30), ("65536", 65536), ("100 B", 100),
+    ("20MB", 20_000_000), ("5kB", 5000), ("1GB", 10**9)
+])  # fmt: skip
 def test_sizes_are_bytes_or_have_a_unit(text: str, size: int) -> None:
     assert bytes_in("--cache-buffer")(text) == size
 

@@ -345,8 +345,7 @@ def test_nothing_is_slept_between_the_parts_of_an_operator_where_pairs_are_chose
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
     export = '__attribute__((visibility("default"))) const int nnd_pace_version = '
     for number, (source, reason) in enumerate((
-        ("int nothing_of_ours;", "version"),
-        (f"{export}{items.LIBRARY_VERSION + 1};", "version"),
+        ("int nothing_of_ours;", "version"), (f"{export}{items.LIBRARY_VERSION + 1};", "version"),
         (f"{export}{items.LIBRARY_VERSION};", "lacks"),
     )):  # fmt: skip
         folder = tmp_path / str(number)

@@ -84,15 +84,12 @@ def test_parts_give_what_the_whole_gives(text: str, names: tuple[str, ...], foun
 
 
 @pytest.mark.usefixtures("short_is_long")
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("g (float[1,128,12,12] x) => (float[1,256,10,10] y) { y = Conv<group=2>(x, w) }", ("w",)),
-        ("g (float[1,64,12,12] x, float[256] b) => (float[1,256,10,10] y) { y = Conv(x, w, b) }", ("w",)),
-        ("g (float[8,512] a, float[512,256] m) => (float[8,256] y) { y = MatMul(a, m) }", ()),
-        ("g (float[8,4] a) => (float[8,256] y) { v = Concat<axis=0>(u, u) y = MatMul(a, v) }", ()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "names"), [
+    ("g (float[1,128,12,12] x) => (float[1,256,10,10] y) { y = Conv<group=2>(x, w) }", ("w",)),
+    ("g (float[1,64,12,12] x, float[256] b) => (float[1,256,10,10] y) { y = Conv(x, w, b) }", ("w",)),
+    ("g (float[8,512] a, float[512,256] m) => (float[8,256] y) { y = MatMul(a, m) }", ()),
+    ("g (float[8,4] a) => (float[8,256] y) { v = Concat<axis=0>(u, u) y = MatMul(a, v) }", ()),
+])  # fmt: skip
 def test_of_what_too_little_is_known_stays_whole(text: str, names: tuple[str, ...]) -> None:
     if "Concat" in text:
         text = text.replace("=> (float[8,256] y)", "=> (float[8,256] y) <float[2,256] u>")

@@ -42,14 +42,10 @@ def test_an_operator_that_is_broken_is_found_out(before: str, after: str, reason
     assert reason in operator_problem(library_of(OPERATOR.replace(before, after), tmp_path))
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3), np.arange(5), np.array(2.5),
-        np.zeros((0, 3), np.float32), np.array([True, False, True]), np.arange(7, dtype=np.uint8),
-        np.arange(3, dtype=np.float16),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("value", [
+    np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3), np.arange(5), np.array(2.5), np.zeros((0, 3), np.float32),
+    np.array([True, False, True]), np.arange(7, dtype=np.uint8), np.arange(3, dtype=np.float16),
+])  # fmt: skip
 def test_what_cannot_stay_where_it_is_is_copied_and_counted(value, pace_library) -> None:
     model = copying_model(helper.np_dtype_to_tensor_dtype(value.dtype))
     session = inference_session(model, session_options(1, [pace_library.path]))

@@ -74,15 +74,8 @@ def picture(text: str) -> ET.Element:
 def test_it_shows_what_was_achieved_beside_what_was_expected() -> None:
     text = page([3.0, 2.0, 4.0])
     for part in (
-        "55%",
-        "61%",
-        "97%",
-        "31.5 ms",
-        "median latency of 18 ms",
-        "12.5%",
-        "3.4 ms",
-        "57 us (p50), 90 us (p99)",
-    ):
+        "55%", "61%", "97%", "31.5 ms", "median latency of 18 ms", "12.5%", "3.4 ms", "57 us (p50), 90 us (p99)",
+    ):  # fmt: skip
         assert part in text
     _, loads, _ = paced([3.0, 2.0, 4.0])
     assert f"expected {loads.expected.mean:.0%}, before 100%" in text

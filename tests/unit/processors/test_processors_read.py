@@ -54,38 +54,20 @@ def test_the_folder_itself_may_be_a_link(folder) -> None:
     assert step(folder.parent / "alias")({"name": "x"}) == {"data": b"x"}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("../secret", "'../secret' is outside the folder"),
-        ("a/../../secret", "is outside the folder"),
-        ("a/..", "is outside the folder"),
-        ("..", "is outside the folder"),
-        ("/etc/passwd", "'/etc/passwd' is absolute"),
-        ("//etc/passwd", "is absolute"),
-        ("./x", "is not a plain name"),
-        ("a//large", "is not a plain name"),
-        ("x/", "is not a plain name"),
-        ("", "'' is not a file name"),
-        ("x\0", "is not a file name"),
-        ("x\0/../../secret", "is not a file name"),
-        ("\ud800", "is not a file name"),
-        ("a/" * 3000 + "x", "is not a file name"),
-        ("link", "'link' is a symbolic link, which is not followed"),
-        ("out", "'out' is a symbolic link, which is not followed"),
-        ("up/secret", "'up' is a symbolic link, which is not followed"),
-        ("up/in/x", "'up' is a symbolic link, which is not followed"),
-        ("loop", "is a symbolic link"),
-        ("dangling", "is a symbolic link"),
-        ("fifo", "is not a regular file"),
-        ("socket", "is not a regular file"),
-        ("a", "is not a regular file"),
-        (b"x", "the name of a file is a text, this is a bytes"),
-        (None, "this is a NoneType"),
-        (["x"], "this is a list"),
-        (Path("x"), "this is a "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "message"), [
+    ("../secret", "'../secret' is outside the folder"), ("a/../../secret", "is outside the folder"),
+    ("a/..", "is outside the folder"), ("..", "is outside the folder"), ("/etc/passwd", "'/etc/passwd' is absolute"),
+    ("//etc/passwd", "is absolute"), ("./x", "is not a plain name"), ("a//large", "is not a plain name"),
+    ("x/", "is not a plain name"), ("", "'' is not a file name"), ("x\0", "is not a file name"),
+    ("x\0/../../secret", "is not a file name"), ("\ud800", "is not a file name"),
+    ("a/" * 3000 + "x", "is not a file name"), ("link", "'link' is a symbolic link, which is not followed"),
+    ("out", "'out' is a symbolic link, which is not followed"),
+    ("up/secret", "'up' is a symbolic link, which is not followed"),
+    ("up/in/x", "'up' is a symbolic link, which is not followed"), ("loop", "is a symbolic link"),
+    ("dangling", "is a symbolic link"), ("fifo", "is not a regular file"), ("socket", "is not a regular file"),
+    ("a", "is not a regular file"), (b"x", "the name of a file is a text, this is a bytes"),
+    (None, "this is a NoneType"), (["x"], "this is a list"), (Path("x"), "this is a "),
+])  # fmt: skip
 def test_a_hostile_name_is_the_error_of_its_record(folder, name, message) -> None:
     with pytest.raises(InputError) as caught:
         step(folder)({"name": name})
@@ -179,19 +161,16 @@ def test_no_descriptor_is_left_open(folder) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-@pytest.mark.parametrize(
-    ("value", "is_carried", "error", "message"),
-    [
-        ("absent", False, MissingInputError, "p.toml: step: read: folder"),
-        ("absent", True, MissingInputError, "no such folder"),
-        ("x.toml", False, MissingInputError, "no such folder"),
-        ("/", True, PolicyError, "the folder '/' lies elsewhere"),
-        ("../in", True, PolicyError, "the folder '../in' lies elsewhere"),
-        ("in/../..", True, PolicyError, "lies elsewhere"),
-        ("", False, DataError, "folder: must be the name of a folder, is ''"),
-        (3, False, DataError, "folder: must be the name of a folder, is 3"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "is_carried", "error", "message"), [
+    ("absent", False, MissingInputError, "p.toml: step: read: folder"),
+    ("absent", True, MissingInputError, "no such folder"),
+    ("x.toml", False, MissingInputError, "no such folder"),
+    ("/", True, PolicyError, "the folder '/' lies elsewhere"),
+    ("../in", True, PolicyError, "the folder '../in' lies elsewhere"),
+    ("in/../..", True, PolicyError, "lies elsewhere"),
+    ("", False, DataError, "folder: must be the name of a folder, is ''"),
+    (3, False, DataError, "folder: must be the name of a folder, is 3"),
+])  # fmt: skip
 def test_a_folder_that_cannot_be_is_found_before_anything_runs(folder, value, is_carried, error, message) -> None:
     (folder.parent / "x.toml").write_text("x", encoding="utf-8")
     beside = FilesBeside(no_files, folder.parent, is_carried=is_carried)

@@ -73,13 +73,10 @@ def test_a_helper_of_docker_s_is_asked(docker, tmp_path, monkeypatch, where) -> 
         credentials_for("registry.example", QUICK)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        "{", "[]", '{"auths":[]}', '{"auths":{"h":5}}', '{"auths":{"h":{"auth":"hidden-word"}}}', "[" * 100_000,
-        '{"credsStore":"../../bin/sh"}', '{"credHelpers":{"h":{}},"credsStore":5}', "\udcff", " " * (2 << 20),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("config", [
+    "{", "[]", '{"auths":[]}', '{"auths":{"h":5}}', '{"auths":{"h":{"auth":"hidden-word"}}}', "[" * 100_000,
+    '{"credsStore":"../../bin/sh"}', '{"credHelpers":{"h":{}},"credsStore":5}', "\udcff", " " * (2 << 20),
+])  # fmt: skip
 def test_a_file_without_meaning_is_one_line_without_its_text(docker, tmp_path, config) -> None:
     docker("")
     (tmp_path / "docker" / "config.json").write_bytes(config.encode("utf-8", "surrogateescape"))
@@ -93,28 +90,24 @@ def test_no_password_is_in_the_text_of_a_value() -> None:
     assert HIDDEN not in f"{options} {credentials_for('h', options)} {Credentials('<token>', identity_token=HIDDEN)}"
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"username": "farm"}, {"password": "x"}, {"username": "a:b", "password": "x"}, {"timeout": 0.0},
-        {"ca": "x.pem", "plain_http": True},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("given", [
+    {"username": "farm"}, {"password": "x"}, {"username": "a:b", "password": "x"}, {"timeout": 0.0},
+    {"ca": "x.pem", "plain_http": True},
+])  # fmt: skip
 def test_options_that_contradict_each_other_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         RegistryOptions(**given)
 
 
-@pytest.mark.parametrize(
-    ("header", "scheme", "parameters"),
-    [
-        ('Basic realm="a b"', "basic", {"realm": "a b"}),
-        ('Bearer realm="https://t/x",service="s",scope="repository:a:pull,push"', "bearer",
-         {"realm": "https://t/x", "service": "s", "scope": "repository:a:pull,push"}),
-        ('basic realm="x", bearer realm="https://t/"', "bearer", {"realm": "https://t/"}),
-        ("Bearer ", "bearer", {}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("header", "scheme", "parameters"), [
+    ('Basic realm="a b"', "basic", {"realm": "a b"}),
+    (
+        'Bearer realm="https://t/x",service="s",scope="repository:a:pull,push"', "bearer",
+        {"realm": "https://t/x", "service": "s", "scope": "repository:a:pull,push"}
+    ),
+    ('basic realm="x", bearer realm="https://t/"', "bearer", {"realm": "https://t/"}),
+    ("Bearer ", "bearer", {}),
+])  # fmt: skip
 def test_a_challenge_is_read(header: str, scheme: str, parameters: dict[str, str]) -> None:
     found = challenge_from_header(header)
     assert found is not None
@@ -193,13 +186,10 @@ def test_who_has_no_account_gets_the_token_for_anybody(registry: RegistryServer,
     assert pull(registry.reference(), box / "m.nnd", options=QUICK).num_members == 6
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (b"", DataError), (b"[]", DataError), (b"{}", DataError), (b'{"token":5}', DataError),
-        (b'{"token":"a\\nb"}', DataError), (b" " * 100_000, DataError), (b'{"token":"wrong"}', PolicyError),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("answer", "kind"), [
+    (b"", DataError), (b"[]", DataError), (b"{}", DataError), (b'{"token":5}', DataError),
+    (b'{"token":"a\\nb"}', DataError), (b" " * 100_000, DataError), (b'{"token":"wrong"}', PolicyError),
+])  # fmt: skip
 def test_a_token_server_that_answers_nonsense_is_one_line(registry, bundle, answer, kind) -> None:
     TokenServer(registry, answer, basic="")
     with pytest.raises(kind):

@@ -154,17 +154,15 @@ def test_a_manifest_of_another_digest_is_damaged(pushed: RegistryServer, out: Pa
         pull(pushed.reference("", digest), out, options=QUICK)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda handler, data: handler.answer(200, data + b"x"), lambda handler, data: handler.answer(200, data[:-1]),
-        lambda handler, data: handler.answer(200, bytes(len(data))), lambda handler,
-        data: handler.answer(200, data, Content_Encoding="gzip"), lambda handler,
-        data: handler.answer(206, data, Content_Range="bytes 5-9/10"), lambda handler, data: handler.answer(206, data),
-        lambda handler, data: handler.answer(404),
-    ],
-    ids=["longer", "shorter", "other bytes", "compressed", "another range", "no range", "gone"],
-)  # fmt: skip
+@pytest.mark.parametrize("answer", [
+    lambda handler, data: handler.answer(200, data + b"x"),
+    lambda handler, data: handler.answer(200, data[:-1]),
+    lambda handler, data: handler.answer(200, bytes(len(data))),
+    lambda handler, data: handler.answer(200, data, Content_Encoding="gzip"),
+    lambda handler, data: handler.answer(206, data, Content_Range="bytes 5-9/10"),
+    lambda handler, data: handler.answer(206, data),
+    lambda handler, data: handler.answer(404),
+], ids=["longer", "shorter", "other bytes", "compressed", "another range", "no range", "gone"])  # fmt: skip
 def test_blobs_that_are_not_what_they_should_be_are_damaged(pushed, out, answer) -> None:
     pushed.fault = only_blobs(answer)
     refused(out, pushed, DataError)

@@ -73,14 +73,10 @@ def test_a_token_is_the_whole_token() -> None:
     assert Access().is_granted("")
 
 
-@pytest.mark.parametrize(
-    ("headers", "refused"),
-    [
-        ({"Host": "127.0.0.1:8000"}, False), ({"Host": "localhost"}, False), ({"Host": "[::1]:8000"}, False),
-        ({}, False),
-        ({"Host": "evil.example:8000"}, True), ({"Host": "127.0.0.1", "Origin": "https://evil.example"}, True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("headers", "refused"), [
+    ({"Host": "127.0.0.1:8000"}, False), ({"Host": "localhost"}, False), ({"Host": "[::1]:8000"}, False), ({}, False),
+    ({"Host": "evil.example:8000"}, True), ({"Host": "127.0.0.1", "Origin": "https://evil.example"}, True),
+])  # fmt: skip
 def test_without_a_token_a_page_in_a_browser_is_refused(headers, refused) -> None:
     assert Access().refuses_page(headers) is refused
     assert not Access(TOKEN).refuses_page(headers)

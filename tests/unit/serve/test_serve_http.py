@@ -403,16 +403,12 @@ def test_what_clients_send_is_never_a_failure_of_the_service_nor_told(guarded, c
     assert TOKEN not in "".join(guarded.said)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        f"GE\x7fT / HTTP/1.1\r\n{AUTHORIZED}\r\n", f"GET /v2 HTTP/9.9\r\n{AUTHORIZED}\r\n",
-        f"GET /v2 HTTP/1.1\r\n{AUTHORIZED}\0: {TOKEN}\r\n\r\n",
-        f"GET /v2 HTTP/1.1\r\n{AUTHORIZED}Content-Length: x\r\n",
-        f"GET /v2 HTTP/1.1\r\nAuthorization: {TOKEN * 500}\r\n\r\n", f"Authorization: Bearer {TOKEN}\r\n\r\n",
-        f"POST {INFER} HTTP/1.1\r\n{AUTHORIZED}Transfer-Encoding: chunked\r\n\r\n{TOKEN}\r\n", "\x16\x03\x01\x02\0" * 9,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("data", [
+    f"GE\x7fT / HTTP/1.1\r\n{AUTHORIZED}\r\n", f"GET /v2 HTTP/9.9\r\n{AUTHORIZED}\r\n",
+    f"GET /v2 HTTP/1.1\r\n{AUTHORIZED}\0: {TOKEN}\r\n\r\n", f"GET /v2 HTTP/1.1\r\n{AUTHORIZED}Content-Length: x\r\n",
+    f"GET /v2 HTTP/1.1\r\nAuthorization: {TOKEN * 500}\r\n\r\n", f"Authorization: Bearer {TOKEN}\r\n\r\n",
+    f"POST {INFER} HTTP/1.1\r\n{AUTHORIZED}Transfer-Encoding: chunked\r\n\r\n{TOKEN}\r\n", "\x16\x03\x01\x02\0" * 9,
+])  # fmt: skip
 def test_what_is_no_http_is_one_line_that_holds_none_of_it(guarded, capsys, caplog, data) -> None:
     for _ in range(20):
         found = answered(guarded, data.encode())

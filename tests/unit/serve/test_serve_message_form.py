@@ -27,15 +27,12 @@ def request(datatype: str = "FP32", shape: tuple[int, ...] = (2,), raw: bytes | 
     return message
 
 
-@pytest.mark.parametrize(
-    ("datatype", "elements", "dtype"),
-    [
-        ("BOOL", [True, False], bool), ("INT8", [-128, 127], np.int8), ("INT16", [-1, 2], np.int16),
-        ("INT32", [-1, 2], np.int32), ("INT64", [-1, 1 << 62], np.int64), ("UINT8", [0, 255], np.uint8),
-        ("UINT16", [0, 65535], np.uint16), ("UINT32", [0, 1 << 31], np.uint32), ("UINT64", [0, 1 << 63], np.uint64),
-        ("FP32", [0.1, 2], np.float32), ("FP64", [0.1, 2], np.float64), ("BYTES", [b"a", b"bc"], object),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("datatype", "elements", "dtype"), [
+    ("BOOL", [True, False], bool), ("INT8", [-128, 127], np.int8), ("INT16", [-1, 2], np.int16),
+    ("INT32", [-1, 2], np.int32), ("INT64", [-1, 1 << 62], np.int64), ("UINT8", [0, 255], np.uint8),
+    ("UINT16", [0, 65535], np.uint16), ("UINT32", [0, 1 << 31], np.uint32), ("UINT64", [0, 1 << 63], np.uint64),
+    ("FP32", [0.1, 2], np.float32), ("FP64", [0.1, 2], np.float64), ("BYTES", [b"a", b"bc"], object),
+])  # fmt: skip
 def test_each_datatype_has_its_list(datatype, elements, dtype) -> None:
     found = request_from_message(request(datatype, **{LISTS[datatype]: elements})).inputs["x"]
     assert found.dtype == dtype

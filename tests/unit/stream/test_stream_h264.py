@@ -182,13 +182,10 @@ def wait_until(is_so):
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tune": "film"}, {"group": 40}, {"more": "cabac=0:slices=3"}, {"more": "tff=1"},
-        {"pix_fmt": "yuv444p"}, {"pix_fmt": "yuv422p", "more": "cqm=jvt"}, {"group": 8, "more": "intra-refresh=1"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("options", [
+    {"tune": "film"}, {"group": 40}, {"more": "cabac=0:slices=3"}, {"more": "tff=1"}, {"pix_fmt": "yuv444p"},
+    {"pix_fmt": "yuv422p", "more": "cqm=jvt"}, {"group": 8, "more": "intra-refresh=1"},
+])  # fmt: skip
 def test_numbers_have_a_gap_where_a_picture_is_missing_on_which_others_depend(options) -> None:
     pictures = [(annex_b(picture), picture[-1][0]) for picture in clip(num=40, **options).pictures]
     missed = 0

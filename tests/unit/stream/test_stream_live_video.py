@@ -155,10 +155,8 @@ def test_a_frame_comes_before_many_others_are_sent(stop, monkeypatch, kind, made
 @pytest.mark.parametrize("data", [b"", b"GET", b"\0" * 5000, b"RTSP/1.0 404 Not Found\r\nCSeq: 1\r\n\r\n"])
 def test_what_is_no_video_is_one_error(data, stop) -> None:
     for kind, url in (
-        (Camera, "rtsp://127.0.0.1:{}/"),
-        (HttpCamera, "http://127.0.0.1:{}/"),
-        (Camera, "tcp:127.0.0.1:{}"),
-    ):
+        (Camera, "rtsp://127.0.0.1:{}/"), (HttpCamera, "http://127.0.0.1:{}/"), (Camera, "tcp:127.0.0.1:{}"),
+    ):  # fmt: skip
         camera = kind([data])
         address = address_from_text(url.format(camera.port))
         assert address is not None

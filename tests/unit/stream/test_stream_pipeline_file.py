@@ -150,22 +150,21 @@ LOADER = "[[level.pipeline.loader]]\n"
 TWO = "[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'b'"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (ONE.replace("}", ', in = ["X"] }'), "loader, step 'label': nothing before it gives the field 'X' (hint: did"),
-        (ONE.replace("}", ', out = ["q"] }') + LOADER + "steps = [{ use = 'label', in = ['q'], out = ['r'] }]",
-         "loader 2, step 'label': nothing before it gives the field 'q'"),
-        (ONE + LOADER + "steps = [{ use = 'label' }]", "the field 'x' is given by 1 and by 2, which work beside"),
-        (with_key("inputs = { x = 'photo' }"), "input 'x': nothing before it gives the field 'photo'"),
-        (with_key("inputs = { z = 'x' }"), "the model has no input 'z'"),
-        (with_key("outputs = { z = 'x' }"), "the model has no output 'z' (hint: known: 'y')"),
-        (with_key("carry = { y = 'x' }"), "carry needs each"),
-        (with_key("each = 'xs'\npart = 'x'"), "each: nothing before it gives the field 'xs' (hint: known: 'x')"),
-        (ONE + "[[sink]]\nkind = 'npz'\nfields = ['z']", "p.toml: sink 'npz': nothing gives the field 'z'"),
-        (TWO, "level 1: the field 'y' is given by 'a' and 'b', which work beside each other"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    (ONE.replace("}", ', in = ["X"] }'), "loader, step 'label': nothing before it gives the field 'X' (hint: did"),
+    (
+        ONE.replace("}", ', out = ["q"] }') + LOADER + "steps = [{ use = 'label', in = ['q'], out = ['r'] }]",
+        "loader 2, step 'label': nothing before it gives the field 'q'"
+    ),
+    (ONE + LOADER + "steps = [{ use = 'label' }]", "the field 'x' is given by 1 and by 2, which work beside"),
+    (with_key("inputs = { x = 'photo' }"), "input 'x': nothing before it gives the field 'photo'"),
+    (with_key("inputs = { z = 'x' }"), "the model has no input 'z'"),
+    (with_key("outputs = { z = 'x' }"), "the model has no output 'z' (hint: known: 'y')"),
+    (with_key("carry = { y = 'x' }"), "carry needs each"),
+    (with_key("each = 'xs'\npart = 'x'"), "each: nothing before it gives the field 'xs' (hint: known: 'x')"),
+    (ONE + "[[sink]]\nkind = 'npz'\nfields = ['z']", "p.toml: sink 'npz': nothing gives the field 'z'"),
+    (TWO, "level 1: the field 'y' is given by 'a' and 'b', which work beside each other"),
+])  # fmt: skip
 def test_fields_that_do_not_meet_are_found_before_anything_runs(text, message) -> None:
     with pytest.raises(DataError) as caught:
         plan_from(text)

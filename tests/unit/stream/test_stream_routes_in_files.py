@@ -102,36 +102,33 @@ def test_has_makes_a_field_certain() -> None:
 TWO = LEVEL + "queue = 'basic'\n" + steps(["x"], "q", "{}") + steps(["x"], "q", "{}")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (A + "[[source]]\nkind = 'lines'\n", "p.toml: several sources each need a name"),
-        (A + A, "p.toml: two sources are called 'a'"),
-        (source("a=b"), "source: name must be a plain word, is 'a=b'"),
-        (source("a", "lines", "drop = 'newest'"), 'drop must be "none" or "oldest", is \'newest\''),
-        (source("a", "lines", "max-age-ms = 5"), 'max-age-ms needs drop = "oldest"'),
-        (source("a", "lines", "reconect = 5"), "unknown key 'reconect' (hint: did you mean 'reconnect'?)"),
-        (source("a", "lines", "backoff-ms = 50", "backoff-most-ms = 20"), "backoff-most-ms must be 50 to"),
-        (A + JOIN, "p.toml: join: joins several sources, and there is one"),
-        (A + B + "[join]\n", 'join: by must be "index", "key" or "time", is \'\''),
-        (A + B + JOIN + "field = 'x'", "join: the n-th items of all are joined, whatever is in them"),
-        (A + B + "[join]\nby = 'key'", "join: needs the field by which items are joined"),
-        (A + B + "[join]\nby = 'key'\nfield = { a = 'x' }", "join: field says nothing of the source 'b'"),
-        (A + B + "[join]\nby = 'key'\nfield = { a = 'x', c = 'y' }", "join: field names no source 'c'"),
-        (A + B + JOIN + "tolerance-ms = 5", 'tolerance-ms is for by = "time"'),
-        (A + B + JOIN + "missing = 'ignore'", 'missing must be "error", "drop" or "wait", is \'ignore\''),
-        (A + B + JOIN + "mising = 'drop'", "unknown key 'mising'"),
-        (A + "[[level]]\nqueue = 'sync'\n" + steps(["x"], "q"), 'queue must be "copy", "basic" or "switch"'),
-        (A + "[[level]]\nnot-taken = 'x'\n" + steps(["x"], "q"), 'not-taken must be "end" or "pass", is \'x\''),
-        (A + LEVEL + steps(["x"], "q", "when = 'x = 1'"), "pipeline: when: column 3: '='"),
-        (A + LEVEL + steps(["x"], "q", "when = 3"), "pipeline: when must be a text, is 3"),
-        (A + LEVEL + steps(["x"], "q", "share = 2"), "share is for pipelines that share their records"),
-        (A + TWO.replace("{}", "share = 2", 1).replace("{}", ""), "needs a share, as others have one"),
-        (A + TWO.replace("{}", "share = 1\npriority = 2"), "has a share and a priority"),
-        (A + TWO.replace("'basic'", "'switch'").replace("{}", ""), "'pipeline 1' takes every record before it"),
-        (A + LEVEL + steps(["x"], "q").replace("steps", "take = 0\nsteps"), "take must be 1 to 4096, is 0"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    (A + "[[source]]\nkind = 'lines'\n", "p.toml: several sources each need a name"),
+    (A + A, "p.toml: two sources are called 'a'"),
+    (source("a=b"), "source: name must be a plain word, is 'a=b'"),
+    (source("a", "lines", "drop = 'newest'"), 'drop must be "none" or "oldest", is \'newest\''),
+    (source("a", "lines", "max-age-ms = 5"), 'max-age-ms needs drop = "oldest"'),
+    (source("a", "lines", "reconect = 5"), "unknown key 'reconect' (hint: did you mean 'reconnect'?)"),
+    (source("a", "lines", "backoff-ms = 50", "backoff-most-ms = 20"), "backoff-most-ms must be 50 to"),
+    (A + JOIN, "p.toml: join: joins several sources, and there is one"),
+    (A + B + "[join]\n", 'join: by must be "index", "key" or "time", is \'\''),
+    (A + B + JOIN + "field = 'x'", "join: the n-th items of all are joined, whatever is in them"),
+    (A + B + "[join]\nby = 'key'", "join: needs the field by which items are joined"),
+    (A + B + "[join]\nby = 'key'\nfield = { a = 'x' }", "join: field says nothing of the source 'b'"),
+    (A + B + "[join]\nby = 'key'\nfield = { a = 'x', c = 'y' }", "join: field names no source 'c'"),
+    (A + B + JOIN + "tolerance-ms = 5", 'tolerance-ms is for by = "time"'),
+    (A + B + JOIN + "missing = 'ignore'", 'missing must be "error", "drop" or "wait", is \'ignore\''),
+    (A + B + JOIN + "mising = 'drop'", "unknown key 'mising'"),
+    (A + "[[level]]\nqueue = 'sync'\n" + steps(["x"], "q"), 'queue must be "copy", "basic" or "switch"'),
+    (A + "[[level]]\nnot-taken = 'x'\n" + steps(["x"], "q"), 'not-taken must be "end" or "pass", is \'x\''),
+    (A + LEVEL + steps(["x"], "q", "when = 'x = 1'"), "pipeline: when: column 3: '='"),
+    (A + LEVEL + steps(["x"], "q", "when = 3"), "pipeline: when must be a text, is 3"),
+    (A + LEVEL + steps(["x"], "q", "share = 2"), "share is for pipelines that share their records"),
+    (A + TWO.replace("{}", "share = 2", 1).replace("{}", ""), "needs a share, as others have one"),
+    (A + TWO.replace("{}", "share = 1\npriority = 2"), "has a share and a priority"),
+    (A + TWO.replace("'basic'", "'switch'").replace("{}", ""), "'pipeline 1' takes every record before it"),
+    (A + LEVEL + steps(["x"], "q").replace("steps", "take = 0\nsteps"), "take must be 1 to 4096, is 0"),
+])  # fmt: skip
 def test_what_is_wrong_in_a_file_is_one_line(text, message) -> None:
     with pytest.raises(DataError) as caught:
         read(text if "[[level]]" in text else text + "\n" + LEVEL + steps(["x"], "q"))
@@ -187,20 +184,17 @@ BOTH = A + B + JOIN + LEVEL + steps(["x"], "q")
 IMAGES = "[source]\nkind = 'images'\n" + LEVEL + steps(["data"], "q")
 
 
-@pytest.mark.parametrize(
-    ("text", "texts", "error", "message"),
-    [
-        (BOTH, ["x.txt"], UsageError, "'x.txt' does not say which source it is for (hint: for example --input a="),
-        (BOTH, ["a=/dev/null"], UsageError, "there is no input for the source 'b' (hint: --input b=...)"),
-        (BOTH, ["a=x", "c=y"], UsageError, "'c=y' does not say which source it is for"),
-        (BOTH, ["a=-", "b=-"], UsageError, "only one source can read standard input"),
-        (BOTH, ["a=/no/such", "b=/dev/null"], MissingInputError, "/no/such: no such file or folder"),
-        (BOTH, ["rtsp://u:secret@cam/1"], UsageError, "'rtsp://cam/1' does not say which source it is for (hint: for"),
-        (ONE, ["tail:x", "y"], UsageError, "'tail:x' goes alone: it may never end"),
-        (ONE, ["rtsp://camera/1"], UsageError, "a source of lines does not read 'rtsp://camera/1' (hint: [source]"),
-        (IMAGES, ["tcp:box:1"], UsageError, "a source of images does not read 'tcp:box:1'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "texts", "error", "message"), [
+    (BOTH, ["x.txt"], UsageError, "'x.txt' does not say which source it is for (hint: for example --input a="),
+    (BOTH, ["a=/dev/null"], UsageError, "there is no input for the source 'b' (hint: --input b=...)"),
+    (BOTH, ["a=x", "c=y"], UsageError, "'c=y' does not say which source it is for"),
+    (BOTH, ["a=-", "b=-"], UsageError, "only one source can read standard input"),
+    (BOTH, ["a=/no/such", "b=/dev/null"], MissingInputError, "/no/such: no such file or folder"),
+    (BOTH, ["rtsp://u:secret@cam/1"], UsageError, "'rtsp://cam/1' does not say which source it is for (hint: for"),
+    (ONE, ["tail:x", "y"], UsageError, "'tail:x' goes alone: it may never end"),
+    (ONE, ["rtsp://camera/1"], UsageError, "a source of lines does not read 'rtsp://camera/1' (hint: [source]"),
+    (IMAGES, ["tcp:box:1"], UsageError, "a source of images does not read 'tcp:box:1'"),
+])  # fmt: skip
 def test_inputs_that_do_not_fit_the_sources_are_one_line(text, texts, error, message) -> None:
     with pytest.raises(error) as caught:
         opened(text, *texts)

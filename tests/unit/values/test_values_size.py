@@ -150,13 +150,10 @@ def test_texts(text: str, wanted: Dim) -> None:
     assert size_from_text(text, of) == wanted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{h", "{h}}", "{h} +", "{h} 1", "({h}", "{h})", "min({h})", "{h}//(0)", "{h}//({the batch})", "{}", "{h}+1",
-        "{h} + " + "(" * 5000, "{h} + " * 600, "{h}" * 3,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "{h", "{h}}", "{h} +", "{h} 1", "({h}", "{h})", "min({h})", "{h}//(0)", "{h}//({the batch})", "{}", "{h}+1",
+    "{h} + " + "(" * 5000, "{h} + " * 600, "{h}" * 3,
+])  # fmt: skip
 def test_what_is_no_text_of_a_size_is_a_name(text: str) -> None:
     asked: list[str] = []
 
