@@ -31,24 +31,29 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+def done(command, **options):
+    return subprocess.run(command, **({"capture_output": True, "text": True, "timeout": 60} | options))
+
+
 def nndeploy(*arguments, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60} | options
-    return subprocess.run([*COMMAND, *arguments], **options)
+    return done([*COMMAND, *arguments], **options)
 
 
-def through_shell(script, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60} | options
-    return subprocess.run(["bash", "-c", script.replace("NND", " ".join(COMMAND))], **options)
+def through_shell(script):
+    return done(["bash", "-c", script.replace("NND", " ".join(COMMAND))])
+
+
+def told(code) -> tuple[str, str]:
+    """Returns what Python code that calls the command writes to its two streams."""
+    ended = done([sys.executable, "-c", "import sys; from nndeploy.cli.main import run_command;" + code], check=True)
+    return ended.stdout, ended.stderr
 
 
 def test_starts_at_once_and_loads_nothing_heavy(here) -> None:
-    code = (
-        "import sys; from nndeploy.cli.main import run_command; run_command(['--version']);"
-        "print(*sorted(m for m in ('numpy', 'rich', 'onnx', 'onnx_ir', 'onnxruntime', 'openvino') if m in sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[0].startswith("nndeploy ")
-    assert done.stdout.split("\n")[1] == ""
+    heavy = ("numpy", "rich", "onnx", "onnx_ir", "onnxruntime", "openvino")
+    out, _ = told(f"run_command(['--version']); print(*sorted(m for m in {heavy} if m in sys.modules))")
+    assert out.split("\n")[0].startswith("nndeploy ")
+    assert out.split("\n")[1] == ""
     began = time.perf_counter()
     nndeploy("--version")
     assert time.perf_counter() - began < 1.5  # 0.04 s measured alone; CI machines are shared
@@ -56,23 +61,17 @@ def test_starts_at_once_and_loads_nothing_heavy(here) -> None:
 
 def test_a_run_never_loads_onnx_nor_away_from_a_terminal_what_draws_on_one(here) -> None:
     unwanted = {"onnx", "onnx_ir", "onnxscript", "google", "PIL", "rich"}
-    code = (
-        "import sys; from nndeploy.cli.main import run_command;"
+    assert told(
         "assert run_command(['run', 'm.nnd', '--input', 'x.npz', '--output', 'y.npz']) == 0;"
         f"print(*sorted({{m.split('.')[0] for m in sys.modules}} & {unwanted!r}))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    )[0] == "\n"  # fmt: skip
 
 
 def test_noise_of_native_libraries_never_reaches_stdout(here) -> None:
-    code = (
-        "import os, sys; from nndeploy.cli import main;"
-        "from nndeploy.cli.standard_streams import take_over; take_over();"
+    assert told(
+        "import os; from nndeploy.cli import main; from nndeploy.cli.standard_streams import take_over; take_over();"
         "os.write(1, b'native noise\\n'); print('ours'); sys.stdout.flush()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("ours\n", "native noise\n")
+    ) == ("ours\n", "native noise\n")
 
 
 @pytest.mark.parametrize("arguments", ["--version", "run m.nnd -i x.npz"])

@@ -284,9 +284,11 @@ def test_refuses(data: dict[str, Json], path: tuple[Any, ...], value: Json, mess
         manifest_from_json(mutated(data, path, "replace", value))
 
 
-@pytest.mark.parametrize("data", [None, [], 1, "manifest"], ids=repr)
-def test_refuses_what_is_no_object(data: Json) -> None:
-    with pytest.raises(BundleError, match="expected an object"):
+@pytest.mark.parametrize(("data", "message"), [
+    *((data, "expected an object") for data in (None, [], 1, "manifest")), ({}, "the field 'format' is missing"),
+], ids=repr)  # fmt: skip
+def test_refuses_what_is_no_object_with_a_format(data: Json, message: str) -> None:
+    with pytest.raises(BundleError, match=message):
         manifest_from_json(data)
 
 
@@ -313,11 +315,6 @@ def test_refuses_another_format(data: dict[str, Json], change: dict[str, Json], 
     data["format"].update(change)
     with pytest.raises(BundleError, match=message):
         manifest_from_json(data)
-
-
-def test_refuses_data_without_a_format() -> None:
-    with pytest.raises(BundleError, match="the field 'format' is missing"):
-        manifest_from_json({})
 
 
 def test_of_a_newer_minor_version_unknown_fields_are_ignored_and_unknown_requirements_kept(data, full_manifest) -> None:

@@ -233,25 +233,17 @@ def test_refuses_a_tree_that_is_too_deep() -> None:
         decode_values(forged({"x": node}))
 
 
-@pytest.mark.parametrize("entry", [
-    {**ENTRY, "data_offsets": [0, 4]}, {**ENTRY, "data_offsets": [8, 16]}, {**ENTRY, "data_offsets": [0, 2**70]},
-    {**ENTRY, "dtype": "F64"}, {**ENTRY, "shape": [1]}, {**ENTRY, "more": 1}, None,
+@pytest.mark.parametrize(("entry", "body", "padding", "message"), [
+    *((entry, bytes(8), (), "does not agree with their tree") for entry in (
+        {**ENTRY, "data_offsets": [0, 4]}, {**ENTRY, "data_offsets": [8, 16]}, {**ENTRY, "data_offsets": [0, 2**70]},
+        {**ENTRY, "dtype": "F64"}, {**ENTRY, "shape": [1]}, {**ENTRY, "more": 1}, None,
+    )),
+    *((ENTRY, bytes(n), (), f"need 8 bytes of data, the member has {n}") for n in (0, 7, 9)),
+    *((ENTRY, bytes(8), (padding,), "not canonical|does not agree") for padding in (b" " * 200, b"\n" * 8, b"\t ")),
 ], ids=str)  # fmt: skip
-def test_refuses_a_header_that_disagrees_with_the_tree(entry: object) -> None:
-    with pytest.raises(BundleError, match="does not agree with their tree"):
-        decode_values(forged({"x": TENSOR}, {"0": entry}, bytes(8)))
-
-
-@pytest.mark.parametrize("body", [b"", bytes(7), bytes(9)])
-def test_refuses_data_of_another_size(body: bytes) -> None:
-    with pytest.raises(BundleError, match=f"need 8 bytes of data, the member has {len(body)}"):
-        decode_values(forged({"x": TENSOR}, {"0": ENTRY}, body))
-
-
-@pytest.mark.parametrize("padding", [b" " * 200, b"\n" * 8, b"\t "])
-def test_refuses_other_padding_of_the_header(padding: bytes) -> None:
-    with pytest.raises(BundleError, match=r"not canonical|does not agree"):
-        decode_values(forged({"x": TENSOR}, {"0": ENTRY}, bytes(8), padding))
+def test_refuses_a_header_data_and_padding_that_disagree_with_the_tree(entry, body, padding, message) -> None:
+    with pytest.raises(BundleError, match=message):
+        decode_values(forged({"x": TENSOR}, {"0": entry}, body, *padding))
 
 
 def test_refuses_a_bool_that_is_neither_true_nor_false() -> None:

@@ -38,8 +38,13 @@ def refused(tmp_path, monkeypatch, capsys):
     ("shape = 3", "a.toml: shape must be a text or a list of texts, is 3"),
     ("shape = [3]", "a.toml: shape must be a text or a list of texts, is [3]"),
     ('backends = ["openvino"]', "a.toml: backends takes one value, not ['openvino']"),
+    ("recipe = 1", "a.toml: recipe must be a table, is 1"),
+    ("[recipe]", "a.toml: recipe: files must contain the SHA-256 of the model"),
+    ("[recipe.files]\nmodel = 'x'", "a.toml: recipe: files must contain the SHA-256 of the model"),
+    ("[recipe.files]\nmodel = 1", "a.toml: recipe: files must be a table of texts"),
+    (f"[recipe]\nfils = 1\n[recipe.files]\nmodel = '{'0' * 64}'", "a.toml: recipe: unknown key 'fils'"),
 ])  # fmt: skip
-def test_a_file_of_options_says_what_is_wrong_in_it(refused, text, message) -> None:
+def test_a_file_of_options_or_a_recipe_says_what_is_wrong_in_it(refused, text, message) -> None:
     code, error = refused(text, "--config")
     assert code == 65
     assert message in error
@@ -115,9 +120,15 @@ def compiles(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return run
 
 
-def test_a_recipe_admits_its_own_compile_without_a_model_being_named(dumped: Any, compiles: Any) -> None:
-    Path("a.toml").write_text(dumped("m.onnx"))
-    assert compiles("--config", "a.toml", "-o", "m.nnd")[0] == 1
+@pytest.mark.parametrize(("options", "change", "said"), [
+    ((), lambda text: text, ""), (("--decisions", "decisions.json"), lambda text: text, ""),
+    ((), lambda text: text.replace('"numpy" = "', '"numpy" = "0.1 of '), "recipe: numpy"),
+], ids=["nothing changed", "decisions were written", "another package"])  # fmt: skip
+def test_a_recipe_admits_its_own_compile_without_a_model_being_named(dumped, compiles, options, change, said) -> None:
+    Path("a.toml").write_text(change(dumped("m.onnx", *options)))
+    Path("decisions.json").write_text("{}")
+    code, lines = compiles("--config", "a.toml", "-o", "m.nnd")
+    assert (code, said in lines) == (1, True)
 
 
 @pytest.mark.parametrize(("changed", "words"), [
@@ -144,32 +155,6 @@ def test_a_recipe_refuses_a_file_that_is_not_its_own(dumped: Any, compiles: Any,
     code, line = compiles("--config", "a.toml", "-o", "m.nnd")
     assert code == 65
     assert f"error[bad-data]: a.toml: the recipe has {words} (hint: " in line
-
-
-def test_decisions_that_a_compile_writes_are_admitted(dumped: Any, compiles: Any) -> None:
-    Path("a.toml").write_text(dumped("m.onnx", "--decisions", "decisions.json"))
-    Path("decisions.json").write_text("{}")
-    assert compiles("--config", "a.toml", "-o", "m.nnd")[0] == 1
-
-
-def test_other_packages_are_a_warning(dumped: Any, compiles: Any) -> None:
-    Path("a.toml").write_text(dumped("m.onnx").replace('"numpy" = "', '"numpy" = "0.1 of '))
-    code, lines = compiles("--config", "a.toml", "-o", "m.nnd")
-    assert code == 1
-    assert "recipe: numpy" in lines
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ("recipe = 1", "a.toml: recipe must be a table, is 1"),
-    ("[recipe]", "a.toml: recipe: files must contain the SHA-256 of the model"),
-    ("[recipe.files]\nmodel = 'x'", "a.toml: recipe: files must contain the SHA-256 of the model"),
-    ("[recipe.files]\nmodel = 1", "a.toml: recipe: files must be a table of texts"),
-    (f"[recipe]\nfils = 1\n[recipe.files]\nmodel = '{'0' * 64}'", "a.toml: recipe: unknown key 'fils'"),
-])  # fmt: skip
-def test_a_recipe_says_what_is_wrong_in_it(refused, text, message) -> None:
-    code, error = refused(text, "--config")
-    assert code == 65
-    assert message in error
 
 
 @pytest.mark.parametrize(("changed", "message"), [

@@ -30,16 +30,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("arguments", WRITING, ids=" ".join)
-def test_standard_output_is_no_file(arguments: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, line = refused([*arguments, "-"], capsys)
-    assert (code, "names a file, and standard output is none" in line) == (2, True)
-    assert list(here.iterdir()) == []
-
-
-@pytest.mark.parametrize("arguments", WRITING, ids=" ".join)
-def test_a_folder_is_no_file(arguments: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, line = refused([*arguments, "folder/"], capsys)
-    assert (code, "is a folder" in line) == (73, True)
+@pytest.mark.parametrize(("name", "code", "reason"), [
+    ("-", 2, "names a file, and standard output is none"), ("folder/", 73, "is a folder")
+])  # fmt: skip
+def test_standard_output_and_a_folder_are_no_file(arguments, name, code, reason, here, capsys) -> None:
+    found, line = refused([*arguments, name], capsys)
+    assert (found, reason in line) == (code, True)
     assert list(here.iterdir()) == []
 
 

@@ -16,33 +16,34 @@ from nndeploy.options.texts import (
     share_in,
 )
 
-
-@pytest.mark.parametrize(("text", "size"), [
-    ("8KiB", 8192), ("256KiB", 262144), ("1MiB", 1 << 20), ("1GiB", 1 << 30), ("65536", 65536), ("100 B", 100),
-    ("20MB", 20_000_000), ("5kB", 5000), ("1GB", 10**9)
-])  # fmt: skip
-def test_sizes_are_bytes_or_have_a_unit(text: str, size: int) -> None:
-    assert bytes_in("--cache-buffer")(text) == size
+SIZE, SHARE = bytes_in("--cache-buffer"), share_in("--require")
+TIME, LONG_TIME = nanoseconds_in("--max-latency"), seconds_in("timeout")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "KiB", "-1", "1.5KiB", "256KB", "256kib", "1TiB", "0x10", "1 2", "9" * 19, "\u0663"]
-)
-def test_other_sizes_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--cache-buffer: .* is not a size") as caught:
-        bytes_in("--cache-buffer")(text)
-    assert "256KiB" in caught.value.hint
+@pytest.mark.parametrize(("read", "values"), [
+    (SIZE, {"8KiB": 8192, "256KiB": 262144, "1MiB": 1 << 20, "1GiB": 1 << 30, "65536": 65536, "100 B": 100,
+            "20MB": 20_000_000, "5kB": 5000, "1GB": 10**9}),
+    (SHARE, {"95%": 0.95, "0.95": 0.95, " 5 % ": 0.05, "1": 1.0, "100%": 1.0}),
+    (TIME, {"40ms": 40_000_000, "500us": 500_000, "0.2s": 200_000_000}),
+    (LONG_TIME, {"30m": 1800, "6h": 21600, "90 s": 90, "1.5h": 5400}),
+], ids=["sizes", "shares", "times", "long times"])  # fmt: skip
+def test_numbers_have_a_unit(read, values) -> None:
+    assert {text: read(text) for text in values} == values
 
 
-@pytest.mark.parametrize(("text", "share"), [("95%", 0.95), ("0.95", 0.95), (" 5 % ", 0.05), ("1", 1.0), ("100%", 1.0)])
-def test_shares_are_percent_or_parts_of_one(text: str, share: float) -> None:
-    assert share_in("--require")(text) == pytest.approx(share)
-
-
-@pytest.mark.parametrize("text", ["", "%", "-5%", "five", "5%%", "1e-2", "101%", "1.5"])
-def test_other_shares_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--require: .* is not a share"):
-        share_in("--require")(text)
+@pytest.mark.parametrize(("read", "texts", "message", "example"), [
+    (SIZE, ["", "KiB", "-1", "1.5KiB", "256KB", "256kib", "1TiB", "0x10", "1 2", "9" * 19, "\u0663"],
+     r"--cache-buffer: .* is not a size", "256KiB"),
+    (SHARE, ["", "%", "-5%", "five", "5%%", "1e-2", "101%", "1.5"], r"--require: .* is not a share", ""),
+    (TIME, ["", "40", "0ms", "-1ms", "1h", "1e3ms"], r"--max-latency: .* is not a time", ""),
+    (LONG_TIME, ["", "30", "m", "0m", "-1m", "1d", "1h30m", "1e3s", "inf", "9" * 8 + "s", "\u0663s"],
+     r"timeout: .* is not a time", "30m"),
+], ids=["sizes", "shares", "times", "long times"])  # fmt: skip
+def test_others_are_refused_with_an_example(read, texts, message, example) -> None:
+    for text in texts:
+        with pytest.raises(UsageError, match=message) as caught:
+            read(text)
+        assert example in caught.value.hint
 
 
 def test_growth_is_percent_more_or_times_as_much() -> None:
@@ -57,29 +58,6 @@ def test_other_growth_is_refused_with_an_example(text: str) -> None:
     for read in (growth_in("--a"), factor_in("--a")):
         with pytest.raises(UsageError, match=r"--a: .* is no growth"):
             read(text)
-
-
-@pytest.mark.parametrize(("text", "ns"), [("40ms", 40_000_000), ("500us", 500_000), ("0.2s", 200_000_000)])
-def test_times_have_a_unit(text: str, ns: int) -> None:
-    assert nanoseconds_in("--max-latency")(text) == ns
-
-
-@pytest.mark.parametrize("text", ["", "40", "0ms", "-1ms", "1h", "1e3ms"])
-def test_other_times_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--max-latency: .* is not a time"):
-        nanoseconds_in("--max-latency")(text)
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("6h", 21600), ("90 s", 90), ("1.5h", 5400)])
-def test_long_times_are_seconds_minutes_or_hours(text: str, seconds: float) -> None:
-    assert seconds_in("timeout")(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-1m", "1d", "1h30m", "1e3s", "inf", "9" * 8 + "s", "\u0663s"])
-def test_other_long_times_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match=r"timeout: .* is not a time") as caught:
-        seconds_in("timeout")(text)
-    assert "30m" in caught.value.hint
 
 
 def test_names_come_with_commas_or_one_by_one() -> None:

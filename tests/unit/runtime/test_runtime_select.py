@@ -39,12 +39,13 @@ def test_hands_device_threads_and_libraries_to_the_backend(install, fake_backend
     assert (options.device, options.threads, options.custom_op_libraries) == ("cpu", 3, ("ops.so",))
 
 
-@pytest.mark.parametrize(("probe", "reason", "hint"), [
-    (Probe(False, False, reason="no library", hint="get it"), "no library", "get it"),
-    (Probe(False, False), "cannot run here", ""),
+@pytest.mark.parametrize(("how", "reason", "hint"), [
+    ({"probe_result": Probe(False, False, reason="no library", hint="get it")}, "no library", "get it"),
+    ({"probe_result": Probe(False, False)}, "cannot run here", ""),
+    ({"failure": RuntimeError("bad\nblob")}, "did not open: RuntimeError: bad blob", ""),
 ])  # fmt: skip
-def test_passes_over_a_backend_that_cannot_run(install, fake_backend, variant, probe, reason, hint) -> None:
-    install(fake_backend("one", probe), fake_backend("two"))
+def test_passes_over_a_backend_that_cannot_run_or_open(install, fake_backend, variant, how, reason, hint) -> None:
+    install(fake_backend("one", **how), fake_backend("two"))
     _, choice = opened(submodel(variant("one"), variant("two")))
     assert choice.backend == "two"
     assert [(p.reason, p.hint) for p in choice.losses] == [(reason, hint)]
@@ -58,32 +59,25 @@ def test_passes_over_a_backend_that_is_not_installed(install, fake_backend, vari
     assert choice.losses[0].hint == "pip install --no-index --find-links FOLDER 'nndeploy-toolchain[openvino]'"
 
 
-def test_passes_over_a_plugin_that_cannot_be_loaded(monkeypatch, install, fake_backend, variant, unavailable) -> None:
-    install(fake_backend("one"))
+def refusal(variant, **options):
+    found = why_not(variant, SessionOptions(**options), host_target())
+    return found and (found.reason, found.hint)
 
+
+def test_passes_over_a_plugin_that_cannot_be_loaded(monkeypatch, install, fake_backend, variant, unavailable) -> None:
     def broken(name):
         raise unavailable
 
+    install(fake_backend("one"))
     monkeypatch.setattr("nndeploy.runtime.select.backend", broken)
-    refusal = why_not(variant("one"), SessionOptions(), host_target())
-    assert refusal is not None
-    assert (refusal.reason, refusal.hint) == ("no such library", "install it")
+    assert refusal(variant("one")) == ("no such library", "install it")
 
 
 def test_passes_over_a_plugin_whose_probe_fails(install, fake_backend, variant, monkeypatch) -> None:
     one = fake_backend("one")
     monkeypatch.setattr(one, "probe", lambda target: 1 / 0)
     install(one)
-    refusal = why_not(variant("one"), SessionOptions(), host_target())
-    assert refusal is not None
-    assert refusal.reason == "its probe failed: ZeroDivisionError: division by zero"
-
-
-def test_tries_the_next_when_a_library_fails_to_open(install, fake_backend, variant) -> None:
-    install(fake_backend("one", failure=RuntimeError("bad\nblob")), fake_backend("two"))
-    _, choice = opened(submodel(variant("one"), variant("two")))
-    assert choice.backend == "two"
-    assert choice.losses[0].reason == "did not open: RuntimeError: bad blob"
+    assert refusal(variant("one"))[0] == "its probe failed: ZeroDivisionError: division by zero"
 
 
 def test_a_damaged_file_is_not_a_reason_to_try_the_next(install, fake_backend, variant) -> None:
@@ -121,22 +115,15 @@ def test_no_variant_names_every_backend_and_hint(install, variant) -> None:
 def test_custom_operators_need_a_library_from_the_operator(install, fake_backend, variant) -> None:
     install(fake_backend("one"))
     needy = variant("one", requires={"custom_ops": ["ai.onnx.contrib"]})
-    refusal = why_not(needy, SessionOptions(), host_target())
-    assert refusal is not None
-    assert (refusal.reason, refusal.hint) == (
-        "needs an operator library for ai.onnx.contrib",
-        "name it with --custom-ops",
-    )
-    assert why_not(needy, SessionOptions(custom_op_libraries=("ops.so",)), host_target()) is None
+    assert refusal(needy) == ("needs an operator library for ai.onnx.contrib", "name it with --custom-ops")
+    assert refusal(needy, custom_op_libraries=("ops.so",)) is None
 
 
 def test_native_code_can_be_forbidden(install, fake_backend, variant) -> None:
     install(fake_backend("one"))
     native = variant("one", native_code=True)
-    assert why_not(native, SessionOptions(), host_target()) is None
-    refusal = why_not(native, SessionOptions(allow_native_code=False), host_target())
-    assert refusal is not None
-    assert "native code" in refusal.reason
+    assert refusal(native) is None
+    assert "native code" in refusal(native, allow_native_code=False)[0]
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "cpu:0", "cuda:-1", ""])

@@ -136,28 +136,21 @@ def test_our_wheels_come_from_the_index_where_no_folder_has_them(shelf: Path, mo
     assert f"nndeploy_toolchain-{__version__}-{X86}.whl" in made("--for", "x86_64")
 
 
-def test_what_pip_cannot_get_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for numpy in shelf.glob("numpy*"):
-        numpy.unlink()
-    line = failure(capsys, 69, "--for", "aarch64", "--find-links", "shelf")
-    assert "Could not find a version that satisfies the requirement numpy>=2" in line
-
-
-def test_an_older_system_than_the_wheels_are_for_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = failure(capsys, 69, "--for", "aarch64", "--find-links", "shelf", "--glibc", "2.27")
-    assert "aarch64 with glibc 2.27 or later" in line
-    assert "another --glibc" in line
+@pytest.mark.parametrize(("spoil", "more", "says"), [
+    (Path.unlink, (), ["Could not find a version that satisfies the requirement numpy>=2"]),
+    (lambda wheel: wheel.write_bytes(b"no archive"), (), []),
+    (Path.exists, ("--glibc", "2.27"), ["aarch64 with glibc 2.27 or later", "another --glibc"]),
+], ids=["not there", "no wheel", "an older system"])  # fmt: skip
+def test_what_pip_cannot_get_or_read_is_one_line(shelf, capsys, spoil, more, says) -> None:
+    for wheel in shelf.glob("numpy*"):
+        spoil(wheel)
+    line = failure(capsys, 69, "--for", "aarch64", "--find-links", "shelf", *more)
+    assert all(part in line for part in says)
 
 
 def test_missing_wheels_of_ours_say_how_they_are_made(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     assert "`make wheel`" in failure(capsys, 69, "--for", "aarch64", "--find-links", "empty")
-
-
-def test_a_wheel_that_is_none_is_one_line(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for wheel in shelf.glob("numpy*"):
-        wheel.write_bytes(b"no archive")
-    failure(capsys, 69, "--for", "aarch64", "--find-links", "shelf")
 
 
 @pytest.mark.parametrize(("arguments", "code", "says"), [
