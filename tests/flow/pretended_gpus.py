@@ -32,10 +32,12 @@ def box(name: str, *capabilities: str) -> Target:
 def machine_with(*capabilities: str, memory_bytes: int = 1 << 30) -> Iterator[HostDriver]:
     """This machine with a GPU of each compute capability; none means one without a driver's GPUs."""
     gpus = [
-        HostGpu(memory_bytes=memory_bytes, attributes={
-            **HostGpu().attributes, **dict(zip(_ATTRIBUTES, map(int, text.split(".")), strict=True))
-        }) for text in capabilities
-    ]  # fmt: skip
+        HostGpu(
+            memory_bytes=memory_bytes,
+            attributes={**HostGpu().attributes, **dict(zip(_ATTRIBUTES, map(int, text.split(".")), strict=True))},
+        )
+        for text in capabilities
+    ]
     driver = HostDriver(gpus)
     host_target.cache_clear()
     try:

@@ -54,11 +54,13 @@ NUMBERS = hnp.arrays(
 )
 VALUES = st.recursive(
     NUMBERS | STRINGS | st.none() | st.integers(-(2**63), 2**64 - 1) | st.floats(),
-    lambda inner: (st.lists(inner, max_size=3) | st.dictionaries(
-        st.integers(-(2**63), 2**64), inner, max_size=3
-    ) | st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.integers(-(2**63), 2**64), inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))

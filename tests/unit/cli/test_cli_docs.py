@@ -30,9 +30,13 @@ def options_of(name: str) -> set[str]:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
-    return {text for parameter in (parameter for one in commands for parameter in one.params) if isinstance(
-        parameter, click.Option
-    ) for text in (*parameter.opts, *parameter.secondary_opts) if text.startswith("--")}  # fmt: skip
+    return {
+        text
+        for parameter in (parameter for one in commands for parameter in one.params)
+        if isinstance(parameter, click.Option)
+        for text in (*parameter.opts, *parameter.secondary_opts)
+        if text.startswith("--")
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -59,10 +59,13 @@ def data_of(text: str):
 
 
 def test_every_node_is_drawn_and_listed_with_its_reasons() -> None:
-    text = page([
-        node("first", ("x",), ("h",)),
-        node("second", ("h",), ("y",), "two", "s1", 0.25, {"one": "has no Conv like this"}),
-    ], submodels=[SubmodelReport("s1", "two", 1, 0.25, {"one": "too odd"})])  # fmt: skip
+    text = page(
+        [
+            node("first", ("x",), ("h",)),
+            node("second", ("h",), ("y",), "two", "s1", 0.25, {"one": "has no Conv like this"}),
+        ],
+        submodels=[SubmodelReport("s1", "two", 1, 0.25, {"one": "too odd"})],
+    )
     assert text.count('<g class="node"') == 2
     assert text.count('<g class="node port"') == 2
     assert text.count('<path class="edge cross"') == 1

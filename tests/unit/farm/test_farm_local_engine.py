@@ -76,9 +76,11 @@ def test_all_jobs_ask_one_shared_cache_so_that_its_failure_is_said_once(monkeypa
     compiles.go_on.set()
     shared = RemoteCache("http://127.0.0.1:1", TrustStore({}), lambda _line: None)
     given: list[object] = []
-    monkeypatch.setattr(build_job.Build, "run", lambda build, caching, around: given.append(
-        around.remote
-    ) or compiles.run(build, caching))  # fmt: skip
+    monkeypatch.setattr(
+        build_job.Build,
+        "run",
+        lambda build, caching, around: given.append(around.remote) or compiles.run(build, caching),
+    )
     machine = LocalEngine(Slots(2, 3, 100, 50, ""), PLAIN, CacheOptions(), lambda *_: None, shared)
     for one in (job("a"), job("b")):
         machine.start(one, 1)

@@ -42,9 +42,14 @@ def answered(tmp_path: Path) -> Path:
 
 
 def known(made: Path) -> dict[str, dict[str, tuple[str, str]]]:
-    return {folder.name: {str(path.relative_to(folder)): (
-        str(path), hashlib.sha256(path.read_bytes()).hexdigest()
-    ) for path in folder.rglob("*") if path.is_file()} for folder in made.iterdir()}  # fmt: skip
+    return {
+        folder.name: {
+            str(path.relative_to(folder)): (str(path), hashlib.sha256(path.read_bytes()).hexdigest())
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        for folder in made.iterdir()
+    }
 
 
 def test_what_was_answered_is_answered_again(made: Path, answered: Path) -> None:

@@ -27,9 +27,12 @@ def write_detail(folder, values, extra="", errors=()) -> None:
 
 
 def test_figures_have_their_unit_in_the_name(tmp_path) -> None:
-    write_detail(tmp_path, VALID | {
-        "early_stopping_latency_ss": 2_000_000, "early_stopping_latency_ms": 9, "result_query_count": 70
-    } | {"result_99.90_percentile_latency_ns": 3_500_000, "result_50.00_percentile_latency_ns": 1_000_000})  # fmt: skip
+    write_detail(
+        tmp_path,
+        VALID
+        | {"early_stopping_latency_ss": 2_000_000, "early_stopping_latency_ms": 9, "result_query_count": 70}
+        | {"result_99.90_percentile_latency_ns": 3_500_000, "result_50.00_percentile_latency_ns": 1_000_000},
+    )
     verdict = verdict_from_log(tmp_path, Scenario.SINGLE_STREAM)
     assert (verdict.is_valid, verdict.reason, verdict.version) == (True, "", "6.0.17")
     assert verdict.figures == {"queries": 70, "early_stopping_latency_ms": 2.0, "p50_ms": 1.0, "p99.9_ms": 3.5}

@@ -100,9 +100,11 @@ def test_an_upright_line_is_found_exactly(step) -> None:
     assert found["scores"].tolist() == pytest.approx([0.9])
     grown = step("text-boxes", unclip=1.5)({"probabilities": likely})["quads"][0]
     distance = 40 * 10 * 1.5 / (2 * (40 + 10))
-    np.testing.assert_allclose(grown, np.array([[30, 10], [70, 10], [70, 20], [30, 20]]) + distance * np.array(
-        [[-1, -1], [1, -1], [1, 1], [-1, 1]]
-    ), atol=1e-4)  # fmt: skip
+    np.testing.assert_allclose(
+        grown,
+        np.array([[30, 10], [70, 10], [70, 20], [30, 20]]) + distance * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]),
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("degrees", [-40, -20, -5, 5, 12, 30, 44])

@@ -100,9 +100,11 @@ class Caller:
     def figure(self, name: str, **labels: str) -> float:
         """Returns the sum of the samples of a figure that have these labels."""
         found = samples_of(self.ask("/metrics")[1].decode())
-        return sum(value for (
-            sample, pairs
-        ), value in found.items() if sample == f"nndeploy_serve_{name}" and labels.items() <= set(pairs))  # fmt: skip
+        return sum(
+            value
+            for (sample, pairs), value in found.items()
+            if sample == f"nndeploy_serve_{name}" and labels.items() <= set(pairs)
+        )
 
     def infer(self, rows: int = 1, **more: Any) -> tuple[int, Any]:
         one = {"name": "x", "shape": [rows, 3], "datatype": "FP32", "data": [1.0] * 3 * rows}

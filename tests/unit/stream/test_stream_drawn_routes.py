@@ -115,9 +115,11 @@ class Draw:
                 {"x": "x"}, {"y": "x"}, devices=("cpu",) * self.dice.randint(1, 2), batch=self.dice.choice((1, 1, 3))
             )
             program = Program(partial(_appended, model[1]), {"x": ROWS}, {"y": ROWS})
-        plan = replace(pipeline(name, runner=runner, route=route), loaders=() if loader is None else (
-            self.stage(loader, "x"),
-        ), posts=tuple(self.stage(post, "beside" if i else "x") for i, post in enumerate(posts)))  # fmt: skip
+        plan = replace(
+            pipeline(name, runner=runner, route=route),
+            loaders=() if loader is None else (self.stage(loader, "x"),),
+            posts=tuple(self.stage(post, "beside" if i else "x") for i, post in enumerate(posts)),
+        )
         return Drawn(plan, loader, model, posts, when), program
 
     def level(self, number: int) -> tuple[LevelPlan, list[tuple[Drawn, Program | None]]]:

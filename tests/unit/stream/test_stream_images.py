@@ -91,9 +91,11 @@ def deep_tiff(compression: int = 1, tile: tuple[int, int] | None = None) -> byte
         for tag, kind, value in sorted(tags)
     )  # fmt: skip
     directory = struct.pack("<H", len(tags)) + entries + bytes(4)
-    return ((b"II*\0" + struct.pack("<I", 8) + directory).ljust(180, b"\0") + struct.pack("<3H", *[bits] * 3).ljust(
-        20, b"\0"
-    ) + bytes(range(6)))  # fmt: skip
+    return (
+        (b"II*\0" + struct.pack("<I", 8) + directory).ljust(180, b"\0")
+        + struct.pack("<3H", *[bits] * 3).ljust(20, b"\0")
+        + bytes(range(6))
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,11 @@ def saved(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-@given(
-    hnp.arrays(hnp.boolean_dtypes() | hnp.integer_dtypes() | hnp.floating_dtypes(sizes=(
-        16, 32, 64
-    )) | hnp.complex_number_dtypes(), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)),
-    st.booleans(),
-)  # fmt: skip
+NUMBERS = hnp.boolean_dtypes() | hnp.integer_dtypes() | hnp.floating_dtypes(sizes=(16, 32, 64))
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
+
+
+@given(hnp.arrays(NUMBERS | hnp.complex_number_dtypes(), SHAPES), st.booleans())
 def test_reads_what_numpy_saves(array, is_fortran) -> None:
     found = read(saved(np.asfortranarray(array) if is_fortran else array))
     assert found.dtype == array.dtype
