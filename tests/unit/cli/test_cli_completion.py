@@ -65,38 +65,6 @@ def completed(*words: str) -> list[str]:
     return [item.value for item in found]
 
 
-def test_commands_and_options_are_completed() -> None:
-    assert completed("") == list(COMMANDS)
-    assert completed("com") == ["compile", "completion"]
-    assert completed("--ver") == ["--version"]
-    assert completed("inspect", "--h") == ["--html", "--here", "--help"]
-
-
-@pytest.mark.parametrize("command", [("backends",), ("compile", "m.onnx")])
-def test_boxes_are_known_names_and_target_files(here: Path, command: tuple[str, ...]) -> None:
-    assert completed(*command, "--target", "") == [*BOXES, "box.toml", "more/"]
-    assert completed(*command, "--target", "rtx4") == ["rtx4090"]
-    assert completed(*command, "--target=rtx4") == ["rtx4090"]
-
-
-def test_a_box_s_libraries_are_installed_backends() -> None:
-    assert completed("backends", "--target", "x86-64-v3+on") == ["x86-64-v3+onnxruntime"]
-    assert completed("backends", "--target", "x86-64-v3+openvino+on") == ["x86-64-v3+openvino+onnxruntime"]
-
-
-def test_bundles_and_folders_are_completed(here: Path) -> None:
-    assert completed("diff", "") == ["a.nnd", "b b.nnd", "more/"]
-    assert completed("diff", "a.nnd", "more/") == ["more/c.nnd"]
-    assert completed("diff", "./b") == ["./b b.nnd"]
-    assert completed("diff", ".") == [".hidden.nnd"]
-    assert completed("diff", "no/such/") == []
-
-
-def test_a_home_folder_is_looked_into_and_stays_as_it_was_typed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(here))
-    assert completed("diff", "~/mo") == ["~/more/"]
-
-
 @pytest.mark.parametrize("command", ["install", "installed", "rollback", "uninstall"])
 def test_names_of_installed_bundles_are_completed(here: Path, command: str) -> None:
     for name in ("faces", "fast", "digits"):
@@ -106,15 +74,23 @@ def test_names_of_installed_bundles_are_completed(here: Path, command: str) -> N
     assert completed(command, "--store", str(here / "more"), "fa") == []
 
 
-def test_topics_and_commands_are_completed_for_help() -> None:
-    assert completed("help", "pip") == ["pipelines"]
-    assert completed("help", "tar") == ["targets"]
-    assert completed("help", "reference/t") == ["reference/targets"]
-
-
 @pytest.mark.parametrize(("words", "values"), [
+    (("",), list(COMMANDS)), (("com",), ["compile", "completion"]), (("--ver",), ["--version"]),
+    (("inspect", "--h"), ["--html", "--here", "--help"]),
+    *(((*command, *option), values) for command in (("backends",), ("compile", "m.onnx")) for option, values in (
+        (("--target", ""), [*BOXES, "box.toml", "more/"]), (("--target", "rtx4"), ["rtx4090"]),
+        (("--target=rtx4",), ["rtx4090"]),
+    )),
+    (("backends", "--target", "x86-64-v3+on"), ["x86-64-v3+onnxruntime"]),
+    (("backends", "--target", "x86-64-v3+openvino+on"), ["x86-64-v3+openvino+onnxruntime"]),
+    (("diff", ""), ["a.nnd", "b b.nnd", "more/"]), (("diff", "a.nnd", "more/"), ["more/c.nnd"]),
+    (("diff", "./b"), ["./b b.nnd"]), (("diff", "."), [".hidden.nnd"]), (("diff", "no/such/"), []),
+    (("diff", "~/mo"), ["~/more/"]),
+    (("help", "pip"), ["pipelines"]), (("help", "tar"), ["targets"]), (("help", "reference/t"), ["reference/targets"]),
     (("compile", ""), ["model.onnx", "more/"]),
+    (("compile", "m.onnx", "--backends", ""), backend_names()),
     (("compile", "m.onnx", "--backends", "openvino,onn"), ["openvino,onnxruntime"]),
+    (("compile", "m.onnx", "--backends", "onnxruntime,onn"), []),
     (("compile", "m.onnx", "--without", "nat"), ["native"]),
     (("compile", "m.onnx", "--pin", "Conv_*=ope"), ["Conv_*=openvino"]),
     (("compile", "m.onnx", "--require", "nat"), ["native="]),
@@ -135,8 +111,9 @@ def test_topics_and_commands_are_completed_for_help() -> None:
     (("pace", "a.nnd", "--target", "rtx40"), ["rtx4090"]),
     (("inspect", "b"), ["b b.nnd"]),
 ])  # fmt: skip
-def test_values_of_every_command_are_completed(here, monkeypatch, words, values) -> None:
+def test_commands_options_and_their_values_are_completed(here, monkeypatch, words, values) -> None:
     monkeypatch.setattr(value_types, "GPUS", here / "none")
+    monkeypatch.setenv("HOME", str(here))
     assert completed(*words) == values
 
 
@@ -191,17 +168,6 @@ def test_devices_are_those_of_this_machine(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / "gpus" / f"0000:{number}").mkdir(parents=True)
     items = value_types.DEVICE.shell_complete(None, None, "")  # type: ignore[arg-type]
     assert [item.value for item in items] == ["auto", "cpu", *(f"cuda:{number}" for number in range(num_gpus))]
-
-
-def test_backends_are_completed_also_behind_commas() -> None:
-    def of(kind: value_types.Text, text: str) -> list[str]:
-        return [item.value for item in kind.shell_complete(None, None, text)]  # type: ignore[arg-type]
-
-    assert of(value_types.BACKENDS, "") == backend_names()
-    assert of(value_types.BACKENDS, "openvino,onn") == ["openvino,onnxruntime"]
-    assert of(value_types.BACKENDS, "onnxruntime,onn") == []
-    assert of(value_types.NODES_TO_BACKEND, "Conv_*=ope") == ["Conv_*=openvino"]
-    assert of(value_types.BACKEND_SHARE, "nat") == ["native="]
 
 
 def bash_line(line: str, breaks: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
