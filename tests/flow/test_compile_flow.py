@@ -152,12 +152,9 @@ def test_gates_fail_the_compile_and_leave_no_bundle(tmp_path) -> None:
 @pytest.mark.parametrize(("change", "message"), [
     ({"backends": ["onxruntime"]}, "did you mean 'onnxruntime'"),
     ({"backends": ["onnxruntime", "onnxruntime"]}, "named twice"),
-    ({"objective": "speed"}, "unknown objective 'speed'"),
-    ({"threads": 0}, "at least 1"),
-    ({"rtol": -1.0}, "rtol must be"),
-    ({"max_fallback": 5.0}, "between 0% and 100%"),
-    ({"pins": [("nothing*", "onnxruntime")]}, "matches no node"),
-    ({"shapes": {"q": "1,4"}}, "no input 'q'"),
+    ({"objective": "speed"}, "unknown objective 'speed'"), ({"threads": 0}, "at least 1"),
+    ({"rtol": -1.0}, "rtol must be"), ({"max_fallback": 5.0}, "between 0% and 100%"),
+    ({"pins": [("nothing*", "onnxruntime")]}, "matches no node"), ({"shapes": {"q": "1,4"}}, "no input 'q'"),
 ])  # fmt: skip
 def test_options_that_make_no_sense_are_refused(change, message, tmp_path) -> None:
     with pytest.raises(UsageError, match=message):

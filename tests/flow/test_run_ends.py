@@ -68,12 +68,9 @@ def test_an_output_that_is_an_input_is_refused_before_any_work(given, output, he
 
 @pytest.mark.parametrize("arguments", [
     ["run", "m.nnd", "-i", "x.jsonl", "-o", "y.npz", "--trace", "y.npz"],
-    ["run", "m.nnd", "-i", "x.jsonl", "--metrics", "x.jsonl"],
-    ["run", "m.nnd", "-i", "x.jsonl", "--trace", "m.nnd"],
-    ["run", "--pipeline", "p.toml", "-i", "x.jsonl", "-o", "p.toml"],
-    ["compile", "x.npz", "-o", "in/x.npz"],
-    ["inspect", "m.nnd", "--html", "m.nnd"],
-    ["pace", "m.nnd", "-o", "m.nnd"],
+    ["run", "m.nnd", "-i", "x.jsonl", "--metrics", "x.jsonl"], ["run", "m.nnd", "-i", "x.jsonl", "--trace", "m.nnd"],
+    ["run", "--pipeline", "p.toml", "-i", "x.jsonl", "-o", "p.toml"], ["compile", "x.npz", "-o", "in/x.npz"],
+    ["inspect", "m.nnd", "--html", "m.nnd"], ["pace", "m.nnd", "-o", "m.nnd"],
 ])  # fmt: skip
 def test_no_command_writes_over_what_it_reads(arguments, here) -> None:
     before = Path("m.nnd").read_bytes()

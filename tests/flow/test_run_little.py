@@ -69,16 +69,13 @@ def caused_by(error: BaseException) -> BaseException:
     return made
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (MemoryError(), MEMORY), (caused_by(MemoryError("x")), MEMORY), (OSError(errno.ENOMEM, "no"), MEMORY),
-        (RuntimeError("can't start new thread"), MEMORY), (RuntimeError("can't allocate read lock"), MEMORY),
-        (ImportError("x.so: failed to map segment from shared object"), MEMORY),
-        (OSError("x.so: cannot allocate memory in static TLS block"), MEMORY),
-        (OSError(errno.EMFILE, "no"), FILES), (OSError(errno.ENFILE, "no"), FILES),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("error", "said"), [
+    (MemoryError(), MEMORY), (caused_by(MemoryError("x")), MEMORY), (OSError(errno.ENOMEM, "no"), MEMORY),
+    (RuntimeError("can't start new thread"), MEMORY), (RuntimeError("can't allocate read lock"), MEMORY),
+    (ImportError("x.so: failed to map segment from shared object"), MEMORY),
+    (OSError("x.so: cannot allocate memory in static TLS block"), MEMORY), (OSError(errno.EMFILE, "no"), FILES),
+    (OSError(errno.ENFILE, "no"), FILES),
+])  # fmt: skip
 def test_what_the_system_refuses_is_no_bug(error, said, monkeypatch, capsys) -> None:
     def fail(_: object) -> int:
         raise error

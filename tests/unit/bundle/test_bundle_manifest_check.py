@@ -59,20 +59,12 @@ def placed(place: str = "cpu:0", name: str = "portable", submodel: str = "a", va
 
 
 @pytest.mark.parametrize("manifest", [
-    ONE,
-    chain(("a", ("x",), ("h",)), ("b", ("h", "x"), ("y",))),
-    chain(("a", (), ("y",))),
-    chain(output="x"),
-    replace(chain(output="x"), aliases={"x": "x"}),
-    replace(chain(), aliases={"y": "x"}),
+    ONE, chain(("a", ("x",), ("h",)), ("b", ("h", "x"), ("y",))), chain(("a", (), ("y",))), chain(output="x"),
+    replace(chain(output="x"), aliases={"x": "x"}), replace(chain(), aliases={"y": "x"}),
     replace(chain(), constants="tables/c", members={**REPORT, "tables/c": Member("0" * 64, 1)}),
-    replace(ONE, ranges={"N": DimRange(3, 3, 3)}),
-    smaller(Compressed("0" * 64, MAX_OWN_BYTES + 2, ("report.json",))),
-    replace(ONE, ranges={"N": DimRange(1, 9, 5, 4)}),
-    also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
-    placed(),
-    placed("cuda:1", "gpu", "g.a"),
-    also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
+    replace(ONE, ranges={"N": DimRange(3, 3, 3)}), smaller(Compressed("0" * 64, MAX_OWN_BYTES + 2, ("report.json",))),
+    replace(ONE, ranges={"N": DimRange(1, 9, 5, 4)}), also(chain(("g.a", ("x",), ("h",)), ("g.b", ("h",), ("y",)))),
+    placed(), placed("cuda:1", "gpu", "g.a"), also(chain(("g.a", ("x",), ("y",))), chain(("k.a", ("x",), ("y",)))),
     replace(ONE, values={"x": TensorType("float32", None), "y": TensorType("float32", ("N",))}),
 ])  # fmt: skip
 def test_takes(manifest: Manifest) -> None:

@@ -24,15 +24,11 @@ def test_comes_back() -> None:
 
 
 @pytest.mark.parametrize(("path", "wrong"), [
-    (("shapes", "x"), [-1]),
-    (("shapes", "x"), "3"),
-    (("submodels", "s0", "values", 0), ["x", -1]),
-    (("submodels", "s0", "values", 0), ["x", 1.5]),
-    (("submodels", "s0", "operators", 0), ["Neg", [2], [1], 3, 0]),
+    (("shapes", "x"), [-1]), (("shapes", "x"), "3"), (("submodels", "s0", "values", 0), ["x", -1]),
+    (("submodels", "s0", "values", 0), ["x", 1.5]), (("submodels", "s0", "operators", 0), ["Neg", [2], [1], 3, 0]),
     (("submodels", "s0", "operators", 0), ["Neg", [0], [-1], 3, 0]),
     (("submodels", "s0", "operators", 0), ["Neg", [0], [1], True, 0]),
-    (("submodels", "s0", "operators", 0), ["Neg", [0], [1], 3]),
-    (("submodels", "s0", "more"), 1),
+    (("submodels", "s0", "operators", 0), ["Neg", [0], [1], 3]), (("submodels", "s0", "more"), 1),
 ])  # fmt: skip
 def test_refuses_what_is_not_of_this_form(path: tuple[Any, ...], wrong: object) -> None:
     data = json.loads(operators_to_json(COUNTED))

@@ -30,13 +30,21 @@ REPORT = Report(
     submodels=(SubmodelReport("s0", "two", 1, 1.0, {"one": "no"}),),
     passes=(PassReport("p", 2),),
     checks=(
-        CheckReport("whole", "two", 0, "y", True, 0.5, None, 1.0), CheckReport("s0", "two", 0, "y", False, note="n"),
+        CheckReport("whole", "two", 0, "y", True, 0.5, None, 1.0),
+        CheckReport("s0", "two", 0, "y", False, note="n"),
     ),
     shapes=("x[1,2]", "x[3,2]"),
     candidates=(Candidate("c", 1.5, True, (1.5, 1)),),
     measured_shapes=("x[1,2]", "x[3,2]"),
     quantisation=QuantisationReport(
-        "int8", "static", "min-max", 20.0, 3, 1, 400, 100,
+        "int8",
+        "static",
+        "min-max",
+        20.0,
+        3,
+        1,
+        400,
+        100,
         (QuantisationTrial("static min-max", 1, 30.5, 0.1, 0.01, "y", True),),
         (QuantisedLayer("n", "Conv", False, "it costs too much", 12.5),),
     ),
@@ -44,7 +52,7 @@ REPORT = Report(
     bundle="m.nnd",
     bundle_bytes=3,
     seconds={"load": 0.5},
-)  # fmt: skip
+)
 
 
 def test_a_report_comes_back_from_json() -> None:

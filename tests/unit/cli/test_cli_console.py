@@ -47,17 +47,12 @@ def test_an_answer_is_printed_as_json_when_the_command_has_ended(capsys) -> None
 
 
 @pytest.mark.parametrize(("value", "text"), [
-    (None, "none"),
-    (np.array([[1.5, 2]], np.float32), "float32[1,2] [[1.5, 2. ]]"),
-    (np.array(3), "int64[] 3"),
+    (None, "none"), (np.array([[1.5, 2]], np.float32), "float32[1,2] [[1.5, 2. ]]"), (np.array(3), "int64[] 3"),
     (np.arange(20), "int64[20] min 0, max 19, mean 9.5"),
     (np.ones(20, ml_dtypes.bfloat16), "bfloat16[20] min 1, max 1, mean 1"),
-    (np.array(["a", "b"], object), "string[2] ['a', 'b']"),
-    (np.array(["a"] * 20, object), "string[20]"),
-    (np.zeros((0, 4), np.float32), "float32[0,4] []"),
-    ([np.ones(1), np.ones(2)], "list of 2, first: float64[1] [1.]"),
-    ([], "list of 0"),
-    ({1: 0.5}, "map of 1, first: float64[] 0.5"),
+    (np.array(["a", "b"], object), "string[2] ['a', 'b']"), (np.array(["a"] * 20, object), "string[20]"),
+    (np.zeros((0, 4), np.float32), "float32[0,4] []"), ([np.ones(1), np.ones(2)], "list of 2, first: float64[1] [1.]"),
+    ([], "list of 0"), ({1: 0.5}, "map of 1, first: float64[] 0.5"),
 ])  # fmt: skip
 def test_values_are_told_in_a_line(value, text) -> None:
     assert describe(value) == text

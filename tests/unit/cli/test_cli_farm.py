@@ -16,13 +16,9 @@ def test_certificates_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
-    (["scheduler", "tls://127.0.0.1:0"], 2),
-    (["scheduler", "tcp://0.0.0.0:0"], 77),
-    (["scheduler", "127.0.0.1"], 2),
-    (["scheduler", "tls://127.0.0.1:0", "--certificates", "none"], 66),
-    (["worker", "tcp://farm.example:8786"], 77),
-    (["worker", "file:none.json"], 66),
-    (["worker", "tcp://127.0.0.1:1", "--has", "lab"], 2),
+    (["scheduler", "tls://127.0.0.1:0"], 2), (["scheduler", "tcp://0.0.0.0:0"], 77), (["scheduler", "127.0.0.1"], 2),
+    (["scheduler", "tls://127.0.0.1:0", "--certificates", "none"], 66), (["worker", "tcp://farm.example:8786"], 77),
+    (["worker", "file:none.json"], 66), (["worker", "tcp://127.0.0.1:1", "--has", "lab"], 2),
 ])  # fmt: skip
 def test_what_is_not_safe_or_not_there_is_refused(arguments: list[str], code: int, tmp_path: Path) -> None:
     folder = ["--folder", str(tmp_path)] if arguments[0] == "worker" else []

@@ -201,10 +201,7 @@ def test_builds_of_others_are_told_once(compiled, compiler, said, monkeypatch) -
     ('cache = "builds"', {"cache_dir": "builds"}),
     ('cache = "https://c.example/b"', {"cache_remote": "https://c.example/b"}),
     ('cache = ["builds", "https://c.example/b"]', {"cache_dir": "builds", "cache_remote": "https://c.example/b"}),
-    ("cache = false", {"cache": False}),
-    ('cache = ["a", "b"]', None),
-    ("cache = [1]", None),
-    ("cache = [[]]", None),
+    ("cache = false", {"cache": False}), ('cache = ["a", "b"]', None), ("cache = [1]", None), ("cache = [[]]", None),
     ('cache = ""', None),
 ])  # fmt: skip
 def test_a_configuration_names_the_cache_as_a_fleet_file_does(tmp_path, said_so, options) -> None:

@@ -69,17 +69,11 @@ def test_a_finding_says_what_happened_in_words() -> None:
 
 
 @pytest.mark.parametrize(("before", "now"), [
-    ({}, {}),
-    ({"latency_ms": 2.0}, {"latency_ms": 2.1}),
-    ({"latency_ms": 2.0}, {"latency_ms": 0.1}),
-    ({"max_error": 1e-6}, {"max_error": 2e-6}),
-    ({"max_error": 0.0}, {"max_error": 0.0}),
-    ({"size": 1000}, {"size": 1100}),
-    ({"backends": {"native": 0.9}}, {"backends": {"native": 0.85}}),
-    ({"backends": {"onnxruntime": 0.9}}, {"backends": {"native": 0.9}}),
-    ({"status": "crash"}, {"status": "crash"}),
-    ({"status": "crash"}, {"status": "ok"}),
-    ({"status": "skipped"}, {"status": "failed"}),
+    ({}, {}), ({"latency_ms": 2.0}, {"latency_ms": 2.1}), ({"latency_ms": 2.0}, {"latency_ms": 0.1}),
+    ({"max_error": 1e-6}, {"max_error": 2e-6}), ({"max_error": 0.0}, {"max_error": 0.0}),
+    ({"size": 1000}, {"size": 1100}), ({"backends": {"native": 0.9}}, {"backends": {"native": 0.85}}),
+    ({"backends": {"onnxruntime": 0.9}}, {"backends": {"native": 0.9}}), ({"status": "crash"}, {"status": "crash"}),
+    ({"status": "crash"}, {"status": "ok"}), ({"status": "skipped"}, {"status": "failed"}),
 ])  # fmt: skip
 def test_what_is_within_limits_or_was_no_better_is_not_found(before: dict[str, Any], now: dict[str, Any]) -> None:
     assert found(now, before) == []

@@ -20,9 +20,13 @@ from nndeploy.plugin.interface import BuildOptions
 from nndeploy.target.target import Target
 
 REQUEST = Request(
-    "build", {"backend": "native"}, Target("box", "x86_64"), BuildOptions(threads=1), model=b"model",
+    "build",
+    {"backend": "native"},
+    Target("box", "x86_64"),
+    BuildOptions(threads=1),
+    model=b"model",
     samples=[{"x": np.ones(3, np.float32)}],
-)  # fmt: skip
+)
 RESPONSE = Response({"artifact": {}, "not_run": ""}, {"plan.bin": b"plan"}, [{"y": np.zeros(2, np.float32)}])
 
 

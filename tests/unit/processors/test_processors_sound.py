@@ -139,14 +139,11 @@ def test_decode_wav_mixes_channels(step) -> None:
 
 
 @pytest.mark.parametrize(("parameters", "want"), [
-    ({"size": 3}, [[1, 2, 3], [4, 5, 6], [7, 0, 0]]),
-    ({"size": 3, "rest": "drop"}, [[1, 2, 3], [4, 5, 6]]),
-    ({"size": 4, "hop": 3}, [[1, 2, 3, 4], [4, 5, 6, 7]]),
-    ({"size": 3, "hop": 5}, [[1, 2, 3], [6, 7, 0]]),
+    ({"size": 3}, [[1, 2, 3], [4, 5, 6], [7, 0, 0]]), ({"size": 3, "rest": "drop"}, [[1, 2, 3], [4, 5, 6]]),
+    ({"size": 4, "hop": 3}, [[1, 2, 3, 4], [4, 5, 6, 7]]), ({"size": 3, "hop": 5}, [[1, 2, 3], [6, 7, 0]]),
     ({"size": 3, "hop": 5, "rest": "drop"}, [[1, 2, 3]]),
     ({"size": 3, "context": 2}, [[0, 0, 1, 2, 3], [2, 3, 4, 5, 6], [5, 6, 7, 0, 0]]),
-    ({"size": 9}, [[1, 2, 3, 4, 5, 6, 7, 0, 0]]),
-    ({"size": 9, "rest": "drop"}, []),
+    ({"size": 9}, [[1, 2, 3, 4, 5, 6, 7, 0, 0]]), ({"size": 9, "rest": "drop"}, []),
 ])  # fmt: skip
 def test_windows(step, parameters, want) -> None:
     samples = np.arange(1, 8, dtype=np.float32)

@@ -99,8 +99,10 @@ names = st.sampled_from(["N", "M", "K"])
 dims = st.lists(names | st.none() | st.integers(0, 4), min_size=1, max_size=3)
 limits = st.builds(
     lambda low, step, count: DimRange(low, low + step * count, low, step),
-    st.integers(0, 3), st.integers(1, 3), st.integers(0, 3),
-)  # fmt: skip
+    st.integers(0, 3),
+    st.integers(1, 3),
+    st.integers(0, 3),
+)
 
 
 @given(declared=st.lists(dims, min_size=1, max_size=3), ranges=st.dictionaries(names, limits), shapes=st.lists(

@@ -18,19 +18,13 @@ F32 = TensorType("float32", None)
 
 
 @pytest.mark.parametrize(("data", "dtype", "want"), [
-    ([[1, 2.5]], "float32", np.array([[1, 2.5]], np.float32)),
-    (3, "float64", np.array(3.0)),
-    ([1, 2.0], "int8", np.array([1, 2], np.int8)),
-    ([2**63], "uint64", np.array([2**63], np.uint64)),
-    ([2**53 + 1, 1.0], "int64", np.array([2**53 + 1, 1])),
-    ([True, False], "bool", np.array([True, False])),
-    (["a", "ü"], "string", np.array(["a", "ü"], object)),
-    ("a", "string", np.array("a", object)),
+    ([[1, 2.5]], "float32", np.array([[1, 2.5]], np.float32)), (3, "float64", np.array(3.0)),
+    ([1, 2.0], "int8", np.array([1, 2], np.int8)), ([2**63], "uint64", np.array([2**63], np.uint64)),
+    ([2**53 + 1, 1.0], "int64", np.array([2**53 + 1, 1])), ([True, False], "bool", np.array([True, False])),
+    (["a", "ü"], "string", np.array(["a", "ü"], object)), ("a", "string", np.array("a", object)),
     ([[1, 2], [3, 4.5]], "complex64", np.array([1 + 2j, 3 + 4.5j], np.complex64)),
-    ([1.5], "bfloat16", np.array([1.5], ml_dtypes.bfloat16)),
-    ([-8, 7], "int4", np.array([-8, 7], ml_dtypes.int4)),
-    ([], "float32", np.zeros(0, np.float32)),
-    ([[], []], "int64", np.zeros((2, 0), np.int64)),
+    ([1.5], "bfloat16", np.array([1.5], ml_dtypes.bfloat16)), ([-8, 7], "int4", np.array([-8, 7], ml_dtypes.int4)),
+    ([], "float32", np.zeros(0, np.float32)), ([[], []], "int64", np.zeros((2, 0), np.int64)),
 ])  # fmt: skip
 def test_exact_data_becomes_a_tensor(data, dtype, want) -> None:
     found = tensor_from_plain(data, dtype, "x")
@@ -46,28 +40,17 @@ def test_strings_stand_for_what_is_not_finite() -> None:
 
 
 @pytest.mark.parametrize(("data", "dtype", "message"), [
-    ([1.5], "int32", "x must be int32, got 1.5"),
-    ([float("nan")], "int32", "x must be int32, got nan"),
-    ([300], "uint8", r"x must be uint8 \(0..255\), got 300"),
-    ([-1], "uint8", "got -1"),
-    ([8], "int4", r"\(-8..7\), got 8"),
-    ([2**80], "int64", "got 1208925819614629174706176"),
-    ([True], "float32", "x must be float32, got bool"),
-    ([True, 2], "int64", "got bool"),
-    ([1], "bool", "x must be bool, got int"),
-    (["a"], "float32", "x must hold numbers, not 'a'"),
-    (["1.5"], "float32", "x must hold numbers, not '1.5'"),
-    (["NaN"], "int32", "x must be int32, got str"),
-    ([1, "a"], "string", "x must be string, got int"),
-    ([None], "float32", "x must be float32, got null"),
-    ([[1], [1, 2]], "float32", "x is not a tensor"),
-    ([1e39], "float32", "cannot hold a number this large"),
-    ([1e6], "float16", "cannot hold a number this large"),
-    ([10**400], "float64", "x holds a number that is too large"),
-    ([1e9], "float8_e4m3fn", "cannot hold a number this large"),
-    ([[1, 2, 3]], "complex64", r"\[real, imaginary\]"),
-    (1, "complex64", r"\[real, imaginary\]"),
-    ({"a": 1}, "float32", "got dict"),
+    ([1.5], "int32", "x must be int32, got 1.5"), ([float("nan")], "int32", "x must be int32, got nan"),
+    ([300], "uint8", r"x must be uint8 \(0..255\), got 300"), ([-1], "uint8", "got -1"),
+    ([8], "int4", r"\(-8..7\), got 8"), ([2**80], "int64", "got 1208925819614629174706176"),
+    ([True], "float32", "x must be float32, got bool"), ([True, 2], "int64", "got bool"),
+    ([1], "bool", "x must be bool, got int"), (["a"], "float32", "x must hold numbers, not 'a'"),
+    (["1.5"], "float32", "x must hold numbers, not '1.5'"), (["NaN"], "int32", "x must be int32, got str"),
+    ([1, "a"], "string", "x must be string, got int"), ([None], "float32", "x must be float32, got null"),
+    ([[1], [1, 2]], "float32", "x is not a tensor"), ([1e39], "float32", "cannot hold a number this large"),
+    ([1e6], "float16", "cannot hold a number this large"), ([10**400], "float64", "x holds a number that is too large"),
+    ([1e9], "float8_e4m3fn", "cannot hold a number this large"), ([[1, 2, 3]], "complex64", r"\[real, imaginary\]"),
+    (1, "complex64", r"\[real, imaginary\]"), ({"a": 1}, "float32", "got dict"),
 ])  # fmt: skip
 def test_inexact_data_is_refused(data, dtype, message) -> None:
     with pytest.raises(InputError, match=message):

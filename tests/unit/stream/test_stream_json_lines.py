@@ -35,20 +35,14 @@ def test_a_line_is_a_set_of_named_values() -> None:
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ('{"X": 1, "nn": 2}', "no input is named 'X'"),
-    ('{"n": null}', "input 'n' must be int64, got null"),
-    ('{"n": 1, "n": 2}', "lists something twice"),
-    ("[1]", "is no JSON object but a list"),
+    ('{"X": 1, "nn": 2}', "no input is named 'X'"), ('{"n": null}', "input 'n' must be int64, got null"),
+    ('{"n": 1, "n": 2}', "lists something twice"), ("[1]", "is no JSON object but a list"),
     ("hello", "is no JSON: Expecting value"),
     ('{"x": [[NaN, 1]]}', r'NaN is no JSON \(hint: write "NaN", or allow it with --nan pass\)'),
-    ('{"x": [[-Infinity, 1]]}', "-Infinity is no JSON"),
-    (b'{"t": ["\xff"]}', "is not UTF-8: byte 8 is 0xff"),
-    ('{"x": ' + "[" * 100_000, "nested too deeply"),
-    ('{"n": ' + "1" * 5000 + "}", "is no JSON"),
-    ('{"x": [[1e39, 1]]}', "input 'x' must be float32"),
-    ('{"x": [[1e400, 1]]}', "1e400"),
-    ('{"x": [[' + "9" * 400 + ".0, 1]]}", "99999"),
-    ('{"x": [[' + "9" * 400 + ", 1]]}", "input 'x' holds a number"),
+    ('{"x": [[-Infinity, 1]]}', "-Infinity is no JSON"), (b'{"t": ["\xff"]}', "is not UTF-8: byte 8 is 0xff"),
+    ('{"x": ' + "[" * 100_000, "nested too deeply"), ('{"n": ' + "1" * 5000 + "}", "is no JSON"),
+    ('{"x": [[1e39, 1]]}', "input 'x' must be float32"), ('{"x": [[1e400, 1]]}', "1e400"),
+    ('{"x": [[' + "9" * 400 + ".0, 1]]}", "99999"), ('{"x": [[' + "9" * 400 + ", 1]]}", "input 'x' holds a number"),
     ('{"n": 1e400}', "1e400"),
 ])  # fmt: skip
 def test_other_lines_are_refused(line, message) -> None:

@@ -214,12 +214,8 @@ def test_a_stop_ends_each_of_them(tmp_path, stop, scheme) -> None:
     ("tcp:[::1]:80", Address("tcp", "tcp:[::1]:80", host="::1", port=80)),
     ("tcp-listen:127.0.0.1:0", Address("tcp-listen", "tcp-listen:127.0.0.1:0", host="127.0.0.1")),
     ("unix:/run/s", Address("unix", "unix:/run/s", Path("/run/s"))),
-    ("tail:a:b", Address("tail", "tail:a:b", Path("a:b"))),
-    ("rtsp://u:p@cam/1", Address("rtsp", "rtsp://u:p@cam/1")),
-    ("https://cam/m", Address("http", "https://cam/m")),
-    ("photos/", None),
-    ("a:b", None),
-    ("/dev/null", None),
+    ("tail:a:b", Address("tail", "tail:a:b", Path("a:b"))), ("rtsp://u:p@cam/1", Address("rtsp", "rtsp://u:p@cam/1")),
+    ("https://cam/m", Address("http", "https://cam/m")), ("photos/", None), ("a:b", None), ("/dev/null", None),
     ("http:x", None),
 ])  # fmt: skip
 def test_addresses_are_told_from_files(text, want) -> None:
