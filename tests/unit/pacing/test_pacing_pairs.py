@@ -50,39 +50,25 @@ def branches() -> Operators:
     return counted_operators(model, {})
 
 
-def pairs_of(operators: Operators | None, points: list[list[str]]) -> list[tuple[int, int]]:
+@pytest.mark.parametrize(("is_known", "points", "pairs"), [
+    (True, "r,b,c,y", [(0, 1), (0, 2), (1, 3), (2, 3), (3, END)]),  # who reads what whom made, not who runs next
+    (True, "r,c,y", [(0, 1), (0, 2), (1, 2), (2, END)]),  # a fused step is one end, a new name is no operator
+    (True, "r,b,v,c,y", [(0, 1), (0, 2), (1, 4), (2, 3), (3, 4), (4, END)]),  # unless it has a point
+    (True, "x,r,b,b,c,y", [(0, 1), (1, 2), (1, 4), (2, 3), (2, 5), (3, 5), (4, 5), (5, END)]),  # a copy
+    (True, "r,of its own,b,c,y", [(0, 1), (0, 2), (0, 3), (1, 2), (2, 4), (3, 4), (4, END)]),  # nothing is known of it
+    (False, "r,b,y", [(0, 1), (1, 2), (2, END)]),
+])  # fmt: skip
+def test_pairs_are_who_reads_what_whom_made(branches, is_known, points, pairs) -> None:
     flow = DataFlow()
-    flow.add(points, operators, ["x"], ["y"])
-    return [pair[:2] for pair in flow.pairs()]
+    flow.add([[name] for name in points.split(",")], branches if is_known else None, ["x"], ["y"])
+    assert [pair[:2] for pair in flow.pairs()] == pairs
 
 
-def test_pairs_are_who_reads_what_whom_made_not_who_runs_next(branches: Operators) -> None:
-    assert pairs_of(branches, [["r"], ["b"], ["c"], ["y"]]) == [(0, 1), (0, 2), (1, 3), (2, 3), (3, END)]
-
-
-def test_a_fused_step_is_one_end_and_a_new_name_is_no_operator(branches: Operators) -> None:
+def test_a_fused_step_is_all_of_its_operators(branches: Operators) -> None:
     flow = DataFlow()
     flow.add([["r"], ["c"], ["y"]], branches, ["x"], ["y"])
-    assert [pair[:2] for pair in flow.pairs()] == [(0, 1), (0, 2), (1, 2), (2, END)]
     assert flow.done[0] == ("Exp a", "Relu r")
     assert "Sin b" in flow.done[2]
-
-
-def test_what_only_names_a_value_is_an_operator_where_it_has_a_point(branches: Operators) -> None:
-    assert pairs_of(branches, [["r"], ["b"], ["v"], ["c"], ["y"]]) == [(0, 1), (0, 2), (1, 4), (2, 3), (3, 4), (4, END)]
-
-
-def test_a_copy_stands_between_who_made_a_value_and_who_reads_it_later(branches: Operators) -> None:
-    assert pairs_of(branches, [["x"], ["r"], ["b"], ["b"], ["c"], ["y"]]) == [
-        (0, 1), (1, 2), (1, 4), (2, 3), (2, 5), (3, 5), (4, 5), (5, END),
-    ]  # fmt: skip
-
-
-def test_a_point_of_which_nothing_is_known_has_those_beside_it(branches: Operators) -> None:
-    assert pairs_of(branches, [["r"], ["of its own"], ["b"], ["c"], ["y"]]) == [
-        (0, 1), (0, 2), (0, 3), (1, 2), (2, 4), (3, 4), (4, END),
-    ]  # fmt: skip
-    assert pairs_of(None, [["r"], ["b"], ["y"]]) == [(0, 1), (1, 2), (2, END)]
 
 
 def test_pairs_go_through_submodels(branches: Operators) -> None:
@@ -102,19 +88,15 @@ NAMES = PointNames(
 )
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("dense 3x3 8->8 r -> Sin b", Pair(0, 1)),  # a name may hold an arrow
-    ("r->b=2ms", Pair(0, 1, 2 * MS)), (" Relu r  ->  Neg c = 0.5ms", Pair(0, 2, MS // 2)), ("a->c", Pair(0, 2)),
-    ("b->/y=2ms", Pair(1, 3, 2 * MS)),  # as torch calls the node of a value
-    ("Add y->end=1s", Pair(3, END, 1000 * MS)),
+@pytest.mark.parametrize(("texts", "found"), [
+    (["dense 3x3 8->8 r -> Sin b"], [Pair(0, 1)]),  # a name may hold an arrow
+    (["r->b=2ms"], [Pair(0, 1, 2 * MS)]), ([" Relu r  ->  Neg c = 0.5ms"], [Pair(0, 2, MS // 2)]),
+    (["a->c"], [Pair(0, 2)]), (["b->/y=2ms"], [Pair(1, 3, 2 * MS)]),  # as torch calls the node of a value
+    (["Add y->end=1s"], [Pair(3, END, 1000 * MS)]), (["c->Add y", "r->b=1ms"], [Pair(0, 1, MS), Pair(2, 3)]),
+    ((), PAIRS),  # none means all
 ])  # fmt: skip
-def test_a_pair_is_chosen_by_the_names_of_its_operators(text: str, found: Pair) -> None:
-    assert chosen(PAIRS, NAMES, pairs_in([text])) == [found]
-
-
-def test_several_pairs_may_be_chosen_and_none_means_all() -> None:
-    assert chosen(PAIRS, NAMES, pairs_in(["c->Add y", "r->b=1ms"])) == [Pair(0, 1, MS), Pair(2, 3)]
-    assert chosen(PAIRS, NAMES, ()) == PAIRS
+def test_pairs_are_chosen_by_the_names_of_their_operators(texts: list[str], found: list[Pair]) -> None:
+    assert chosen(PAIRS, NAMES, pairs_in(texts) if texts else ()) == found
 
 
 @pytest.mark.parametrize(("texts", "reason", "hint"), [
