@@ -22,6 +22,19 @@ Said = tuple[tuple[str, ...], str]
 """Scopes, and the last day."""
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store that trusts one key."""
+    trust_key(tmp_path / "trust.json", ONE, "one")
+    return tmp_path / "trust.json"
+
+
+def others_may_write(path: Path) -> None:
+    for use in (read_store, lambda found: trust_key(found, TWO, "two")):
+        with pytest.raises(PolicyError, match="other users"):
+            use(path)
+
+
 def test_a_store_that_is_not_there_trusts_nobody(tmp_path: Path) -> None:
     store = read_store(tmp_path / "trust.json")
     assert store == TrustStore()
@@ -45,23 +58,16 @@ def test_a_revoked_key_is_never_trusted_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", range(0, 200, 7))
-def test_a_cut_store_is_refused_and_not_empty(tmp_path: Path, keep: int) -> None:
-    path = tmp_path / "trust.json"
-    trust_key(path, ONE, "one")
+def test_a_cut_store_is_refused_and_not_empty(path: Path, keep: int) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:keep])
     with pytest.raises(PolicyError, match="the trust store"):
         read_store(path)
 
 
-def test_a_store_that_others_may_write_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "trust.json"
-    trust_key(path, ONE, "one")
+def test_a_store_that_others_may_write_is_refused(path: Path) -> None:
     path.chmod(0o666)
-    with pytest.raises(PolicyError, match="other users"):
-        read_store(path)
-    with pytest.raises(PolicyError, match="other users"):
-        trust_key(path, TWO, "two")
+    others_may_write(path)
 
 
 def test_a_store_in_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:
@@ -97,14 +103,11 @@ def test_a_store_below_a_folder_that_others_may_write_is_refused(tmp_path, outer
     if is_taken:
         assert read_store(path).keys.keys() == {ONE.id}
         return
-    for use in (read_store, lambda found: trust_key(found, TWO, "two")):
-        with pytest.raises(PolicyError, match="other users"):
-            use(path)
+    others_may_write(path)
 
 
-def test_the_file_that_is_read_is_the_one_that_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, others = tmp_path / "trust.json", tmp_path / "others.json"
-    trust_key(path, ONE, "one")
+def test_the_file_that_is_read_is_the_one_that_was_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = path.with_name("others.json")
     trust_key(others, TWO, "two")
     others.chmod(0o666)
     opened = trust_store.open_regular
@@ -119,9 +122,7 @@ def test_the_file_that_is_read_is_the_one_that_was_looked_at(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("name", ["", "\udcff", "x" * (5 << 20)])
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "trust.json"
-    trust_key(path, ONE, "one")
+def test_what_could_not_be_read_again_is_not_written(path: Path, name: str) -> None:
     before = path.read_bytes()
     with pytest.raises(UsageError, match="cannot say this"):
         change_store(path, lambda old: replace(old, floors={name: "1.0"}))
@@ -135,9 +136,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, name: str) 
     (b'"not_after":""', b'"not_after":"soon"'), (b'"needed":{"code":1', b'"needed":{"code":0'),
     (b'"floors":{}', b'"floors":{"m":"1.x"}'), (b'"revoked":[]', b'"revoked":[],"revoked":[]'),
 ])  # fmt: skip
-def test_a_store_that_says_nonsense_is_refused(tmp_path: Path, old: bytes, new: bytes) -> None:
-    path = tmp_path / "trust.json"
-    trust_key(path, ONE, "one")
+def test_a_store_that_says_nonsense_is_refused(path: Path, old: bytes, new: bytes) -> None:
     text = path.read_bytes()
     assert old in text
     path.write_bytes(text.replace(old, new))
@@ -208,10 +207,9 @@ def test_releases_are_ordered_as_numbers() -> None:
             release_numbers(text)
 
 
-def test_a_link_to_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
-    trust_key(tmp_path / "real.json", ONE, "one")
-    (tmp_path / "trust.json").symlink_to("real.json")
-    assert read_store(tmp_path / "trust.json").keys.keys() == {ONE.id}
-    (tmp_path / "real.json").chmod(0o666)
-    with pytest.raises(PolicyError, match="other users"):
-        read_store(tmp_path / "trust.json")
+def test_a_link_to_a_file_that_others_may_write_is_refused(path: Path) -> None:
+    link = path.with_name("link.json")
+    link.symlink_to(path.name)
+    assert read_store(link).keys.keys() == {ONE.id}
+    path.chmod(0o666)
+    others_may_write(link)
