@@ -26,14 +26,10 @@ def small_contents() -> dict[str, bytes]:
     variant = Variant("v", "onnxruntime", "host", {"model.onnx": MODEL})
     real = b"model" + bytes(range(10, 100))
     manifest = Manifest(
-        model_name="m",
-        model_sha256="0" * 64,
-        inputs=(NamedType("x", FLOAT),),
-        outputs=(NamedType("y", FLOAT),),
-        submodels=(Submodel("a", ("x",), ("y",), (variant,)),),
-        values={"x": FLOAT, "y": FLOAT},
+        model_name="m", model_sha256="0" * 64, inputs=(NamedType("x", FLOAT),), outputs=(NamedType("y", FLOAT),),
+        submodels=(Submodel("a", ("x",), ("y",), (variant,)),), values={"x": FLOAT, "y": FLOAT},
         compressed={MODEL: Compressed(hashlib.sha256(real).hexdigest(), len(real), ("weights/w",))},
-    )
+    )  # fmt: skip
     return sealed(manifest, contents)
 
 

@@ -122,10 +122,8 @@ def compiled_seed(folder: Path) -> Seed:
         whole = _seed("compiled", Path("m.nnd"))
         manifest = json.loads(whole.manifest)
         manifest |= {
-            "pace_operators": OPERATORS,
-            "checks": manifest["checks"][:2],
-            "provenance": {"tool": {"version": "1"}},
-        }
+            "pace_operators": OPERATORS, "checks": manifest["checks"][:2], "provenance": {"tool": {"version": "1"}},
+        }  # fmt: skip
         manifest["tolerances"] = {"float32": manifest["tolerances"]["float32"]}
         counted = canonical_json(COUNTED)
         hashes = {**whole.hashes, OPERATORS: member_of(counted)}
@@ -254,10 +252,8 @@ NATIVE, ONNX = "submodels/s0/v0-native", "submodels/s0/v1-onnxruntime/model.onnx
 GOLDENS = "goldens/0"
 
 CHANGES: tuple[Change, ...] = (
-    Change(360, "manifest with all fields", "described", _tree),
-    Change(60, "manifest of a compile", "compiled", _tree),
-    Change(60, "bytes of a manifest", "compiled", _text),
-    Change(80, "signature", "compiled", _signature),
+    Change(360, "manifest with all fields", "described", _tree), Change(60, "manifest of a compile", "compiled", _tree),
+    Change(60, "bytes of a manifest", "compiled", _text), Change(80, "signature", "compiled", _signature),
     Change(80, "report", "compiled", _of("report.json", _other_json)),
     Change(40, "goldens", "compiled", _of(f"{GOLDENS}/inputs.values", _other_values)),
     Change(20, "goldens", "compiled", _of(f"{GOLDENS}/outputs.values", _other_values)),
@@ -271,7 +267,7 @@ CHANGES: tuple[Change, ...] = (
     Change(10, "plan.bin", "compiled", _of(f"{NATIVE}/plan.bin", lambda data, dice: changed_words(data, dice)[0])),
     Change(5, "weights", "compiled", _of(f"{NATIVE}/weights.bin", lambda data, dice: changed_bytes(data, dice)[0])),
     Change(10, "ONNX model", "compiled", _of(ONNX, damaged_bytes)),
-)
+)  # fmt: skip
 _OFTEN = [change.often for change in CHANGES]
 
 

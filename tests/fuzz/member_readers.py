@@ -204,21 +204,11 @@ def _fits(value: object, kind: object, in_chain: object) -> bool:
 
 
 READERS: Mapping[str, Callable[[Bundle, Mutant, Surroundings], None]] = {
-    "manifest with all fields": _read_manifest,
-    "manifest of a compile": _read_manifest,
-    "bytes of a manifest": _read_manifest,
-    "signature": _read_signature,
-    "report": _read_report,
-    "goldens": _read_values,
-    "constants": _read_values,
-    "member stored compressed": _read_compressed,
-    "what operators count": _read_operators,
-    "pipeline": _read_pipeline,
-    "names of a pipeline's files": _read_pipeline,
-    "labels": _read_pipeline,
-    "plan.json": _read_plan,
-    "plan.bin": _read_plan,
-    "weights": _read_plan,
+    "manifest with all fields": _read_manifest, "manifest of a compile": _read_manifest,
+    "bytes of a manifest": _read_manifest, "signature": _read_signature, "report": _read_report,
+    "goldens": _read_values, "constants": _read_values, "member stored compressed": _read_compressed,
+    "what operators count": _read_operators, "pipeline": _read_pipeline, "names of a pipeline's files": _read_pipeline,
+    "labels": _read_pipeline, "plan.json": _read_plan, "plan.bin": _read_plan, "weights": _read_plan,
     "ONNX model": _read_onnx,
-}
+}  # fmt: skip
 """What reads a mutant, by the member that says something else in it."""

@@ -18,16 +18,11 @@ from registry_server import RegistryServer, digest_of
 from test_bundle_contents import damaged_bytes, damaged_tree
 from weighty_bundles import QUICK, write_weights
 
-SEED = encode_artifact(
-    Artifact(
-        (
-            ArtifactMember("manifest.json", (Blob("a" * 64, 100),)),
-            ArtifactMember("report.json", (Blob("b" * 64, 7),)),
-            ArtifactMember("w/0.bin", tuple(Blob(f"{n:064x}", BLOCK_BYTES) for n in range(3))),
-        ),
-        "d" * 64,
-    )
-)
+SEED = encode_artifact(Artifact(
+    (ArtifactMember("manifest.json", (Blob("a" * 64, 100),)), ArtifactMember("report.json", (Blob("b" * 64, 7),)),
+     ArtifactMember("w/0.bin", tuple(Blob(f"{n:064x}", BLOCK_BYTES) for n in range(3)))),
+    "d" * 64,
+))  # fmt: skip
 NUM_MANIFESTS, NUM_PULLS = 1500, 90
 
 

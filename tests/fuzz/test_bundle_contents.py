@@ -45,46 +45,33 @@ MEMBERS = {name: Member("0" * 64, 1) for name in ("report.json", "f", "g", "c")}
 VARIANT = Variant("v", "onnxruntime", "host", {"f": "f"}, {"k": [1, None]}, {"arch": "x86_64", "cpu_features": ["avx"]})
 GPU_VARIANT = Variant("v", "tensorrt", "box", {"f": "f"}, requires={"compute_capability": ["8.9"]})
 CHAIN_VALUES = {
-    "x": FLOAT,
-    "o": OptionalType(FLOAT),
-    "p": FLOAT,
-    "c": FLOAT,
-    "y": SequenceType(MapType("int64", FLOAT)),
-}
+    "x": FLOAT, "o": OptionalType(FLOAT), "p": FLOAT, "c": FLOAT, "y": SequenceType(MapType("int64", FLOAT)),
+}  # fmt: skip
 MANIFEST = Manifest(
-    model_name="m",
-    model_sha256="0" * 64,
-    inputs=(NamedType("x", FLOAT), NamedType("o", OptionalType(FLOAT))),
+    model_name="m", model_sha256="0" * 64, inputs=(NamedType("x", FLOAT), NamedType("o", OptionalType(FLOAT))),
     outputs=(NamedType("y", SequenceType(MapType("int64", FLOAT))), NamedType("p", FLOAT), NamedType("c", FLOAT)),
     submodels=(Submodel("a", ("x", "o"), ("h",), (VARIANT,)), Submodel("b", ("h",), ("y",), (VARIANT,))),
-    values={"x": FLOAT, "o": OptionalType(FLOAT), "h": FLOAT, "p": FLOAT, "c": FLOAT,
-            "y": SequenceType(MapType("int64", FLOAT))},
+    values={
+        "x": FLOAT, "o": OptionalType(FLOAT), "h": FLOAT, "p": FLOAT, "c": FLOAT,
+        "y": SequenceType(MapType("int64", FLOAT)),
+    },
     target_chains=(TargetChain("g", "box", (Submodel("g.a", ("x", "o"), ("y",), (GPU_VARIANT,)),), CHAIN_VALUES),),
-    ranges={"N": DimRange(1, 8, 4)},
-    aliases={"p": "x"},
-    constants="c",
-    goldens=(Golden("g", "g", "g", "sample"),),
-    tolerances={"float32": Tolerance(0.5, 0.25)},
-    checks=({"ok": True},),
-    image_input=ImageInput("x", 8, 8, "L", "NCHW", (0.5,), (2.0,), ("zero",)),
-    provenance={"tool": {"version": "1"}},
-    members=MEMBERS,
-    compressed={"g": Compressed("0" * 64, 5, ("f",))},
+    ranges={"N": DimRange(1, 8, 4)}, aliases={"p": "x"}, constants="c", goldens=(Golden("g", "g", "g", "sample"),),
+    tolerances={"float32": Tolerance(0.5, 0.25)}, checks=({"ok": True},),
+    image_input=ImageInput("x", 8, 8, "L", "NCHW", (0.5,), (2.0,), ("zero",)), provenance={"tool": {"version": "1"}},
+    members=MEMBERS, compressed={"g": Compressed("0" * 64, 5, ("f",))},
     placings={
         "portable": Placing(
-            {"a": PlacedSubmodel("cpu:0", 1, 2), "b": PlacedSubmodel("cpu:1", 3, 4)}, {"x": 12, "h": 12}
+            {"a": PlacedSubmodel("cpu:0", 1, 2), "b": PlacedSubmodel("cpu:1", 3, 4)}, {"x": 12, "h": 12},
         ),
         "g": Placing({"g.a": PlacedSubmodel("cuda:0", 1, 2)}, {"x": 12}),
     },
 )  # fmt: skip
-VALUES = encode_values(
-    {
-        "x": np.arange(6, dtype=np.float32).reshape(2, 3),
-        "b": np.array([True, False]),
-        "s": np.array([["a", b"\xff"]], dtype=object),
-        "l": [None, {1: np.int8(3), 5: "t"}, {"k": np.zeros((0, 2), np.complex64)}, 1.5, 2],
-    }
-)
+VALUES = encode_values({
+    "x": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([True, False]),
+    "s": np.array([["a", b"\xff"]], dtype=object),
+    "l": [None, {1: np.int8(3), 5: "t"}, {"k": np.zeros((0, 2), np.complex64)}, 1.5, 2],
+})  # fmt: skip
 LEAVES: tuple[Any, ...] = (
     None, True, 0, 1, -1, 7, 2**31, 2**63, 2**64, 10**300, 0.5, 1e308, "", "x", "a", "h", "f", "..", "\0", "N", "v",
     "float32", "int64", "string", "tensor", "sequence", "0", "0" * 64, [], [None], ["x"], [["x", 1]], {}, {"x": "x"},

@@ -70,13 +70,10 @@ def test_edges_that_were_reached_guide_the_mutants(
     assert guided.reached > blind.reached
 
 
-@pytest.mark.parametrize(
-    ("source", "check", "function"),
-    [
-        ("ops/attention.c", "nnd_reach(&k, t->keys, scores.b_column, 1, of_k)", "nnd_run_attention"),
-        ("ops/pad.c", "nnd_reach_is_within(reach, in->count)", "nnd_run_pad"),
-    ],
-)
+@pytest.mark.parametrize(("source", "check", "function"), [
+    ("ops/attention.c", "nnd_reach(&k, t->keys, scores.b_column, 1, of_k)", "nnd_run_attention"),
+    ("ops/pad.c", "nnd_reach_is_within(reach, in->count)", "nnd_run_pad"),
+])  # fmt: skip
 def test_a_check_that_is_taken_out_is_found_missing(
     library: SanitizedLibrary, plans: list[tuple[bytes, bytes]], tmp_path: Path, source: str, check: str, function: str
 ) -> None:

@@ -39,10 +39,6 @@ def ask(command: Sequence[str], questions: Iterable[str]) -> Iterator[tuple[str,
 
 def _started(command: Sequence[str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         env={**os.environ, "ORT_DISABLE_TELEMETRY": "1", "NNDEPLOY_CACHE_DIR": ""},
-    )
+    )  # fmt: skip

@@ -22,13 +22,9 @@ from oracle import (  # noqa: F401
 )
 
 WITHOUT = {
-    "Bernoulli": "random",
-    "Multinomial": "random",
-    "RandomNormal": "random",
-    "RandomNormalLike": "random",
-    "RandomUniform": "random",
-    "RandomUniformLike": "random",
+    "Bernoulli": "random", "Multinomial": "random", "RandomNormal": "random", "RandomNormalLike": "random",
+    "RandomUniform": "random", "RandomUniformLike": "random",
     "ImageDecoder": "formats of pictures, whose decoders may differ by a step",
     "SVMClassifier": "its schema gives no formula",
-}
+}  # fmt: skip
 """Operators that the oracle has not, each with the reason."""

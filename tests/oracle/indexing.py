@@ -67,12 +67,9 @@ def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
 
 
 _REDUCE = {
-    "none": lambda _, new: new,
-    "add": lambda old, new: old + new,
-    "mul": lambda old, new: old * new,
-    "max": np.maximum,
+    "none": lambda _, new: new, "add": lambda old, new: old + new, "mul": lambda old, new: old * new, "max": np.maximum,
     "min": np.minimum,
-}
+}  # fmt: skip
 
 
 @operator("ScatterElements", "Scatter")

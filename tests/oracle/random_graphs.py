@@ -336,12 +336,9 @@ def _model(graph: _Graph) -> ModelProto:
     ends = [name for name in made if name not in used]
     held = [numpy_helper.from_array(value, name) for name, value in graph.held.items() if name in used]
     proto = helper.make_graph(
-        graph.nodes,
-        "g",
-        [helper.make_value_info(name, type_of(value)) for name, value in graph.inputs.items()],
-        [helper.make_empty_tensor_value_info(name) for name in ends],
-        held,
-    )
+        graph.nodes, "g", [helper.make_value_info(name, type_of(value)) for name, value in graph.inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in ends], held,
+    )  # fmt: skip
     opsets = {**graph.opsets, **({"local": 1} if graph.functions else {})}
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_model(proto, opset_imports=imports, functions=graph.functions, ir_version=IR_VERSION)

@@ -16,18 +16,13 @@ from oracle.registry import Call, InvalidError, UnspecifiedError, operator
 _ALPHAS = {"LeakyRelu": 0.01, "ThresholdedRelu": 1.0, "HardSigmoid": 0.2, "Elu": 1.0}
 _BETAS = {"HardSigmoid": 0.5}
 _ACTIVATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "relu": lambda x, *_: np.maximum(x, 0),
-    "tanh": lambda x, *_: np.tanh(x),
-    "sigmoid": lambda x, *_: sigmoid(x),
-    "affine": lambda x, a, b: a * x + b,
-    "leakyrelu": lambda x, a, _: np.where(x >= 0, x, a * x),
-    "thresholdedrelu": lambda x, a, _: np.where(x >= a, x, 0),
-    "scaledtanh": lambda x, a, b: a * np.tanh(b * x),
-    "hardsigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1),
-    "elu": lambda x, a, _: np.where(x >= 0, x, a * np.expm1(x)),
-    "softsign": lambda x, *_: x / (1 + np.abs(x)),
-    "softplus": lambda x, *_: np.logaddexp(0, x),
-}
+    "relu": lambda x, *_: np.maximum(x, 0), "tanh": lambda x, *_: np.tanh(x), "sigmoid": lambda x, *_: sigmoid(x),
+    "affine": lambda x, a, b: a * x + b, "leakyrelu": lambda x, a, _: np.where(x >= 0, x, a * x),
+    "thresholdedrelu": lambda x, a, _: np.where(x >= a, x, 0), "scaledtanh": lambda x, a, b: a * np.tanh(b * x),
+    "hardsigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1), "elu": lambda x, a,
+    _: np.where(x >= 0, x, a * np.expm1(x)), "softsign": lambda x, *_: x / (1 + np.abs(x)), "softplus": lambda x,
+    *_: np.logaddexp(0, x),
+}  # fmt: skip
 _TAKES_ALPHA = ("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu")
 _TAKES_BETA = ("affine", "scaledtanh", "hardsigmoid")
 
@@ -148,16 +143,9 @@ def _gru(call: Call, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None,
 
 @operator("LSTM")
 def _lstm(
-    call: Call,
-    x: Any,
-    w: Any,
-    r: Any,
-    b: Any = None,
-    lengths: Any = None,
-    h0: Any = None,
-    c0: Any = None,
+    call: Call, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h0: Any = None, c0: Any = None,
     p: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     directions, hidden = _num_directions(call, w), r.shape[2]
     functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], directions)
 

@@ -78,14 +78,11 @@ def _of_integers(op: str, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 _REDUCTIONS = {
-    "ReduceSum": _sum,
-    "ReduceMean": _mean,
-    "ReduceProd": lambda x, axes: np.prod(x, axis=axes, keepdims=True, dtype=x.dtype),
-    "ReduceMax": _extreme(np.max, is_max=True),
-    "ReduceMin": _extreme(np.min, is_max=False),
-    "ReduceL1": lambda x, axes: _sum(np.abs(x), axes),
+    "ReduceSum": _sum, "ReduceMean": _mean, "ReduceProd": lambda x,
+    axes: np.prod(x, axis=axes, keepdims=True, dtype=x.dtype), "ReduceMax": _extreme(np.max, is_max=True),
+    "ReduceMin": _extreme(np.min, is_max=False), "ReduceL1": lambda x, axes: _sum(np.abs(x), axes),
     "ReduceSumSquare": lambda x, axes: _sum(x * x, axes),
-}
+}  # fmt: skip
 _REDUCTIONS_BY_ROOT_OR_LOG = {
     "ReduceL2": lambda x, axes: np.sqrt(_sum(x * x, axes)),
     "ReduceLogSum": lambda x, axes: np.log(_sum(x, axes)),

@@ -104,11 +104,9 @@ def known_operators() -> set[tuple[str, str]]:
 
 
 NARROW_INTEGERS = {
-    np.dtype(ml_dtypes.int4): np.int8,
-    np.dtype(ml_dtypes.uint4): np.uint8,
-    np.dtype(ml_dtypes.int2): np.int8,
+    np.dtype(ml_dtypes.int4): np.int8, np.dtype(ml_dtypes.uint4): np.uint8, np.dtype(ml_dtypes.int2): np.int8,
     np.dtype(ml_dtypes.uint2): np.uint8,
-}
+}  # fmt: skip
 
 
 def is_float(dtype: Any) -> bool:

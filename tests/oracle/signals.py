@@ -82,10 +82,8 @@ def _stft(call: Call, signal: Any, step: Any, window: Any = None, length: Any = 
 
 
 _COSINES = {
-    "HannWindow": (0.5, 0.5, 0.0),
-    "HammingWindow": (25 / 46, 21 / 46, 0.0),
-    "BlackmanWindow": (0.42, 0.5, 0.08),
-}
+    "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08),
+}  # fmt: skip
 
 
 @operator(*_COSINES)

@@ -21,18 +21,9 @@ from oracle.cases import (
 from oracle.cases.case import Case
 
 _FAMILIES = (
-    elementwise,
-    reductions,
-    tensors,
-    products,
-    pooling,
-    normalisation,
-    recurrent,
-    quantised,
-    between,
-    graphs,
+    elementwise, reductions, tensors, products, pooling, normalisation, recurrent, quantised, between, graphs,
     words_and_machines,
-)
+)  # fmt: skip
 
 
 @cache

@@ -86,17 +86,9 @@ def _element(item: Any) -> int:
 
 
 def one(
-    op: str,
-    opset: int,
-    *inputs: Any,
-    note: str = "",
-    outputs: int | Sequence[str] = 1,
-    domain: str = "",
-    signed_zeros: bool = False,
-    steps: float = 1.0,
-    optional: Any = None,
-    **attributes: Any,
-) -> Case:
+    op: str, opset: int, *inputs: Any, note: str = "", outputs: int | Sequence[str] = 1, domain: str = "",
+    signed_zeros: bool = False, steps: float = 1.0, optional: Any = None, **attributes: Any,
+) -> Case:  # fmt: skip
     """Returns a case of a single node; `attributes` that are None are left out."""
     names = ["" if value is None else f"x{i}" for i, value in enumerate(inputs)]
     outs = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else list(outputs)

@@ -54,14 +54,12 @@ def _unary() -> Iterator[Case]:
 def _with_attributes() -> Iterator[Case]:
     x = floats(3, 5)
     for name, opset, attributes in (
-        ("Elu", 6, {"alpha": 0.5}), ("Elu", 1, {"alpha": 2.0}),
-        ("Celu", 12, {"alpha": 0.5}), ("Celu", 28, {"alpha": 1.5}),
-        ("Selu", 6, {"alpha": 1.5, "gamma": 2.0}), ("LeakyRelu", 6, {"alpha": 0.3}),
+        ("Elu", 6, {"alpha": 0.5}), ("Elu", 1, {"alpha": 2.0}), ("Celu", 12, {"alpha": 0.5}),
+        ("Celu", 28, {"alpha": 1.5}), ("Selu", 6, {"alpha": 1.5, "gamma": 2.0}), ("LeakyRelu", 6, {"alpha": 0.3}),
         ("LeakyRelu", 16, {"alpha": -0.3}), ("ThresholdedRelu", 10, {"alpha": 0.5}), ("HardSigmoid", 6, {"alpha": 0.5}),
         ("HardSigmoid", 1, {"alpha": -0.5, "beta": 0.25}), ("Shrink", 9, {"lambd": 1.0, "bias": 0.5}),
-        ("Gelu", 20, {"approximate": "tanh"}), ("Swish", 24, {"alpha": 1.7}),
-        ("Softplus", 1, {}), ("HardSwish", 14, {}),
-        ("IsInf", 10, {"detect_negative": 0}), ("IsInf", 20, {"detect_positive": 0}),
+        ("Gelu", 20, {"approximate": "tanh"}), ("Swish", 24, {"alpha": 1.7}), ("Softplus", 1, {}),
+        ("HardSwish", 14, {}), ("IsInf", 10, {"detect_negative": 0}), ("IsInf", 20, {"detect_positive": 0}),
     ):  # fmt: skip
         yield one(name, opset, np.append(edges(F32), x) if name == "IsInf" else x, **attributes)
     for dtype in (np.int32, np.uint8, np.int64):
@@ -101,13 +99,9 @@ def _arithmetic() -> Iterator[Case]:
     yield one("Where", 9, np.array([[True], [False]]), floats(1, 3), floats(2, 1))
     yield one("Where", 16, np.array([True, False]), np.array(["a", "b"], object), np.array(["c", "d"], object))
     yield one(
-        "Where",
-        16,
-        np.array([True, False, True]),
-        np.array([np.nan, 1, -0.0], F32),
-        np.zeros(3, F32),
+        "Where", 16, np.array([True, False, True]), np.array([np.nan, 1, -0.0], F32), np.zeros(3, F32),
         signed_zeros=True,
-    )
+    )  # fmt: skip
 
 
 def _integer_edges() -> Iterator[Case]:

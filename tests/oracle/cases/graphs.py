@@ -48,12 +48,9 @@ def _control() -> Iterator[Case]:
             "Loop", header.replace("INPUTS", "n, go, x"), opset=opset, n=np.array(3), go=np.array(True), x=floats(2)
         )
     for more in (
-        "",
-        "scan_input_directions = [1],",
-        "scan_output_directions = [1],",
-        "scan_output_axes = [1],",
+        "", "scan_input_directions = [1],", "scan_output_directions = [1],", "scan_output_axes = [1],",
         "scan_input_directions = [1], scan_output_axes = [-1],",
-    ):
+    ):  # fmt: skip
         yield graph(f"Scan {more}", SCAN.replace("MORE", more), opset=11, s=floats(2), x=floats(3, 2))
     column = SCAN.replace("float[3,2] x", "float[2,3] x")
     yield graph(
@@ -65,25 +62,18 @@ def _control() -> Iterator[Case]:
     }"""
     for lengths in ("n", ""):
         yield graph(
-            f"Scan of batches lengths={lengths}",
-            batches.replace("LENGTHS", lengths),
-            opset=8,
-            n=np.array([3, 1]),
-            s=floats(2, 2),
-            x=floats(2, 3, 2),
-        )
+            f"Scan of batches lengths={lengths}", batches.replace("LENGTHS", lengths), opset=8, n=np.array([3, 1]),
+            s=floats(2, 2), x=floats(2, 3, 2),
+        )  # fmt: skip
     nested = """g (bool c, int64 n, float[2] x) => (float[2] y) {
       y = Loop (n, c, x) <body = b (int64 i, bool k, float[2] a) => (bool d, float[2] e) {
       d = Identity(k) z = Cast<to=1>(i) p = Greater(z, one)
       e = If (p) <then_branch = t () => (float[2] u) { u = Add(a, x) },
                   else_branch = f () => (float[2] v) { v = Mul(a, z) }> }> }"""
     yield graph(
-        "If in a Loop",
-        nested.replace("=> (float[2] y)", "=> (float[2] y) <float one = {1.0}>"),
-        c=np.array(True),
-        n=np.array(4),
-        x=floats(2),
-    )
+        "If in a Loop", nested.replace("=> (float[2] y)", "=> (float[2] y) <float one = {1.0}>"), c=np.array(True),
+        n=np.array(4), x=floats(2),
+    )  # fmt: skip
 
 
 def _sequences() -> Iterator[Case]:
@@ -104,14 +94,9 @@ def _sequences() -> Iterator[Case]:
     for split in (None, Fixed(np.array(2)), Fixed(np.array([1, 4])), np.array([2, 3])):
         for keep in (0, 1):
             yield one(
-                "SplitToSequence",
-                11,
-                x,
-                *([] if split is None else [split]),
-                axis=0,
-                keepdims=keep,
+                "SplitToSequence", 11, x, *([] if split is None else [split]), axis=0, keepdims=keep,
                 note=f"{None if split is None else 'sizes'} {getattr(split, 'value', split)} keep={keep}",
-            )
+            )  # fmt: skip
     yield one("SplitToSequence", 11, x, axis=-1)
     yield one("SplitToSequence", 11, x, np.array(0), note="parts of 0")
     yield graph(
@@ -121,21 +106,16 @@ def _sequences() -> Iterator[Case]:
     )
     body = "SequenceMap <body = b (float[K] a, float[2] b) => (float[K] c) { c = Add(a, b) }>"
     yield graph(
-        "SequenceMap",
-        f"g (seq(float[2]) s, float[2] x) => (seq(float[2]) y) {{ y = {body} (s, x) }}",
-        opset=17,
-        s=items,
-        x=a,
-    )
+        "SequenceMap", f"g (seq(float[2]) s, float[2] x) => (seq(float[2]) y) {{ y = {body} (s, x) }}", opset=17,
+        s=items, x=a,
+    )  # fmt: skip
     yield graph(
         "OptionalHasElement", "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", opset=18, x=a
     )
     yield graph(
-        "OptionalHasElement of nothing",
-        "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }",
-        opset=18,
+        "OptionalHasElement of nothing", "g (optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", opset=18,
         x=None,
-    )
+    )  # fmt: skip
     yield graph(
         "OptionalGetElement", "g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }", opset=18, x=a
     )
@@ -210,35 +190,25 @@ def _attention() -> Iterator[Case]:
     yield one("Attention", 23, q.astype(np.float16), k.astype(np.float16), v.astype(np.float16), is_causal=1)
     for interleaved, width, with_ids in product((0, 1), (0, 4), (True, False)):
         half = (width or 8) // 2
-        caches = (
-            [floats(6, half), floats(6, half), integers(2, 3, low=0)]
-            if with_ids
-            else [floats(2, 3, half), floats(2, 3, half)]
-        )
+        caches = ([floats(6, half), floats(6, half), integers(2, 3, low=0)] if with_ids else [
+            floats(2, 3, half), floats(2, 3, half),
+        ])  # fmt: skip
         yield one(
             "RotaryEmbedding", 23, floats(2, 2, 3, 8), *caches, interleaved=interleaved, rotary_embedding_dim=width
         )
     yield one("RotaryEmbedding", 23, floats(2, 3, 16), floats(2, 3, 4), floats(2, 3, 4), num_heads=2)
     yield one(
-        "RotaryEmbedding",
-        23,
-        floats(2, 2, 3, 8),
-        floats(6, 4),
-        floats(6, 4),
-        np.full((2, 3), 6),
+        "RotaryEmbedding", 23, floats(2, 2, 3, 8), floats(6, 4), floats(6, 4), np.full((2, 3), 6),
         note="position out of range",
-    )
+    )  # fmt: skip
     for rule, past_state in product(("linear", "gated", "delta", "gated_delta"), (False, True)):
         yield _linear_attention(rule, past_state)
 
 
 def _linear_attention(rule: str, past: bool) -> Case:
     x: list[Any] = [
-        floats(1, 3, 8) / F32(4),
-        floats(1, 3, 4) / F32(4),
-        floats(1, 3, 6),
-        floats(1, 2, 2, 3) if past else None,
-    ]
+        floats(1, 3, 8) / F32(4), floats(1, 3, 4) / F32(4), floats(1, 3, 6), floats(1, 2, 2, 3) if past else None,
+    ]  # fmt: skip
     x.append(-np.abs(floats(1, 3, 4)) if "gated" in rule else None)
     x.append(np.abs(floats(1, 3, 2)) / F32(3) if "delta" in rule else None)
     while x[-1] is None:

@@ -15,13 +15,9 @@ IN_FLOAT32 = 1e9  # float64 values that are computed in float32, as stash_type s
 
 def cases() -> Iterator[Case]:
     for opset, attributes in (
-        (1, {"is_test": 1, "consumed_inputs": [0, 0, 0, 1, 1]}),
-        (6, {"is_test": 1}),
-        (7, {}),
-        (9, {}),
-        (14, {}),
+        (1, {"is_test": 1, "consumed_inputs": [0, 0, 0, 1, 1]}), (6, {"is_test": 1}), (7, {}), (9, {}), (14, {}),
         (15, {}),
-    ):
+    ):  # fmt: skip
         yield one("BatchNormalization", opset, floats(2, 3, 2, 2), *_statistics(3), epsilon=0.01, **attributes)
     yield one("BatchNormalization", 7, floats(2, 3, 2), *_statistics(3, 2), spatial=0)
     yield one("BatchNormalization", 15, floats(2, 3), *_statistics(3))
@@ -43,35 +39,21 @@ def cases() -> Iterator[Case]:
     for opset, shape in ((1, (2, 3, 4, 2)), (6, (2, 3, 4)), (22, (1, 2, 3, 2, 2))):
         yield one("InstanceNormalization", opset, floats(*shape), Fixed(floats(shape[1])), Fixed(floats(shape[1])))
     yield one(
-        "InstanceNormalization",
-        6,
-        floats(2, 3, 5, dtype=F64),
-        Fixed(floats(3, dtype=F64)),
-        Fixed(floats(3, dtype=F64)),
-        epsilon=0.5,
-    )
+        "InstanceNormalization", 6, floats(2, 3, 5, dtype=F64), Fixed(floats(3, dtype=F64)),
+        Fixed(floats(3, dtype=F64)), epsilon=0.5,
+    )  # fmt: skip
     yield one("GroupNormalization", 18, floats(2, 4, 3), Fixed(floats(2)), Fixed(floats(2)), num_groups=2)
     yield one("GroupNormalization", 21, floats(2, 4, 3), Fixed(floats(4)), Fixed(floats(4)), num_groups=2)
     yield one(
-        "GroupNormalization",
-        21,
-        floats(2, 4, 3, 2, dtype=F16),
-        Fixed(floats(4, dtype=F16)),
-        Fixed(floats(4, dtype=F16)),
-        num_groups=4,
-    )
+        "GroupNormalization", 21, floats(2, 4, 3, 2, dtype=F16), Fixed(floats(4, dtype=F16)),
+        Fixed(floats(4, dtype=F16)), num_groups=4,
+    )  # fmt: skip
     for axis, bias in product((-1, 1, 0), (True, False)):
         shape = (2, 3, 4)[axis:]
         yield one(
-            "LayerNormalization",
-            17,
-            floats(2, 3, 4),
-            Fixed(floats(*shape)),
-            *([Fixed(floats(*shape))] if bias else []),
-            axis=axis,
-            epsilon=0.01,
-            outputs=3,
-        )
+            "LayerNormalization", 17, floats(2, 3, 4), Fixed(floats(*shape)),
+            *([Fixed(floats(*shape))] if bias else []), axis=axis, epsilon=0.01, outputs=3,
+        )  # fmt: skip
     yield one("LayerNormalization", 17, floats(2, 3, 4), floats(1), floats(3, 1), note="broadcast scale and bias")
     yield one(
         "LayerNormalization", 17, floats(2, 3, 4), Fixed(floats(4)), Fixed(floats(4)), stash_type=1, outputs=["y"]
@@ -98,11 +80,9 @@ def _statistics(*shape: int) -> list[Fixed]:
 def _losses() -> Iterator[Case]:
     labels = np.array([[0, 2], [1, 2]])
     for name, opset in (
-        ("NegativeLogLikelihoodLoss", 13),
-        ("SoftmaxCrossEntropyLoss", 13),
-        ("NegativeLogLikelihoodLoss", 22),
+        ("NegativeLogLikelihoodLoss", 13), ("SoftmaxCrossEntropyLoss", 13), ("NegativeLogLikelihoodLoss", 22),
         ("SoftmaxCrossEntropyLoss", 12),
-    ):
+    ):  # fmt: skip
         for reduction, weighted in product(("none", "mean", "sum"), (False, True)):
             weights = [Fixed(floats(3, low=1))] if weighted else []
             yield one(name, opset, floats(2, 3, 2), labels, *weights, reduction=reduction)

@@ -43,14 +43,9 @@ def _windows() -> Iterator[Case]:
             "AveragePool", 22, x, kernel_shape=[3, 3], strides=[2, 2], pads=pads, ceil_mode=ceil, count_include_pad=1
         )
     yield one(
-        "AveragePool",
-        22,
-        floats(1, 1, 5, 5),
-        kernel_shape=[3, 3],
-        strides=[2, 2],
-        auto_pad="SAME_LOWER",
+        "AveragePool", 22, floats(1, 1, 5, 5), kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_LOWER",
         count_include_pad=1,
-    )
+    )  # fmt: skip
 
 
 def _versions() -> Iterator[Case]:

@@ -23,14 +23,9 @@ def cases() -> Iterator[Case]:
 
 def _matrices() -> Iterator[Case]:
     shapes = (
-        ((3, 4), (4, 2)),
-        ((4,), (4, 2)),
-        ((2, 3, 4), (4,)),
-        ((4,), (4,)),
-        ((2, 1, 3, 4), (5, 4, 2)),
-        ((0, 4), (4, 2)),
+        ((3, 4), (4, 2)), ((4,), (4, 2)), ((2, 3, 4), (4,)), ((4,), (4,)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 4), (4, 2)),
         ((2, 0), (0, 3)),
-    )
+    )  # fmt: skip
     for a, b in shapes:
         yield one("MatMul", 13, floats(*a), floats(*b))
     for dtype in (F64, F16, BF16):
@@ -51,13 +46,11 @@ def _matrices() -> Iterator[Case]:
     yield one("Gemm", 13, integers(3, 4, dtype=np.int32), integers(4, 2, dtype=np.int32), integers(2, dtype=np.int32))
     yield one("Gemm", 13, floats(3, 0), floats(0, 2), floats(2))
     for equation, sizes in (
-        ("ij,jk->ik", ((2, 3), (3, 4))), ("ij->ji", ((2, 3),)), ("ii->i", ((3, 3),)),
-        ("ii", ((3, 3),)), ("i,j->ij", ((2,), (3,))),
-        ("bij,bjk", ((2, 2, 3), (2, 3, 2))), ("...ij,...jk->...ik", ((2, 2, 3), (2, 3, 2))),
-        ("ij, ij ->", ((2, 3), (2, 3))),
-        ("a...a->...", ((2, 3, 2),)), ("bA,bA->b", ((2, 3), (2, 3))), ("ij,jk,kl->il", ((2, 2), (2, 3), (3, 2))),
-        ("i...->...", ((2, 3),)),
-        ("...ij,jk->...ik", ((2, 2, 3), (3, 2))), ("bB", ((2, 3),)),
+        ("ij,jk->ik", ((2, 3), (3, 4))), ("ij->ji", ((2, 3),)), ("ii->i", ((3, 3),)), ("ii", ((3, 3),)),
+        ("i,j->ij", ((2,), (3,))), ("bij,bjk", ((2, 2, 3), (2, 3, 2))), ("...ij,...jk->...ik", ((2, 2, 3), (2, 3, 2))),
+        ("ij, ij ->", ((2, 3), (2, 3))), ("a...a->...", ((2, 3, 2),)), ("bA,bA->b", ((2, 3), (2, 3))),
+        ("ij,jk,kl->il", ((2, 2), (2, 3), (3, 2))), ("i...->...", ((2, 3),)), ("...ij,jk->...ik", ((2, 2, 3), (3, 2))),
+        ("bB", ((2, 3),)),
     ):  # fmt: skip
         yield one("Einsum", 12, *(floats(*size) for size in sizes), equation=equation)
     yield one("Einsum", 12, floats(2, 3, dtype=F64), floats(3, 2, dtype=F64), equation="ij,jk")
@@ -93,17 +86,9 @@ def _transposed() -> Iterator[Case]:
         padding = [extra, extra] if extra < max(s, d) else None
         note = f"pads={pads} s={s} d={d} extra={extra}"
         yield one(
-            "ConvTranspose",
-            11,
-            floats(1, 2, 3, 4),
-            w,
-            Fixed(floats(3)),
-            pads=pads,
-            strides=[s, s],
-            dilations=[d, d],
-            output_padding=padding,
-            note=note,
-        )
+            "ConvTranspose", 11, floats(1, 2, 3, 4), w, Fixed(floats(3)), pads=pads, strides=[s, s], dilations=[d, d],
+            output_padding=padding, note=note,
+        )  # fmt: skip
     for mode, s, k in product(("SAME_UPPER", "SAME_LOWER", "VALID"), (1, 2), (2, 3)):
         yield one("ConvTranspose", 11, floats(1, 1, 3, 3), Fixed(floats(1, 1, k, k)), auto_pad=mode, strides=[s, s])
     for shape, mode in (([6, 8], None), ([7, 9], None), ([7, 9], "SAME_UPPER"), ([8, 10], "SAME_LOWER")):
@@ -111,16 +96,9 @@ def _transposed() -> Iterator[Case]:
     for groups in (2, 4):
         yield one("ConvTranspose", 11, floats(1, 4, 3, 3), Fixed(floats(4, 2, 2, 2)), group=groups, strides=[2, 2])
     yield one(
-        "ConvTranspose",
-        11,
-        floats(1, 4, 3, 3),
-        Fixed(floats(4, 1, 3, 3)),
-        Fixed(floats(4)),
-        group=4,
-        pads=[1, 1, 1, 1],
-        strides=[2, 2],
-        output_padding=[1, 1],
-    )
+        "ConvTranspose", 11, floats(1, 4, 3, 3), Fixed(floats(4, 1, 3, 3)), Fixed(floats(4)), group=4,
+        pads=[1, 1, 1, 1], strides=[2, 2], output_padding=[1, 1],
+    )  # fmt: skip
     yield one("ConvTranspose", 1, floats(1, 2, 3, 4), w, strides=[2, 2])
     yield one("ConvTranspose", 11, floats(2, 2, 4), Fixed(floats(2, 3, 3)), strides=[3])
     yield one("ConvTranspose", 11, floats(1, 2, 2, 3, 2), Fixed(floats(2, 2, 2, 2, 2)), strides=[2, 1, 2])
@@ -132,42 +110,24 @@ def _other_convolutions() -> Iterator[Case]:
     for groups, shifts in ((1, 1), (2, 1), (1, 2), (2, 2)):
         offset, mask = floats(1, 8 * shifts, 3, 3), np.abs(floats(1, 4 * shifts, 3, 3))
         yield one(
-            "DeformConv",
-            19,
-            floats(1, 4, 4, 4),
-            floats(2, 4 // groups, 2, 2),
-            offset,
-            floats(2),
-            mask,
-            group=groups,
+            "DeformConv", 19, floats(1, 4, 4, 4), floats(2, 4 // groups, 2, 2), offset, floats(2), mask, group=groups,
             offset_group=shifts,
-        )
+        )  # fmt: skip
     yield one(
         "DeformConv", 22, floats(1, 1, 4, 4), floats(1, 1, 2, 2), floats(1, 8, 3, 3), pads=[1, 1, 1, 1], strides=[2, 2]
     )
     yield one("Col2Im", 18, floats(1, 4, 9), Fixed(np.array([4, 4])), Fixed(np.array([2, 2])))
     yield one(
-        "Col2Im",
-        18,
-        floats(2, 8, 4),
-        Fixed(np.array([3, 3])),
-        Fixed(np.array([2, 2])),
-        strides=[2, 2],
+        "Col2Im", 18, floats(2, 8, 4), Fixed(np.array([3, 3])), Fixed(np.array([2, 2])), strides=[2, 2],
         pads=[0, 1, 1, 0],
-    )
+    )  # fmt: skip
     yield one("Col2Im", 18, floats(1, 4, 4), Fixed(np.array([4, 4])), Fixed(np.array([2, 2])), dilations=[2, 2])
     for activation, past in product((None, "silu"), (False, True)):
         state = floats(2, 3, 3) if past else None
         yield one(
-            "CausalConvWithState",
-            27,
-            floats(2, 3, 5),
-            floats(3, 1, 4),
-            floats(3),
-            *([state] if past else []),
-            activation=activation,
-            outputs=2,
-        )
+            "CausalConvWithState", 27, floats(2, 3, 5), floats(3, 1, 4), floats(3), *([state] if past else []),
+            activation=activation, outputs=2,
+        )  # fmt: skip
     yield one("CausalConvWithState", 27, floats(1, 2, 1), floats(2, 1, 4), outputs=2)
 
 
@@ -180,66 +140,30 @@ def _integer_products() -> Iterator[Case]:
     for a, b in product((u8, i8), (u8, i8)):
         yield one("MatMulInteger", 10, whole(3, 4, dtype=a), whole(4, 2, dtype=b))
         yield one(
-            "MatMulInteger",
-            10,
-            whole(3, 4, dtype=a),
-            whole(4, 2, dtype=b),
-            Fixed(np.array(5, a)),
+            "MatMulInteger", 10, whole(3, 4, dtype=a), whole(4, 2, dtype=b), Fixed(np.array(5, a)),
             Fixed(np.array(7, b)),
-        )
+        )  # fmt: skip
         yield one(
-            "ConvInteger",
-            10,
-            whole(1, 2, 4, 4, dtype=a),
-            whole(3, 2, 3, 3, dtype=b),
-            Fixed(np.array(5, a)),
-            Fixed(np.array(7, b)),
-            pads=[1, 1, 1, 1],
-        )
+            "ConvInteger", 10, whole(1, 2, 4, 4, dtype=a), whole(3, 2, 3, 3, dtype=b), Fixed(np.array(5, a)),
+            Fixed(np.array(7, b)), pads=[1, 1, 1, 1],
+        )  # fmt: skip
     yield one(
-        "MatMulInteger",
-        10,
-        whole(3, 4, dtype=u8),
-        whole(4, 2, dtype=u8),
-        Fixed(np.array([1, 2, 3], u8)),
+        "MatMulInteger", 10, whole(3, 4, dtype=u8), whole(4, 2, dtype=u8), Fixed(np.array([1, 2, 3], u8)),
         Fixed(np.array([4, 5], u8)),
-    )
+    )  # fmt: skip
     yield one(
-        "ConvInteger",
-        10,
-        whole(1, 2, 4, 4, dtype=u8),
-        Fixed(whole(4, 1, 2, 2, dtype=u8)),
-        Fixed(np.array(9, u8)),
-        Fixed(np.array([1, 2, 3, 4], u8)),
-        group=2,
-    )
+        "ConvInteger", 10, whole(1, 2, 4, 4, dtype=u8), Fixed(whole(4, 1, 2, 2, dtype=u8)), Fixed(np.array(9, u8)),
+        Fixed(np.array([1, 2, 3, 4], u8)), group=2,
+    )  # fmt: skip
     one_scale, zero = Fixed(np.array(0.25, F32)), Fixed(np.array(3, u8))
     for dtype in (u8, i8):
         y = Fixed(np.array(7, dtype))
         yield one(
-            "QLinearMatMul",
-            10,
-            whole(3, 4, dtype=u8),
-            one_scale,
-            zero,
-            whole(4, 2, dtype=dtype),
-            Fixed(np.array(0.125, F32)),
-            y,
-            Fixed(np.array(8.0, F32)),
-            Fixed(np.array(2, dtype)),
-        )
+            "QLinearMatMul", 10, whole(3, 4, dtype=u8), one_scale, zero, whole(4, 2, dtype=dtype),
+            Fixed(np.array(0.125, F32)), y, Fixed(np.array(8.0, F32)), Fixed(np.array(2, dtype)),
+        )  # fmt: skip
         yield one(
-            "QLinearConv",
-            10,
-            whole(1, 2, 4, 4, dtype=u8),
-            one_scale,
-            zero,
-            Fixed(whole(4, 1, 2, 2, dtype=dtype)),
-            Fixed(np.array([0.5, 0.25, 1, 2], F32)),
-            Fixed(np.array([0, 0, 0, 0], dtype)),
-            Fixed(np.array(64.0, F32)),
-            zero,
-            Fixed(integers(4, dtype=np.int32)),
-            group=2,
-            pads=[1, 1, 0, 0],
-        )
+            "QLinearConv", 10, whole(1, 2, 4, 4, dtype=u8), one_scale, zero, Fixed(whole(4, 1, 2, 2, dtype=dtype)),
+            Fixed(np.array([0.5, 0.25, 1, 2], F32)), Fixed(np.array([0, 0, 0, 0], dtype)), Fixed(np.array(64.0, F32)),
+            zero, Fixed(integers(4, dtype=np.int32)), group=2, pads=[1, 1, 0, 0],
+        )  # fmt: skip

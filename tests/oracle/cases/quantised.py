@@ -57,31 +57,20 @@ def _small_floats() -> Iterator[Case]:
     finite = np.array([0, 0.3, -1.2, 1.25, 2.5, 5, 6, 7, -100], F32)
     for name, saturate in product(EIGHT, (0, 1)):
         yield one(
-            "Cast",
-            19,
-            values,
-            to=getattr(TensorProto, name),
-            saturate=saturate,
+            "Cast", 19, values, to=getattr(TensorProto, name), saturate=saturate,
             note=f"float32 to {name} saturate={saturate}",
-        )
+        )  # fmt: skip
         infinite = np.array([np.inf, -np.inf], F32)
         yield one(
-            "Cast",
-            24,
-            infinite,
-            to=getattr(TensorProto, name),
-            saturate=saturate,
+            "Cast", 24, infinite, to=getattr(TensorProto, name), saturate=saturate,
             note=f"infinities to {name} saturate={saturate}",
-        )
+        )  # fmt: skip
     for name in EIGHT:
         dtype = helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name))
         yield one(
-            "Cast",
-            19,
-            np.arange(0, 256, 7, dtype=np.uint8).view(dtype),
-            to=TensorProto.FLOAT,
+            "Cast", 19, np.arange(0, 256, 7, dtype=np.uint8).view(dtype), to=TensorProto.FLOAT,
             note=f"{name} to float32",
-        )
+        )  # fmt: skip
     yield one("Cast", 23, finite, to=TensorProto.FLOAT4E2M1)
     for mode in ("up", "down", "nearest"):
         yield one(
@@ -93,40 +82,23 @@ def _quantised() -> Iterator[Case]:
     x = floats(3, 4)
     scale = Fixed(np.array(0.25, F32))
     for dtype, opset in (
-        (np.uint8, 10),
-        (np.int8, 13),
-        (np.int16, 21),
-        (np.uint16, 21),
-        (ml_dtypes.int4, 21),
-        (ml_dtypes.uint4, 21),
-    ):
+        (np.uint8, 10), (np.int8, 13), (np.int16, 21), (np.uint16, 21), (ml_dtypes.int4, 21), (ml_dtypes.uint4, 21),
+    ):  # fmt: skip
         yield one("QuantizeLinear", opset, x, scale, Fixed(np.array(1).astype(dtype)))
         yield one(
-            "QuantizeLinear",
-            max(opset, 13),
-            x,
-            Fixed(np.array([0.25, 0.5, 1, 0.125], F32)),
+            "QuantizeLinear", max(opset, 13), x, Fixed(np.array([0.25, 0.5, 1, 0.125], F32)),
             Fixed(np.array([0, 1, 2, 1]).astype(dtype)),
-        )
+        )  # fmt: skip
     yield one("QuantizeLinear", 10, x, scale)
     yield one(
-        "QuantizeLinear",
-        13,
-        np.array([0.125, 0.375, -0.125, 1e9, -1e9, np.inf, -np.inf], F32),
-        scale,
-        Fixed(np.array(128, np.uint8)),
-        note="ties and beyond",
-    )
+        "QuantizeLinear", 13, np.array([0.125, 0.375, -0.125, 1e9, -1e9, np.inf, -np.inf], F32), scale,
+        Fixed(np.array(128, np.uint8)), note="ties and beyond",
+    )  # fmt: skip
     yield one("QuantizeLinear", 13, x, Fixed(np.array([0.25, 0.5, 1], F32)), Fixed(np.zeros(3, np.int8)), axis=0)
     yield one(
-        "QuantizeLinear",
-        21,
-        floats(2, 5),
-        Fixed(floats(2, 3, low=1)),
-        Fixed(integers(2, 3, dtype=np.int8)),
-        axis=1,
+        "QuantizeLinear", 21, floats(2, 5), Fixed(floats(2, 3, low=1)), Fixed(integers(2, 3, dtype=np.int8)), axis=1,
         block_size=2,
-    )
+    )  # fmt: skip
     yield one("QuantizeLinear", 21, x, scale, output_dtype=TensorProto.INT16)
     yield one("QuantizeLinear", 19, x.astype(F16), Fixed(np.array(0.25, F16)), Fixed(np.array(3, np.uint8)))
     yield one("QuantizeLinear", 10, integers(2, 3, dtype=np.int32), scale, Fixed(np.array(3, np.uint8)))
@@ -140,33 +112,20 @@ def _quantised() -> Iterator[Case]:
 
 def _dequantised() -> Iterator[Case]:
     for dtype, opset in (
-        (np.uint8, 10),
-        (np.int8, 13),
-        (np.int16, 21),
-        (np.uint16, 21),
-        (ml_dtypes.int4, 21),
-        (ml_dtypes.uint4, 21),
-    ):
+        (np.uint8, 10), (np.int8, 13), (np.int16, 21), (np.uint16, 21), (ml_dtypes.int4, 21), (ml_dtypes.uint4, 21),
+    ):  # fmt: skip
         x = integers(3, 4, low=0, high=8).astype(dtype)
         yield one("DequantizeLinear", opset, x, Fixed(np.array(0.25, F32)), Fixed(np.array(1).astype(dtype)))
         yield one(
-            "DequantizeLinear",
-            max(opset, 13),
-            x,
-            Fixed(np.array([0.25, 0.5, 1, 2], F32)),
+            "DequantizeLinear", max(opset, 13), x, Fixed(np.array([0.25, 0.5, 1, 2], F32)),
             Fixed(np.array([0, 1, 2, 3]).astype(dtype)),
-        )
+        )  # fmt: skip
     yield one("DequantizeLinear", 10, integers(3, dtype=np.int32), Fixed(np.array(0.25, F32)))
     yield one("DequantizeLinear", 13, integers(3, 2, dtype=np.int8), Fixed(np.array([1, 2, 3], F32)), axis=-2)
     yield one(
-        "DequantizeLinear",
-        21,
-        integers(2, 5, dtype=np.int8),
-        Fixed(floats(2, 3)),
-        Fixed(integers(2, 3, dtype=np.int8)),
-        axis=1,
-        block_size=2,
-    )
+        "DequantizeLinear", 21, integers(2, 5, dtype=np.int8), Fixed(floats(2, 3)),
+        Fixed(integers(2, 3, dtype=np.int8)), axis=1, block_size=2,
+    )  # fmt: skip
     yield one("DequantizeLinear", 19, integers(3, dtype=np.int8), Fixed(np.array(0.25, F16)))
     yield one(
         "DequantizeLinear", 23, integers(3, dtype=np.int8), Fixed(np.array(0.25, F32)), output_dtype=TensorProto.FLOAT16

@@ -23,13 +23,9 @@ def cases() -> Iterator[Case]:
                 yield _cell(op, note=f"{note} states", direction=direction, lengths=lengths, states=True)
         for lengths in (None, [2, 3]):
             yield _cell(
-                op,
-                note=f"layout=1 lengths={lengths}",
-                layout=1,
-                lengths=lengths,
-                direction="bidirectional",
+                op, note=f"layout=1 lengths={lengths}", layout=1, lengths=lengths, direction="bidirectional",
                 states=True,
-            )
+            )  # fmt: skip
             yield _cell(op, note=f"clip lengths={lengths}", clip=0.25, lengths=lengths)
         for opset, dtype in ((1, np.float32), (7, np.float32), (14, np.float64), (22, np.float16), (22, np.float64)):
             yield _cell(op, opset, note=f"{np.dtype(dtype).name} lengths", dtype=dtype, lengths=[4, 3])
@@ -70,23 +66,10 @@ def _activations() -> Iterator[Case]:
 
 
 def _cell(
-    op: str,
-    opset: int = 14,
-    *,
-    note: str,
-    direction: str = "forward",
-    lengths: Any = None,
-    states: bool = False,
-    layout: int | None = None,
-    dtype: Any = np.float32,
-    bias: bool = True,
-    fixed: bool = True,
-    outputs: Any = None,
-    steps: int = T,
-    batch: int = N,
-    peepholes: bool = False,
-    **attributes: Any,
-) -> Case:
+    op: str, opset: int = 14, *, note: str, direction: str = "forward", lengths: Any = None, states: bool = False,
+    layout: int | None = None, dtype: Any = np.float32, bias: bool = True, fixed: bool = True, outputs: Any = None,
+    steps: int = T, batch: int = N, peepholes: bool = False, **attributes: Any,
+) -> Case:  # fmt: skip
     gates, directions = GATES[op], 2 if direction == "bidirectional" else 1
 
     def weights(*shape: int) -> Any:

@@ -95,11 +95,9 @@ def _soft() -> Iterator[Case]:
         yield one(name, 13, np.array([[1, 3, 3, 2], [0, 0, 0, 0]], F32), note="ties")
         yield one(name, 11, floats(2, 3), axis=1)
     yield one(
-        "Softmax",
-        13,
-        np.array([[1e4, 1e4, 0.0], [-np.inf, 0, 1], [np.nan, 0, 1], [-1e4, -1e4, -1e4]], F32),
+        "Softmax", 13, np.array([[1e4, 1e4, 0.0], [-np.inf, 0, 1], [np.nan, 0, 1], [-1e4, -1e4, -1e4]], F32),
         note="edges",
-    )
+    )  # fmt: skip
     yield one("LogSoftmax", 13, np.array([[1e4, 1e4, 0.0], [-np.inf, 0, 1], [np.nan, 0, 1]], F32), note="edges")
 
 

@@ -35,12 +35,8 @@ def text(*values: str) -> Any:
 def _shapes() -> Iterator[Case]:
     x = floats(2, 3, 4)
     for opset, attributes in (
-        (1, {}),
-        (15, {"start": 1}),
-        (15, {"end": -1}),
-        (19, {"start": -9, "end": 9}),
-        (21, {"start": 2, "end": 1}),
-    ):
+        (1, {}), (15, {"start": 1}), (15, {"end": -1}), (19, {"start": -9, "end": 9}), (21, {"start": 2, "end": 1}),
+    ):  # fmt: skip
         yield one("Shape", opset, x, **attributes)
     yield one("Size", 13, x)
     yield one("Size", 13, floats(0, 3))
@@ -102,11 +98,8 @@ def _slices() -> Iterator[Case]:
         ([-1], [-1], [0], [-1]),
     ):  # fmt: skip
         parts = [
-            ints(*starts),
-            ints(*ends),
-            None if axes is None else ints(*axes),
-            None if steps is None else ints(*steps),
-        ]
+            ints(*starts), ints(*ends), None if axes is None else ints(*axes), None if steps is None else ints(*steps),
+        ]  # fmt: skip
         while parts[-1] is None:
             parts.pop()
         yield one("Slice", 13, x, *parts)
@@ -160,12 +153,9 @@ def _made() -> Iterator[Case]:
     yield one("ConstantOfShape", 9, np.array([0, 3]), value=numpy_helper.from_array(np.array([7])))
     yield one("ConstantOfShape", 20, np.array([], np.int64), value=numpy_helper.from_array(np.array([True])))
     for attributes in (
-        {"value_float": 1.5},
-        {"value_ints": [1, 2]},
-        {"value_string": "a"},
-        {"value_strings": ["a", "b"]},
+        {"value_float": 1.5}, {"value_ints": [1, 2]}, {"value_string": "a"}, {"value_strings": ["a", "b"]},
         {"value_int": 3},
-    ):
+    ):  # fmt: skip
         yield one("Constant", 13, **attributes)
     sparse = helper.make_sparse_tensor(
         numpy_helper.from_array(np.array([1.5, 2.5], F32), "v"),
@@ -229,14 +219,9 @@ def _scattered() -> Iterator[Case]:
     nan = np.array([np.nan, 1.0], F32)
     for reduction in ("max", "min"):
         yield one(
-            "ScatterND",
-            18,
-            np.array([1, np.nan], F32),
-            np.array([[0], [1]]),
-            nan,
-            reduction=reduction,
+            "ScatterND", 18, np.array([1, np.nan], F32), np.array([[0], [1]]), nan, reduction=reduction,
             note=f"NaN {reduction}",
-        )
+        )  # fmt: skip
     yield one("TensorScatter", 24, floats(2, 3, 4, 2), floats(2, 3, 2, 2), np.array([1, 2]))
     yield one("TensorScatter", 24, floats(2, 3, 4, 2), floats(2, 3, 3, 2), np.array([3, 2]), mode="circular")
     yield one("TensorScatter", 24, floats(2, 4, 2), floats(2, 1, 2), axis=1)

@@ -43,9 +43,7 @@ def softmax(x: Array) -> Array:
 
 UNARY: dict[str, tuple[str, Callable[[Array], Array], int]] = {
     "Sigmoid": ("QLinearSigmoid(a, as, az, cs, cz)", lambda x: 1 / (1 + np.exp(-x)), 13),
-    "LeakyRelu": (
-        "QLinearLeakyRelu<alpha=0.25>(a, as, az, cs, cz)", lambda x: np.where(x < 0, x * 0.25, x), 13
-    ),
+    "LeakyRelu": ("QLinearLeakyRelu<alpha=0.25>(a, as, az, cs, cz)", lambda x: np.where(x < 0, x * 0.25, x), 13),
     "Softmax": ("QLinearSoftmax<axis=-1, opset=13>(a, as, az, cs, cz)", softmax, 13),
     "GlobalAveragePool": ("QLinearGlobalAveragePool(a, as, az, cs, cz)", lambda x: mean(x, (2, 3)), 13),
     "AveragePool": ("QLinearAveragePool<kernel_shape=[2,2]>(a, as, az, cs, cz)", pooled, 13),

@@ -16,26 +16,14 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from nndeploy.backend_kit.transforms.expand_function import EXPANDED_DOMAIN, ExpandFunction
 
 OPERATORS = {
-    "Gelu": 'Gelu<approximate="tanh">(x)',
-    "Gelu_exact": "Gelu(x)",
-    "Celu": "Celu<alpha=0.5>(x)",
-    "Elu": "Elu(x)",
-    "Selu": "Selu(x)",
-    "HardSwish": "HardSwish(x)",
-    "HardSigmoid": "HardSigmoid<alpha=0.3>(x)",
-    "Mish": "Mish(x)",
-    "Softplus": "Softplus(x)",
-    "Softsign": "Softsign(x)",
-    "ThresholdedRelu": "ThresholdedRelu<alpha=0.2>(x)",
-    "Shrink": "Shrink<lambd=0.3, bias=0.1>(x)",
-    "LogSoftmax": "LogSoftmax<axis=-1>(x)",
-    "Clip": "Clip(x, low, high)",
+    "Gelu": 'Gelu<approximate="tanh">(x)', "Gelu_exact": "Gelu(x)", "Celu": "Celu<alpha=0.5>(x)", "Elu": "Elu(x)",
+    "Selu": "Selu(x)", "HardSwish": "HardSwish(x)", "HardSigmoid": "HardSigmoid<alpha=0.3>(x)", "Mish": "Mish(x)",
+    "Softplus": "Softplus(x)", "Softsign": "Softsign(x)", "ThresholdedRelu": "ThresholdedRelu<alpha=0.2>(x)",
+    "Shrink": "Shrink<lambd=0.3, bias=0.1>(x)", "LogSoftmax": "LogSoftmax<axis=-1>(x)", "Clip": "Clip(x, low, high)",
     "LayerNormalization": "LayerNormalization(x, scale)",
-    "MeanVarianceNormalization": "MeanVarianceNormalization<axes=[0, 1]>(x)",
-    "ReduceL2": "ReduceL2(x)",
-    "PRelu": "PRelu(x, scale)",
-    "LeakyRelu": "LeakyRelu(x)",
-}
+    "MeanVarianceNormalization": "MeanVarianceNormalization<axes=[0, 1]>(x)", "ReduceL2": "ReduceL2(x)",
+    "PRelu": "PRelu(x, scale)", "LeakyRelu": "LeakyRelu(x)",
+}  # fmt: skip
 CONSTANTS = "<float low = {-0.5}, float high = {0.5}, float[4] scale = {0.5, 1.0, 2.0, -1.0}>"
 
 

@@ -24,31 +24,23 @@ def probed(
     return gpu_probe(target, "1", build, run)
 
 
-@pytest.mark.parametrize(
-    ("why", "target", "build", "run", "told"),
-    [
-        (None, ADA, NOTHING, NOTHING, (True, True, "", "")),
-        (None, ADA, MISSING, MISSING, (False, False, "get it", "")),
-        (None, ADA, MISSING, NOTHING, (False, True, "get it", "")),
-        (None, ADA, NOTHING, MISSING, (True, False, "get it", "")),
-        (None, PLAIN, NOTHING, NOTHING, (False, False, "", HARDWARE)),
-        (NO_GPU, ADA, NOTHING, NOTHING, (True, False, "", HARDWARE)),
-        (NO_GPU, ADA, MISSING, MISSING, (False, False, "get it", "")),
-        (NO_GPU, HOST, NOTHING, NOTHING, (False, False, "", HARDWARE)),
-        (NO_GPU, HOST, MISSING, MISSING, (False, False, "", HARDWARE)),
-        (NO_PACKAGE, ADA, NOTHING, NOTHING, (True, False, "get bindings", "")),
-        (NO_PACKAGE, HOST, NOTHING, NOTHING, (False, False, "get bindings", "")),
-        (NO_PACKAGE, PLAIN, NOTHING, NOTHING, (False, False, "", HARDWARE)),
-    ],
-)
+@pytest.mark.parametrize(("why", "target", "build", "run", "told"), [
+    (None, ADA, NOTHING, NOTHING, (True, True, "", "")), (None, ADA, MISSING, MISSING, (False, False, "get it", "")),
+    (None, ADA, MISSING, NOTHING, (False, True, "get it", "")),
+    (None, ADA, NOTHING, MISSING, (True, False, "get it", "")),
+    (None, PLAIN, NOTHING, NOTHING, (False, False, "", HARDWARE)),
+    (NO_GPU, ADA, NOTHING, NOTHING, (True, False, "", HARDWARE)),
+    (NO_GPU, ADA, MISSING, MISSING, (False, False, "get it", "")),
+    (NO_GPU, HOST, NOTHING, NOTHING, (False, False, "", HARDWARE)),
+    (NO_GPU, HOST, MISSING, MISSING, (False, False, "", HARDWARE)),
+    (NO_PACKAGE, ADA, NOTHING, NOTHING, (True, False, "get bindings", "")),
+    (NO_PACKAGE, HOST, NOTHING, NOTHING, (False, False, "get bindings", "")),
+    (NO_PACKAGE, PLAIN, NOTHING, NOTHING, (False, False, "", HARDWARE)),
+])  # fmt: skip
 def test_answer_and_hint_follow_from_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-    why: NoCuda | None,
-    target: Target,
-    build: Lack,
-    run: Lack,
+    monkeypatch: pytest.MonkeyPatch, why: NoCuda | None, target: Target, build: Lack, run: Lack,
     told: tuple[bool | str, ...],
-) -> None:
+) -> None:  # fmt: skip
     probe = probed(monkeypatch, why, target, build, run)
     assert (probe.can_build, probe.can_run, probe.hint, probe.absent_hardware) == told
     assert bool(probe.reason) == (not (probe.can_build and probe.can_run))

@@ -44,12 +44,10 @@ def four_bits(random: np.random.Generator) -> tuple[onnx.ModelProto, "np.ndarray
         "MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=SIZE, N=WIDTH, bits=4, block_size=BLOCK
     )
     graph = helper.make_graph(
-        [node],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, SIZE])],
+        [node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, SIZE])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, WIDTH])],
         [numpy_helper.from_array(packed, "w"), numpy_helper.from_array(scales, "s")],
-    )
+    )  # fmt: skip
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     weights = (steps.astype(np.float64) - 8).reshape(WIDTH, -1, BLOCK) * scales.reshape(WIDTH, -1, 1)
     return helper.make_model(graph, opset_imports=imports, ir_version=10), weights.reshape(WIDTH, SIZE).T
@@ -166,15 +164,10 @@ def test_every_setting_of_onnxruntime_is_set(saturates: bool, monkeypatch: pytes
     assert len(asked) > len(onnxruntime_library.EXACT) > 0
 
 
-@pytest.mark.parametrize(
-    ("arch", "flags", "saturates"),
-    [
-        ("x86_64", ("avx2", "fma"), True),
-        ("x86_64", ("avx2", "avx512_vnni"), False),
-        ("x86_64", ("avx2", "avx_vnni"), False),
-        ("aarch64", ("asimd",), False),
-    ],
-)
+@pytest.mark.parametrize(("arch", "flags", "saturates"), [
+    ("x86_64", ("avx2", "fma"), True), ("x86_64", ("avx2", "avx512_vnni"), False),
+    ("x86_64", ("avx2", "avx_vnni"), False), ("aarch64", ("asimd",), False),
+])  # fmt: skip
 def test_products_of_eight_bits_saturate_where_x86_has_no_vnni(
     arch: str, flags: tuple[str, ...], saturates: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

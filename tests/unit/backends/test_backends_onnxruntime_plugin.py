@@ -191,12 +191,8 @@ def test_same_model_gives_the_same_bytes_in_any_process(name: str, tmp_path: Pat
     for seed, num_builds in (("1", 1), ("2", 3)):
         done = subprocess.run(
             [sys.executable, "-c", BUILDS, name, str(path), str(num_builds)],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=tmp_path,
-        )
+            env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, cwd=tmp_path,
+        )  # fmt: skip
         found.append(json.loads(done.stdout))
     assert found[0] == found[1]
     assert len(found[0]) >= 1
@@ -283,14 +279,11 @@ def test_errors_of_the_library_do_not_reach_standard_output(tmp_path: Path, capf
     assert (said.out, said.err) == ("", "")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(bfloat16[2] x, float[2] f) => (float[2] y, seq(float[2]) s) { y = Cast<to=1>(x) s = SequenceConstruct(f) }",
-        "(bfloat16[2] x, string[2] f) => (float[2] y, string[2] s) { y = Cast<to=1>(x) s = Identity(f) }",
-        "(bfloat16[2] x, optional(float[2]) f) => (float[2] y, bool s) { y = Cast<to=1>(x) s = OptionalHasElement(f) }",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "(bfloat16[2] x, float[2] f) => (float[2] y, seq(float[2]) s) { y = Cast<to=1>(x) s = SequenceConstruct(f) }",
+    "(bfloat16[2] x, string[2] f) => (float[2] y, string[2] s) { y = Cast<to=1>(x) s = Identity(f) }",
+    "(bfloat16[2] x, optional(float[2]) f) => (float[2] y, bool s) { y = Cast<to=1>(x) s = OptionalHasElement(f) }",
+])  # fmt: skip
 def test_types_that_numpy_lacks_do_not_cross_beside_text_lists_and_optionals(text: str, tmp_path: Path) -> None:
     with pytest.raises(BuildRefusedError, match="cannot cross together"):
         built(model_of(f"g {text}"), tmp_path)
@@ -320,24 +313,16 @@ def test_raw_memory_round_trip(name: str, data: st.DataObject) -> None:
 
 def test_names_of_the_librarys_types() -> None:
     said = {
-        "bfloat16": "bfloat16",
-        "float8e4m3fn": "float8_e4m3fn",
-        "float8e5m2fnuz": "float8_e5m2fnuz",
-        "int4": "int4",
-    }
+        "bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e5m2fnuz": "float8_e5m2fnuz", "int4": "int4",
+    }  # fmt: skip
     assert {text: raw_name(f"tensor({text})") for text in said} == said
     for plain in ("tensor(float)", "tensor(float16)", "tensor(int8)", "seq(tensor(float))", "optional(tensor(float))"):
         assert raw_name(plain) == ""
 
 
-@pytest.mark.parametrize(
-    ("onnx_name", "dtype"),
-    [
-        ("bfloat16", ml_dtypes.bfloat16),
-        ("float8e5m2", ml_dtypes.float8_e5m2),
-        ("float8e4m3fn", ml_dtypes.float8_e4m3fn),
-    ],
-)
+@pytest.mark.parametrize(("onnx_name", "dtype"), [
+    ("bfloat16", ml_dtypes.bfloat16), ("float8e5m2", ml_dtypes.float8_e5m2), ("float8e4m3fn", ml_dtypes.float8_e4m3fn),
+])  # fmt: skip
 def test_tensors_of_types_that_numpy_lacks_cross(onnx_name: str, dtype: Any, tmp_path: Path) -> None:
     model = model_of(
         f"g ({onnx_name}[N] x, float[2] f) => ({onnx_name}[N] y, float[2] g) {{ y = Identity(x) g = Neg(f) }}"
@@ -378,34 +363,22 @@ SIGNATURE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (
-            "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for Add(6) node with name ''",
-            "Could not find an implementation for Add(6)",
-        ),
-        (
-            "[ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed:Fatal error: "
-            "foo:Bar(-1) is not a registered function/op",
-            "foo:Bar is not a registered function/op",
-        ),
-        (SIGNATURE, "Batchwise recurrent operations (layout == 1) are not supported"),
-        (
-            '[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. In Node, ("", Attention, "", -1) : '
-            '("a": tensor(float),) -> ("y": tensor(float),) , Error Unrecognized attribute: w for operator Attention',
-            "Unrecognized attribute: w for operator Attention",
-        ),
-        (
-            "[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. Type Error: Type 'tensor(int2)' of "
-            "input parameter (x) of operator (Identity) in node () is invalid.",
-            "Type Error: Type 'tensor(int2)' of input parameter (x) of operator (Identity) is invalid",
-        ),
-        (RUNNING, "Gather '/model/Gather': indices element out of data bounds, idx=64 must be within the range [-9,8]"),
-        ("something\nelse", "something else"),
-        ("", "ValueError"),
-    ],
-)
+@pytest.mark.parametrize(("message", "reason"), [
+    ("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for Add(6) node with name ''",
+     "Could not find an implementation for Add(6)"),
+    ("[ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed:Fatal error: "
+     "foo:Bar(-1) is not a registered function/op",
+     "foo:Bar is not a registered function/op"),
+    (SIGNATURE, "Batchwise recurrent operations (layout == 1) are not supported"),
+    ('[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. In Node, ("", Attention, "", -1) : '
+     '("a": tensor(float),) -> ("y": tensor(float),) , Error Unrecognized attribute: w for operator Attention',
+     "Unrecognized attribute: w for operator Attention"),
+    ("[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. Type Error: Type 'tensor(int2)' of "
+     "input parameter (x) of operator (Identity) in node () is invalid.",
+     "Type Error: Type 'tensor(int2)' of input parameter (x) of operator (Identity) is invalid"),
+    (RUNNING, "Gather '/model/Gather': indices element out of data bounds, idx=64 must be within the range [-9,8]"),
+    ("something\nelse", "something else"), ("", "ValueError"),
+])  # fmt: skip
 def test_reason_is_what_the_message_says(message: str, reason: str) -> None:
     assert reason_of(ValueError(message)) == reason
 

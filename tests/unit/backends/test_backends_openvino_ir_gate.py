@@ -131,24 +131,17 @@ def test_a_window_has_one_number_for_each_of_its_axes(old: str, new: str, tmp_pa
 RESIZED = "a layer Interpolate to sizes that are numbers of a call"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("g (float[1,1,4,4] x, int64[4] s) => (float[A,B,C,D] y) { y = Resize(x, , , s) }", RESIZED),
-        ("g (float[1,1,4,4] x, float[4] s) => (float[A,B,C,D] y) { t = Abs(s) y = Resize(x, , t) }", RESIZED),
-        ("g (float[1,1,4,4] x, float[N,1,M,3] z) => (float[A,B,C,D] y) { s = Shape(z) y = Resize(x, , , s) }", ""),
-        ("g (float[1,1,4,4] x) => (float[1,1,8,8] y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) }", ""),
-        ("g (float[2,3] x) => (float[K,3] y) { y = Unique<axis=0>(x) }", "a layer Unique with 2 inputs"),
-        (
-            "g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }",
-            "a layer Range with an input 2 that is no constant",
-        ),
-        (
-            "g (float[2] x, int64[1] r) => (float[K] y) { y = Tile(x, r) }",
-            "a layer Tile with an input 1 that is no constant",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("g (float[1,1,4,4] x, int64[4] s) => (float[A,B,C,D] y) { y = Resize(x, , , s) }", RESIZED),
+    ("g (float[1,1,4,4] x, float[4] s) => (float[A,B,C,D] y) { t = Abs(s) y = Resize(x, , t) }", RESIZED),
+    ("g (float[1,1,4,4] x, float[N,1,M,3] z) => (float[A,B,C,D] y) { s = Shape(z) y = Resize(x, , , s) }", ""),
+    ("g (float[1,1,4,4] x) => (float[1,1,8,8] y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) }", ""),
+    ("g (float[2,3] x) => (float[K,3] y) { y = Unique<axis=0>(x) }", "a layer Unique with 2 inputs"),
+    ("g (int32 a, int32 b, int32 c) => (int32[K] y) { y = Range(a, b, c) }",
+     "a layer Range with an input 2 that is no constant"),
+    ("g (float[2] x, int64[1] r) => (float[K] y) { y = Tile(x, r) }",
+     "a layer Tile with an input 1 that is no constant"),
+])  # fmt: skip
 def test_numbers_of_a_call_that_would_end_the_process_are_refused(text: str, message: str, tmp_path: Path) -> None:
     graph, weights = written(text, tmp_path)
     with pytest.raises(BundleError, match=message) if message else nullcontext():
@@ -191,13 +184,10 @@ def test_bodies_in_bodies_without_end_are_refused(tmp_path: Path) -> None:
         check_ir((begin + choice * 5000).encode(), weights)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('num_splits="2"', 'num_splits="99999999"', "a split into 99999999 with 2 outputs"),
-        ('shape="2"', 'shape="1"', "2 outputs and other lengths"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('num_splits="2"', 'num_splits="99999999"', "a split into 99999999 with 2 outputs"),
+    ('shape="2"', 'shape="1"', "2 outputs and other lengths"),
+])  # fmt: skip
 def test_a_split_into_more_than_its_outputs_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
     graph, weights = written(SPLIT, tmp_path)
     graph = graph.replace('size="16"', 'size="8"') if "shape" in new else graph
@@ -276,25 +266,17 @@ def of_pads(*pads: int) -> dict[tuple[int, ...], tuple[int, ...]]:
     return {(2, 0): pads[:2], (1, 0): pads[2:]}
 
 
-@pytest.mark.parametrize(
-    ("text", "changed", "message"),
-    [
-        (DIVIDED, {(7,): (2,)}, ""),
-        (DIVIDED, {(7,): (0,)}, "a layer Divide by constants"),
-        (DIVIDED, {(7,): (-1,)}, "a layer Divide by constants"),
-        (PLACE, {(1,): (10**6,)}, "a layer Gather with places in a shape that are no small constants"),
-        (LOOP, {(3,): (-2,)}, "a layer Loop that joins the pieces of rounds"),
-        (PADS, of_pads(-4, 0, 2, 0), f"{ONE_SIDE}-4 and 2"),
-        (PADS, of_pads(0, 100, 0, -98), f"{ONE_SIDE}100 and -98"),
-        (PADS, of_pads(2, 0, -1, 0), f"{ONE_SIDE}2 and -1"),
-        (PADS, of_pads(2**31 - 1, 0, 2**31 - 1, 0), "a layer Pad with a pad of 2147483647"),
-        (PADS, of_pads(0, 0, 0, -(2**32)), "a layer Pad with a pad of -4294967296"),
-        (PADS, of_pads(-1, 0, 1, 0), ""),
-        (PADS, of_pads(1, 1, -1, -1), ""),
-        (PADS, of_pads(-3, 0, -4, 0), ""),
-        (PADS, of_pads(2**28, 0, 0, 0), ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "changed", "message"), [
+    (DIVIDED, {(7,): (2,)}, ""), (DIVIDED, {(7,): (0,)}, "a layer Divide by constants"),
+    (DIVIDED, {(7,): (-1,)}, "a layer Divide by constants"),
+    (PLACE, {(1,): (10**6,)}, "a layer Gather with places in a shape that are no small constants"),
+    (LOOP, {(3,): (-2,)}, "a layer Loop that joins the pieces of rounds"),
+    (PADS, of_pads(-4, 0, 2, 0), f"{ONE_SIDE}-4 and 2"), (PADS, of_pads(0, 100, 0, -98), f"{ONE_SIDE}100 and -98"),
+    (PADS, of_pads(2, 0, -1, 0), f"{ONE_SIDE}2 and -1"),
+    (PADS, of_pads(2**31 - 1, 0, 2**31 - 1, 0), "a layer Pad with a pad of 2147483647"),
+    (PADS, of_pads(0, 0, 0, -(2**32)), "a layer Pad with a pad of -4294967296"), (PADS, of_pads(-1, 0, 1, 0), ""),
+    (PADS, of_pads(1, 1, -1, -1), ""), (PADS, of_pads(-3, 0, -4, 0), ""), (PADS, of_pads(2**28, 0, 0, 0), ""),
+])  # fmt: skip
 def test_constants_with_which_the_library_would_end_the_process_are_refused(
     text: str, changed: dict[tuple[int, ...], tuple[int, ...]], message: str, tmp_path: Path
 ) -> None:

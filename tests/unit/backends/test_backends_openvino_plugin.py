@@ -75,13 +75,10 @@ def test_nothing_is_written_or_sent_when_the_library_is_loaded(tmp_path: Path) -
     home = tmp_path / "home"
     home.mkdir()
     script = (
-        "import socket, sys\n"
-        "def refuse(*_): raise AssertionError('a socket was opened')\n"
-        "socket.socket.connect = refuse; socket.getaddrinfo = refuse\n"
-        "from nndeploy_openvino.library import core\n"
-        "core().available_devices\n"
-        "assert not [name for name in sys.modules if 'telemetry' in name]\n"
-    )
+        "import socket, sys\n" "def refuse(*_): raise AssertionError('a socket was opened')\n"
+        "socket.socket.connect = refuse; socket.getaddrinfo = refuse\n" "from nndeploy_openvino.library import core\n"
+        "core().available_devices\n" "assert not [name for name in sys.modules if 'telemetry' in name]\n"
+    )  # fmt: skip
     environment = {**os.environ, "HOME": str(home)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, cwd=tmp_path)
     assert list(home.rglob("*")) == []
@@ -320,13 +317,9 @@ def test_is_taken(text: str) -> None:
 
 
 RUN = [
-    "sizes by way of reals",
-    "computed positions",
-    "count of flags",
-    "loop that runs",
-    "clipped reals",
+    "sizes by way of reals", "computed positions", "count of flags", "loop that runs", "clipped reals",
     "index within limits",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -502,16 +495,13 @@ def test_inputs_and_outputs_keep_their_names_in_any_order(tmp_path: Path) -> Non
 # sessions
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda files, metadata: ({}, metadata), "has no model.xml"),
-        (lambda files, metadata: (files, {**metadata, "inputs": None}), "no list of inputs"),
-        (lambda files, metadata: (files, {**metadata, "outputs": [1]}), "no list of outputs"),
-        (lambda files, metadata: (files, {**metadata, "inputs": ["x", "y"]}), "has 1 inputs, the metadata names 2"),
-        (lambda files, metadata: (files, {**metadata, "outputs": []}), "has 1 outputs, the metadata names 0"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda files, metadata: ({}, metadata), "has no model.xml"),
+    (lambda files, metadata: (files, {**metadata, "inputs": None}), "no list of inputs"),
+    (lambda files, metadata: (files, {**metadata, "outputs": [1]}), "no list of outputs"),
+    (lambda files, metadata: (files, {**metadata, "inputs": ["x", "y"]}), "has 1 inputs, the metadata names 2"),
+    (lambda files, metadata: (files, {**metadata, "outputs": []}), "has 1 outputs, the metadata names 0"),
+])  # fmt: skip
 def test_artifact_that_does_not_fit_is_a_damaged_bundle(change: Any, message: str, tmp_path: Path) -> None:
     artifact = built(model_of(SMALL), tmp_path)
     with pytest.raises(BundleError, match=message):
@@ -542,18 +532,14 @@ def test_sizes_that_do_not_fit_are_an_error_and_never_the_call_before(threads: i
 FLOAT = TensorType("float32", ("n",))
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "message"),
-    [
-        ({"x": FLOAT}, {"y": TensorType("float32", (2,))}, ""),
-        ({"x": FLOAT, "unused": FLOAT}, {"y": FLOAT}, ""),
-        ({"z": FLOAT}, {"y": FLOAT}, "names other inputs than the bundle: x"),
-        ({"x": FLOAT}, {"y": FLOAT, "z": FLOAT}, "names other outputs than the bundle: y"),
-        ({"x": TensorType("int32", ("n",))}, {"y": FLOAT}, "input 'x' is f32 in the model, the bundle says int32"),
-        ({"x": FLOAT}, {"y": TensorType("float32", (2, 1))}, "is f32[2] in the model, the bundle says float32[2,1]"),
-        ({"x": FLOAT}, {"y": TensorType("float32", (3,))}, "is f32[2] in the model, the bundle says float32[3]"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "outputs", "message"), [
+    ({"x": FLOAT}, {"y": TensorType("float32", (2,))}, ""), ({"x": FLOAT, "unused": FLOAT}, {"y": FLOAT}, ""),
+    ({"z": FLOAT}, {"y": FLOAT}, "names other inputs than the bundle: x"),
+    ({"x": FLOAT}, {"y": FLOAT, "z": FLOAT}, "names other outputs than the bundle: y"),
+    ({"x": TensorType("int32", ("n",))}, {"y": FLOAT}, "input 'x' is f32 in the model, the bundle says int32"),
+    ({"x": FLOAT}, {"y": TensorType("float32", (2, 1))}, "is f32[2] in the model, the bundle says float32[2,1]"),
+    ({"x": FLOAT}, {"y": TensorType("float32", (3,))}, "is f32[2] in the model, the bundle says float32[3]"),
+])  # fmt: skip
 def test_model_that_is_not_what_the_bundle_says_is_not_opened(
     inputs: dict[str, TensorType], outputs: dict[str, TensorType], message: str, tmp_path: Path
 ) -> None:
@@ -588,38 +574,27 @@ def test_bfloat16_crosses_with_its_bits(tmp_path: Path) -> None:
 # reasons
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (
-            "Exception from src/inference/src/cpp/core.cpp:105:\n"
-            "Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:\n"
-            "FrontEnd API failed with OpConversionFailure:\nModel wasn't fully converted.\nSummary:\n"
-            "-- No conversion rule found for operations: com.microsoft.QLinearAdd\n"
-            "To facilitate the conversion of unsupported operations, refer to documentation",
-            "No conversion rule found for operations: com.microsoft.QLinearAdd",
-        ),
-        (
-            "Exception from src/inference/src/cpp/core.cpp:84:\n"
-            "Model wasn't fully converted. Failed operations detailed log:\n-- Conv-16 with a message:\n"
-            "While validating ONNX node '<Node(Conv): y>': Check 'a.rank()' failed at src/x/conv.cpp:38:\n"
-            "FrontEnd API failed with GeneralFailure:\nThe input data tensor's rank has to be known (static)\n\n"
-            "Summary:\n-- Conversion is failed for: Conv-16",
-            "The input data tensor's rank has to be known (static)",
-        ),
-        (
-            "Exception from src/inference/src/dev/plugin.cpp:54:\n"
-            "Check '!shape.rank().is_dynamic()' failed at src/plugins/intel_cpu/src/node.cpp:108:\n"
-            "Unexpected: CPU plug-in doesn't support Reshape operation with dynamic rank. Operation name: z",
-            "CPU plug-in doesn't support Reshape operation with dynamic rank",
-        ),
-        (
-            "Exception from src/inference/src/dev/plugin.cpp:54:\n"
-            "Check 'gpr_pool.size() > 0' failed at src/a/emitter.cpp:7:\n",
-            "the check 'gpr_pool.size() > 0' failed in a/emitter.cpp:7",
-        ),
-        ("", "RuntimeError"),
-    ],
-)
+@pytest.mark.parametrize(("message", "reason"), [
+    ("Exception from src/inference/src/cpp/core.cpp:105:\n"
+     "Check 'false' failed at src/frontends/common_translators/src/unconverted_ops_report.cpp:151:\n"
+     "FrontEnd API failed with OpConversionFailure:\nModel wasn't fully converted.\nSummary:\n"
+     "-- No conversion rule found for operations: com.microsoft.QLinearAdd\n"
+     "To facilitate the conversion of unsupported operations, refer to documentation",
+     "No conversion rule found for operations: com.microsoft.QLinearAdd"),
+    ("Exception from src/inference/src/cpp/core.cpp:84:\n"
+     "Model wasn't fully converted. Failed operations detailed log:\n-- Conv-16 with a message:\n"
+     "While validating ONNX node '<Node(Conv): y>': Check 'a.rank()' failed at src/x/conv.cpp:38:\n"
+     "FrontEnd API failed with GeneralFailure:\nThe input data tensor's rank has to be known (static)\n\n"
+     "Summary:\n-- Conversion is failed for: Conv-16",
+     "The input data tensor's rank has to be known (static)"),
+    ("Exception from src/inference/src/dev/plugin.cpp:54:\n"
+     "Check '!shape.rank().is_dynamic()' failed at src/plugins/intel_cpu/src/node.cpp:108:\n"
+     "Unexpected: CPU plug-in doesn't support Reshape operation with dynamic rank. Operation name: z",
+     "CPU plug-in doesn't support Reshape operation with dynamic rank"),
+    ("Exception from src/inference/src/dev/plugin.cpp:54:\n"
+     "Check 'gpr_pool.size() > 0' failed at src/a/emitter.cpp:7:\n",
+     "the check 'gpr_pool.size() > 0' failed in a/emitter.cpp:7"),
+    ("", "RuntimeError"),
+])  # fmt: skip
 def test_reason_is_what_the_message_says(message: str, reason: str) -> None:
     assert reason_of(RuntimeError(message)) == reason

@@ -37,20 +37,13 @@ def refusals(backend: str, text: str) -> list[str]:
     return [said.reason for said in tasks.supports(backend, model, host_target(), BuildOptions()) if not said.ok]
 
 
-@pytest.mark.parametrize(
-    ("backend", "text", "reason"),
-    [
-        ("openvino", INFINITE_MASK, "the largest float for ReduceMax of infinities"),
-        ("openvino", FILLED, "the largest float for ReduceMin of infinities"),
-        ("openvino", FINITE, ""),
-        ("onnxruntime", UNPOOL % (", int64[4] o", ", o"), "indices of MaxUnpool"),
-        ("onnxruntime", UNPOOL % ("", ""), ""),
-        ("onnxruntime", DFT % 1, "inverse DFT"),
-        ("onnxruntime", DFT % 0, ""),
-        ("onnxruntime", TRUTHS % "N", "no ReduceMax of no truth values"),
-        ("onnxruntime", TRUTHS % "3", ""),
-    ],
-)
+@pytest.mark.parametrize(("backend", "text", "reason"), [
+    ("openvino", INFINITE_MASK, "the largest float for ReduceMax of infinities"),
+    ("openvino", FILLED, "the largest float for ReduceMin of infinities"), ("openvino", FINITE, ""),
+    ("onnxruntime", UNPOOL % (", int64[4] o", ", o"), "indices of MaxUnpool"), ("onnxruntime", UNPOOL % ("", ""), ""),
+    ("onnxruntime", DFT % 1, "inverse DFT"), ("onnxruntime", DFT % 0, ""),
+    ("onnxruntime", TRUTHS % "N", "no ReduceMax of no truth values"), ("onnxruntime", TRUTHS % "3", ""),
+])  # fmt: skip
 def test_a_form_that_comes_out_wrong_is_refused(backend: str, text: str, reason: str) -> None:
     said = refusals(backend, text)
     assert len(said) == bool(reason)

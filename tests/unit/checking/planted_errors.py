@@ -59,12 +59,9 @@ def network(seed: int = 0, *, ends_with: str = "classes") -> ModelProto:
     last = f"h{BLOCKS}"
     more_nodes, more_inits, outputs = _DETECTOR(last, random) if ends_with == "list" else _CLASSES(last, random)
     graph = helper.make_graph(
-        [*nodes, *more_nodes],
-        "network",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        outputs,
+        [*nodes, *more_nodes], "network", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)], outputs,
         [*inits, *more_inits],
-    )
+    )  # fmt: skip
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -140,15 +137,10 @@ def quantised(model: ModelProto, *, operators: bool = False, per_channel: bool =
             warnings.simplefilter("ignore")
             out = Path(folder) / "q.onnx"
             quantize_static(
-                model,
-                out,
-                _Reader(),
-                quant_format=QuantFormat.QOperator if operators else QuantFormat.QDQ,
-                activation_type=QuantType.QUInt8,
-                weight_type=QuantType.QInt8,
-                per_channel=per_channel,
+                model, out, _Reader(), quant_format=QuantFormat.QOperator if operators else QuantFormat.QDQ,
+                activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, per_channel=per_channel,
                 reduce_range=True,
-            )
+            )  # fmt: skip
             return onnx.load(out)
     finally:
         logging.disable(logging.NOTSET)
@@ -187,12 +179,9 @@ def perceptron(seed: int = 0, *, bits: int = 0) -> ModelProto:
         if i < 3:
             nodes.append(helper.make_node("Tanh", [f"a{i}"], [f"h{i}"], f"tanh{i}"))
     graph = helper.make_graph(
-        nodes,
-        "perceptron",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, CLASSES))],
-        inits,
-    )
+        nodes, "perceptron", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, CLASSES))], inits,
+    )  # fmt: skip
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
@@ -217,16 +206,12 @@ def model_of(kind: str) -> ModelProto:
 
 
 KINDS: dict[str, Callable[[], ModelProto]] = {
-    "float": network,
-    "float16": lambda: in_float16(network()),
-    "qdq": lambda: quantised(network()),
+    "float": network, "float16": lambda: in_float16(network()), "qdq": lambda: quantised(network()),
     "qdq per channel": lambda: quantised(network(), per_channel=True),
-    "qlinear": lambda: quantised(network(), operators=True),
-    "dynamic": lambda: quantised_dynamically(perceptron()),
-    "4 bits": lambda: perceptron(bits=4),
-    "detector": lambda: network(ends_with="list"),
+    "qlinear": lambda: quantised(network(), operators=True), "dynamic": lambda: quantised_dynamically(perceptron()),
+    "4 bits": lambda: perceptron(bits=4), "detector": lambda: network(ends_with="list"),
     "detector qdq": lambda: quantised(network(ends_with="list")),
-}
+}  # fmt: skip
 
 
 def with_error(model: ModelProto, error: str) -> ModelProto | None:
@@ -240,11 +225,9 @@ def _initializer(model: ModelProto, fits: Callable[[str, np.ndarray[Any, Any]], 
     return found[len(found) // 2] if found else None
 
 
-def _edit(
-    model: ModelProto,
-    fits: Callable[[str, np.ndarray[Any, Any]], bool],
-    change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]],
-) -> bool:
+def _edit(model: ModelProto, fits: Callable[[str, np.ndarray[Any, Any]], bool], change: Callable[
+    [np.ndarray[Any, Any]], np.ndarray[Any, Any],
+]) -> bool:  # fmt: skip
     tensor = _initializer(model, fits)
     if tensor is None:
         return False
@@ -309,15 +292,13 @@ def _attribute(model: ModelProto, operators: tuple[str, ...], name: str, value: 
 
 
 ERRORS: dict[str, Callable[[ModelProto], bool]] = {
-    "a scale": _one_scale,
-    "swapped channels": lambda m: _edit(m, _is_weight, _swapped),
+    "a scale": _one_scale, "swapped channels": lambda m: _edit(m, _is_weight, _swapped),
     "a dropped bias": _dropped_bias,
     "a transposed weight": lambda m: _edit(
-        m,
-        lambda n, a: _is_weight(n, a) and a.shape[0] == a.shape[1],
+        m, lambda n, a: _is_weight(n, a) and a.shape[0] == a.shape[1],
         lambda a: np.ascontiguousarray(np.swapaxes(a, 0, 1)),
     ),
     "a zero point off by one": _zero_point,
     "padding on the other side": lambda m: _attribute(m, ("Conv", "QLinearConv"), "pads", lambda _: [2, 2, 0, 0]),
     "another epsilon": lambda m: _attribute(m, ("BatchNormalization",), "epsilon", lambda e: e * 100),
-}
+}  # fmt: skip

@@ -39,14 +39,10 @@ def test_a_model_that_chooses_nothing_has_no_cut() -> None:
     assert model_before_cuts(ir.from_proto(model_of("float"))) is None
 
 
-@pytest.mark.parametrize(
-    ("shapes", "axes"),
-    [
-        ({"boxes": (40, 4), "scores": (40,)}, {"boxes": 0, "scores": 0}),
-        ({"rows": (1, 300, 6)}, {"rows": 1}),
-        ({"boxes": (2, 40, 4), "scores": (2, 40)}, {"boxes": 1, "scores": 1}),
-    ],
-)
+@pytest.mark.parametrize(("shapes", "axes"), [
+    ({"boxes": (40, 4), "scores": (40,)}, {"boxes": 0, "scores": 0}), ({"rows": (1, 300, 6)}, {"rows": 1}),
+    ({"boxes": (2, 40, 4), "scores": (2, 40)}, {"boxes": 1, "scores": 1}),
+])  # fmt: skip
 def test_the_axis_of_the_list_stands_behind_the_batch(shapes: dict[str, tuple[int, ...]], axes: dict[str, int]) -> None:
     want = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     assert listing_axes(frozenset(want), want) == axes

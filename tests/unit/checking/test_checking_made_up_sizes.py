@@ -230,17 +230,15 @@ def test_the_first_choice_of_sizes_runs(text: str, shapes: dict[str, tuple[int, 
     assert shapes == {name: value.shape for name, value in sample.items() if name in shapes}
 
 
-@pytest.mark.parametrize(
-    ("text", "rank"),
-    [
-        ("(float[N,3,H,W] x, float[4,3,3,3] w) => (float[N,4,A,B] y) { y = Conv(x, w) }", 4),
-        ("(float[N,H,W,3] x) => (float[N,3,H,W] y) { s = Mul(x, x) y = Transpose<perm=[0,3,1,2]>(s) }", 4),
-        ("(float[T,B,8] x, float[1,16,8] w, float[1,16,4] r) => (float[T,1,B,4] y)"
-         " { y, h, s = LSTM<hidden_size=4>(x, w, r) }", 3),
-        ("(float[N,8] x, float[8,3] w) => (float[N,3] y) { y = Gemm(x, w) }", 2),
-        ("(int64[N,S] x, float[8,3] w) => (float[N,S,3] y) { y = Gather(w, x) }", 2),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "rank"), [
+    ("(float[N,3,H,W] x, float[4,3,3,3] w) => (float[N,4,A,B] y) { y = Conv(x, w) }", 4),
+    ("(float[N,H,W,3] x) => (float[N,3,H,W] y) { s = Mul(x, x) y = Transpose<perm=[0,3,1,2]>(s) }", 4),
+    ("(float[T,B,8] x, float[1,16,8] w, float[1,16,4] r) => (float[T,1,B,4] y)"
+     " { y, h, s = LSTM<hidden_size=4>(x, w, r) }",
+     3),
+    ("(float[N,8] x, float[8,3] w) => (float[N,3] y) { y = Gemm(x, w) }", 2),
+    ("(int64[N,S] x, float[8,3] w) => (float[N,S,3] y) { y = Gather(w, x) }", 2),
+])  # fmt: skip
 def test_an_input_of_unknown_rank_gets_the_one_that_its_readers_want(text: str, rank: int) -> None:
     known = with_weights(text)
     (value,), (named,) = known.model.graph.inputs, known.inputs
@@ -259,8 +257,7 @@ LIMITS = {
         " r = Gather(t, i)",
         5,
     ),
-    "along another axis": ("r = Gather<axis=1>(t, ids)", 4),
-    "by element": ("r = GatherElements(t, ids)", 7),
+    "along another axis": ("r = Gather<axis=1>(t, ids)", 4), "by element": ("r = GatherElements(t, ids)", 7),
     "in several axes": ("r = GatherND(t, ids)", 4),
     "in a branch": (
         "c = Constant<value_int=1>() b = Cast<to=9>(c)"
@@ -273,9 +270,8 @@ LIMITS = {
         " (bool go2, int64[2,2] w, float[K,L,M] p) { go2 = Identity(go) w = Identity(v) p = Gather(t, v) }>(n, , ids)",
         7,
     ),
-    "rows of another input": ("v = Relu(x) r = Gather(v, ids)", 64),
-    "axes": ("r = ReduceMax(t, ids)", 2),
-}
+    "rows of another input": ("v = Relu(x) r = Gather(v, ids)", 64), "axes": ("r = ReduceMax(t, ids)", 2),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("nodes", "limit"), LIMITS.values(), ids=LIMITS)
@@ -291,56 +287,35 @@ def test_integers_choose_what_is_there(nodes: str, limit: int) -> None:
     assert ids.max() < limit
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("N", None),
-        ("input.1", None),
-        ("a + b", 5),
-        ("2*a", 4),
-        ("(b + 1) // a", 2),
-        ("b / 2", 1),
-        ("a +", None),
-        ("total_length", 12),
-    ],
-)
+@pytest.mark.parametrize(("text", "size"), [
+    ("N", None), ("input.1", None), ("a + b", 5), ("2*a", 4), ("(b + 1) // a", 2), ("b / 2", 1), ("a +", None),
+    ("total_length", 12),
+])  # fmt: skip
 def test_a_name_that_computes_a_size(text: str, size: int | None) -> None:
     sizes = {"a": 2, "b": 3, "past_length": 5, "new_seq": 7}
     assert computed_size(text, sizes, sizes.__getitem__) == size
 
 
-@pytest.mark.parametrize(
-    ("dims", "axis", "num_window_axes", "kind"),
-    [
-        (("N", "num_channels", "H", "W"), 1, 0, "channels"),
-        ((2, None, 128), 1, 0, "batch"),
-        (("batch_size", "sequence_length"), 1, 0, "length"),
-        ((None, 3, None, None), 2, 0, "image"),
-        ((None, None, None, 3), 1, 0, "image"),
-        ((None, None, None, 3), 2, 2, "image"),
-        (("N", 1, "samples"), 2, 0, "wave"),
-        ((None, None), 1, 1, "wave"),
-        ((None, 1, None), 2, 1, "wave"),
-        ((None, 80, None), 2, 1, "length"),
-        ((None, 3, None, None, None), 2, 3, "frames"),
-    ],
-)
+@pytest.mark.parametrize(("dims", "axis", "num_window_axes", "kind"), [
+    (("N", "num_channels", "H", "W"), 1, 0, "channels"), ((2, None, 128), 1, 0, "batch"),
+    (("batch_size", "sequence_length"), 1, 0, "length"), ((None, 3, None, None), 2, 0, "image"),
+    ((None, None, None, 3), 1, 0, "image"), ((None, None, None, 3), 2, 2, "image"), (("N", 1, "samples"), 2, 0, "wave"),
+    ((None, None), 1, 1, "wave"), ((None, 1, None), 2, 1, "wave"), ((None, 80, None), 2, 1, "length"),
+    ((None, 3, None, None, None), 2, 3, "frames"),
+])  # fmt: skip
 def test_what_an_axis_probably_is(dims: tuple[Any, ...], axis: int, num_window_axes: int, kind: str) -> None:
     assert kind_of(dims[axis], axis, dims, num_window_axes) == kind
 
 
-@pytest.mark.parametrize(
-    ("reason", "wanted"),
-    [
-        ("Attempting to broadcast an axis by a dimension other than 1. 224 by 96", {"H": 96, "W": 224}),
-        ("Pad reflect: pre-pad (160) exceeds maximum allowed (63) for axis 1.", {"T": 322}),
-        ("indices element out of data bounds, idx=63 must be within the inclusive range [-16,15]", {"T": 16}),
-        ("index: 1 Got: 64 Expected: 80", {"T": 80}),
-        ("Input channels C is not equal to kernel channels * group. C: 3 kernel channels: 4 group: 1", {"C": 4}),
-        ("Input W must have shape {1,16,7}. Actual:{1,16,64}", {"T": 7}),
-        ("cannot be reshaped to the requested shape. Input shape:{1,56,56}, requested shape:{1,28,28}", {"H": 112}),
-    ],
-)
+@pytest.mark.parametrize(("reason", "wanted"), [
+    ("Attempting to broadcast an axis by a dimension other than 1. 224 by 96", {"H": 96, "W": 224}),
+    ("Pad reflect: pre-pad (160) exceeds maximum allowed (63) for axis 1.", {"T": 322}),
+    ("indices element out of data bounds, idx=63 must be within the inclusive range [-16,15]", {"T": 16}),
+    ("index: 1 Got: 64 Expected: 80", {"T": 80}),
+    ("Input channels C is not equal to kernel channels * group. C: 3 kernel channels: 4 group: 1", {"C": 4}),
+    ("Input W must have shape {1,16,7}. Actual:{1,16,64}", {"T": 7}),
+    ("cannot be reshaped to the requested shape. Input shape:{1,56,56}, requested shape:{1,28,28}", {"H": 112}),
+])  # fmt: skip
 def test_a_refusal_says_which_size_it_wants(reason: str, wanted: dict[str, int]) -> None:
     sizes = {"N": 1, "C": 3, "H": 224, "W": 224, "T": 64}
     kinds = {"N": "batch", "C": "channels", "H": "image", "W": "image", "T": "length"}

@@ -71,25 +71,18 @@ def test_the_chain_is_fed_with_the_reference_s_own_values() -> None:
     submodels = [ir.from_proto(onnx.parser.parse_model(text)) for text in (RELU, NEG)]
     (values,) = found.along_chain(submodels, [X])
     assert {name: value.tolist() for name, value in values.items()} == {
-        "x": [-1, 0, 2],
-        "y": [0, 0, 2],
-        "z": [0, 0, -2],
-    }
+        "x": [-1, 0, 2], "y": [0, 0, 2], "z": [0, 0, -2],
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("node", "reasons"),
-    [
-        ("y = Relu(x)", {}),
-        ("y = RandomNormalLike(x)", {"y": "random by definition"}),
-        ("d = Bernoulli(x) y = Relu(d)", {"d": "random by definition", "y": "random by definition"}),
-        ("d = Bernoulli(x) y = Relu(x)", {"d": "random by definition"}),
-        ("y = Dropout(x)", {}),
-        ("y = Dropout(x, r, t)", {"y": "random by definition"}),
-        ("e = other.Encode(x) y = Relu(e)", {"e": "made by other::Encode"}),
-        ("e = other.Encode(x) y = Identity(e)", {"e": "made by other::Encode", "y": "made by other::Encode"}),
-    ],
-)
+@pytest.mark.parametrize(("node", "reasons"), [
+    ("y = Relu(x)", {}), ("y = RandomNormalLike(x)", {"y": "random by definition"}),
+    ("d = Bernoulli(x) y = Relu(d)", {"d": "random by definition", "y": "random by definition"}),
+    ("d = Bernoulli(x) y = Relu(x)", {"d": "random by definition"}), ("y = Dropout(x)", {}),
+    ("y = Dropout(x, r, t)", {"y": "random by definition"}),
+    ("e = other.Encode(x) y = Relu(e)", {"e": "made by other::Encode"}),
+    ("e = other.Encode(x) y = Identity(e)", {"e": "made by other::Encode", "y": "made by other::Encode"}),
+])  # fmt: skip
 def test_values_that_right_runs_differ_on_are_known(node: str, reasons: dict[str, str]) -> None:
     imports = '"": 18, "other": 1'
     text = f"<ir_version: 8, opset_import: [{imports}]> g (float[3] x, float r, bool t) => (float[3] y) {{ {node} }}"
@@ -118,14 +111,9 @@ def test_incomparable_outputs_must_still_have_the_right_rank() -> None:
     (check,) = compare_outputs("s0", "b", [one], [other], TYPES, LIMITS, incomparable={"y": "random by definition"})
     assert check.ok
     (check,) = compare_outputs(
-        "s0",
-        "b",
-        [{"y": np.ones((3, 1), np.float32)}],
-        [other],
-        TYPES,
-        LIMITS,
+        "s0", "b", [{"y": np.ones((3, 1), np.float32)}], [other], TYPES, LIMITS,
         incomparable={"y": "random by definition"},
-    )
+    )  # fmt: skip
     assert not check.ok
 
 

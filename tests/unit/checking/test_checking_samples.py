@@ -101,17 +101,10 @@ def test_a_mask_lets_everything_through() -> None:
     assert sample["mask"].all()
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "is_picture"),
-    [
-        ("images", (1, 3, 32, 32), True),
-        ("input_image", (32, 32, 3), True),
-        ("img", (1, 32, 32), True),
-        ("image_embeds", (4, 512), False),
-        ("image", (1, 50, 512, 512), False),
-        ("pixel_values", (1, 3, 32, 32), False),
-    ],
-)
+@pytest.mark.parametrize(("name", "shape", "is_picture"), [
+    ("images", (1, 3, 32, 32), True), ("input_image", (32, 32, 3), True), ("img", (1, 32, 32), True),
+    ("image_embeds", (4, 512), False), ("image", (1, 50, 512, 512), False), ("pixel_values", (1, 3, 32, 32), False),
+])  # fmt: skip
 def test_the_pixels_of_a_picture_are_from_0_to_1(name: str, shape: tuple[int, ...], is_picture: bool) -> None:
     value = first(NamedType(name, TensorType("float32", shape)))[name]
     assert (value.min() >= 0 and value.max() <= 1) == is_picture

@@ -38,10 +38,8 @@ WRONG_SHAPE = "another shape"
 def test_the_largest_camp_is_right(ballots: dict[str, Any], right: set[str]) -> None:
     verdict = verdict_of(
         {engine: [{"y": gives}] for engine, gives in ballots.items()},
-        [lambda got, want: "" if got == want else "differs"],
-        lambda outputs: outputs["y"] != WRONG_SHAPE,
-        EVALUATOR,
-    )
+        [lambda got, want: "" if got == want else "differs"], lambda outputs: outputs["y"] != WRONG_SHAPE, EVALUATOR,
+    )  # fmt: skip
     assert set(verdict.right) == right
     assert verdict.wrong.keys() == ballots.keys() - right
     assert verdict.outputs[0]["y"] == ballots[verdict.right[0]]

@@ -59,11 +59,9 @@ def test_a_driver_that_finds_no_device_counts_none(library_folder: Path) -> None
 
 def test_values_pass_the_bindings_both_ways(library_folder: Path) -> None:
     program = (
-        "array = device(0).to_device(values)\n"
-        "other = device(0).empty((6,), 'float32')\n"
-        "other.write(array)\n"
+        "array = device(0).to_device(values)\n" "other = device(0).empty((6,), 'float32')\n" "other.write(array)\n"
         "print(*other.numpy(), *device(0).to_device(values + 1).numpy())\n"
-    )
+    )  # fmt: skip
     assert run(library_folder, program) == ["0.0 1.0 2.0 3.0 4.0 5.0 1.0 2.0 3.0 4.0 5.0 6.0"]
 
 
@@ -79,14 +77,11 @@ def test_a_launch_passes_its_parameters_and_its_shared_memory(library_folder: Pa
 
 def test_a_graph_is_captured_and_launched(library_folder: Path) -> None:
     program = (
-        "array = device(0).to_device(values)\n"
-        "kernel = device(0).load_module(b'CUBIN').kernel('scale')\n"
+        "array = device(0).to_device(values)\n" "kernel = device(0).load_module(b'CUBIN').kernel('scale')\n"
         "args = [array, np.float32(2), np.int32(6)]\n"
-        "graph = device(0).capture(lambda: kernel.launch((2, 3, 4), (32, 1, 1), 0, args))\n"
-        "print(*array.numpy())\n"
-        "graph.launch(); graph.launch()\n"
-        "print(*array.numpy())\n"
-    )
+        "graph = device(0).capture(lambda: kernel.launch((2, 3, 4), (32, 1, 1), 0, args))\n" "print(*array.numpy())\n"
+        "graph.launch(); graph.launch()\n" "print(*array.numpy())\n"
+    )  # fmt: skip
     assert run(library_folder, program) == ["0.0 1.0 2.0 3.0 4.0 5.0", "0.0 4.0 8.0 12.0 16.0 20.0"]
 
 
@@ -111,11 +106,8 @@ def test_a_refusal_of_the_driver_is_one_line_that_names_the_call(library_folder:
 
 def test_memory_and_events_are_given_back(library_folder: Path) -> None:
     program = (
-        "for _ in range(50):\n"
-        "    array = device(0).to_device(values)\n"
+        "for _ in range(50):\n" "    array = device(0).to_device(values)\n"
         "    kernel = device(0).load_module(b'CUBIN').kernel('scale')\n"
-        "    graph = device(0).capture(lambda: None)\n"
-        "del array, kernel, graph\n"
-        "print('done')\n"
-    )
+        "    graph = device(0).capture(lambda: None)\n" "del array, kernel, graph\n" "print('done')\n"
+    )  # fmt: skip
     assert run(library_folder, program) == ["done"]

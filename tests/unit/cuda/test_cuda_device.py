@@ -45,15 +45,10 @@ def test_values_come_back_as_they_went(driver: HostDriver) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [
-        np.zeros((0, 3), np.float32),
-        np.array(7, np.int64),
-        np.array([[True, False]]),
-        np.arange(24, dtype=np.float16).reshape(2, 3, 4).transpose(2, 0, 1),
-        np.arange(10, dtype=np.uint8)[::2],
-    ],
+    [np.zeros((0, 3), np.float32), np.array(7, np.int64), np.array([[True, False]]),
+     np.arange(24, dtype=np.float16).reshape(2, 3, 4).transpose(2, 0, 1), np.arange(10, dtype=np.uint8)[::2]],
     ids=["empty", "scalar", "bool", "transposed", "strided"],
-)
+)  # fmt: skip
 def test_every_kind_of_array_comes_back(driver: HostDriver, values: np.ndarray) -> None:
     back = device(0).to_device(values).numpy()
     assert back.shape == values.shape

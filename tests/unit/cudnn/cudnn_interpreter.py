@@ -18,10 +18,8 @@ import numpy as np
 from nndeploy.cuda.current_driver import current_driver
 
 DTYPES = {
-    "CUDNN_DATA_FLOAT": np.dtype("f4"),
-    "CUDNN_DATA_HALF": np.dtype("f2"),
-    "CUDNN_DATA_BFLOAT16": ml_dtypes.bfloat16,
-}
+    "CUDNN_DATA_FLOAT": np.dtype("f4"), "CUDNN_DATA_HALF": np.dtype("f2"), "CUDNN_DATA_BFLOAT16": ml_dtypes.bfloat16,
+}  # fmt: skip
 Array = np.ndarray[Any, Any]
 Reader = Callable[[str], Array]
 Tensors = Mapping[str, Any]
@@ -214,10 +212,7 @@ def _norm(node: Mapping[str, Any], read: Reader, _tensors: Tensors) -> tuple[str
 
 
 RUNNERS: dict[str, Runner] = {
-    "POINTWISE": _pointwise,
-    "CONVOLUTION_FORWARD": _convolution,
-    "CONVOLUTION_BACKWARD_DATA": _convolution_backward_data,
-    "MATMUL": _matmul,
-    "RESAMPLE_FWD": _resample,
+    "POINTWISE": _pointwise, "CONVOLUTION_FORWARD": _convolution,
+    "CONVOLUTION_BACKWARD_DATA": _convolution_backward_data, "MATMUL": _matmul, "RESAMPLE_FWD": _resample,
     "NORM_FORWARD": _norm,
-}
+}  # fmt: skip

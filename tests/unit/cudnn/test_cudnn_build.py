@@ -210,13 +210,10 @@ def test_input_that_is_only_a_shape_is_not_read(run_built: Callable[..., dict[st
     assert np.array_equal(found["y"], inputs["x"].reshape(6))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("(float[N,3] x) => (float[N,3] y) { y = Relu(x) }", "the size N of 'x' is not fixed"),
-        ("(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", "no Sign"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("(float[N,3] x) => (float[N,3] y) { y = Relu(x) }", "the size N of 'x' is not fixed"),
+    ("(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", "no Sign"),
+])  # fmt: skip
 def test_model_that_is_not_taken_is_refused_with_the_reason(text: str, said: str) -> None:
     with pytest.raises(BuildRefusedError, match=said):
         built(text)

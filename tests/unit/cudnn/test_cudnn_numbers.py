@@ -148,16 +148,11 @@ def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], 
         np.testing.assert_allclose(found[output].astype(np.float64), value, rtol, atol * scale, err_msg=output)
 
 
-@pytest.mark.parametrize(
-    ("target", "dtype"),
-    [
-        ("h200", "float"),
-        pytest.param("h200", "float16", marks=pytest.mark.slow),
-        pytest.param("t4", "float", marks=pytest.mark.slow),
-        pytest.param("t4", "float16", marks=pytest.mark.slow),
-        pytest.param("rtx4090", "bfloat16", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("target", "dtype"), [
+    ("h200", "float"), pytest.param("h200", "float16", marks=pytest.mark.slow),
+    pytest.param("t4", "float", marks=pytest.mark.slow), pytest.param("t4", "float16", marks=pytest.mark.slow),
+    pytest.param("rtx4090", "bfloat16", marks=pytest.mark.slow),
+])  # fmt: skip
 @pytest.mark.parametrize("name", MODELS)
 def test_plan_computes_what_onnx_says(run_built: Callable[..., dict], name: str, dtype: str, target: str) -> None:
     model = model_from_text(MODELS[name], dtype)

@@ -121,17 +121,11 @@ def test_missing_cudnn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
     assert (probe.can_build, probe.can_run, probe.hint, probe.absent_hardware) == (False, False, HINT, "")
 
 
-@pytest.mark.parametrize(
-    ("attributes", "before", "after"),
-    [
-        ("", (0, 0), (0, 0)),
-        ("pads=[1,2,3,4]", (1, 2), (3, 4)),
-        ('auto_pad="VALID"', (0, 0), (0, 0)),
-        ('auto_pad="SAME_UPPER", strides=[2,2]', (0, 1), (1, 1)),
-        ('auto_pad="SAME_LOWER", strides=[2,2]', (1, 1), (0, 1)),
-        ('auto_pad="SAME_UPPER", dilations=[2,1]', (2, 1), (2, 1)),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "before", "after"), [
+    ("", (0, 0), (0, 0)), ("pads=[1,2,3,4]", (1, 2), (3, 4)), ('auto_pad="VALID"', (0, 0), (0, 0)),
+    ('auto_pad="SAME_UPPER", strides=[2,2]', (0, 1), (1, 1)), ('auto_pad="SAME_LOWER", strides=[2,2]', (1, 1), (0, 1)),
+    ('auto_pad="SAME_UPPER", dilations=[2,1]', (2, 1), (2, 1)),
+])  # fmt: skip
 def test_padding_is_what_the_attributes_say(attributes: str, before: tuple[int, ...], after: tuple[int, ...]) -> None:
     close = f"<{attributes}>" if attributes else ""
     text = f"(float[1,1,8,7] x, float[1,1,3,3] w) => (float[1,1,?,?] y) {{ y = Conv{close}(x,w) }}"

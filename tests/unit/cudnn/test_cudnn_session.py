@@ -205,16 +205,11 @@ def raising(message: str) -> Callable[[object], None]:
     return call
 
 
-@pytest.mark.parametrize(
-    ("handle", "said"),
-    [
-        (
-            lambda _: SimpleNamespace(load=raising("CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH")),
-            r"made for Tesla T4, cuDNN does not load them on Pretended GPU.*ARCH",
-        ),
-        (raising("cudnnCreate: no"), "cuda:0: cuDNN cannot use the GPU: cudnnCreate"),
-    ],
-)
+@pytest.mark.parametrize(("handle", "said"), [
+    (lambda _: SimpleNamespace(load=raising("CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH")),
+     r"made for Tesla T4, cuDNN does not load them on Pretended GPU.*ARCH"),
+    (raising("cudnnCreate: no"), "cuda:0: cuDNN cannot use the GPU: cudnnCreate"),
+])  # fmt: skip
 def test_gpu_that_cudnn_cannot_use_is_one_line(
     artifact: Artifact, host_gpu: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, handle: object, said: str
 ) -> None:
@@ -223,16 +218,13 @@ def test_gpu_that_cudnn_cannot_use_is_one_line(
         opened(artifact, host_gpu)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda files: files.pop("plans.bin"), "has no plans.bin"),
-        (lambda files: files.update({"plans.bin": b"{}"}), "a plan reaches outside"),
-        (lambda files: files.update({"constants.safetensors": b"x"}), "constants.safetensors"),
-        (lambda files: files.update({"constants.safetensors": _other_constants()}), "expected 4"),
-        (lambda files: files.update({"program.json": b"{}"}), "no program of format 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda files: files.pop("plans.bin"), "has no plans.bin"),
+    (lambda files: files.update({"plans.bin": b"{}"}), "a plan reaches outside"),
+    (lambda files: files.update({"constants.safetensors": b"x"}), "constants.safetensors"),
+    (lambda files: files.update({"constants.safetensors": _other_constants()}), "expected 4"),
+    (lambda files: files.update({"program.json": b"{}"}), "no program of format 1"),
+])  # fmt: skip
 def test_damaged_artifact_gets_one_line(
     artifact: Artifact, host_gpu: SimpleNamespace, change: Callable[[dict[str, bytes]], object], said: str
 ) -> None:

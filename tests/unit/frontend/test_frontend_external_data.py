@@ -141,25 +141,14 @@ def test_a_folder_that_does_not_exist_is_an_io_error(folder: Path) -> None:
 
 
 class TestPaths:
-    @pytest.mark.parametrize(
-        ("location", "words"),
-        [
-            ("../secret.bin", "leaves the model's folder"),
-            ("a/../../secret.bin", "leaves the model's folder"),
-            ("weights.bin/..", "leaves the model's folder"),
-            ("..", "leaves the model's folder"),
-            ("/etc/passwd", "an absolute path"),
-            ("//etc/passwd", "an absolute path"),
-            ("..\\secret.bin", "a backslash or a NUL"),
-            ("C:\\secret.bin", "a backslash or a NUL"),
-            ("weights.bin\0.txt", "a backslash or a NUL"),
-            ("", "not a file name"),
-            (".", "not a file name"),
-            ("a//b", "not a file name"),
-            ("a/", "not a file name"),
-            ("*/_ORT_MEM_ADDR_/*", "an address in memory"),
-        ],
-    )
+    @pytest.mark.parametrize(("location", "words"), [
+        ("../secret.bin", "leaves the model's folder"), ("a/../../secret.bin", "leaves the model's folder"),
+        ("weights.bin/..", "leaves the model's folder"), ("..", "leaves the model's folder"),
+        ("/etc/passwd", "an absolute path"), ("//etc/passwd", "an absolute path"),
+        ("..\\secret.bin", "a backslash or a NUL"), ("C:\\secret.bin", "a backslash or a NUL"),
+        ("weights.bin\0.txt", "a backslash or a NUL"), ("", "not a file name"), (".", "not a file name"),
+        ("a//b", "not a file name"), ("a/", "not a file name"), ("*/_ORT_MEM_ADDR_/*", "an address in memory"),
+    ])  # fmt: skip
     def test_a_location_that_could_leave_is_refused_before_anything_is_opened(
         self, folder: Path, opened: list[str], location: str, words: str
     ) -> None:
@@ -169,14 +158,10 @@ class TestPaths:
         assert "tensor 'w'" in error.where
         assert opened == []
 
-    @pytest.mark.parametrize(
-        ("name", "target", "location"),
-        [
-            ("weights.bin", "../secret.bin", "weights.bin"),
-            ("link.bin", "weights.bin", "link.bin"),
-            ("sub", "..", "sub/secret.bin"),
-        ],
-    )
+    @pytest.mark.parametrize(("name", "target", "location"), [
+        ("weights.bin", "../secret.bin", "weights.bin"), ("link.bin", "weights.bin", "link.bin"),
+        ("sub", "..", "sub/secret.bin"),
+    ])  # fmt: skip
     def test_a_symbolic_link_is_refused(self, folder: Path, name: str, target: str, location: str) -> None:
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(target)
@@ -184,13 +169,10 @@ class TestPaths:
         assert error.exit_code == 77
         assert "is a symbolic link (hint: copy the file itself into the model's folder)" in str(error)
 
-    @pytest.mark.parametrize(
-        ("make", "words"),
-        [
-            (lambda place: place.symlink_to("../secret.bin"), "was replaced while it was opened"),
-            (os.mkfifo, "not a regular file"),
-        ],
-    )
+    @pytest.mark.parametrize(("make", "words"), [
+        (lambda place: place.symlink_to("../secret.bin"), "was replaced while it was opened"),
+        (os.mkfifo, "not a regular file"),
+    ])  # fmt: skip
     def test_what_appears_between_look_and_open_is_not_read(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], words: str
     ) -> None:
@@ -201,15 +183,11 @@ class TestPaths:
         assert error.exit_code == 77
         assert words in str(error)
 
-    @pytest.mark.parametrize(
-        ("make", "location", "words"),
-        [
-            (lambda place: place.hardlink_to(place.parents[1] / "secret.bin"), "it", "hard link"),
-            (os.mkfifo, "it", "not a regular file"),
-            (Path.mkdir, "it", "not a regular file"),
-            (Path.touch, "weights.bin/w", "not a folder"),
-        ],
-    )
+    @pytest.mark.parametrize(("make", "location", "words"), [
+        (lambda place: place.hardlink_to(place.parents[1] / "secret.bin"), "it", "hard link"),
+        (os.mkfifo, "it", "not a regular file"), (Path.mkdir, "it", "not a regular file"),
+        (Path.touch, "weights.bin/w", "not a folder"),
+    ])  # fmt: skip
     def test_what_is_no_file_of_its_own_is_refused_without_waiting(
         self, folder: Path, opened: list[str], make: Callable[[Path], None], location: str, words: str
     ) -> None:
@@ -229,25 +207,16 @@ class TestPaths:
 
 
 class TestEntries:
-    @pytest.mark.parametrize(
-        ("key", "value", "words"),
-        [
-            ("offset", "-1", "offset of external data is '-1'"),
-            ("offset", "1", "ends at byte 25 of a file of 24"),
-            ("offset", str((1 << 63) - 1), "of a file of 24"),
-            ("offset", str(1 << 63), "past the end of any file"),
-            ("offset", "9" * 5000, "offset of external data is '999"),
-            ("offset", "abc", "offset of external data is 'abc'"),
-            ("offset", "", "offset of external data is ''"),
-            ("offset", "1.5", "offset of external data is '1.5'"),
-            ("offset", "\u0664", "offset of external data is"),
-            ("length", "-24", "length of external data is '-24'"),
-            ("length", "0", "have 0 bytes, but the tensor needs 24"),
-            ("length", "25", "have 25 bytes, but the tensor needs 24"),
-            ("length", str(1 << 62), "but the tensor needs 24"),
-            ("size", "24", "unknown key 'size' of external data"),
-        ],
-    )
+    @pytest.mark.parametrize(("key", "value", "words"), [
+        ("offset", "-1", "offset of external data is '-1'"), ("offset", "1", "ends at byte 25 of a file of 24"),
+        ("offset", str((1 << 63) - 1), "of a file of 24"), ("offset", str(1 << 63), "past the end of any file"),
+        ("offset", "9" * 5000, "offset of external data is '999"),
+        ("offset", "abc", "offset of external data is 'abc'"), ("offset", "", "offset of external data is ''"),
+        ("offset", "1.5", "offset of external data is '1.5'"), ("offset", "\u0664", "offset of external data is"),
+        ("length", "-24", "length of external data is '-24'"), ("length", "0", "have 0 bytes, but the tensor needs 24"),
+        ("length", "25", "have 25 bytes, but the tensor needs 24"), ("length", str(1 << 62), "but the tensor needs 24"),
+        ("size", "24", "unknown key 'size' of external data"),
+    ])  # fmt: skip
     def test_a_wrong_entry_is_refused(self, folder: Path, key: str, value: str, words: str) -> None:
         error = refusal(external_model(**{key: value}), folder)
         assert error.exit_code == 65

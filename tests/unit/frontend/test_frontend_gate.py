@@ -82,28 +82,18 @@ class TestFiles:
 
 
 class TestWhatIsNoModel:
-    @pytest.mark.parametrize(
-        ("data", "words"),
-        [
-            (b"", "the file is empty"),
-            (b"hello, this is text", "is it an ONNX model"),
-            (b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94", "looks like a pickle"),
-            (b"PK\x03\x04" + b"\0" * 40 + b"archive/data.pkl", "this is a PyTorch file"),
-            (b"PK\x03\x04" + b"\0" * 40 + b"manifest.json", "`nndeploy run`"),
-            (b"PK\x03\x04" + b"\0" * 40, "this is a ZIP archive"),
-            (b"version https://git-lfs.example/spec/v1\noid sha256:0\n", "`git lfs pull`"),
-            (b"\x1f\x8b\x08\0", "compressed with gzip"),
-            (b"\x89HDF\r\n", "HDF5"),
-            (b"GGUF\x03\0\0\0", "GGUF"),
-            (b"\x1c\0\0\0TFL3", "TensorFlow Lite"),
-            (b"\x1c\0\0\0ORTM", ".ort file"),
-            (b"<?xml version='1.0'?><net/>", "this is XML"),
-            (b"<!DOCTYPE html>", "web page"),
-            (b"<html>", "web page"),
-            (HEADER.encode() + RELU.encode(), "ONNX text"),
-            (b'{"irVersion": 8}', "JSON"),
-        ],
-    )
+    @pytest.mark.parametrize(("data", "words"), [
+        (b"", "the file is empty"), (b"hello, this is text", "is it an ONNX model"),
+        (b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94", "looks like a pickle"),
+        (b"PK\x03\x04" + b"\0" * 40 + b"archive/data.pkl", "this is a PyTorch file"),
+        (b"PK\x03\x04" + b"\0" * 40 + b"manifest.json", "`nndeploy run`"),
+        (b"PK\x03\x04" + b"\0" * 40, "this is a ZIP archive"),
+        (b"version https://git-lfs.example/spec/v1\noid sha256:0\n", "`git lfs pull`"),
+        (b"\x1f\x8b\x08\0", "compressed with gzip"), (b"\x89HDF\r\n", "HDF5"), (b"GGUF\x03\0\0\0", "GGUF"),
+        (b"\x1c\0\0\0TFL3", "TensorFlow Lite"), (b"\x1c\0\0\0ORTM", ".ort file"),
+        (b"<?xml version='1.0'?><net/>", "this is XML"), (b"<!DOCTYPE html>", "web page"), (b"<html>", "web page"),
+        (HEADER.encode() + RELU.encode(), "ONNX text"), (b'{"irVersion": 8}', "JSON"),
+    ])  # fmt: skip
     def test_is_refused_with_a_hint_what_it_is(self, data: bytes, words: str) -> None:
         error = refusal(data)
         assert error.exit_code == 65
@@ -157,20 +147,17 @@ class TestVersions:
         else:
             assert refusal(data).exit_code == 65
 
-    @pytest.mark.parametrize(
-        ("imports", "words"),
-        [
-            (b"", "no operator set is imported (hint: nndeploy reads ai.onnx versions 1 to 28)"),
-            (opset("", 0), "ai.onnx has version 0 (hint: nndeploy reads the versions 1 to 28)"),
-            (opset("", None), "ai.onnx has no version"),
-            (opset("", 29), "ai.onnx has version 29 (hint: nndeploy reads the versions 1 to 28)"),
-            (opset("ai.onnx.ml", 9999), "ai.onnx.ml has version 9999 (hint: nndeploy reads the versions 1 to 5)"),
-            (opset("com.microsoft", 2), "com.microsoft has version 2 (hint: nndeploy reads the versions 1)"),
-            (opset("some.domain", -1), "some.domain has version -1"),
-            (opset("", 17) + opset("", 18), "the operator set ai.onnx is imported in the versions 17 and 18"),
-            (opset("", 17) + opset("ai.onnx", 16), "the operator set ai.onnx is imported in the versions 17 and 16"),
-        ],
-    )
+    @pytest.mark.parametrize(("imports", "words"), [
+        (b"", "no operator set is imported (hint: nndeploy reads ai.onnx versions 1 to 28)"),
+        (opset("", 0), "ai.onnx has version 0 (hint: nndeploy reads the versions 1 to 28)"),
+        (opset("", None), "ai.onnx has no version"),
+        (opset("", 29), "ai.onnx has version 29 (hint: nndeploy reads the versions 1 to 28)"),
+        (opset("ai.onnx.ml", 9999), "ai.onnx.ml has version 9999 (hint: nndeploy reads the versions 1 to 5)"),
+        (opset("com.microsoft", 2), "com.microsoft has version 2 (hint: nndeploy reads the versions 1)"),
+        (opset("some.domain", -1), "some.domain has version -1"),
+        (opset("", 17) + opset("", 18), "the operator set ai.onnx is imported in the versions 17 and 18"),
+        (opset("", 17) + opset("ai.onnx", 16), "the operator set ai.onnx is imported in the versions 17 and 16"),
+    ])  # fmt: skip
     def test_a_wrong_operator_set_is_refused(self, imports: bytes, words: str) -> None:
         error = refusal(model_bytes(after=imports))
         assert words in str(error)
@@ -267,14 +254,11 @@ class TestFunctions:
         facts = check_bytes(text.SerializeToString())
         assert (facts.num_nodes, facts.num_expanded_nodes) == (5, 6)
 
-    @pytest.mark.parametrize(
-        "functions",
-        [
-            '<domain: "local", opset_import: ["local" : 1]> f (a) => (b) { b = local.f(a) }',
-            '<domain: "local", opset_import: ["local" : 1]> f (a) => (b) { b = local.h(a) }\n'
-            '<domain: "local", opset_import: ["local" : 1]> h (a) => (b) { b = local.f(a) }',
-        ],
-    )
+    @pytest.mark.parametrize("functions", [
+        '<domain: "local", opset_import: ["local" : 1]> f (a) => (b) { b = local.f(a) }',
+        '<domain: "local", opset_import: ["local" : 1]> f (a) => (b) { b = local.h(a) }\n'
+        '<domain: "local", opset_import: ["local" : 1]> h (a) => (b) { b = local.f(a) }',
+    ])  # fmt: skip
     def test_functions_that_call_themselves_are_refused(self, functions: str) -> None:
         error = refusal(
             model("g (float[1] x) => (float[1] y) { y = local.f(x) }\n" + functions, LOCAL).SerializeToString()
@@ -378,63 +362,42 @@ class TestBombs:
 class TestTensors:
     FLOATS_2_3 = number(1, 2) + number(1, 3) + number(2, 1)
 
-    @pytest.mark.parametrize(
-        "fields",
-        [
-            number(1, 2) + number(2, 1) + block(9, b"\0" * 8),
-            number(1, 2) + number(2, 1) + block(4, b"\0" * 8),
-            number(2, 7) + block(7, b"\x05"),
-            number(1, 0) + number(2, 1),
-            number(1, 1 << 40) + number(1, 0) + number(2, 1),
-            number(1, 3) + number(2, 8) + block(6, b"a") * 3,
-            number(1, 3) + number(2, 22) + block(9, b"\0\0"),
-            number(1, 3) + number(2, 22) + block(5, b"\0\0"),
-            number(1, 5) + number(2, 26) + block(9, b"\0\0"),
-            number(1, 5) + number(2, 27) + block(9, b"\0" * 4),
-            number(1, 5) + number(2, 27) + block(5, b"\0" * 5),
-            number(1, 2) + number(2, 14) + block(4, b"\0" * 16),
-            number(1, 2) + number(2, 15) + block(10, b"\0" * 32),
-            number(1, 2) + number(2, 12) + block(11, b"\1\1"),
-            number(1, 2) + number(2, 10) + block(5, b"\1\1"),
-        ],
-    )
+    @pytest.mark.parametrize("fields", [
+        number(1, 2) + number(2, 1) + block(9, b"\0" * 8), number(1, 2) + number(2, 1) + block(4, b"\0" * 8),
+        number(2, 7) + block(7, b"\x05"), number(1, 0) + number(2, 1), number(1, 1 << 40) + number(1, 0) + number(2, 1),
+        number(1, 3) + number(2, 8) + block(6, b"a") * 3, number(1, 3) + number(2, 22) + block(9, b"\0\0"),
+        number(1, 3) + number(2, 22) + block(5, b"\0\0"), number(1, 5) + number(2, 26) + block(9, b"\0\0"),
+        number(1, 5) + number(2, 27) + block(9, b"\0" * 4), number(1, 5) + number(2, 27) + block(5, b"\0" * 5),
+        number(1, 2) + number(2, 14) + block(4, b"\0" * 16), number(1, 2) + number(2, 15) + block(10, b"\0" * 32),
+        number(1, 2) + number(2, 12) + block(11, b"\1\1"), number(1, 2) + number(2, 10) + block(5, b"\1\1"),
+    ])  # fmt: skip
     def test_data_that_fit_pass(self, fields: bytes) -> None:
         check_bytes(model_bytes(tensor(fields)))
 
-    @pytest.mark.parametrize(
-        ("fields", "words"),
-        [
-            (number(1, -1) + number(2, 1), "the tensor has the size -1"),
-            (number(1, 1) * 65 + number(2, 1), "the tensor has 65 dimensions"),
-            (number(1, 1 << 33) * 2 + number(2, 1), "the sizes [8589934592, 8589934592], more than memory can hold"),
-            (number(1, (1 << 62) + 1) + number(1, 4) + number(2, 1) + block(9, b"\0" * 16), "more than memory can"),
-            (number(1, 1 << 30) + number(2, 1), "the tensor has 4294967296 bytes"),
-            (number(1, 2), "the unknown element type None"),
-            (number(2, 0), "the unknown element type 0"),
-            (number(2, 29), "the unknown element type 29"),
-            (number(2, (1 << 32) + 1), "the unknown element type 4294967297"),
-            (FLOATS_2_3, "has 0 entries in float_data, but its type FLOAT and sizes [2, 3] need 6"),
-            (
-                FLOATS_2_3 + block(9, b"\0" * 23),
-                "has 23 bytes of raw data, but its type FLOAT and sizes [2, 3] need 24",
-            ),
-            (FLOATS_2_3 + block(9, b"\0" * 25), "has 25 bytes of raw data"),
-            (FLOATS_2_3 + block(4, b"\0" * 20), "has 5 entries in float_data"),
-            (
-                FLOATS_2_3 + block(9, b"\0" * 24) + block(4, b"\0" * 24),
-                "has its data twice, in float_data and raw_data",
-            ),
-            (FLOATS_2_3 + block(7, b"\0" * 6), "of type FLOAT, whose data cannot lie in int64_data"),
-            (number(1, 2) + number(2, 8) + block(9, b"ab"), "of type STRING, whose data cannot lie in raw_data"),
-            (number(1, 2) + number(2, 8) + block(6, b"ab"), "has 1 entries in string_data"),
-            (FLOATS_2_3 + block(9, b"\0" * 24) + block(3, number(1, 0)), "one segment of several"),
-            (FLOATS_2_3 + number(14, 2), "the unknown data location 2"),
-            (FLOATS_2_3 + number(14, 1), "its data is external, but not where"),
-            (FLOATS_2_3 + number(14, 1) + block(13) + block(9, b"a"), "has external data and raw_data too"),
-            (FLOATS_2_3 + block(9, b"\0" * 24) + block(13), "but says that its data is in the model"),
-            (number(1, 2) + number(2, 8) + number(14, 1) + block(13), "strings cannot lie in an external file"),
-        ],
-    )
+    @pytest.mark.parametrize(("fields", "words"), [
+        (number(1, -1) + number(2, 1), "the tensor has the size -1"),
+        (number(1, 1) * 65 + number(2, 1), "the tensor has 65 dimensions"),
+        (number(1, 1 << 33) * 2 + number(2, 1), "the sizes [8589934592, 8589934592], more than memory can hold"),
+        (number(1, (1 << 62) + 1) + number(1, 4) + number(2, 1) + block(9, b"\0" * 16), "more than memory can"),
+        (number(1, 1 << 30) + number(2, 1), "the tensor has 4294967296 bytes"),
+        (number(1, 2), "the unknown element type None"), (number(2, 0), "the unknown element type 0"),
+        (number(2, 29), "the unknown element type 29"),
+        (number(2, (1 << 32) + 1), "the unknown element type 4294967297"),
+        (FLOATS_2_3, "has 0 entries in float_data, but its type FLOAT and sizes [2, 3] need 6"),
+        (FLOATS_2_3 + block(9, b"\0" * 23), "has 23 bytes of raw data, but its type FLOAT and sizes [2, 3] need 24"),
+        (FLOATS_2_3 + block(9, b"\0" * 25), "has 25 bytes of raw data"),
+        (FLOATS_2_3 + block(4, b"\0" * 20), "has 5 entries in float_data"),
+        (FLOATS_2_3 + block(9, b"\0" * 24) + block(4, b"\0" * 24), "has its data twice, in float_data and raw_data"),
+        (FLOATS_2_3 + block(7, b"\0" * 6), "of type FLOAT, whose data cannot lie in int64_data"),
+        (number(1, 2) + number(2, 8) + block(9, b"ab"), "of type STRING, whose data cannot lie in raw_data"),
+        (number(1, 2) + number(2, 8) + block(6, b"ab"), "has 1 entries in string_data"),
+        (FLOATS_2_3 + block(9, b"\0" * 24) + block(3, number(1, 0)), "one segment of several"),
+        (FLOATS_2_3 + number(14, 2), "the unknown data location 2"),
+        (FLOATS_2_3 + number(14, 1), "its data is external, but not where"),
+        (FLOATS_2_3 + number(14, 1) + block(13) + block(9, b"a"), "has external data and raw_data too"),
+        (FLOATS_2_3 + block(9, b"\0" * 24) + block(13), "but says that its data is in the model"),
+        (number(1, 2) + number(2, 8) + number(14, 1) + block(13), "strings cannot lie in an external file"),
+    ])  # fmt: skip
     def test_data_that_do_not_fit_are_refused_and_the_tensor_is_named(self, fields: bytes, words: str) -> None:
         error = refusal(model_bytes(tensor(fields)))
         assert error.exit_code == 65

@@ -24,77 +24,46 @@ def refusal(proto: onnx.ModelProto) -> ModelError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "g (float[1] x) => (float[1] y) { a = Relu(x)  y = Add(a, x) }",
-        "g (float[1] x) => (float[1] x) { y = Relu(x) }",
-        "g (float[1] x) => (float[1] w) <float[1] w = {1}> { y = Relu(x) }",
-        "g (float[1] x) => (float[1] y) { y = Clip(x, , x) }",
-        "g (float[4] x) => (float[2] y) { y, = Split(x) }",
-        "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) { p = Relu(x) },"
-        " else_branch = b () => (float[1] p) { p = Abs(x) }> }",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "g (float[1] x) => (float[1] y) { a = Relu(x)  y = Add(a, x) }", "g (float[1] x) => (float[1] x) { y = Relu(x) }",
+    "g (float[1] x) => (float[1] w) <float[1] w = {1}> { y = Relu(x) }",
+    "g (float[1] x) => (float[1] y) { y = Clip(x, , x) }", "g (float[4] x) => (float[2] y) { y, = Split(x) }",
+    "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) { p = Relu(x) },"
+    " else_branch = b () => (float[1] p) { p = Abs(x) }> }",
+])  # fmt: skip
 def test_sound_graphs_pass(body: str) -> None:
     check(body)
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (
-            "g (float[1] x) => (float[1] y) { y = Add(x, xx) }",
-            "node 'Add_0' (Add): the input 'xx' is produced by no node (hint: known: 'x')",
-        ),
-        (
-            "g (float[1] x) => (float[1] c) { a = Add(x, c)  b = Relu(a)  c = Abs(b) }",
-            "node 'Add_0' (Add): nodes need each other's results in a circle: Add_0 -> Relu_1 -> Abs_2 -> Add_0",
-        ),
-        (
-            "g (float[1] x) => (float[1] a) { a = Add(x, a) }",
-            "node 'Add_0' (Add): nodes need each other's results in a circle: Add_0 -> Add_0",
-        ),
-        (
-            "g (float[1] x) => (float[1] y) { y = Relu(b)  b = Abs(x) }",
-            "node 'Relu_0' (Relu): the input 'b' is produced by the later node 'Abs_1'",
-        ),
-        (
-            "g (float[1] x) => (float[1] y) { y = Relu(x)  y = Abs(x) }",
-            "node 'Abs_1' (Abs): the output 'y' is produced twice",
-        ),
-        ("g (float[1] x) => (float[1] x) { x = Relu(x) }", "node 'Relu_0' (Relu): the output 'x' is produced twice"),
-        (
-            "g (float[1] x) => (float[1] w) <float[1] w = {1}> { w = Relu(x) }",
-            "node 'Relu_0' (Relu): the output 'w' is produced twice",
-        ),
-        (
-            "g (float[4] x) => (float[2] y) { y, y = Split(x) }",
-            "node 'Split_0' (Split): the output 'y' is produced twice",
-        ),
-        (
-            "g (float[1] x) => (float[1] yy) { y = Relu(x) }",
-            "the output 'yy' is produced by no node (hint: known: 'x', 'y')",
-        ),
-        ("g (float[1] x, float[1] x) => (float[1] y) { y = Relu(x) }", "the input 'x'"),
-        ("g (float[1] x) => (float[1] y, float[1] y) { y = Relu(x) }", "the output 'y' is there twice"),
-        (
-            "g (float[1] x) => (float[1] y) <float[1] w = {1}, float[1] w = {2}> { y = Add(x, w) }",
-            "the initializer 'w' is there twice",
-        ),
-        ("g (float[1] x) => () { y = Relu(x) }", "the model has no outputs"),
-        (
-            "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] x) { x = Relu(x) },"
-            " else_branch = b () => (float[1] q) { q = Abs(x) }> }",
-            "node 'If_0' (If): node 'Relu_0' (Relu): the output 'x' hides a value of the graph around it",
-        ),
-        (
-            "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) { p = Relu(z) },"
-            " else_branch = b () => (float[1] q) { q = Abs(x) }>  z = Neg(x) }",
-            "node 'If_0' (If): node 'Relu_0' (Relu): the input 'z' is produced by no node",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("body", "words"), [
+    ("g (float[1] x) => (float[1] y) { y = Add(x, xx) }",
+     "node 'Add_0' (Add): the input 'xx' is produced by no node (hint: known: 'x')"),
+    ("g (float[1] x) => (float[1] c) { a = Add(x, c)  b = Relu(a)  c = Abs(b) }",
+     "node 'Add_0' (Add): nodes need each other's results in a circle: Add_0 -> Relu_1 -> Abs_2 -> Add_0"),
+    ("g (float[1] x) => (float[1] a) { a = Add(x, a) }",
+     "node 'Add_0' (Add): nodes need each other's results in a circle: Add_0 -> Add_0"),
+    ("g (float[1] x) => (float[1] y) { y = Relu(b)  b = Abs(x) }",
+     "node 'Relu_0' (Relu): the input 'b' is produced by the later node 'Abs_1'"),
+    ("g (float[1] x) => (float[1] y) { y = Relu(x)  y = Abs(x) }",
+     "node 'Abs_1' (Abs): the output 'y' is produced twice"),
+    ("g (float[1] x) => (float[1] x) { x = Relu(x) }", "node 'Relu_0' (Relu): the output 'x' is produced twice"),
+    ("g (float[1] x) => (float[1] w) <float[1] w = {1}> { w = Relu(x) }",
+     "node 'Relu_0' (Relu): the output 'w' is produced twice"),
+    ("g (float[4] x) => (float[2] y) { y, y = Split(x) }", "node 'Split_0' (Split): the output 'y' is produced twice"),
+    ("g (float[1] x) => (float[1] yy) { y = Relu(x) }",
+     "the output 'yy' is produced by no node (hint: known: 'x', 'y')"),
+    ("g (float[1] x, float[1] x) => (float[1] y) { y = Relu(x) }", "the input 'x'"),
+    ("g (float[1] x) => (float[1] y, float[1] y) { y = Relu(x) }", "the output 'y' is there twice"),
+    ("g (float[1] x) => (float[1] y) <float[1] w = {1}, float[1] w = {2}> { y = Add(x, w) }",
+     "the initializer 'w' is there twice"),
+    ("g (float[1] x) => () { y = Relu(x) }", "the model has no outputs"),
+    ("g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] x) { x = Relu(x) },"
+     " else_branch = b () => (float[1] q) { q = Abs(x) }> }",
+     "node 'If_0' (If): node 'Relu_0' (Relu): the output 'x' hides a value of the graph around it"),
+    ("g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) { p = Relu(z) },"
+     " else_branch = b () => (float[1] q) { q = Abs(x) }>  z = Neg(x) }",
+     "node 'If_0' (If): node 'Relu_0' (Relu): the input 'z' is produced by no node"),
+])  # fmt: skip
 def test_unsound_graphs_are_refused_and_the_node_is_named(body: str, words: str) -> None:
     assert str(refusal(model(body))).startswith(words)
 

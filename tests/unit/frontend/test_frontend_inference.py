@@ -37,14 +37,11 @@ SPLIT = "p, q, r, s = Split <num_outputs = 4> (x)"
 SLICE = "t = Slice(s, zero, one)"
 
 
-@pytest.mark.parametrize(
-    ("then", "after", "is_refused"),
-    [
-        (f"{{ {SPLIT} t = Identity(x) }}", "y = Slice(u, zero, one)", False),
-        (f"{{ {SPLIT} {SLICE} }}", "y = Identity(u)", True),
-        ("{ t = Identity(x) }", f"{SPLIT.replace('p, q', 'y, q')} {SLICE}", True),
-    ],
-)
+@pytest.mark.parametrize(("then", "after", "is_refused"), [
+    (f"{{ {SPLIT} t = Identity(x) }}", "y = Slice(u, zero, one)", False),
+    (f"{{ {SPLIT} {SLICE} }}", "y = Identity(u)", True),
+    ("{ t = Identity(x) }", f"{SPLIT.replace('p, q', 'y, q')} {SLICE}", True),
+])  # fmt: skip
 def test_a_size_below_0_is_refused_unless_it_stands_in_a_branch_and_no_slice_reads_it(
     then: str, after: str, is_refused: bool
 ) -> None:
@@ -82,17 +79,12 @@ def test_a_remark_on_a_foreign_operator_is_kept() -> None:
     assert inferred(body, header) == {"t": "FLOAT[5]", "u": "FLOAT[5]", "z": "FLOAT[5]"}
 
 
-@pytest.mark.parametrize(
-    ("carried", "made", "body", "want"),
-    [
-        ("2,3", "2,3", "w = Add(v, x)", "FLOAT[2,3]"),
-        ("2,3", "A,B", "w = Add(v, x)", "FLOAT[2,3]"),
-        ("N,3", "N,3", "w = Relu(v)", "FLOAT[...]"),
-        ("2,3", "2,3", "w = Concat <axis = 0> (v, x)", "FLOAT[...]"),
-        ("2,3", "A,B", "w = Concat <axis = 0> (v, x)", "FLOAT[...]"),
-        ("2,3", "A,B,C", "o = Constant <value_ints = [0]> ()  w = Unsqueeze(v, o)", "FLOAT[...]"),
-    ],
-)
+@pytest.mark.parametrize(("carried", "made", "body", "want"), [
+    ("2,3", "2,3", "w = Add(v, x)", "FLOAT[2,3]"), ("2,3", "A,B", "w = Add(v, x)", "FLOAT[2,3]"),
+    ("N,3", "N,3", "w = Relu(v)", "FLOAT[...]"), ("2,3", "2,3", "w = Concat <axis = 0> (v, x)", "FLOAT[...]"),
+    ("2,3", "A,B", "w = Concat <axis = 0> (v, x)", "FLOAT[...]"),
+    ("2,3", "A,B,C", "o = Constant <value_ints = [0]> ()  w = Unsqueeze(v, o)", "FLOAT[...]"),
+])  # fmt: skip
 def test_what_a_loop_declares_of_what_it_carries_counts_where_it_is_proven(
     carried: str, made: str, body: str, want: str
 ) -> None:
@@ -150,30 +142,27 @@ def test_follows_small_values_to_the_shapes_that_depend_on_them() -> None:
 
 
 class TestContribOperators:
-    @pytest.mark.parametrize(
-        ("body", "want"),
-        [
-            ("y = com.microsoft.QLinearAdd(x, s, z, v, s, z, s, z)", "UINT8[1,8,4,4]"),
-            ("y = com.microsoft.QLinearMul(x, s, z, v, s, z, s, z)", "UINT8[1,8,4,4]"),
-            ("y = com.microsoft.QLinearGlobalAveragePool(x, s, z, s, z)", "UINT8[1,8,1,1]"),
-            ("y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 2]> (x, s, z, s, z)", "UINT8[1,8,3,3]"),
-            ("y = com.microsoft.QLinearConcat <axis = 1> (s, z, x, s, z, x, s, z)", "UINT8[1,16,4,4]"),
-            ("y = com.microsoft.QLinearSigmoid(x, s, z, s, z)", "UINT8[1,8,4,4]"),
-            ("y = com.microsoft.FusedMatMul(f, g)", "FLOAT[2,5]"),
-            ("y = com.microsoft.FusedMatMul <transA = 1, transB = 1> (t, h)", "FLOAT[2,5]"),
-            ("y = com.microsoft.MatMulNBits <K = 3, N = 7, block_size = 16> (f, w, s)", "FLOAT[2,7]"),
-            ("y = com.microsoft.Attention <num_heads = 1> (a, p)", "FLOAT[2,3,5]"),
-            ("y = com.microsoft.Attention <num_heads = 1, qkv_hidden_sizes = [4, 4, 7]> (a, p)", "FLOAT[2,3,7]"),
-            ("y = com.microsoft.MultiHeadAttention <num_heads = 2> (a, a, a)", "FLOAT[2,3,4]"),
-            ("y = com.microsoft.FusedGemm <transB = 1> (f, h)", "FLOAT[2,5]"),
-            ("y = com.microsoft.DynamicQuantizeMatMul(f, w, s)", "FLOAT[2,5]"),
-            ("y = com.microsoft.MatMulIntegerToFloat(v2, w, s, s)", "FLOAT[2,5]"),
-            ("y = com.microsoft.QGemm(v2, s, z, w, s, z, , s, z)", "UINT8[2,5]"),
-            ("y = com.microsoft.QGemm <transA = 1> (v2, s, z, v2, s, z)", "FLOAT[3,3]"),
-            ("y = com.microsoft.FusedConv <kernel_shape = [3, 3]> (i, k)", "FLOAT[1,6,2,2]"),
-            ("y = com.microsoft.SkipLayerNormalization(f, f, s)", "FLOAT[2,3]"),
-        ],
-    )
+    @pytest.mark.parametrize(("body", "want"), [
+        ("y = com.microsoft.QLinearAdd(x, s, z, v, s, z, s, z)", "UINT8[1,8,4,4]"),
+        ("y = com.microsoft.QLinearMul(x, s, z, v, s, z, s, z)", "UINT8[1,8,4,4]"),
+        ("y = com.microsoft.QLinearGlobalAveragePool(x, s, z, s, z)", "UINT8[1,8,1,1]"),
+        ("y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 2]> (x, s, z, s, z)", "UINT8[1,8,3,3]"),
+        ("y = com.microsoft.QLinearConcat <axis = 1> (s, z, x, s, z, x, s, z)", "UINT8[1,16,4,4]"),
+        ("y = com.microsoft.QLinearSigmoid(x, s, z, s, z)", "UINT8[1,8,4,4]"),
+        ("y = com.microsoft.FusedMatMul(f, g)", "FLOAT[2,5]"),
+        ("y = com.microsoft.FusedMatMul <transA = 1, transB = 1> (t, h)", "FLOAT[2,5]"),
+        ("y = com.microsoft.MatMulNBits <K = 3, N = 7, block_size = 16> (f, w, s)", "FLOAT[2,7]"),
+        ("y = com.microsoft.Attention <num_heads = 1> (a, p)", "FLOAT[2,3,5]"),
+        ("y = com.microsoft.Attention <num_heads = 1, qkv_hidden_sizes = [4, 4, 7]> (a, p)", "FLOAT[2,3,7]"),
+        ("y = com.microsoft.MultiHeadAttention <num_heads = 2> (a, a, a)", "FLOAT[2,3,4]"),
+        ("y = com.microsoft.FusedGemm <transB = 1> (f, h)", "FLOAT[2,5]"),
+        ("y = com.microsoft.DynamicQuantizeMatMul(f, w, s)", "FLOAT[2,5]"),
+        ("y = com.microsoft.MatMulIntegerToFloat(v2, w, s, s)", "FLOAT[2,5]"),
+        ("y = com.microsoft.QGemm(v2, s, z, w, s, z, , s, z)", "UINT8[2,5]"),
+        ("y = com.microsoft.QGemm <transA = 1> (v2, s, z, v2, s, z)", "FLOAT[3,3]"),
+        ("y = com.microsoft.FusedConv <kernel_shape = [3, 3]> (i, k)", "FLOAT[1,6,2,2]"),
+        ("y = com.microsoft.SkipLayerNormalization(f, f, s)", "FLOAT[2,3]"),
+    ])  # fmt: skip
     def test_have_the_types_of_the_operators_that_they_are_like(self, body: str, want: str) -> None:
         inputs = (
             "uint8[1,8,4,4] x, uint8[1,8,1,1] v, float s, uint8 z, float[2,3] f, float[3,5] g, float[5,3] h, "
@@ -182,20 +171,14 @@ class TestContribOperators:
         )
         assert inferred(f"g ({inputs}) => (float s) {{ {body} }}", MS) == {"y": want}
 
-    @pytest.mark.parametrize(
-        "node",
-        [
-            "com.microsoft.QLinearGlobalAveragePool <channels_last = 1> (x, s, z, s, z)",
-            "com.microsoft.QLinearAdd(x)",
-            "com.microsoft.FusedMatMul <transA = 1> (s, s)",
-            "com.microsoft.Attention <num_heads = 1, qkv_hidden_sizes = [1, 1, 1]> (x, x)",
-            "com.microsoft.MultiHeadAttention <num_heads = 2> (x, x, w)",
-            "com.microsoft.MultiHeadAttention <num_heads = 2> (x)",
-            "com.microsoft.MatMulNBits <K = 3> (s, w, s)",
-            "com.microsoft.QLinearAdd(x, s, z, w, s, z, s, z)",
-            "com.microsoft.NobodyKnows(x)",
-        ],
-    )
+    @pytest.mark.parametrize("node", [
+        "com.microsoft.QLinearGlobalAveragePool <channels_last = 1> (x, s, z, s, z)", "com.microsoft.QLinearAdd(x)",
+        "com.microsoft.FusedMatMul <transA = 1> (s, s)",
+        "com.microsoft.Attention <num_heads = 1, qkv_hidden_sizes = [1, 1, 1]> (x, x)",
+        "com.microsoft.MultiHeadAttention <num_heads = 2> (x, x, w)",
+        "com.microsoft.MultiHeadAttention <num_heads = 2> (x)", "com.microsoft.MatMulNBits <K = 3> (s, w, s)",
+        "com.microsoft.QLinearAdd(x, s, z, w, s, z, s, z)", "com.microsoft.NobodyKnows(x)",
+    ])  # fmt: skip
     def test_nothing_is_said_where_the_rule_does_not_hold(self, node: str) -> None:
         inputs = "uint8[1,8,4,4] x, float s, uint8 z, uint8[3,5] w"
         assert "y" not in inferred(f"g ({inputs}) => (float s) {{ y = {node} }}", MS)
@@ -271,17 +254,14 @@ class TestLongVectors:
         assert inferred(body) == {"y": "FLOAT[68719476736]", "z": "FLOAT[68719476736]"}
 
 
-@pytest.mark.parametrize(
-    ("body", "typed"),
-    [
-        ("u = MeanVarianceNormalization(i)  v = Reshape(u, k)  y = EyeLike<dtype = 6>(v)", "INT32[2,3]"),
-        ("u = other.Some(x)  y = EyeLike<dtype = 6>(u)", ""),
-        ('u = other.Some(x)  y = RegexFullMatch<pattern = "a">(u)', ""),
-        ('u = other.Some(x)  y = ai.onnx.ml.LabelEncoder<classes_strings = ["a"]>(u)', ""),
-        ('u = other.Some(x)  y = ai.onnx.ml.DictVectorizer<string_vocabulary = ["a"]>(u)', ""),
-        ("u = Identity(x)  y = EyeLike<dtype = 6>(u)  w = other.Some(u)  z = EyeLike<dtype = 6>(w)", "INT32[2,3]"),
-    ],
-)
+@pytest.mark.parametrize(("body", "typed"), [
+    ("u = MeanVarianceNormalization(i)  v = Reshape(u, k)  y = EyeLike<dtype = 6>(v)", "INT32[2,3]"),
+    ("u = other.Some(x)  y = EyeLike<dtype = 6>(u)", ""),
+    ('u = other.Some(x)  y = RegexFullMatch<pattern = "a">(u)', ""),
+    ('u = other.Some(x)  y = ai.onnx.ml.LabelEncoder<classes_strings = ["a"]>(u)', ""),
+    ('u = other.Some(x)  y = ai.onnx.ml.DictVectorizer<string_vocabulary = ["a"]>(u)', ""),
+    ("u = Identity(x)  y = EyeLike<dtype = 6>(u)  w = other.Some(u)  z = EyeLike<dtype = 6>(w)", "INT32[2,3]"),
+])  # fmt: skip
 def test_where_a_type_is_unknown_no_node_ends_the_process(body: str, typed: str) -> None:
     header = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 1, "other" : 1]>\n'
     found = inferred(f"g (float[2,3] x, float[2,3,1,1] i) => (y) <int64[2] k = {{2, 3}}> {{ {body} }}", header)

@@ -98,17 +98,10 @@ class TestOriginalAndModel:
         serialised = ir.to_proto(loaded.model)
         np.testing.assert_array_equal(onnx.numpy_helper.to_array(serialised.graph.initializer[0]), weights)
 
-    @pytest.mark.parametrize(
-        ("ir_version", "operator", "choice", "is_input"),
-        [
-            (3, "Add", "auto", False),
-            (3, "Add", "inputs", False),
-            (8, "Add", "auto", True),
-            (8, "Add", "constants", False),
-            (8, "MatMul", "auto", False),
-            (8, "MatMul", "inputs", True),
-        ],
-    )
+    @pytest.mark.parametrize(("ir_version", "operator", "choice", "is_input"), [
+        (3, "Add", "auto", False), (3, "Add", "inputs", False), (8, "Add", "auto", True),
+        (8, "Add", "constants", False), (8, "MatMul", "auto", False), (8, "MatMul", "inputs", True),
+    ])  # fmt: skip
     def test_initializers_that_are_listed_as_inputs(
         self, ir_version: int, operator: str, choice: str, is_input: bool
     ) -> None:
@@ -210,22 +203,14 @@ class TestTypes:
         "h = Shape(x)  f = Cast <to = 1> (h)  r = Mul(f, f)  q = Sqrt(r)  s = Cast <to = 7> (q)  y = Reshape(x, s)"
     )
 
-    @pytest.mark.parametrize(
-        ("given", "declared", "nodes", "want", "num_warnings"),
-        [
-            ("2,3", "2,4", "y = Relu(x)", "float32[2,3]", 1),
-            ("2,3", "6", "y = Relu(x)", "float32[2,3]", 1),
-            ("N,3", "1,3", "y = Relu(x)", "float32[N,3]", 0),
-            ("N,3", "3,N", "y = Relu(x)", "float32[N,3]", 0),
-            ("N,3", "N,3", "y = Concat <axis = 0> (x, x)", "float32[?,3]", 0),
-            ("2,3", "A,B", "y = Relu(x)", "float32[2,3]", 0),
-            ("2,3", "2,3", UNKNOWN, "float32[2,3]", 0),
-            ("N,3", "1,3", UNKNOWN, "float32[?,?]", 0),
-            ("N,3", "rows,3", UNKNOWN, "float32[rows,?]", 0),
-            ("N,3", "6", UNKNOWN, "float32[?,?]", 1),
-            ("2,3", "2,3", "y = Identity(x)", "float32[2,3]", 0),
-        ],
-    )
+    @pytest.mark.parametrize(("given", "declared", "nodes", "want", "num_warnings"), [
+        ("2,3", "2,4", "y = Relu(x)", "float32[2,3]", 1), ("2,3", "6", "y = Relu(x)", "float32[2,3]", 1),
+        ("N,3", "1,3", "y = Relu(x)", "float32[N,3]", 0), ("N,3", "3,N", "y = Relu(x)", "float32[N,3]", 0),
+        ("N,3", "N,3", "y = Concat <axis = 0> (x, x)", "float32[?,3]", 0),
+        ("2,3", "A,B", "y = Relu(x)", "float32[2,3]", 0), ("2,3", "2,3", UNKNOWN, "float32[2,3]", 0),
+        ("N,3", "1,3", UNKNOWN, "float32[?,?]", 0), ("N,3", "rows,3", UNKNOWN, "float32[rows,?]", 0),
+        ("N,3", "6", UNKNOWN, "float32[?,?]", 1), ("2,3", "2,3", "y = Identity(x)", "float32[2,3]", 0),
+    ])  # fmt: skip
     def test_outputs_are_what_the_operators_say_and_what_nothing_contradicts(
         self, given: str, declared: str, nodes: str, want: str, num_warnings: int
     ) -> None:
@@ -354,23 +339,14 @@ class TestOperators:
         with pytest.raises(ModelError, match="the attribute 'mode' is not UTF-8"):
             load_model(proto)
 
-    @pytest.mark.parametrize(
-        ("body", "words"),
-        [
-            (
-                "g (float[2,3] x) => (float[2,3] y) { y = LayerNormalization <axis = 2147483648> (x, x) }",
-                "node 'LayerNormalization_0' (LayerNormalization): the attribute 'axis' is 2147483648",
-            ),
-            (
-                "g (float[2,3] x) => (float[2,3] y) { y = MeanVarianceNormalization <axes = [0, -65]> (x) }",
-                "the attribute 'axes' is -65",
-            ),
-            (
-                "g (float[6] x) => (float[2] a, float[2] b, float[2] c) { a, b, c = Split <num_outputs = 2> (x) }",
-                "node 'Split_0' (Split): num_outputs is 2, but there are 3 outputs",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("body", "words"), [
+        ("g (float[2,3] x) => (float[2,3] y) { y = LayerNormalization <axis = 2147483648> (x, x) }",
+         "node 'LayerNormalization_0' (LayerNormalization): the attribute 'axis' is 2147483648"),
+        ("g (float[2,3] x) => (float[2,3] y) { y = MeanVarianceNormalization <axes = [0, -65]> (x) }",
+         "the attribute 'axes' is -65"),
+        ("g (float[6] x) => (float[2] a, float[2] b, float[2] c) { a, b, c = Split <num_outputs = 2> (x) }",
+         "node 'Split_0' (Split): num_outputs is 2, but there are 3 outputs"),
+    ])  # fmt: skip
     def test_indices_that_crash_the_inference_are_refused_before(self, body: str, words: str) -> None:
         error = refusal(body, '<ir_version: 8, opset_import: ["" : 18]>\n')
         assert error.exit_code == 65
@@ -378,28 +354,18 @@ class TestOperators:
 
 
 class TestOnnxChecks:
-    @pytest.mark.parametrize(
-        ("body", "words"),
-        [
-            ("g (float[1] x) => (float[1] y) { y = Concat(x) }", "node 'Concat_0' (Concat): Required attribute 'axis'"),
-            (
-                "g (float[1] x) => (float[1] y) { y = Relu <foo = 1> (x) }",
-                "Unrecognized attribute: foo for operator Relu",
-            ),
-            ("g (float[1] x) => (float[1] y) { y = Relu(x, x) }", "node 'Relu_0' (Relu): Node(Relu_0) with schema"),
-            (
-                "g (float[1,3] x, float[4,4] w) => (float[1,4] y) { y = MatMul(x, w) }",
-                "node 'MatMul_0' (MatMul): Incompatible dimensions for matrix multiplication",
-            ),
-            ("g (string[1] x) => (string[1] y) { y = Relu(x) }", "node 'Relu_0' (Relu): X typestr: T, has unsupported"),
-            ("g (float[1] x) => (int64[1] y) { y = Relu(x) }", "output 'y': it is float32, the model declares int64"),
-            (
-                "g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) "
-                "{ p = Concat(x) }, else_branch = b () => (float[1] q) { q = Abs(x) }> }",
-                "node 'Concat_0' (Concat): Required attribute 'axis'",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("body", "words"), [
+        ("g (float[1] x) => (float[1] y) { y = Concat(x) }", "node 'Concat_0' (Concat): Required attribute 'axis'"),
+        ("g (float[1] x) => (float[1] y) { y = Relu <foo = 1> (x) }", "Unrecognized attribute: foo for operator Relu"),
+        ("g (float[1] x) => (float[1] y) { y = Relu(x, x) }", "node 'Relu_0' (Relu): Node(Relu_0) with schema"),
+        ("g (float[1,3] x, float[4,4] w) => (float[1,4] y) { y = MatMul(x, w) }",
+         "node 'MatMul_0' (MatMul): Incompatible dimensions for matrix multiplication"),
+        ("g (string[1] x) => (string[1] y) { y = Relu(x) }", "node 'Relu_0' (Relu): X typestr: T, has unsupported"),
+        ("g (float[1] x) => (int64[1] y) { y = Relu(x) }", "output 'y': it is float32, the model declares int64"),
+        ("g (float[1] x, bool c) => (float[1] y) { y = If(c) <then_branch = a () => (float[1] p) "
+         "{ p = Concat(x) }, else_branch = b () => (float[1] q) { q = Abs(x) }> }",
+         "node 'Concat_0' (Concat): Required attribute 'axis'"),
+    ])  # fmt: skip
     def test_what_cannot_work_is_refused_and_the_node_is_named(self, body: str, words: str) -> None:
         error = refusal(body)
         assert error.exit_code == 65
@@ -458,16 +424,11 @@ class TestSparse:
         value = loaded.model.graph.node(0).attributes["value"].as_tensor().numpy()
         np.testing.assert_array_equal(value, [[0, 5, 0], [0, 0, 7]])
 
-    @pytest.mark.parametrize(
-        ("indices", "words"),
-        [
-            ([1, 6], "an index lies outside the tensor"),
-            ([-1, 5], "an index lies outside the tensor"),
-            ([[0, 1], [1, 3]], "an index lies outside the tensor"),
-            ([[0, 1], [-1, 2]], "an index lies outside the tensor"),
-            ([1, 2, 3], "2 values, but indices of shape"),
-        ],
-    )
+    @pytest.mark.parametrize(("indices", "words"), [
+        ([1, 6], "an index lies outside the tensor"), ([-1, 5], "an index lies outside the tensor"),
+        ([[0, 1], [1, 3]], "an index lies outside the tensor"), ([[0, 1], [-1, 2]], "an index lies outside the tensor"),
+        ([1, 2, 3], "2 values, but indices of shape"),
+    ])  # fmt: skip
     def test_wrong_indices_are_refused_and_the_tensor_is_named(self, indices: list[int], words: str) -> None:
         with pytest.raises(ModelError) as caught:
             load_model(self.sparse(indices, [2, 3]))

@@ -18,15 +18,11 @@ from nndeploy.graph.operator_rules import QUANT_DOMAINS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ROUNDINGS = {
-    "ROUND": np.round,
-    "half_even": np.round,
-    "CEIL": np.ceil,
-    "FLOOR": np.floor,
-    "UP": lambda x: np.sign(x) * np.ceil(np.abs(x)),
-    "DOWN": np.trunc,
+    "ROUND": np.round, "half_even": np.round, "CEIL": np.ceil, "FLOOR": np.floor,
+    "UP": lambda x: np.sign(x) * np.ceil(np.abs(x)), "DOWN": np.trunc,
     "HALF_UP": lambda x: np.sign(x) * np.floor(np.abs(x) + np.float32(0.5)),
     "HALF_DOWN": lambda x: np.sign(x) * np.ceil(np.abs(x) - np.float32(0.5)),
-}
+}  # fmt: skip
 
 
 class Quant(OpRun):
@@ -119,18 +115,14 @@ def test_a_function_of_the_model_goes_first() -> None:
     assert [node.op_type for node in nodes] == ["Add"]
 
 
-@pytest.mark.parametrize(
-    ("node", "message"),
-    [
-        ("Quant(x, s)", "it has 4 inputs and one output, not 2 and 1"),
-        ("BipolarQuant(x)", "it has 2 inputs and one output, not 1 and 1"),
-        ("Quant(x, s, o, x)", "the number of bits is not one constant number"),
-        ("Quant(x, s, o, many)", "the number of bits is not one constant number"),
-        ("Quant(x, s, o, half)", "the number of bits is 2.5"),
-        ("Quant(x, s, o, o)", "the number of bits is 0"),
-        ('Quant<rounding_mode = "ODD">(x, s, o, b)', "the rounding mode 'ODD' is unknown"),
-    ],
-)
+@pytest.mark.parametrize(("node", "message"), [
+    ("Quant(x, s)", "it has 4 inputs and one output, not 2 and 1"),
+    ("BipolarQuant(x)", "it has 2 inputs and one output, not 1 and 1"),
+    ("Quant(x, s, o, x)", "the number of bits is not one constant number"),
+    ("Quant(x, s, o, many)", "the number of bits is not one constant number"),
+    ("Quant(x, s, o, half)", "the number of bits is 2.5"), ("Quant(x, s, o, o)", "the number of bits is 0"),
+    ('Quant<rounding_mode = "ODD">(x, s, o, b)', "the rounding mode 'ODD' is unknown"),
+])  # fmt: skip
 def test_what_is_malformed_is_refused(node: str, message: str) -> None:
     body = f"""g (float[2] x) => (float[2] y)
         <float s = {{1}}, float o = {{0}}, float b = {{4}}, float half = {{2.5}}, float[2] many = {{2, 3}}>

@@ -14,11 +14,9 @@ def names(proto: onnx.ModelProto) -> list[str]:
 
 
 def test_a_node_without_a_name_is_called_after_its_operator_and_index() -> None:
-    assert names(model("g (float[1] x) => (float[1] c) { a = Relu(x)  b = Abs(a)  c = Relu(b) }")) == [
-        "Relu_0",
-        "Abs_1",
-        "Relu_2",
-    ]
+    assert names(model(
+        "g (float[1] x) => (float[1] c) { a = Relu(x)  b = Abs(a)  c = Relu(b) }"
+    )) == ["Relu_0", "Abs_1", "Relu_2"]  # fmt: skip
 
 
 def test_given_names_are_kept_and_never_given_again() -> None:

@@ -58,26 +58,18 @@ def shown(value: onnx.ValueInfoProto) -> str:
 
 
 class TestGrammar:
-    @pytest.mark.parametrize(
-        ("text", "dims"),
-        [
-            ("1,3,224,224", (1, 3, 224, 224)),
-            ("1..8,3,224,224:4,3,224,224", (DimRange(1, 8, 4), 3, 224, 224)),
-            ("1..8,3", (DimRange(1, 8, 8), 3)),
-            ("1..8,2..4:,3", (DimRange(1, 8, 8), DimRange(2, 4, 3))),
-            ("?,-1,batch", (None, None, "batch")),
-            ("1..64,3,224..1280:32,?,224", (DimRange(1, 64, 32), 3, DimRange(224, 1280, 224))),
-            (" 1 , 2..3 : 1 , 2 ", (1, DimRange(2, 3, 2))),
-            ("1..64,3,224..1280:32,224..1280:32", (DimRange(1, 64, 64), 3, *[DimRange(224, 1280, 1280, 32)] * 2)),
-            ("1..9:2,3,8..64:8:5,?,16", (DimRange(1, 9, 5, 2), 3, DimRange(8, 64, 16, 8))),
-            ("1..8,3,224..1280:32,640", (DimRange(1, 8, 8), 3, DimRange(224, 1280, 1280, 32), 640)),
-            ("8..64:8:32", (DimRange(8, 64, 32, 8),)),
-            ("8..64:8", (DimRange(8, 64, 8),)),
-            ("0", (0,)),
-            ("", ()),
-            ("batch:batch", ("batch",)),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "dims"), [
+        ("1,3,224,224", (1, 3, 224, 224)), ("1..8,3,224,224:4,3,224,224", (DimRange(1, 8, 4), 3, 224, 224)),
+        ("1..8,3", (DimRange(1, 8, 8), 3)), ("1..8,2..4:,3", (DimRange(1, 8, 8), DimRange(2, 4, 3))),
+        ("?,-1,batch", (None, None, "batch")),
+        ("1..64,3,224..1280:32,?,224", (DimRange(1, 64, 32), 3, DimRange(224, 1280, 224))),
+        (" 1 , 2..3 : 1 , 2 ", (1, DimRange(2, 3, 2))),
+        ("1..64,3,224..1280:32,224..1280:32", (DimRange(1, 64, 64), 3, *[DimRange(224, 1280, 1280, 32)] * 2)),
+        ("1..9:2,3,8..64:8:5,?,16", (DimRange(1, 9, 5, 2), 3, DimRange(8, 64, 16, 8))),
+        ("1..8,3,224..1280:32,640", (DimRange(1, 8, 8), 3, DimRange(224, 1280, 1280, 32), 640)),
+        ("8..64:8:32", (DimRange(8, 64, 32, 8),)), ("8..64:8", (DimRange(8, 64, 8),)), ("0", (0,)), ("", ()),
+        ("batch:batch", ("batch",)),
+    ])  # fmt: skip
     def test_reads(self, text: str, dims: tuple[object, ...]) -> None:
         assert parse_shape(text).dims == dims
 
@@ -100,35 +92,21 @@ class TestGrammar:
     def test_reads_what_it_prints(self, spec: ShapeSpec) -> None:
         assert parse_shape(str(spec)) == spec
 
-    @pytest.mark.parametrize(
-        ("text", "words"),
-        [
-            ("8..1", "the range 8..1 is empty"),
-            ("1..8:9", "the best size 9 lies outside 1..8"),
-            ("1..8:0", "the best size 0 lies outside 1..8"),
-            ("1..8,3:4", "2 sizes, but 1 best sizes after the colon"),
-            ("1..8:x", "the best size 'x' is no number"),
-            ("3:4", "the best size 4 stands for '3', which is no range"),
-            (
-                "224..1280:32",
-                "the best size 32 lies outside 224..1280 (hint: a step and a best size: 224..1280:32:640)",
-            ),
-            ("8..64:8:12", "the best size 12 lies outside 8..64:8"),
-            ("1,8..65:8", "the range 8..65 does not end on a step of 8 (hint: 8..64:8)"),
-            ("1,8..64:0", "the step 0 of the range 8..64 is no step"),
-            ("1,8..64:x", "2 sizes, but 1 best sizes after the colon"),
-            ("1,3:8", "2 sizes, but 1 best sizes after the colon"),
-            ("?:4", "the best size 4 stands for '?', which is no range"),
-            ("-2", "'-2' is no size"),
-            ("1.5", "'1.5' is no size"),
-            ("1...8", "'1...8' is no size"),
-            ("1..", "'1..' is no size"),
-            ("3x224", "'3x224' is no size"),
-            ("2147483648", "the size 2147483648 is too large"),
-            ("9" * 5000, "is too large"),
-            ("1..99999999999", "is too large"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "words"), [
+        ("8..1", "the range 8..1 is empty"), ("1..8:9", "the best size 9 lies outside 1..8"),
+        ("1..8:0", "the best size 0 lies outside 1..8"), ("1..8,3:4", "2 sizes, but 1 best sizes after the colon"),
+        ("1..8:x", "the best size 'x' is no number"), ("3:4", "the best size 4 stands for '3', which is no range"),
+        ("224..1280:32", "the best size 32 lies outside 224..1280 (hint: a step and a best size: 224..1280:32:640)"),
+        ("8..64:8:12", "the best size 12 lies outside 8..64:8"),
+        ("1,8..65:8", "the range 8..65 does not end on a step of 8 (hint: 8..64:8)"),
+        ("1,8..64:0", "the step 0 of the range 8..64 is no step"),
+        ("1,8..64:x", "2 sizes, but 1 best sizes after the colon"),
+        ("1,3:8", "2 sizes, but 1 best sizes after the colon"),
+        ("?:4", "the best size 4 stands for '?', which is no range"), ("-2", "'-2' is no size"),
+        ("1.5", "'1.5' is no size"), ("1...8", "'1...8' is no size"), ("1..", "'1..' is no size"),
+        ("3x224", "'3x224' is no size"), ("2147483648", "the size 2147483648 is too large"),
+        ("9" * 5000, "is too large"), ("1..99999999999", "is too large"),
+    ])  # fmt: skip
     def test_refuses(self, text: str, words: str) -> None:
         with pytest.raises(UsageError) as caught:
             parse_shape(text, where="--shape x")
@@ -139,15 +117,10 @@ class TestGrammar:
         found = parse_shape_options(["serving_default:0=1,3", "a=b=2", "sr="])
         assert found == {"serving_default:0": ShapeSpec((1, 3)), "a=b": ShapeSpec((2,)), "sr": ShapeSpec(())}
 
-    @pytest.mark.parametrize(
-        ("texts", "words"),
-        [
-            (["1,3,224,224"], "names no input (hint: for example --shape x=1..8,3,224,224)"),
-            (["=1,3"], "names no input"),
-            (["x=1", "x=2"], "--shape gives the input 'x' twice"),
-            (["x=8..1"], "--shape x=8..1: the range 8..1 is empty"),
-        ],
-    )
+    @pytest.mark.parametrize(("texts", "words"), [
+        (["1,3,224,224"], "names no input (hint: for example --shape x=1..8,3,224,224)"), (["=1,3"], "names no input"),
+        (["x=1", "x=2"], "--shape gives the input 'x' twice"), (["x=8..1"], "--shape x=8..1: the range 8..1 is empty"),
+    ])  # fmt: skip
     def test_refuses_options(self, texts: list[str], words: str) -> None:
         with pytest.raises(UsageError) as caught:
             parse_shape_options(texts)
@@ -170,20 +143,14 @@ class TestTrtexec:
             "input:1": ShapeSpec((2,)),
         }
 
-    @pytest.mark.parametrize(
-        ("low", "best", "high", "words"),
-        [
-            ("x:1x3", "", "", "'x' has only one of --min-shapes and --max-shapes"),
-            ("", "x:1x3", "x:1x3", "'x' has only one of --min-shapes and --max-shapes"),
-            ("x:1x3", "x:1", "x:1x3", "of 'x' differ in rank"),
-            ("x:8", "", "x:1", "input 'x': the range 8..1 is empty"),
-            ("x:1", "x:9", "x:8", "input 'x': the best size 9 lies outside 1..8"),
-            ("x", "", "", "'x' is no shape (hint: for example x:1x3x224x224,y:1x8)"),
-            ("x:", "", "", "'x:' is no shape"),
-            ("x:1,3", "", "", "'3' is no shape"),
-            ("x:1x3,x:2x3", "", "", "'x'"),
-        ],
-    )
+    @pytest.mark.parametrize(("low", "best", "high", "words"), [
+        ("x:1x3", "", "", "'x' has only one of --min-shapes and --max-shapes"),
+        ("", "x:1x3", "x:1x3", "'x' has only one of --min-shapes and --max-shapes"),
+        ("x:1x3", "x:1", "x:1x3", "of 'x' differ in rank"), ("x:8", "", "x:1", "input 'x': the range 8..1 is empty"),
+        ("x:1", "x:9", "x:8", "input 'x': the best size 9 lies outside 1..8"),
+        ("x", "", "", "'x' is no shape (hint: for example x:1x3x224x224,y:1x8)"), ("x:", "", "", "'x:' is no shape"),
+        ("x:1,3", "", "", "'3' is no shape"), ("x:1x3,x:2x3", "", "", "'x'"),
+    ])  # fmt: skip
     def test_refuses(self, low: str, best: str, high: str, words: str) -> None:
         with pytest.raises(UsageError) as caught:
             parse_trtexec_shapes(low, best, high)
@@ -191,17 +158,11 @@ class TestTrtexec:
 
 
 class TestValues:
-    @pytest.mark.parametrize(
-        ("value", "dims"),
-        [
-            ("1..8,3:4,3", (DimRange(1, 8, 4), 3)),
-            ((1, 3, None, "batch"), (1, 3, None, "batch")),
-            ([(1, 8), (1, 8, 4), "2..3", -1], (DimRange(1, 8, 8), DimRange(1, 8, 4), DimRange(2, 3, 3), None)),
-            ((DimRange(1, 2, 2),), (DimRange(1, 2, 2),)),
-            (ShapeSpec((7,)), (7,)),
-            ((), ()),
-        ],
-    )
+    @pytest.mark.parametrize(("value", "dims"), [
+        ("1..8,3:4,3", (DimRange(1, 8, 4), 3)), ((1, 3, None, "batch"), (1, 3, None, "batch")),
+        ([(1, 8), (1, 8, 4), "2..3", -1], (DimRange(1, 8, 8), DimRange(1, 8, 4), DimRange(2, 3, 3), None)),
+        ((DimRange(1, 2, 2),), (DimRange(1, 2, 2),)), (ShapeSpec((7,)), (7,)), ((), ()),
+    ])  # fmt: skip
     def test_reads(self, value: object, dims: tuple[object, ...]) -> None:
         assert shape_spec_from_value(value).dims == dims  # type: ignore[arg-type]
 
@@ -230,28 +191,20 @@ class TestApply:
         apply(proto, x="5")
         assert [shown(a.g.output[0]) for a in proto.graph.node[0].attribute] == ["5", "5"]
 
-    @pytest.mark.parametrize(
-        ("texts", "ranges", "inputs"),
-        [
-            ({"x": "2,3,?,?"}, {}, ["2,3,H,?", "2,4"]),
-            ({"x": "1..8,3,?,?:4,3,?,?"}, {"N": DimRange(1, 8, 4)}, ["N,3,H,?", "N,4"]),
-            ({"x": "?,3,?,10..20"}, {"x.3": DimRange(10, 20, 20)}, ["N,3,H,x.3", "N,4"]),
-            ({"x": "?,3,?,10"}, {}, ["N,3,H,10", "N,4"]),
-            ({"x": "4..4,3,?,?"}, {}, ["4,3,H,?", "4,4"]),
-            ({"x": "N,3,H,width"}, {}, ["N,3,H,width", "N,4"]),
-            ({"x": "1..8,3,?,?", "y": "1..8,4"}, {"N": DimRange(1, 8, 8)}, ["N,3,H,?", "N,4"]),
-            ({"y": "8..64:8,4"}, {"N": DimRange(8, 64, 64, 8)}, ["N,3,H,?", "N,4"]),
-            ({"y": "8..64,4:8,4"}, {"N": DimRange(8, 64, 8)}, ["N,3,H,?", "N,4"]),
-            (
-                {"x": "1,3,16..64:8,32..64:32"},
-                {"H": DimRange(16, 64, 64, 8), "x.3": DimRange(32, 64, 64, 32)},
-                ["1,3,H,x.3", "1,4"],
-            ),
-            ({"N": "1..64:8"}, {"N": DimRange(1, 64, 8)}, ["N,3,H,?", "N,4"]),
-            ({"N": "5"}, {}, ["5,3,H,?", "5,4"]),
-            ({"width": "8..64:8:32", "x": "?,3,?,width"}, {"width": DimRange(8, 64, 32, 8)}, ["N,3,H,width", "N,4"]),
-        ],
-    )
+    @pytest.mark.parametrize(("texts", "ranges", "inputs"), [
+        ({"x": "2,3,?,?"}, {}, ["2,3,H,?", "2,4"]),
+        ({"x": "1..8,3,?,?:4,3,?,?"}, {"N": DimRange(1, 8, 4)}, ["N,3,H,?", "N,4"]),
+        ({"x": "?,3,?,10..20"}, {"x.3": DimRange(10, 20, 20)}, ["N,3,H,x.3", "N,4"]),
+        ({"x": "?,3,?,10"}, {}, ["N,3,H,10", "N,4"]), ({"x": "4..4,3,?,?"}, {}, ["4,3,H,?", "4,4"]),
+        ({"x": "N,3,H,width"}, {}, ["N,3,H,width", "N,4"]),
+        ({"x": "1..8,3,?,?", "y": "1..8,4"}, {"N": DimRange(1, 8, 8)}, ["N,3,H,?", "N,4"]),
+        ({"y": "8..64:8,4"}, {"N": DimRange(8, 64, 64, 8)}, ["N,3,H,?", "N,4"]),
+        ({"y": "8..64,4:8,4"}, {"N": DimRange(8, 64, 8)}, ["N,3,H,?", "N,4"]),
+        ({"x": "1,3,16..64:8,32..64:32"}, {"H": DimRange(16, 64, 64, 8), "x.3": DimRange(32, 64, 64, 32)},
+         ["1,3,H,x.3", "1,4"]),
+        ({"N": "1..64:8"}, {"N": DimRange(1, 64, 8)}, ["N,3,H,?", "N,4"]), ({"N": "5"}, {}, ["5,3,H,?", "5,4"]),
+        ({"width": "8..64:8:32", "x": "?,3,?,width"}, {"width": DimRange(8, 64, 32, 8)}, ["N,3,H,width", "N,4"]),
+    ])  # fmt: skip
     def test_sizes_reach_inputs_and_outputs(
         self, texts: dict[str, str], ranges: dict[str, DimRange], inputs: list[str]
     ) -> None:
@@ -278,29 +231,23 @@ class TestApply:
         assert apply(proto, x="2,1..8") == {"x.1'": DimRange(1, 8, 8)}
         assert shown(proto.graph.input[1]) == "x.1"
 
-    @pytest.mark.parametrize(
-        ("texts", "words"),
-        [
-            ({"M": "1..8"}, "the model has no input 'M', and no size of that name (hint: known: 'x', 'y', 'H', 'N')"),
-            ({"N": "1..8,3"}, "--shape N=1..8,3:8,3 is no size (hint: 'N' is one size: N=8 or N=1..64:8)"),
-            ({"N": "batch"}, "--shape N=batch is no size"),
-            ({"N": "?"}, "--shape N=? is no size"),
-            ({"N": "1..8", "y": "4,4"}, "the size 'N' cannot be 1..8 when axis 0 of the input 'y' is 4"),
-            ({"xx": "1"}, "the model has no input 'xx', and no size of that name (hint: known: 'x', "),
-            ({"x": "1,3,224"}, "the input 'x' has 4 axes, but its --shape has 3 (hint: the model says [N, 3, H, ?])"),
-            ({"x": "1..8,16..64:8,32"}, "has 4 axes, but its --shape has 2"),
-            ({"x": "1,4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 4"),
-            ({"x": "1,1..4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 1..4"),
-            ({"x": "1,c,?,?"}, "axis 1 of the input 'x' is 3 in the model, not c"),
-            ({"x": "M,3,?,?"}, "axis 0 of the input 'x' is named 'N' in the model, not 'M'"),
-            (
-                {"x": "2,3,?,?", "y": "3,4"},
-                "axis 0 of the input 'y' cannot be 3 when axis 0 of the input 'x' is 2 (hint: both are 'N')",
-            ),
-            ({"x": "1..8,3,?,?", "y": "1..4,4"}, "axis 0 of the input 'y' cannot be 1..4 when"),
-            ({"x": "1..8,3,?,?", "y": "4,4"}, "axis 0 of the input 'y' cannot be 4 when"),
-        ],
-    )
+    @pytest.mark.parametrize(("texts", "words"), [
+        ({"M": "1..8"}, "the model has no input 'M', and no size of that name (hint: known: 'x', 'y', 'H', 'N')"),
+        ({"N": "1..8,3"}, "--shape N=1..8,3:8,3 is no size (hint: 'N' is one size: N=8 or N=1..64:8)"),
+        ({"N": "batch"}, "--shape N=batch is no size"), ({"N": "?"}, "--shape N=? is no size"),
+        ({"N": "1..8", "y": "4,4"}, "the size 'N' cannot be 1..8 when axis 0 of the input 'y' is 4"),
+        ({"xx": "1"}, "the model has no input 'xx', and no size of that name (hint: known: 'x', "),
+        ({"x": "1,3,224"}, "the input 'x' has 4 axes, but its --shape has 3 (hint: the model says [N, 3, H, ?])"),
+        ({"x": "1..8,16..64:8,32"}, "has 4 axes, but its --shape has 2"),
+        ({"x": "1,4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 4"),
+        ({"x": "1,1..4,?,?"}, "axis 1 of the input 'x' is 3 in the model, not 1..4"),
+        ({"x": "1,c,?,?"}, "axis 1 of the input 'x' is 3 in the model, not c"),
+        ({"x": "M,3,?,?"}, "axis 0 of the input 'x' is named 'N' in the model, not 'M'"),
+        ({"x": "2,3,?,?", "y": "3,4"},
+         "axis 0 of the input 'y' cannot be 3 when axis 0 of the input 'x' is 2 (hint: both are 'N')"),
+        ({"x": "1..8,3,?,?", "y": "1..4,4"}, "axis 0 of the input 'y' cannot be 1..4 when"),
+        ({"x": "1..8,3,?,?", "y": "4,4"}, "axis 0 of the input 'y' cannot be 4 when"),
+    ])  # fmt: skip
     def test_refuses(self, texts: dict[str, str], words: str) -> None:
         with pytest.raises(UsageError) as caught:
             apply(unnamed(), **texts)

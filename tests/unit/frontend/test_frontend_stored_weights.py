@@ -20,11 +20,9 @@ from nndeploy.onnx_gate.limits import Limits, limits_within
 
 GIB = 1 << 30
 WEIGHTS = {
-    "w": np.arange(2048, dtype=np.float32),
-    "half": np.arange(4096).astype(np.float16),
-    "count": np.arange(1024, dtype=np.int64),
-    "axis": np.array([1], dtype=np.int64),
-}
+    "w": np.arange(2048, dtype=np.float32), "half": np.arange(4096).astype(np.float16),
+    "count": np.arange(1024, dtype=np.int64), "axis": np.array([1], dtype=np.int64),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -76,10 +74,8 @@ def test_large_weights_go_to_the_file_and_small_ones_stay(external: bool, tmp_pa
     assert len(loaded.original.SerializeToString()) < MIN_STORED_BYTES
     values = loaded.model.graph.initializers
     assert {name for name, v in values.items() if isinstance(v.const_value, ir.ExternalTensor)} == {
-        "w",
-        "half",
-        "count",
-    }
+        "w", "half", "count",
+    }  # fmt: skip
     for name, array in WEIGHTS.items():
         np.testing.assert_array_equal(values[name].const_value.numpy(), array, strict=True)
     assert {str(v.const_value.path) for v in values.values() if isinstance(v.const_value, ir.ExternalTensor)} == {

@@ -99,20 +99,14 @@ def test_reads_lists_of_numbers_packed_or_not(packed: bool) -> None:
     assert read(data, onnx_messages.TENSOR).numbers["dims"] == [3, 300, -1]
 
 
-@pytest.mark.parametrize(
-    ("data", "field", "count"),
-    [
-        (block(4, b"\0" * 12), "float_data", 3),
-        (b"\x25\0\0\0\0" * 4, "float_data", 4),
-        (block(10, b"\0" * 16), "double_data", 2),
-        (b"\x51" + b"\0" * 8, "double_data", 1),
-        (block(7, varint(1), varint(300), varint(-1)), "int64_data", 3),
-        (number(7, 1) + number(7, 300) + number(7, -1), "int64_data", 3),
-        (number(7, 1) + block(8, b"w") + number(7, 300), "int64_data", 2),
-        (block(6, b"ab") + block(6), "string_data", 2),
-        (block(9, b"abcde"), "raw_data", 5),
-    ],
-)
+@pytest.mark.parametrize(("data", "field", "count"), [
+    (block(4, b"\0" * 12), "float_data", 3), (b"\x25\0\0\0\0" * 4, "float_data", 4),
+    (block(10, b"\0" * 16), "double_data", 2), (b"\x51" + b"\0" * 8, "double_data", 1),
+    (block(7, varint(1), varint(300), varint(-1)), "int64_data", 3),
+    (number(7, 1) + number(7, 300) + number(7, -1), "int64_data", 3),
+    (number(7, 1) + block(8, b"w") + number(7, 300), "int64_data", 2), (block(6, b"ab") + block(6), "string_data", 2),
+    (block(9, b"abcde"), "raw_data", 5),
+])  # fmt: skip
 def test_counts_data_without_keeping_it(data: bytes, field: str, count: int) -> None:
     assert read(data, onnx_messages.TENSOR).counts == {field: count}
 
@@ -122,37 +116,34 @@ def test_counts_a_long_packed_list() -> None:
     assert read(data, onnx_messages.TENSOR).counts == {"int64_data": 700_003}
 
 
-@pytest.mark.parametrize(
-    ("data", "message", "words"),
-    [
-        (block(30, b""), onnx_messages.MODEL, "ModelProto has no field 30"),
-        (block(1, b""), onnx_messages.MODEL, "ModelProto.ir_version has wire type 2"),
-        (b"\x3b", onnx_messages.MODEL, "ModelProto.graph has wire type 3"),
-        (number(1, 8) * 2, onnx_messages.MODEL, "ModelProto.ir_version is there twice"),
-        (block(7) * 2, onnx_messages.MODEL, "ModelProto.graph is there twice"),
-        (block(9, b"a") * 2, onnx_messages.TENSOR, "TensorProto.raw_data is there twice"),
-        (b"\x15\0\0\0\0" * 2, onnx_messages.ATTRIBUTE, "AttributeProto.f is there twice"),
-        (b"\x3a\x05abc", onnx_messages.MODEL, "ModelProto.graph ends 2 bytes after what it lies in"),
-        (b"\x3a\xff\xff\xff\xff\x7f", onnx_messages.MODEL, "bytes after what it lies in"),
-        (b"\x3a", onnx_messages.MODEL, "the file ends inside a ModelProto"),
-        (b"\x08\x80", onnx_messages.MODEL, "the file ends inside a ModelProto"),
-        (b"\x80", onnx_messages.MODEL, "the file ends inside a ModelProto"),
-        (b"\x88\x80\x00\x01", onnx_messages.MODEL, "more bytes than it needs"),
-        (b"\x08" + b"\xff" * 10 + b"\x01", onnx_messages.MODEL, "longer than 64 bits"),
-        (b"\x08" + b"\xff" * 9 + b"\x7f", onnx_messages.MODEL, "longer than 64 bits"),
-        (block(2, b"\xff\xfe"), onnx_messages.MODEL, "ModelProto.producer_name is not UTF-8"),
-        (block(3, b"a" * 65), onnx_messages.NODE, "NodeProto.name is a name of 65 bytes"),
-        (block(1) + block(4), onnx_messages.TYPE, "sequence_type and tensor_type, but only one"),
-        (block(4, b"\0" * 5), onnx_messages.TENSOR, "float_data has 5 bytes, no multiple of 4"),
-        (b"\x25\0\0", onnx_messages.TENSOR, "TensorProto.float_data ends"),
-        (b"\x51\0\0", onnx_messages.TENSOR, "TensorProto.double_data ends"),
-        (b"\x15\0\0", onnx_messages.ATTRIBUTE, "AttributeProto.f ends"),
-        (b"\x38\x80", onnx_messages.TENSOR, "TensorProto.int64_data ends"),
-        (block(7, b"\x01\x80"), onnx_messages.TENSOR, "packed list of numbers is malformed"),
-        (block(7, b"\xff" * 11 + b"\x01"), onnx_messages.TENSOR, "packed list of numbers is malformed"),
-        (block(1, b"\x01\x80") + b"\x01", onnx_messages.TENSOR, "packed list of numbers is malformed"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message", "words"), [
+    (block(30, b""), onnx_messages.MODEL, "ModelProto has no field 30"),
+    (block(1, b""), onnx_messages.MODEL, "ModelProto.ir_version has wire type 2"),
+    (b"\x3b", onnx_messages.MODEL, "ModelProto.graph has wire type 3"),
+    (number(1, 8) * 2, onnx_messages.MODEL, "ModelProto.ir_version is there twice"),
+    (block(7) * 2, onnx_messages.MODEL, "ModelProto.graph is there twice"),
+    (block(9, b"a") * 2, onnx_messages.TENSOR, "TensorProto.raw_data is there twice"),
+    (b"\x15\0\0\0\0" * 2, onnx_messages.ATTRIBUTE, "AttributeProto.f is there twice"),
+    (b"\x3a\x05abc", onnx_messages.MODEL, "ModelProto.graph ends 2 bytes after what it lies in"),
+    (b"\x3a\xff\xff\xff\xff\x7f", onnx_messages.MODEL, "bytes after what it lies in"),
+    (b"\x3a", onnx_messages.MODEL, "the file ends inside a ModelProto"),
+    (b"\x08\x80", onnx_messages.MODEL, "the file ends inside a ModelProto"),
+    (b"\x80", onnx_messages.MODEL, "the file ends inside a ModelProto"),
+    (b"\x88\x80\x00\x01", onnx_messages.MODEL, "more bytes than it needs"),
+    (b"\x08" + b"\xff" * 10 + b"\x01", onnx_messages.MODEL, "longer than 64 bits"),
+    (b"\x08" + b"\xff" * 9 + b"\x7f", onnx_messages.MODEL, "longer than 64 bits"),
+    (block(2, b"\xff\xfe"), onnx_messages.MODEL, "ModelProto.producer_name is not UTF-8"),
+    (block(3, b"a" * 65), onnx_messages.NODE, "NodeProto.name is a name of 65 bytes"),
+    (block(1) + block(4), onnx_messages.TYPE, "sequence_type and tensor_type, but only one"),
+    (block(4, b"\0" * 5), onnx_messages.TENSOR, "float_data has 5 bytes, no multiple of 4"),
+    (b"\x25\0\0", onnx_messages.TENSOR, "TensorProto.float_data ends"),
+    (b"\x51\0\0", onnx_messages.TENSOR, "TensorProto.double_data ends"),
+    (b"\x15\0\0", onnx_messages.ATTRIBUTE, "AttributeProto.f ends"),
+    (b"\x38\x80", onnx_messages.TENSOR, "TensorProto.int64_data ends"),
+    (block(7, b"\x01\x80"), onnx_messages.TENSOR, "packed list of numbers is malformed"),
+    (block(7, b"\xff" * 11 + b"\x01"), onnx_messages.TENSOR, "packed list of numbers is malformed"),
+    (block(1, b"\x01\x80") + b"\x01", onnx_messages.TENSOR, "packed list of numbers is malformed"),
+])  # fmt: skip
 def test_refuses_what_is_malformed(data: bytes, message: Message, words: str) -> None:
     with pytest.raises(ModelError) as caught:
         read(data, message)

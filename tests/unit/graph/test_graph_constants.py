@@ -59,13 +59,10 @@ def test_accepted_error_is_below_two_steps_of_the_largest(numbers: list[float], 
         assert error <= max(2 * step * np.abs(numbers).max(), 2.0**-120)
 
 
-@pytest.mark.parametrize(
-    ("shape", "is_per_channel"),
-    [
-        ((), True), ((1,), True), ((1, 1, 1, 1), True), ((3, 1, 1), True), ((1, 3, 1, 1), True),
-        ((3,), False), ((3, 1), False), ((2, 3, 1, 1), False), ((1, 1, 1, 1, 1), False), ((1, 3, 1, 1, 1), False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("shape", "is_per_channel"), [
+    ((), True), ((1,), True), ((1, 1, 1, 1), True), ((3, 1, 1), True), ((1, 3, 1, 1), True), ((3,), False),
+    ((3, 1), False), ((2, 3, 1, 1), False), ((1, 1, 1, 1, 1), False), ((1, 3, 1, 1, 1), False),
+])  # fmt: skip
 def test_constant_beside_four_axes_and_three_channels(shape: tuple[int, ...], is_per_channel: bool) -> None:
     result = per_channel(np.ones(shape), 3, 4)
     assert (result is not None) == is_per_channel

@@ -89,11 +89,9 @@ def has_order(regions: list[Region], graph: ir.Graph) -> bool:
 def test_a_diamond_with_one_refused_side_becomes_three_regions_not_a_cycle() -> None:
     graph = graph_of([[], [0], [0], [1, 2]])
     regions = regions_of(graph, {"n0": "a", "n1": "a", "n2": "b", "n3": "a"})
-    assert [(r.backend, [n.name for n in r.nodes]) for r in regions] == [
-        ("a", ["n0", "n1"]),
-        ("b", ["n2"]),
-        ("a", ["n3"]),
-    ]
+    assert [(r.backend, [n.name for n in r.nodes]) for r in regions] == [("a", ["n0", "n1"]), ("b", ["n2"]), ("a", [
+        "n3"
+    ])]  # fmt: skip
 
 
 def test_one_backend_is_one_region_even_where_parts_do_not_touch() -> None:

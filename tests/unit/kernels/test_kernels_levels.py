@@ -30,33 +30,23 @@ def test_machines_of_a_plan_are_the_least_of_each_architecture() -> None:
     assert least_machines("bf16") == [{"arch": "x86_64", "cpu_features": sorted([*V4, BF16_FEATURE])}]
 
 
-@pytest.mark.parametrize(
-    ("arch", "features", "precision", "reason"),
-    [
-        ("x86_64", V2, "fp32", ""),
-        ("aarch64", ("asimd", "fp"), "fp32", ""),
-        ("x86_64", V2[:-1], "fp32", "the target lacks ssse3, which x86-64-v2 has"),
-        ("x86_64", V4, "bf16", "the target lacks avx512_bf16, which x86-64-v4-bf16 has"),
-        ("riscv64", (), "fp32", "no fp32 kernels for riscv64"),
-        ("aarch64", ("asimd",), "bf16", "no bf16 kernels for aarch64"),
-    ],
-)
+@pytest.mark.parametrize(("arch", "features", "precision", "reason"), [
+    ("x86_64", V2, "fp32", ""), ("aarch64", ("asimd", "fp"), "fp32", ""),
+    ("x86_64", V2[:-1], "fp32", "the target lacks ssse3, which x86-64-v2 has"),
+    ("x86_64", V4, "bf16", "the target lacks avx512_bf16, which x86-64-v4-bf16 has"),
+    ("riscv64", (), "fp32", "no fp32 kernels for riscv64"),
+    ("aarch64", ("asimd",), "bf16", "no bf16 kernels for aarch64"),
+])  # fmt: skip
 def test_what_a_machine_lacks_is_said(arch: str, features: tuple[str, ...], precision: str, reason: str) -> None:
     assert missing(arch, features, precision) == reason
 
 
-@pytest.mark.parametrize(
-    ("features", "precision", "files", "level"),
-    [
-        (V4, "fp32", LEVELS, "x86-64-v4"),
-        ((*V4, BF16_FEATURE), "fp32", LEVELS, "x86-64-v4"),
-        ((*V4, BF16_FEATURE), "bf16", LEVELS, "x86-64-v4-bf16"),
-        (V3, "bf16", LEVELS, "x86-64-v3"),
-        (V4, "fp32", (BY_NAME["x86-64-v2"], BY_NAME["aarch64"]), "x86-64-v2"),
-        (V4, "fp32", (BY_NAME["aarch64"],), None),
-        (V2[1:], "fp32", LEVELS, None),
-    ],
-)
+@pytest.mark.parametrize(("features", "precision", "files", "level"), [
+    (V4, "fp32", LEVELS, "x86-64-v4"), ((*V4, BF16_FEATURE), "fp32", LEVELS, "x86-64-v4"),
+    ((*V4, BF16_FEATURE), "bf16", LEVELS, "x86-64-v4-bf16"), (V3, "bf16", LEVELS, "x86-64-v3"),
+    (V4, "fp32", (BY_NAME["x86-64-v2"], BY_NAME["aarch64"]), "x86-64-v2"), (V4, "fp32", (BY_NAME["aarch64"],), None),
+    (V2[1:], "fp32", LEVELS, None),
+])  # fmt: skip
 def test_widest_level_that_is_here_is_taken(features, precision, files, level, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     for one in files:
         (tmp_path / one.file_name).touch()

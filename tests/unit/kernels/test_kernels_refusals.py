@@ -246,11 +246,8 @@ def _indexed() -> Iterator[NativeStep]:
     truths = (replace(one, element="bool") for one in (y, X))
     yield Scattered(*truths, three, t("u", 3, 9, 5, element="bool"), "add", 1)
     for shape, numbers, count, axis in (
-        ((2, 7, 3), n, 2, 1),
-        ((2, 7, 2), n, 1, 1),
-        ((2, 7, 2), n, 2, 3),
-        ((2, 7, 2), f, 2, 1),
-    ):
+        ((2, 7, 3), n, 2, 1), ((2, 7, 2), n, 1, 1), ((2, 7, 2), n, 2, 3), ((2, 7, 2), f, 2, 1),
+    ):  # fmt: skip
         yield OneHot(t("y", *shape), numbers, t("v", count), axis)
     yield ReverseSequence(y, X, lengths, is_time_first=True)
     yield ReverseSequence(t("y", 3, 4), X, t("n", 4, element="int64"), is_time_first=True)
@@ -377,10 +374,8 @@ def _trees() -> Iterator[NativeStep]:
         *(changed("nodes", (0, 1), child) for child in (0, 2, 3, -1, 2**31 - 1)),
         *(changed("nodes", (0, 0), feature) for feature in (2, -1)),
         *(changed("nodes", (0, 2), relations) for relations in (16, -2)),
-        *(changed("nodes", (2, 1), leaf) for leaf in (2, -1)),
-        *(changed("trees", (0, 0), root) for root in (3, -1)),
-        *(changed("trees", (0, 1), first) for first in (1, -1)),
-        *(changed("trees", (0, 2), count) for count in (0, 2)),
+        *(changed("nodes", (2, 1), leaf) for leaf in (2, -1)), *(changed("trees", (0, 0), root) for root in (3, -1)),
+        *(changed("trees", (0, 1), first) for first in (1, -1)), *(changed("trees", (0, 2), count) for count in (0, 2)),
         *(replace(stump, trees=np.array([[0, 0, 1], [at, 0, 1]], np.int32)) for at in (0, 2)),
         replace(stump, nodes=stump.nodes[:2]), replace(stump, leaves=stump.leaves[:1]),
     ]  # fmt: skip

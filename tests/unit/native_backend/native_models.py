@@ -60,15 +60,9 @@ def built(model: ir.Model, ranges: Mapping[str, DimRange] | None = None) -> Arti
 
 
 def run(
-    artifact: Artifact,
-    inputs: Mapping[str, Array],
-    level: str = FLOAT_LEVELS[-1],
-    *,
-    threads: int = 1,
-    buffer_bytes: int = 0,
-    shares_all: bool = True,
-    plain_bytes: bool = False,
-) -> dict[str, Array]:
+    artifact: Artifact, inputs: Mapping[str, Array], level: str = FLOAT_LEVELS[-1], *, threads: int = 1,
+    buffer_bytes: int = 0, shares_all: bool = True, plain_bytes: bool = False,
+) -> dict[str, Array]:  # fmt: skip
     """Returns the outputs of an artifact on a level; all memory ends at guard pages, threads share small steps too."""
     taken = partial(
         run_plan, level, threads=threads, buffer_bytes=buffer_bytes, shares_all=shares_all, plain_bytes=plain_bytes
@@ -151,14 +145,9 @@ def reals(*shape: int, seed: int = 0) -> Array:
 
 
 def convolved(
-    x: Array,
-    w: Array,
-    bias: Array | None = None,
-    stride: int = 1,
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0),
-    dilation: int = 1,
-    groups: int = 1,
-) -> Array:
+    x: Array, w: Array, bias: Array | None = None, stride: int = 1, pads: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: int = 1, groups: int = 1,
+) -> Array:  # fmt: skip
     """Returns a convolution in float64: pads are (top, left, bottom, right). Source: ONNX Conv."""
     x, w = x.astype(np.float64), w.astype(np.float64)
     x = np.pad(x, [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])

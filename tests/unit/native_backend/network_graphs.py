@@ -62,11 +62,8 @@ class Drawn:
                 return (1, self.random.choice(CHANNELS[:20]), 24, 24)
             channels = self.random.choice((1, 2, 3, 4)) if self.random.random() < 0.35 else self.random.choice(CHANNELS)
             shape = (
-                self.random.choice((1, 1, 1, 2, 3)),
-                channels,
-                self.random.choice(SIZES),
-                self.random.choice(SIZES),
-            )
+                self.random.choice((1, 1, 1, 2, 3)), channels, self.random.choice(SIZES), self.random.choice(SIZES),
+            )  # fmt: skip
             if math.prod(shape) <= MOST_ELEMENTS:
                 return shape
 
@@ -789,22 +786,10 @@ class Drawn:
     def step(self, x: str) -> str | None:
         """Returns the output of one or several new nodes that read `x`, None where the draw does not fit."""
         if len(self.shapes[x]) != 4:
-            return self.random.choice(
-                (
-                    self.activation,
-                    self.activation,
-                    self.along,
-                    self.normalise,
-                    self.ranked,
-                    self.beside,
-                    self.slice_,
-                    self.transpose,
-                    self.product,
-                    self.choose,
-                    self.count,
-                    self.measure,
-                )
-            )(x)
+            return self.random.choice((
+                self.activation, self.activation, self.along, self.normalise, self.ranked, self.beside, self.slice_,
+                self.transpose, self.product, self.choose, self.count, self.measure,
+            ))(x)  # fmt: skip
         images: list[tuple[int, Callable[[str], str | None]]] = [
             (16, self.pair), (8, self.one_conv), (3, self.end), (2, self.pool), (2, self.squeeze_excite),
             (2, self.join), (2, self.resize), (1, self.batch_normalization), (1, self.normalise), (1, self.choose),

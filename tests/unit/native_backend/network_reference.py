@@ -226,16 +226,6 @@ class Pad(OpRun):
 
 
 NEW_OPERATORS: list[type[OpRun]] = [
-    AveragePool,
-    Conv,
-    ConvTranspose,
-    GatherElements,
-    GlobalLpPool,
-    GroupNormalization,
-    LRN,
-    LpPool,
-    MaxPool,
-    MeanVarianceNormalization,
-    Pad,
-    Resize,
-]
+    AveragePool, Conv, ConvTranspose, GatherElements, GlobalLpPool, GroupNormalization, LRN, LpPool, MaxPool,
+    MeanVarianceNormalization, Pad, Resize,
+]  # fmt: skip

@@ -90,13 +90,9 @@ def test_two_threads_give_the_same_bytes_as_one_there(driver: list[str], tmp_pat
 
 
 def _run(
-    driver: list[str],
-    artifact: Artifact,
-    inputs: Mapping[str, Array],
-    shapes: Mapping[str, tuple[int, ...]],
-    folder: Path,
-    threads: int = 2,
-) -> dict[str, Array]:
+    driver: list[str], artifact: Artifact, inputs: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]],
+    folder: Path, threads: int = 2,
+) -> dict[str, Array]:  # fmt: skip
     document = document_from_json(artifact.files[DOCUMENT_FILE])
     names = [one.name for one in document.inputs]
     arrays = [np.ascontiguousarray(inputs[name]) for name in names]

@@ -122,14 +122,10 @@ def test_network_at_any_shape(name: str, is_open: bool) -> None:
         check(model, run(artifact, {"x": x}, level, threads=1 + number % 2), {"x": x})
 
 
-@pytest.mark.parametrize(
-    ("name", "operators"),
-    [
-        ("separable", ["planar_separable"]),
-        ("stem", ["stem", "convolution", "to_plain"]),
-        ("inverted residual", ["to_blocked", "inverted_residual", "to_plain"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "operators"), [
+    ("separable", ["planar_separable"]), ("stem", ["stem", "convolution", "to_plain"]),
+    ("inverted residual", ["to_blocked", "inverted_residual", "to_plain"]),
+])  # fmt: skip
 def test_sizes_that_are_not_fixed_are_fused_as_well(name: str, operators: list[str]) -> None:
     text, constants = NETWORKS[name]
     document = document_from_json(built(dynamic(text, ANY, constants), ANY).files[DOCUMENT_FILE])
@@ -163,16 +159,12 @@ def test_outputs_of_earlier_calls_stay(small: tuple[ir.Model, Artifact]) -> None
     np.testing.assert_array_equal(first, kept)
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ((4, 8, 5, 5), "axis 0 has size 4, kernels are for 1..3"),
-        ((1, 8, 41, 5), "axis 2 has size 41, kernels are for 1..40"),
-        ((1, 7, 5, 5), r"expected \(1, 8, 5, 5\), got \(1, 7, 5, 5\)"),
-        ((8, 5, 5), "expected 4 axes"),
-        ((1, 8, 0, 5), "axis 2 has size 0"),
-    ],
-)
+@pytest.mark.parametrize(("shape", "message"), [
+    ((4, 8, 5, 5), "axis 0 has size 4, kernels are for 1..3"),
+    ((1, 8, 41, 5), "axis 2 has size 41, kernels are for 1..40"),
+    ((1, 7, 5, 5), r"expected \(1, 8, 5, 5\), got \(1, 7, 5, 5\)"), ((8, 5, 5), "expected 4 axes"),
+    ((1, 8, 0, 5), "axis 2 has size 0"),
+])  # fmt: skip
 def test_other_shapes_are_refused(shape: tuple[int, ...], message: str, small: tuple[ir.Model, Artifact]) -> None:
     with pytest.raises(InputError, match=message):
         opened(small[1]).run({"x": np.zeros(shape, np.float32)})
@@ -314,17 +306,13 @@ def test_document_with_symbols_is_read_as_it_was_written(small: tuple[ir.Model, 
     assert document_from_json(document_to_json(document)) == document
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"symbols": [{}]},
-        {"symbols": [{"number": 1, "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
-        {"symbols": [{"number": 0, "axis": 9, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
-        {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 0, "low": 1, "high": 3}]},
-        {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 1, "low": 3, "high": 1}]},
-        {"symbols": [{"number": "0", "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    {"symbols": [{}]}, {"symbols": [{"number": 1, "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
+    {"symbols": [{"number": 0, "axis": 9, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
+    {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 0, "low": 1, "high": 3}]},
+    {"symbols": [{"number": 0, "axis": 0, "offset": 0, "factor": 1, "low": 3, "high": 1}]},
+    {"symbols": [{"number": "0", "axis": 0, "offset": 0, "factor": 1, "low": 1, "high": 3}]},
+])  # fmt: skip
 def test_malformed_symbols_are_refused(change: dict[str, object], small: tuple[ir.Model, Artifact]) -> None:
     data = json.loads(small[1].files[DOCUMENT_FILE]) | change
     with pytest.raises(BundleError, match=r"a malformed plan\.json"):

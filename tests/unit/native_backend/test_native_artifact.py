@@ -124,14 +124,10 @@ def test_a_machine_without_a_library_builds_and_says_why_it_does_not_run(
         open_session(files, artifact.metadata, OpenOptions(device="cuda:0"))
 
 
-@pytest.mark.parametrize(
-    ("files", "why"),
-    [
-        ({WEIGHTS_FILE: b""}, r"plan\.bin: "),
-        ({PLAN_FILE: b""}, r"plan\.bin: "),
-        ({DOCUMENT_FILE: b'{"inputs": -1}'}, r"a malformed plan\.json"),
-    ],
-)
+@pytest.mark.parametrize(("files", "why"), [
+    ({WEIGHTS_FILE: b""}, r"plan\.bin: "), ({PLAN_FILE: b""}, r"plan\.bin: "),
+    ({DOCUMENT_FILE: b'{"inputs": -1}'}, r"a malformed plan\.json"),
+])  # fmt: skip
 def test_damaged_artifacts_are_refused(files: dict[str, bytes], why: str) -> None:
     with pytest.raises(BundleError, match=why):
         _open(_artifact(), **files)
@@ -176,20 +172,11 @@ def test_a_buffer_that_the_user_sets_makes_the_windows_that_it_allows(tmp_path: 
     assert windows[0][1] == 64
 
 
-@pytest.mark.parametrize(
-    ("member", "value"),
-    [
-        ("inputs", [["x", "int16", [1]]]),
-        ("inputs", [["x", "fp32", [-1]]]),
-        ("inputs", [["x", "fp32", [True]]]),
-        ("inputs", [["x", "fp32", [2**41]]]),
-        ("inputs", [["x", "fp32", [1]], ["x", "fp32", [1]]]),
-        ("outputs", [["y", "fp32", [1] * 9]]),
-        ("outputs", [["y", "fp32"]]),
-        ("outputs", []),
-        ("steps", 1),
-    ],
-)
+@pytest.mark.parametrize(("member", "value"), [
+    ("inputs", [["x", "int16", [1]]]), ("inputs", [["x", "fp32", [-1]]]), ("inputs", [["x", "fp32", [True]]]),
+    ("inputs", [["x", "fp32", [2**41]]]), ("inputs", [["x", "fp32", [1]], ["x", "fp32", [1]]]),
+    ("outputs", [["y", "fp32", [1] * 9]]), ("outputs", [["y", "fp32"]]), ("outputs", []), ("steps", 1),
+])  # fmt: skip
 def test_malformed_document_is_refused(member: str, value: object) -> None:
     borders = (PlanBorder("x", "fp32", (1,)),), (PlanBorder("y", "fp32", (1,)),)
     good = json.loads(document_to_json(PlanDocument(*borders, (), ())))
@@ -206,11 +193,9 @@ def test_a_mistake_of_ours_is_told_with_its_place_and_the_next_backend_takes_ove
     )
     model.graph.initializer.append(onnx.numpy_helper.from_array(reals(4, 4, 5, 5), "w"))
     report = compile_model(
-        model,
-        tmp_path / "m.nnd",
-        CompileOptions(backends=("native", "onnxruntime"), objective="priority"),
+        model, tmp_path / "m.nnd", CompileOptions(backends=("native", "onnxruntime"), objective="priority"),
         workers=InProcessWorkers(),
-    )
+    )  # fmt: skip
     assert [one.backend for one in report.submodels] == ["onnxruntime"]
     (line,) = [line for line in report.dropped if line.startswith("native lost")]
     assert re.search(r"a bug of .*, line \d+: AttributeError: ", line)

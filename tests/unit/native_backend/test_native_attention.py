@@ -137,16 +137,12 @@ def test_a_mask_of_each_window_in_a_shape_of_its_own(size: int) -> None:
     np.testing.assert_allclose(run(artifact, given)["y"], by_onnxruntime(WINDOWS, given), rtol=0, atol=3e-5)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "a = MatMul(q, k) w = Softmax<axis=1>(a) y = MatMul(w, v)",
-        "a = MatMul(q, k) w = LogSoftmax(a) y = MatMul(w, v)",
-        "a = MatMul(q, k) w = Softmax(a) b = MatMul(w, v) s = ReduceSum<keepdims=0>(w) y = Add(b, s)",
-        "a = MatMul(q, k) w = Softmax(a) b = MatMul(w, v) s = ReduceSum<keepdims=0>(a) y = Add(b, s)",
-        "a = MatMul(q, k) w = Softmax(a) wt = Transpose<perm=[0,2,1]>(w) y = MatMul(wt, v)",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "a = MatMul(q, k) w = Softmax<axis=1>(a) y = MatMul(w, v)", "a = MatMul(q, k) w = LogSoftmax(a) y = MatMul(w, v)",
+    "a = MatMul(q, k) w = Softmax(a) b = MatMul(w, v) s = ReduceSum<keepdims=0>(w) y = Add(b, s)",
+    "a = MatMul(q, k) w = Softmax(a) b = MatMul(w, v) s = ReduceSum<keepdims=0>(a) y = Add(b, s)",
+    "a = MatMul(q, k) w = Softmax(a) wt = Transpose<perm=[0,2,1]>(w) y = MatMul(wt, v)",
+])  # fmt: skip
 def test_what_is_no_attention(body: str) -> None:
     """Softmax along rows, other functions, and what somebody else reads too."""
     text = f"g (float[2,6,8] q, float[2,8,6] k, float[2,6,8] v) => (float[2,6,8] y) {{ {body} }}"

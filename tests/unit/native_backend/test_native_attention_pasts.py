@@ -47,15 +47,11 @@ def drawn(batch: int, count: int, past: int) -> dict[str, Array]:
 
 @each_float_level
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("attributes", "names", "more"),
-    [
-        ("", ", , ", ""),
-        (", unidirectional=1, scale=0.3", "w, , ", ""),
-        ("", ", m, a", f", int32[b,all] m, float[1,{HEADS},t,all] a"),
-        (", unidirectional=1", "w, m, a", f", int32[b,all] m, float[1,{HEADS},t,all] a"),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "names", "more"), [
+    ("", ", , ", ""), (", unidirectional=1, scale=0.3", "w, , ", ""),
+    ("", ", m, a", f", int32[b,all] m, float[1,{HEADS},t,all] a"),
+    (", unidirectional=1", "w, m, a", f", int32[b,all] m, float[1,{HEADS},t,all] a"),
+])  # fmt: skip
 def test_multi_head_attention(level: str, threads: int, attributes: str, names: str, more: str) -> None:
     constants = {"w": reals(3 * WIDTH, seed=8)} if "w" in names else {}
     model = model_of(MULTI_HEAD.format(attributes=attributes, names=names, more=more), constants)

@@ -109,17 +109,14 @@ def test_matmul_nbits_is_what_onnxruntime_computes(bits: int) -> None:
 
 FORMS = (
     ("w = DequantizeLinear<axis=0, block_size={block}>(q, s{z}) y = MatMul(x, w)", False, True),
-    (
-        "t = DequantizeLinear<axis=1, block_size={block}>(q, s{z}) w = Transpose<perm=[1,0]>(t) y = MatMul(x, w)",
-        True,
-        True,
-    ),
+    ("t = DequantizeLinear<axis=1, block_size={block}>(q, s{z}) w = Transpose<perm=[1,0]>(t) y = MatMul(x, w)", True,
+     True),
     ("w = DequantizeLinear<axis=1, block_size={block}>(q, s{z}) y = Gemm<transB=1, alpha=0.5>(x, w, b)", True, True),
     ("w = DequantizeLinear<axis=0, block_size={block}>(q, s{z}) y = Gemm(x, w, b)", False, True),
     ("w = DequantizeLinear<axis=1>(q, s{z}) y = MatMul(x, w)", False, False),
     ("w = DequantizeLinear<axis=0>(q, s{z}) y = Gemm<transB=1>(x, w)", True, False),
     ("w = DequantizeLinear(q, s{z}) m = MatMul(x, w) y = Add(m, b)", False, None),
-)
+)  # fmt: skip
 """Texts; whether the constant is (columns, inner); whether scales are of blocks, columns, or of all (None)."""
 
 

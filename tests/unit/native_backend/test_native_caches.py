@@ -146,15 +146,12 @@ def test_outputs_that_grow_cannot_be_written(decoder: Artifact) -> None:
         found["k"][0, 0, 0, 0] = 1
 
 
-@pytest.mark.parametrize(
-    ("what", "body"),
-    [
-        ("someone else reads the input", "k = Concat<axis=1>(past, new) y = Add(past, one)"),
-        ("what is new comes first", "k = Concat<axis=1>(new, past) y = Add(new, one)"),
-        ("it stands twice", "k = Concat<axis=1>(past, past) y = Add(new, one)"),
-        ("there are three", "k = Concat<axis=1>(past, new, new) y = Add(new, one)"),
-    ],
-)
+@pytest.mark.parametrize(("what", "body"), [
+    ("someone else reads the input", "k = Concat<axis=1>(past, new) y = Add(past, one)"),
+    ("what is new comes first", "k = Concat<axis=1>(new, past) y = Add(new, one)"),
+    ("it stands twice", "k = Concat<axis=1>(past, past) y = Add(new, one)"),
+    ("there are three", "k = Concat<axis=1>(past, new, new) y = Add(new, one)"),
+])  # fmt: skip
 def test_other_concatenations_are_as_they_were(what: str, body: str) -> None:
     text = f"g (float[2,p] past, float[2,t] new) => (float[2,r] k, float[2,s] y) <float one = {{1.0}}> {{ {body} }}"
     artifact = built(dynamic(text, RANGES), RANGES)
@@ -176,13 +173,10 @@ def test_a_cache_that_is_read_as_it_is() -> None:
     np.testing.assert_array_equal(found["y"], np.maximum(np.concatenate([past, new], 1), 0).reshape(-1, 3))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"output": 0}, {"output": 9}, {"input": 9}, {"axis": 1}, {"axis": 9}, {"axis": -1}, {"added": -1},
-        {"added": 1 << 40},        {"symbol": 9}, {"output": True}, {"symbol": "t"}, {"more": 1},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    {"output": 0}, {"output": 9}, {"input": 9}, {"axis": 1}, {"axis": 9}, {"axis": -1}, {"added": -1},
+    {"added": 1 << 40}, {"symbol": 9}, {"output": True}, {"symbol": "t"}, {"more": 1},
+])  # fmt: skip
 def test_a_document_that_says_something_else_is_refused(decoder: Artifact, change: dict[str, object]) -> None:
     document = json.loads(decoder.files[DOCUMENT_FILE])
     document["grown"][0] |= change

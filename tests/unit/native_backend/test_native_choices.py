@@ -190,28 +190,24 @@ def test_the_document_comes_back_as_it_was(choosing: Artifact) -> None:
         assert any(isinstance(part, Choice) for part in document.course.parts)
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "why"),
-    [
-        (("course", "parts", 0), 7, "no plan 7"),
-        (("course", "parts", 0), True, "malformed"),
-        (("course", "parts", 1, "if"), "v", "a condition that is no truth"),
-        (("course", "parts", 1, "if"), "nothing", "nothing"),
-        (("course", "parts", 1, "outputs"), ["p", "p"], "a name stands twice"),
-        (("course", "parts", 1, "outputs"), ["v"], "a value that is made twice"),
-        (("course", "parts", 1, "then", "parts"), [], "malformed"),
-        (("course", "parts", 1, "then", "results"), ["d"], "other elements or ranks"),
-        (("course", "parts", 1, "then"), {"parts": [{"refused": "no"}], "results": []}, "stands nowhere or twice"),
-        (("course", "parts", 1, "then"), {"parts": [{"refused": "no"}], "results": ["v"]}, "does not stand alone"),
-        (("course", "parts", 1, "then", "parts", 0), 0, "made twice"),
-        (("course", "parts", 2), {"empty": ["e", "fp32", [2]]}, "not a value without elements"),
-        (("course", "parts", 2), {"empty": ["e", "fp32", [0, 2**30, 2**30]]}, "not a value without elements"),
-        (("course", "results"), ["z", "y"], "results that are not the outputs"),
-        (("inputs", 0, 1), "int64", "reads another element or rank"),
-        (("outputs", 0, 2), [None], "outputs of other elements or ranks"),
-        (("plans", 0, "steps"), 99, "a plan of 99 steps"),
-    ],
-)
+@pytest.mark.parametrize(("place", "value", "why"), [
+    (("course", "parts", 0), 7, "no plan 7"), (("course", "parts", 0), True, "malformed"),
+    (("course", "parts", 1, "if"), "v", "a condition that is no truth"),
+    (("course", "parts", 1, "if"), "nothing", "nothing"),
+    (("course", "parts", 1, "outputs"), ["p", "p"], "a name stands twice"),
+    (("course", "parts", 1, "outputs"), ["v"], "a value that is made twice"),
+    (("course", "parts", 1, "then", "parts"), [], "malformed"),
+    (("course", "parts", 1, "then", "results"), ["d"], "other elements or ranks"),
+    (("course", "parts", 1, "then"), {"parts": [{"refused": "no"}], "results": []}, "stands nowhere or twice"),
+    (("course", "parts", 1, "then"), {"parts": [{"refused": "no"}], "results": ["v"]}, "does not stand alone"),
+    (("course", "parts", 1, "then", "parts", 0), 0, "made twice"),
+    (("course", "parts", 2), {"empty": ["e", "fp32", [2]]}, "not a value without elements"),
+    (("course", "parts", 2), {"empty": ["e", "fp32", [0, 2**30, 2**30]]}, "not a value without elements"),
+    (("course", "results"), ["z", "y"], "results that are not the outputs"),
+    (("inputs", 0, 1), "int64", "reads another element or rank"),
+    (("outputs", 0, 2), [None], "outputs of other elements or ranks"),
+    (("plans", 0, "steps"), 99, "a plan of 99 steps"),
+])  # fmt: skip
 def test_documents_that_break_a_law_are_refused(
     choosing: Artifact, place: tuple[str | int, ...], value: Any, why: str
 ) -> None:

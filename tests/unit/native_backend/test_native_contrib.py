@@ -33,12 +33,9 @@ def assert_close(model: ir.Model, inputs: Mapping[str, Array], level: str, toler
 
 
 @each_float_level
-@pytest.mark.parametrize(
-    "node",
-    [
-        "Gelu(x)", "BiasGelu(x, b)", "FastGelu(x)", "FastGelu(x, b)", "QuickGelu(x)", "QuickGelu<alpha=0.7>(x)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("node", [
+    "Gelu(x)", "BiasGelu(x, b)", "FastGelu(x)", "FastGelu(x, b)", "QuickGelu(x)", "QuickGelu<alpha=0.7>(x)",
+])  # fmt: skip
 @pytest.mark.parametrize("constant", [False, True])
 def test_gelus(level: str, node: str, constant: bool) -> None:
     given = {"x": reals(3, 5, 37) * 3, "b": reals(37, seed=1)}
@@ -49,18 +46,14 @@ def test_gelus(level: str, node: str, constant: bool) -> None:
 
 
 @each_float_level
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        "y = com.microsoft.SkipLayerNormalization<epsilon=0.01>(x, s, g)",
-        "y = com.microsoft.SkipLayerNormalization(x, s, g, b)",
-        "y = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
-        "y, , , z = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
-        "y, , , z = com.microsoft.SkipLayerNormalization(x, s, g, , c)",
-        "y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.01>(x, s, g)",
-        "y, , , z = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g, c)",
-    ],
-)
+@pytest.mark.parametrize("nodes", [
+    "y = com.microsoft.SkipLayerNormalization<epsilon=0.01>(x, s, g)",
+    "y = com.microsoft.SkipLayerNormalization(x, s, g, b)", "y = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
+    "y, , , z = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
+    "y, , , z = com.microsoft.SkipLayerNormalization(x, s, g, , c)",
+    "y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.01>(x, s, g)",
+    "y, , , z = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g, c)",
+])  # fmt: skip
 def test_skip_layer_normalization(level: str, nodes: str) -> None:
     given = {"x": reals(2, 5, 35), "s": reals(2, 5, 35, seed=1)}
     constants = {name: reals(35, seed=seed) for seed, name in enumerate("gbc", 2) if f" {name}" in nodes}
@@ -71,15 +64,10 @@ def test_skip_layer_normalization(level: str, nodes: str) -> None:
 
 @each_float_level
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize(
-    ("attributes", "of_a", "of_b"),
-    [
-        ("alpha=0.5", (2, 5, 17), (2, 17, 33)),
-        ("transB=1", (2, 5, 17), (33, 17)),
-        ("transA=1, alpha=3.0", (2, 3, 17, 5), (3, 17, 33)),
-        ("transA=1, transB=1, alpha=-1.5", (17, 1), (33, 17)),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "of_a", "of_b"), [
+    ("alpha=0.5", (2, 5, 17), (2, 17, 33)), ("transB=1", (2, 5, 17), (33, 17)),
+    ("transA=1, alpha=3.0", (2, 3, 17, 5), (3, 17, 33)), ("transA=1, transB=1, alpha=-1.5", (17, 1), (33, 17)),
+])  # fmt: skip
 def test_fused_matmul(
     level: str, attributes: str, of_a: tuple[int, ...], of_b: tuple[int, ...], constant: bool
 ) -> None:

@@ -44,14 +44,10 @@ def test_multi_head_attention(level: str, mask: str, attributes: str, values: in
 
 @each_float_level
 @pytest.mark.parametrize("mask", list(MASKS))
-@pytest.mark.parametrize(
-    ("attributes", "columns", "values"),
-    [
-        ("num_heads=4", 72, 24),
-        ("num_heads=2, unidirectional=1", 72, 24),
-        ("num_heads=2, qkv_hidden_sizes=[16,16,12], mask_filter_value=-3.5", 44, 12),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "columns", "values"), [
+    ("num_heads=4", 72, 24), ("num_heads=2, unidirectional=1", 72, 24),
+    ("num_heads=2, qkv_hidden_sizes=[16,16,12], mask_filter_value=-3.5", 44, 12),
+])  # fmt: skip
 def test_attention(level: str, mask: str, attributes: str, columns: int, values: int) -> None:
     given = {"x": reals(2, 7, 24)}
     constants = {"w": reals(24, columns, seed=1) / 5, "b": reals(columns, seed=2)}

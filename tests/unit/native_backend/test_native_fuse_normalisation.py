@@ -16,19 +16,14 @@ EPSILON = 1e-3
 NUMBERS = "<float e = {0.001}, float one = {1}, float two = {2}, float half = {0.5}, float minus = {-0.5}>"
 SQUARES = {"pow": "q = Pow(d, two)", "mul": "q = Mul(d, d)"}
 QUOTIENTS = {
-    "div": "r = Sqrt(v) n = Div(d, r)",
-    "div by pow": "r = Pow(v, half) n = Div(d, r)",
+    "div": "r = Sqrt(v) n = Div(d, r)", "div by pow": "r = Pow(v, half) n = Div(d, r)",
     "reciprocal": "r = Sqrt(v) i = Reciprocal(r) n = Mul(d, i)",
-    "one over": "r = Sqrt(v) i = Div(one, r) n = Mul(i, d)",
-    "pow": "i = Pow(v, minus) n = Mul(d, i)",
-}
+    "one over": "r = Sqrt(v) i = Div(one, r) n = Mul(i, d)", "pow": "i = Pow(v, minus) n = Mul(d, i)",
+}  # fmt: skip
 ENDS = {
-    "nothing": "y = Identity(n)",
-    "scale": "y = Mul(n, w)",
-    "scale first": "y = Mul(w, n)",
-    "scale and bias": "s = Mul(n, w) y = Add(s, b)",
-    "bias first": "s = Mul(w, n) y = Add(b, s)",
-}
+    "nothing": "y = Identity(n)", "scale": "y = Mul(n, w)", "scale first": "y = Mul(w, n)",
+    "scale and bias": "s = Mul(n, w) y = Add(s, b)", "bias first": "s = Mul(w, n) y = Add(b, s)",
+}  # fmt: skip
 
 
 def spelled(
@@ -89,17 +84,11 @@ def test_a_difference_that_is_there_twice_is_one() -> None:
     assert operators(model_of(text, opset=17)) == ["LayerNormalization"]
 
 
-@pytest.mark.parametrize(
-    ("more", "wanted"),
-    [
-        (", float[B,S,20] d", ["ReduceMean", "Sub", "RMSNormalization", "Add"]),
-        (", float[B,S,1] m", ["ReduceMean", "Sub", "RMSNormalization", "Add"]),
-        (", float[B,S,20] q", None),
-        (", float[B,S,1] v", None),
-        (", float[B,S,1] r", None),
-        (", float[B,S,20] n", ["LayerNormalization", "Mul", "Add"]),
-    ],
-)
+@pytest.mark.parametrize(("more", "wanted"), [
+    (", float[B,S,20] d", ["ReduceMean", "Sub", "RMSNormalization", "Add"]),
+    (", float[B,S,1] m", ["ReduceMean", "Sub", "RMSNormalization", "Add"]), (", float[B,S,20] q", None),
+    (", float[B,S,1] v", None), (", float[B,S,1] r", None), (", float[B,S,20] n", ["LayerNormalization", "Mul", "Add"]),
+])  # fmt: skip
 def test_what_is_read_elsewhere_stays(more: str, wanted: list[str] | None) -> None:
     model = model_of(spelled("layer", "pow", "div", "scale and bias", more=more), opset=17)
     assert operators(model) == (wanted or [node.op_type for node in model.graph])
@@ -108,20 +97,17 @@ def test_what_is_read_elsewhere_stays(more: str, wanted: list[str] | None) -> No
     np.testing.assert_allclose(found, normalised("layer", "scale and bias", x, w, b), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "q = Pow(x, three) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(x, z) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(z, z) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(x, x) a = ReduceMean<axes=[0]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(x, x) a = ReduceSum(q, axes) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, w) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Sub(a, e) r = Sqrt(v) y = Div(x, r)",
-        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(r, x)",
-        "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Exp(v) y = Div(x, r)",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "q = Pow(x, three) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(x, z) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(z, z) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(x, x) a = ReduceMean<axes=[0]>(q) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(x, x) a = ReduceSum(q, axes) v = Add(a, e) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, w) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Sub(a, e) r = Sqrt(v) y = Div(x, r)",
+    "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Sqrt(v) y = Div(r, x)",
+    "q = Mul(x, x) a = ReduceMean<axes=[-1]>(q) v = Add(a, e) r = Exp(v) y = Div(x, r)",
+])  # fmt: skip
 def test_what_is_no_normalisation_stays(body: str) -> None:
     numbers = "<float e = {0.001}, float three = {3}, int64[1] axes = {-1}>"
     model = model_of(
@@ -165,16 +151,10 @@ def test_groups_that_are_spelled_out_are_one_step(level: str, end: str) -> None:
     np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("end", "more"),
-    [
-        ("y = Identity(j)", ""),
-        ("y = Sub(j, b)", ""),
-        ("s = Mul(j, w) y = Add(s, b)", ", float[B,6,5,7] s"),
-        ("y = Mul(j, w)", ", float[B,2,105] n"),
-        ("y = Mul(j, x)", ""),
-    ],
-)
+@pytest.mark.parametrize(("end", "more"), [
+    ("y = Identity(j)", ""), ("y = Sub(j, b)", ""), ("s = Mul(j, w) y = Add(s, b)", ", float[B,6,5,7] s"),
+    ("y = Mul(j, w)", ", float[B,2,105] n"), ("y = Mul(j, x)", ""),
+])  # fmt: skip
 def test_what_is_no_group_normalisation_stays(end: str, more: str) -> None:
     model = grouped(end, more)
     is_scaled_alone = more.endswith(" s")

@@ -107,17 +107,11 @@ def assert_as_onnxruntime(model: ir.Model, artifact: Artifact, call: Call, level
 
 @each_float_level
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("attributes", "left_out"),
-    [
-        (", do_rotary=1", "places bias"),
-        (", do_rotary=1, rotary_interleaved=1", "k v places bias"),
-        ("", "cos sin places bias"),
-        (", local_window_size=3", "cos sin places bias"),
-        (", do_rotary=1, softcap=2.0, scale=0.7", "bias"),
-        (", local_window_size=4", "cos sin places"),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "left_out"), [
+    (", do_rotary=1", "places bias"), (", do_rotary=1, rotary_interleaved=1", "k v places bias"),
+    ("", "cos sin places bias"), (", local_window_size=3", "cos sin places bias"),
+    (", do_rotary=1, softcap=2.0, scale=0.7", "bias"), (", local_window_size=4", "cos sin places"),
+])  # fmt: skip
 def test_one_plan_takes_every_call(level: str, threads: int, attributes: str, left_out: str) -> None:
     model = group_query(attributes, left_out)
     artifact = made(model)
@@ -179,14 +173,11 @@ def test_caches_of_other_lengths_are_copied_and_earlier_ones_keep_their_numbers(
     assert start_of(found[1]["nk"]) == start_of(found[3]["nk"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"tells_moved": 1}, {"tells_moved": False}, {"grown": []},
-        {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": True}]},
-        {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": 3}]},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    {"tells_moved": 1}, {"tells_moved": False}, {"grown": []},
+    {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": True}]},
+    {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": 3}]},
+])  # fmt: skip
 def test_a_document_that_says_something_else_is_refused(change: dict[str, object]) -> None:
     artifact = made(group_query("", "cos sin places bias"))
     document = json.loads(artifact.files[DOCUMENT_FILE]) | change

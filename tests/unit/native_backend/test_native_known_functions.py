@@ -88,20 +88,14 @@ def test_every_order_of_gelu_is_one_operator(place: int, swapped: bool) -> None:
         assert with_known_functions(("mul", first, ("mul", second, third))) == ("gelu", x)
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        ("mul", operand(0), ("add", ("erf", operand(0)), const(1))),
-        ("mul", operand(1), ("add", ("erf", ("mul", operand(0), const(0.7071068))), const(1))),
-        ("mul", operand(0), ("add", ("erf", ("mul", operand(0), const(0.7071068))), const(2))),
-        ("mul", operand(0), ("add", ("tanh", operand(0)), const(1))),
-        ("mul", operand(1), ("sigmoid", operand(0))),
-        ("mul", const(2), ("sigmoid", const(2))),
-        ("div", operand(0), ("sigmoid", operand(0))),
-        ("div", operand(0), const(0.0)),
-        ("tanh", ("mul", ("softplus", operand(0)), const(2))),
-    ],
-)
+@pytest.mark.parametrize("expression", [
+    ("mul", operand(0), ("add", ("erf", operand(0)), const(1))),
+    ("mul", operand(1), ("add", ("erf", ("mul", operand(0), const(0.7071068))), const(1))),
+    ("mul", operand(0), ("add", ("erf", ("mul", operand(0), const(0.7071068))), const(2))),
+    ("mul", operand(0), ("add", ("tanh", operand(0)), const(1))), ("mul", operand(1), ("sigmoid", operand(0))),
+    ("mul", const(2), ("sigmoid", const(2))), ("div", operand(0), ("sigmoid", operand(0))),
+    ("div", operand(0), const(0.0)), ("tanh", ("mul", ("softplus", operand(0)), const(2))),
+])  # fmt: skip
 def test_other_expressions_keep_their_value(expression: Expression) -> None:
     found = with_known_functions(expression)
     x = {0: 0.7, 1: -1.3}
@@ -120,18 +114,11 @@ def test_a_factor_of_the_argument_stays_outside(spelling: str) -> None:
 
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b if b else math.inf,
-    "erf": math.erf,
-    "exp": math.exp,
-    "min": min,
-    "tanh": math.tanh,
-    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-    "silu": lambda x: x / (1 + math.exp(-x)),
-    "softplus": lambda x: math.log1p(math.exp(x)),
+    "add": lambda a, b: a + b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b if b else math.inf, "erf": math.erf,
+    "exp": math.exp, "min": min, "tanh": math.tanh, "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "silu": lambda x: x / (1 + math.exp(-x)), "softplus": lambda x: math.log1p(math.exp(x)),
     "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
-}
+}  # fmt: skip
 
 
 def _value(expression: Expression, operands: dict[int, float]) -> float:

@@ -57,18 +57,11 @@ def drawn(proto: onnx.ModelProto, sizes: dict[str, int]) -> dict[str, Array]:
 @each_float_level
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("of_rows", [False, True])
-@pytest.mark.parametrize(
-    ("attributes", "more"),
-    [
-        ("", ""),
-        (", is_causal=1", "past: 1"),
-        (", softcap=1.5, scale=0.4", "past: 1 mask: float[s,all]"),
-        (", is_causal=1", "past: 1 mask: bool[b,1,s,all]"),
-        ("", f"mask: bool[{HEADS},s,all]"),
-        ("", "last: int64[b]"),
-        (", is_causal=1", "mask: float[s,all] last: int64[b]"),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "more"), [
+    ("", ""), (", is_causal=1", "past: 1"), (", softcap=1.5, scale=0.4", "past: 1 mask: float[s,all]"),
+    (", is_causal=1", "past: 1 mask: bool[b,1,s,all]"), ("", f"mask: bool[{HEADS},s,all]"), ("", "last: int64[b]"),
+    (", is_causal=1", "mask: float[s,all] last: int64[b]"),
+])  # fmt: skip
 def test_attention_of_open_sizes(level: str, threads: int, of_rows: bool, attributes: str, more: str) -> None:
     proto = attention(attributes, more, of_rows=of_rows)
     session = onnxruntime.InferenceSession(proto.SerializeToString())

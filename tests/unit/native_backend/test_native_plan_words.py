@@ -51,11 +51,9 @@ def test_every_kind_is_read_by_the_library_and_told_in_the_head_of_the_table() -
 
 def test_a_word_is_told_by_its_kind_its_name_and_what_follows() -> None:
     assert table().words["triangle"] == (
-        Word("INPUT_ANY", "in", ()),
-        Word("INPUT_ANY", "diagonal", ()),
-        Word("OUTPUT_ANY", "out", ()),
+        Word("INPUT_ANY", "in", ()), Word("INPUT_ANY", "diagonal", ()), Word("OUTPUT_ANY", "out", ()),
         Word("FLAG", "is_upper", ()),
-    )
+    )  # fmt: skip
     assert table().words["scatter_elements"][:-1] == table().words["scatter_nd"]
     assert table().words["scatter_elements"][-1] == Word("NUMBER", "axis", ("0", "NND_MOST_RANK - 1"))
     assert table().sets["pad_mode"] == ("constant", "edge", "reflect", "wrap")

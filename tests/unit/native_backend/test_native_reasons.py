@@ -64,48 +64,35 @@ def test_nodes(text: str, why: str) -> None:
     assert why in reason(model_of(f"g {text}", WEIGHTS))
 
 
-@pytest.mark.parametrize(
-    ("operator", "outputs", "attributes", "why"),
-    [
-        ("LinearClassifier", {"l": None, "y": 2}, {"coefficients": [1.0, 2.0], "intercepts": [1.0]}, "strings"),
-        (
-            "LinearClassifier", {"l": None, "y": 2},
-            {"coefficients": [1.0, 2.0], "intercepts": [1.0], "classlabels_ints": [0, 1]}, "1 intercepts for 2 labels",
-        ),
-        ("LinearRegressor", {"y": 1}, {"coefficients": [1.0], "targets": 1}, "rows of 2 for 1 coefficients"),
-        ("LinearRegressor", {"y": 1}, {"coefficients": [1.0, 1.0], "post_transform": "PROBIT"}, "'PROBIT'"),
-        ("Scaler", {"y": 2}, {"offset": [1.0, 2.0, 3.0], "scale": [1.0]}, "3 offsets"),
-        ("Normalizer", {"y": 2}, {"norm": "L3"}, "'L3'"),
-        ("SVMRegressor", {"y": 1}, {}, "without support vectors"),
-        (
-            "SVMRegressor", {"y": 1},
-            {"support_vectors": [0.0, 0.0, 1e3, 1e3], "coefficients": [1.0, 1.0], "n_supports": 2, "rho": [0.0],
-             "kernel_type": "RBF", "kernel_params": [1.0, 0.0, 0.0]}, "too far apart",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("operator", "outputs", "attributes", "why"), [
+    ("LinearClassifier", {"l": None, "y": 2}, {"coefficients": [1.0, 2.0], "intercepts": [1.0]}, "strings"),
+    ("LinearClassifier", {"l": None, "y": 2},
+     {"coefficients": [1.0, 2.0], "intercepts": [1.0], "classlabels_ints": [0, 1]}, "1 intercepts for 2 labels"),
+    ("LinearRegressor", {"y": 1}, {"coefficients": [1.0], "targets": 1}, "rows of 2 for 1 coefficients"),
+    ("LinearRegressor", {"y": 1}, {"coefficients": [1.0, 1.0], "post_transform": "PROBIT"}, "'PROBIT'"),
+    ("Scaler", {"y": 2}, {"offset": [1.0, 2.0, 3.0], "scale": [1.0]}, "3 offsets"),
+    ("Normalizer", {"y": 2}, {"norm": "L3"}, "'L3'"), ("SVMRegressor", {"y": 1}, {}, "without support vectors"),
+    ("SVMRegressor", {"y": 1},
+     {
+         "support_vectors": [0.0, 0.0, 1e3, 1e3], "coefficients": [1.0, 1.0], "n_supports": 2, "rho": [0.0],
+         "kernel_type": "RBF", "kernel_params": [1.0, 0.0, 0.0],
+     },
+     "too far apart"),
+])  # fmt: skip
 def test_rows(operator: str, outputs: dict[str, int | None], attributes: dict[str, object], why: str) -> None:
     assert why in reason(row_model(operator, 2, outputs, attributes))
 
 
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"nodes_truenodeids": [7, 0, 0]}, "a node that there is not"),
-        ({"nodes_truenodeids": [0, 0, 0]}, "comes back to a node"),
-        ({"nodes_truenodeids": [1, 0, 0]}, "two parents"),
-        ({"nodes_nodeids": [0, 1, 1]}, "stands twice"),
-        ({"nodes_modes": ["BRANCH_LEQ", "LEAF"]}, "several lengths"),
-        ({"nodes_modes": ["BRANCH_MEMBER", "LEAF", "LEAF"]}, "mode 'BRANCH_MEMBER'"),
-        ({"nodes_values": [float("nan"), 0.0, 0.0]}, "a threshold"),
-        ({"nodes_featureids": [-1, 0, 0]}, "an element of a tree"),
-        ({"nodes_treeids": [0, 1, 0]}, "among those of others"),
-        ({"target_ids": [0, 1]}, "do not fit their columns"),
-        ({"n_targets": 0}, "0 targets"),
-        ({"aggregate_function": "MEDIAN"}, "'median'"),
-        ({"post_transform": "SOFTMAX"}, "one score by 'SOFTMAX'"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "why"), [
+    ({"nodes_truenodeids": [7, 0, 0]}, "a node that there is not"),
+    ({"nodes_truenodeids": [0, 0, 0]}, "comes back to a node"), ({"nodes_truenodeids": [1, 0, 0]}, "two parents"),
+    ({"nodes_nodeids": [0, 1, 1]}, "stands twice"), ({"nodes_modes": ["BRANCH_LEQ", "LEAF"]}, "several lengths"),
+    ({"nodes_modes": ["BRANCH_MEMBER", "LEAF", "LEAF"]}, "mode 'BRANCH_MEMBER'"),
+    ({"nodes_values": [float("nan"), 0.0, 0.0]}, "a threshold"),
+    ({"nodes_featureids": [-1, 0, 0]}, "an element of a tree"), ({"nodes_treeids": [0, 1, 0]}, "among those of others"),
+    ({"target_ids": [0, 1]}, "do not fit their columns"), ({"n_targets": 0}, "0 targets"),
+    ({"aggregate_function": "MEDIAN"}, "'median'"), ({"post_transform": "SOFTMAX"}, "one score by 'SOFTMAX'"),
+])  # fmt: skip
 def test_trees(changed: dict[str, object], why: str) -> None:
     attributes: dict[str, object] = {
         "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0],

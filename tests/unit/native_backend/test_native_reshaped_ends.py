@@ -67,23 +67,18 @@ def test_lines_are_part_of_weights_and_bias(level: str, line: str, turned: int, 
 @each_float_level
 @pytest.mark.parametrize(
     ("body", "outputs", "count"),
-    [
-        ("m = MatMul(x, w) y = Mul(m, rows) z = Add(y, t)", "float[6,33] z", 2),
-        ("m = MatMul(x, w) y = Mul(m, s) z = Add(y, t)", "float[6,33] z, float[6,33] m", 2),
-        ("m = MatMul(x, w) y = Mul(m, s) u = Add(y, t) z = Mul(u, m)", "float[6,33] z", 2),
-        ("m = MatMul(x, w) y = Mul(m, large) z = Add(y, t)", "float[6,33] z", 2),
-        ("m = MatMul(x, w) p = Reshape(m, few) q = Mul(p, of_few) z = Reshape(q, sizes)", "float[6,33] z", 2),
-    ],
+    [("m = MatMul(x, w) y = Mul(m, rows) z = Add(y, t)", "float[6,33] z", 2),
+     ("m = MatMul(x, w) y = Mul(m, s) z = Add(y, t)", "float[6,33] z, float[6,33] m", 2),
+     ("m = MatMul(x, w) y = Mul(m, s) u = Add(y, t) z = Mul(u, m)", "float[6,33] z", 2),
+     ("m = MatMul(x, w) y = Mul(m, large) z = Add(y, t)", "float[6,33] z", 2),
+     ("m = MatMul(x, w) p = Reshape(m, few) q = Mul(p, of_few) z = Reshape(q, sizes)", "float[6,33] z", 2)],
     ids=["one number a row", "an output", "two lines", "no finite weights", "columns of other rows"],
-)
+)  # fmt: skip
 def test_other_ends_give_the_same(level: str, body: str, outputs: str, count: int) -> None:
     """`count` steps: what cannot be part of the weights is an end or a step."""
     constants = {
-        "w": reals(20, 33, seed=2),
-        "s": reals(33, seed=3),
-        "t": reals(33, seed=4),
-        "rows": reals(6, 1, seed=5),
-    }
+        "w": reals(20, 33, seed=2), "s": reals(33, seed=3), "t": reals(33, seed=4), "rows": reals(6, 1, seed=5),
+    }  # fmt: skip
     constants |= {"large": np.full(33, 3e38, np.float32), "few": np.array([9, 22]), "sizes": np.array([6, 33])}
     constants |= {"of_few": reals(22, seed=6), "rows": reals(6, 1, seed=5)}
     artifact = built(model_of(f"g (float[6,20] x) => ({outputs}) {{ {body} }}", constants))
@@ -91,11 +86,9 @@ def test_other_ends_give_the_same(level: str, body: str, outputs: str, count: in
     found, m = run(artifact, {"x": x}, level)["z"], x.astype(np.float64) @ constants["w"]
     line, by = m * constants["s"] + constants["t"], np.float64(3e38)
     wanted = {
-        "rows": m * constants["rows"] + constants["t"],
-        "(u, m)": line * m,
-        "large": m * by + constants["t"],
+        "rows": m * constants["rows"] + constants["t"], "(u, m)": line * m, "large": m * by + constants["t"],
         "of_few": (m.reshape(9, 22) * constants["of_few"]).reshape(6, 33),
-    }
+    }  # fmt: skip
     chosen = next((value for key, value in wanted.items() if key in body), line)
     np.testing.assert_allclose(found, chosen, rtol=1e-4, atol=1e-4 if abs(chosen).max() < 1e30 else 1e34)
     assert len(kernels_of(artifact)) == count

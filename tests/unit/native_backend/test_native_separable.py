@@ -29,11 +29,9 @@ SCALARS = {name: np.array(value, np.float32) for name, value in (("zero", 0), ("
 
 def _constants(channels: int = 20) -> dict[str, Array]:
     return {
-        **SCALARS,
-        "slope": np.full((channels, 1, 1), 0.25, np.float32),
-        "w": reals(channels, 1, 3, 3, seed=1),
+        **SCALARS, "slope": np.full((channels, 1, 1), 0.25, np.float32), "w": reals(channels, 1, 3, 3, seed=1),
         "v": reals(24, channels, 1, 1, seed=2),
-    }
+    }  # fmt: skip
 
 
 def _model(between: str) -> ir.Model:

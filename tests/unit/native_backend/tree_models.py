@@ -79,12 +79,9 @@ def rows_drawn(rng: np.random.Generator, rows: int, features: int) -> "np.ndarra
 
 
 def row_model(
-    operator: str,
-    features: int,
-    outputs: dict[str, int | None],
-    attributes: Attributes,
+    operator: str, features: int, outputs: dict[str, int | None], attributes: Attributes,
     element: int = TensorProto.FLOAT,
-) -> ir.Model:
+) -> ir.Model:  # fmt: skip
     """Returns a model of one operator on rows x (n, features); outputs without columns are labels (n)."""
     node = helper.make_node(operator, ["x"], list(outputs), domain=DOMAIN, **attributes)
     types = [

@@ -33,23 +33,17 @@ def takes(*operators: str) -> Callable[[ir.Node], Support]:
 
 
 def placed(
-    model: ir.Model,
-    backends: dict[str, Callable[[ir.Node], Support]],
-    transforms: dict[str, list[Transform]] | None = None,
-    pins: tuple[tuple[str, str], ...] = (),
+    model: ir.Model, backends: dict[str, Callable[[ir.Node], Support]],
+    transforms: dict[str, list[Transform]] | None = None, pins: tuple[tuple[str, str], ...] = (),
     banned: Banned | None = None,
     num_at_once: int = 1,
 ) -> Placement:
     return place(
-        model,
-        list(backends),
-        lambda name, asked: [backends[name](node) for node in asked.graph],
+        model, list(backends), lambda name, asked: [backends[name](node) for node in asked.graph],
         transforms=lambda name: (transforms or {}).get(name, []),
-        seconds=lambda asked: {node.name or "": 1.0 for node in asked.graph},
-        pins=pins,
-        banned=banned,
+        seconds=lambda asked: {node.name or "": 1.0 for node in asked.graph}, pins=pins, banned=banned,
         num_at_once=num_at_once,
-    )
+    )  # fmt: skip
 
 
 EVERYTHING = takes("Relu", "Sigmoid", "Tanh", "Mul", "Add")
@@ -96,14 +90,10 @@ def test_a_pin_moves_a_node_to_a_lower_backend() -> None:
     assert found.refusals("first", tuple(found.answers), "{} later".format) == {"fast": "fast later"}
 
 
-@pytest.mark.parametrize(
-    ("pin", "message"),
-    [
-        (("first", "fats"), "did you mean 'fast'"),
-        (("frist", "fast"), "did you mean 'first'"),
-        (("second", "fast"), "does not take the pinned node 'second': no kernel for Sigmoid"),
-    ],
-)
+@pytest.mark.parametrize(("pin", "message"), [
+    (("first", "fats"), "did you mean 'fast'"), (("frist", "fast"), "did you mean 'first'"),
+    (("second", "fast"), "does not take the pinned node 'second': no kernel for Sigmoid"),
+])  # fmt: skip
 def test_a_pin_that_cannot_be_obeyed_is_an_error(pin: tuple[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         placed(model_of(CHAIN), {"fast": takes("Relu", "Tanh"), "slow": EVERYTHING}, pins=(pin,))

@@ -10,18 +10,13 @@ from passes_harness import constants, graph, node_line, rewritten
 NAME = "constants-to-initializers"
 
 
-@pytest.mark.parametrize(
-    ("attribute", "dtype", "value"),
-    [
-        ("value_int = 3", ir.DataType.INT64, 3),
-        ("value_ints = [3, 4]", ir.DataType.INT64, [3, 4]),
-        ("value_float = 1.5", ir.DataType.FLOAT, 1.5),
-        ("value_floats = [1.5, 2.5]", ir.DataType.FLOAT, [1.5, 2.5]),
-        ('value_string = "a"', ir.DataType.STRING, b"a"),
-        ('value_strings = ["a", "bc"]', ir.DataType.STRING, [b"a", b"bc"]),
-        ("value = int8[2] {3, 4}", ir.DataType.INT8, [3, 4]),
-    ],
-)
+@pytest.mark.parametrize(("attribute", "dtype", "value"), [
+    ("value_int = 3", ir.DataType.INT64, 3), ("value_ints = [3, 4]", ir.DataType.INT64, [3, 4]),
+    ("value_float = 1.5", ir.DataType.FLOAT, 1.5), ("value_floats = [1.5, 2.5]", ir.DataType.FLOAT, [1.5, 2.5]),
+    ('value_string = "a"', ir.DataType.STRING, b"a"),
+    ('value_strings = ["a", "bc"]', ir.DataType.STRING, [b"a", b"bc"]),
+    ("value = int8[2] {3, 4}", ir.DataType.INT8, [3, 4]),
+])  # fmt: skip
 def test_every_form_of_constant_keeps_its_type_and_value(attribute: str, dtype: ir.DataType, value: object) -> None:
     model = graph(f"(float[2] x) => (int64 y) {{ c = Constant<{attribute}>() y = Size(c) }}")
     assert rewritten(NAME, model) == 1

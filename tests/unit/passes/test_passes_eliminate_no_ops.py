@@ -18,70 +18,28 @@ CONSTANTS = """<int64[3] s = {2, 3, 4}, int64[3] zeros = {0, 0, 0}, int64[3] res
     float[1,3,1] many = {1, 1, 1}, float[1,1,1,1] deep = {1}, float[4] mixed = {0, 1, 1, 1}>"""
 
 
-@pytest.mark.parametrize(
-    "no_op",
-    [
-        "b = Identity(a)",
-        "b = Dropout(a)",
-        "b, m = Dropout(a)",
-        "b = Cast<to = 1>(a)",
-        "b = Transpose<perm = [0, 1, 2]>(a)",
-        "b = Reshape(a, s)",
-        "b = Reshape(a, zeros)",
-        "b = Reshape(a, rest)",
-        "b = Slice(a, z, far, z, o)",
-        "b = Slice(a, z, four, two, o)",
-        "b = Expand(a, o)",
-        "b = Expand(a, s)",
-        "b = Tile(a, ones)",
-        "b = Pad(a, no_pads)",
-        "b = Concat<axis = 0>(a)",
-        "b = Sum(a)",
-        "b = Max(a)",
-        "b = Min(a)",
-        "b = Mean(a)",
-        "b = Mul(a, one)",
-        "b = Mul(one, a)",
-        "b = Div(a, one)",
-        "b = Pow(a, one)",
-        "b = Sub(a, nil)",
-        "b = Mul(a, many)",
-    ],
-)
+@pytest.mark.parametrize("no_op", [
+    "b = Identity(a)", "b = Dropout(a)", "b, m = Dropout(a)", "b = Cast<to = 1>(a)",
+    "b = Transpose<perm = [0, 1, 2]>(a)", "b = Reshape(a, s)", "b = Reshape(a, zeros)", "b = Reshape(a, rest)",
+    "b = Slice(a, z, far, z, o)", "b = Slice(a, z, four, two, o)", "b = Expand(a, o)", "b = Expand(a, s)",
+    "b = Tile(a, ones)", "b = Pad(a, no_pads)", "b = Concat<axis = 0>(a)", "b = Sum(a)", "b = Max(a)", "b = Min(a)",
+    "b = Mean(a)", "b = Mul(a, one)", "b = Mul(one, a)", "b = Div(a, one)", "b = Pow(a, one)", "b = Sub(a, nil)",
+    "b = Mul(a, many)",
+])  # fmt: skip
 def test_no_op_disappears(no_op: str) -> None:
     model = graph(f"(float[2,3,4] x) => (float[2,3,4] y) {CONSTANTS} {{ a = Relu(x) {no_op} y = Neg(b) }}")
     assert rewritten(NAME, model) == 1
     assert nodes(model) == ["a = Relu(x)", "y = Neg(a)"]
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        "b = Cast<to = 1>(i)",
-        "b = Transpose<perm = [1, 0, 2]>(a)",
-        "b = Transpose(a)",
-        "b = Reshape(a, swapped)",
-        "b = Slice(a, back, far, z, back)",
-        "b = Slice(a, back, first, z, back)",
-        "b = Slice(a, z, o, z, o)",
-        "b = Expand(row, s)",
-        "b = Expand(a, four_ones)",
-        "b = Tile(a, twice)",
-        "b = Pad(a, pads)",
-        "b = Concat<axis = 0>(a, a)",
-        "b = Sum(a, a)",
-        "b = Mul(a, half)",
-        "b = Div(one, a)",
-        "b = Sub(nil, a)",
-        "b = Pow(one, a)",
-        "b = Add(a, nil)",
-        "b = Mul(a, deep)",
-        "b = Mul(row, many)",
-        "b = Mul(a, mixed)",
-        "b = Dropout(a, half, yes)",
-        "c, m = Dropout(a) k = Cast<to = 1>(m) b = Add(c, k)",
-    ],
-)
+@pytest.mark.parametrize("node", [
+    "b = Cast<to = 1>(i)", "b = Transpose<perm = [1, 0, 2]>(a)", "b = Transpose(a)", "b = Reshape(a, swapped)",
+    "b = Slice(a, back, far, z, back)", "b = Slice(a, back, first, z, back)", "b = Slice(a, z, o, z, o)",
+    "b = Expand(row, s)", "b = Expand(a, four_ones)", "b = Tile(a, twice)", "b = Pad(a, pads)",
+    "b = Concat<axis = 0>(a, a)", "b = Sum(a, a)", "b = Mul(a, half)", "b = Div(one, a)", "b = Sub(nil, a)",
+    "b = Pow(one, a)", "b = Add(a, nil)", "b = Mul(a, deep)", "b = Mul(row, many)", "b = Mul(a, mixed)",
+    "b = Dropout(a, half, yes)", "c, m = Dropout(a) k = Cast<to = 1>(m) b = Add(c, k)",
+])  # fmt: skip
 def test_what_changes_anything_stays(node: str) -> None:
     inputs = "(float[2,3,4] x, int32[2,3,4] i, float[1,1,4] row)"
     model = graph(f"{inputs} => (float[N] y) {CONSTANTS} {{ a = Relu(x) {node} y = Reshape(b, flat) }}")
@@ -90,21 +48,14 @@ def test_what_changes_anything_stays(node: str) -> None:
     assert nodes(model) == before
 
 
-@pytest.mark.parametrize(
-    ("opset", "node"),
-    [
-        (1, "Reshape<shape = [2, 3]>(x)"),
-        (9, "Slice<starts = [0, 0], ends = [2147483647, 3]>(x)"),
-        (2, "Pad<pads = [0, 0, 0, 0]>(x)"),
-        (10, 'Pad<pads = [0, 0, 0, 0], mode = "edge">(x)'),
-    ],
-)
+@pytest.mark.parametrize(("opset", "node"), [
+    (1, "Reshape<shape = [2, 3]>(x)"), (9, "Slice<starts = [0, 0], ends = [2147483647, 3]>(x)"),
+    (2, "Pad<pads = [0, 0, 0, 0]>(x)"), (10, 'Pad<pads = [0, 0, 0, 0], mode = "edge">(x)'),
+])  # fmt: skip
 def test_parameters_that_were_attributes(opset: int, node: str) -> None:
     body = f"(float[2,3] x) => (float[2,3] y) {{ a = {node} y = Relu(a) }}"
-    model = ir.from_proto(
-        onnx.shape_inference.infer_shapes(
-            onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {body}')
-        )
-    )
+    model = ir.from_proto(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g {body}'
+    )))  # fmt: skip
     assert rewritten(NAME, model) == 1
     assert nodes(model) == ["y = Relu(x)"]

@@ -37,18 +37,16 @@ def test_two_batchnorms_go_in() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        f"({IN}) => ({OUT}, float[1,2,2,2] c) {CONSTANTS} {{ {CONV} {NORM} }}",
-        f"({IN}) => ({OUT}, float[1,2,2,2] z) {CONSTANTS} {{ {CONV} {NORM} z = Neg(c) }}",
-        f"({IN}, float[2,1,1,1] w2) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w2, b) {NORM} }}",
-        f"({IN}, float[2] b2) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w, b2) {NORM} }}",
-        f"({IN}, float[2] s2) => ({OUT}) {CONSTANTS} {{ {CONV} {NORM.replace('s,', 's2,')} }}",
-        f"({IN}) => ({OUT}, float[2] p, float[2] q) {CONSTANTS} "
-        f"{{ {CONV} {NORM.replace('epsilon', 'training_mode = 1, epsilon').replace('y =', 'y, p, q =')} }}",
-        f"(float[1,2,2,2] c) => ({OUT}) {CONSTANTS} {{ {NORM} }}",
-    ],
+    [f"({IN}) => ({OUT}, float[1,2,2,2] c) {CONSTANTS} {{ {CONV} {NORM} }}",
+     f"({IN}) => ({OUT}, float[1,2,2,2] z) {CONSTANTS} {{ {CONV} {NORM} z = Neg(c) }}",
+     f"({IN}, float[2,1,1,1] w2) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w2, b) {NORM} }}",
+     f"({IN}, float[2] b2) => ({OUT}) {CONSTANTS} {{ c = Conv(x, w, b2) {NORM} }}",
+     f"({IN}, float[2] s2) => ({OUT}) {CONSTANTS} {{ {CONV} {NORM.replace('s,', 's2,')} }}",
+     f"({IN}) => ({OUT}, float[2] p, float[2] q) {CONSTANTS} "
+     f"{{ {CONV} {NORM.replace('epsilon', 'training_mode = 1, epsilon').replace('y =', 'y, p, q =')} }}",
+     f"(float[1,2,2,2] c) => ({OUT}) {CONSTANTS} {{ {NORM} }}"],
     ids=["conv is an output", "conv has another reader", "weights", "bias", "scale", "training", "no filter"],
-)
+)  # fmt: skip
 def test_stays(body: str) -> None:
     assert rewritten(NAME, graph(body)) == 0
 
@@ -58,21 +56,11 @@ def test_variance_that_is_not_usable_stays() -> None:
     assert rewritten(NAME, model) == 0
 
 
-@pytest.mark.parametrize(
-    ("opset", "attributes", "count"),
-    [
-        (1, "consumed_inputs = [0, 0, 0, 1, 1], is_test = 1, ", 1),
-        (6, "is_test = 1, ", 1),
-        (6, "", 0),
-        (7, "", 1),
-        (7, "spatial = 0, ", 0),
-        (8, "spatial = 1, ", 1),
-        (9, "", 1),
-        (13, "", 1),
-        (14, "", 1),
-        (15, "training_mode = 0, ", 1),
-    ],
-)
+@pytest.mark.parametrize(("opset", "attributes", "count"), [
+    (1, "consumed_inputs = [0, 0, 0, 1, 1], is_test = 1, ", 1), (6, "is_test = 1, ", 1), (6, "", 0), (7, "", 1),
+    (7, "spatial = 0, ", 0), (8, "spatial = 1, ", 1), (9, "", 1), (13, "", 1), (14, "", 1),
+    (15, "training_mode = 0, ", 1),
+])  # fmt: skip
 def test_inference_of_each_opset(opset: int, attributes: str, count: int) -> None:
     norm = NORM.replace("epsilon", attributes + "epsilon")
     body = f"({IN}) => ({OUT}) {CONSTANTS} {{ {CONV} {norm} }}"

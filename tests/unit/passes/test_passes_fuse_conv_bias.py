@@ -16,16 +16,10 @@ CONV = "c = Conv(x, w, b)"
 IN, OUT = "float[1,1,2,2] x", "float[1,2,2,2] y"
 
 
-@pytest.mark.parametrize(
-    ("node", "bias"),
-    [
-        ("y = Add(c, two)", [9, 11]),
-        ("y = Add(two, c)", [9, 11]),
-        ("y = Add(c, each)", [9, 13]),
-        ("y = Add(with_batch, c)", [9, 13]),
-        ("y = Sub(c, each)", [5, 5]),
-    ],
-)
+@pytest.mark.parametrize(("node", "bias"), [
+    ("y = Add(c, two)", [9, 11]), ("y = Add(two, c)", [9, 11]), ("y = Add(c, each)", [9, 13]),
+    ("y = Add(with_batch, c)", [9, 13]), ("y = Sub(c, each)", [5, 5]),
+])  # fmt: skip
 def test_bias_takes_the_sum_and_weights_stay(node: str, bias: list[float]) -> None:
     model = graph(f"({IN}) => ({OUT}) {CONSTANTS} {{ {CONV} {node} }}")
     assert rewritten(NAME, model) == 1
@@ -33,18 +27,12 @@ def test_bias_takes_the_sum_and_weights_stay(node: str, bias: list[float]) -> No
     assert constant(model, "y.bias").tolist() == bias
 
 
-@pytest.mark.parametrize(
-    ("signature", "node"),
-    [
-        (f"({IN}) => ({OUT})", "y = Add(c, wide)"),
-        (f"({IN}) => (float[1,1,2,2,2] y)", "y = Add(c, deep)"),
-        (f"({IN}) => ({OUT})", "y = Sub(two, c)"),
-        (f"({IN}) => ({OUT})", "y = Add(c, c)"),
-        (f"({IN}, float s) => ({OUT})", "y = Add(c, s)"),
-        (f"({IN}) => ({OUT}, float[1,2,2,2] c)", "y = Add(c, two)"),
-        (f"({IN}) => ({OUT}, float[1,2,2,2] z)", "y = Add(c, two) z = Neg(c)"),
-    ],
-)
+@pytest.mark.parametrize(("signature", "node"), [
+    (f"({IN}) => ({OUT})", "y = Add(c, wide)"), (f"({IN}) => (float[1,1,2,2,2] y)", "y = Add(c, deep)"),
+    (f"({IN}) => ({OUT})", "y = Sub(two, c)"), (f"({IN}) => ({OUT})", "y = Add(c, c)"),
+    (f"({IN}, float s) => ({OUT})", "y = Add(c, s)"), (f"({IN}) => ({OUT}, float[1,2,2,2] c)", "y = Add(c, two)"),
+    (f"({IN}) => ({OUT}, float[1,2,2,2] z)", "y = Add(c, two) z = Neg(c)"),
+])  # fmt: skip
 def test_stays(signature: str, node: str) -> None:
     assert rewritten(NAME, graph(f"{signature} {CONSTANTS} {{ {CONV} {node} }}")) == 0
 

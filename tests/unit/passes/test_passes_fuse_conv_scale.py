@@ -15,17 +15,11 @@ CONV = "c = Conv(x, w, b)"
 IN, OUT = "float[1,1,2,2] x", "float[1,2,2,2] y"
 
 
-@pytest.mark.parametrize(
-    ("node", "weights", "bias"),
-    [
-        ("y = Mul(c, two)", [2, 20], [14, 18]),
-        ("y = Mul(two, c)", [2, 20], [14, 18]),
-        ("y = Mul(c, each)", [2, 40], [14, 36]),
-        ("y = Mul(with_batch, c)", [2, 40], [14, 36]),
-        ("y = Div(c, each)", [0.5, 2.5], [3.5, 2.25]),
-        ("y = Neg(c)", [-1, -10], [-7, -9]),
-    ],
-)
+@pytest.mark.parametrize(("node", "weights", "bias"), [
+    ("y = Mul(c, two)", [2, 20], [14, 18]), ("y = Mul(two, c)", [2, 20], [14, 18]),
+    ("y = Mul(c, each)", [2, 40], [14, 36]), ("y = Mul(with_batch, c)", [2, 40], [14, 36]),
+    ("y = Div(c, each)", [0.5, 2.5], [3.5, 2.25]), ("y = Neg(c)", [-1, -10], [-7, -9]),
+])  # fmt: skip
 def test_weights_and_bias_take_the_scale(node: str, weights: list[float], bias: list[float]) -> None:
     model = graph(f"({IN}) => ({OUT}) {CONSTANTS} {{ {CONV} {node} }}")
     assert rewritten(NAME, model) == 1
@@ -34,19 +28,12 @@ def test_weights_and_bias_take_the_scale(node: str, weights: list[float], bias: 
     assert constant(model, "y.bias").tolist() == bias
 
 
-@pytest.mark.parametrize(
-    ("signature", "node"),
-    [
-        (f"({IN}) => ({OUT})", "y = Mul(c, wide)"),
-        (f"({IN}) => (float[1,1,2,2,2] y)", "y = Mul(c, deep)"),
-        (f"({IN}) => (float[2,2,2,2] y)", "y = Mul(c, rows)"),
-        (f"({IN}) => ({OUT})", "y = Div(two, c)"),
-        (f"({IN}) => ({OUT})", "y = Div(c, nil)"),
-        (f"({IN}) => ({OUT})", "y = Mul(c, c)"),
-        (f"({IN}, float s) => ({OUT})", "y = Mul(c, s)"),
-        (f"({IN}) => ({OUT}, float[1,2,2,2] c)", "y = Mul(c, two)"),
-    ],
-)
+@pytest.mark.parametrize(("signature", "node"), [
+    (f"({IN}) => ({OUT})", "y = Mul(c, wide)"), (f"({IN}) => (float[1,1,2,2,2] y)", "y = Mul(c, deep)"),
+    (f"({IN}) => (float[2,2,2,2] y)", "y = Mul(c, rows)"), (f"({IN}) => ({OUT})", "y = Div(two, c)"),
+    (f"({IN}) => ({OUT})", "y = Div(c, nil)"), (f"({IN}) => ({OUT})", "y = Mul(c, c)"),
+    (f"({IN}, float s) => ({OUT})", "y = Mul(c, s)"), (f"({IN}) => ({OUT}, float[1,2,2,2] c)", "y = Mul(c, two)"),
+])  # fmt: skip
 def test_stays(signature: str, node: str) -> None:
     assert rewritten(NAME, graph(f"{signature} {CONSTANTS} {{ {CONV} {node} }}")) == 0
 

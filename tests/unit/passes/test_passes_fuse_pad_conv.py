@@ -14,20 +14,17 @@ CONSTANTS = """<float[1,1,1,1] w = {1}, int64[8] p = {0, 0, 1, 2, 0, 0, 3, 4},
 IN, OUT = "float[1,1,4,4] x", "float[A,B,C,D] y"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p, one) y = Conv(a, w) }}",
-        f'({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad<mode = "edge">(x, p) y = Conv(a, w) }}',
-        f'({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad<mode = "reflect">(x, p) y = Conv(a, w) }}',
-        f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, batch) y = Conv(a, w) }}",
-        f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, cut) y = Conv(a, w) }}",
-        f'({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p) y = Conv<auto_pad = "SAME_UPPER">(a, w) }}',
-        f"({IN}, int64[8] r) => ({OUT}) {CONSTANTS} {{ a = Pad(x, r) y = Conv(a, w) }}",
-        f"({IN}, float v) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p, v) y = Conv(a, w) }}",
-        f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p) y = MaxPool<kernel_shape = [1, 1]>(a) }}",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p, one) y = Conv(a, w) }}",
+    f'({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad<mode = "edge">(x, p) y = Conv(a, w) }}',
+    f'({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad<mode = "reflect">(x, p) y = Conv(a, w) }}',
+    f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, batch) y = Conv(a, w) }}",
+    f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, cut) y = Conv(a, w) }}",
+    f'({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p) y = Conv<auto_pad = "SAME_UPPER">(a, w) }}',
+    f"({IN}, int64[8] r) => ({OUT}) {CONSTANTS} {{ a = Pad(x, r) y = Conv(a, w) }}",
+    f"({IN}, float v) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p, v) y = Conv(a, w) }}",
+    f"({IN}) => ({OUT}) {CONSTANTS} {{ a = Pad(x, p) y = MaxPool<kernel_shape = [1, 1]>(a) }}",
+])  # fmt: skip
 def test_stays(body: str) -> None:
     assert rewritten(NAME, graph(body)) == 0
 

@@ -18,18 +18,11 @@ def _pool(attributes: str, pad: str = "Pad(x, p)", opset: int = 17) -> ir.Model:
     return graph(f"({IN}) => ({OUT}) {CONSTANTS} {body}", opset=opset)
 
 
-@pytest.mark.parametrize(
-    ("attributes", "pad"),
-    [
-        (", pads = [1, 0, 0, 1]", "Pad(x, p)"),
-        (", ceil_mode = 1", "Pad(x, p)"),
-        (', auto_pad = "SAME_UPPER"', "Pad(x, p)"),
-        (", dilations = [2, 2]", "Pad(x, p)"),
-        ("", "Pad(x, far)"),
-        ("", "Pad(x, p, one)"),
-        ("", 'Pad<mode = "edge">(x, p)'),
-    ],
-)
+@pytest.mark.parametrize(("attributes", "pad"), [
+    (", pads = [1, 0, 0, 1]", "Pad(x, p)"), (", ceil_mode = 1", "Pad(x, p)"),
+    (', auto_pad = "SAME_UPPER"', "Pad(x, p)"), (", dilations = [2, 2]", "Pad(x, p)"), ("", "Pad(x, far)"),
+    ("", "Pad(x, p, one)"), ("", 'Pad<mode = "edge">(x, p)'),
+])  # fmt: skip
 def test_stays(attributes: str, pad: str) -> None:
     assert rewritten(NAME, _pool(attributes, pad, opset=19)) == 0
 

@@ -12,30 +12,23 @@ HEAD %= (",".join(f"{k / 24 - 0.5:.3f}" for k in range(24)), ",".join(f"{0.5 - k
 ZEROS = "o = ConstantOfShape(shape)"
 
 
-@pytest.mark.parametrize(
-    ("body", "left"),
-    [
-        (f"{ZEROS} y = LSTM<hidden_size=3>(x, w, r, , , o, o)", "y = LSTM<hidden_size=3>(x, w, r)"),
-        (f"{ZEROS} y = LSTM<hidden_size=3>(x, w, r, , , o, s)", "y = LSTM<hidden_size=3>(x, w, r, , , , s)"),
-        ("y = LSTM<hidden_size=3>(x, w, r, , , s, zeros)", "y = LSTM<hidden_size=3>(x, w, r, , , s)"),
-        ("y = LSTM<hidden_size=3>(x, w, r, , , zeros)", "y = LSTM<hidden_size=3>(x, w, r)"),
-    ],
-)
+@pytest.mark.parametrize(("body", "left"), [
+    (f"{ZEROS} y = LSTM<hidden_size=3>(x, w, r, , , o, o)", "y = LSTM<hidden_size=3>(x, w, r)"),
+    (f"{ZEROS} y = LSTM<hidden_size=3>(x, w, r, , , o, s)", "y = LSTM<hidden_size=3>(x, w, r, , , , s)"),
+    ("y = LSTM<hidden_size=3>(x, w, r, , , s, zeros)", "y = LSTM<hidden_size=3>(x, w, r, , , s)"),
+    ("y = LSTM<hidden_size=3>(x, w, r, , , zeros)", "y = LSTM<hidden_size=3>(x, w, r)"),
+])  # fmt: skip
 def test_zeros_are_left_out(body: str, left: str) -> None:
     model = graph(f"{HEAD} {{ {body} }}")
     assert rewritten(NAME, model) == 1
     assert nodes(model)[-1] == left
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "y = LSTM<hidden_size=3>(x, w, r, , , s, s)",
-        "y = LSTM<hidden_size=3>(x, w, r, , , others)",
-        "y = LSTM<hidden_size=3>(x, w, r, , , minus)",
-        "o = ConstantOfShape<value = float[1] {1}>(shape) y = LSTM<hidden_size=3>(x, w, r, , , o)",
-        "y = LSTM<hidden_size=3>(x, w, r)",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "y = LSTM<hidden_size=3>(x, w, r, , , s, s)", "y = LSTM<hidden_size=3>(x, w, r, , , others)",
+    "y = LSTM<hidden_size=3>(x, w, r, , , minus)",
+    "o = ConstantOfShape<value = float[1] {1}>(shape) y = LSTM<hidden_size=3>(x, w, r, , , o)",
+    "y = LSTM<hidden_size=3>(x, w, r)",
+])  # fmt: skip
 def test_stays(body: str) -> None:
     assert rewritten(NAME, graph(f"{HEAD} {{ {body} }}")) == 0

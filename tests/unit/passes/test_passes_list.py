@@ -105,14 +105,12 @@ def test_rounds_are_bounded() -> None:
 
 @pytest.mark.parametrize(
     ("broken", "message"),
-    [
-        (Renames(), "renames broke the graph: the graph's outputs changed from y: .* to other: .*"),
-        (ReadsTooEarly(), "reads-too-early broke the graph: value 'a' is read by node .* before anything produces it"),
-        (LeavesReader(), "leaves-reader broke the graph: value 'x' is read 1 times but counts 2"),
-        (Fails(), "fails failed: ZeroDivisionError: by nothing"),
-    ],
+    [(Renames(), "renames broke the graph: the graph's outputs changed from y: .* to other: .*"),
+     (ReadsTooEarly(), "reads-too-early broke the graph: value 'a' is read by node .* before anything produces it"),
+     (LeavesReader(), "leaves-reader broke the graph: value 'x' is read 1 times but counts 2"),
+     (Fails(), "fails failed: ZeroDivisionError: by nothing")],
     ids=lambda value: value.name if isinstance(value, ModelPass) else "",
-)
+)  # fmt: skip
 def test_failure_names_the_pass_and_the_passes_before(broken: ModelPass, message: str) -> None:
     idle = OPTIMISATIONS[1]
     with pytest.raises(NndeployError, match=message) as raised:

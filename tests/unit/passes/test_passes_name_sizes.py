@@ -23,13 +23,10 @@ from nndeploy.values.types import DimRange
 MODELS = Path(__file__).resolve().parents[3].parent / "shared" / "models"
 RANGES = {"n": DimRange(1, 8, 2), "h": DimRange(32, 640, 320, 32), "w": DimRange(9, 99, 20)}
 SHAPES = {
-    "ppocr_det_mobile_v2": {"x": "1,3,32..640:32,32..640:32"},
-    "ppocr_rec_en_mobile_v2": {"x": "1..4,3,32,8..320"},
-    "magika_standard_v3_3": {"bytes": "1..4,2048"},
-    "basic_pitch": {"serving_default_input_2:0": "1..3,43844,1"},
-    "nnsplit_en": {"input": "1..8,8..100:2"},
-    "fsmn_vad_online": {"speech": "1,1..200,400"},
-}
+    "ppocr_det_mobile_v2": {"x": "1,3,32..640:32,32..640:32"}, "ppocr_rec_en_mobile_v2": {"x": "1..4,3,32,8..320"},
+    "magika_standard_v3_3": {"bytes": "1..4,2048"}, "basic_pitch": {"serving_default_input_2:0": "1..3,43844,1"},
+    "nnsplit_en": {"input": "1..8,8..100:2"}, "fsmn_vad_online": {"speech": "1,1..200,400"},
+}  # fmt: skip
 
 
 def graph(text: str) -> ir.Model:
@@ -38,47 +35,32 @@ def graph(text: str) -> ir.Model:
     return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
 
 
-@pytest.mark.parametrize(
-    ("body", "wanted"),
-    [
-        ("y = Conv<strides=[2,2], pads=[1,1,1,1], kernel_shape=[3,3]>(x, k)", "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
-        (
-            "c = Cast<to=2>(x) w = Cast<to=2>(k) i = ConvInteger<strides=[2,2], pads=[1,1,1,1]>(c, w) "
-            "y = Cast<to=1>(i)",
-            "[n,8,16*{h/} + 16,({w} + 1)//(2)]",
-        ),
-        ('y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, k)', "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
-        ("y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)", "[n,4,16*{h/} + 16,({w})//(2)]"),
-        ("y = Concat<axis=3>(x, x)", "[n,4,h,2*{w}]"),
-        ("y = Flatten(x)", "[n,4*{h}*{w}]"),
-        ("s = Shape(x) a = Slice(s, z, t) b = Concat<axis=0>(a, m) y = Reshape(x, b)", "[n,4,{h}*{w}]"),
-        ("s = Shape<start=2>(x) p = ReduceProd<keepdims=1>(s) u = Mul(s, s) y = ConstantOfShape(u)", "[h*h,w*w]"),
-        ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(one, l, three)", "[({w} + 1)//(3)]"),
-        ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(l, one, back)", "[({w} + 1)//(3)]"),
-        ("y = Pad(x, q)", "[n,4,h,{w} + 5]"),
-        (
-            "s = Shape<start=3>(x) l = Concat<axis=0>(t, s, z, t, z, z, z, z) two = Constant<value_ints=[-1,2]>() "
-            "b = Constant<value_ints=[-1]>() f = Constant<value_ints=[-9223372036854775807]>() c = Reshape(l, two) "
-            "d = Slice(c, b, f, z, b) i = Transpose(d) j = Reshape(i, b) w = Cast<to=7>(j) y = Pad(x, w)",
-            "[n,4,{h} + 2,2*{w} + 2]",
-        ),
-        (
-            "a = ReduceMean<keepdims=0>(x, t) b = Transpose<perm=[0,2,1]>(a) y = STFT(b, one, , three)",
-            "[n,{w} + -2,2,2]",
-        ),
-        ("y = ReduceMean<keepdims=0>(x, t)", "[n,4,w]"),
-        ("y = GlobalAveragePool(x)", "[n,4,1,1]"),
-        ("y = Transpose<perm=[3,0,1,2]>(x)", "[w,n,4,h]"),
-        ("y = Add(x, v)", "[n,4,h,w]"),
-        ("a = ReduceSum<keepdims=0>(x, r) y = MatMul(a, x)", "[n,4,w]"),
-        ("a = ReduceSum<keepdims=0>(x, e) y = MatMul(x, a)", "[n,4,h]"),
-        ("y = Einsum<equation=\"nchw,n...->cnw\">(x, x)", "[4,n,w]"),
-        ("y = Einsum<equation=\"...w,...h->...wh\">(x, x)", "[n,4,h,w,w]"),
-        ("y, i = TopK<axis=2>(x, t)", "[n,4,2,w]"),
-        ("i, y = TopK<axis=1, largest=0>(x, t)", "[n,2,h,w]"),
-        ("a = ReduceMean<keepdims=0>(x, t) y = LSTM<hidden_size=2, layout=1>(a, k, k)", "[n,4,1,2]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "wanted"), [
+    ("y = Conv<strides=[2,2], pads=[1,1,1,1], kernel_shape=[3,3]>(x, k)", "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
+    ("c = Cast<to=2>(x) w = Cast<to=2>(k) i = ConvInteger<strides=[2,2], pads=[1,1,1,1]>(c, w) " "y = Cast<to=1>(i)",
+     "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
+    ('y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, k)', "[n,8,16*{h/} + 16,({w} + 1)//(2)]"),
+    ("y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)", "[n,4,16*{h/} + 16,({w})//(2)]"),
+    ("y = Concat<axis=3>(x, x)", "[n,4,h,2*{w}]"), ("y = Flatten(x)", "[n,4*{h}*{w}]"),
+    ("s = Shape(x) a = Slice(s, z, t) b = Concat<axis=0>(a, m) y = Reshape(x, b)", "[n,4,{h}*{w}]"),
+    ("s = Shape<start=2>(x) p = ReduceProd<keepdims=1>(s) u = Mul(s, s) y = ConstantOfShape(u)", "[h*h,w*w]"),
+    ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(one, l, three)", "[({w} + 1)//(3)]"),
+    ("s = Shape<start=3>(x) l = Squeeze(s) y = Range(l, one, back)", "[({w} + 1)//(3)]"),
+    ("y = Pad(x, q)", "[n,4,h,{w} + 5]"),
+    ("s = Shape<start=3>(x) l = Concat<axis=0>(t, s, z, t, z, z, z, z) two = Constant<value_ints=[-1,2]>() "
+     "b = Constant<value_ints=[-1]>() f = Constant<value_ints=[-9223372036854775807]>() c = Reshape(l, two) "
+     "d = Slice(c, b, f, z, b) i = Transpose(d) j = Reshape(i, b) w = Cast<to=7>(j) y = Pad(x, w)",
+     "[n,4,{h} + 2,2*{w} + 2]"),
+    ("a = ReduceMean<keepdims=0>(x, t) b = Transpose<perm=[0,2,1]>(a) y = STFT(b, one, , three)", "[n,{w} + -2,2,2]"),
+    ("y = ReduceMean<keepdims=0>(x, t)", "[n,4,w]"), ("y = GlobalAveragePool(x)", "[n,4,1,1]"),
+    ("y = Transpose<perm=[3,0,1,2]>(x)", "[w,n,4,h]"), ("y = Add(x, v)", "[n,4,h,w]"),
+    ("a = ReduceSum<keepdims=0>(x, r) y = MatMul(a, x)", "[n,4,w]"),
+    ("a = ReduceSum<keepdims=0>(x, e) y = MatMul(x, a)", "[n,4,h]"),
+    ("y = Einsum<equation=\"nchw,n...->cnw\">(x, x)", "[4,n,w]"),
+    ("y = Einsum<equation=\"...w,...h->...wh\">(x, x)", "[n,4,h,w,w]"), ("y, i = TopK<axis=2>(x, t)", "[n,4,2,w]"),
+    ("i, y = TopK<axis=1, largest=0>(x, t)", "[n,2,h,w]"),
+    ("a = ReduceMean<keepdims=0>(x, t) y = LSTM<hidden_size=2, layout=1>(a, k, k)", "[n,4,1,2]"),
+])  # fmt: skip
 def test_sizes_of_a_node(body: str, wanted: str) -> None:
     rank = wanted.count(",") + 1
     dims = ",".join(f"d{axis}" for axis in range(rank))
@@ -106,22 +88,19 @@ CONTRIB_INPUTS = """(float[n,s,16] x, float[n,t,16] u, float[n,t,12] v, float[n,
     float[12,16] w, float[16,48] q, uint8[24,1,8] b, float[24,1] c, float[16] g, float one, float z)"""
 
 
-@pytest.mark.parametrize(
-    ("body", "wanted"),
-    [
-        ("y = com.microsoft.FastGelu(x)", "[n,s,16]"),
-        ("y = com.microsoft.MatMulNBits<K=16, N=24, bits=4, block_size=16>(x, b, c)", "[n,s,24]"),
-        ("y = com.microsoft.FusedMatMul<transB=1>(x, w)", "[n,s,12]"),
-        ("y = com.microsoft.FusedMatMul<transA=1>(x, x)", "[n,16,16]"),
-        ("y = com.microsoft.FusedMatMul<transBatchA=1>(x, h)", ""),
-        ("y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
-        ("a, m, d, y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
-        ("y = com.microsoft.MultiHeadAttention<num_heads=4>(x, u, v)", "[n,s,12]"),
-        ("y = com.microsoft.Attention<num_heads=4>(x, q)", "[n,s,16]"),
-        ("y = com.microsoft.QLinearAdd(x, one, z, r, one, z, one, z)", "[n,s,16]"),
-        ("y = com.microsoft.QGemm<transB=1>(h, one, z, w, one, z)", "[16,12]"),
-    ],
-)
+@pytest.mark.parametrize(("body", "wanted"), [
+    ("y = com.microsoft.FastGelu(x)", "[n,s,16]"),
+    ("y = com.microsoft.MatMulNBits<K=16, N=24, bits=4, block_size=16>(x, b, c)", "[n,s,24]"),
+    ("y = com.microsoft.FusedMatMul<transB=1>(x, w)", "[n,s,12]"),
+    ("y = com.microsoft.FusedMatMul<transA=1>(x, x)", "[n,16,16]"),
+    ("y = com.microsoft.FusedMatMul<transBatchA=1>(x, h)", ""),
+    ("y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
+    ("a, m, d, y = com.microsoft.SkipLayerNormalization(x, x, g)", "[n,s,16]"),
+    ("y = com.microsoft.MultiHeadAttention<num_heads=4>(x, u, v)", "[n,s,12]"),
+    ("y = com.microsoft.Attention<num_heads=4>(x, q)", "[n,s,16]"),
+    ("y = com.microsoft.QLinearAdd(x, one, z, r, one, z, one, z)", "[n,s,16]"),
+    ("y = com.microsoft.QGemm<transB=1>(h, one, z, w, one, z)", "[16,12]"),
+])  # fmt: skip
 def test_sizes_of_operators_of_onnxruntime(body: str, wanted: str) -> None:
     head = f'<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g {CONTRIB_INPUTS}'
     model = ir.from_proto(onnx.parser.parse_model(f"{head} => (float[d] y) {{ {body} }}"))

@@ -24,16 +24,13 @@ def test_distances_to_many_points_are_made_at_once() -> None:
     assert [str(node.outputs[0].shape) for node in model.graph][:3] == ["[7,1,5]", "[7,N,5]", "[7,N]"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "c = Sub(before, row) out = ReduceSumSquare<axes = [1], keepdims = 0>(c)",
-        "c = Mul(row, before) d = Abs(c) out = ReduceMax<axes = [-1], keepdims = 0>(d)",
-        "t = Tanh(row) e = Exp(before) c = Div(e, t) d = Pow(c, two) out = ReduceL1<axes = [-1], keepdims = 0>(d)",
-        "k = ReduceMean(row) f = ReduceMean<axes = [1], keepdims = 0>(before) out = Sub(f, k)",
-        "c = Add(outside, row) d = Add(c, before) out = ReduceMin<axes = [1], keepdims = 0>(d)",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    "c = Sub(before, row) out = ReduceSumSquare<axes = [1], keepdims = 0>(c)",
+    "c = Mul(row, before) d = Abs(c) out = ReduceMax<axes = [-1], keepdims = 0>(d)",
+    "t = Tanh(row) e = Exp(before) c = Div(e, t) d = Pow(c, two) out = ReduceL1<axes = [-1], keepdims = 0>(d)",
+    "k = ReduceMean(row) f = ReduceMean<axes = [1], keepdims = 0>(before) out = Sub(f, k)",
+    "c = Add(outside, row) d = Add(c, before) out = ReduceMin<axes = [1], keepdims = 0>(d)",
+])  # fmt: skip
 def test_outputs_stay(body: str) -> None:
     model = graph(
         f"""(double[N,5] x, double[7,5] p) => (double[7,N] y, double[N,5] z) <double two = {{2}}> {{

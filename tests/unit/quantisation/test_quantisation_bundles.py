@@ -136,11 +136,9 @@ def test_the_report_tells_the_bundle_s_own_error_and_the_speed_of_both_models(tm
     assert told.quantisation == found
 
 
-@pytest.mark.parametrize(
-    ("noise", "is_right"),
-    [(0.0, True), (0.05, True), (0.3, False)],
-    ids=["as float32", "as the quantised model", "as neither"],
-)
+@pytest.mark.parametrize(("noise", "is_right"), [(0.0, True), (0.05, True), (0.3, False)], ids=[
+    "as float32", "as the quantised model", "as neither",
+])  # fmt: skip
 def test_a_bundle_that_is_further_off_than_was_allowed_is_not_written(noise: float, is_right: bool) -> None:
     want = np.ones((1, 100), np.float32)
     packing = SimpleNamespace(
@@ -170,15 +168,12 @@ NO_PRODUCT = '<ir_version: 8, opset_import: ["": 18]> g (float[3] image) => (flo
 
 @pytest.mark.parametrize(
     ("model", "reason"),
-    [
-        (ZOO / "resnet18_fp16.onnx", "computes in float16, --quantise takes float32"),
-        (ZOO / "resnet18_qdq_tensor.onnx", "already quantised"),
-        (ZOO / "bert_dynamic_int8.onnx", "already quantised"),
-        (ZOO / "llama_int4_qdq.onnx", "already quantised"),
-        (onnx.parser.parse_model(NO_PRODUCT), "no convolution or product by constant float32 weights"),
-    ],
+    [(ZOO / "resnet18_fp16.onnx", "computes in float16, --quantise takes float32"),
+     (ZOO / "resnet18_qdq_tensor.onnx", "already quantised"), (ZOO / "bert_dynamic_int8.onnx", "already quantised"),
+     (ZOO / "llama_int4_qdq.onnx", "already quantised"),
+     (onnx.parser.parse_model(NO_PRODUCT), "no convolution or product by constant float32 weights")],
     ids=["float16", "qdq", "dynamic", "int4", "no product"],
-)
+)  # fmt: skip
 def test_a_model_that_is_none_to_quantise_is_refused(model, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=reason):
         compiled(model, tmp_path / "q.nnd", images(2), quantise="int8")
@@ -202,16 +197,13 @@ def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [
-        ({"quantise": "int9"}, "did you mean 'int8'"),
-        ({"quantise": "int8", "calibration": "minmax"}, "did you mean 'min-max'"),
-        ({"quantise": "int4", "calibration": "min-max"}, "int4 leaves activations as they are"),
-        ({"calibration": "min-max"}, "are for --quantise"),
-        ({"quantise_tolerance": 30.0}, "are for --quantise"),
-        ({"quantise": "int8", "quantise_tolerance": 0.0}, "ratio above 0 dB"),
-    ],
+    [({"quantise": "int9"}, "did you mean 'int8'"),
+     ({"quantise": "int8", "calibration": "minmax"}, "did you mean 'min-max'"),
+     ({"quantise": "int4", "calibration": "min-max"}, "int4 leaves activations as they are"),
+     ({"calibration": "min-max"}, "are for --quantise"), ({"quantise_tolerance": 30.0}, "are for --quantise"),
+     ({"quantise": "int8", "quantise_tolerance": 0.0}, "ratio above 0 dB")],
     ids=str,
-)
+)  # fmt: skip
 def test_options_that_contradict_each_other_are_refused(options, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         nndeploy.CompileOptions(**options)

@@ -57,26 +57,20 @@ compute_capability = "12.0"
     assert isinstance(hash(target), int)
 
 
-@pytest.mark.parametrize(
-    ("gpu", "said"),
-    [
-        ('name = "A"', "the key 'compute_capability' is missing"),
-        ('compute_capability = "8.9"', "the key 'name' is missing"),
-        ('name = "A"\ncompute_capability = "8"', "not a compute capability: '8'"),
-        ('name = "A"\ncompute_capability = "8.9 "', "not a compute capability: '8.9 '"),
-        ('name = "A"\ncompute_capability = 8.9', "compute_capability must be a str, not 8.9"),
-        ('name = "A"\ncompute_capability = "8.9"\nmemory_bytes = -1', "memory_bytes is negative"),
-        ('name = "A"\ncompute_capability = "8.9"\nmemory_bytes = true', "memory_bytes must be a int, not True"),
-        ('name = "A"\ncompute_capability = "8.9"\nmemory = 1', "did you mean 'memory_bytes'?"),
-        ('name = "A"\ncompute_capability = "8.9"\ncudnn = 3', "cudnn must be a dict, not 3"),
-        ('name = "A"\ncompute_capability = "8.9"\n[gpus.cudnn]\nx = 1.5', "cudnn.x must be an int, a text or a list"),
-        (
-            'name = "A"\ncompute_capability = "8.9"\n[gpus.cudnn]\nx = [true]',
-            "cudnn.x must be an int, a text or a list",
-        ),
-        ('name = "A"\ncompute_capability = "8.9"\n[gpus.cudnn]\n"a b" = 1', "cudnn has a malformed key 'a b'"),
-    ],
-)
+@pytest.mark.parametrize(("gpu", "said"), [
+    ('name = "A"', "the key 'compute_capability' is missing"),
+    ('compute_capability = "8.9"', "the key 'name' is missing"),
+    ('name = "A"\ncompute_capability = "8"', "not a compute capability: '8'"),
+    ('name = "A"\ncompute_capability = "8.9 "', "not a compute capability: '8.9 '"),
+    ('name = "A"\ncompute_capability = 8.9', "compute_capability must be a str, not 8.9"),
+    ('name = "A"\ncompute_capability = "8.9"\nmemory_bytes = -1', "memory_bytes is negative"),
+    ('name = "A"\ncompute_capability = "8.9"\nmemory_bytes = true', "memory_bytes must be a int, not True"),
+    ('name = "A"\ncompute_capability = "8.9"\nmemory = 1', "did you mean 'memory_bytes'?"),
+    ('name = "A"\ncompute_capability = "8.9"\ncudnn = 3', "cudnn must be a dict, not 3"),
+    ('name = "A"\ncompute_capability = "8.9"\n[gpus.cudnn]\nx = 1.5', "cudnn.x must be an int, a text or a list"),
+    ('name = "A"\ncompute_capability = "8.9"\n[gpus.cudnn]\nx = [true]', "cudnn.x must be an int, a text or a list"),
+    ('name = "A"\ncompute_capability = "8.9"\n[gpus.cudnn]\n"a b" = 1', "cudnn has a malformed key 'a b'"),
+])  # fmt: skip
 def test_refuses_a_malformed_gpu_and_says_which(tmp_path: Path, gpu: str, said: str) -> None:
     message = refusal(tmp_path, f'[[gpus]]\nname = "first"\ncompute_capability = "8.0"\n[[gpus]]\n{gpu}\n')
     assert said in message
@@ -111,58 +105,32 @@ libraries = st.dictionaries(texts, texts, max_size=3).map(lambda found: tuple(so
 
 @given(found=st.lists(gpus, max_size=3).map(tuple), name=texts, versions=libraries)
 def test_reading_what_was_written_gives_an_equal_target(
-    tmp_path_factory: pytest.TempPathFactory,
-    found: tuple[Gpu, ...],
-    name: str,
-    versions: tuple[tuple[str, str], ...],
-) -> None:
+    tmp_path_factory: pytest.TempPathFactory, found: tuple[Gpu, ...], name: str, versions: tuple[tuple[str, str], ...],
+) -> None:  # fmt: skip
     target = Target(name, "aarch64", ("fp",), (("l1", 5),), 3, gpus=found, libraries=versions)
     path = tmp_path_factory.getbasetemp() / "round-trip.toml"
     path.write_text(target_to_toml(target), encoding="utf-8")
     assert target_from_toml(path) == target
 
 
-@pytest.mark.parametrize(
-    ("gpus", "requires", "reason"),
-    [
-        ((ADA,), {}, ""),
-        ((), {}, ""),
-        ((ADA,), {"compute_capability": ["8.9"]}, ""),
-        ((TURING, ADA), {"compute_capability": ["8.9"]}, ""),
-        ((ADA,), {"compute_capability_min": "8.0"}, ""),
-        ((BLACKWELL,), {"compute_capability_min": "8.0"}, ""),
-        ((ADA,), {"compute_capability_min": "8.9"}, ""),
-        (
-            (ADA,),
-            {"compute_capability": ["8.6"]},
-            "needs an NVIDIA GPU of compute capability 8.6, this machine has 8.9 (NVIDIA GeForce RTX 4090)",
-        ),
-        (
-            (TURING,),
-            {"compute_capability_min": "8.0"},
-            "needs an NVIDIA GPU of compute capability 8.0 or later, this machine has 7.5 (Tesla T4)",
-        ),
-        (
-            (ADA,),
-            {"compute_capability_min": "12.0"},
-            "needs an NVIDIA GPU of compute capability 12.0 or later, this machine has 8.9 (NVIDIA GeForce RTX 4090)",
-        ),
-        (
-            (),
-            {"compute_capability": ["8.9"]},
-            "needs an NVIDIA GPU of compute capability 8.9, this machine has none",
-        ),
-        ((ADA,), {"compute_capability": ["8.6", "8.9"]}, ""),
-        (
-            (TURING,),
-            {"compute_capability": ["8.6", "8.9"]},
-            "needs an NVIDIA GPU of compute capability 8.6 or 8.9, this machine has 7.5 (Tesla T4)",
-        ),
-        ((ADA,), {"compute_capability": ["8.9", 7]}, "not a compute capability: 7"),
-        ((ADA,), {"compute_capability": [8.9]}, "not a compute capability: 8.9"),
-        ((ADA,), {"compute_capability_min": "new"}, "not a compute capability: 'new'"),
-    ],
-)
+@pytest.mark.parametrize(("gpus", "requires", "reason"), [
+    ((ADA,), {}, ""), ((), {}, ""), ((ADA,), {"compute_capability": ["8.9"]}, ""),
+    ((TURING, ADA), {"compute_capability": ["8.9"]}, ""), ((ADA,), {"compute_capability_min": "8.0"}, ""),
+    ((BLACKWELL,), {"compute_capability_min": "8.0"}, ""), ((ADA,), {"compute_capability_min": "8.9"}, ""),
+    ((ADA,), {"compute_capability": ["8.6"]},
+     "needs an NVIDIA GPU of compute capability 8.6, this machine has 8.9 (NVIDIA GeForce RTX 4090)"),
+    ((TURING,), {"compute_capability_min": "8.0"},
+     "needs an NVIDIA GPU of compute capability 8.0 or later, this machine has 7.5 (Tesla T4)"),
+    ((ADA,), {"compute_capability_min": "12.0"},
+     "needs an NVIDIA GPU of compute capability 12.0 or later, this machine has 8.9 (NVIDIA GeForce RTX 4090)"),
+    ((), {"compute_capability": ["8.9"]}, "needs an NVIDIA GPU of compute capability 8.9, this machine has none"),
+    ((ADA,), {"compute_capability": ["8.6", "8.9"]}, ""),
+    ((TURING,), {"compute_capability": ["8.6", "8.9"]},
+     "needs an NVIDIA GPU of compute capability 8.6 or 8.9, this machine has 7.5 (Tesla T4)"),
+    ((ADA,), {"compute_capability": ["8.9", 7]}, "not a compute capability: 7"),
+    ((ADA,), {"compute_capability": [8.9]}, "not a compute capability: 8.9"),
+    ((ADA,), {"compute_capability_min": "new"}, "not a compute capability: 'new'"),
+])  # fmt: skip
 def test_says_why_a_host_cannot_take_gpu_code(gpus: tuple[Gpu, ...], requires: dict[str, object], reason: str) -> None:
     assert unmet(requires, box(*gpus)) == reason
 

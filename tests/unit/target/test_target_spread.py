@@ -63,17 +63,12 @@ def test_what_cannot_run_on_a_gpu_runs_on_the_cpu_among_its_steps_and_takes_noth
     assert placed(spread(gpu, {}, ["v3"], places_in("cuda:0=8MiB,cuda:1=8MiB"))) == "cuda:0 cpu cuda:0"
 
 
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
-        ("cpu:0=3MiB,cpu:1=2MiB", "n0 needs 4.0 MiB, the largest place, cpu:0, has 3.0 MiB"),
-        (
-            "cpu:0=4MiB,cpu:1=9MiB",
-            "the chain needs 16.0 MiB on one place, and does not fit the places from n3 on: cpu:0 has 4.0 MiB, "
-            "cpu:1 has 9.0 MiB",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("limits", "reason"), [
+    ("cpu:0=3MiB,cpu:1=2MiB", "n0 needs 4.0 MiB, the largest place, cpu:0, has 3.0 MiB"),
+    ("cpu:0=4MiB,cpu:1=9MiB",
+     "the chain needs 16.0 MiB on one place, and does not fit the places from n3 on: cpu:0 has 4.0 MiB, "
+     "cpu:1 has 9.0 MiB"),
+])  # fmt: skip
 def test_says_what_is_too_much(limits: str, reason: str) -> None:
     steps, sizes = line(1, 1, 1)
     assert spread(steps, sizes, ["v4"], places_in(limits)) == NoRoom(reason)
@@ -97,12 +92,9 @@ def brute_force(
 
 
 def seconds_of(
-    steps: Sequence[SpreadStep],
-    sizes: dict[str, int],
-    outputs: Sequence[str],
-    places: Sequence[PlaceLimit],
+    steps: Sequence[SpreadStep], sizes: dict[str, int], outputs: Sequence[str], places: Sequence[PlaceLimit],
     home: Sequence[int],
-) -> float:
+) -> float:  # fmt: skip
     seconds = 0.0
     crossed = 0
     maker = {name: i for i, step in enumerate(steps) for name in step.makes}
@@ -130,16 +122,10 @@ def test_no_other_split_of_a_random_graph_is_faster(seed: int) -> None:
     for i in range(7):
         reads = tuple(random.choice(made, size=min(len(made), 2), replace=False).tolist())
         weights = {f"w{random.integers(4)}": 1 for _ in range(2)}
-        steps.append(
-            SpreadStep(
-                f"n{i}",
-                reads,
-                (f"v{i}",),
-                float(random.integers(1, 9)) * 1e-9,
-                {name: (int(name[1:]) + 1) * 10 for name in weights},
-                int(random.integers(0, 20)),
-            )
-        )
+        steps.append(SpreadStep(
+            f"n{i}", reads, (f"v{i}",), float(random.integers(1, 9)) * 1e-9,
+            {name: (int(name[1:]) + 1) * 10 for name in weights}, int(random.integers(0, 20)),
+        ))  # fmt: skip
         made.append(f"v{i}")
     sizes = {name: int(random.integers(1, 30)) for name in made}
     places = [

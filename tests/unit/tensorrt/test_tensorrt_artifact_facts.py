@@ -23,12 +23,10 @@ FACTS = st.builds(
 )
 
 GOOD: dict[str, Any] = {
-    "library": "rtx",
-    "version": "1.7.1.116",
-    "capabilities": ["8.9"],
+    "library": "rtx", "version": "1.7.1.116", "capabilities": ["8.9"],
     "inputs": [{"name": "x", "dtype": "float32", "shape": [-1, 3]}],
     "outputs": [{"name": "y", "dtype": "float16", "shape": [2]}],
-}
+}  # fmt: skip
 
 
 @given(FACTS)
@@ -42,35 +40,27 @@ def test_engine_is_static_where_every_size_is_known() -> None:
     assert EngineFacts("rtx", "1", (), facts.outputs, facts.outputs).is_static
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "why"),
-    [
-        (("library",), "tensorflow", "unknown TensorRT library 'tensorflow'"),
-        (("library",), ["rtx"], "unknown TensorRT library"),
-        (("version",), "", "not a version of TensorRT"),
-        (("version",), 17, "not a version of TensorRT: 17"),
-        (("version",), "1" * 41, "not a version of TensorRT"),
-        (("capabilities",), "8.9", "not a list of compute capabilities"),
-        (("capabilities",), ["8.9"] * 65, "not a list of compute capabilities"),
-        (("capabilities",), [8.9], "not a compute capability: 8.9"),
-        (("inputs",), {}, "the engine's inputs are not a list"),
-        (("outputs",), None, "the engine's outputs are not a list"),
-        (("inputs",), [GOOD["inputs"][0]] * 4097, "the engine's inputs are not a list"),
-        (("inputs",), [GOOD["inputs"][0]] * 2, "two of the engine's inputs have one name"),
-        (("inputs", 0), ["x"], "not an input or output of an engine"),
-        (("inputs", 0), {"name": "x"}, "not an input or output of an engine"),
-        (("inputs", 0, "name"), "", "not a name of a value"),
-        (("inputs", 0, "name"), 7, "not a name of a value: 7"),
-        (("inputs", 0, "dtype"), "float31", "x: not an element type of a GPU: 'float31'"),
-        (("inputs", 0, "dtype"), "string", "x: not an element type of a GPU: 'string'"),
-        (("inputs", 0, "shape"), None, "x: not a shape: None"),
-        (("inputs", 0, "shape"), [1] * 9, "x: not a shape"),
-        (("inputs", 0, "shape"), [-2], r"x: not a shape: \[-2\]"),
-        (("inputs", 0, "shape"), [True], r"x: not a shape: \[True\]"),
-        (("inputs", 0, "shape"), [2**63], "x: not a shape"),
-        (("inputs", 0, "shape"), [1.5], r"x: not a shape: \[1\.5\]"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "why"), [
+    (("library",), "tensorflow", "unknown TensorRT library 'tensorflow'"),
+    (("library",), ["rtx"], "unknown TensorRT library"), (("version",), "", "not a version of TensorRT"),
+    (("version",), 17, "not a version of TensorRT: 17"), (("version",), "1" * 41, "not a version of TensorRT"),
+    (("capabilities",), "8.9", "not a list of compute capabilities"),
+    (("capabilities",), ["8.9"] * 65, "not a list of compute capabilities"),
+    (("capabilities",), [8.9], "not a compute capability: 8.9"),
+    (("inputs",), {}, "the engine's inputs are not a list"),
+    (("outputs",), None, "the engine's outputs are not a list"),
+    (("inputs",), [GOOD["inputs"][0]] * 4097, "the engine's inputs are not a list"),
+    (("inputs",), [GOOD["inputs"][0]] * 2, "two of the engine's inputs have one name"),
+    (("inputs", 0), ["x"], "not an input or output of an engine"),
+    (("inputs", 0), {"name": "x"}, "not an input or output of an engine"),
+    (("inputs", 0, "name"), "", "not a name of a value"), (("inputs", 0, "name"), 7, "not a name of a value: 7"),
+    (("inputs", 0, "dtype"), "float31", "x: not an element type of a GPU: 'float31'"),
+    (("inputs", 0, "dtype"), "string", "x: not an element type of a GPU: 'string'"),
+    (("inputs", 0, "shape"), None, "x: not a shape: None"), (("inputs", 0, "shape"), [1] * 9, "x: not a shape"),
+    (("inputs", 0, "shape"), [-2], r"x: not a shape: \[-2\]"),
+    (("inputs", 0, "shape"), [True], r"x: not a shape: \[True\]"), (("inputs", 0, "shape"), [2**63], "x: not a shape"),
+    (("inputs", 0, "shape"), [1.5], r"x: not a shape: \[1\.5\]"),
+])  # fmt: skip
 def test_metadata_of_another_form_is_refused(path: tuple[Any, ...], value: object, why: str) -> None:
     bad = copy.deepcopy(GOOD)
     at: Any = bad

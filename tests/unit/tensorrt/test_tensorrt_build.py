@@ -179,13 +179,9 @@ def test_nothing_is_written_outside_the_working_folder(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "work"]
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("kill -SEGV $$", "the builder was killed by signal 11"),
-        ("echo something broke; exit 3", "the builder ended with 3: something broke"),
-    ],
-)
+@pytest.mark.parametrize(("script", "why"), [("kill -SEGV $$", "the builder was killed by signal 11"), (
+    "echo something broke; exit 3", "the builder ended with 3: something broke",
+)])  # fmt: skip
 def test_builder_that_dies_is_a_refusal(
     model: Model, built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
 ) -> None:

@@ -21,19 +21,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("library")]
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 LIGHT_NETWORKS = ("bvlc_alexnet", "inception_v1", "shufflenet", "squeezenet")
 SHAPES: Mapping[str, Mapping[str, str]] = {
-    "basic_pitch": {"serving_default_input_2:0": "1..4,43844,1"},
-    "fastestdet": {},
-    "fsmn_vad_online": {"speech": "1,10..200,400"},
-    "magika_standard_v3_3": {"bytes": "1..8,2048"},
-    "micro_kws_qdq": {"serving_default_input:0": "1..4,1960"},
-    "mobilenet_v2_quant": {},
-    "nnsplit_en": {"input": "1..4,50..500"},
-    "ppocr_det_mobile_v2": {"x": "1,3,32..960,32..960"},
-    "ppocr_rec_en_mobile_v2": {"x": "1..4,3,32,32..640"},
-    "silero_vad_v2_mini": {"input": "1..4,4000"},
-    "ultraface_rfb320": {},
-    "unet_stress_field": {"input": "1..4,1,224,224"},
-}
+    "basic_pitch": {"serving_default_input_2:0": "1..4,43844,1"}, "fastestdet": {},
+    "fsmn_vad_online": {"speech": "1,10..200,400"}, "magika_standard_v3_3": {"bytes": "1..8,2048"},
+    "micro_kws_qdq": {"serving_default_input:0": "1..4,1960"}, "mobilenet_v2_quant": {},
+    "nnsplit_en": {"input": "1..4,50..500"}, "ppocr_det_mobile_v2": {"x": "1,3,32..960,32..960"},
+    "ppocr_rec_en_mobile_v2": {"x": "1..4,3,32,32..640"}, "silero_vad_v2_mini": {"input": "1..4,4000"},
+    "ultraface_rfb320": {}, "unet_stress_field": {"input": "1..4,1,224,224"},
+}  # fmt: skip
 TURING_REFUSES = {"nnsplit_en", "ppocr_rec_en_mobile_v2", "silero_vad_v2_mini"}
 """Recurrences, and products of two values that are both known only at run time: not in float32 on Turing."""
 

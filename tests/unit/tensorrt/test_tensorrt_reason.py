@@ -43,33 +43,22 @@ def test_parser_that_says_nothing_of_a_node_still_gives_a_reason() -> None:
     assert parser_reason("", "", "") == "TensorRT cannot parse it"
 
 
-@pytest.mark.parametrize(
-    ("said", "line"),
-    [
-        (
-            "IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (IShuffleLayer Reshape_18: reshape "
-            "wildcard -1 has no solution. Reshaping [0,1] to [0,-1]. In operator() at /_src/shapeContext.cpp:4633 In "
-            "analyzeShapes at /_src/graphShapeAnalyzer.cpp:2825)",
-            "IShuffleLayer Reshape_18: reshape wildcard -1 has no solution. Reshaping [0,1] to [0,-1]",
-        ),
-        (
-            "[graphScope.cpp::analyze::471] Error Code 2: Internal Error (Assertion t != kUNDEFINED failed.  In "
-            "analyze at /_src/optimizer/common/graphScope.cpp:471)",
-            "Assertion t != kUNDEFINED failed",
-        ),
-        (
-            "IBuilder::buildSerializedNetwork: Error Code 1: Myelin ([myelin_graph.h:1295: attach] "
-            "MyelinCheckException: decompose_composite_ops.cpp:59: CHECK(op->is_decomposable()) failed. Attention)",
-            "CHECK(op->is_decomposable()) failed. Attention",
-        ),
-        ("", "it gave no reason"),
-        (
-            "Error reading CUDA GPU properties: In getCurrentCC at /_src/planHeaders.cpp:130 (cudaError 35: CUDA "
-            "driver version is insufficient for CUDA runtime version) Ensure that the GPU driver is installed.",
-            "Error reading CUDA GPU properties",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("said", "line"), [
+    ("IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (IShuffleLayer Reshape_18: reshape "
+     "wildcard -1 has no solution. Reshaping [0,1] to [0,-1]. In operator() at /_src/shapeContext.cpp:4633 In "
+     "analyzeShapes at /_src/graphShapeAnalyzer.cpp:2825)",
+     "IShuffleLayer Reshape_18: reshape wildcard -1 has no solution. Reshaping [0,1] to [0,-1]"),
+    ("[graphScope.cpp::analyze::471] Error Code 2: Internal Error (Assertion t != kUNDEFINED failed.  In "
+     "analyze at /_src/optimizer/common/graphScope.cpp:471)",
+     "Assertion t != kUNDEFINED failed"),
+    ("IBuilder::buildSerializedNetwork: Error Code 1: Myelin ([myelin_graph.h:1295: attach] "
+     "MyelinCheckException: decompose_composite_ops.cpp:59: CHECK(op->is_decomposable()) failed. Attention)",
+     "CHECK(op->is_decomposable()) failed. Attention"),
+    ("", "it gave no reason"),
+    ("Error reading CUDA GPU properties: In getCurrentCC at /_src/planHeaders.cpp:130 (cudaError 35: CUDA "
+     "driver version is insufficient for CUDA runtime version) Ensure that the GPU driver is installed.",
+     "Error reading CUDA GPU properties"),
+])  # fmt: skip
 def test_builder_says_it_in_one_line(said: str, line: str) -> None:
     assert library_reason(said) == line
 

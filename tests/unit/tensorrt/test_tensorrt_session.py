@@ -34,15 +34,9 @@ def binding(said: Mapping[str, Any]) -> Binding:
 
 
 def opened(
-    inputs: list[dict[str, Any]],
-    outputs: list[dict[str, Any]],
-    options: OpenOptions = GPU,
-    *,
-    capabilities: tuple[str, ...] = ("8.9",),
-    version: str = VERSION,
-    library: str = "rtx",
-    **more: Any,
-) -> Session:
+    inputs: list[dict[str, Any]], outputs: list[dict[str, Any]], options: OpenOptions = GPU, *,
+    capabilities: tuple[str, ...] = ("8.9",), version: str = VERSION, library: str = "rtx", **more: Any,
+) -> Session:  # fmt: skip
     facts = EngineFacts(library, version, capabilities, tuple(map(binding, inputs)), tuple(map(binding, outputs)))
     data = engine_bytes(inputs, outputs, **more)
     return open_session({ENGINE_FILE: memoryview(data)}, metadata_from_facts(facts), options)
@@ -285,15 +279,11 @@ def test_no_context_is_unavailable(fake: FakeTensorRt) -> None:
         opened([X], [Y])
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "why"),
-    [
-        ([{**X, "name": "z"}], [Y], "other inputs and outputs than the bundle says"),
-        ([X], [X | {"name": "y2"}], "other inputs and outputs than the bundle says"),
-        ([X | {"dtype": "float16"}], [Y], "float16"),
-        ([X | {"shape": [3, 2]}], [Y], r"\(3, 2\)"),
-    ],
-)
+@pytest.mark.parametrize(("inputs", "outputs", "why"), [
+    ([{**X, "name": "z"}], [Y], "other inputs and outputs than the bundle says"),
+    ([X], [X | {"name": "y2"}], "other inputs and outputs than the bundle says"),
+    ([X | {"dtype": "float16"}], [Y], "float16"), ([X | {"shape": [3, 2]}], [Y], r"\(3, 2\)"),
+])  # fmt: skip
 @pytest.mark.usefixtures("fake")
 def test_engine_that_is_not_what_the_bundle_says_is_refused(
     inputs: list[dict[str, Any]], outputs: list[dict[str, Any]], why: str

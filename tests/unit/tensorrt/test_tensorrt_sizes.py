@@ -64,13 +64,9 @@ def test_the_widest_range_is_cut_for_all_inputs_and_the_others_are_whole_in_ever
     assert len(profiles([x], {"N": DimRange(1, 8, 4), "T": DimRange(1, 64, 64)}, most=1)) == 1
 
 
-@pytest.mark.parametrize(
-    ("dim", "said"),
-    [
-        ("M", "axis 1 (M) of 'x' has no range: declare it with --shape"),
-        (None, "axis 1 of 'x' has no range: declare it with --shape"),
-    ],
-)
+@pytest.mark.parametrize(("dim", "said"), [("M", "axis 1 (M) of 'x' has no range: declare it with --shape"), (
+    None, "axis 1 of 'x' has no range: declare it with --shape",
+)])  # fmt: skip
 def test_size_without_a_range_is_named_with_what_to_do(dim: str | None, said: str) -> None:
     assert unknown_size(value("N", dim), N) == said
 

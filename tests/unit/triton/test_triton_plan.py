@@ -13,27 +13,20 @@ from nndeploy_triton.plan import Border, Kernel, Launch, Place, TritonPlan, grid
 from nndeploy.errors import BundleError
 
 KERNEL = Kernel(
-    file="k.cubin",
-    symbol="scale",
-    parameters=(("out", "tensor"), ("x", "tensor"), ("num_elements", "i32")),
-    num_null=2,
-    grid=((("num_elements", 128),), (("num_rows", 1), ("num_groups", 1)), ()),
-    num_warps=4,
+    file="k.cubin", symbol="scale", parameters=(("out", "tensor"), ("x", "tensor"), ("num_elements", "i32")),
+    num_null=2, grid=((("num_elements", 128),), (("num_rows", 1), ("num_groups", 1)), ()), num_warps=4,
     shared_bytes=1024,
-)
+)  # fmt: skip
 LAUNCH = Launch(
     "k",
     (("out", Place("arena", 256)), ("x", Place("arena", 0))),
     (("num_elements", 300), ("num_groups", 2), ("num_rows", 5)),
 )
 PLAN = TritonPlan(
-    arena_bytes=512,
-    constants_bytes=256,
-    inputs=(Border("x", Place("arena", 0), "float32", (5, 6)),),
+    arena_bytes=512, constants_bytes=256, inputs=(Border("x", Place("arena", 0), "float32", (5, 6)),),
     outputs=(Border("y", Place("arena", 256), "float32", (30,)), Border("c", Place("constants", 0), "int64", ())),
-    kernels={"k": KERNEL},
-    launches=(LAUNCH,),
-)
+    kernels={"k": KERNEL}, launches=(LAUNCH,),
+)  # fmt: skip
 
 
 def test_reading_what_was_written_gives_an_equal_plan() -> None:
@@ -47,12 +40,9 @@ def test_a_grid_axis_is_the_product_of_sizes_divided_and_rounded_up() -> None:
 names = st.text(min_size=1, max_size=6)
 places = st.builds(Place, st.sampled_from(["arena", "constants"]), st.integers(0, 100))
 borders = st.builds(
-    Border,
-    names,
-    places,
-    st.sampled_from(["float32", "float16", "bool", "int64", "bfloat16"]),
+    Border, names, places, st.sampled_from(["float32", "float16", "bool", "int64", "bfloat16"]),
     st.lists(st.integers(0, 3), max_size=3).map(tuple),
-)
+)  # fmt: skip
 
 
 @settings(max_examples=25)

@@ -20,14 +20,9 @@ from nndeploy.plugin.interface import OpenOptions
 from nndeploy.testing.host_driver import HostDriver, HostGpu, Launch
 
 KERNEL = Kernel(
-    file="add.cubin",
-    symbol="add",
-    parameters=(("out", "tensor"), ("x", "tensor"), ("c", "tensor"), ("n", "i32")),
-    num_null=2,
-    grid=((("n", 4),), (), ()),
-    num_warps=2,
-    shared_bytes=0,
-)
+    file="add.cubin", symbol="add", parameters=(("out", "tensor"), ("x", "tensor"), ("c", "tensor"), ("n", "i32")),
+    num_null=2, grid=((("n", 4),), (), ()), num_warps=2, shared_bytes=0,
+)  # fmt: skip
 PLAN = TritonPlan(
     arena_bytes=768,
     constants_bytes=256,
@@ -200,16 +195,13 @@ def test_a_gpu_of_another_kind_is_told_what_was_built() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({**FILES, "constants.bin": memoryview(b"short")}, "constants.bin has 5 bytes, the plan says 256"),
-        ({name: FILES[name] for name in FILES if name != "constants.bin"}, "constants.bin has 0 bytes"),
-        ({name: FILES[name] for name in FILES if "cubin" not in name}, "the artifact has no 'sm_89/add.cubin'"),
-        ({**FILES, "sm_89/plan.json": memoryview(b"{}")}, "the plan is malformed: KeyError: 'format'"),
-        (with_plan(dataclasses.replace(PLAN, arena_bytes=100)), "lies outside the arena of 100 bytes"),
-    ],
-)
+@pytest.mark.parametrize(("files", "said"), [
+    ({**FILES, "constants.bin": memoryview(b"short")}, "constants.bin has 5 bytes, the plan says 256"),
+    ({name: FILES[name] for name in FILES if name != "constants.bin"}, "constants.bin has 0 bytes"),
+    ({name: FILES[name] for name in FILES if "cubin" not in name}, "the artifact has no 'sm_89/add.cubin'"),
+    ({**FILES, "sm_89/plan.json": memoryview(b"{}")}, "the plan is malformed: KeyError: 'format'"),
+    (with_plan(dataclasses.replace(PLAN, arena_bytes=100)), "lies outside the arena of 100 bytes"),
+])  # fmt: skip
 def test_a_damaged_artifact_is_one_clear_line(driver: HostDriver, files: dict[str, memoryview], said: str) -> None:
     with pytest.raises(BundleError) as caught:
         opened(files)

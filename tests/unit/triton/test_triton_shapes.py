@@ -41,31 +41,23 @@ ROWS = SolvedSymbol(number=0, axis=0, offset=0, factor=2, low=1, high=100)
 WIDTH = SolvedSymbol(number=1, axis=0, offset=0, factor=1, low=1, high=8)
 N, W = 2 * solved_size(0, ROWS), solved_size(1, WIDTH)
 KERNEL = Kernel(
-    file="add.cubin",
-    symbol="add",
-    parameters=(("out", "tensor"), ("x", "tensor"), ("y", "tensor"), ("rows", "i32"), ("width", "i32")),
-    num_null=2,
-    grid=((("rows", 4),), (("width", 1),), ()),
-    num_warps=1,
-    shared_bytes=0,
-)
+    file="add.cubin", symbol="add",
+    parameters=(("out", "tensor"), ("x", "tensor"), ("y", "tensor"), ("rows", "i32"), ("width", "i32")), num_null=2,
+    grid=((("rows", 4),), (("width", 1),), ()), num_warps=1, shared_bytes=0,
+)  # fmt: skip
 PLAN = TritonPlan(
-    arena_bytes=256 * (25 + 1 + 25),
-    constants_bytes=0,
+    arena_bytes=256 * (25 + 1 + 25), constants_bytes=0,
     inputs=(
         Border("x", Place("arena", arena_offset(0)), "float32", (N, W)),
         Border("y", Place("arena", arena_offset(1)), "float32", (W,)),
     ),
-    outputs=(Border("z", Place("arena", arena_offset(2)), "float32", (N, W)),),
-    kernels={"add": KERNEL},
-    launches=(
-        PlannedLaunch(
-            "add",
-            (("out", Place("arena", arena_offset(2))), ("x", Place("arena", arena_offset(0))),
-             ("y", Place("arena", arena_offset(1)))),
-            (("rows", N), ("width", W)),
-        ),
-    ),
+    outputs=(Border("z", Place("arena", arena_offset(2)), "float32", (N, W)),), kernels={"add": KERNEL},
+    launches=(PlannedLaunch(
+        "add",
+        (("out", Place("arena", arena_offset(2))), ("x", Place("arena", arena_offset(0))),
+         ("y", Place("arena", arena_offset(1)))),
+        (("rows", N), ("width", W)),
+    ),),
     shapes=Shapes((ROWS, WIDTH), (ArenaValue(4 * N * W, ()), ArenaValue(4 * W, (0,)), ArenaValue(4 * N * W, (0, 1)))),
 )  # fmt: skip
 FILES = {"sm_89/plan.json": plan_to_json(PLAN), "sm_89/add.cubin": b"cubin with add"}
@@ -146,16 +138,12 @@ def test_the_shapes_that_were_used_last_are_kept(driver: HostDriver) -> None:
     assert driver.live_graphs == before
 
 
-@pytest.mark.parametrize(
-    ("shapes", "said"),
-    [
-        (((3, 2), (2,)), "input 'x': axis 0 has size 3, kernels are for 2..200 in steps of 2"),
-        (((202, 2), (2,)), "input 'x': axis 0 has size 202, kernels are for 2..200 in steps of 2"),
-        (((2, 9), (9,)), "input 'y': axis 0 has size 9, kernels are for 1..8"),
-        (((2, 2), (3,)), "input 'x': expected (2, 3), got (2, 2)"),
-        (((2, 2), ()), "input 'y': expected 1 axes, got ()"),
-    ],
-)
+@pytest.mark.parametrize(("shapes", "said"), [
+    (((3, 2), (2,)), "input 'x': axis 0 has size 3, kernels are for 2..200 in steps of 2"),
+    (((202, 2), (2,)), "input 'x': axis 0 has size 202, kernels are for 2..200 in steps of 2"),
+    (((2, 9), (9,)), "input 'y': axis 0 has size 9, kernels are for 1..8"),
+    (((2, 2), (3,)), "input 'x': expected (2, 3), got (2, 2)"), (((2, 2), ()), "input 'y': expected 1 axes, got ()"),
+])  # fmt: skip
 def test_a_shape_that_the_kernels_are_not_for_is_refused(
     driver: HostDriver, shapes: tuple[tuple[int, ...], ...], said: str
 ) -> None:
@@ -188,23 +176,20 @@ def _set(value: object, *path: str | int) -> Callable[[Any], None]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (_set("{s2}", "launches", 0, 2, "rows"), "not a size: 's2'"),
-        (_set("2**{s0}", "launches", 0, 2, "rows"), "not a size: '2**{s0}'"),
-        (_set("(4)//({s0} + -1)", "launches", 0, 2, "rows"), "not a size: '(4)//({s0} + -1)'"),
-        (_set("({s0}", "inputs", 0, 3, 0), "not a size: '({s0}'"),
-        (_set(2, "shapes", "symbols", 0, "axis"), "a symbol of axis 2 of input 0"),
-        (_set(0, "shapes", "symbols", 0, "factor"), "a symbol between 1 and 100 by 0"),
-        (_set("1", "shapes", "symbols", 0, "low"), "not a number: '1'"),
-        (_set([8, [2]], "shapes", "arena", 2), "a value of the arena that lies on a later one: [2]"),
-        (_set(["4*{a0}", []], "shapes", "arena", 2), "not a size: 'a0'"),
-        (_set([8], "shapes", "arena", 2), "the plan is malformed: ValueError"),
-        (_set(3, "shapes"), "the plan is malformed: TypeError"),
-        (_set("other", "launches", 0, 0), "launch 0 names the kernel 'other', which is not there"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    (_set("{s2}", "launches", 0, 2, "rows"), "not a size: 's2'"),
+    (_set("2**{s0}", "launches", 0, 2, "rows"), "not a size: '2**{s0}'"),
+    (_set("(4)//({s0} + -1)", "launches", 0, 2, "rows"), "not a size: '(4)//({s0} + -1)'"),
+    (_set("({s0}", "inputs", 0, 3, 0), "not a size: '({s0}'"),
+    (_set(2, "shapes", "symbols", 0, "axis"), "a symbol of axis 2 of input 0"),
+    (_set(0, "shapes", "symbols", 0, "factor"), "a symbol between 1 and 100 by 0"),
+    (_set("1", "shapes", "symbols", 0, "low"), "not a number: '1'"),
+    (_set([8, [2]], "shapes", "arena", 2), "a value of the arena that lies on a later one: [2]"),
+    (_set(["4*{a0}", []], "shapes", "arena", 2), "not a size: 'a0'"),
+    (_set([8], "shapes", "arena", 2), "the plan is malformed: ValueError"),
+    (_set(3, "shapes"), "the plan is malformed: TypeError"),
+    (_set("other", "launches", 0, 0), "launch 0 names the kernel 'other', which is not there"),
+])  # fmt: skip
 def test_a_malformed_plan_is_one_clear_line(change: Callable[[Any], None], said: str) -> None:
     data = json.loads(plan_to_json(PLAN))
     change(data)
@@ -213,19 +198,16 @@ def test_a_malformed_plan_is_one_clear_line(change: Callable[[Any], None], said:
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (_set("256*{a2} + 768", "launches", 0, 1, "out", 1), "launch 0 lies outside the arena of 768 bytes"),
-        (_set("256*{a2} + -769", "launches", 0, 1, "out", 1), "launch 0 lies outside the arena of 768 bytes"),
-        (_set("{s0} + 254*{s1}", "outputs", 0, 3, 0), "'z' lies outside the arena of 768 bytes"),
-        (_set("{s0} + -1000", "outputs", 0, 3, 0), "'z' has a size of -997"),
-        (_set("1000000000*{s0}", "launches", 0, 2, "rows"), "launch 0 has a size of 3000000000"),
-        (_set("70000*{s0}", "launches", 0, 2, "width"), "launch 0 has a grid of (2, 210000, 1)"),
-        (_set("{s0} + -3", "launches", 0, 2, "width"), "launch 0 has a grid of (2, 0, 1)"),
-        (_set(["1000000*{s0}", []], "shapes", "arena", 2), "an arena of 3000064 bytes, at most 13056 were declared"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    (_set("256*{a2} + 768", "launches", 0, 1, "out", 1), "launch 0 lies outside the arena of 768 bytes"),
+    (_set("256*{a2} + -769", "launches", 0, 1, "out", 1), "launch 0 lies outside the arena of 768 bytes"),
+    (_set("{s0} + 254*{s1}", "outputs", 0, 3, 0), "'z' lies outside the arena of 768 bytes"),
+    (_set("{s0} + -1000", "outputs", 0, 3, 0), "'z' has a size of -997"),
+    (_set("1000000000*{s0}", "launches", 0, 2, "rows"), "launch 0 has a size of 3000000000"),
+    (_set("70000*{s0}", "launches", 0, 2, "width"), "launch 0 has a grid of (2, 210000, 1)"),
+    (_set("{s0} + -3", "launches", 0, 2, "width"), "launch 0 has a grid of (2, 0, 1)"),
+    (_set(["1000000*{s0}", []], "shapes", "arena", 2), "an arena of 3000064 bytes, at most 13056 were declared"),
+])  # fmt: skip
 def test_a_plan_that_leaves_its_memory_at_some_shape_is_refused_there(change: Callable[[Any], None], said: str) -> None:
     data = json.loads(plan_to_json(PLAN))
     change(data)

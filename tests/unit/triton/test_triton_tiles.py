@@ -125,16 +125,12 @@ def test_without_a_measurement_the_table_decides() -> None:
     assert tile_of_table(STEP, gpu) == STEP.tiles(gpu)[0]
 
 
-@pytest.mark.parametrize(
-    ("target", "is_here"),
-    [
-        (Target("host", "x86_64", is_host=True, gpus=(Gpu("A", "8.9"),)), True),
-        (Target("host", "x86_64", is_host=True, gpus=(Gpu("A", "8.6"),)), False),
-        (Target("host", "x86_64", is_host=True, gpus=(Gpu("A", "8.9"), Gpu("B", "8.6"))), False),
-        (Target("box", "x86_64", gpus=(Gpu("A", "8.9"),)), False),
-        (Target("host", "x86_64", is_host=True), False),
-    ],
-)
+@pytest.mark.parametrize(("target", "is_here"), [
+    (Target("host", "x86_64", is_host=True, gpus=(Gpu("A", "8.9"),)), True),
+    (Target("host", "x86_64", is_host=True, gpus=(Gpu("A", "8.6"),)), False),
+    (Target("host", "x86_64", is_host=True, gpus=(Gpu("A", "8.9"), Gpu("B", "8.6"))), False),
+    (Target("box", "x86_64", gpus=(Gpu("A", "8.9"),)), False), (Target("host", "x86_64", is_host=True), False),
+])  # fmt: skip
 def test_only_this_machines_own_gpu_is_measured(target: Target, is_here: bool) -> None:
     with injected_driver(HostDriver()):
         assert (_gpu_here(target) is not None) == is_here

@@ -173,11 +173,9 @@ def test_a_result_in_the_middle_is_still_the_result() -> None:
 # Memory: values that live at the same time do not overlap.
 
 lifetimes = st.builds(
-    lambda num_bytes, first, length: Lifetime(num_bytes, first, first + length),
-    st.integers(0, 3000),
-    st.integers(-1, 8),
-    st.integers(0, 4),
-)
+    lambda num_bytes, first, length: Lifetime(num_bytes, first, first + length), st.integers(0, 3000),
+    st.integers(-1, 8), st.integers(0, 4),
+)  # fmt: skip
 
 
 @given(st.lists(lifetimes, max_size=12))

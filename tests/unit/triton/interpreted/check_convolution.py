@@ -24,21 +24,14 @@ def cases(draw: st.DrawFn) -> dict[str, object]:
     dilation = draw(st.sampled_from([(1, 1), (2, 1)]))
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
     return {
-        "dtype": draw(st.sampled_from(["float32", "float16"])),
-        "groups": groups,
-        "channels": groups * draw(st.integers(1, 9)),
-        "outputs": groups * draw(st.integers(1, 20)),
+        "dtype": draw(st.sampled_from(["float32", "float16"])), "groups": groups,
+        "channels": groups * draw(st.integers(1, 9)), "outputs": groups * draw(st.integers(1, 20)),
         "size": (reach[0] + draw(st.integers(0, 7)), reach[1] + draw(st.integers(0, 7))),
-        "batch": draw(st.integers(1, 2)),
-        "kernel": kernel,
-        "stride": draw(st.sampled_from([(1, 1), (2, 2), (3, 1)])),
-        "dilation": dilation,
-        "pads": tuple(draw(st.integers(0, 2)) for _ in range(4)),
-        "bias": draw(st.booleans()),
-        "activation": draw(st.sampled_from(sorted(ACTIVATIONS))),
-        "tiny_tiles": draw(st.booleans()),
+        "batch": draw(st.integers(1, 2)), "kernel": kernel, "stride": draw(st.sampled_from([(1, 1), (2, 2), (3, 1)])),
+        "dilation": dilation, "pads": tuple(draw(st.integers(0, 2)) for _ in range(4)), "bias": draw(st.booleans()),
+        "activation": draw(st.sampled_from(sorted(ACTIVATIONS))), "tiny_tiles": draw(st.booleans()),
         "seed": draw(st.integers(0, 99)),
-    }
+    }  # fmt: skip
 
 
 @given(cases())
@@ -130,19 +123,13 @@ def transposed_cases(draw: st.DrawFn) -> dict[str, object]:
     groups, stride = draw(st.sampled_from([1, 2])), draw(st.sampled_from([(1, 1), (2, 2), (3, 2)]))
     kernel = draw(st.sampled_from([(2, 2), (3, 3), (4, 3)]))
     return {
-        "dtype": draw(st.sampled_from(["float32", "float16"])),
-        "groups": groups,
-        "channels": groups * draw(st.integers(1, 5)),
-        "outputs": groups * draw(st.integers(1, 6)),
-        "size": (draw(st.integers(2, 5)), draw(st.integers(2, 6))),
-        "kernel": kernel,
-        "stride": stride,
-        "dilation": draw(st.sampled_from([(1, 1), (1, 2)])),
-        "pads": tuple(draw(st.integers(0, 1)) for _ in range(4)),
-        "output_padding": tuple(draw(st.integers(0, step - 1)) for step in stride),
-        "bias": draw(st.booleans()),
+        "dtype": draw(st.sampled_from(["float32", "float16"])), "groups": groups,
+        "channels": groups * draw(st.integers(1, 5)), "outputs": groups * draw(st.integers(1, 6)),
+        "size": (draw(st.integers(2, 5)), draw(st.integers(2, 6))), "kernel": kernel, "stride": stride,
+        "dilation": draw(st.sampled_from([(1, 1), (1, 2)])), "pads": tuple(draw(st.integers(0, 1)) for _ in range(4)),
+        "output_padding": tuple(draw(st.integers(0, step - 1)) for step in stride), "bias": draw(st.booleans()),
         "seed": draw(st.integers(0, 99)),
-    }
+    }  # fmt: skip
 
 
 @given(transposed_cases())

@@ -24,35 +24,18 @@ def elu(x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
 
 
 UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "Abs": np.abs,
-    "Ceil": np.ceil,
-    "Celu <alpha = 2.0>": lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2)),
-    "Cos": np.cos,
-    "Elu <alpha = 0.5>": lambda x: elu(x, 0.5),
-    "Erf": erf,
-    "Exp": np.exp,
-    "Floor": np.floor,
+    "Abs": np.abs, "Ceil": np.ceil, "Celu <alpha = 2.0>": lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2)),
+    "Cos": np.cos, "Elu <alpha = 0.5>": lambda x: elu(x, 0.5), "Erf": erf, "Exp": np.exp, "Floor": np.floor,
     "Gelu": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
     'Gelu <approximate = "tanh">': lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-    "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
-    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    "LeakyRelu <alpha = 0.3>": lambda x: np.where(x < 0, 0.3 * x, x),
-    "Log": np.log,
-    "Mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
-    "Neg": np.negative,
-    "Reciprocal": lambda x: 1 / x,
-    "Relu": lambda x: np.maximum(x, 0),
-    "Round": np.round,
-    "Selu": lambda x: 1.05070102214813232421875 * elu(x, 1.67326319217681884765625),
-    "Sigmoid": sigmoid,
-    "Sign": np.sign,
-    "Sin": np.sin,
-    "Softplus": lambda x: np.logaddexp(0, x),
-    "Softsign": lambda x: x / (1 + abs(x)),
-    "Sqrt": np.sqrt,
-    "Tanh": np.tanh,
-    "ThresholdedRelu <alpha = 0.7>": lambda x: np.where(x > 0.7, x, 0),
-}
+    "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1), "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "LeakyRelu <alpha = 0.3>": lambda x: np.where(x < 0, 0.3 * x, x), "Log": np.log,
+    "Mish": lambda x: x * np.tanh(np.logaddexp(0, x)), "Neg": np.negative, "Reciprocal": lambda x: 1 / x,
+    "Relu": lambda x: np.maximum(x, 0), "Round": np.round,
+    "Selu": lambda x: 1.05070102214813232421875 * elu(x, 1.67326319217681884765625), "Sigmoid": sigmoid,
+    "Sign": np.sign, "Sin": np.sin, "Softplus": lambda x: np.logaddexp(0, x), "Softsign": lambda x: x / (1 + abs(x)),
+    "Sqrt": np.sqrt, "Tanh": np.tanh, "ThresholdedRelu <alpha = 0.7>": lambda x: np.where(x > 0.7, x, 0),
+}  # fmt: skip
 AT_INFINITY = ("Mish", "Gelu", "HardSwish", "Softsign")
 """Their formulas give NaN (0 * infinity) at an infinity; ONNX says nothing of it."""
 
@@ -132,16 +115,10 @@ def test_operators_of_many_inputs_keep_nan(name: str) -> None:
     assert_same(got, numpy_name(np.stack(values).astype(np.float64), axis=0))
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("Less", np.less),
-        ("LessOrEqual", np.less_equal),
-        ("Greater", np.greater),
-        ("GreaterOrEqual", np.greater_equal),
-        ("Equal", np.equal),
-    ],
-)
+@pytest.mark.parametrize(("name", "function"), [
+    ("Less", np.less), ("LessOrEqual", np.less_equal), ("Greater", np.greater), ("GreaterOrEqual", np.greater_equal),
+    ("Equal", np.equal),
+])  # fmt: skip
 def test_comparisons_give_booleans_that_where_takes(name: str, function: Callable) -> None:
     x, z = random_values(0, "float32", 5, 7), random_values(1, "float32", 7)
     x[0] = z
@@ -201,14 +178,11 @@ def test_pow_with_a_small_constant_exponent(exponent: float) -> None:
     assert_same(run_on_gpu(model, {"x": x}, num_launches=1)["y"], x.astype(np.float64) ** exponent)
 
 
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("float32", "float16"), ("float16", "float32"), ("uint8", "float32"), ("int8", "float16"),
-        ("int32", "float32"), ("int64", "float32"), ("bool", "float32"), ("float32", "int32"), ("float32", "int64"),
-        ("float16", "uint8"), ("float32", "bool"), ("float32", "double"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "target"), [
+    ("float32", "float16"), ("float16", "float32"), ("uint8", "float32"), ("int8", "float16"), ("int32", "float32"),
+    ("int64", "float32"), ("bool", "float32"), ("float32", "int32"), ("float32", "int64"), ("float16", "uint8"),
+    ("float32", "bool"), ("float32", "double"),
+])  # fmt: skip
 def test_casts_agree_with_numpy(source: str, target: str) -> None:
     numpy_target = "float64" if target == "double" else target
     codes = {
@@ -259,10 +233,8 @@ def test_batch_normalisation_is_one_launch() -> None:
 @given(st.lists(st.sampled_from(["relu", "gate", "scale", "channel", "residual", "gelu"]), min_size=2, max_size=6))
 def test_a_chain_is_one_launch_and_agrees_with_float64(names: list[str]) -> None:
     x, z, c = (
-        random_values(0, "float32", 2, 3, 4),
-        random_values(1, "float32", 2, 3, 4),
-        random_values(2, "float32", 3, 1),
-    )
+        random_values(0, "float32", 2, 3, 4), random_values(1, "float32", 2, 3, 4), random_values(2, "float32", 3, 1),
+    )  # fmt: skip
     lines, want = [], x.astype(np.float64)
     for number, name in enumerate(names):
         source, target = "x" if number == 0 else f"v{number}", f"v{number + 1}"

@@ -77,10 +77,8 @@ def test_attention_takes_transposed_sides_without_a_copy() -> None:
 
 def test_a_linear_layer_of_many_axes_is_one_launch_with_bias_residual_and_activation() -> None:
     x, w, b = (
-        random_values(0, "float16", 2, 3, 4, 16),
-        random_values(1, "float16", 16, 9),
-        random_values(2, "float16", 9),
-    )
+        random_values(0, "float16", 2, 3, 4, 16), random_values(1, "float16", 16, 9), random_values(2, "float16", 9),
+    )  # fmt: skip
     r = random_values(3, "float16", 2, 3, 4, 9)
     model = model_of(
         """<ir_version: 10, opset_import: ["": 20]>

@@ -12,11 +12,9 @@ from onnx.reference import ReferenceEvaluator
 
 
 def check_exactly(
-    text: str,
-    inputs: dict[str, np.ndarray],
-    constants: dict[str, np.ndarray] | None = None,
+    text: str, inputs: dict[str, np.ndarray], constants: dict[str, np.ndarray] | None = None,
     num_launches: int | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Checks a model against what ONNX's own evaluator says, bit by bit."""
     model = model_of(text, constants)
     names = [value.name or "" for value in model.graph.outputs]
@@ -150,11 +148,9 @@ def test_depth_to_space_and_back(mode: str) -> None:
 
 
 @given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=3),
-    st.sampled_from(["constant", "reflect", "edge", "wrap"]),
-    st.sampled_from(["float32", "float16", "int64"]),
-    st.data(),
-)
+    st.lists(st.integers(1, 4), min_size=1, max_size=3), st.sampled_from(["constant", "reflect", "edge", "wrap"]),
+    st.sampled_from(["float32", "float16", "int64"]), st.data(),
+)  # fmt: skip
 def test_pad(shape: list[int], mode: str, dtype: str, data: st.DataObject) -> None:
     at_most = [size - 1 if mode == "reflect" else 3 for size in shape]
     pads = [data.draw(st.integers(0, at_most[axis % len(shape)])) for axis in range(2 * len(shape))]

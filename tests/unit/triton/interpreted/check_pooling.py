@@ -34,27 +34,22 @@ def cases(draw: st.DrawFn) -> dict[str, object]:
     kind = draw(st.sampled_from(["MaxPool", "AveragePool"]))
     kernel = draw(st.sampled_from([(2, 2), (3, 3), (1, 3), (4, 2)]))
     return {
-        "kind": kind,
-        "kernel": kernel,
-        "strides": draw(st.sampled_from([(1, 1), (2, 2), (2, 1), (3, 3)])),
+        "kind": kind, "kernel": kernel, "strides": draw(st.sampled_from([(1, 1), (2, 2), (2, 1), (3, 3)])),
         "pads": tuple(draw(st.integers(0, kernel[axis % 2] - 1)) for axis in range(4)),
         "dilations": draw(st.sampled_from([(1, 1), (2, 1)])) if kind == "MaxPool" else (1, 1),
-        "ceil": draw(st.integers(0, 1)),
-        "counts": draw(st.integers(0, 1)) if kind == "AveragePool" else 0,
+        "ceil": draw(st.integers(0, 1)), "counts": draw(st.integers(0, 1)) if kind == "AveragePool" else 0,
         "size": (draw(st.integers(4, 9)), draw(st.integers(4, 9))),
         "dtype": draw(st.sampled_from(["float32", "float16"])),
-    }
+    }  # fmt: skip
 
 
 @given(cases())
 def test_pooling_agrees_with_float64(case: dict) -> None:
     x = random_values(0, case["dtype"], 2, 3, *case["size"])
     attributes = {
-        "kernel_shape": list(case["kernel"]),
-        "strides": list(case["strides"]),
-        "pads": list(case["pads"]),
+        "kernel_shape": list(case["kernel"]), "strides": list(case["strides"]), "pads": list(case["pads"]),
         "ceil_mode": case["ceil"],
-    }
+    }  # fmt: skip
     if case["kind"] == "MaxPool":
         attributes["dilations"] = list(case["dilations"])
     else:

@@ -94,14 +94,10 @@ def test_the_state_begins_at_zero_where_none_is_given() -> None:
     assert_close(run_on_gpu(model, {"x": values["x"]})["y"], lstm(**values, direction="forward")[0], 4.0, depth=64)
 
 
-@pytest.mark.parametrize(
-    ("extra", "reason"),
-    [
-        (', activations = ["Tanh", "Tanh", "Tanh"]', "other activations"),
-        (", clip = 3.0", "a clip"),
-        (", input_forget = 1", "joined"),
-    ],
-)
+@pytest.mark.parametrize(("extra", "reason"), [
+    (', activations = ["Tanh", "Tanh", "Tanh"]', "other activations"), (", clip = 3.0", "a clip"),
+    (", input_forget = 1", "joined"),
+])  # fmt: skip
 def test_variants_are_refused_with_a_reason(extra: str, reason: str) -> None:
     values = case(3, "float32", "forward", 2, 1, 3, 4)
     with pytest.raises(BuildRefusedError, match=reason):

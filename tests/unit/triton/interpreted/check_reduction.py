@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 REDUCTIONS = {
-    "ReduceL1": lambda x, axis: np.abs(x).sum(axis=axis, keepdims=True),
-    "ReduceL2": lambda x, axis: np.sqrt((x**2).sum(axis=axis, keepdims=True)),
-    "ReduceMax": lambda x, axis: x.max(axis=axis, keepdims=True),
-    "ReduceMean": lambda x, axis: x.mean(axis=axis, keepdims=True),
-    "ReduceMin": lambda x, axis: x.min(axis=axis, keepdims=True),
-    "ReduceSum": lambda x, axis: x.sum(axis=axis, keepdims=True),
+    "ReduceL1": lambda x, axis: np.abs(x).sum(axis=axis, keepdims=True), "ReduceL2": lambda x,
+    axis: np.sqrt((x**2).sum(axis=axis, keepdims=True)), "ReduceMax": lambda x, axis: x.max(axis=axis, keepdims=True),
+    "ReduceMean": lambda x, axis: x.mean(axis=axis, keepdims=True), "ReduceMin": lambda x,
+    axis: x.min(axis=axis, keepdims=True), "ReduceSum": lambda x, axis: x.sum(axis=axis, keepdims=True),
     "ReduceSumSquare": lambda x, axis: (x**2).sum(axis=axis, keepdims=True),
-}
+}  # fmt: skip
 
 
 @st.composite
@@ -118,11 +116,9 @@ def normalised(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> np.ndarr
 
 
 @given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple),
-    st.integers(1, 3),
-    st.sampled_from(["float32", "float16"]),
-    st.booleans(),
-)
+    st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple), st.integers(1, 3),
+    st.sampled_from(["float32", "float16"]), st.booleans(),
+)  # fmt: skip
 def test_layer_normalisation_agrees_with_float64(
     shape: tuple[int, ...], num_axes: int, dtype: str, has_shift: bool
 ) -> None:
@@ -146,10 +142,8 @@ def test_layer_normalisation_agrees_with_float64(
 @pytest.mark.parametrize("tail", ["", "scale", "scale and shift"])
 def test_layer_normalisation_that_is_spelled_out_is_one_launch(square: str, tail: str) -> None:
     x, scale, shift = (
-        random_values(0, "float32", 4, 6, 48),
-        random_values(1, "float32", 48),
-        random_values(2, "float32", 48),
-    )
+        random_values(0, "float32", 4, 6, 48), random_values(1, "float32", 48), random_values(2, "float32", 48),
+    )  # fmt: skip
     lines = {
         "": "y = Div (d, s)",
         "scale": "n = Div (d, s) y = Mul (n, scale)",
@@ -196,10 +190,8 @@ def test_a_spelled_out_normalisation_that_is_looked_into_stays_apart() -> None:
 
 def test_instance_and_group_normalisation_scale_by_channel() -> None:
     x, scale, shift = (
-        random_values(0, "float32", 2, 6, 5, 4),
-        random_values(1, "float32", 6),
-        random_values(2, "float32", 6),
-    )
+        random_values(0, "float32", 2, 6, 5, 4), random_values(1, "float32", 6), random_values(2, "float32", 6),
+    )  # fmt: skip
     model = model_of(
         """<ir_version: 10, opset_import: ["": 21]>
         g (float[2,6,5,4] x, float[6] s, float[6] b) => (float[2,6,5,4] i, float[2,6,5,4] g) {

@@ -25,23 +25,15 @@ def cases(draw: st.DrawFn) -> dict[str, object]:
     height = draw(st.integers(max(1, reach[0] - pads[0] - pads[2]), reach[0] + 6))
     width = draw(st.integers(max(1, reach[1] - pads[1] - pads[3]), reach[1] + 9))
     return {
-        "dtype": draw(st.sampled_from(["float32", "float16"])),
-        "batch": draw(st.integers(1, 3)),
-        "channels": draw(st.integers(2, 40)),
-        "outputs": draw(st.integers(1, 40)),
-        "size": (height, width),
-        "kernel": kernel,
-        "stride": draw(st.sampled_from([(1, 1), (2, 2), (1, 2)])),
-        "dilation": (dilation, dilation),
-        "pads": pads,
-        "inner_bias": draw(st.booleans()),
-        "outer_bias": draw(st.booleans()),
+        "dtype": draw(st.sampled_from(["float32", "float16"])), "batch": draw(st.integers(1, 3)),
+        "channels": draw(st.integers(2, 40)), "outputs": draw(st.integers(1, 40)), "size": (height, width),
+        "kernel": kernel, "stride": draw(st.sampled_from([(1, 1), (2, 2), (1, 2)])), "dilation": (dilation, dilation),
+        "pads": pads, "inner_bias": draw(st.booleans()), "outer_bias": draw(st.booleans()),
         "inner": draw(st.sampled_from(["", "Relu", "Clip", "HardSwish", "Swish"])),
         "outer": draw(st.sampled_from(["", "Relu", "Clip", "HardSwish", "Swish"])),
-        "residual": draw(st.sampled_from(["", "tile", "row"])),
-        "tiny_tiles": draw(st.booleans()),
+        "residual": draw(st.sampled_from(["", "tile", "row"])), "tiny_tiles": draw(st.booleans()),
         "seed": draw(st.integers(0, 99)),
-    }
+    }  # fmt: skip
 
 
 @given(cases())
@@ -69,11 +61,9 @@ def test_fused_separable_convolution_agrees_with_float64(case: dict) -> None:
     want = ACTIVATIONS[case["outer"]](want)
     magnitude = magnitude * (1 + np.abs(want))  # x * sigmoid(x) scales its error by x
     got = run_on_gpu(
-        separable_model(case, x, want, residual, depth_weights, point_weights, biases),
-        {"x": x, "r": residual},
-        tiny_tiles=case["tiny_tiles"],
-        num_launches=1,
-    )["y"]
+        separable_model(case, x, want, residual, depth_weights, point_weights, biases), {"x": x, "r": residual},
+        tiny_tiles=case["tiny_tiles"], num_launches=1,
+    )["y"]  # fmt: skip
     assert_close(got, want, magnitude, depth=channels + 49)
 
 

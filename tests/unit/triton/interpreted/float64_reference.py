@@ -24,13 +24,9 @@ def assert_close(got: np.ndarray, want: np.ndarray, magnitude: np.ndarray | floa
 
 
 def convolution(
-    x: np.ndarray,
-    weights: np.ndarray,
-    strides: tuple[int, int] = (1, 1),
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0),
-    dilations: tuple[int, int] = (1, 1),
-    groups: int = 1,
-) -> np.ndarray:
+    x: np.ndarray, weights: np.ndarray, strides: tuple[int, int] = (1, 1),
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0), dilations: tuple[int, int] = (1, 1), groups: int = 1,
+) -> np.ndarray:  # fmt: skip
     """Returns the convolution of (N, C, H, W) with (M, C / groups, kH, kW); pads as ONNX writes them."""
     x, weights = x.astype(np.float64), weights.astype(np.float64)
     x = np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
@@ -49,14 +45,9 @@ def convolution(
 
 
 def transposed_convolution(
-    x: np.ndarray,
-    weights: np.ndarray,
-    strides: tuple[int, int],
-    pads: tuple[int, int, int, int],
-    dilations: tuple[int, int],
-    output_padding: tuple[int, int],
-    groups: int,
-) -> np.ndarray:
+    x: np.ndarray, weights: np.ndarray, strides: tuple[int, int], pads: tuple[int, int, int, int],
+    dilations: tuple[int, int], output_padding: tuple[int, int], groups: int,
+) -> np.ndarray:  # fmt: skip
     """Returns the transposed convolution of (N, C, H, W) with (C, M / groups, kH, kW), by scattering."""
     x, weights = x.astype(np.float64), weights.astype(np.float64)
     n, channels, in_h, in_w = x.shape
@@ -76,16 +67,11 @@ def transposed_convolution(
 
 
 ACTIVATIONS = {
-    "Relu": lambda x: np.maximum(x, 0),
-    "Clip": lambda x: np.clip(x, 0, 6),
-    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
-    "Swish": lambda x: x / (1 + np.exp(-x)),
-    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "LeakyRelu": lambda x: np.where(x < 0, 0.01 * x, x),
-    "Tanh": np.tanh,
-    "": lambda x: x,
-}
+    "Relu": lambda x: np.maximum(x, 0), "Clip": lambda x: np.clip(x, 0, 6),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "Swish": lambda x: x / (1 + np.exp(-x)), "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "LeakyRelu": lambda x: np.where(x < 0, 0.01 * x, x), "Tanh": np.tanh, "": lambda x: x,
+}  # fmt: skip
 """By name of the operator; Swish is spelled out in the models as x * Sigmoid(x). All have slopes below 1.2."""
 
 
