@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from float64_reference import random_values
+from against_oracle import random_values
 from gpu_on_numpy import Interpreter, session_on_gpu
 from onnx.reference import ReferenceEvaluator
 
