@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracle.elementwise import sigmoid
-from oracle.pooling import Windows
+from oracle.pooling import Windows, matching
 from oracle.registry import Call, InvalidError, UnspecifiedError, operator
 
 
@@ -21,11 +21,13 @@ def convolved(call: Call, x: Any, w: Any) -> Any:
         raise InvalidError("kernel_shape is another than that of W")
     windows = Windows(call, x.shape[2:], list(w.shape[2:]))
     found = np.zeros((x.shape[0], m, *windows.counts), x.dtype)
-    for place, inside, _ in windows.places():
-        for k, at in inside:
-            parts = x[(..., *at)].reshape(x.shape[0], groups, 1, per_group)
-            weights = w[(..., *k)].reshape(groups, m // groups, per_group)
-            found[(..., *place)] += (parts * weights).sum(3).reshape(x.shape[0], m)
+    for k in np.ndindex(w.shape[2:]):
+        to, at = windows.under(k)
+        parts = x[(..., *at)]
+        parts = parts.reshape(x.shape[0], groups, per_group, *parts.shape[2:])
+        weights = w[(..., *k)].reshape(groups, m // groups, per_group)
+        sums = np.einsum("ngc...,gmc->ngm...", parts, weights)
+        found[(..., *to)] += sums.reshape(x.shape[0], m, *sums.shape[3:])
     return found
 
 
@@ -82,13 +84,14 @@ def _conv_transpose(call: Call, x: Any, w: Any, b: Any = None) -> Any:
     ]
     begins, sizes = _transposed_sizes(call, x.shape[2:], strides, full, extra)
     found = np.zeros((x.shape[0], per_group * groups, *sizes))
-    channels = w.shape[0] // groups
-    for at, k, g in product(np.ndindex(x.shape[2:]), np.ndindex(w.shape[2:]), range(groups)):
-        to = tuple(a * s + i * d - p for a, s, i, d, p in zip(at, strides, k, dilations, begins, strict=True))
-        if all(0 <= t < n for t, n in zip(to, sizes, strict=True)):
-            rows = slice(g * channels, (g + 1) * channels)
-            product_ = x[(slice(None), rows, *at)] @ w[(rows, slice(None), *k)]
-            found[(slice(None), slice(g * per_group, (g + 1) * per_group), *to)] += product_
+    parts = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    for k in np.ndindex(w.shape[2:]):
+        at, to = zip(*(
+            matching(n, size, s, i * d - p)
+            for n, size, s, i, d, p in zip(x.shape[2:], sizes, strides, k, dilations, begins, strict=True)
+        ), strict=True)  # fmt: skip
+        sums = np.einsum("ngc...,gcm->ngm...", parts[(..., *at)], w[(..., *k)].reshape(groups, -1, per_group))
+        found[(..., *to)] += sums.reshape(x.shape[0], -1, *sums.shape[3:])
     return found if b is None else found + along_channels(b, x.ndim)
 
 

@@ -51,6 +51,12 @@ class Windows:
         is_beyond = (count - 1) * stride >= self.sizes[axis] + self.begins[axis]
         return count - 1 if is_ceil and is_beyond else count
 
+    def under(self, k: tuple[int, ...]) -> tuple[Any, Any]:
+        """Returns the windows of which element `k` lies inside the input, and where in the input it lies."""
+        offsets = [i * d - b for i, d, b in zip(k, self.dilations, self.begins, strict=True)]
+        to, at = zip(*map(matching, self.counts, self.sizes, self.strides, offsets), strict=True)
+        return to, at
+
     def places(self) -> Iterator[tuple[tuple[int, ...], list[tuple[tuple[int, ...], tuple[int, ...]]], int]]:
         """Yields for each window its place in the output, the elements of the input in it, and how many with padding.
 
@@ -67,6 +73,14 @@ class Windows:
                 if all(0 <= a < n for a, n in zip(at, self.sizes, strict=True)):
                     inside.append((k, at))
             yield place, inside, num_with_pads
+
+
+def matching(num_from: int, num_to: int, stride: int, offset: int) -> tuple[slice, slice]:
+    """Returns the numbers a of an axis for which a * stride + offset is a number of another one, and these."""
+    first = max(0, -(offset // stride))
+    count = max(0, min(num_from - 1, (num_to - 1 - offset) // stride) - first + 1)
+    begin = first * stride + offset
+    return slice(first, first + count), slice(begin, begin + (count - 1) * stride + 1 if count else begin, stride)
 
 
 @operator("MaxPool")

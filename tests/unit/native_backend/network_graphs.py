@@ -694,21 +694,27 @@ class Drawn:
         shape, axis = self.shapes[x], self.random.randrange(1, len(self.shapes[x]))
         reduction = self.random.choice(("none", "add", "max", "min"))
         if self.random.random() < 0.5:
-            out = tuple(self.random.randint(1, 5) if i == axis else size for i, size in enumerate(shape))
-            operands = [x, self.places(out, shape[axis]), self.constant(self.normal(*out))]
+            out = tuple(self.random.randint(1, min(5, size)) if i == axis else size for i, size in enumerate(shape))
+            places = self.places(out, shape[axis], apart=axis if reduction == "none" else None)
+            operands = [x, places, self.constant(self.normal(*out))]
             return self.node("ScatterElements", operands, shape, axis=axis, reduction=reduction)
-        count = self.random.randint(1, 5)
+        count = self.random.randint(1, min(5, shape[0]))
+        places = self.places((count, 1), shape[0], apart=0 if reduction == "none" else None)
         updates = self.constant(self.normal(count, *shape[1:]))
-        return self.node("ScatterND", [x, self.places((count, 1), shape[0]), updates], shape, reduction=reduction)
+        return self.node("ScatterND", [x, places, updates], shape, reduction=reduction)
 
-    def places(self, shape: Shape, size: int) -> str:
-        """Returns the name of places of an axis: a constant or an input, int32 or int64."""
+    def places(self, shape: Shape, size: int, apart: int | None = None) -> str:
+        """Returns the name of places of an axis: a constant or an input; none comes twice along the axis `apart`."""
         element = self.random.choice((np.int32, np.int64))
-        places = self.numbers.integers(-size, size, shape).astype(element)
+        places = self.numbers.integers(-size, size, shape)
+        if apart is not None:
+            every = np.arange(size).reshape([-1 if axis == apart else 1 for axis in range(len(shape))])
+            whole = np.broadcast_to(every, (*shape[:apart], size, *shape[apart + 1 :]))
+            places = self.numbers.permuted(whole, axis=apart).take(range(shape[apart]), apart)
         if self.random.random() < 0.5:
-            return self.constant(places)
+            return self.constant(places.astype(element))
         name = f"i{len(self.inputs)}"
-        self.inputs[name] = places
+        self.inputs[name] = places.astype(element)
         return name
 
     def expand(self, x: str) -> str | None:
