@@ -84,14 +84,15 @@ def _conv_transpose(call: Call, x: Any, w: Any, b: Any = None) -> Any:
     ]
     begins, sizes = _transposed_sizes(call, x.shape[2:], strides, full, extra)
     found = np.zeros((x.shape[0], per_group * groups, *sizes))
-    parts = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    channels = x.shape[1] // groups
+    parts = x.reshape(x.shape[0], groups, channels, *x.shape[2:])
     for k in np.ndindex(w.shape[2:]):
         at, to = zip(*(
             matching(n, size, s, i * d - p)
             for n, size, s, i, d, p in zip(x.shape[2:], sizes, strides, k, dilations, begins, strict=True)
         ), strict=True)  # fmt: skip
-        sums = np.einsum("ngc...,gcm->ngm...", parts[(..., *at)], w[(..., *k)].reshape(groups, -1, per_group))
-        found[(..., *to)] += sums.reshape(x.shape[0], -1, *sums.shape[3:])
+        sums = np.einsum("ngc...,gcm->ngm...", parts[(..., *at)], w[(..., *k)].reshape(groups, channels, per_group))
+        found[(..., *to)] += sums.reshape(x.shape[0], per_group * groups, *sums.shape[3:])
     return found if b is None else found + along_channels(b, x.ndim)
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from native_models import Array
-from network_reference import outputs_in_float64
+from native_models import Array, outputs_in_float64
 from onnx import TensorProto, helper
 
 CHOICE = "choice"

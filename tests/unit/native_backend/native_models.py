@@ -21,8 +21,11 @@ from nndeploy_native.opened_model import Options
 from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, PlanDocument, document_from_json
 from nndeploy_native.probe import probe
 from nndeploy_native.session import NativeSession, open_session
+from onnx import TensorProto, numpy_helper
+from oracle.evaluator import evaluate
 
 from nndeploy.errors import OtherSizesError
+from nndeploy.frontend.contrib_types import contrib_types_known
 from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact, OpenOptions
 from nndeploy.target.target import host_target
@@ -43,6 +46,21 @@ def model_of(text: str, constants: Mapping[str, Array] | None = None, opset: int
     for name, array in (constants or {}).items():
         proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+
+
+def contrib_model(text: str, constants: Mapping[str, Array] | None = None, opset: int = 21) -> ir.Model:
+    """Returns a model from ONNX text, with shapes inferred of operators of com.microsoft too."""
+    proto = onnx.parser.parse_model(HEADER.replace("21", str(opset)) + text)
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, name) for name, a in (constants or {}).items())
+    with contrib_types_known(proto):
+        return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+
+
+def made(model: ir.Model, ranges: Mapping[str, DimRange]) -> Artifact:
+    """Returns the artifact of a model whose symbolic sizes are named; the model stays as it is."""
+    named = ir.from_proto(ir.to_proto(model))
+    optimise(named, ranges)
+    return built(named, ranges)
 
 
 def dynamic(
@@ -95,6 +113,45 @@ def kernels_of(artifact: Artifact) -> list[str]:
     return [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
 
 
+def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Returns every value that a node makes, by name, as the oracle says: all that was a float is float64."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    attributes = [attribute for node in wide.graph.node for attribute in node.attribute]
+    for one in (*wide.graph.initializer, *(attribute.t for attribute in attributes)):
+        if one.data_type in (TensorProto.FLOAT, TensorProto.FLOAT16):
+            one.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(one).astype(np.float64), one.name))
+    for attribute in attributes:
+        if attribute.name == "to" and attribute.i in (TensorProto.FLOAT, TensorProto.FLOAT16):
+            attribute.i = TensorProto.DOUBLE
+    names = [name for node in wide.graph.node for name in node.output if name]
+    del wide.graph.output[:]
+    wide.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return evaluate(
+        wide, {name: one.astype(np.float64) if one.dtype.kind == "f" else one for name, one in inputs.items()}
+    )
+
+
+def assert_right(
+    model: ir.Model, artifact: Artifact, inputs: Mapping[str, Array], level: str = FLOAT_LEVELS[-1], *,
+    rtol: float = 1e-5, atol: float = 1e-5, **options: Any,
+) -> dict[str, Array]:  # fmt: skip
+    """Runs an artifact, compares every output with what the model gives in float64, and returns them."""
+    found = run(artifact, inputs, level, **options)
+    assert_all_right(model, found, inputs, rtol=rtol, atol=atol)
+    return found
+
+
+def assert_all_right(
+    model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, Array], *, rtol: float = 2e-5, atol: float = 3e-5
+) -> None:
+    """Compares every output with what the model gives in float64."""
+    wanted = outputs_in_float64(ir.to_proto(model), inputs)
+    for name in (value.name or "" for value in model.graph.outputs):
+        what = f"{name} at {[array.shape for array in inputs.values()]}"
+        np.testing.assert_allclose(found[name], wanted[name], rtol=rtol, atol=atol, err_msg=what)
+
+
 def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Returns what ONNX Runtime computes of a model as it is."""
     options = onnxruntime.SessionOptions()
@@ -103,6 +160,14 @@ def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Ar
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def assert_as_onnxruntime(
+    model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, Array], close: float = 2e-5, atol: float = 0
+) -> None:
+    """Compares every output with ONNX Runtime's."""
+    for name, array in by_onnxruntime(model, inputs).items():
+        np.testing.assert_allclose(found[name], array, rtol=close, atol=atol or close, err_msg=name)
 
 
 def start_of(array: Array) -> int:
@@ -142,23 +207,3 @@ def opened(artifact: Artifact, threads: int = 1) -> NativeSession:
 def reals(*shape: int, seed: int = 0) -> Array:
     """Returns reproducible normal numbers."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def convolved(
-    x: Array, w: Array, bias: Array | None = None, stride: int = 1, pads: tuple[int, int, int, int] = (0, 0, 0, 0),
-    dilation: int = 1, groups: int = 1,
-) -> Array:  # fmt: skip
-    """Returns a convolution in float64: pads are (top, left, bottom, right). Source: ONNX Conv."""
-    x, w = x.astype(np.float64), w.astype(np.float64)
-    x = np.pad(x, [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
-    (n, c, h, width), (o, per_group, kh, kw) = x.shape, w.shape
-    out_h, out_w = ((size - (k - 1) * dilation - 1) // stride + 1 for size, k in ((h, kh), (width, kw)))
-    out = np.zeros((n, groups, o // groups, out_h, out_w))
-    grouped, weights = x.reshape(n, groups, c // groups, h, width), w.reshape(groups, o // groups, per_group, kh, kw)
-    for ky in range(kh):
-        for kx in range(kw):
-            rows = slice(ky * dilation, ky * dilation + (out_h - 1) * stride + 1, stride)
-            columns = slice(kx * dilation, kx * dilation + (out_w - 1) * stride + 1, stride)
-            out += np.einsum("ngchw,goc->ngohw", grouped[:, :, :, rows, columns], weights[:, :, :, ky, kx])
-    out = out.reshape(n, o, out_h, out_w)
-    return out if bias is None else out + bias.astype(np.float64)[None, :, None, None]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from choice_networks import with_choice
-from native_models import Array, run
+from native_models import Array, outputs_in_float64, run
 from network_graphs import Drawn, short
-from network_reference import outputs_in_float64
 from nndeploy_native.build import build
 
 from nndeploy.passes import optimise

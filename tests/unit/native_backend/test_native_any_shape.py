@@ -2,13 +2,11 @@
 """Networks whose sizes are not fixed: one artifact is right at every shape, and refuses what is out of range."""
 
 import json
-from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import FLOAT_LEVELS, Array, built, dynamic, each_float_level, opened, reals, run
-from network_reference import outputs_in_float64
+from native_models import FLOAT_LEVELS, assert_all_right, assert_right, built, dynamic, each_float_level, opened, reals
 from nndeploy_native.build import build
 from nndeploy_native.plan import DOCUMENT_FILE, document_from_json, document_to_json
 from nndeploy_native.support import supports
@@ -20,15 +18,6 @@ from nndeploy.values.types import DimRange
 
 ANY = {"n": DimRange(1, 3, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 23, 28, 29, 31, 37, 40)
-
-
-def check(model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:
-    """Compares every output with what the model gives in float64."""
-    wanted = outputs_in_float64(ir.to_proto(model), inputs)
-    for value in model.graph.outputs:
-        name = value.name or ""
-        what = f"{name} at {[array.shape for array in inputs.values()]}"
-        np.testing.assert_allclose(found[name], wanted[name], rtol=2e-5, atol=3e-5, err_msg=what)
 
 
 NETWORKS = {
@@ -119,7 +108,7 @@ def test_network_at_any_shape(name: str, is_open: bool) -> None:
         sizes = {"n": 1 + number % 3, "h": height, "w": width}
         x = reals(*(size if isinstance(size, int) else sizes[str(size)] for size in shape))
         level = FLOAT_LEVELS[(number + is_open) % len(FLOAT_LEVELS)]
-        check(model, run(artifact, {"x": x}, level, threads=1 + number % 2), {"x": x})
+        assert_right(model, artifact, {"x": x}, level, rtol=2e-5, atol=3e-5, threads=1 + number % 2)
 
 
 @pytest.mark.parametrize(("name", "operators"), [
@@ -146,7 +135,7 @@ def test_threads_and_shapes_in_turn_give_the_same(small: tuple[ir.Model, Artifac
     session = opened(artifact, threads=2)
     for sizes in ((1, 3, 5), (3, 40, 40), (1, 1, 1), (2, 17, 4), (1, 3, 5)):
         x = reals(sizes[0], 8, *sizes[1:])
-        check(model, session.run({"x": x}), {"x": x})
+        assert_all_right(model, session.run({"x": x}), {"x": x})
 
 
 def test_outputs_of_earlier_calls_stay(small: tuple[ir.Model, Artifact]) -> None:
@@ -175,7 +164,7 @@ def test_steps_of_a_range_are_kept_to() -> None:
     model = dynamic(SMALL, ranges, {"w": reals(8, 8, 3, 3)})
     session = opened(built(model, ranges))
     x = reals(1, 8, 5, 24)
-    check(model, session.run({"x": x}), {"x": x})
+    assert_all_right(model, session.run({"x": x}), {"x": x})
     with pytest.raises(InputError, match=r"axis 3 has size 20, kernels are for 8\.\.40 in steps of 8"):
         session.run({"x": reals(1, 8, 5, 20)})
 
@@ -185,7 +174,7 @@ def test_sizes_that_must_be_equal_are_checked() -> None:
     model = dynamic(text, ANY)
     session = opened(built(model, ANY))
     given = {"a": reals(2, 7), "b": reals(2, 7, seed=1)}
-    check(model, session.run(given), given)
+    assert_all_right(model, session.run(given), given)
     with pytest.raises(InputError, match=r"'b': expected \(2, 7\), got \(2, 1\)"):
         session.run({"a": reals(2, 7), "b": reals(2, 1)})
 
@@ -196,7 +185,7 @@ def test_whether_a_size_is_one_is_found_out_by_the_call(sizes: tuple[int, int]) 
     assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
     session = opened(built(model))
     given = {"a": reals(2, sizes[0]), "b": reals(2, sizes[1], seed=1)}
-    check(model, session.run(given), given)
+    assert_all_right(model, session.run(given), given)
 
 
 def test_sizes_that_do_not_fit_are_refused_by_the_call() -> None:
@@ -216,7 +205,7 @@ def test_as_many_rows_of_a_table_are_taken_as_there_are_steps() -> None:
     session = opened(built(model))
     for steps in (1, 5, 16):
         x = reals(2, steps, 8)
-        check(model, session.run({"x": x}), {"x": x})
+        assert_all_right(model, session.run({"x": x}), {"x": x})
 
 
 EXPANDED = """g (float[n,s] mask) => (float[n,p,q,r] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
@@ -241,7 +230,7 @@ def test_parts_of_fixed_sizes_of_what_has_open_ones(level: str, text: str) -> No
     artifact = built(model, {"n": DimRange(4, 9, 4)})
     for count in (4, 7, 9):
         x = {"x": reals(1, count, 5, seed=count)}
-        check(model, run(artifact, x, level), x)
+        assert_right(model, artifact, x, level, rtol=2e-5, atol=3e-5)
 
 
 def test_sizes_that_an_exporter_chooses_by_a_sign_are_known() -> None:
@@ -249,13 +238,13 @@ def test_sizes_that_an_exporter_chooses_by_a_sign_are_known() -> None:
     model = dynamic(EXPANDED, {}, constants)
     assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
     x = reals(2, 5)
-    check(model, opened(built(model)).run({"mask": x}), {"mask": x})
+    assert_all_right(model, opened(built(model)).run({"mask": x}), {"mask": x})
 
 
 def test_a_convolution_says_how_many_channels_an_open_input_has() -> None:
     model = dynamic(SMALL.replace("n,8,h,w", "n,c,h,w"), {}, {"w": reals(8, 3, 3, 3)})
     session = opened(built(model))
-    check(model, session.run({"x": reals(2, 3, 7, 9)}), {"x": reals(2, 3, 7, 9)})
+    assert_all_right(model, session.run({"x": reals(2, 3, 7, 9)}), {"x": reals(2, 3, 7, 9)})
     with pytest.raises(OtherSizesError):
         session.run({"x": reals(2, 4, 7, 9)})
 
@@ -270,7 +259,7 @@ def test_arms_that_meet_are_right_where_their_sizes_are_equal() -> None:
     session = opened(built(model))
     for shape in ((1, 8, 4, 6), (2, 8, 34, 2)):
         x = reals(*shape)
-        check(model, session.run({"x": x}), {"x": x})
+        assert_all_right(model, session.run({"x": x}), {"x": x})
     with pytest.raises(OtherSizesError):
         session.run({"x": reals(1, 8, 5, 6)})
 
@@ -334,4 +323,4 @@ def test_an_axis_that_is_tiled_once_may_be_of_any_size(level: str) -> None:
     model = dynamic(text, {})
     for n, h in ((1, 1), (3, 5), (2, 17)):
         inputs = {"x": reals(1, h), "z": reals(n, 3)}
-        check(model, run(built(model), inputs, level), inputs)
+        assert_right(model, built(model), inputs, level)

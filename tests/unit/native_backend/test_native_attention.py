@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention as exporters spell it out is one step; what looks like it and is not stays as it is."""
 
-import json
-
 import numpy as np
-import onnx
 import onnx_ir as ir
-import onnxruntime as ort
 import pytest
-from native_models import HEADER, Array, built, dynamic, run
-from nndeploy_native.plan import DOCUMENT_FILE
+from native_models import Array, assert_right, built, dynamic, kernels_of
 
 from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
@@ -56,8 +51,7 @@ FORMS = {
 
 def attention_of(artifact: Artifact) -> list[str]:
     """Returns the operators of a plan that are attention or a part of it."""
-    steps = json.loads(artifact.files[DOCUMENT_FILE])["steps"]
-    return [step["kernel"] for step in steps if step["kernel"] in ("attention", "softmax", "product", "view_copy")]
+    return [kernel for kernel in kernels_of(artifact) if kernel in ("attention", "softmax", "product", "view_copy")]
 
 
 def fed(model: ir.Model, sizes: dict[str, int]) -> dict[str, Array]:
@@ -70,21 +64,13 @@ def fed(model: ir.Model, sizes: dict[str, int]) -> dict[str, Array]:
     return given
 
 
-def by_onnxruntime(text: str, given: dict[str, Array]) -> Array:
-    proto = onnx.parser.parse_model(HEADER + text)
-    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    result: Array = session.run(["y"], given)[0]
-    return result
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [{"n": 1, "t": 1}, {"n": 2, "t": 17}, {"n": 1, "t": 50}])
 def test_attention_is_one_step(form: str, sizes: dict[str, int]) -> None:
     model = dynamic(FORMS[form], RANGES)
     given, artifact = fed(model, sizes), built(model, RANGES)
     assert attention_of(artifact) == ["attention"]
-    found = run(artifact, given, threads=2)["y"]
-    np.testing.assert_allclose(found, by_onnxruntime(FORMS[form], given), rtol=0, atol=3e-5)
+    assert_right(model, artifact, given, threads=2, atol=3e-5)
 
 
 SHARED = f"""g (float[n,t,64] x, float[n,2,p,16] k0, float[n,2,p,16] v0, float[n,1,t,p] m) => (float[n,t,64] y)
@@ -101,7 +87,7 @@ def test_keys_that_heads_share_are_not_copied(sizes: dict[str, int]) -> None:
     model = dynamic(SHARED, RANGES)
     given, artifact = fed(model, sizes), built(model, RANGES)
     assert attention_of(artifact) == ["attention"]
-    np.testing.assert_allclose(run(artifact, given)["y"], by_onnxruntime(SHARED, given), rtol=0, atol=3e-5)
+    assert_right(model, artifact, given, atol=3e-5)
 
 
 BY_THREE_AXES = """g (float[12,t,8] q, float[12,t,8] k0, float[12,t,8] v, float[3,1,t,t] m) => (float[12,t,8] y)
@@ -117,9 +103,7 @@ def test_heads_in_one_axis_with_the_batch() -> None:
     model = dynamic(BY_THREE_AXES, RANGES, BY_THREE_AXES_NUMBERS)
     given, artifact = fed(model, {"t": 21}), built(model, RANGES)
     assert attention_of(artifact) == ["attention"]
-    proto = ir.to_proto(model)
-    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    np.testing.assert_allclose(run(artifact, given)["y"], session.run(["y"], given)[0], rtol=0, atol=3e-5)
+    assert_right(model, artifact, given, atol=3e-5)
 
 
 WINDOWS = """g (float[6,2,t,8] q, float[6,2,8,t] k, float[6,2,t,8] v, float[1,2,t,t] e, float[1,6,1,t,t] m)
@@ -134,7 +118,7 @@ def test_a_mask_of_each_window_in_a_shape_of_its_own(size: int) -> None:
     model = dynamic(WINDOWS, RANGES)
     given, artifact = fed(model, {"t": size}), built(model, RANGES)
     assert attention_of(artifact) == ["attention"]
-    np.testing.assert_allclose(run(artifact, given)["y"], by_onnxruntime(WINDOWS, given), rtol=0, atol=3e-5)
+    assert_right(model, artifact, given, atol=3e-5)
 
 
 @pytest.mark.parametrize("body", [
@@ -149,4 +133,4 @@ def test_what_is_no_attention(body: str) -> None:
     model = dynamic(text, {})
     given, artifact = fed(model, {}), built(model)
     assert "attention" not in attention_of(artifact)
-    np.testing.assert_allclose(run(artifact, given)["y"], by_onnxruntime(text, given), rtol=0, atol=3e-5)
+    assert_right(model, artifact, given, atol=3e-5)

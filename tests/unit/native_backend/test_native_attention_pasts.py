@@ -2,16 +2,20 @@
 """Attention behind a past: of com.microsoft as ONNX Runtime computes it, at every length; no past is copied."""
 
 import numpy as np
-import onnx
-import onnx.parser
-import onnx_ir as ir
 import pytest
-from native_models import Array, built, by_onnxruntime, each_float_level, kernels_of, opened, reals, run
-from test_native_contrib import HEADER
+from native_models import (
+    Array,
+    assert_as_onnxruntime,
+    contrib_model,
+    each_float_level,
+    kernels_of,
+    made,
+    opened,
+    reals,
+    run,
+    start_of,
+)
 
-from nndeploy.frontend.contrib_types import contrib_types_known
-from nndeploy.passes import optimise
-from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
 HEADS, SIZE = 3, 8
@@ -24,20 +28,6 @@ MULTI_HEAD = f"""g (float[b,t,{WIDTH}] q, float[b,t,{WIDTH}] k, float[b,t,{WIDTH
     y, nk, nv = com.microsoft.MultiHeadAttention<num_heads={HEADS}{{attributes}}>(q, k, v, {{names}}, pk, pv) }}}}"""
 CALLS = ((1, 1, 0), (2, 5, 0), (1, 1, 7), (3, 1, 19), (2, 4, 9))
 """Batch, new places, places of the past."""
-
-
-def model_of(text: str, constants: dict[str, Array] | None = None) -> ir.Model:
-    proto = onnx.parser.parse_model(HEADER + text)
-    for name, array in (constants or {}).items():
-        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    with contrib_types_known(proto):
-        return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
-
-
-def made(model: ir.Model) -> Artifact:
-    named = ir.from_proto(ir.to_proto(model))
-    optimise(named, RANGES)
-    return built(named, RANGES)
 
 
 def drawn(batch: int, count: int, past: int) -> dict[str, Array]:
@@ -54,21 +44,19 @@ def drawn(batch: int, count: int, past: int) -> dict[str, Array]:
 ])  # fmt: skip
 def test_multi_head_attention(level: str, threads: int, attributes: str, names: str, more: str) -> None:
     constants = {"w": reals(3 * WIDTH, seed=8)} if "w" in names else {}
-    model = model_of(MULTI_HEAD.format(attributes=attributes, names=names, more=more), constants)
-    artifact = made(model)
+    model = contrib_model(MULTI_HEAD.format(attributes=attributes, names=names, more=more), constants)
+    artifact = made(model, RANGES)
     for batch, count, past in CALLS:
         given = drawn(batch, count, past)
         if more:
             given["m"] = (reals(batch, past + count, seed=5) > -1).astype(np.int32)
             given["a"] = reals(1, HEADS, count, past + count, seed=6)
-        wanted, found = by_onnxruntime(model, given), run(artifact, given, level, threads=threads)
-        for name, array in wanted.items():
-            np.testing.assert_allclose(found[name], array, rtol=2e-5, atol=2e-5, err_msg=name)
+        assert_as_onnxruntime(model, run(artifact, given, level, threads=threads), given)
 
 
 def test_the_past_goes_on_where_it_lies() -> None:
-    model = model_of(MULTI_HEAD.format(attributes=", unidirectional=1", names=", , ", more=""))
-    artifact = made(model)
+    model = contrib_model(MULTI_HEAD.format(attributes=", unidirectional=1", names=", , ", more=""))
+    artifact = made(model, RANGES)
     steps = kernels_of(artifact)
     assert (steps.count("append"), steps.count("attention")) == (2, 1)
     session = opened(artifact)
@@ -76,11 +64,10 @@ def test_the_past_goes_on_where_it_lies() -> None:
     places = set()
     for count in (5, 1, 1, 1):
         given = {**drawn(1, count, 0), **past}
-        found, wanted = session.run(given), by_onnxruntime(model, given)
-        for name, array in wanted.items():
-            np.testing.assert_allclose(found[name], array, rtol=2e-5, atol=2e-5, err_msg=name)
+        found = session.run(given)
+        assert_as_onnxruntime(model, found, given)
         past = {"pk": found["nk"], "pv": found["nv"]}
-        places.add(past["pk"].__array_interface__["data"][0])
+        places.add(start_of(past["pk"]))
     assert len(places) == 1
     both = session.run({**drawn(1, 1, 0), "pk": past["pk"], "pv": past["pk"]})
     np.testing.assert_array_equal(both["nv"][:, :, :-1], past["pk"])
@@ -92,7 +79,6 @@ def test_keys_of_another_sequence(level: str, bias: str) -> None:
     cache = f"float[2,{HEADS},7,{SIZE}]"
     text = f"g (float[2,5,{WIDTH}] q, {cache} k, {cache} v) => (float[2,5,{WIDTH}] y)"
     text = f"{text} {{ y = com.microsoft.MultiHeadAttention<num_heads={HEADS}>(q, k, v{bias}) }}"
-    model = model_of(text, {"w": reals(3 * WIDTH, seed=8)} if bias else {})
+    model = contrib_model(text, {"w": reals(3 * WIDTH, seed=8)} if bias else {})
     given = {"q": reals(2, 5, WIDTH), "k": reals(2, HEADS, 7, SIZE, seed=1), "v": reals(2, HEADS, 7, SIZE, seed=2)}
-    wanted, found = by_onnxruntime(model, given), run(made(model), given, level)
-    np.testing.assert_allclose(found["y"], wanted["y"], rtol=2e-5, atol=2e-5)
+    assert_as_onnxruntime(model, run(made(model, RANGES), given, level), given)

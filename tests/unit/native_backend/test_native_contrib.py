@@ -4,25 +4,10 @@
 from collections.abc import Mapping
 
 import numpy as np
-import onnx
-import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, by_onnxruntime, each_float_level, reals, run
+from native_models import Array, built, by_onnxruntime, contrib_model, each_float_level, reals, run
 from nndeploy_native.lowering.table import refusal_of
-
-from nndeploy.frontend.contrib_types import contrib_types_known
-
-HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
-
-
-def contrib_model(text: str, constants: Mapping[str, Array] | None = None) -> ir.Model:
-    """Returns a model from ONNX text, with inferred shapes; `constants` become initializers."""
-    proto = onnx.parser.parse_model(HEADER + text)
-    for name, array in (constants or {}).items():
-        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    with contrib_types_known(proto):
-        return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
 
 
 def assert_close(model: ir.Model, inputs: Mapping[str, Array], level: str, tolerance: float = 2e-5) -> None:

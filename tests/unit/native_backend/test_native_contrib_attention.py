@@ -3,9 +3,9 @@
 
 import numpy as np
 import pytest
-from native_models import Array, built, each_float_level, kernels_of, reals
+from native_models import Array, built, contrib_model, each_float_level, kernels_of, reals
 from nndeploy_native.lowering.table import refusal_of
-from test_native_contrib import assert_close, contrib_model
+from test_native_contrib import assert_close
 
 MASKS: dict[str, tuple[str, Array]] = {
     "": ("", np.zeros(0)),

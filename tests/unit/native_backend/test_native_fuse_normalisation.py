@@ -6,13 +6,12 @@ import itertools
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
+from native_models import assert_right, built, dynamic, each_float_level, model_of, reals
 from nndeploy_native.transforms import transformed
 from nndeploy_native.transforms.fuse_normalisation import FuseNormalisation
 
 from nndeploy.values.types import DimRange
 
-EPSILON = 1e-3
 NUMBERS = "<float e = {0.001}, float one = {1}, float two = {2}, float half = {0.5}, float minus = {-0.5}>"
 SQUARES = {"pow": "q = Pow(d, two)", "mul": "q = Mul(d, d)"}
 QUOTIENTS = {
@@ -38,14 +37,6 @@ def spelled(
     return f"g (float[{rows},20] x, float[20] w, float[20] b) => ({outputs}) {numbers} {{ {body} }}"
 
 
-def normalised(norm: str, end: str, x: Array, w: Array, b: Array) -> Array:
-    """Returns what it comes to in float64."""
-    x = x.astype(np.float64)
-    d = x - x.mean(-1, keepdims=True) if norm == "layer" else x
-    y = d / np.sqrt((d * d).mean(-1, keepdims=True) + EPSILON)
-    return y * (w if "scale" in end or "bias" in end else 1) + (b if "bias" in end else 0)
-
-
 def operators(model: ir.Model) -> list[str]:
     return [node.op_type for node in transformed(model).graph if node.op_type != "Identity"]
 
@@ -64,17 +55,15 @@ def test_every_spelling_is_one_operator(norm: str, square: str, quotient: str, e
     assert operators(model) == [name, *adds]
     assert len(model.graph) == before, "what came in stays"
     x, w, b = reals(2, 3, 20) + 2, reals(20, seed=1), reals(20, seed=2)
-    found = run(built(model), {"x": x, "w": w, "b": b})["y"]
-    np.testing.assert_allclose(found, normalised(norm, end, x, w, b), rtol=1e-4, atol=1e-5)
+    assert_right(model, built(model), {"x": x, "w": w, "b": b}, rtol=1e-4)
 
 
 @each_float_level
 @pytest.mark.parametrize(("batch", "length"), [(1, 1), (2, 7), (5, 33)])
 def test_any_number_of_rows(level: str, batch: int, length: int) -> None:
-    artifact = built(model_of(spelled("layer", "pow", "div", "scale and bias"), opset=17))
-    x, w, b = reals(batch, length, 20) + 2, reals(20, seed=1), reals(20, seed=2)
-    found = run(artifact, {"x": x, "w": w, "b": b}, level)["y"]
-    np.testing.assert_allclose(found, normalised("layer", "scale and bias", x, w, b), rtol=1e-4, atol=1e-5)
+    model = model_of(spelled("layer", "pow", "div", "scale and bias"), opset=17)
+    inputs = {"x": reals(batch, length, 20) + 2, "w": reals(20, seed=1), "b": reals(20, seed=2)}
+    assert_right(model, built(model), inputs, level, rtol=1e-4)
 
 
 def test_a_difference_that_is_there_twice_is_one() -> None:
@@ -92,9 +81,8 @@ def test_a_difference_that_is_there_twice_is_one() -> None:
 def test_what_is_read_elsewhere_stays(more: str, wanted: list[str] | None) -> None:
     model = model_of(spelled("layer", "pow", "div", "scale and bias", more=more), opset=17)
     assert operators(model) == (wanted or [node.op_type for node in model.graph])
-    x, w, b = reals(2, 3, 20) + 2, reals(20, seed=1), reals(20, seed=2)
-    found = run(built(model), {"x": x, "w": w, "b": b})["y"]
-    np.testing.assert_allclose(found, normalised("layer", "scale and bias", x, w, b), rtol=1e-4, atol=1e-5)
+    inputs = {"x": reals(2, 3, 20) + 2, "w": reals(20, seed=1), "b": reals(20, seed=2)}
+    assert_right(model, built(model), inputs, rtol=1e-4)
 
 
 @pytest.mark.parametrize("body", [
@@ -141,14 +129,9 @@ def grouped(end: str, more: str = "") -> ir.Model:
 @each_float_level
 @pytest.mark.parametrize("end", GROUP_ENDS)
 def test_groups_that_are_spelled_out_are_one_step(level: str, end: str) -> None:
-    model, x = grouped(GROUP_ENDS[end]), reals(3, 6, 5, 7) + 2
+    model = grouped(GROUP_ENDS[end])
     assert operators(model) == ["GroupNormalization"]
-    rows = x.reshape(3, 2, -1).astype(np.float64)
-    made = ((rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + EPSILON)).reshape(x.shape)
-    wanted = made * (reals(6, 1, 1, seed=1) if "scale" in end else 1) + (
-        reals(1, 6, 1, 1, seed=2) if "bias" in end else 0
-    )
-    np.testing.assert_allclose(run(built(model), {"x": x}, level)["y"], wanted, rtol=1e-4, atol=1e-5)
+    assert_right(model, built(model), {"x": reals(3, 6, 5, 7) + 2}, level, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("end", "more"), [
@@ -173,6 +156,4 @@ def test_two_axes_are_normalised_together() -> None:
         q = Mul(x, x) a = ReduceMean<axes=[2,1]>(q) v = Add(a, e) r = Sqrt(v) n = Div(x, r) y = Mul(n, w) }}"""
     model = model_of(text, opset=17)
     assert operators(model) == ["RMSNormalization"]
-    x, w = reals(3, 4, 5), reals(4, 5, seed=1)
-    wanted = x / np.sqrt((x.astype(np.float64) ** 2).mean((1, 2), keepdims=True) + EPSILON) * w
-    np.testing.assert_allclose(run(built(model), {"x": x, "w": w})["y"], wanted, rtol=1e-4, atol=1e-5)
+    assert_right(model, built(model), {"x": reals(3, 4, 5), "w": reals(4, 5, seed=1)}, rtol=1e-4)

@@ -5,19 +5,26 @@ import json
 from typing import NamedTuple
 
 import numpy as np
-import onnx
-import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, by_onnxruntime, each_float_level, kernels_of, opened, reals, run, start_of
+from native_models import (
+    Array,
+    assert_as_onnxruntime,
+    by_onnxruntime,
+    contrib_model,
+    each_float_level,
+    kernels_of,
+    made,
+    opened,
+    reals,
+    run,
+    start_of,
+)
 from nndeploy_native.lowering.table import refusal_of
 from nndeploy_native.plan import DOCUMENT_FILE
 from nndeploy_native.session import NativeSession
-from test_native_contrib import HEADER, contrib_model
 
 from nndeploy.errors import BundleError
-from nndeploy.frontend.contrib_types import contrib_types_known
-from nndeploy.passes import optimise
 from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
@@ -62,14 +69,9 @@ def group_query(attributes: str, left_out: str) -> ir.Model:
         shape = Shape(mask) longest = Gather<axis=0>(shape, one) total = Cast<to=6>(longest)
         y, nk, nv = com.microsoft.GroupQueryAttention<num_heads={HEADS}, kv_num_heads={SHARED}{attributes}>({names})
         }}"""
-    proto = onnx.parser.parse_model(HEADER + text)
     angles = np.arange(64)[:, None] / (3.0 ** np.arange(SIZE // 2))
-    for name, function in (("cos", np.cos), ("sin", np.sin)):
-        if name not in without:
-            table = onnx.numpy_helper.from_array(function(angles).astype(np.float32), name)
-            proto.graph.initializer.append(table)
-    with contrib_types_known(proto):
-        return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
+    tables = {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
+    return contrib_model(text, {name: table for name, table in tables.items() if name not in without})
 
 
 def drawn(model: ir.Model, call: Call) -> dict[str, Array]:
@@ -86,13 +88,7 @@ def drawn(model: ir.Model, call: Call) -> dict[str, Array]:
     return found
 
 
-def made(model: ir.Model) -> Artifact:
-    named = ir.from_proto(ir.to_proto(model))
-    optimise(named, RANGES)
-    return built(named, RANGES)
-
-
-def assert_as_onnxruntime(model: ir.Model, artifact: Artifact, call: Call, level: str, threads: int) -> None:
+def assert_rows_as_onnxruntime(model: ir.Model, artifact: Artifact, call: Call, level: str, threads: int) -> None:
     """Compares all outputs but for rows behind the end of a sequence."""
     inputs = drawn(model, call)
     wanted, found = by_onnxruntime(model, inputs), run(artifact, inputs, level, threads=threads)
@@ -114,18 +110,18 @@ def assert_as_onnxruntime(model: ir.Model, artifact: Artifact, call: Call, level
 ])  # fmt: skip
 def test_one_plan_takes_every_call(level: str, threads: int, attributes: str, left_out: str) -> None:
     model = group_query(attributes, left_out)
-    artifact = made(model)
+    artifact = made(model, RANGES)
     for call in CALLS:
         if call.room <= max(call.totals) or "bias" in left_out:
-            assert_as_onnxruntime(model, artifact, call, level, threads)
+            assert_rows_as_onnxruntime(model, artifact, call, level, threads)
 
 
 @each_float_level
 def test_without_a_past(level: str) -> None:
     model = group_query(", do_rotary=1", "pk pv places bias")
-    artifact = made(model)
+    artifact = made(model, RANGES)
     for call in (Call(5, 0, (5,)), Call(5, 0, (3, 5))):
-        assert_as_onnxruntime(model, artifact, call, level, 1)
+        assert_rows_as_onnxruntime(model, artifact, call, level, 1)
 
 
 def loop(
@@ -150,22 +146,21 @@ def loop(
 
 def test_caches_of_equal_lengths_go_on_where_they_lie() -> None:
     model = group_query(", do_rotary=1", "places bias")
-    found = loop(opened(made(model), threads=2), model, [4, 1, 1, 1], [(4, 4), (5, 5), (6, 6), (7, 7)])
+    found = loop(opened(made(model, RANGES), threads=2), model, [4, 1, 1, 1], [(4, 4), (5, 5), (6, 6), (7, 7)])
     for name in ("nk", "nv"):
         assert len({start_of(outputs[name]) for outputs in found}) == 1
 
 
 def test_caches_of_other_lengths_are_copied_and_earlier_ones_keep_their_numbers() -> None:
     model = group_query(", do_rotary=1", "places bias")
-    session = opened(made(model))
+    session = opened(made(model, RANGES))
     first = loop(session, model, [4], [(4, 4)])[0]
     kept = first["nk"].copy()
     past = {"pk": first["nk"], "pv": first["nv"]}
     inputs = drawn(model, Call(1, 1, (5, 3))) | past  # the second sequence is one token shorter than its cache
     for _ in range(2):
-        outputs, wanted = session.run(inputs), by_onnxruntime(model, inputs)
-        for name, array in wanted.items():
-            np.testing.assert_allclose(outputs[name], array, rtol=2e-5, atol=2e-5)
+        outputs = session.run(inputs)
+        assert_as_onnxruntime(model, outputs, inputs)
         assert start_of(outputs["nk"]) != start_of(first["nk"])
         np.testing.assert_array_equal(first["nk"], kept)
     loop(session, model, [4, 1, 1], [(4, 3), (5, 4), (6, 5)])
@@ -179,7 +174,7 @@ def test_caches_of_other_lengths_are_copied_and_earlier_ones_keep_their_numbers(
     {"grown": [{"output": 1, "input": 3, "axis": 2, "added": 1, "symbol": None, "is_total": 3}]},
 ])  # fmt: skip
 def test_a_document_that_says_something_else_is_refused(change: dict[str, object]) -> None:
-    artifact = made(group_query("", "cos sin places bias"))
+    artifact = made(group_query("", "cos sin places bias"), RANGES)
     document = json.loads(artifact.files[DOCUMENT_FILE]) | change
     files = {**artifact.files, DOCUMENT_FILE: json.dumps(document).encode()}
     with pytest.raises(BundleError, match=r"plan\.json|plan\.bin"):
@@ -193,15 +188,9 @@ def test_lengths_and_angles_are_computed_once_for_all_layers() -> None:
         y, yk, yv = com.microsoft.GroupQueryAttention<num_heads=4,kv_num_heads=2,do_rotary=1>(a,k,v,,,last,total,c,s)
         }"""
     constants = {"c": reals(9, 8), "s": reals(9, 8, seed=1)}
-    artifact = built(shaped(text, constants))
+    artifact = made(contrib_model(text, constants), {})
     steps = kernels_of(artifact)
     assert (steps.count("gather"), steps.count("attention")) == (2, 2)
-
-
-def shaped(text: str, constants: dict[str, Array]) -> ir.Model:
-    model = contrib_model(text, constants)
-    optimise(model, {})
-    return model
 
 
 def test_what_is_refused_says_why() -> None:

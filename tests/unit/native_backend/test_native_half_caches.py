@@ -2,16 +2,21 @@
 """Caches of float16 stay so and go on where they lie; attention computes what it reads of them in float32."""
 
 import numpy as np
-import onnx
-import onnx.parser
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, by_onnxruntime, each_float_level, kernels_of, opened, run
-from test_native_contrib import HEADER
+from native_models import (
+    Array,
+    assert_as_onnxruntime,
+    by_onnxruntime,
+    contrib_model,
+    each_float_level,
+    kernels_of,
+    made,
+    opened,
+    run,
+    start_of,
+)
 
-from nndeploy.frontend.contrib_types import contrib_types_known
-from nndeploy.passes import optimise
-from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
 HEADS, SHARED, SIZE = 4, 2, 16
@@ -40,18 +45,6 @@ CLOSE = 4e-3
 """ONNX Runtime rounds what lies between to float16."""
 
 
-def model_of(text: str) -> ir.Model:
-    proto = onnx.parser.parse_model(HEADER.replace("21", "23") + text)
-    with contrib_types_known(proto):
-        return ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
-
-
-def made(model: ir.Model) -> Artifact:
-    named = ir.from_proto(ir.to_proto(model))
-    optimise(named, RANGES)
-    return built(named, RANGES)
-
-
 def drawn(model: ir.Model, rows: int, past: int) -> dict[str, Array]:
     sizes, found, rng = {"t": rows, "p": past, "all": rows + past}, {}, np.random.default_rng(rows + past)
     for one in model.graph.inputs:
@@ -64,8 +57,8 @@ def drawn(model: ir.Model, rows: int, past: int) -> dict[str, Array]:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", list(TEXTS))
 def test_outputs_are_those_of_onnxruntime(level: str, threads: int, kind: str) -> None:
-    model = model_of(TEXTS[kind])
-    artifact = made(model)
+    model = contrib_model(TEXTS[kind], opset=23)
+    artifact = made(model, RANGES)
     for rows, past in ((1, 7), (5, 0), (3, 20), (1, 0), (33, 5)):
         inputs = drawn(model, rows, past)
         wanted, found = by_onnxruntime(model, inputs), run(artifact, inputs, level, threads=threads)
@@ -77,8 +70,8 @@ def test_outputs_are_those_of_onnxruntime(level: str, threads: int, kind: str) -
 
 @pytest.mark.parametrize("kind", list(TEXTS))
 def test_nothing_of_the_past_is_copied_or_widened(kind: str) -> None:
-    model = model_of(TEXTS[kind])
-    artifact = made(model)
+    model = contrib_model(TEXTS[kind], opset=23)
+    artifact = made(model, RANGES)
     steps = kernels_of(artifact)
     assert steps.count("attention") == 1
     assert steps.count("view_copy") == (2 if kind == "grouped" else 0), "of what is new alone"
@@ -87,18 +80,17 @@ def test_nothing_of_the_past_is_copied_or_widened(kind: str) -> None:
     past = {name: past[name] for name in ("pk", "pv")}
     for number in range(5):
         inputs = drawn(model, 1 if number else 6, past["pk"].shape[2]) | past
-        found, wanted = session.run(inputs), by_onnxruntime(model, inputs)
-        for name, array in wanted.items():
-            np.testing.assert_allclose(found[name], array, rtol=CLOSE, atol=CLOSE)
+        found = session.run(inputs)
+        assert_as_onnxruntime(model, found, inputs, CLOSE)
         past = {"pk": found["nk"], "pv": found["nv"]}
-        places.add(past["pk"].__array_interface__["data"][0])
+        places.add(start_of(past["pk"]))
     assert len(places) == 1
 
 
 def test_a_cache_that_others_read_is_widened_for_them() -> None:
     text = "g (float16[2,p,3] past, float16[2,t,3] new) => (float16[2,r,3] k, float16[2,s,3] y)"
-    model = model_of(f"{text} {{ k = Concat<axis=1>(past, new) y = Relu(k) }}")
-    artifact, rng = made(model), np.random.default_rng(0)
+    model = contrib_model(f"{text} {{ k = Concat<axis=1>(past, new) y = Relu(k) }}")
+    artifact, rng = made(model, RANGES), np.random.default_rng(0)
     past, new = (rng.standard_normal((2, count, 3)).astype(np.float16) for count in (5, 4))
     found = run(artifact, {"past": past, "new": new})
     np.testing.assert_array_equal(found["k"], np.concatenate([past, new], 1))

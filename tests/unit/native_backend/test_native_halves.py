@@ -4,13 +4,21 @@
 from collections.abc import Mapping
 
 import numpy as np
-import onnx
-import onnx.reference
 import onnx_ir as ir
 import onnxruntime
 import pytest
 from kernel_library import every_level
-from native_models import FLOAT_LEVELS, Array, built, each_float_level, kernels_of, model_of, run
+from native_models import (
+    FLOAT_LEVELS,
+    Array,
+    assert_right,
+    built,
+    each_float_level,
+    kernels_of,
+    model_of,
+    outputs_in_float64,
+    run,
+)
 from nndeploy_native.plan import WEIGHTS_FILE
 
 PLACES = 2.0**-10
@@ -20,20 +28,6 @@ PLACES = 2.0**-10
 def halves(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
     """Returns normal numbers of float16."""
     return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(np.float16)
-
-
-def in_float64(model: ir.Model, given: Mapping[str, Array]) -> list[Array]:
-    """Returns the outputs of a network of float16 in which every number is a double."""
-    wide = ir.to_proto(model)
-    for one in wide.graph.initializer:
-        array = onnx.numpy_helper.to_array(one)
-        if array.dtype == np.float16:
-            one.CopyFrom(onnx.numpy_helper.from_array(array.astype(np.float64), one.name))
-    for one in (*wide.graph.input, *wide.graph.output, *wide.graph.value_info):
-        if one.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16:
-            one.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    inputs = {name: one.astype(np.float64) if one.dtype == np.float16 else one for name, one in given.items()}
-    return list(onnx.reference.ReferenceEvaluator(wide).run(None, inputs))
 
 
 def test_every_half_is_a_float_and_the_same_half_again() -> None:
@@ -107,9 +101,10 @@ def test_networks_are_as_near_the_truth_as_onnxruntime(level: str, which: str) -
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
-    theirs, truth = session.run(None, given), in_float64(model, given)
+    theirs, truth = session.run(None, given), outputs_in_float64(ir.to_proto(model), given)
     ours = run(built(model), given, level, threads=2)
-    for found, other, wanted in zip(ours.values(), theirs, truth, strict=True):
+    for (name, found), other in zip(ours.items(), theirs, strict=True):
+        wanted = truth[name]
         assert found.dtype == np.float16
         size = float(np.abs(wanted).max())
         far, their_far = (float(np.abs(one.astype(np.float64) - wanted).max()) for one in (found, other))
@@ -169,8 +164,7 @@ def test_products_by_float16(level: str, rows: int) -> None:
     constants = constants_of({"w": (70, 64), "u": (45, 64), "b": (45,)})
     text = f"""g (float16[{rows},70] x) => (float[{rows},45] y) {{
         a = MatMul(x, w) r = Relu(a) m = Gemm<transB=1, alpha=0.5>(r, u, b) y = Cast<to=1>(m) }}"""
-    artifact = built(model_of(text, constants))
+    model = model_of(text, constants)
+    artifact = built(model)
     assert kernels_of(artifact).count("bits_connected") == 2
-    x, w, u, b = (one.astype(np.float64) for one in (halves(rows, 70), *constants.values()))
-    wanted = np.maximum(x @ w, 0) @ u.T * 0.5 + b
-    np.testing.assert_allclose(run(artifact, {"x": halves(rows, 70)}, level)["y"], wanted, rtol=1e-5, atol=1e-5)
+    assert_right(model, artifact, {"x": halves(rows, 70)}, level)

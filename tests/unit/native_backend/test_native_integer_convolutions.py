@@ -3,15 +3,20 @@
 
 import numpy as np
 import pytest
-from native_models import Array, built, dynamic, each_float_level, model_of, reals, run
+from native_models import (
+    Array,
+    assert_as_onnxruntime,
+    built,
+    dynamic,
+    each_float_level,
+    kernels_of,
+    model_of,
+    reals,
+    run,
+)
 from test_native_quantised import assert_same, by_onnxruntime, bytes_of
 
-from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
-
-
-def kernels_of(artifact: Artifact) -> list[str]:
-    return [line.split(":")[0] for line in artifact.log.splitlines()[1:]]
 
 
 @each_float_level
@@ -110,6 +115,4 @@ def test_convolutions_that_stay_floats(level: str) -> None:
     }  # fmt: skip
     model = model_of(text, constants)
     inputs = {"x": bytes_of("uint8", 1, 4, 6, 6), "d": bytes_of("uint8", 1, 2, 3, 4, 5)}
-    found = run(built(model), inputs, level)
-    for name, wanted in by_onnxruntime(model, inputs).items():
-        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-3)
+    assert_as_onnxruntime(model, run(built(model), inputs, level), inputs, 1e-4, 1e-3)

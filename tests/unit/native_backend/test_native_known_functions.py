@@ -7,55 +7,42 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from native_models import Array, built, each_float_level, model_of, run
+from native_models import assert_right, built, each_float_level, model_of, reals
 from nndeploy_native.expression_program import OPERATORS, program_of
 from nndeploy_native.expressions import Domain, Expression, const, operand
 from nndeploy_native.known_functions import with_known_functions
 
-_ERF = np.vectorize(math.erf, otypes=[np.float64])
 NUMBERS = "<float half = {0.5}, float one = {1}, float root = {1.4142135}, float k = {0.7978846}, float c = {0.044715}>"
 ERF = "u = Div(x, root) e = Erf(u) g = Add(e, one)"
 CUBE = "xx = Mul(x, x) xxx = Mul(xx, x) cube = Mul(c, xxx) s = Add(x, cube) u = Mul(k, s) t = Tanh(u) g = Add(one, t)"
-SPELLINGS: dict[str, tuple[str, Callable[[Array], Array]]] = {
-    "erf, x first": (f"{ERF} h = Mul(x, half) y = Mul(h, g)", lambda x: x * (1 + _ERF(x / 2**0.5)) / 2),
-    "erf, half last": (f"{ERF} h = Mul(x, g) y = Mul(half, h)", lambda x: x * (1 + _ERF(x / 2**0.5)) / 2),
-    "erf, half within": (f"{ERF} h = Mul(half, g) y = Mul(x, h)", lambda x: x * (1 + _ERF(x / 2**0.5)) / 2),
-    "tanh": (
-        f"{CUBE} h = Mul(x, half) y = Mul(h, g)",
-        lambda x: x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
-    ),
-    "tanh of x (1 + c x x)": (
-        "xx = Mul(x, x) cube = Mul(c, xx) s = Add(cube, one) kx = Mul(k, x) u = Mul(kx, s) t = Tanh(u) "
-        "g = Add(t, one) h = Mul(half, g) y = Mul(x, h)",
-        lambda x: x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
-    ),
-    "silu": ("s = Sigmoid(x) y = Mul(x, s)", lambda x: x / (1 + np.exp(-x))),
-    "quick gelu": ("u = Mul(root, x) s = Sigmoid(u) y = Mul(x, s)", lambda x: x / (1 + np.exp(-1.4142135 * x))),
-    "mish": ("p = Softplus(x) t = Tanh(p) y = Mul(x, t)", lambda x: x * np.tanh(np.log1p(np.exp(x)))),
-}
+SPELLINGS = {
+    "erf, x first": f"{ERF} h = Mul(x, half) y = Mul(h, g)", "erf, half last": f"{ERF} h = Mul(x, g) y = Mul(half, h)",
+    "erf, half within": f"{ERF} h = Mul(half, g) y = Mul(x, h)", "tanh": f"{CUBE} h = Mul(x, half) y = Mul(h, g)",
+    "tanh of x (1 + c x x)": """xx = Mul(x, x) cube = Mul(c, xx) s = Add(cube, one) kx = Mul(k, x) u = Mul(kx, s)
+        t = Tanh(u) g = Add(t, one) h = Mul(half, g) y = Mul(x, h)""",
+    "silu": "s = Sigmoid(x) y = Mul(x, s)", "quick gelu": "u = Mul(root, x) s = Sigmoid(u) y = Mul(x, s)",
+    "mish": "p = Softplus(x) t = Tanh(p) y = Mul(x, t)",
+}  # fmt: skip
 X = np.array([-80, -9, -5.5, -3, -1.2, -1e-3, 0, 1e-4, 0.3, 0.7, 1, 2.5, 3.9, 6, 9, 30, 80], np.float32)
 
 
 @each_float_level
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_spellings_agree_with_numpy(spelling: str, level: str) -> None:
-    body, function = SPELLINGS[spelling]
-    found = run(built(model_of(f"g (float[17] x) => (float[17] y) {NUMBERS} {{ {body} }}")), {"x": X}, level)["y"]
-    np.testing.assert_allclose(found, function(X.astype(np.float64)), rtol=2e-6, atol=1e-6)
+def test_spellings_are_right(spelling: str, level: str) -> None:
+    model = model_of(f"g (float[17] x) => (float[17] y) {NUMBERS} {{ {SPELLINGS[spelling]} }}")
+    assert_right(model, built(model), {"x": X}, level, rtol=2e-6, atol=1e-6)
 
 
 @each_float_level
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_spellings_are_ends_of_products(spelling: str, level: str) -> None:
     """The second operand is a residual, so that the function is one of several operators of the end."""
-    body, function = SPELLINGS[spelling]
-    body = f"x = MatMul(a, w) {body} z = Add(y, r)"
-    text = f"g (float[3, 5] a, float[3, 17] r) => (float[3, 17] z) {NUMBERS} {{ {body} }}"
-    random = np.random.default_rng(0)
-    a, w, r = (random.normal(size=size).astype(np.float32) for size in ((3, 5), (5, 17), (3, 17)))
-    artifact = built(model_of(text, {"w": w}))
-    wanted = function(a.astype(np.float64) @ w) + r
-    np.testing.assert_allclose(run(artifact, {"a": a, "r": r}, level)["z"], wanted, rtol=1e-5, atol=1e-5)
+    body = f"x = MatMul(a, w) {SPELLINGS[spelling]} z = Add(y, r)"
+    model = model_of(
+        f"g (float[3, 5] a, float[3, 17] r) => (float[3, 17] z) {NUMBERS} {{ {body} }}", {"w": reals(5, 17)}
+    )
+    artifact = built(model)
+    assert_right(model, artifact, {"a": reals(3, 5, seed=1), "r": reals(3, 17, seed=2)}, level)
     assert b'"view_copy"' not in artifact.files["plan.json"]
     assert bytes(artifact.files["plan.json"]).count(b'"kernel"') == 1
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from native_models import built, dynamic, each_float_level, model_of, reals, run
+from native_models import built, dynamic, each_float_level, kernels_of, model_of, reals, run
 from nndeploy_native.transforms.bytes_through_movement import BytesThroughMovement
 from test_native_quantised import assert_same, by_onnxruntime, bytes_of
 
@@ -31,16 +31,12 @@ SILU = """g (uint8[{n},16,6,5] x) => ({to}[{n},24,6,5] y) {{
     r = DequantizeLinear(q, t, z)  u2 = {function}(r)  y = QuantizeLinear(u2, t, {zero}) }}"""
 
 
-def kernels_of(log: str) -> list[str]:
-    return [line.split(":")[0] for line in log.splitlines()[1:]]
-
-
 @each_float_level
 def test_parts_pools_and_copies_are_bytes(level: str) -> None:
     """Two parts that are put together again are what was split; nothing is made of floats but what is asked for."""
     model = model_of(SPLIT, CONSTANTS)
     assert_same(model, {"x": bytes_of("uint8", 1, 16, 6, 5)}, level)
-    kernels = kernels_of(built(model).log)
+    kernels = kernels_of(built(model))
     assert kernels.count("elementwise") == 1
     assert "pool" not in kernels
     assert "resize" not in kernels
@@ -62,19 +58,11 @@ def test_activations_between_bytes_are_tables(level: str, function: str, to: str
         apart = np.abs(run(artifact, inputs, level, threads=threads)["y"].astype(np.int32) - wanted)
         assert apart.max() <= 1  # where a sum lies just between two bytes
         assert (apart > 0).mean() < 0.02
-    kernels = [kernel for kernel in kernels_of(artifact.log) if kernel not in ("channels_last", "view_copy")]
+    kernels = [kernel for kernel in kernels_of(artifact) if kernel not in ("channels_last", "view_copy")]
     assert kernels == ["int8_convolution", "int8_connected", *(["int8_table"] if to == "int8" else [])]
     ranges = {"n": DimRange(1, 4, 1)}
-    again = run(
-        built(
-            dynamic(
-                SILU.format(n="n", function=function, to=to, zero="k" if to == "uint8" else "kk"), ranges, constants
-            ),
-            ranges,
-        ),
-        inputs,
-        level,
-    )["y"]
+    open_text = SILU.format(n="n", function=function, to=to, zero="k" if to == "uint8" else "kk")
+    again = run(built(dynamic(open_text, ranges, constants), ranges), inputs, level)["y"]
     np.testing.assert_array_equal(again, run(artifact, inputs, level)["y"])
 
 
@@ -101,8 +89,8 @@ def test_transposed_convolutions_whose_windows_lie_side_by_side(level: str, bias
     constants = CONSTANTS | {"us": scales.reshape(() if columns == 1 else (5,)), "b": reals(5)}
     model, inputs = model_of(text, constants), {"x": bytes_of("uint8", 2, 16, 3, 4)}
     artifact = built(model)
-    assert "int8_connected" in kernels_of(artifact.log)
-    assert "transposed" not in kernels_of(artifact.log)
+    assert "int8_connected" in kernels_of(artifact)
+    assert "transposed" not in kernels_of(artifact)
     apart = run(artifact, inputs, level)["y"].astype(np.int32) - by_onnxruntime(model, inputs)["y"]
     assert np.abs(apart).max() <= 1
     assert (apart != 0).mean() < 0.02
@@ -124,7 +112,7 @@ def test_a_bias_between_bytes_is_one_pass_over_bytes(level: str) -> None:
     bias = (np.arange(70) - 30).astype(np.float32) / 4
     constants = CONSTANTS | {"bias": bias, "e": np.array(0.25, np.float32), "f": np.array(0.5, np.float32)}
     model = model_of(text, constants)
-    assert kernels_of(built(model).log) == ["int8_line"]
+    assert kernels_of(built(model)) == ["int8_line"]
     assert_same(model, {"x": bytes_of("uint8", 2, 7, 70)}, level)
 
 
@@ -162,7 +150,7 @@ def test_elementwise_readers_have_floats_of_their_own() -> None:
     changes, operators = _changed(text)
     assert changes == 1
     assert operators.count("DequantizeLinear") == 3
-    assert "int8_table" in kernels_of(built(model_of(text, CONSTANTS)).log)
+    assert "int8_table" in kernels_of(built(model_of(text, CONSTANTS)))
 
 
 def test_what_picks_no_elements_stays() -> None:

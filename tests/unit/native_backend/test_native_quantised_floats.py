@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-from native_models import built, dynamic, each_float_level, model_of, reals, run
-from test_native_moved_bytes import kernels_of
+from native_models import built, dynamic, each_float_level, kernels_of, model_of, reals, run
 from test_native_quantised import assert_same, by_onnxruntime, bytes_of
 
 from nndeploy.values.types import DimRange
@@ -25,11 +24,11 @@ def test_an_image_becomes_bytes_in_one_pass(level: str, element: str, channels: 
     }  # fmt: skip
     fixed = model_of(NETWORK.format(n=1, h=9, channels=channels).replace("uint8[", f"{element}["), constants)
     moves = [] if channels <= 4 else ["view_copy"]
-    assert kernels_of(built(fixed).log)[:-1] == ["int8_quantise", *moves, "int8_convolution"][: 2 + len(moves)]
+    assert kernels_of(built(fixed))[:-1] == ["int8_quantise", *moves, "int8_convolution"][: 2 + len(moves)]
     assert_same(fixed, {"x": reals(1, channels, 9, 11) * 4}, level)
     text, ranges = NETWORK.replace("uint8[", f"{element}["), {"n": DimRange(1, 4, 1), "h": DimRange(3, 20, 1)}
     free = built(dynamic(text.format(n="n", h="h", channels=channels), ranges, constants), ranges)
-    assert "elementwise" not in kernels_of(free.log)
+    assert "elementwise" not in kernels_of(free)
     for images, height in ((2, 5), (3, 20)):
         inputs = {"x": reals(images, channels, height, 11) * 4}
         wanted = by_onnxruntime(model_of(text.format(n=images, h=height, channels=channels), constants), inputs)
@@ -46,6 +45,6 @@ def test_what_else_is_made_of_floats_stays_a_program(level: str) -> None:
         "k": np.array([0.1, 0.2, 0.05], np.float32), "zk": np.array([0, 100, 255], np.uint8),
     }  # fmt: skip
     model = model_of(text, constants)
-    kernels = kernels_of(built(model).log)
+    kernels = kernels_of(built(model))
     assert (kernels.count("int8_quantise"), kernels.count("elementwise")) == (1, 1)
     assert_same(model, {"x": reals(1, 3, 5, 6) * 5}, level)

@@ -12,8 +12,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from kernel_library import every_level
-from native_models import FLOAT_LEVELS, HEADER, Array, built, reals
-from network_reference import outputs_in_float64
+from native_models import FLOAT_LEVELS, HEADER, Array, built, outputs_in_float64, reals
 from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
 from random_networks import Network, network_of, wrong_numbers
 

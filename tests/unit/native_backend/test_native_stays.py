@@ -2,22 +2,13 @@
 """What stays where it lies: heads of attention, patches, and channels in their blocks; it is not copied."""
 
 import numpy as np
-import onnx_ir as ir
 import pytest
-from native_models import Array, built, dynamic, each_float_level, kernels_of, model_of, reals, run
-from oracle.evaluator import evaluate
+from native_models import assert_right, built, dynamic, each_float_level, kernels_of, model_of, reals, run
 
-from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
+CLOSE = {"rtol": 1e-4, "atol": 5e-5, "threads": 2}
 RANGES = {"n": DimRange(1, 4, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}
-
-
-def assert_right(model: ir.Model, artifact: Artifact, inputs: dict[str, Array], level: str) -> None:
-    """Compares with what the specification says, on two threads."""
-    found = run(artifact, inputs, level, threads=2)
-    for name, wanted in evaluate(ir.to_proto(model), inputs).items():
-        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=5e-5, err_msg=name)
 
 
 ATTENTION = """g (float[{b},{s},40] x, float[{b},1,1,{s}] mask) => (float[{b},{s},40] y, float[{b},{s},40] p) {{
@@ -37,7 +28,7 @@ def test_attention_copies_nothing(level: str, sizes: tuple[int | str, int | str]
     assert kernels_of(artifact) == [*["fully_connected"] * 3, "attention", "fully_connected"]
     for batch, length in ((2, 9), (1, 1), (4, 17))[: 3 if sizes[0] == "n" else 1]:
         mask = np.where(reals(batch, 1, 1, length, seed=1) > 0.5, np.float32(-1e9), np.float32(0))
-        assert_right(model, artifact, {"x": reals(batch, length, 40), "mask": mask}, level)
+        assert_right(model, artifact, {"x": reals(batch, length, 40), "mask": mask}, level, **CLOSE)
 
 
 @each_float_level
@@ -54,7 +45,7 @@ def test_a_convolution_over_patches_is_one_product(level: str, sizes: tuple[int 
         *["view_copy"][: sizes != (8, 5)],
         "fully_connected",
     ]  # one lies as it is read
-    assert_right(model, artifact, {"x": reals(2, 3, height, width)}, level)
+    assert_right(model, artifact, {"x": reals(2, 3, height, width)}, level, **CLOSE)
 
 
 CHANNELS = {
@@ -82,7 +73,7 @@ def test_channels_are_moved_in_their_blocks(level: str, name: str) -> None:
     model = model_of(text, weights)
     artifact = built(model)
     assert artifact.log.count(said) == 1
-    assert_right(model, artifact, {key: reals(*shape) for key, shape in shapes.items()}, level)
+    assert_right(model, artifact, {key: reals(*shape) for key, shape in shapes.items()}, level, **CLOSE)
 
 
 @each_float_level
@@ -95,7 +86,7 @@ def test_an_image_in_blocks_is_normalised_there(level: str) -> None:
     model = model_of(text, constants)
     artifact = built(model)
     assert kernels_of(artifact)[-2:] == ["instance_norm", "to_plain"]
-    assert_right(model, artifact, {"x": 2 + 3 * reals(2, 18, 3, 5), "r": reals(2, 18, 3, 5, seed=5)}, level)
+    assert_right(model, artifact, {"x": 2 + 3 * reals(2, 18, 3, 5), "r": reals(2, 18, 3, 5, seed=5)}, level, **CLOSE)
 
 
 def test_places_of_a_maximum_count_in_the_image_that_was_pooled() -> None:
