@@ -38,8 +38,7 @@ TEXTS = {
         """g (float[1,4,9,9] x) => (float[1,8,4,4] y, float[1,8,9,9] z)  { a = Conv<pads=[1,1,1,1]>(x, w) b =
         Conv<pads=[1,1,1,1], group=8>(a, v) c = Relu(b)
         y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(c) p = AveragePool<kernel_shape=[3,3], pads=[1,1,1,1]>(c)
-        z = Sigmoid(p) }""",
-        {"w": (8, 4, 3, 3), "v": (8, 1, 3, 3), "u": (8, 2, 2, 2)},
+        z = Sigmoid(p) }""", {"w": (8, 4, 3, 3), "v": (8, 1, 3, 3), "u": (8, 2, 2, 2)},
     ),
     "deconvolution": (
         """g (float[N,4,5,5] x) => (float[N,2,10,10] y) { y = ConvTranspose<strides=[2,2]>(x, w) }""",
@@ -48,14 +47,12 @@ TEXTS = {
     "attention": (
         """g (float[N,6,8] x) => (float[N,6,8] y) { q = MatMul(x, w) k = Add(q, b) t = Transpose<perm=[0,2,1]>(k) a =
         MatMul(q, t) m = Softmax(a)
-        o = MatMul(m, x) l = LayerNormalization(o, s, b) y = Gelu(l) }""",
-        {"w": (8, 8), "b": (8,), "s": (8,)},
+        o = MatMul(m, x) l = LayerNormalization(o, s, b) y = Gelu(l) }""", {"w": (8, 8), "b": (8,), "s": (8,)},
     ),
     "sizes": (
         """g (float[N,4,6] x) => (float[N,24] y, float[A,B] z) <int64[2] s = {0, -1}, int64[1] m = {-1}, int64[1] f =
         {0}> { y = Reshape(x, s) h = Shape(x) n = Gather<axis=0>(h, f) t = Concat<axis=0>(n, m)
-        z = Reshape(x, t) }""",
-        {},
+        z = Reshape(x, t) }""", {},
     ),
     "look-ups": (
         """g (int64[N] i, float[7,4] r) => (float[N,4] y, float[7,4] z, float[2,4] e)
@@ -67,62 +64,40 @@ TEXTS = {
         """g (float[5,6] x) => (float[2,6] y, float[9,6] z, float[5,2] a, float[5,4] b, float[10,6] t, float[5,6] c)
         <int64[1] one = {1}, int64[1] three = {3}, int64[1] zero = {0}, int64[4] p = {2,0,2,0}, int64[2] d = {2,4},
         int64[2] r = {2,1}> { y = Slice(x, one, three, zero) z = Pad(x, p) a, b = Split<axis=1>(x, d) t = Tile(x, r)
-        c = CumSum(x, one) }""",
-        {},
+        c = CumSum(x, one) }""", {},
     ),
     "order": (
         """g (float[3,8] x) => (float[3,2] y, int64[3,2] i, float[3,8] l, float[3,1] m, int64[3] a) <int64[1] k = {2},
         int64[1] one = {1}> { y, i = TopK(x, k) l = LogSoftmax(x) m = ReduceMax(x, one) a = ArgMax<axis=1,
-        keepdims=0>(x) }""",
-        {},
+        keepdims=0>(x) }""", {},
     ),
-    "resize": (
-        """g (float[1,2,4,4] x, float[1,3,3,2] g) => (float[1,2,8,8] y, float[1,2,3,3] z, float[1,8,2,2] d)
+    "resize": ("""g (float[1,2,4,4] x, float[1,3,3,2] g) => (float[1,2,8,8] y, float[1,2,3,3] z, float[1,8,2,2] d)
         <float[4] s = {1,1,2,2}> { y = Resize<mode="linear">(x, , s) z = GridSample(x, g)
-        d = SpaceToDepth<blocksize=2>(x) }""",
-        {},
-    ),
-    "recurrent": (
-        """g (float[5,N,4] x) => (float[5,1,N,3] y, float[5,1,N,3] z)  { y = LSTM<hidden_size=3>(x, w, r) z =
-        GRU<hidden_size=3>(x, v, u) }""",
-        {"w": (1, 12, 4), "r": (1, 12, 3), "v": (1, 9, 4), "u": (1, 9, 3)},
-    ),
+        d = SpaceToDepth<blocksize=2>(x) }""", {}),
+    "recurrent": ("""g (float[5,N,4] x) => (float[5,1,N,3] y, float[5,1,N,3] z)  { y = LSTM<hidden_size=3>(x, w, r) z =
+        GRU<hidden_size=3>(x, v, u) }""", {"w": (1, 12, 4), "r": (1, 12, 3), "v": (1, 9, 4), "u": (1, 9, 3)}),
     "quantised": (
         """g (float[1,4,6,6] x) => (float[1,4,6,6] y) <float s = {0.1}, uint8 z = {128}, float t = {0.02}, int8 n =
         {0}> { q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z)
-        v = DequantizeLinear(w, t, n) y = Conv<pads=[1,1,1,1]>(d, v) }""",
-        {"w": (4, 4, 3, 3)},
+        v = DequantizeLinear(w, t, n) y = Conv<pads=[1,1,1,1]>(d, v) }""", {"w": (4, 4, 3, 3)},
     ),
-    "loop": (
-        """g (float[2] x) => (float[2] y, float[3,2] all) <int64 n = {3}> {
+    "loop": ("""g (float[2] x) => (float[2] y, float[3,2] all) <int64 n = {3}> {
         y, all = Loop (n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f)
-        { d = Identity(c) e = Neg(a) f = Exp(a) }> }""",
-        {},
-    ),
-    "if": (
-        """g (bool c, float[2,3] x) => (float[2,3] y) { y = If (c) <then_branch = t () => (float[2,3] p) { p = Neg(x)
+        { d = Identity(c) e = Neg(a) f = Exp(a) }> }""", {}),
+    "if": ("""g (bool c, float[2,3] x) => (float[2,3] y) { y = If (c) <then_branch = t () => (float[2,3] p) { p = Neg(x)
         },
-        else_branch = e () => (float[2,3] q) { q = Tanh(x) }> }""",
-        {},
-    ),
-    "scan": (
-        """g (float[3] h, float[4,3] x) => (float[3] y, float[4,3] z) { y, z = Scan<num_scan_inputs=1,
-        body = b (float[3] a, float[3] c) => (float[3] d, float[3] e) { d = Add(a, c) e = Mul(d, c) }>(h, x) }""",
-        {},
-    ),
+        else_branch = e () => (float[2,3] q) { q = Tanh(x) }> }""", {}),
+    "scan": ("""g (float[3] h, float[4,3] x) => (float[3] y, float[4,3] z) { y, z = Scan<num_scan_inputs=1,
+        body = b (float[3] a, float[3] c) => (float[3] d, float[3] e) { d = Add(a, c) e = Mul(d, c) }>(h, x) }""", {}),
     "choices": (
         """g (float[4,5] x, bool[4,5] c, int64[4] i) => (float[4,5] y, int64[2,K] k, float[4,6] o) <float z = {0},
         int64 d = {6}, float[2] v = {0, 1}>
-        { a = Where(c, x, z) y = Clip(a, z) k = NonZero(x) o = OneHot(i, d, v) }""",
-        {},
+        { a = Where(c, x, z) y = Clip(a, z) k = NonZero(x) o = OneHot(i, d, v) }""", {},
     ),
-    "boxes": (
-        """g (float[1,9,4] b, float[1,2,9] s) => (int64[K,3] y) <int64 m = {4}, float t = {0.5}>
-        { y = NonMaxSuppression(b, s, m, t, t) }""",
-        {},
-    ),
+    "boxes": ("""g (float[1,9,4] b, float[1,2,9] s) => (int64[K,3] y) <int64 m = {4}, float t = {0.5}>
+        { y = NonMaxSuppression(b, s, m, t, t) }""", {}),
     "instances": ("g (float[1,2,8,8] x) => (float[1,2,8,8] n) { n = InstanceNormalization(x, w, w) }", {"w": (2,)}),
-}
+}  # fmt: skip
 """ONNX text, and the shapes of constants that it has besides."""
 
 

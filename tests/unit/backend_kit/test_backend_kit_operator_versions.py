@@ -53,11 +53,9 @@ def test_operator_that_is_too_new_is_named() -> None:
 
 
 def test_operator_inside_a_body_counts() -> None:
-    model = model_of(
-        """g (bool c, float[2] x) => (float[2] y) {
+    model = model_of("""g (bool c, float[2] x) => (float[2] y) {
         y = If (c) <then_branch = t () => (float[2] p) { p = SwiGLU(x, x) },
-                    else_branch = e () => (float[2] q) { q = Neg(x) }> }"""
-    )
+                    else_branch = e () => (float[2] q) { q = Neg(x) }> }""")  # fmt: skip
     assert operator_newer_than(model, {"": 26}) == "SwiGLU of opset 28"
 
 

@@ -126,10 +126,8 @@ def test_data_of_large_constants_does_not_make_questions_differ() -> None:
 
 
 def test_data_of_small_constants_makes_questions_differ() -> None:
-    model = model_of(
-        """g (float[6] x) => (float[2,3] y, float[3,2] z) <int64[2] a = {2, 3}, int64[2] b = {3, 2}>
-        { y = Reshape(x, a) z = Reshape(x, b) }"""
-    )
+    model = model_of("""g (float[6] x) => (float[2,3] y, float[3,2] z) <int64[2] a = {2, 3}, int64[2] b = {3, 2}>
+        { y = Reshape(x, a) z = Reshape(x, b) }""")  # fmt: skip
     asked: list[int] = []
 
     def refusal(part: ir.Model) -> str:

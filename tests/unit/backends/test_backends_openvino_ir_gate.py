@@ -204,13 +204,9 @@ AXES = {
         "g (float[2,3] x, float[2,3] s) => (float[2,3] y) { y = LayerNormalization<axis=0>(x, s, s) }", "MVN", 1,
     ),
     "picked": ("g (float[2,3] x, int64[2] i) => (float[2,2] y) { y = Gather<axis=1>(x, i) }", "Gather", 2),
-    "reduced": (
-        "g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }", "ReduceMax", 1
-    ),
-    "cut": (
-        """g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}, int64[1] b = {2}>
-        { y = Slice(x, a, b, a) }""", "Slice", 4,
-    ),
+    "reduced": ("g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }", "ReduceMax", 1),
+    "cut": ("""g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}, int64[1] b = {2}>
+        { y = Slice(x, a, b, a) }""", "Slice", 4),
     "added": ("g (float[2,3] x) => (float[2,1,3] y) <int64[1] a = {1}> { y = Unsqueeze(x, a) }", "Unsqueeze", 1),
     "summed": ("g (float[2,3] x) => (float[2,3] y) <int64 a = {1}> { y = CumSum(x, a) }", "CumSum", 1),
     "turned": ("g (float[2,3] x) => (float[3,2] y) { y = Transpose(x) }", "Transpose", 1),

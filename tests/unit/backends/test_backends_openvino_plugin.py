@@ -158,20 +158,13 @@ REFUSED = {
     "uint32": ("g (uint32[2] x) => (uint32[2] y) { y = Identity(x) }", "uint32 would be computed as i32"),
     "int64 data": ("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }", "int64 'y' is data"),
     "int64 made of reals": ("g (float[2] x) => (int64[2] y) { y = Cast<to=7>(x) }", "int64 'y' is data"),
-    "int64 clipped to more": (
-        """g (float[2] x) => (int64[2] y) <float a = {0.0}, float b = {3000000000.0}>
-        { c = Clip(x, a, b) y = Cast<to=7>(c) }""",
-        "int64 'y' is data",
-    ),
+    "int64 clipped to more": ("""g (float[2] x) => (int64[2] y) <float a = {0.0}, float b = {3000000000.0}>
+        { c = Clip(x, a, b) y = Cast<to=7>(c) }""", "int64 'y' is data"),
     "int64 clipped on one side": (
-        "g (float[2] x) => (int64[2] y) <float b = {3.0}> { c = Clip(x, , b) y = Cast<to=7>(c) }",
-        "int64 'y' is data",
+        "g (float[2] x) => (int64[2] y) <float b = {3.0}> { c = Clip(x, , b) y = Cast<to=7>(c) }", "int64 'y' is data",
     ),
-    "end that may be beyond": (
-        """g (float[5] x, float[1] f) => (float[A] y) <int64[1] b = {1}>
-        { e = Cast<to=7>(f) y = Slice(x, b, e) }""",
-        "int64 'e' is data",
-    ),
+    "end that may be beyond": ("""g (float[5] x, float[1] f) => (float[A] y) <int64[1] b = {1}>
+        { e = Cast<to=7>(f) y = Slice(x, b, e) }""", "int64 'e' is data"),
     "int64 constant too large": (
         "g (float[3] x) => (int64[1] y) <int64[1] c = {1099511627776}> { s = Shape(x) y = Add(s, c) }",
         "int64 'c' is data",
@@ -182,11 +175,8 @@ REFUSED = {
                     else_branch = e () => (float[2] q) { q = Constant<value = float[2] {1.0, 2.0}>() }> }""",
         "int64 'd' is data",
     ),
-    "index of reals": (
-        """g (float[2] x, float[5,2] w) => (float[2,2] y)
-        { a = Abs(x) i = Cast<to=7>(a) y = Gather<axis=0>(w, i) }""",
-        "which index of Gather is out of range",
-    ),
+    "index of reals": ("""g (float[2] x, float[5,2] w) => (float[2,2] y)
+        { a = Abs(x) i = Cast<to=7>(a) y = Gather<axis=0>(w, i) }""", "which index of Gather is out of range"),
     "index in an axis of any size": (
         "g (float[N,2] w, int64[2] i) => (float[2,2] y) { y = Gather<axis=0>(w, i) }",
         "which index of Gather is out of range",
@@ -196,23 +186,17 @@ REFUSED = {
         "which index of Gather is out of range",
     ),
     "integers divided by what may be 0": (
-        "g (int32[N] a, int32[N] b) => (int32[N] y) { y = Div(a, b) }",
-        "integers in float32",
+        "g (int32[N] a, int32[N] b) => (int32[N] y) { y = Div(a, b) }", "integers in float32",
     ),
     "large integers divided": (
-        "g (int32[N] a) => (int32[N] y) <int32 b = {3}> { y = Mod(a, b) }",
-        "integers in float32",
+        "g (int32[N] a) => (int32[N] y) <int32 b = {3}> { y = Mod(a, b) }", "integers in float32",
     ),
     "integers above 0": ("g (int32[N] a) => (int32[N] y) { y = Relu(a) }", "integers in float32"),
     "even sums over channels": (
-        "g (float[1,4,2,2] x) => (float[1,4,2,2] y) { y = LRN<size=2>(x) }",
-        "LRN of even size",
+        "g (float[1,4,2,2] x) => (float[1,4,2,2] y) { y = LRN<size=2>(x) }", "LRN of even size",
     ),
-    "weights that a call tells": (
-        """g (float[2,1,3] x, float[1,4,3] w, float[1,4,2] r) => (float[2,1,1,2] y)
-        { y = GRU<hidden_size=2>(x, w, r) }""",
-        "divides by the sizes of a GRU",
-    ),
+    "weights that a call tells": ("""g (float[2,1,3] x, float[1,4,3] w, float[1,4,2] r) => (float[2,1,1,2] y)
+        { y = GRU<hidden_size=2>(x, w, r) }""", "divides by the sizes of a GRU"),
     "text": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", "tensors of string do not cross"),
     "float8": ("g (float[2] x) => (float8e5m2[2] y) { y = Cast<to=19>(x) }", "float8_e5m2 do not cross"),
     "lists": ("g (float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x) }", "'y' is not a tensor"),
@@ -233,8 +217,7 @@ REFUSED = {
         "divides by a step of Range that may be zero",
     ),
     "index that may be out": (
-        "g (float[7,2] x, int64[N,2] i) => (float[N] y) { y = GatherND(x, i) }",
-        "reads beyond the tensor",
+        "g (float[7,2] x, int64[N,2] i) => (float[N] y) { y = GatherND(x, i) }", "reads beyond the tensor",
     ),
     "index that may be out and is written to": (
         "g (float[7,2] x, int64[3,2] i, float[3,2] u) => (float[7,2] y) { y = ScatterElements(x, i, u) }",
@@ -260,20 +243,14 @@ REFUSED = {
         "g (float[1,2,3,4] x, float[2,2,2,2] like) => (float[A,B,C,D] y) { r = Shape(like) y = Tile(x, r) }",
         "a repeat of Tile that only a call tells",
     ),
-    "loop that may not run": (
-        """g (int64 n, float[2] x) => (float[2] y, float[K,2] all) {
+    "loop that may not run": ("""g (int64 n, float[2] x) => (float[2] y, float[K,2] all) {
         y, all = Loop (n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] f)
-        { d = Identity(c) e = Neg(a) f = Identity(a) }> }""",
-        "does not run",
-    ),
-    "quantised of com.microsoft": (
-        """g (uint8[4] a, float s, uint8 z) => (uint8[4] c)
-        { c = com.microsoft.QLinearAdd(a, s, z, a, s, z, s, z) }""",
-        "without rounding and saturation",
-    ),
+        { d = Identity(c) e = Neg(a) f = Identity(a) }> }""", "does not run"),
+    "quantised of com.microsoft": ("""g (uint8[4] a, float s, uint8 z) => (uint8[4] c)
+        { c = com.microsoft.QLinearAdd(a, s, z, a, s, z, s, z) }""", "without rounding and saturation"),
     "unknown operator": ("g (float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }", "No conversion rule"),
     "rank that is not known": ("g (float[N] x, int64[R] s) => (float[A,B] y) { y = Reshape(x, s) }", "dynamic rank"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED.keys())

@@ -12,7 +12,6 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 from nndeploy_cudnn.plugin import Plugin
-from onnx.reference import ReferenceEvaluator
 
 from nndeploy.plugin.interface import Artifact, OpenOptions
 from nndeploy.target.target import Target, target_from_toml
@@ -47,28 +46,6 @@ def inputs_of(model: ir.Model, seed: int = 0) -> dict[str, np.ndarray]:
         value.name or "": random.standard_normal(value.shape.numpy()).astype(value.dtype.numpy())
         for value in model.graph.inputs
     }
-
-
-def in_float64(model: ir.Model, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns a model's outputs with every real number as float64, by ONNX's own evaluator."""
-    proto = onnx.ModelProto.FromString(ir.to_proto(model).SerializeToString())
-    del proto.graph.value_info[:]
-    reals = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-    for value in (*proto.graph.input, *proto.graph.output):
-        if value.type.tensor_type.elem_type in reals:
-            value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    for tensor in proto.graph.initializer:
-        if tensor.data_type in reals:
-            exact = onnx.numpy_helper.to_array(tensor).astype(np.float64)
-            tensor.CopyFrom(onnx.numpy_helper.from_array(exact, tensor.name))
-    for node in proto.graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.name == "to" and attribute.i in reals:
-                attribute.i = onnx.TensorProto.DOUBLE
-    wide = {name: x.astype(np.float64) if x.dtype.kind in "fV" else x for name, x in inputs.items()}
-    with np.errstate(all="ignore"):
-        found = ReferenceEvaluator(proto).run(None, wide)
-    return dict(zip([output.name for output in proto.graph.output], found, strict=True))
 
 
 def run_artifact(artifact: Artifact, inputs: Mapping[str, Any], host_gpu: SimpleNamespace) -> dict[str, Any]:

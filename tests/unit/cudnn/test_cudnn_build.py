@@ -97,25 +97,17 @@ def test_parts_of_a_concat_are_written_to_their_places() -> None:
 
 @pytest.mark.parametrize(
     ("text", "steps"),
-    [
-        (
-            """(T[4,16,14,14] x) => (T[4,8,196] y)
+    [("""(T[4,16,14,14] x) => (T[4,8,196] y)
             <int64[3] flat = {4,16,196}, int64[1] s = {4}, int64[1] e = {12}, int64[1] ax = {1}>
-            { r = Reshape(x,flat)  t = Slice(r,s,e,ax)  y = Relu(t) }""",
-            "1 steps (0 copies)",
-        ),
-        (
-            """(T[1,8,5] x, T[8,1] s) => (T[1,8,5] y)
-            { a = Mul(x,s)  b = Sigmoid(a)  c = Mul(a,b)  d = Add(c,x)  y = Tanh(d) }""",
-            "1 steps (0 copies)",
-        ),
-        ("(T[2,8,5] x, T[8,1] s) => (T[2,8,5] y) { y = Mul(x,s) }", "3 steps (2 copies)"),
-        ("(T[2,8,5] x) => (T[2,8,5] y) <T[8,1] s = {0.0}> { y = Mul(x,s) }", "1 steps (0 copies)"),
-        ("(T[2,8,5] x, T[8,5] s) => (T[2,8,5] y) { y = Mul(x,s) }", "1 steps (0 copies)"),
-        ("(T[2,8,5] x, T[2,8,1] s) => (T[2,8,5] y) { y = Mul(x,s) }", "1 steps (0 copies)"),
-        ("(T[4,32] x, T[32,5] w) => (T[4,5] y) { y = MatMul(x,w) }", "2 steps (1 copies)"),
-        ("(T[4,32] x, T[5,32] v) => (T[4,5] y) { w = Transpose<perm=[1,0]>(v) y = MatMul(x,w) }", "1 steps (0 copies)"),
-    ],
+            { r = Reshape(x,flat)  t = Slice(r,s,e,ax)  y = Relu(t) }""", "1 steps (0 copies)"),
+     ("""(T[1,8,5] x, T[8,1] s) => (T[1,8,5] y)
+            { a = Mul(x,s)  b = Sigmoid(a)  c = Mul(a,b)  d = Add(c,x)  y = Tanh(d) }""", "1 steps (0 copies)"),
+     ("(T[2,8,5] x, T[8,1] s) => (T[2,8,5] y) { y = Mul(x,s) }", "3 steps (2 copies)"),
+     ("(T[2,8,5] x) => (T[2,8,5] y) <T[8,1] s = {0.0}> { y = Mul(x,s) }", "1 steps (0 copies)"),
+     ("(T[2,8,5] x, T[8,5] s) => (T[2,8,5] y) { y = Mul(x,s) }", "1 steps (0 copies)"),
+     ("(T[2,8,5] x, T[2,8,1] s) => (T[2,8,5] y) { y = Mul(x,s) }", "1 steps (0 copies)"),
+     ("(T[4,32] x, T[32,5] w) => (T[4,5] y) { y = MatMul(x,w) }", "2 steps (1 copies)"),
+     ("(T[4,32] x, T[5,32] v) => (T[4,5] y) { w = Transpose<perm=[1,0]>(v) y = MatMul(x,w) }", "1 steps (0 copies)")],
     ids=[
         "views", "elementwise", "once for each batch", "a constant", "along the batch alone", "along the row alone",
         "copied", "as they lie",

@@ -29,16 +29,10 @@ LEAKY = function("leaky <alpha: float = 0.5> (a) => (b)", "b = LeakyRelu <alpha:
 OUTER = function("outer <beta: float = 0.75> (a) => (b)", "b = my.leaky <alpha: float = @beta> (a)") + LEAKY
 NONE = function("none <beta> (a) => (b)", "b = my.leaky <alpha: float = @beta> (a)") + LEAKY
 PLAIN = function("plain <alpha> (a) => (b)", "b = LeakyRelu <alpha: float = @alpha> (a)")
-BRANCHES = (
-    function(
-        "branches <k: float = 3.0> (a, c) => (b)",
-        """d = Mul(a, a)  b = If(c) <
+BRANCHES = (function("branches <k: float = 3.0> (a, c) => (b)", """d = Mul(a, a)  b = If(c) <
         then_branch = t () => (float[?,?] y)
             { k = Constant <value_float: float = @k> ()  x = Add(d, a)  y = Mul(k, x) },
-        else_branch = e () => (float[?,?] y) { y = my.leaky(d) }>""",
-    )
-    + LEAKY
-)
+        else_branch = e () => (float[?,?] y) { y = my.leaky(d) }>""") + LEAKY)  # fmt: skip
 LOOP = (
     function(
         "loop <k: float = 2.0> (a) => (b)",

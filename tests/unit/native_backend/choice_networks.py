@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from native_models import Array, outputs_in_float64
+from native_models import Array
 from onnx import TensorProto, helper
+from oracle.in_float64 import outputs_in_float64
 
 CHOICE = "choice"
 """The input that decides."""

@@ -21,8 +21,7 @@ from nndeploy_native.opened_model import Options
 from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, PlanDocument, document_from_json
 from nndeploy_native.probe import probe
 from nndeploy_native.session import NativeSession, open_session
-from onnx import TensorProto, numpy_helper
-from oracle.evaluator import evaluate
+from oracle.in_float64 import outputs_in_float64
 
 from nndeploy.errors import OtherSizesError
 from nndeploy.frontend.contrib_types import contrib_types_known
@@ -111,25 +110,6 @@ def run(
 def kernels_of(artifact: Artifact) -> list[str]:
     """Returns the operators of the plan's steps."""
     return [step["kernel"] for step in json.loads(artifact.files[DOCUMENT_FILE])["steps"]]
-
-
-def outputs_in_float64(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Returns every value that a node makes, by name, as the oracle says: all that was a float is float64."""
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    attributes = [attribute for node in wide.graph.node for attribute in node.attribute]
-    for one in (*wide.graph.initializer, *(attribute.t for attribute in attributes)):
-        if one.data_type in (TensorProto.FLOAT, TensorProto.FLOAT16):
-            one.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(one).astype(np.float64), one.name))
-    for attribute in attributes:
-        if attribute.name == "to" and attribute.i in (TensorProto.FLOAT, TensorProto.FLOAT16):
-            attribute.i = TensorProto.DOUBLE
-    names = [name for node in wide.graph.node for name in node.output if name]
-    del wide.graph.output[:]
-    wide.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    return evaluate(
-        wide, {name: one.astype(np.float64) if one.dtype.kind == "f" else one for name, one in inputs.items()}
-    )
 
 
 def assert_right(

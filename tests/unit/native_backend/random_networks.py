@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 from choice_networks import with_choice
-from native_models import Array, outputs_in_float64, run
+from native_models import Array, run
 from network_graphs import Drawn, short
 from nndeploy_native.build import build
+from oracle.in_float64 import outputs_in_float64
 
 from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange

@@ -21,11 +21,8 @@ WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 23, 28, 29,
 
 
 NETWORKS = {
-    "separable": (
-        """g (float[n,16,h,w] x) => (float[n,24,p,q] y) { a = Conv<group=16, pads=[1,1,1,1]>(x, d)
-        b = Relu(a) y = Conv(b, p) }""",
-        {"d": reals(16, 1, 3, 3), "p": reals(24, 16, 1, 1, seed=1)},
-    ),
+    "separable": ("""g (float[n,16,h,w] x) => (float[n,24,p,q] y) { a = Conv<group=16, pads=[1,1,1,1]>(x, d)
+        b = Relu(a) y = Conv(b, p) }""", {"d": reals(16, 1, 3, 3), "p": reals(24, 16, 1, 1, seed=1)}),
     "stem": (
         """g (float[n,3,h,w] x) => (float[n,5,p,q] y) { a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, s) b = Relu(a)
         c = Conv<group=16, pads=[1,1,1,1]>(b, d) e = Relu(c) f = Conv(e, p) y = Conv<pads=[1,1,1,1]>(f, u) }""",
@@ -42,8 +39,7 @@ NETWORKS = {
     "halved and enlarged": (
         """g (float[n,16,h,w] x) => (float[n,16,p,q] y) { a = Conv<strides=[2,2], pads=[1,1,1,1]>(x, d)
         b = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(a, , s)
-        y = Add(b, x) }""",
-        {"d": reals(16, 16, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)},
+        y = Add(b, x) }""", {"d": reals(16, 16, 3, 3), "s": np.array([1, 1, 2, 2], np.float32)},
     ),
     "resized": (
         """g (float[n,18,h,w] x) => (float[n,18,p,q] y, float[n,18,r,s] z, float[n,18,7,9] k)

@@ -28,25 +28,21 @@ FORMS = {
     ),
     "both sides scaled": graph(
         """k = Transpose<perm=[0,2,1,3]>(k1) qs = Mul(q, s) kt = Transpose<perm=[0,1,3,2]>(k) ks = Mul(kt, s)
-        a = MatMul(qs, ks) b = Add(a, m) w = Softmax<axis=-1>(b) o = MatMul(w, v)""",
-        ", float[n,1,1,t] m",
+        a = MatMul(qs, ks) b = Add(a, m) w = Softmax<axis=-1>(b) o = MatMul(w, v)""", ", float[n,1,1,t] m",
     ),
     "divided, then masked by truths": graph(
         """k = Transpose<perm=[0,2,3,1]>(k1) a = MatMul(q, k) d = Div(a, s) b = Where(m, d, low) w = Softmax(b)
-        o = MatMul(w, v)""",
-        ", bool[t,t] m",
+        o = MatMul(w, v)""", ", bool[t,t] m",
     ),
     "rows that are NaN become zeros": graph(
         """k = Transpose<perm=[0,2,3,1]>(k1) a = MatMul(q, k) b = Add(a, m) w = Softmax(b) i = IsNaN(w)
-        u = Where(i, none, w) o = MatMul(u, v)""",
-        ", float[n,1,t,t] m",
+        u = Where(i, none, w) o = MatMul(u, v)""", ", float[n,1,t,t] m",
     ),
     "a mask and a bias of each head": graph(
         """k = Transpose<perm=[0,2,3,1]>(k1) a = MatMul(q, k) b = Add(a, e) c = Add(b, m) w = Softmax(c)
-        o = MatMul(w, v)""",
-        ", float[1,4,t,t] e, float[n,1,1,t] m",
+        o = MatMul(w, v)""", ", float[1,4,t,t] e, float[n,1,1,t] m",
     ),
-}
+}  # fmt: skip
 
 
 def attention_of(artifact: Artifact) -> list[str]:

@@ -12,8 +12,9 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 from kernel_library import every_level
-from native_models import FLOAT_LEVELS, HEADER, Array, built, outputs_in_float64, reals
+from native_models import FLOAT_LEVELS, HEADER, Array, built, reals
 from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
+from oracle.in_float64 import outputs_in_float64
 from random_networks import Network, network_of, wrong_numbers
 
 from nndeploy.errors import BuildRefusedError
@@ -68,28 +69,15 @@ def test_pairs_of_blocks_and_planes_stay_in_their_scratch(level: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "shapes", "operators"),
-    [
-        (
-            """(float[1,3,20,20] x) => (float[1,16,10,10] y) { e = Conv<strides=[2,2], pads=[1,1,1,1]>(x, u)
+    [("""(float[1,3,20,20] x) => (float[1,16,10,10] y) { e = Conv<strides=[2,2], pads=[1,1,1,1]>(x, u)
             a = HardSwish(e) d = Conv<group=16, pads=[1,1,1,1]>(a, w) r = Relu(d) p = Conv(r, v) y = Add(p, a) }""",
-            {"u": (16, 3, 3, 3)},
-            ["convolution", "separable"],
-        ),
-        (
-            """(float[1,8,9,9] x) => (float[1,16,9,9] y) { a = Conv(x, u) d = Conv<group=16, pads=[1,1,1,1]>(a, w)
-            p = Conv(d, v) y = Add(a, p) }""",
-            {"u": (16, 8, 1, 1)},
-            ["to_blocked", "convolution", "separable"],
-        ),
-        (
-            """(float[1,16,9,9] x) => (float[1,16,9,9] y) { d = Conv<group=16, pads=[1,1,1,1]>(x, w) p = Conv(d, v)
-            y = Add(d, p) }""",
-            {},
-            ["to_blocked", "convolution", "convolution"],
-        ),
-    ],
+      {"u": (16, 3, 3, 3)}, ["convolution", "separable"]),
+     ("""(float[1,8,9,9] x) => (float[1,16,9,9] y) { a = Conv(x, u) d = Conv<group=16, pads=[1,1,1,1]>(a, w)
+            p = Conv(d, v) y = Add(a, p) }""", {"u": (16, 8, 1, 1)}, ["to_blocked", "convolution", "separable"]),
+     ("""(float[1,16,9,9] x) => (float[1,16,9,9] y) { d = Conv<group=16, pads=[1,1,1,1]>(x, w) p = Conv(d, v)
+            y = Add(d, p) }""", {}, ["to_blocked", "convolution", "convolution"])],
     ids=["stem", "inverted residual", "separable"],
-)
+)  # fmt: skip
 def test_a_tensor_that_is_read_again_is_not_fused_away(
     text: str, shapes: dict[str, tuple[int, ...]], operators: list[str]
 ) -> None:

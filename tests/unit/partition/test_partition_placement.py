@@ -216,13 +216,11 @@ def test_an_island_stays_where_its_neighbour_is_much_slower() -> None:
 
 
 def test_costs_count_multiply_adds_of_a_convolution() -> None:
-    model = model_of(
-        """<ir_version: 8, opset_import: ["": 18]>
+    model = model_of("""<ir_version: 8, opset_import: ["": 18]>
         g (float[1,64,56,56] x, float[128,64,3,3] w) => (float[1,128,56,56] y) {
             [conv] c = Conv <pads = [1,1,1,1]> (x, w)
             [relu] y = Relu(c)
-        }"""
-    )
+        }""")  # fmt: skip
     found = estimate_costs(model, {})
     assert found.seconds["conv"] == pytest.approx(2 * 128 * 56 * 56 * 64 * 9 / 100e9)
     assert found.share("conv") + found.share("relu") == pytest.approx(1.0)

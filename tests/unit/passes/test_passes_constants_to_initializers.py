@@ -37,11 +37,9 @@ def test_sparse_constant_stays() -> None:
 
 
 def test_constant_in_a_branch_becomes_initializer_of_the_branch() -> None:
-    model = graph(
-        """(bool c, float[2] x) => (float[2] y) { y = If(c) <
+    model = graph("""(bool c, float[2] x) => (float[2] y) { y = If(c) <
             then_branch = t () => (float[2] a) { k = Constant<value_floats = [1.0, 2.0]>() a = Add(x, k) },
-            else_branch = e () => (float[2] b) { b = Constant<value_floats = [1.0, 2.0]>() }> }"""
-    )
+            else_branch = e () => (float[2] b) { b = Constant<value_floats = [1.0, 2.0]>() }> }""")  # fmt: skip
     assert rewritten(NAME, model) == 1
     then_branch = model.graph[0].attributes["then_branch"].as_graph()
     assert [node_line(node) for node in then_branch] == ["a = Add(x, k)"]

@@ -37,18 +37,15 @@ def test_function_of_the_model_under_a_standard_name_stays() -> None:
     assert rewritten(NAME, model) == 0
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "<int64[4] s = {262144, 262144, 1, 1}> { c = ConstantOfShape(s) y = ReduceSum<keepdims = 0>(c) }",
-        "<float[1] a = {1}, int64[3] s = {4096, 4096, 4096}> { c = Expand(a, s) y = ReduceSum<keepdims = 0>(c) }",
-        "<float[1,1] a = {1}, int64[2] s = {262144, 262144}> { c = Tile(a, s) y = ReduceSum<keepdims = 0>(c) }",
-        """<int64 a = {0}, int64 b = {68719476736}, int64 d = {1}>
+@pytest.mark.parametrize("body", [
+    "<int64[4] s = {262144, 262144, 1, 1}> { c = ConstantOfShape(s) y = ReduceSum<keepdims = 0>(c) }",
+    "<float[1] a = {1}, int64[3] s = {4096, 4096, 4096}> { c = Expand(a, s) y = ReduceSum<keepdims = 0>(c) }",
+    "<float[1,1] a = {1}, int64[2] s = {262144, 262144}> { c = Tile(a, s) y = ReduceSum<keepdims = 0>(c) }",
+    """<int64 a = {0}, int64 b = {68719476736}, int64 d = {1}>
         { r = Range(a, b, d) c = Cast<to = 1>(r) y = ReduceSum<keepdims = 0>(c) }""",
-        """<int64 a = {68719476736}, int64 b = {0}, int64 d = {-1}>
+    """<int64 a = {68719476736}, int64 b = {0}, int64 d = {-1}>
         { r = Range(a, b, d) c = Cast<to = 1>(r) y = ReduceSum<keepdims = 0>(c) }""",
-    ],
-)
+])  # fmt: skip
 def test_bomb_is_not_evaluated(body: str) -> None:
     model = graph(f"(float[2] x) => (float y) {body}", data_prop=False)  # onnx's own data propagation is a victim
     start = time.perf_counter()

@@ -51,22 +51,17 @@ def test_shape_of_an_output_of_the_graph_is_its_interface() -> None:
 
 
 def test_length_of_a_huge_range_is_learnt_without_making_it() -> None:
-    model = graph(
-        """(float[2] x) => (float y) <int64 a = {0}, int64 b = {68719476736}, int64 d = {1}>
-        { r = Range(a, b, d) c = Cast<to = 1>(r) y = ReduceSum<keepdims = 0>(c) }""",
-        data_prop=False,
-    )
+    model = graph("""(float[2] x) => (float y) <int64 a = {0}, int64 b = {68719476736}, int64 d = {1}>
+        { r = Range(a, b, d) c = Cast<to = 1>(r) y = ReduceSum<keepdims = 0>(c) }""", data_prop=False)  # fmt: skip
     _forget(model, "r", "c")
     assert rewritten(NAME, model) == 2
     assert model.graph[0].outputs[0].shape == [68719476736]
 
 
 def test_branches_of_if_are_entered() -> None:
-    model = graph(
-        """(bool c, float[2,3] x) => (float[2,3] y) { y = If(c) <
+    model = graph("""(bool c, float[2,3] x) => (float[2,3] y) { y = If(c) <
             then_branch = t () => (float[2,3] a) { r = Relu(x) a = Neg(r) },
-            else_branch = e () => (float[2,3] b) { b = Neg(x) }> }"""
-    )
+            else_branch = e () => (float[2,3] b) { b = Neg(x) }> }""")  # fmt: skip
     relu = model.graph[0].attributes["then_branch"].as_graph()[0]
     relu.outputs[0].shape = None
     assert rewritten(NAME, model) == 1

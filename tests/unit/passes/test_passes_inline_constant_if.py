@@ -15,21 +15,17 @@ def test_condition_known_only_at_run_time_stays() -> None:
 
 
 def test_what_only_the_other_branch_read_is_no_longer_read() -> None:
-    model = graph(
-        """(float[2] x) => (float[2] y) <bool c = {1}> { r = Relu(x) y = If(c) <
+    model = graph("""(float[2] x) => (float[2] y) <bool c = {1}> { r = Relu(x) y = If(c) <
             then_branch = t () => (float[2] a) { a = Abs(x) },
-            else_branch = e () => (float[2] b) { b = Neg(r) }> }"""
-    )
+            else_branch = e () => (float[2] b) { b = Neg(r) }> }""")  # fmt: skip
     assert rewritten(NAME, model) == 1
     assert not model.graph[0].outputs[0].uses()
 
 
 def test_initializers_of_the_branch_move_and_names_stay_unique() -> None:
-    model = graph(
-        """(float[2] x) => (float[2] y) <bool c = {1}, float[2] k = {7, 7}> { v = Add(x, k) y = If(c) <
+    model = graph("""(float[2] x) => (float[2] y) <bool c = {1}, float[2] k = {7, 7}> { v = Add(x, k) y = If(c) <
             then_branch = t () => (float[2] a) { m = Add(v, x) a = Neg(m) },
-            else_branch = e () => (float[2] b) { b = Neg(v) }> }"""
-    )
+            else_branch = e () => (float[2] b) { b = Neg(v) }> }""")  # fmt: skip
     branch = model.graph[1].attributes["then_branch"].as_graph()
     inner = ir.Value(name="k", const_value=ir.tensor(np.array([1, 2], np.float32), name="k"))
     inner.dtype, inner.shape = ir.DataType.FLOAT, ir.Shape([2])

@@ -23,10 +23,8 @@ NAME = "merge-reshapes"
 
 
 def test_target_that_copies_a_size_of_the_view_is_written_out() -> None:
-    model = graph(
-        """(float[4,6] x) => (float[A,B] y) <int64[2] s = {2, 12}, int64[3] t = {0, 3, -1}>
-        { a = Reshape(x, s) b = Reshape(a, t) y = Flatten(b) }"""
-    )
+    model = graph("""(float[4,6] x) => (float[A,B] y) <int64[2] s = {2, 12}, int64[3] t = {0, 3, -1}>
+        { a = Reshape(x, s) b = Reshape(a, t) y = Flatten(b) }""")  # fmt: skip
     model.graph.outputs[0].shape = None
     assert rewritten(NAME, model) == 1
     assert nodes(model)[0] == "b = Reshape(x, b.shape)"

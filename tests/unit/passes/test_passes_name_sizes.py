@@ -120,13 +120,11 @@ def _by_hand(text: str, sizes: dict[str, int]) -> int:
 
 def test_lists_are_followed_but_not_tables() -> None:
     """PyTorch computes pads by reversing rows of pairs: the elements of what has two axes are not a list."""
-    model = graph(
-        """(float[n,4] x) => (int64[2] y) <int64[4] a = {0,32,5,7}, int64[2] s = {-1,2}, int64[1] b = {-1},
+    model = graph("""(float[n,4] x) => (int64[2] y) <int64[4] a = {0,32,5,7}, int64[2] s = {-1,2}, int64[1] b = {-1},
         int64[1] e = {-9223372036854775807}, int64[1] k = {0}, int64[1] p = {-1}, int64[1] r = {2},
         int64[1] q = {0}> {
         t = Reshape(a, s) u = Slice(t, b, e, k, p) v = Transpose<perm=[1,0]>(u) f = Reshape(v, b)
-        y = Slice(f, q, r) }"""
-    )
+        y = Slice(f, q, r) }""")  # fmt: skip
     optimise(model, {})
     wanted = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(
         None, {"x": np.zeros((1, 4), "f")}
@@ -176,12 +174,10 @@ def test_real_model_has_the_inferred_sizes(name: str) -> None:
 
 
 def test_sizes_that_both_branches_of_an_if_give_are_those_of_what_it_gives() -> None:
-    model = graph(
-        """(float[n,w] x, bool c) => (float[p,q,r] y) { u = If(c) <
+    model = graph("""(float[n,w] x, bool c) => (float[p,q,r] y) { u = If(c) <
             then_branch = t () => (float[d,e,f] a) { a = Unsqueeze(x, one) },
             else_branch = o () => (float[g,h,i] b) { s = Concat<axis=1>(x, x) b = Unsqueeze(s, one) }>
-            y = Relu(u) }""".replace("{ u =", "<int64[1] one = {1}> { u =")
-    )
+            y = Relu(u) }""".replace("{ u =", "<int64[1] one = {1}> { u ="))  # fmt: skip
     NameSizes({}).rewrite(model)
     first, middle, last = model.graph[-1].outputs[0].shape or ()
     assert (str(first), middle, str(last)) == ("n", 1, "u.2")

@@ -43,11 +43,9 @@ def test_outputs_stay(body: str) -> None:
 
 
 def test_several_inputs_without_states() -> None:
-    proto = ir.to_proto(
-        graph("""(double[4,3] p, double[4] q) => (double[4,3] y) {
+    proto = ir.to_proto(graph("""(double[4,3] p, double[4] q) => (double[4,3] y) {
         d = Scan<num_scan_inputs = 2, body = b (double[3] u, double v) => (double[3] out) { out = Sub(u, v) }>(p, q)
-        y = Neg(d) }""")
-    )
+        y = Neg(d) }"""))  # fmt: skip
     assert assert_same_outputs(NAME, proto, random_feeds(proto), tolerance=0) == 1
 
 

@@ -36,9 +36,7 @@ def refusal(tmp_path: Path, text: str) -> str:
 
 
 def test_reads_gpus_in_their_order_with_a_sorted_hashable_descriptor(tmp_path: Path) -> None:
-    target = read(
-        tmp_path,
-        """
+    target = read(tmp_path, """
 [[gpus]]
 name = "B"
 compute_capability = "8.9"
@@ -50,8 +48,7 @@ maxGridSize = [3, 2, 1]
 [[gpus]]
 name = "A"
 compute_capability = "12.0"
-""",
-    )
+""")  # fmt: skip
     descriptor = (("deviceName", "B"), ("maxGridSize", (3, 2, 1)), ("warpSize", 32))
     assert target.gpus == (Gpu("B", "8.9", 5, descriptor), Gpu("A", "12.0"))
     assert isinstance(hash(target), int)

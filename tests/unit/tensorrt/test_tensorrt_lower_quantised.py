@@ -193,34 +193,30 @@ def test_flat_input_is_quantised_without_a_division_by_zero(model: Model) -> Non
 
 
 def test_nothing_is_converted_between_two_quantised_operators(model: Model) -> None:
-    changed = model(
-        filled("""
+    changed = model(filled("""
         g (float[1,2,5,5] x) => (float[1,3,3,3] y)
         <float s = {0.05}, uint8 z = {117}, uint8[3,2,3,3] w = {{W}}, float sw = {0.03}, uint8 zw = {130}>
         {
             q = QuantizeLinear(x, s, z)
             c = QLinearConv(q, s, z, w, sw, zw, s, z)
             y = DequantizeLinear(c, s, z)
-        }""")
-    )
+        }"""))  # fmt: skip
     assert lowered(changed) == 3
     assert "Cast" not in {node.op_type for node in changed.graph}
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        """g (float[2,5] x) => (float[2,5] y) <float s = {0.05}, int8 z = {0}>
+    ["""g (float[2,5] x) => (float[2,5] y) <float s = {0.05}, int8 z = {0}>
            { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }""",
-        """g (float16[2,5] x) => (uint8[2,5] y) <float16 s = {10854}, uint8 z = {7}> { y = QuantizeLinear(x, s, z) }""",
-        """g (float[2,5] x, float s) => (uint8[2,5] y) <uint8 z = {7}> { y = QuantizeLinear(x, s, z) }""",
-        """g (uint8[2,4] x) => (float[2,4] y) <float[2,2] s = {1,2,3,4}, uint8[2,2] z = {7,7,7,7}>
+     """g (float16[2,5] x) => (uint8[2,5] y) <float16 s = {10854}, uint8 z = {7}> { y = QuantizeLinear(x, s, z) }""",
+     """g (float[2,5] x, float s) => (uint8[2,5] y) <uint8 z = {7}> { y = QuantizeLinear(x, s, z) }""",
+     """g (uint8[2,4] x) => (float[2,4] y) <float[2,2] s = {1,2,3,4}, uint8[2,2] z = {7,7,7,7}>
            { y = DequantizeLinear<axis=1, block_size=2>(x, s, z) }""",
-        """g (uint8[1,5,5,2] x) => (uint8[1,1,1,2] y) <float s = {0.5}, uint8 z = {7}>
+     """g (uint8[1,5,5,2] x) => (uint8[1,1,1,2] y) <float s = {0.5}, uint8 z = {7}>
            { y = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(x, s, z, s, z) }""",
-        """g (uint8[2,3] x, uint8[3,2] w, uint8[2] z) => (int32[2,2] y) { y = MatMulInteger(x, w, z) }""",
-        "g (float[2] x) => (float[2] y) { y = Relu(x) }",
-    ],
+     """g (uint8[2,3] x, uint8[3,2] w, uint8[2] z) => (int32[2,2] y) { y = MatMulInteger(x, w, z) }""",
+     "g (float[2] x) => (float[2] y) { y = Relu(x) }"],
     ids=["int8 around zero", "half", "scale not constant", "blocks", "channels last", "rows", "not quantised"],
 )  # fmt: skip
 def test_what_cannot_or_need_not_be_lowered_is_left(model: Model, text: str) -> None:

@@ -156,11 +156,9 @@ def test_node_that_the_builder_does_not_name_is_found_by_halving(
         return "it said no" if any(node.op_type == "Tanh" for node in part.graph) else ""
 
     monkeypatch.setattr(support, "refused_by_builder", refuses_tanh)
-    found = answers(
-        model("""
+    found = answers(model("""
         g (float[2] x) => (float[2] y)
-        { a = Relu(x) b = Neg(a) c = Exp(b) d = Abs(c) e = Tanh(d) f = Neg(e) h = Exp(f) y = Abs(h) }""")
-    )
+        { a = Relu(x) b = Neg(a) c = Exp(b) d = Abs(c) e = Tanh(d) f = Neg(e) h = Exp(f) y = Abs(h) }"""))  # fmt: skip
     assert taken(found) == [True] * 4 + [False] + [True] * 3
     assert reasons(found) == ["it said no"]
     assert asked == [8, 4, 6, 5, 4, 3], "the whole, three halves, then the two parts beside it"

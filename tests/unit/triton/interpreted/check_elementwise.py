@@ -59,12 +59,9 @@ def test_comparisons_give_booleans_that_where_takes(name: str) -> None:
     x, z = reals(5, 7), reals(7, seed=1)
     x[0] = z
     check(
-        f"b = {name} (x, z) n = Not (b) y = Where (n, x, z)",
-        {"x": x, "z": z},
-        outputs="b, y",
-        num_launches=2,
+        f"b = {name} (x, z) n = Not (b) y = Where (n, x, z)", {"x": x, "z": z}, outputs="b, y", num_launches=2,
         exact=True,
-    )
+    )  # fmt: skip
 
 
 def test_logical_operators_and_isnan() -> None:
