@@ -21,20 +21,17 @@ ORT, OPENVINO, NATIVE, EVALUATOR = "onnxruntime", "openvino", "native", "referen
 WRONG_SHAPE = "another shape"
 
 
-@pytest.mark.parametrize(
-    ("ballots", "right"),
-    [
-        ({ORT: 1, EVALUATOR: 1}, {ORT, EVALUATOR}),
-        ({ORT: 1}, {ORT}),
-        ({ORT: 2, EVALUATOR: 1, NATIVE: 1}, {EVALUATOR, NATIVE}),
-        ({ORT: 1, EVALUATOR: 2, NATIVE: 1, OPENVINO: 1}, {ORT, NATIVE, OPENVINO}),
-        ({ORT: 1, EVALUATOR: 2}, {EVALUATOR}),  # the specification decides
-        ({ORT: 1, EVALUATOR: 2, NATIVE: 1, OPENVINO: 2}, {EVALUATOR, OPENVINO}),
-        ({ORT: 1, NATIVE: 2}, {ORT}),
-        ({ORT: 1, EVALUATOR: WRONG_SHAPE}, {ORT}),  # the shapes that ONNX infers are a vote
-        ({ORT: WRONG_SHAPE, EVALUATOR: WRONG_SHAPE, NATIVE: 1}, {ORT, EVALUATOR}),
-    ],
-)
+@pytest.mark.parametrize(("ballots", "right"), [
+    ({ORT: 1, EVALUATOR: 1}, {ORT, EVALUATOR}), ({ORT: 1}, {ORT}),
+    ({ORT: 2, EVALUATOR: 1, NATIVE: 1}, {EVALUATOR, NATIVE}),
+    ({ORT: 1, EVALUATOR: 2, NATIVE: 1, OPENVINO: 1}, {ORT, NATIVE, OPENVINO}),
+    # the specification decides
+    ({ORT: 1, EVALUATOR: 2}, {EVALUATOR}), ({ORT: 1, EVALUATOR: 2, NATIVE: 1, OPENVINO: 2}, {EVALUATOR, OPENVINO}),
+    ({ORT: 1, NATIVE: 2}, {ORT}),
+    # the shapes that ONNX infers are a vote
+    ({ORT: 1, EVALUATOR: WRONG_SHAPE}, {ORT}),
+    ({ORT: WRONG_SHAPE, EVALUATOR: WRONG_SHAPE, NATIVE: 1}, {ORT, EVALUATOR}),
+])  # fmt: skip
 def test_the_largest_camp_is_right(ballots: dict[str, Any], right: set[str]) -> None:
     verdict = verdict_of(
         {engine: [{"y": gives}] for engine, gives in ballots.items()},

@@ -64,15 +64,12 @@ def plug_in(bus: Path, vendor: str, kind: str) -> None:
 
 
 @pytest.mark.usefixtures("fresh_driver")
-@pytest.mark.parametrize(
-    ("devices", "lacks_gpu"),
-    [
-        ((), True),
-        ((("0x8086", "0x030000"), ("0x10de", "0x040300")), True),  # another's display, NVIDIA's sound
-        ((("0x8086", "0x020000"), ("0x10de", "0x030000")), False),
-        ((("0x10de", "0x030200"),), False),
-    ],
-)
+@pytest.mark.parametrize(("devices", "lacks_gpu"), [
+    ((), True),
+    # another's display, NVIDIA's sound
+    ((("0x8086", "0x030000"), ("0x10de", "0x040300")), True), ((("0x8086", "0x020000"), ("0x10de", "0x030000")), False),
+    ((("0x10de", "0x030200"),), False),
+])  # fmt: skip
 def test_without_a_driver_a_hint_is_given_only_where_there_is_a_gpu(
     fresh_bus: Path, monkeypatch: pytest.MonkeyPatch, devices: tuple[tuple[str, str], ...], lacks_gpu: bool
 ) -> None:

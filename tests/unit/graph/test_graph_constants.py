@@ -23,16 +23,12 @@ def test_numbers_of_the_type_come_back_as_they_are(dtype: type) -> None:
     assert result.astype(np.float64).tolist() == numbers.tolist()
 
 
-@pytest.mark.parametrize(
-    ("numbers", "dtype"),
-    [
-        ([1.0, 1e5], np.float16),  # overflows
-        ([1.0, np.inf], np.float32),
-        ([1.0, np.nan], np.float64),
-        ([1e-8, 2e-8], np.float16),  # vanishes
-        ([1e39], np.float32),
-    ],
-)
+@pytest.mark.parametrize(("numbers", "dtype"), [
+    # overflows
+    ([1.0, 1e5], np.float16), ([1.0, np.inf], np.float32), ([1.0, np.nan], np.float64),
+    # vanishes
+    ([1e-8, 2e-8], np.float16), ([1e39], np.float32),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused(numbers: list[float], dtype: type) -> None:
     assert rounded(np.array(numbers), np.dtype(dtype)) is None
 

@@ -100,7 +100,7 @@ def test_networks_are_as_near_the_truth_as_onnxruntime(level: str, which: str) -
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
-    theirs, truth = session.run(None, given)(ir.to_proto(model), given)
+    theirs, truth = session.run(None, given), outputs_in_float64(ir.to_proto(model), given)
     ours = run(built(model), given, level, threads=2)
     for (name, found), other in zip(ours.items(), theirs, strict=True):
         wanted = truth[name]

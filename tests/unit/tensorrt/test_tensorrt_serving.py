@@ -28,18 +28,15 @@ def served(target: Target, *here: str) -> Serving:
 RTX, BOTH = ("rtx",), ("rtx", "classic")
 
 
-@pytest.mark.parametrize(
-    ("libraries", "gpus", "here", "flavour", "capabilities"),
-    [
-        *((RTX, (one,), (), "rtx", (one,)) for one in ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")),
-        (RTX, ("13.0",), (), "rtx", ()),
-        (RTX, ("8.9", "7.5", "8.9"), (), "rtx", ("7.5", "8.9")),
-        (RTX, ("9.0", "8.6"), (), "rtx", ("8.6",)),
-        *((BOTH, (one,), ("8.9", one), "classic", (one,)) for one in ("8.0", "9.0", "10.0")),
-        (BOTH, ("8.9",), ("8.9",), "rtx", ("8.9",)),
-        (BOTH, ("8.7",), ("8.7",), "classic", ("8.7",)),  # RTX leaves it out
-    ],
-)
+@pytest.mark.parametrize(("libraries", "gpus", "here", "flavour", "capabilities"), [
+    *((RTX, (one,), (), "rtx", (one,)) for one in ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")),
+    (RTX, ("13.0",), (), "rtx", ()), (RTX, ("8.9", "7.5", "8.9"), (), "rtx", ("7.5", "8.9")),
+    (RTX, ("9.0", "8.6"), (), "rtx", ("8.6",)),
+    *((BOTH, (one,), ("8.9", one), "classic", (one,)) for one in ("8.0", "9.0", "10.0")),
+    (BOTH, ("8.9",), ("8.9",), "rtx", ("8.9",)),
+    # RTX leaves it out
+    (BOTH, ("8.7",), ("8.7",), "classic", ("8.7",)),
+])  # fmt: skip
 def test_library_and_engine_follow_from_the_gpus(
     with_gpu: Box, installed: Callable[..., None], libraries: tuple[str, ...], gpus: tuple[str, ...],
     here: tuple[str, ...], flavour: str, capabilities: tuple[str, ...],
