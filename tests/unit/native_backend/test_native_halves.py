@@ -19,6 +19,7 @@ from native_models import (
     run,
 )
 from nndeploy_native.plan import WEIGHTS_FILE
+from oracle.in_float64 import outputs_in_float64
 
 PLACES = 2.0**-10
 """What one place of float16 is of a number, at most."""
