@@ -43,12 +43,13 @@ class Drawn:
     """A graph that grows node by node; `keeps_sizes` leaves out what only shapes that are fixed allow."""
 
     def __init__(self, seed: int, *, keeps_sizes: bool = False) -> None:
-        """Draws the input."""
         self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)  # noqa: S311 - no secret
         self.keeps_sizes = keeps_sizes
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, Array] = {}
         self.shapes: dict[str, Shape] = {}
+        """Of the values that nodes may be drawn to read."""
+        self.all_shapes: dict[str, Shape] = {}
         self.inputs: dict[str, Array] = {}
         self.read: set[str] = set()
         self.types: dict[str, int] = {}
@@ -56,7 +57,6 @@ class Drawn:
         self.new_input(self.image_shape())
 
     def image_shape(self) -> Shape:
-        """Returns the shape of an input."""
         while True:
             if self.keeps_sizes:
                 return (1, self.random.choice(CHANNELS[:20]), 24, 24)
@@ -68,43 +68,67 @@ class Drawn:
                 return shape
 
     def new_input(self, shape: Shape) -> str:
-        """Returns a new input of the graph."""
-        name = f"x{len(self.inputs)}"
-        self.inputs[name] = short(self.normal(*shape))
+        name = self.given("x", short(self.normal(*shape)))
         self.shapes[name] = shape
+        return name
+
+    def given(self, prefix: str, array: Array) -> str:
+        """Returns an input that no other draw takes."""
+        name = f"{prefix}{len(self.inputs)}"
+        self.inputs[name] = array
+        return self._typed(name, array)
+
+    def _typed(self, name: str, array: Array) -> str:
+        self.types[name], self.all_shapes[name] = helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
         return name
 
     def normal(self, *shape: int) -> Array:
-        """Returns normal numbers."""
         return self.numbers.standard_normal(shape).astype(np.float32)
 
     def constant(self, array: Array) -> str:
-        """Returns the name of a new constant."""
         name = f"c{len(self.constants)}"
         self.constants[name] = array
-        return name
+        return self._typed(name, array)
+
+    def number(self, value: float, element: type[np.generic] = np.float32) -> str:
+        return self.constant(np.array(value, element))
 
     def whole(self, *numbers: int) -> str:
-        """Returns the name of a new constant of whole numbers."""
         return self.constant(np.array(numbers, np.int64))
 
-    def node(self, operator: str, inputs: Sequence[str], shape: Shape, **attributes: object) -> str:
-        """Returns the output, of `shape`, of a new node."""
+    def shape_of(self, operator: str, *operands: str | Shape, **attributes: object) -> Shape:
+        """Returns the shape that onnx infers for a node's first output; operands are values, or shapes of floats."""
+        names = [one if isinstance(one, str) else f"s{i}" for i, one in enumerate(operands)]
+        known, held, said = self.constants | self.inputs, [], []
+        for name, one in dict(zip(names, operands, strict=True)).items():
+            if name in known and known[name].size < 9:
+                held.append(numpy_helper.from_array(known[name], name))
+            elif name:
+                shape = self.all_shapes[one] if isinstance(one, str) else one
+                said.append(helper.make_tensor_value_info(name, self.types.get(name, TensorProto.FLOAT), shape))
+        node = helper.make_node(operator, names, ["y"], **attributes)
+        graph = helper.make_graph([node], "one", said, [onnx.ValueInfoProto(name="y")], held)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output[0].type.tensor_type.shape
+        return tuple(dim.dim_value for dim in inferred.dim)
+
+    def node(self, operator: str, inputs: Sequence[str], shape: Shape | None = None, **attributes: object) -> str:
+        """Returns the output of a new node; onnx says of which shape, but of few operators."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, list(inputs), [name], name=f"n{len(self.nodes)}", **attributes))
         self.read.update(inputs)
-        self.shapes[name] = shape
+        found = self.shape_of(operator, *inputs, **attributes) if shape is None else shape
+        self.shapes[name] = self.all_shapes[name] = found
         return name
 
     def hidden(self, kind: int, operator: str, inputs: Sequence[str], **attributes: object) -> str:
         """Returns the output of a new node of another type than float32, which no other draw takes."""
-        name = self.node(operator, inputs, (), **attributes)
+        name = self.node(operator, inputs, **attributes)
         del self.shapes[name]
         self.types[name] = kind
         return name
 
     def values(self, rank: int = 4) -> list[str]:
-        """Returns the values of a rank."""
         return [name for name, shape in self.shapes.items() if len(shape) == rank]
 
     def same(self, name: str) -> list[str]:
@@ -136,21 +160,16 @@ class Drawn:
                 to.append(number)
             pads[0].append(before)
             pads[1].append(after)
-        sizes = [
-            (size + pads[0][i] + pads[1][i] - (kernels[i] - 1) * dilations[i] - 1) // strides[i] + 1
-            for i, size in enumerate(shape[2:])
-        ]
         of_group = inputs // groups
-        out = (shape[0], outputs, *sizes)
+        ways = {"group": groups, "strides": strides, "pads": [*pads[0], *pads[1]], "dilations": dilations}
+        out = self.shape_of("Conv", x, (outputs, of_group, *kernels), **ways)
         if math.prod(out) > MOST_ELEMENTS or math.prod(out) * of_group * math.prod(kernels) > MOST_PRODUCTS:
             return None
         weights = self.normal(outputs, of_group, *kernels) / np.float32(math.sqrt(of_group * math.prod(kernels)))
         operands = [x, self.constant(weights)]
         if self.random.random() < 0.7:
             operands.append(self.constant(self.normal(outputs) * np.float32(0.3)))
-        return self.node(
-            "Conv", operands, out, group=groups, strides=strides, pads=[*pads[0], *pads[1]], dilations=dilations
-        )
+        return self.node("Conv", operands, **ways)
 
     def _pads(self, reach: int, kind: str) -> tuple[int, int]:
         if kind == "pointwise":
@@ -165,36 +184,32 @@ class Drawn:
         return reach // 2, reach - reach // 2
 
     def activation(self, x: str) -> str:
-        """Returns an activation in one of its forms."""
         shape = self.shapes[x]
-
-        def scalar(value: float) -> str:
-            return self.constant(np.array(value, np.float32))
 
         name = self.random.choice(ACTIVATIONS)
         per_channel = (shape[1], *[1] * (len(shape) - 2)) if len(shape) > 2 else (shape[-1],)
         match name:
             case "clip":
-                return self.node("Clip", [x, scalar(0), scalar(6)], shape)
+                return self.node("Clip", [x, self.number(0), self.number(6)])
             case "silu":
-                return self.node("Mul", [x, self.node("Sigmoid", [x], shape)], shape)
+                return self.node("Mul", [x, self.node("Sigmoid", [x])])
             case "hardswish spelled":
-                above = self.node("Clip", [self.node("Add", [x, scalar(3)], shape), scalar(0), scalar(6)], shape)
-                return self.node("Div", [self.node("Mul", [x, above], shape), scalar(6)], shape)
+                above = self.node("Clip", [self.node("Add", [x, self.number(3)]), self.number(0), self.number(6)])
+                return self.node("Div", [self.node("Mul", [x, above]), self.number(6)])
             case "prelu":
-                return self.node("PRelu", [x, self.constant(self.normal(*per_channel) * np.float32(0.3))], shape)
+                return self.node("PRelu", [x, self.constant(self.normal(*per_channel) * np.float32(0.3))])
             case "channel":
                 numbers = self.constant(self.normal(*per_channel))
-                return self.node(self.random.choice(("Mul", "Add", "Sub")), [x, numbers], shape)
+                return self.node(self.random.choice(("Mul", "Add", "Sub")), [x, numbers])
             case "leaky spelled":
-                below = self.node("Mul", [x, scalar(0.3)], shape)
-                return self.node("Max", [x, below], shape)
+                below = self.node("Mul", [x, self.number(0.3)])
+                return self.node("Max", [x, below])
             case "square":
-                return self.node("Pow", [self.node("Tanh", [x], shape), scalar(2)], shape)
+                return self.node("Pow", [self.node("Tanh", [x]), self.number(2)])
             case "bounded":  # a quotient, a root, an exponential and a logarithm of what cannot be near zero
-                large = self.node("Add", [self.node("Exp", [self.node("Tanh", [x], shape)], shape), scalar(1)], shape)
-                return self.node(self.random.choice(("Sqrt", "Reciprocal", "Log")), [large], shape)
-        return self.node(name, [x], shape)
+                large = self.node("Add", [self.node("Exp", [self.node("Tanh", [x])]), self.number(1)])
+                return self.node(self.random.choice(("Sqrt", "Reciprocal", "Log")), [large])
+        return self.node(name, [x])
 
     def end(self, x: str) -> str:
         """Returns what may follow a convolution: activations and residuals, in any order."""
@@ -204,13 +219,12 @@ class Drawn:
                 operator = self.random.choice(("Add", "Add", "Add", "Mul", "Sub", "Max", "Min", "Sum"))
                 pair = [x, self.random.choice(others[-4:] + others[:1])]
                 self.random.shuffle(pair)
-                x = self.node(operator, pair, self.shapes[x])
+                x = self.node(operator, pair)
             else:
                 x = self.activation(x)
         return x
 
     def one_conv(self, x: str) -> str | None:
-        """Returns a convolution with an end."""
         kind = self.random.choice(("pointwise", "depthwise", "depthwise", "dense", "dense", "grouped"))
         made = self.conv(x, kind, keeps=self.random.random() < 0.5)
         return None if made is None else self.end(made)
@@ -233,81 +247,67 @@ class Drawn:
             return None
         at = self.conv(at, "pointwise", channels=self.shapes[before][1] if self.random.random() < 0.3 else 0)
         if at is not None and self.shapes[at] == self.shapes[before] and self.random.random() < 0.5:
-            at = self.node("Add", [before, at], self.shapes[at])  # reads again what the pair reads
+            at = self.node("Add", [before, at])  # reads again what the pair reads
         elif at is not None and self.shapes[at] == self.shapes[x] and self.random.random() < 0.5:
-            at = self.node("Add", [at, x], self.shapes[at])
+            at = self.node("Add", [at, x])
         return None if at is None else self.end(at)
 
     def squeeze_excite(self, x: str) -> str | None:
         """Returns an image times a number of each channel, which follows from the image."""
         shape = self.shapes[x]
-        pooled = self.node("GlobalAveragePool", [x], (*shape[:2], 1, 1))
+        pooled = self.node("GlobalAveragePool", [x])
         made = self.conv(pooled, "pointwise", channels=shape[1])
-        return None if made is None else self.node("Mul", [x, self.node("Sigmoid", [made], self.shapes[made])], shape)
+        return None if made is None else self.node("Mul", [x, self.node("Sigmoid", [made])])
 
     def batch_normalization(self, x: str) -> str:
-        """Returns an image normalised by constants."""
         channels = self.shapes[x][1]
         numbers = [self.normal(channels) for _ in range(3)] + [np.abs(self.normal(channels)) + np.float32(0.5)]
-        return self.node("BatchNormalization", [x, *map(self.constant, numbers)], self.shapes[x])
+        return self.node("BatchNormalization", [x, *map(self.constant, numbers)])
 
     def pool(self, x: str) -> str:
-        """Returns an image pooled, by windows or as a whole."""
         kinds = ("MaxPool", "AveragePool", "LpPool")
         shape, kind = self.shapes[x], self.random.choice((*kinds[:2], *kinds, *(f"Global{one}" for one in kinds)))
         more = {"p": self.random.choice((1, 2, 3))} if kind.endswith("LpPool") else {}
         if kind.startswith("Global"):
-            return self.node(kind, [x], (*shape[:2], *[1] * len(shape[2:])), **more)
+            return self.node(kind, [x], **more)
         kernel = [min(self.random.choice((2, 3, 3, 5)), size) for size in shape[2:]]
-        strides, dilations = (
-            [self.random.choice((1, 2, 2, 3)) for _ in kernel],
-            [self.random.choice((1, 1, 1, 2))] * len(kernel),
-        )
+        strides = [self.random.choice((1, 2, 2, 3)) for _ in kernel]
+        dilations = [self.random.choice((1, 1, 1, 2))] * len(kernel)
         begins, ends = ([self.random.randint(0, (one - 1) // 2) for one in kernel] for _ in range(2))
-        reach = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
-        axes = range(len(kernel))
-        if any(shape[2 + i] + begins[i] + ends[i] <= reach[i] for i in axes):
-            dilations, reach = [1] * len(kernel), [k - 1 for k in kernel]
-        rooms = [shape[2 + i] + begins[i] + ends[i] - reach[i] - 1 for i in axes]
+        sides = zip(shape[2:], begins, ends, dilations, kernel, strict=True)
+        if any(size + begin + end <= dilation * (one - 1) for size, begin, end, dilation, one in sides):
+            dilations = [1] * len(kernel)
         rounds_up = self.random.random() < 0.3
-        sizes = [room // stride + 1 for room, stride in zip(rooms, strides, strict=True)]
-        if rounds_up:
-            last = [(shape[2 + i] + begins[i] - 1) // strides[i] for i in axes]
-            sizes = [min(-(-rooms[i] // strides[i]), last[i]) + 1 for i in axes]
         if kind == "AveragePool":
             more = {"count_include_pad": self.random.randrange(2)}
         return self.node(
-            kind, [x], (*shape[:2], *sizes), kernel_shape=kernel, strides=strides, pads=[*begins, *ends],
+            kind, [x], kernel_shape=kernel, strides=strides, pads=[*begins, *ends],
             dilations=dilations, ceil_mode=int(rounds_up), **more,
         )  # fmt: skip
 
     def resize(self, x: str) -> str | None:
-        """Returns an image of another size."""
         shape, mode = self.shapes[x], self.random.choice(("nearest", "linear", "linear", "cubic"))
         by = [self.random.choice((0.5, 1.0, 1.5, 2.0, 2.0, 3.0)) for _ in shape[2:]]
         by = by if self.random.random() < 0.3 else [by[0]] * len(by)
-        out = (*shape[:2], *(int(size * one) for size, one in zip(shape[2:], by, strict=True)))
+        out = [int(size * one) for size, one in zip(shape, (1, 1, *by), strict=True)]
         if math.prod(out) > MOST_ELEMENTS or 0 in out:
             return None
         coordinates = self.random.choice(("half_pixel", "half_pixel", "asymmetric", "pytorch_half_pixel"))
         smooth = int(mode != "nearest" and self.random.random() < 0.2)
-        scales = self.constant(np.array([1, 1, *by], np.float32))
+        scales = self.number([1, 1, *by])
         return self.node(
-            "Resize", [x, "", scales], out, mode=mode, coordinate_transformation_mode=coordinates, antialias=smooth
+            "Resize", [x, "", scales], mode=mode, coordinate_transformation_mode=coordinates, antialias=smooth
         )
 
     def join(self, x: str) -> str | None:
         """Returns the channels of several images as one, shuffled now and then."""
         shape = self.shapes[x]
         others = [
-            name for name in self.values() if (self.shapes[name][0], *self.shapes[name][2:]) == (shape[0], *shape[2:])
+            name for name in self.values() if self.shapes[name][:1] + self.shapes[name][2:] == shape[:1] + shape[2:]
         ]
         parts = [x, *(self.random.choice(others) for _ in range(self.random.randint(1, 3)))]
-        channels = sum(self.shapes[name][1] for name in parts)
-        out = (shape[0], channels, *shape[2:])
-        if math.prod(out) > MOST_ELEMENTS:
-            return None
-        return self.node("Concat", parts, out, axis=1)
+        is_small = sum(math.prod(self.shapes[name]) for name in parts) <= MOST_ELEMENTS
+        return self.node("Concat", parts, axis=1) if is_small else None
 
     def shuffle(self, x: str) -> str | None:
         """Returns an image with its channels in the order of a shuffle."""
@@ -315,9 +315,9 @@ class Drawn:
         groups = next((one for one in (2, 3, 4, 5) if c % one == 0), 0)
         if not groups:
             return None
-        apart = self.node("Reshape", [x, self.whole(n, groups, c // groups, h, w)], (n, groups, c // groups, h, w))
-        turned = self.node("Transpose", [apart], (n, c // groups, groups, h, w), perm=[0, 2, 1, 3, 4])
-        return self.node("Reshape", [turned, self.whole(n, c, h, w)], (n, c, h, w))
+        apart = self.node("Reshape", [x, self.whole(n, groups, c // groups, h, w)])
+        turned = self.node("Transpose", [apart], perm=[0, 2, 1, 3, 4])
+        return self.node("Reshape", [turned, self.whole(n, c, h, w)])
 
     def split(self, x: str) -> str | None:
         """Returns the first of two parts of the channels; the other is there for later."""
@@ -329,7 +329,7 @@ class Drawn:
         self.nodes.append(helper.make_node("Split", [x, self.whole(first, shape[1] - first)], names, axis=1))
         self.read.add(x)
         for name, channels in zip(names, (first, shape[1] - first), strict=True):
-            self.shapes[name] = (shape[0], channels, *shape[2:])
+            self.shapes[name] = self.all_shapes[name] = (shape[0], channels, *shape[2:])
         return names[0]
 
     def slice_(self, x: str) -> str:
@@ -339,9 +339,8 @@ class Drawn:
         start = self.random.randint(0, shape[axis] - 1)
         count = self.random.randint(1, 1 + (start if step < 0 else shape[axis] - 1 - start) // abs(step))
         end = start + count * step
-        out = (*shape[:axis], count, *shape[axis + 1 :])
         bounds = [self.maybe_data(start), self.maybe_data(end if end >= 0 else -(2**31))]
-        made = self.node("Slice", [x, *bounds, self.whole(axis), self.whole(step)], out)
+        made = self.node("Slice", [x, *bounds, self.whole(axis), self.whole(step)])
         self.said.add(made)
         return made
 
@@ -349,9 +348,7 @@ class Drawn:
         """Returns the name of whole numbers that are a constant, or an input."""
         if self.random.random() < 0.7:
             return self.whole(*numbers)
-        name = f"m{len(self.inputs)}"
-        self.inputs[name] = np.array(numbers, np.int64)
-        return name
+        return self.given("m", np.array(numbers, np.int64))
 
     def pad(self, x: str) -> str | None:
         """Returns a value with more around it, or less of it."""
@@ -360,11 +357,10 @@ class Drawn:
             [self.random.randint(-1 if size > 2 else 0, min(3, size - 1)) if axis > 1 else 0 for axis, size in sizes]
             for sizes in [list(enumerate(shape))] * 2
         ]
-        out = tuple(size + widths[0][i] + widths[1][i] for i, size in enumerate(shape))
         operands = [x, self.maybe_data(*widths[0], *widths[1])]
         if mode == "constant" and self.random.random() < 0.5:
             operands.append(self.constant(self.normal()))
-        made = self.node("Pad", operands, out, mode=mode)
+        made = self.node("Pad", operands, mode=mode)
         self.said.add(made)
         return made
 
@@ -376,13 +372,16 @@ class Drawn:
         of_group, pad = self.random.choice(CHANNELS[:14] if groups < 4 else (1, 2)), self.random.choice((0, 0, 1))
         more = self.random.randrange(stride)
         sizes = [(size - 1) * stride + kernel - 2 * pad + more for size in shape[2:]]
-        out = (shape[0], groups * of_group, *sizes)
         products = math.prod(shape) * of_group * kernel**rank
-        if min(sizes) < 1 or math.prod(out) > MOST_ELEMENTS or products > MOST_PRODUCTS:
+        if (
+            min(sizes) < 1
+            or shape[0] * groups * of_group * math.prod(sizes) > MOST_ELEMENTS
+            or products > MOST_PRODUCTS
+        ):
             return None
         weights = self.normal(inputs, of_group, *[kernel] * rank) / np.float32(math.sqrt(inputs // groups))
         return self.node(
-            "ConvTranspose", [x, self.constant(weights)], out, strides=[stride] * rank, pads=[pad] * 2 * rank,
+            "ConvTranspose", [x, self.constant(weights)], strides=[stride] * rank, pads=[pad] * 2 * rank,
             group=groups, output_padding=[more] * rank,
         )  # fmt: skip
 
@@ -391,7 +390,7 @@ class Drawn:
         n, c, h, w = self.shapes[x]
         depth = self.random.choice([one for one in (1, 2, 3, 4) if h % one == 0])
         deep = (n, c, depth, h // depth, w)
-        at: str | None = self.node("Reshape", [x, self.whole(*deep)], deep)
+        at: str | None = self.node("Reshape", [x, self.whole(*deep)])
         for _ in range(self.random.randint(1, 2)):
             makers = (self.transposed_conv, self.pool, self.activation)
             if self.random.random() < 0.5:
@@ -402,64 +401,56 @@ class Drawn:
             if at is None:
                 return None
         n, c, depth, h, w = self.shapes[at]
-        return self.node("Reshape", [at, self.whole(n, c, depth * h, w)], (n, c, depth * h, w))
+        return self.node("Reshape", [at, self.whole(n, c, depth * h, w)])
 
     def depth_to_space(self, x: str) -> str | None:
-        """Returns channels as pixels."""
-        n, c, h, w = self.shapes[x]
-        if c % 4:
+        if self.shapes[x][1] % 4:
             return None
-        mode = self.random.choice(("DCR", "CRD"))
-        return self.node("DepthToSpace", [x], (n, c // 4, 2 * h, 2 * w), blocksize=2, mode=mode)
+        return self.node("DepthToSpace", [x], blocksize=2, mode=self.random.choice(("DCR", "CRD")))
 
     def space_to_depth(self, x: str) -> str | None:
-        """Returns pixels as channels."""
-        n, c, h, w = self.shapes[x]
+        *_, h, w = self.shapes[x]
         by = next((one for one in (3, 2) if h % one == 0 and w % one == 0), 0)
-        return self.node("SpaceToDepth", [x], (n, c * by * by, h // by, w // by), blocksize=by) if by else None
+        return self.node("SpaceToDepth", [x], blocksize=by) if by else None
 
     def tile(self, x: str) -> str | None:
-        """Returns a value several times along its axes."""
         shape = self.shapes[x]
         times = [1 if axis == 0 else self.random.choice((1, 1, 2, 3)) for axis in range(len(shape))]
-        out = tuple(size * by for size, by in zip(shape, times, strict=True))
-        return self.node("Tile", [x, self.whole(*times)], out) if math.prod(out) <= MOST_ELEMENTS else None
+        is_small = math.prod((*shape, *times)) <= MOST_ELEMENTS
+        return self.node("Tile", [x, self.whole(*times)]) if is_small else None
 
     def triangle(self, x: str) -> str:
-        """Returns a value with zeros on one side of a diagonal."""
-        diagonal = self.constant(np.array(self.random.randint(-5, 5), np.int64))
-        return self.node("Trilu", [x, diagonal], self.shapes[x], upper=self.random.randrange(2))
+        diagonal = self.number(self.random.randint(-5, 5), np.int64)
+        return self.node("Trilu", [x, diagonal], upper=self.random.randrange(2))
 
     def backwards(self, x: str) -> str:
         """Returns a value whose second axis begins backwards."""
         batch, length = self.shapes[x][:2]
         lengths = self.constant(self.numbers.integers(1, length + 1, batch))
-        return self.node("ReverseSequence", [x, lengths], self.shapes[x], batch_axis=0, time_axis=1)
+        return self.node("ReverseSequence", [x, lengths], batch_axis=0, time_axis=1)
 
     def add_one_hot(self, x: str) -> str:
         """Returns a value with numbers as an axis, one element of which is on, added to its last axis."""
         shape = self.shapes[x]
-        depth, values = self.constant(np.array(shape[-1], np.int64)), self.constant(self.normal(2))
+        depth, values = self.number(shape[-1], np.int64), self.constant(self.normal(2))
         numbers = self.places(shape[1:-1], shape[-1])
-        return self.node("Add", [x, self.node("OneHot", [numbers, depth, values], shape[1:])], shape)
+        return self.node("Add", [x, self.node("OneHot", [numbers, depth, values])])
 
     def transpose(self, x: str) -> str:
-        """Returns a value with its axes in another order."""
         shape = self.shapes[x]
         order = self.random.sample(range(len(shape)), len(shape))
-        return self.node("Transpose", [x], tuple(shape[axis] for axis in order), perm=order)
+        return self.node("Transpose", [x], perm=order)
 
     def along(self, x: str) -> str:
         """Returns a softmax along an axis or a reduction over several, scaled where it adds up many numbers."""
         shape, kind = self.shapes[x], self.random.choice(ALONG_AXES)
         if "Softmax" in kind:
-            return self.node(kind, [x], shape, axis=self.random.randrange(len(shape)))
+            return self.node(kind, [x], axis=self.random.randrange(len(shape)))
         axes = self.random.sample(range(len(shape)), self.random.randint(1, len(shape)))
-        out = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-        made = self.node(kind, [x, self.whole(*axes)], out, keepdims=1)
+        made = self.node(kind, [x, self.whole(*axes)], keepdims=1)
         count = math.prod(shape[axis] for axis in axes)
         by = {"ReduceSum": 1 / count, "ReduceL1": 1 / count, "ReduceSumSquare": 1 / count, "ReduceL2": count**-0.5}
-        return self.node("Mul", [made, self.constant(np.array(by[kind], np.float32))], out) if kind in by else made
+        return self.node("Mul", [made, self.number(by[kind])]) if kind in by else made
 
     def normalise(self, x: str) -> str:
         """Returns a value normalised; what is added to variances keeps small ones from making rounding large."""
@@ -468,18 +459,18 @@ class Drawn:
         kinds += ["LayerNormalization", "MeanVarianceNormalization"] * (not self.keeps_sizes)
         kind = self.random.choice(kinds)
         if kind == "LpNormalization":
-            large = self.node("Add", [self.node("Tanh", [x], shape), self.constant(np.array(2, np.float32))], shape)
-            return self.node(kind, [large], shape, axis=self.random.randrange(len(shape)), p=self.random.choice((1, 2)))
+            large = self.node("Add", [self.node("Tanh", [x]), self.number(2)])
+            return self.node(kind, [large], axis=self.random.randrange(len(shape)), p=self.random.choice((1, 2)))
         if kind == "MeanVarianceNormalization" and x in self.inputs:  # adds nothing: of noise it makes large numbers
             axes = sorted(self.random.sample(range(len(shape)), self.random.randint(2, len(shape))))
-            return self.node(kind, [x], shape, axes=axes)
+            return self.node(kind, [x], axes=axes)
         if "L" in kind or "V" in kind:
             axis = self.random.randrange(len(shape))
             operands = [x, *(self.constant(self.normal(*shape[axis:])) for _ in range(self.random.choice((1, 2))))]
-            return self.node("LayerNormalization", operands, shape, axis=axis, epsilon=0.1)
+            return self.node("LayerNormalization", operands, axis=axis, epsilon=0.1)
         operands = [x, *(self.constant(self.normal(shape[1])) for _ in range(2))]
         if kind == "InstanceNormalization":
-            return self.node(kind, operands, shape, epsilon=0.1)
+            return self.node(kind, operands, epsilon=0.1)
         groups = self.random.choice([n for n in range(1, 9) if shape[1] % n == 0])
         return self.node(kind, operands, shape, num_groups=groups, epsilon=0.1)
 
@@ -488,29 +479,28 @@ class Drawn:
         shape, axis = self.shapes[x], self.random.randrange(len(self.shapes[x]))
         if x in self.inputs and self.random.random() < 0.5:  # of what was computed a tiny difference may win
             if self.random.random() < 0.5:
-                return self.node("Hardmax", [x], shape, axis=axis)
-            rest = (*shape[:axis], *shape[axis + 1 :])
+                return self.node("Hardmax", [x], axis=axis)
             kind = self.random.choice(("ArgMax", "ArgMin"))
             place = self.hidden(TensorProto.INT64, kind, [x], axis=axis, keepdims=0)
-            return self.node("Gather", [self.constant(self.normal(shape[axis])), place], rest)
+            return self.node("Gather", [self.constant(self.normal(shape[axis])), place])
         count = self.random.randint(1, shape[axis])
         out = (*shape[:axis], count, *shape[axis + 1 :])
         name, largest = f"v{len(self.nodes)}", self.random.randrange(2)
         operands = [x, self.whole(count)]
         self.nodes.append(helper.make_node("TopK", operands, [name, ""], axis=axis, largest=largest))
         self.read.update(operands)
-        self.shapes[name] = out
+        self.shapes[name] = self.all_shapes[name] = out
         return name
 
     def beside(self, x: str) -> str:
         """Returns running sums along an axis, or an image less the more its neighbouring channels hold."""
         shape = self.shapes[x]
         if len(shape) == 4 and self.random.random() < 0.5:
-            return self.node("LRN", [x], shape, size=self.random.randint(1, 6), alpha=0.1)
+            return self.node("LRN", [x], size=self.random.randint(1, 6), alpha=0.1)
         axis = self.random.randrange(len(shape))
         ways = {"exclusive": self.random.randrange(2), "reverse": self.random.randrange(2)}
-        made = self.node("CumSum", [x, self.constant(np.array(axis, np.int64))], shape, **ways)
-        return self.node("Mul", [made, self.constant(np.array(1 / shape[axis], np.float32))], shape)
+        made = self.node("CumSum", [x, self.number(axis, np.int64)], **ways)
+        return self.node("Mul", [made, self.number(1 / shape[axis])])
 
     def flat(self, x: str) -> str | None:
         """Returns a fully connected layer of a value as rows."""
@@ -518,17 +508,17 @@ class Drawn:
         width, outputs = math.prod(shape[1:]), self.random.choice(CHANNELS)
         if width > 20_000:
             return None
-        rows = self.node("Flatten", [x], (shape[0], width), axis=1)
+        rows = self.node("Flatten", [x], axis=1)
         weights = self.normal(outputs, width) / np.float32(math.sqrt(width))
         if self.random.random() < 0.5:
             operands = [rows, self.constant(weights), self.constant(self.normal(outputs))]
-            return self.node("Gemm", operands, (shape[0], outputs), transB=1)
-        return self.node("MatMul", [rows, self.constant(np.ascontiguousarray(weights.T))], (shape[0], outputs))
+            return self.node("Gemm", operands, transB=1)
+        return self.node("MatMul", [rows, self.constant(np.ascontiguousarray(weights.T))])
 
     def rows(self, x: str) -> str | None:
         """Returns a convolution of an image whose pixels are one row."""
         n, c, h, w = self.shapes[x]
-        flat = self.node("Reshape", [x, self.whole(n, c, h * w)], (n, c, h * w))
+        flat = self.node("Reshape", [x, self.whole(n, c, h * w)])
         made = self.conv(flat, self.random.choice(("pointwise", "depthwise", "dense")))
         return None if made is None else self.end(made)
 
@@ -537,25 +527,25 @@ class Drawn:
         n, c, h, w = self.shapes[x]
         if n * c * h * h > MOST_ELEMENTS or n * c * h * h * w > MOST_PRODUCTS:
             return None
-        turned = self.node("Transpose", [x], (n, c, w, h), perm=[0, 1, 3, 2])
-        made = self.node("MatMul", [x, turned], (n, c, h, h))
-        return self.node("Softmax", [made], (n, c, h, h), axis=-1)
+        turned = self.node("Transpose", [x], perm=[0, 1, 3, 2])
+        made = self.node("MatMul", [x, turned])
+        return self.node("Softmax", [made], axis=-1)
 
     def heads(self, x: str) -> str | None:
         """Returns attention of channels to channels, a head for each row of an image, in the order of the image."""
         n, c, h, w = self.shapes[x]
         if n * h * c * c > MOST_ELEMENTS or n * h * c * c * w > MOST_PRODUCTS:
             return None
-        query = self.node("Transpose", [x], (n, h, c, w), perm=[0, 2, 1, 3])
-        key = self.node("Transpose", [x], (n, h, w, c), perm=[0, 2, 3, 1])
-        scores = self.node("MatMul", [query, key], (n, h, c, c))
-        scaled = self.node("Div", [scores, self.constant(np.array(math.sqrt(w), np.float32))], (n, h, c, c))
+        query = self.node("Transpose", [x], perm=[0, 2, 1, 3])
+        key = self.node("Transpose", [x], perm=[0, 2, 3, 1])
+        scores = self.node("MatMul", [query, key])
+        scaled = self.node("Div", [scores, self.number(math.sqrt(w))])
         if self.random.random() < 0.5:
             mask = self.constant(self.normal(*self.random.choice(((h, 1, c), (c, c), (1, h, c, 1), (n, 1, 1, c)))))
-            scaled = self.node("Add", [scaled, mask], (n, h, c, c))
-        shares = self.node("Softmax", [scaled], (n, h, c, c), axis=-1)
-        made = self.node("MatMul", [shares, query], (n, h, c, w))
-        return self.node("Transpose", [made], (n, c, h, w), perm=[0, 2, 1, 3])
+            scaled = self.node("Add", [scaled, mask])
+        shares = self.node("Softmax", [scaled], axis=-1)
+        made = self.node("MatMul", [shares, query])
+        return self.node("Transpose", [made], perm=[0, 2, 1, 3])
 
     def product(self, x: str) -> str | None:
         """Returns a value by a constant on either side: a matrix, one for each channel, or a vector; then an end."""
@@ -567,22 +557,19 @@ class Drawn:
             return None
         match self.random.randrange(5):
             case 0:
-                made = self.node(
-                    "MatMul", [self.constant(self.normal(columns, rows) * scale), x], (*batch, columns, inner)
-                )
+                made = self.node("MatMul", [self.constant(self.normal(columns, rows) * scale), x])
             case 1 if batch:
                 weights = self.constant(self.normal(batch[-1], inner, columns) * scale)
-                made = self.node("MatMul", [x, weights], (*batch, rows, columns))
+                made = self.node("MatMul", [x, weights])
             case 2 if batch:
                 vector = self.constant(self.normal(inner) * scale)
-                made = self.node("MatMul", [x, vector], (*batch, rows))
+                made = self.node("MatMul", [x, vector])
             case 3 if not batch:
-                transposed = self.node("Gemm", [x, self.constant(self.normal(columns, rows) * scale)],
-                                       (inner, columns), transA=1, transB=1, alpha=0.5)  # fmt: skip
-                return self.end(transposed)
+                weights = self.constant(self.normal(columns, rows) * scale)
+                made = self.node("Gemm", [x, weights], transA=1, transB=1, alpha=0.5)
             case _:
                 weights = self.quantised(inner, columns) or self.constant(self.normal(inner, columns) * scale)
-                made = self.node("MatMul", [x, weights], (*batch, rows, columns))
+                made = self.node("MatMul", [x, weights])
         return self.end(made)
 
     def quantised(self, inner: int, columns: int) -> str | None:
@@ -604,7 +591,7 @@ class Drawn:
 
     def integer_conv(self, x: str) -> str | None:
         """Returns convolutions of an input as quantisers write them; all is exact, as scales are powers of two."""
-        images = [name for name in self.inputs if len(self.shapes[name]) == 4 and self.shapes[name][2] > 0]
+        images = [name for name in self.values() if name in self.inputs]
         if not images:
             return None
         element = self.random.choice((np.uint8, np.int8))
@@ -618,17 +605,16 @@ class Drawn:
                 y = self.node(*self.random.choice((("Relu", [y], self.shapes[y]), ("Abs", [y], self.shapes[y]))))
             y = self.bytes_of(y, element)
             if self.shapes[y] == self.shapes[first] and self.random.random() < 0.7:
-                y = self.bytes_of(self.node("Add", [y, first], self.shapes[y]), element)
+                y = self.bytes_of(self.node("Add", [y, first]), element)
         return y
 
     def bytes_of(self, x: str, element: type[np.uint8] | type[np.int8]) -> str:
-        """Returns a value quantised and dequantised."""
         kind = TensorProto.UINT8 if element is np.uint8 else TensorProto.INT8
         zero = self.random.choice((0, 3, 100) if element is np.uint8 else (0, 3, -100))
         numbers = (np.array(2.0 ** -self.random.randint(3, 6), np.float32), np.array(zero, element))
         given = [self.constant(one) for one in numbers]
         name = self.hidden(kind, "QuantizeLinear", [x, *given])
-        return self.node("DequantizeLinear", [name, *given], self.shapes[x])
+        return self.node("DequantizeLinear", [name, *given])
 
     def conv_of_bytes(self, x: str) -> str | None:
         """Returns a convolution of dequantised bytes by such weights, one scale each; None where it is large."""
@@ -647,7 +633,7 @@ class Drawn:
         weights = self.numbers.integers(-7, 8, (outputs, channels // groups, *kernel)).astype(np.int8)
         scale = np.array(2.0 ** -self.random.randint(4, 6), np.float32)
         w = self.hidden(TensorProto.FLOAT, "DequantizeLinear", [self.constant(weights), self.constant(scale)])
-        return self.node("Conv", [x, w], shape, group=groups, strides=strides, pads=pads)
+        return self.node("Conv", [x, w], group=groups, strides=strides, pads=pads)
 
     def recurrent(self, x: str) -> str | None:
         """Returns the states of a recurrent layer that walks down an image's rows."""
@@ -656,8 +642,8 @@ class Drawn:
         operator, gates = self.random.choice((("LSTM", 4), ("LSTM", 4), ("GRU", 3), ("GRU", 3), ("RNN", 1)))
         if c * w > 3000 or h * n * gates * hidden * c * w > MOST_PRODUCTS or h > 40:
             return None
-        turned = self.node("Transpose", [x], (h, n, c, w), perm=[2, 0, 1, 3])
-        steps = self.node("Reshape", [turned, self.whole(h, n, c * w)], (h, n, c * w))
+        turned = self.node("Transpose", [x], perm=[2, 0, 1, 3])
+        steps = self.node("Reshape", [turned, self.whole(h, n, c * w)])
         weights = self.normal(directions, gates * hidden, c * w) / np.float32(math.sqrt(c * w))
         again = self.normal(directions, gates * hidden, hidden) / np.float32(2 * math.sqrt(hidden))
         direction = "bidirectional" if directions == 2 else self.random.choice(("forward", "reverse"))
@@ -665,15 +651,13 @@ class Drawn:
         if self.random.random() < 0.5:
             operands.append(self.constant(self.normal(directions, 2 * gates * hidden) * np.float32(0.3)))
         more = {"linear_before_reset": self.random.randrange(2)} if operator == "GRU" else {}
-        shape = (h, directions, n, hidden)
-        return self.node(operator, operands, shape, hidden_size=hidden, direction=direction, **more)
+        return self.node(operator, operands, hidden_size=hidden, direction=direction, **more)
 
     def gather(self, x: str) -> str:
-        """Returns some places of an axis."""
         shape = self.shapes[x]
         axis, count = self.random.randrange(1, len(shape)), self.random.randint(1, 9)
         numbers = [self.random.randint(-shape[axis], shape[axis] - 1) for _ in range(count)]
-        return self.node("Gather", [x, self.whole(*numbers)], (*shape[:axis], count, *shape[axis + 1 :]), axis=axis)
+        return self.node("Gather", [x, self.whole(*numbers)], axis=axis)
 
     def pick(self, x: str) -> str:
         """Returns elements or slices of a value that constants name, or another input of whole numbers."""
@@ -682,12 +666,12 @@ class Drawn:
             case 0:
                 count = self.random.randint(1, 9)
                 numbers = self.places((count,), shape[axis])
-                return self.node("Gather", [x, numbers], (*shape[:axis], count, *shape[axis + 1 :]), axis=axis)
+                return self.node("Gather", [x, numbers], axis=axis)
             case 1:
                 out = tuple(self.random.randint(1, 9) if i == axis else size for i, size in enumerate(shape))
-                return self.node("GatherElements", [x, self.places(out, shape[axis])], out, axis=axis)
+                return self.node("GatherElements", [x, self.places(out, shape[axis])], axis=axis)
         tuples = self.places((shape[0], 3, 1), shape[1])
-        return self.node("GatherND", [x, tuples], (shape[0], 3, *shape[2:]), batch_dims=1)
+        return self.node("GatherND", [x, tuples], batch_dims=1)
 
     def put(self, x: str) -> str:
         """Returns a value with elements or slices put in, or added to what is there."""
@@ -697,11 +681,11 @@ class Drawn:
             out = tuple(self.random.randint(1, min(5, size)) if i == axis else size for i, size in enumerate(shape))
             places = self.places(out, shape[axis], apart=axis if reduction == "none" else None)
             operands = [x, places, self.constant(self.normal(*out))]
-            return self.node("ScatterElements", operands, shape, axis=axis, reduction=reduction)
+            return self.node("ScatterElements", operands, axis=axis, reduction=reduction)
         count = self.random.randint(1, min(5, shape[0]))
         places = self.places((count, 1), shape[0], apart=0 if reduction == "none" else None)
         updates = self.constant(self.normal(count, *shape[1:]))
-        return self.node("ScatterND", [x, places, updates], shape, reduction=reduction)
+        return self.node("ScatterND", [x, places, updates], reduction=reduction)
 
     def places(self, shape: Shape, size: int, apart: int | None = None) -> str:
         """Returns the name of places of an axis: a constant or an input; none comes twice along the axis `apart`."""
@@ -713,23 +697,20 @@ class Drawn:
             places = self.numbers.permuted(whole, axis=apart).take(range(shape[apart]), apart)
         if self.random.random() < 0.5:
             return self.constant(places.astype(element))
-        name = f"i{len(self.inputs)}"
-        self.inputs[name] = places.astype(element)
-        return name
+        return self.given("i", places.astype(element))
 
     def expand(self, x: str) -> str | None:
-        """Returns a value that is one wide as a wide one."""
         shape = self.shapes[x]
         axis = next((i for i, size in enumerate(shape) if size == 1 and i), 0)
         by = self.random.choice(SIZES)
         out = (*shape[:axis], by, *shape[axis + 1 :])
-        return self.node("Expand", [x, self.whole(*out)], out) if axis and math.prod(out) <= MOST_ELEMENTS else None
+        return self.node("Expand", [x, self.whole(*out)]) if axis and math.prod(out) <= MOST_ELEMENTS else None
 
     def round_(self, x: str) -> str | None:
         """Returns an input's numbers rounded: of what was computed a tiny difference could be a whole one."""
         if x not in self.inputs:
             return None
-        return self.node(self.random.choice(("Floor", "Ceil")), [x], self.shapes[x])
+        return self.node(self.random.choice(("Floor", "Ceil")), [x])
 
     def input_like(self, x: str) -> str | None:
         """Returns an input of the same shape, None where none can be: what is compared or rounded must be exact."""
@@ -743,34 +724,32 @@ class Drawn:
         given, operators = self.input_like(x), ("Less", "Greater", "LessOrEqual", "GreaterOrEqual")
         if given is None:
             return None
-        where = self.hidden(
-            TensorProto.BOOL, self.random.choice(operators), [given, self.constant(np.array(0.2, np.float32))]
-        )
+        where = self.hidden(TensorProto.BOOL, self.random.choice(operators), [given, self.number(0.2)])
         if self.random.random() < 0.5:
-            other = self.hidden(TensorProto.BOOL, "Less", [given, self.constant(np.array(-0.7, np.float32))])
+            other = self.hidden(TensorProto.BOOL, "Less", [given, self.number(-0.7)])
             where = self.hidden(TensorProto.BOOL, self.random.choice(("And", "Or", "Xor", "Equal")), [where, other])
         if self.random.random() < 0.3:
             where = self.hidden(TensorProto.BOOL, "Not", [where])
-        others = self.same(x) or [self.constant(np.array(0.5, np.float32))]
+        others = self.same(x) or [self.number(0.5)]
         pair = [x, self.random.choice(others)]
         self.random.shuffle(pair)
-        return self.node("Where", [where, *pair], self.shapes[x])
+        return self.node("Where", [where, *pair])
 
     def count(self, x: str) -> str | None:
         """Returns a value with whole numbers added that are computed from an input."""
-        given, kind, shape = self.input_like(x), self.random.choice(WHOLE_TYPES), self.shapes[x]
+        given, kind = self.input_like(x), self.random.choice(WHOLE_TYPES)
         if given is None:
             return None
-        larger = self.node("Mul", [given, self.constant(np.array(4, np.float32))], shape)
+        larger = self.node("Mul", [given, self.number(4)])
         at = self.hidden(kind, "Cast", [larger], to=kind)
         dtype = helper.tensor_dtype_to_np_dtype(kind)
         for _ in range(self.random.randint(1, 3)):
             operator = self.random.choice(WHOLE_OPERATORS)
             number = self.constant(np.array(self.random.choice((-3, 2, 5, 7)), dtype))
             at = self.hidden(kind, operator, [at] if operator in ("Neg", "Abs", "Sign") else [at, number])
-        at = self.hidden(kind, "Mod", [at, self.constant(np.array(5, dtype))])
-        floats = self.node("Cast", [at], shape, to=TensorProto.FLOAT)
-        return self.node("Add", [x, self.node("Mul", [floats, self.constant(np.array(0.2, np.float32))], shape)], shape)
+        at = self.hidden(kind, "Mod", [at, self.number(5, dtype)])
+        floats = self.node("Cast", [at], to=TensorProto.FLOAT)
+        return self.node("Add", [x, self.node("Mul", [floats, self.number(0.2)])])
 
     def measure(self, x: str) -> str:
         """Returns a value with a number added that follows from its shape, or times one of that shape."""
@@ -779,15 +758,14 @@ class Drawn:
             filled = self.node(
                 "ConstantOfShape", [self.hidden(TensorProto.INT64, "Shape", [x])], self.shapes[x], value=half
             )
-            return self.node("Mul", [x, filled], self.shapes[x])
+            return self.node("Mul", [x, filled])
         operator, attributes = self.random.choice((("Shape", {"start": -1}), ("Size", {})))
         size = self.hidden(TensorProto.INT64, operator, [x], **attributes)
         rest = self.hidden(TensorProto.INT64, "Mod", [size, self.whole(3)])
-        return self.node("Add", [x, self.node("Cast", [rest], (1,), to=TensorProto.FLOAT)], self.shapes[x])
+        return self.node("Add", [x, self.node("Cast", [rest], to=TensorProto.FLOAT)])
 
     def second_input(self, x: str) -> str:
-        """Returns a value with an input of its own added."""
-        return self.node("Add", [x, self.new_input(self.shapes[x])], self.shapes[x])
+        return self.node("Add", [x, self.new_input(self.shapes[x])])
 
     def step(self, x: str) -> str | None:
         """Returns the output of one or several new nodes that read `x`, None where the draw does not fit."""
@@ -839,8 +817,7 @@ class Drawn:
             if name in self.read
         ]
         graph = helper.make_graph(
-            self.nodes, "random", inputs,
-            [self._said(name, symbols) for name in outputs],
+            self.nodes, "random", inputs, [self._said(name, symbols) for name in outputs],
             [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
             value_info=[self._said(name, symbols) for name in made if name in self.shapes and name not in outputs],
         )  # fmt: skip
