@@ -6,7 +6,7 @@ import json
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import FLOAT_LEVELS, assert_all_right, assert_right, built, dynamic, each_float_level, opened, reals
+from native_models import FLOAT_LEVELS, Array, assert_all_right, assert_right, built, dynamic, opened, reals
 from nndeploy_native.build import build
 from nndeploy_native.plan import DOCUMENT_FILE, document_from_json, document_to_json
 from nndeploy_native.support import supports
@@ -16,6 +16,7 @@ from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import host_target
 from nndeploy.values.types import DimRange
 
+Shapes = list[tuple[tuple[int, ...], ...]]
 ANY = {"n": DimRange(1, 3, 1), "h": DimRange(1, 40, 40), "w": DimRange(1, 40, 40)}
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 23, 28, 29, 31, 37, 40)
 
@@ -155,125 +156,69 @@ def test_other_shapes_are_refused(shape: tuple[int, ...], message: str, small: t
         opened(small[1]).run({"x": np.zeros(shape, np.float32)})
 
 
-def test_steps_of_a_range_are_kept_to() -> None:
-    ranges = {**ANY, "w": DimRange(8, 40, 40, 8)}
-    model = dynamic(SMALL, ranges, {"w": reals(8, 8, 3, 3)})
-    session = opened(built(model, ranges))
-    x = reals(1, 8, 5, 24)
-    assert_all_right(model, session.run({"x": x}), {"x": x})
-    with pytest.raises(InputError, match=r"axis 3 has size 20, kernels are for 8\.\.40 in steps of 8"):
-        session.run({"x": reals(1, 8, 5, 20)})
+ROWS, EVEN = {"w": reals(8, 8, 3, 3)}, {**ANY, "w": DimRange(8, 40, 40, 8)}
+FEW, PARTS = {"n": DimRange(4, 9, 4)}, {
+    "one": np.array([1]), "four": np.array([4]), "a": np.array([1]), "b": np.array([2]), "last": np.array([-1]),
+    "far": np.array([2**31 - 1]), "two": np.int64(2),
+}  # fmt: skip
+SUM = "g (float[n,h] a, float[n,w] b) => (float[n,p] y) { y = Add(a, b) }"
+OF_PARTS, OF_FEW = "g (float[1,n,5] x) => (float[p,q", [((1, count, 5),) for count in (4, 7, 9)]
+AT_SHAPES = {
+    "steps of a range": (SMALL, EVEN, ROWS, [((1, 8, 5, 24),)], [((1, 8, 5, 20),)],
+                         r"axis 3 has size 20, kernels are for 8\.\.40 in steps of 8"),
+    "sizes that must be equal": ("g (float[n,h] a, float[n,h] b) => (float[n,h] y) { y = Add(a, b) }", ANY, {},
+                                 [((2, 7), (2, 7))], [((2, 7), (2, 1))], r"'b': expected \(2, 7\), got \(2, 1\)"),
+    "sizes that may be one": (SUM, {}, {}, [((2, 5), (2, 5)), ((2, 1), (2, 7)), ((2, 7), (2, 1))], [((2, 3), (2, 4))],
+                              r"do not take 'a' of \(2, 3\), 'b' of \(2, 4\): .*broadcast"),
+    "as many rows of a table as there are steps": ("""g (float[n,s,8] x) => (float[n,s,8] y) <int64[1] zero = {0},
+        int64[1] one = {1}> { all = Shape(x) s = Slice(all, one, two) w = Slice(table, zero, s, one, one)
+        y = Add(x, w) }""", {}, {"table": reals(1, 16, 8, seed=1), "two": np.array([2])},
+        [((2, steps, 8),) for steps in (1, 5, 16)], [], ""),
+    "a few rows of an open axis": (f"{OF_PARTS}] y) {{ t = Slice(x, one, four, a, one) y = Gather<axis=1>(t, two) }}",
+                                   FEW, PARTS, OF_FEW, [], ""),
+    "the last row of an open axis, at no fixed place": (
+        f"{OF_PARTS}] y) {{ t = Slice(x, last, far, a, one) y = Gather<axis=2>(t, two) }}", FEW, PARTS, OF_FEW, [], ""),
+    "the last row, sliced and joined": (f"""{OF_PARTS},r] y) {{ t = Slice(x, last, far, a, one)
+        s = Slice(t, one, four, b, one) y = Concat<axis=2>(s, s) }}""", FEW, PARTS, OF_FEW, [], ""),
+    "sizes that an exporter chooses by a sign": ("""g (float[n,s] mask) => (float[n,p,q,r] y) <int64[1] zero = {0},
+        int64[1] one = {1}, int64[1] two = {2}> { all = Shape(mask) n = Slice(all, zero, one)
+        s = Slice(all, one, two) sizes = Concat<axis=0>(n, minus, s, s)
+        ones = ConstantOfShape<value=int64[1] {1}>(four) signs = Mul(ones, minus) is_kept = Equal(sizes, signs)
+        target = Where(is_kept, ones, sizes) wide = Unsqueeze(mask, axes) y = Expand(wide, target) }""", {},
+        {"minus": np.array([-1]), "four": np.array([4]), "axes": np.array([1, 2])}, [((2, 5),)], [], ""),
+    "channels that a convolution tells": (SMALL.replace("n,8,h,w", "n,c,h,w"), {}, {"w": reals(8, 3, 3, 3)},
+                                          [((2, 3, 7, 9),)], [((2, 4, 7, 9),)], r"do not take 'x' of \(2, 4, 7, 9\)"),
+    "arms that meet where their sizes are equal": ("""g (float[n,8,h,w] x) => (float[n,16,p,q] y) {
+        a = Relu(x) d = MaxPool<kernel_shape=[2,2], strides=[2,2]>(a) u = Resize<mode="nearest">(d, , s)
+        c = Concat<axis=1>(x, u) y = Sigmoid(c) }""", {}, {"s": np.array([1, 1, 2, 2], np.float32)},
+        [((1, 8, 4, 6),), ((2, 8, 34, 2),)], [((1, 8, 5, 6),)], r"do not take 'x' of \(1, 8, 5, 6\)"),
+    "joined to what has no elements": (
+        "g (float[n,p,8] past, float[n,s,8] x) => (float[n,t,8] y) { r = Relu(x) y = Concat<axis=1>(past, r) }", {}, {},
+        [((2, past, 8), (2, new, 8)) for past, new in ((0, 3), (2, 1), (3, 0), (0, 0))], [], ""),
+    "a step that needs elements": ("g (float[n,h] x) => (int64[n] y) { y = ArgMax<axis=1, keepdims=0>(x) }", {}, {},
+                                   [((2, 3),)], [((2, 0),)], "has no elements"),
+    "an axis that is tiled once": ("""g (float[1,h] x, float[n,3] z) => (float[p,q] y) <int64[1] zero = {0},
+        int64[1] one = {1}> { s = Shape(z) b = Gather(s, zero) r = Concat<axis=0>(b, one) t = Tile(x, r)
+        y = Neg(t) }""", {}, {}, [((1, 1), (1, 3)), ((1, 5), (3, 3)), ((1, 17), (2, 3))], [], ""),
+}  # fmt: skip
 
 
-def test_sizes_that_must_be_equal_are_checked() -> None:
-    text = "g (float[n,h] a, float[n,h] b) => (float[n,h] y) { y = Add(a, b) }"
-    model = dynamic(text, ANY)
-    session = opened(built(model, ANY))
-    given = {"a": reals(2, 7), "b": reals(2, 7, seed=1)}
-    assert_all_right(model, session.run(given), given)
-    with pytest.raises(InputError, match=r"'b': expected \(2, 7\), got \(2, 1\)"):
-        session.run({"a": reals(2, 7), "b": reals(2, 1)})
-
-
-@pytest.mark.parametrize("sizes", [(5, 5), (1, 7), (7, 1)])
-def test_whether_a_size_is_one_is_found_out_by_the_call(sizes: tuple[int, int]) -> None:
-    model = dynamic("g (float[n,h] a, float[n,w] b) => (float[n,p] y) { y = Add(a, b) }", {})
-    assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
-    session = opened(built(model))
-    given = {"a": reals(2, sizes[0]), "b": reals(2, sizes[1], seed=1)}
-    assert_all_right(model, session.run(given), given)
-
-
-def test_sizes_that_do_not_fit_are_refused_by_the_call() -> None:
-    model = dynamic("g (float[n,h] a, float[n,w] b) => (float[n,p] y) { y = Add(a, b) }", {})
-    with pytest.raises(OtherSizesError, match=r"do not take 'a' of \(2, 3\), 'b' of \(2, 4\): .*broadcast"):
-        opened(built(model)).run({"a": reals(2, 3), "b": reals(2, 4)})
-
-
-POSITIONS = """g (float[n,s,8] x) => (float[n,s,8] y) <int64[1] zero = {0}, int64[1] one = {1}> {
-    all = Shape(x) s = Slice(all, one, two) w = Slice(table, zero, s, one, one) y = Add(x, w) }"""
-
-
-def test_as_many_rows_of_a_table_are_taken_as_there_are_steps() -> None:
-    constants = {"table": reals(1, 16, 8, seed=1), "two": np.array([2])}
-    model = dynamic(POSITIONS, {}, constants)
-    assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
-    session = opened(built(model))
-    for steps in (1, 5, 16):
-        x = reals(2, steps, 8)
-        assert_all_right(model, session.run({"x": x}), {"x": x})
-
-
-EXPANDED = """g (float[n,s] mask) => (float[n,p,q,r] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
-    all = Shape(mask) n = Slice(all, zero, one) s = Slice(all, one, two) sizes = Concat<axis=0>(n, minus, s, s)
-    ones = ConstantOfShape<value=int64[1] {1}>(four) signs = Mul(ones, minus) is_kept = Equal(sizes, signs)
-    target = Where(is_kept, ones, sizes) wide = Unsqueeze(mask, axes) y = Expand(wide, target) }"""
-
-
-@each_float_level
-@pytest.mark.parametrize(
-    "text",
-    [
-        "float[p,q] y) { t = Slice(x, one, four, a, one) y = Gather<axis=1>(t, two)",  # a few rows of an open axis
-        "float[p,q] y) { t = Slice(x, last, far, a, one) y = Gather<axis=2>(t, two)",  # the last, at no fixed place
-        "float[p,q,r] y) { t = Slice(x, last, far, a, one) s = Slice(t, one, four, b, one) y = Concat<axis=2>(s, s)",
-    ],
-)
-def test_parts_of_fixed_sizes_of_what_has_open_ones(level: str, text: str) -> None:
-    constants = {"one": 1, "four": 4, "a": 1, "b": 2, "last": -1, "far": 2**31 - 1}
-    given = {name: np.array([number], np.int64) for name, number in constants.items()} | {"two": np.int64(2)}
-    model = dynamic(f"g (float[1,n,5] x) => ({text} }}", {"n": DimRange(4, 9, 4)}, given)
-    artifact = built(model, {"n": DimRange(4, 9, 4)})
-    for count in (4, 7, 9):
-        x = {"x": reals(1, count, 5, seed=count)}
-        assert_right(model, artifact, x, level, rtol=2e-5, atol=3e-5)
-
-
-def test_sizes_that_an_exporter_chooses_by_a_sign_are_known() -> None:
-    constants = {"minus": np.array([-1]), "four": np.array([4]), "axes": np.array([1, 2])}
-    model = dynamic(EXPANDED, {}, constants)
-    assert all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
-    x = reals(2, 5)
-    assert_all_right(model, opened(built(model)).run({"mask": x}), {"mask": x})
-
-
-def test_a_convolution_says_how_many_channels_an_open_input_has() -> None:
-    model = dynamic(SMALL.replace("n,8,h,w", "n,c,h,w"), {}, {"w": reals(8, 3, 3, 3)})
-    session = opened(built(model))
-    assert_all_right(model, session.run({"x": reals(2, 3, 7, 9)}), {"x": reals(2, 3, 7, 9)})
-    with pytest.raises(OtherSizesError):
-        session.run({"x": reals(2, 4, 7, 9)})
-
-
-ARMS = """g (float[n,8,h,w] x) => (float[n,16,p,q] y) {
-    a = Relu(x) d = MaxPool<kernel_shape=[2,2], strides=[2,2]>(a) u = Resize<mode="nearest">(d, , s)
-    c = Concat<axis=1>(x, u) y = Sigmoid(c) }"""
-
-
-def test_arms_that_meet_are_right_where_their_sizes_are_equal() -> None:
-    model = dynamic(ARMS, {}, {"s": np.array([1, 1, 2, 2], np.float32)})
-    session = opened(built(model))
-    for shape in ((1, 8, 4, 6), (2, 8, 34, 2)):
-        x = reals(*shape)
-        assert_all_right(model, session.run({"x": x}), {"x": x})
-    with pytest.raises(OtherSizesError):
-        session.run({"x": reals(1, 8, 5, 6)})
-
-
-def test_a_value_without_elements_is_joined_to_others() -> None:
-    text = "g (float[n,p,8] past, float[n,s,8] x) => (float[n,t,8] y) { r = Relu(x) y = Concat<axis=1>(past, r) }"
-    model = dynamic(text, {})
-    session = opened(built(model))
-    for past, new in ((0, 3), (2, 1), (3, 0), (0, 0)):
-        given = {"past": reals(2, past, 8), "x": reals(2, new, 8, seed=1)}
-        found = session.run(given)["y"]
-        np.testing.assert_array_equal(found, np.concatenate([given["past"], np.maximum(given["x"], 0)], axis=1))
-
-
-def test_a_step_that_needs_elements_refuses_a_value_without() -> None:
-    model = dynamic("g (float[n,h] x) => (int64[n] y) { y = ArgMax<axis=1, keepdims=0>(x) }", {})
-    with pytest.raises(OtherSizesError, match="has no elements"):
-        opened(built(model)).run({"x": reals(2, 0)})
+@pytest.mark.parametrize(("text", "ranges", "constants", "right", "wrong", "why"), AT_SHAPES.values(), ids=AT_SHAPES)
+def test_shapes_are_right_or_refused_by_the_call(
+    text: str, ranges: dict[str, DimRange], constants: dict[str, Array], right: Shapes, wrong: Shapes, why: str
+) -> None:
+    model = dynamic(text, ranges, constants)
+    assert ranges or all(answer.ok for answer in supports(model, host_target(), BuildOptions()))
+    artifact = built(model, ranges)
+    session, names = opened(artifact), [value.name or "" for value in model.graph.inputs]
+    for shapes in right:
+        given = {name: reals(*shape, seed=i) for i, (name, shape) in enumerate(zip(names, shapes, strict=True))}
+        assert_all_right(model, session.run(given), given)
+        for level in FLOAT_LEVELS:
+            assert_right(model, artifact, given, level, rtol=2e-5, atol=3e-5)
+    for shapes in wrong:
+        with pytest.raises(OtherSizesError if not ranges else InputError, match=why):
+            session.run({name: reals(*shape) for name, shape in zip(names, shapes, strict=True)})
 
 
 def test_a_size_that_the_inputs_do_not_give_is_refused() -> None:
@@ -310,13 +255,3 @@ def test_memory_follows_the_shapes() -> None:
     session = opened(built(dynamic(text, ANY, {"d": reals(16, 16, 3, 3)}), ANY))
     arenas = [session._tables.table_for(((1, 16, size, size),)).arena_bytes for size in (1, 10, 40)]
     assert arenas[0] < arenas[1] < arenas[2]
-
-
-@each_float_level
-def test_an_axis_that_is_tiled_once_may_be_of_any_size(level: str) -> None:
-    text = """g (float[1,h] x, float[n,3] z) => (float[p,q] y) <int64[1] zero = {0}, int64[1] one = {1}> {
-        s = Shape(z) b = Gather(s, zero) r = Concat<axis=0>(b, one) t = Tile(x, r) y = Neg(t) }"""
-    model = dynamic(text, {})
-    for n, h in ((1, 1), (3, 5), (2, 17)):
-        inputs = {"x": reals(1, h), "z": reals(n, 3)}
-        assert_right(model, built(model), inputs, level)
