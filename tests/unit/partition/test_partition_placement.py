@@ -33,8 +33,10 @@ def takes(*operators: str) -> Callable[[ir.Node], Support]:
 
 
 def placed(
-    model: ir.Model, backends: dict[str, Callable[[ir.Node], Support]],
-    transforms: dict[str, list[Transform]] | None = None, pins: tuple[tuple[str, str], ...] = (),
+    model: ir.Model,
+    backends: dict[str, Callable[[ir.Node], Support]],
+    transforms: dict[str, list[Transform]] | None = None,
+    pins: tuple[tuple[str, str], ...] = (),
     banned: Banned | None = None,
     num_at_once: int = 1,
 ) -> Placement:
