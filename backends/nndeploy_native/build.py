@@ -5,7 +5,7 @@
     weights.bin   each constant once, in the order of the model
     plan.json     borders, symbols and steps, for callers and for people
 
-A submodel that chooses has several plans over the same weights, plan.0.bin and so on: `course.py`.
+A submodel that chooses, or has texts or maps, has plans over the same weights, plan.0.bin and so on: `course.py`.
 
 Law: the same submodel gives the same bytes, whatever the target: the library of the box does the rest when it loads.
 """
@@ -23,10 +23,11 @@ from nndeploy.plugin.interface import Artifact
 from nndeploy.values.size import Atom
 from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
-from nndeploy_native.course import CourseDocument, conditions, course_to_json, plan_file
+from nndeploy_native.course import CourseDocument, course_to_json, has_python_steps, plan_file, read_beside_plans
 from nndeploy_native.fusion import fused
 from nndeploy_native.lowering.context import Lowered
-from nndeploy_native.lowering.courses import CourseLowering, border_of, has_choice
+from nndeploy_native.lowering.courses import CourseLowering, is_beside_plans
+from nndeploy_native.lowering.python_rules import border_of
 from nndeploy_native.lowering.table import lower
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
@@ -36,6 +37,7 @@ from nndeploy_native.plan import (
     PLAN_FORMAT_OF_GROWN,
     PLAN_FORMAT_OF_HALVES,
     PLAN_FORMAT_OF_MOVED,
+    PLAN_FORMAT_OF_PYTHON_STEPS,
     WEIGHTS_FILE,
     GrownOutput,
     PlanBorder,
@@ -65,7 +67,7 @@ def build(
     """
     with tempfile.SpooledTemporaryFile(MIN_MAPPED_BYTES, dir=workdir) as file:
         weights = WeightBytes(file)
-        if has_choice(submodel):
+        if any(map(is_beside_plans, submodel.graph)):
             files, number, log = _files_of_course(submodel, ranges, weights)
         else:
             written = _written(lower(transformed(submodel), ranges), weights)
@@ -87,10 +89,10 @@ def build(
 def _files_of_course(
     submodel: ir.Model, ranges: Mapping[str, DimRange], weights: WeightBytes
 ) -> tuple[dict[str, bytes | memoryview], int, str]:
-    """Returns the files of a submodel that chooses, several plans over the same weights; their format and log."""
+    """Returns the files of a submodel that is more than one plan, plans over the same weights; their format and log."""
     lowering = CourseLowering(ranges, lambda lowered: _written(lowered, weights))
     course, plans = lowering.course(submodel), lowering.plans
-    read = set(conditions(course))
+    read = read_beside_plans(course)
     read |= {border.name for one in plans for border in one.document.inputs}
     document = CourseDocument(
         tuple(border_of(value) for value in submodel.graph.inputs if value.name in read),
@@ -100,7 +102,8 @@ def _files_of_course(
     )
     files: dict[str, bytes | memoryview] = {plan_file(number): one.plan for number, one in enumerate(plans)}
     files[DOCUMENT_FILE] = course_to_json(document)
-    return files, PLAN_FORMAT_OF_COURSES, "\n".join(_log(one, len(weights)) for one in plans)
+    number = PLAN_FORMAT_OF_PYTHON_STEPS if has_python_steps(course) else PLAN_FORMAT_OF_COURSES
+    return files, number, "\n".join(_log(one, len(weights)) for one in plans)
 
 
 class _Written(NamedTuple):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The course of an artifact whose model chooses (If): several plans, and what runs of them, as plan.json says.
+"""The course of an artifact that is more than one plan: plans, steps of Python and choices (If), as plan.json says.
 
-    course := part*, results         part := plan | choice | value without elements | refusal
+    course := part*, results         part := plan | step of Python | choice | value without elements | refusal
     choice := condition, course where it is true, course where it is not
 
 Parts run in order and pass values by name. A branch is a course of its own: what it makes is seen by nobody else, and
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from nndeploy.errors import BundleError
 from nndeploy_native.plan import (
+    COURSE_ELEMENTS,
     DOCUMENT_FILE,
     DTYPES,
     MAX_RANK,
@@ -30,12 +31,10 @@ from nndeploy_native.plan import (
     data_of_document,
     document_from_data,
 )
+from nndeploy_native.python_steps import Kind, PythonStep, made_step
 
 MAX_DEPTH = 16
 """Choices inside of each other."""
-
-_Kind = tuple[str, int]
-"""The element and the rank of a value."""
 
 
 def plan_file(number: int) -> str:
@@ -66,13 +65,13 @@ class Choice(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Numbers of plans, choices and values without elements in order; `results` are names of values."""
+    """Numbers of plans, steps, choices and values without elements in order; `results` are names of values."""
 
     parts: tuple["Part", ...]
     results: tuple[str, ...]
 
 
-Part: TypeAlias = int | Choice | Empty | Refused
+Part: TypeAlias = int | PythonStep | Choice | Empty | Refused
 
 
 class CourseDocument(NamedTuple):
@@ -84,11 +83,27 @@ class CourseDocument(NamedTuple):
     course: Course
 
 
-def conditions(course: Course) -> list[str]:
-    """Returns the conditions of a course and of those inside it."""
-    choices = [part for part in course.parts if isinstance(part, Choice)]
-    inside = [name for choice in choices for one in choice.courses for name in conditions(one)]
-    return [*(choice.condition for choice in choices), *inside]
+def read_beside_plans(course: Course) -> set[str]:
+    """Returns what conditions and steps of a course, and of those inside it, read."""
+    found = set[str]()
+    for part in course.parts:
+        if isinstance(part, PythonStep):
+            found.update(part.inputs)
+        elif isinstance(part, Choice):
+            found.add(part.condition)
+            found.update(*map(read_beside_plans, part.courses))
+    return found
+
+
+def has_choices(course: Course) -> bool:
+    """Whether a course depends on what is computed in it."""
+    return any(isinstance(part, Choice) for part in course.parts)
+
+
+def has_python_steps(course: Course) -> bool:
+    """Whether Python computes a part of a course, or of one inside it."""
+    inside = (one for part in course.parts if isinstance(part, Choice) for one in part.courses)
+    return any(isinstance(part, PythonStep) for part in course.parts) or any(map(has_python_steps, inside))
 
 
 def course_to_json(document: CourseDocument) -> bytes:
@@ -118,7 +133,7 @@ def course_from_json(text: bytes) -> CourseDocument:
                 raise ValueError(f"a plan of {count!r:.40} steps")
             plans.append(document_from_data({**one, "steps": data["steps"][begin : begin + count]}))
             begin += count
-        inputs, outputs = borders_from_data(data["inputs"]), borders_from_data(data["outputs"])
+        inputs, outputs = (borders_from_data(data[side], COURSE_ELEMENTS) for side in ("inputs", "outputs"))
         document = CourseDocument(inputs, outputs, tuple(plans), _course_from(data["course"], MAX_DEPTH))
         _check(document)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as err:
@@ -136,6 +151,9 @@ def _data_of_part(part: Part) -> object:
             return {"empty": [part.name, part.element, list(part.shape)]}
         case Refused():
             return {"refused": part.reason}
+        case PythonStep():
+            inputs = list(part.inputs)
+            return {"step": part.operator, "inputs": inputs, "output": part.output, "with": dict(part.attributes)}
         case Choice():
             then, otherwise = map(_data_of, part.courses)
             return {"if": part.condition, "outputs": list(part.outputs), "then": then, "else": otherwise}
@@ -160,6 +178,9 @@ def _part_from(data: Any, depth: int) -> Part:
         return Empty(_name_from(name), str(element), sizes)
     if "refused" in data:
         return Refused(_name_from(data["refused"]))
+    if "step" in data:
+        inputs = tuple(map(_name_from, data["inputs"]))
+        return PythonStep(_name_from(data["step"]), inputs, _name_from(data["output"]), dict(data["with"]))
     courses = (_course_from(data["then"], depth - 1), _course_from(data["else"], depth - 1))
     return Choice(_name_from(data["if"]), _names_from(data["outputs"]), courses)
 
@@ -184,23 +205,23 @@ def _check(document: CourseDocument) -> None:
         ValueError: it does not.
     """
     used: list[int] = []
-    known = {one.name: _kind_of(one) for one in document.inputs}
+    known = {one.name: kind_of(one) for one in document.inputs}
     results = _checked(document.course, known, document.plans, used)
     if len(known) != len(document.inputs) or not document.outputs:
         raise ValueError("an input stands twice, or there is no output")
     if document.course.results != tuple(one.name for one in document.outputs):
         raise ValueError("results that are not the outputs")
-    if results != [_kind_of(one) for one in document.outputs]:
+    if results != [kind_of(one) for one in document.outputs]:
         raise ValueError("outputs of other elements or ranks than the results")
     if sorted(used) != list(range(len(document.plans))):
         raise ValueError("a plan that stands nowhere or twice")
 
 
-def _checked(course: Course, outer: Mapping[str, _Kind], plans: Sequence[PlanDocument], used: list[int]) -> list[_Kind]:
+def _checked(course: Course, outer: Mapping[str, Kind], plans: Sequence[PlanDocument], used: list[int]) -> list[Kind]:
     """Returns the kinds of the results of a course which reads what is known."""
     known = dict(outer)
     for part in course.parts:
-        made: Mapping[str, _Kind]
+        made: Mapping[str, Kind]
         match part:
             case Empty():
                 made = {part.name: (part.element, len(part.shape))}
@@ -212,15 +233,17 @@ def _checked(course: Course, outer: Mapping[str, _Kind], plans: Sequence[PlanDoc
                 if others not in ([], [then]) or len(then) != len(part.outputs):
                     raise ValueError(f"branches that give other elements or ranks: {part.outputs!r:.80}")
                 made = dict(zip(part.outputs, then, strict=True))
+            case PythonStep():
+                made = {part.output: made_step(part, [known[name] for name in part.inputs]).kind}
             case Refused():
                 raise ValueError("a refusal that does not stand alone in a branch")
             case _:
                 if not 0 <= part < len(plans):
                     raise ValueError(f"no plan {part}")
                 used.append(part)
-                if any(known[one.name] != _kind_of(one) for one in plans[part].inputs):
+                if any(known[one.name] != kind_of(one) for one in plans[part].inputs):
                     raise ValueError(f"plan {part} reads another element or rank")
-                made = {one.name: _kind_of(one) for one in plans[part].outputs}
+                made = {one.name: kind_of(one) for one in plans[part].outputs}
         if not made.keys().isdisjoint(known):
             raise ValueError("a value that is made twice")
         known.update(made)
@@ -231,5 +254,6 @@ def _is_refused(course: Course) -> bool:
     return len(course.parts) == 1 and isinstance(course.parts[0], Refused) and not course.results
 
 
-def _kind_of(border: PlanBorder) -> _Kind:
+def kind_of(border: PlanBorder) -> Kind:
+    """Returns the element and the rank of an input or output."""
     return border.element, len(border.shape)

@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A course -> a running session: the plans that a call goes through, one after the other, on one pool of threads.
+"""A course -> a running session: the plans and steps that a call goes through, on one pool of threads.
 
 A choice reads one truth and goes on in the course that it names; plans of the other are not touched. Each plan is a
 session of its own, with its tables, memory and caches, so what one branch is used for does not hold for the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from nndeploy.errors import InputError, OtherSizesError, UsageError
 from nndeploy.plugin.pacing import PacePoint, Pacer, Wanted
 from nndeploy.values.types import Value
-from nndeploy_native.course import Choice, Course, CourseDocument, Empty, Refused
+from nndeploy_native.course import Choice, Course, CourseDocument, Empty, Part, Refused, has_choices, kind_of
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_session import PlanSession
+from nndeploy_native.python_steps import Kind, PythonStep, made_step
+
+
+_Values: TypeAlias = dict[str, Value]
+_Run: TypeAlias = Callable[[_Values], None]
+"""Adds what a part makes to the values of a call."""
 
 
 class CourseSession:
@@ -22,51 +29,75 @@ class CourseSession:
 
     def __init__(self, sessions: Sequence[PlanSession], document: CourseDocument) -> None:
         """`sessions` are those of the plans, in order."""
-        self.pace_note = "which steps run is known only when they do"
-        self._sessions, self._document = sessions, document
+        self._sessions, self._course = sessions, document.course
+        self._is_one_plan = len(sessions) == 1 and not has_choices(document.course)
+        self.pace_note = "" if self._is_one_plan else "which steps run is known only when they do"
         self._inputs = [one.name for one in document.inputs]
+        self._sized = [one for one in document.outputs if any(size is not None for size in one.shape)]
         self.takes_strided = frozenset[str]().union(*(one.takes_strided for one in sessions)) & set(self._inputs)
+        self._runs = self._runs_of(document.course, {one.name: kind_of(one) for one in document.inputs})
         self._is_open = True
 
-    def pace(
-        self,
-        pacer: Pacer,  # noqa: ARG002
-        sample: Mapping[str, Value] | None,  # noqa: ARG002
-        wanted: Wanted | None = None,  # noqa: ARG002
-    ) -> list[PacePoint]:
-        """Returns none: a run passes the points of one branch alone."""
-        return []
+    def pace(self, pacer: Pacer, sample: Mapping[str, Value] | None, wanted: Wanted | None = None) -> list[PacePoint]:
+        """Returns the points of the only plan; none where there are several: a run passes those of some alone."""
+        return self._sessions[0].pace(pacer, sample, wanted) if self._is_one_plan else []
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.
 
         Raises:
-            InputError: an input has another shape than the submodel, or a condition is not one truth.
+            InputError: an input has another shape than the submodel, a text is no category, or a condition is not one
+                truth.
             OtherSizesError: these sizes lead to a branch that was not built.
             UsageError: the session is closed.
         """
         if not self._is_open:
             raise UsageError("the session is closed")
         values = {name: inputs[name] for name in self._inputs}
-        found = dict(zip(self._document.course.results, self._followed(self._document.course, values), strict=True))
-        for border in self._document.outputs:
+        for run in self._runs:
+            run(values)
+        found = {name: values[name] for name in self._course.results}
+        for border in self._sized:
             shape = np.shape(found[border.name])
             if any(said not in (None, size) for said, size in zip(border.shape, shape, strict=True)):
                 raise OtherSizesError(f"output {border.name!r} comes to {shape}, the model says {border.shape}")
         return found
 
-    def _followed(self, course: Course, values: dict[str, Value]) -> list[Value]:
-        for part in course.parts:
-            if isinstance(part, Choice):
-                taken = part.courses[0 if _truth(values[part.condition], part.condition) else 1]
-                values.update(zip(part.outputs, self._followed(taken, dict(values)), strict=True))
-            elif isinstance(part, Refused):
-                raise OtherSizesError(f"our own kernels were not built for these sizes: {part.reason}")
-            elif isinstance(part, Empty):
-                values[part.name] = np.empty(part.shape, DTYPES[part.element])
-            else:
-                values.update(self._sessions[part].run(values))
-        return [values[name] for name in course.results]
+    def _runs_of(self, course: Course, kinds: dict[str, Kind]) -> list[_Run]:
+        """Returns what runs the parts of a course that reads values of these kinds, which learn those of its own."""
+        return [self._run_of(part, kinds) for part in course.parts]
+
+    def _run_of(self, part: Part, kinds: dict[str, Kind]) -> _Run:
+        match part:
+            case PythonStep():
+                return _run_of_step(part, kinds)
+            case Choice():
+                return self._run_of_choice(part, kinds)
+            case Refused():
+                return _run_of_refusal(part.reason)
+            case Empty():
+                kinds[part.name] = (part.element, len(part.shape))
+                return lambda values: values.update({part.name: np.empty(part.shape, DTYPES[part.element])})
+        session = self._sessions[part]
+        kinds.update({one.name: kind_of(one) for one in session.outputs})
+        return lambda values: values.update(session.run(values))
+
+    def _run_of_choice(self, choice: Choice, kinds: dict[str, Kind]) -> _Run:
+        branches = []
+        for course in choice.courses:
+            own = dict(kinds)
+            branches.append((self._runs_of(course, own), course.results))
+            kinds.update({name: own[result] for name, result in zip(choice.outputs, course.results, strict=False)})
+        name, outputs = choice.condition, choice.outputs
+
+        def run(values: _Values) -> None:
+            runs, results = branches[0 if _truth(values[name], name) else 1]
+            own = dict(values)
+            for one in runs:
+                one(own)
+            values.update({output: own[result] for output, result in zip(outputs, results, strict=True)})
+
+        return run
 
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
@@ -77,6 +108,27 @@ class CourseSession:
     def steps_here(self) -> list[dict[str, int | str]]:
         """Returns the steps of all plans with their sizes and windows at the least sizes of the ranges."""
         return [step for session in self._sessions for step in session.steps_here()]
+
+
+def _run_of_step(step: PythonStep, kinds: dict[str, Kind]) -> _Run:
+    made = made_step(step, [kinds[name] for name in step.inputs])
+    kinds[step.output] = made.kind
+    compute, output = made.run, step.output
+    if len(step.inputs) == 1:
+        (name,) = step.inputs
+
+        def run_of_one(values: _Values) -> None:
+            values[output] = compute(values[name])
+
+        return run_of_one
+    return lambda values: values.update({output: compute(*[values[name] for name in step.inputs])})
+
+
+def _run_of_refusal(reason: str) -> _Run:
+    def run(_: _Values) -> None:
+        raise OtherSizesError(f"our own kernels were not built for these sizes: {reason}")
+
+    return run
 
 
 def _truth(value: Value, name: str) -> bool:

@@ -7,28 +7,33 @@ Values are named tuples, as all that a load imports: Python makes their classes 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nndeploy.errors import BundleError
 from nndeploy.plugin.interface import OpenOptions
 from nndeploy.values.solved_symbol import SolvedSymbol, solved_from_json
-from nndeploy.values.types import TensorType, ValueType
+from nndeploy.values.types import MapType, SequenceType, TensorType, ValueType
 
 PLAN_FILE, WEIGHTS_FILE, DOCUMENT_FILE = "plan.bin", "weights.bin", "plan.json"
 PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED = 5, 6, 7, 8
-PLAN_FORMAT_OF_COURSES = 9
+PLAN_FORMAT_OF_COURSES, PLAN_FORMAT_OF_PYTHON_STEPS = 9, 10
+PLAN_FORMATS_OF_COURSES = (PLAN_FORMAT_OF_COURSES, PLAN_FORMAT_OF_PYTHON_STEPS)
 PLAN_FORMATS = (
-    PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED, PLAN_FORMAT_OF_COURSES,
+    PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_GROWN, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_MOVED, *PLAN_FORMATS_OF_COURSES,
 )  # fmt: skip
 """The formats of an artifact: readers before do not know outputs that grow, float16, that a plan tells where what is
-new was put, or several plans."""
+new was put, several plans, or steps of Python beside them."""
 DTYPES = {
     "fp32": "float32", **{name: name for name in ("int32", "int64", "bool", "uint8", "int8")}, "fp16": "float16",
 }  # fmt: skip
 """The type of each element that a tensor of a plan may have; of float16 are borders, caches and what is put there."""
 ELEMENTS = {element: number for number, element in enumerate(DTYPES)}
 """Their numbers in a plan: enum nnd_element."""
+TEXT = "string"
+_MAP_ELEMENTS = tuple(f"map({key},{value})" for key in (TEXT, "int64") for value in ("fp32", "int64", TEXT))
+COURSE_ELEMENTS = frozenset((*DTYPES, TEXT, *_MAP_ELEMENTS, *(f"sequence({one})" for one in _MAP_ELEMENTS)))
+"""What values beside plans may be: texts too, and maps and sequences of them, whose rank is 0."""
 MAX_SIZE = 2**40
 MAX_ADDED = 2**20
 """Places by which an output grows in a call, where the plan says how many."""
@@ -42,6 +47,20 @@ class PlanBorder(NamedTuple):
     name: str
     element: str
     shape: tuple[int | None, ...]
+
+
+def element_of_type(value_type: ValueType) -> str:
+    """Returns the element of a type as borders have it, "" where there is none."""
+    match value_type:
+        case TensorType(dtype, _):
+            return next((element for element, name in DTYPES.items() if name == dtype), TEXT if dtype == TEXT else "")
+        case MapType(key, value):
+            found = f"map({key},{element_of_type(value)})"
+        case SequenceType(inner):
+            found = f"sequence({element_of_type(inner)})"
+        case _:
+            return ""
+    return found if found in COURSE_ELEMENTS else ""
 
 
 class GrownOutput(NamedTuple):
@@ -191,11 +210,11 @@ def _check_borders(side: str, borders: Sequence[PlanBorder], said: Mapping[str, 
         raise BundleError(f"{DOCUMENT_FILE} has other {side}s than the bundle says")
     for border in borders:
         expected = said[border.name]
-        if not isinstance(expected, TensorType) or DTYPES[border.element] != expected.dtype:
+        if border.element != element_of_type(expected):
             raise BundleError(
                 f"{side} {border.name!r:.60}: {DOCUMENT_FILE} says {border.element}, the bundle {expected}"
             )
-        if expected.shape is not None and not _is_shape(border, expected.shape):
+        if isinstance(expected, TensorType) and expected.shape is not None and not _is_shape(border, expected.shape):
             shape = ",".join("?" if size is None else str(size) for size in border.shape)
             raise BundleError(f"{side} {border.name!r:.60}: {DOCUMENT_FILE} says [{shape}], the bundle {expected}")
 
@@ -207,13 +226,13 @@ def _is_shape(border: PlanBorder, said: Sequence[object]) -> bool:
     )
 
 
-def borders_from_data(data: Sequence[Any]) -> tuple[PlanBorder, ...]:
-    """Returns inputs or outputs; raises as `document_from_data`."""
-    return tuple(PlanBorder(str(name), _element(element), _shape(shape)) for name, element, shape in data)
+def borders_from_data(data: Sequence[Any], elements: Container[str] = DTYPES) -> tuple[PlanBorder, ...]:
+    """Returns inputs or outputs of these elements; raises as `document_from_data`."""
+    return tuple(PlanBorder(str(name), _element(element, elements), _shape(shape)) for name, element, shape in data)
 
 
-def _element(name: Any) -> str:
-    if name not in DTYPES:
+def _element(name: Any, elements: Container[str]) -> str:
+    if name not in elements:
         raise ValueError(f"not an element: {name!r:.40}")
     return str(name)
 

@@ -184,6 +184,11 @@ class PlanSession:
         self._is_open = True
         self._is_moved = False
 
+    @property
+    def outputs(self) -> tuple[PlanBorder, ...]:
+        """What a run returns."""
+        return self._document.outputs
+
     def pace(
         self,
         pacer: Pacer,

@@ -14,8 +14,8 @@ from nndeploy_native.opened_model import OpenedModel, Options, Weights, opened_m
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
     PLAN_FILE,
-    PLAN_FORMAT_OF_COURSES,
     PLAN_FORMATS,
+    PLAN_FORMATS_OF_COURSES,
     WEIGHTS_FILE,
     PlanDocument,
     check_borders,
@@ -40,7 +40,7 @@ def open_session(files: Mapping[str, memoryview], metadata: Mapping[str, Json], 
         reads = f"{min(PLAN_FORMATS)} to {max(PLAN_FORMATS)}"
         raise UnavailableError(f"an artifact of format {metadata.get('format')!r:.20}; this nndeploy reads {reads}")
     _check_files([WEIGHTS_FILE, DOCUMENT_FILE], files)
-    if metadata.get("format") == PLAN_FORMAT_OF_COURSES:
+    if metadata["format"] in PLAN_FORMATS_OF_COURSES:
         course = course_from_json(bytes(files[DOCUMENT_FILE]))
         check_borders(course.inputs, course.outputs, options)
         names = [plan_file(number) for number in range(len(course.plans))]

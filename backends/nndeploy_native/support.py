@@ -4,11 +4,10 @@
 import onnx_ir as ir
 
 from nndeploy.errors import one_line
-from nndeploy.graph.branches import is_choice
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target.target import Target
 from nndeploy_native.kernel_library import no_kernels
-from nndeploy_native.lowering.courses import refusal_of_choice
+from nndeploy_native.lowering.courses import is_beside_plans, refusal_of_course
 from nndeploy_native.lowering.table import refusal_of
 
 
@@ -17,7 +16,7 @@ def supports(model: ir.Model, target: Target, options: BuildOptions) -> list[Sup
     if why := no_kernels(target, options.precision):
         return [Support(False, why) for _ in model.graph]
     return [
-        _support((refusal_of_choice if is_choice(node) else refusal_of)(node, model, options.ranges))
+        _support((refusal_of_course if is_beside_plans(node) else refusal_of)(node, model, options.ranges))
         for node in model.graph
     ]
 

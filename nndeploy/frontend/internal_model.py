@@ -20,9 +20,10 @@ from nndeploy.frontend.inference import infer_types
 from nndeploy.frontend.stored_weights import mapped
 from nndeploy.frontend.traversal import graphs_of
 from nndeploy.frontend.unique_names import name_values
+from nndeploy.graph.map_types import say_map_type
 from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.onnx_gate.tensor_rules import EXTERNAL
-from nndeploy.values.types import VALUE_TYPE, ValueType
+from nndeploy.values.types import ValueType
 
 _LARGE_BYTES = 4096
 """Least size of a large tensor: more than any shape, axes or similar tensor has, which inference must see."""
@@ -91,7 +92,7 @@ def _copy_fields(
 
 
 def _ir_model(flat: onnx.ModelProto) -> ir.Model:
-    """Returns the model in onnx_ir, which knows no maps: such a value has its type in `meta[VALUE_TYPE]` instead."""
+    """Returns the model in onnx_ir, which knows no maps: such a value has its type in its metadata."""
     known = onnx.ModelProto()
     known.CopyFrom(flat)
     types: dict[str, ValueType] = {}
@@ -103,7 +104,7 @@ def _ir_model(flat: onnx.ModelProto) -> ir.Model:
     model = ir.from_proto(known)
     for ir_value in (*model.graph.inputs, *(v for node in model.graph.all_nodes() for v in node.outputs)):
         if ir_value.name in types:
-            ir_value.meta[VALUE_TYPE] = types[ir_value.name]
+            say_map_type(ir_value, types[ir_value.name])
     return model
 
 

@@ -80,6 +80,17 @@ def constant_array(value: ir.Value | None) -> Array | None:
     return None if tensor is None or tensor.dtype == ir.DataType.STRING else tensor.numpy()
 
 
+def constant_texts(value: ir.Value | None) -> list[str] | None:
+    """Returns the texts that `value` always holds, in order; None where it is not constant, or holds no UTF-8."""
+    tensor = constant_tensor(value)
+    if tensor is None or tensor.dtype != ir.DataType.STRING:
+        return None
+    try:
+        return [text.decode() if isinstance(text, bytes) else str(text) for text in tensor.numpy().reshape(-1).tolist()]
+    except UnicodeDecodeError:
+        return None
+
+
 def constant_ints(value: ir.Value | None) -> tuple[int, ...] | None:
     """Returns a small constant list of integers (or one integer, as a list of one); None where it is not that."""
     tensor = constant_tensor(value)

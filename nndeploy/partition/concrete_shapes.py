@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
-from nndeploy.values.types import VALUE_TYPE, Value
+from nndeploy.graph.map_types import holds_map
+from nndeploy.values.types import Value
 
 # Where the inference gives up, shapes stay unknown; it would print a traceback for that.
 logging.getLogger("onnx_ir.passes.common.shape_inference").setLevel(logging.CRITICAL)
@@ -67,6 +68,6 @@ def shapes_in_all_graphs(
 def _hide_maps(trial: ir.Model) -> None:
     """Makes operators that give maps unknown ones, in place: onnx_ir cannot read what is inferred of them."""
     for node in trial.graph:
-        if any(VALUE_TYPE in output.meta for output in node.outputs):
+        if any(map(holds_map, node.outputs)):
             node.domain = "nndeploy.hidden"
             trial.graph.opset_imports[node.domain] = 1

@@ -35,8 +35,6 @@ ML_DTYPES = (
 DTYPES = (*NUMPY_DTYPES, *ML_DTYPES, "string")
 MAX_RANK = 64  # numpy's own limit
 MAX_TYPE_DEPTH = 8
-VALUE_TYPE = "nndeploy.value_type"
-"""Key of `onnx_ir.Value.meta` for the `ValueType` of a value that onnx_ir has no type for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model with choices (If) -> a course: plans of what runs by the way, and a course for each branch.
+"""A model with choices (If), texts or maps -> a course: plans, steps of Python, and a course for each branch.
 
-    level(value of the model) = 0            level(node) = the highest of what it reads
-    level(output of an If) = level(If) + 1
+    turns: 0 Python, 1 a plan, 2 choices, 3 Python, 4 a plan...
+    turn(node) = the first of its kind that is not before those of what it reads
 
-What has one level, but the Ifs, is one plan; the Ifs of the level follow it. A branch is lowered as a model of its own,
-whose inputs are what it captures: every rule and fusion sees it so.
+What has its turn together is one plan, so that there are few. A branch is lowered as a model of its own, whose inputs are
+what it captures: every rule and fusion sees it so.
 
 Where sizes decide, a branch that has no rule is for sizes that the artifact is not built for: `Refused`.
 """
@@ -13,6 +13,7 @@ Where sizes decide, a branch that has no rule is for sizes that the artifact is 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Generic, TypeVar
 
 import onnx_ir as ir
@@ -26,43 +27,32 @@ from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import submodel_of
 from nndeploy.values.types import DimRange
 from nndeploy_native.course import MAX_DEPTH, Choice, Course, Empty, Part, Refused
-from nndeploy_native.lowering.context import ELEMENTS, Lowered
+from nndeploy_native.lowering.context import Lowered
+from nndeploy_native.lowering.python_rules import border_of, is_python, python_step
 from nndeploy_native.lowering.table import lower
-from nndeploy_native.plan import PlanBorder
 from nndeploy_native.transforms import transformed
+from nndeploy_native.transforms.texts_as_numbers import TextsAsNumbers
 
 Made = TypeVar("Made")
 _READ_SIZES_ALONE = ("Constant", "Shape", "Size")
 
 
-def has_choice(model: ir.Model) -> bool:
-    """Whether an If stands in the main graph."""
-    return any(map(is_choice, model.graph))
+def is_beside_plans(node: ir.Node) -> bool:
+    """Whether a node is more than steps of one plan: a choice, or of texts, maps or sequences."""
+    return is_choice(node) or is_python(node)
 
 
-def refusal_of_choice(node: ir.Node, model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
-    """Returns why an If cannot be lowered alone, or ""."""
+def refusal_of_course(node: ir.Node, model: ir.Model, ranges: Mapping[str, DimRange]) -> str:
+    """Returns why a node that is more than steps of one plan cannot be lowered alone, or ""."""
     alone = submodel_of(model, Region("native", (node,)), {id(output) for output in node.outputs if output.name})
-    condition, lowering = node.inputs[0], CourseLowering(ranges, lambda lowered: lowered)
-    if condition is not None and lowering.follows_from_sizes(condition):
-        lowering.sized.add(condition.name or "")
+    lowering = CourseLowering(ranges, lambda lowered: lowered)
+    if is_choice(node) and node.inputs[0] is not None and lowering.follows_from_sizes(node.inputs[0]):
+        lowering.sized.add(node.inputs[0].name or "")
     try:
         lowering.course(alone)
     except BuildRefusedError as err:
         return str(err)
     return ""
-
-
-def border_of(value: ir.Value) -> PlanBorder:
-    """Returns an input or output of a course as plan.json says it.
-
-    Raises:
-        BuildRefusedError: no kernel reads its type, or its rank is not known.
-    """
-    if value.dtype not in ELEMENTS or value.shape is None:
-        raise BuildRefusedError(f"the type or the rank of {value.name!r} is not one that kernels take")
-    element = "fp16" if value.dtype == ir.DataType.FLOAT16 else ELEMENTS[value.dtype]
-    return PlanBorder(value.name or "", element, tuple(dim if isinstance(dim, int) else None for dim in value.shape))
 
 
 @dataclass(slots=True)
@@ -83,20 +73,29 @@ class CourseLowering(Generic[Made]):
         Raises:
             BuildRefusedError: a node has no rule, or its rule says no; or `make` does.
         """
+        if any(map(is_python, model.graph)):
+            model = model.clone()
+            TextsAsNumbers()(model, lambda _: True)
         graph = model.graph
         empty = {node: border_of(node.outputs[0]) for node in graph if _is_empty_output(node)}
         parts: list[Part] = [
             Empty(border.name, border.element, tuple(size or 0 for size in border.shape)) for border in empty.values()
         ]
-        for nodes, choices in _levels([node for node in graph if node not in empty]):
-            if nodes:
-                between = {id(value) for value in graph.outputs}
-                between |= {id(value) for node in set(graph) - set(nodes) for value in values_read(node)}
-                alone = transformed(submodel_of(model, Region("native", nodes), between))
-                self.plans.append(self.make(lower(alone, self.ranges)))
-                parts.append(len(self.plans) - 1)
-            parts += [self._choice(node, model, depth + 1) for node in choices]
+        for kind, nodes in _turns([node for node in graph if node not in empty]):
+            if kind is _Turn.CHOICES:
+                parts += [self._choice(node, model, depth + 1) for node in nodes]
+            elif kind is _Turn.PYTHON:
+                parts += [python_step(node, model) for node in nodes if node.op_type != "Constant"]
+            else:
+                parts.append(self._plan(nodes, model))
         return Course(tuple(parts), tuple(value.name or "" for value in graph.outputs))
+
+    def _plan(self, nodes: tuple[ir.Node, ...], model: ir.Model) -> int:
+        between = {id(value) for value in model.graph.outputs}
+        between |= {id(value) for node in set(model.graph) - set(nodes) for value in values_read(node)}
+        alone = transformed(submodel_of(model, Region("native", nodes), between))
+        self.plans.append(self.make(lower(alone, self.ranges)))
+        return len(self.plans) - 1
 
     def _choice(self, node: ir.Node, model: ir.Model, depth: int) -> Choice:
         condition, outputs = operand(node, 0), [output for output in node.outputs if output.name]
@@ -154,14 +153,20 @@ def _is_empty_output(node: ir.Node) -> bool:
     return array is not None and array.size == 0
 
 
-def _levels(nodes: Sequence[ir.Node]) -> list[tuple[tuple[ir.Node, ...], tuple[ir.Node, ...]]]:
-    """Returns the nodes of each level in order: those that are no If, and the Ifs."""
-    level_of: dict[ir.Value, int] = {}
-    plain: defaultdict[int, list[ir.Node]] = defaultdict(list)
-    choices: defaultdict[int, list[ir.Node]] = defaultdict(list)
+class _Turn(IntEnum):
+    PYTHON = 0
+    PLAN = 1
+    CHOICES = 2
+
+
+def _turns(nodes: Sequence[ir.Node]) -> list[tuple[_Turn, tuple[ir.Node, ...]]]:
+    """Returns the nodes of each turn in order, and its kind."""
+    turn_of: dict[ir.Value, int] = {}
+    turns: defaultdict[int, list[ir.Node]] = defaultdict(list)
     for node in nodes:
-        level = max((level_of.get(value, 0) for value in values_read(node)), default=0)
-        (choices if is_choice(node) else plain)[level].append(node)
-        level_of |= dict.fromkeys(node.outputs, level + is_choice(node))
-    last = max([*plain, *choices], default=-1)
-    return [(tuple(plain[level]), tuple(choices[level])) for level in range(last + 1)]
+        kind = _Turn.CHOICES if is_choice(node) else _Turn.PYTHON if is_python(node) else _Turn.PLAN
+        least = max((turn_of.get(value, 0) for value in values_read(node)), default=0)
+        turn = least + (kind - least) % len(_Turn)
+        turns[turn].append(node)
+        turn_of |= dict.fromkeys(node.outputs, turn)
+    return [(_Turn(turn % len(_Turn)), tuple(turns[turn])) for turn in sorted(turns)]

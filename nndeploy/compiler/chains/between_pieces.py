@@ -12,8 +12,9 @@ import onnx_ir as ir
 from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import BuildRefusedError, ModelError, one_line
+from nndeploy.graph.map_types import map_type_of
 from nndeploy.graph.onnx_types import value_type_from_onnx
-from nndeploy.values.types import VALUE_TYPE, Value, ValueType, type_of_value
+from nndeploy.values.types import Value, ValueType, type_of_value
 
 NO_SAMPLE = "no sample that the reference can run"
 
@@ -45,8 +46,7 @@ def types_between_pieces(pieces: Sequence[Piece], boundaries: Sequence[Mapping[s
 
 def _inferred_type(value: ir.Value) -> ValueType | None:
     if value.type is None:
-        known: ValueType | None = value.meta.get(VALUE_TYPE)
-        return known
+        return map_type_of(value)
     try:
         return value_type_from_onnx(ir.to_proto(value).type)
     except ModelError:

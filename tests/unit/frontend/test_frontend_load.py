@@ -16,7 +16,8 @@ from frontend_builders import HEADER, model, outputs_of
 from nndeploy.errors import MissingInputError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.load import load_model
 from nndeploy.graph.onnx_types import value_type_from_onnx
-from nndeploy.values.types import VALUE_TYPE, MapType, OptionalType, SequenceType, TensorType
+from nndeploy.graph.map_types import map_type_of
+from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType
 
 MLP = """net (float[N,4] x) => (float[N,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, float[2] b = {1,1}> {
     h = MatMul(x, w)
@@ -257,7 +258,7 @@ class TestTypes:
         assert [str(o.type) for o in loaded.outputs] == [str(want)]
         (value,) = loaded.model.graph.outputs
         assert value.type is None
-        assert str(value.meta[VALUE_TYPE]) == str(want)
+        assert str(map_type_of(value)) == str(want)
 
     def test_a_tensor_may_have_no_shape(self) -> None:
         proto = model("g (float[1] x, float[2] z) => (float[1] y, float[2] w) { y = Relu(x) w = Relu(z) }")
