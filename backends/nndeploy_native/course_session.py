@@ -32,9 +32,10 @@ class CourseSession:
         self._sessions, self._course = sessions, document.course
         self._is_one_plan = len(sessions) == 1 and not has_choices(document.course)
         self.pace_note = "" if self._is_one_plan else "which steps run is known only when they do"
-        self._inputs = [one.name for one in document.inputs]
         self._sized = [one for one in document.outputs if any(size is not None for size in one.shape)]
-        self.takes_strided = frozenset[str]().union(*(one.takes_strided for one in sessions)) & set(self._inputs)
+        self.takes_strided = frozenset[str]().union(*(one.takes_strided for one in sessions)) & {
+            one.name for one in document.inputs
+        }
         self._runs = self._runs_of(document.course, {one.name: kind_of(one) for one in document.inputs})
         self._is_open = True
 
@@ -53,7 +54,7 @@ class CourseSession:
         """
         if not self._is_open:
             raise UsageError("the session is closed")
-        values = {name: inputs[name] for name in self._inputs}
+        values = {**inputs}
         for run in self._runs:
             run(values)
         found = {name: values[name] for name in self._course.results}

@@ -7,9 +7,10 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.constants import constant_tensor, constant_texts
 from nndeploy.graph.map_types import holds_map, map_type_of
 from nndeploy.graph.operator_rules import shown_operator
-from nndeploy.graph.operators import float_attribute, int_attribute, ints_attribute, is_overridden, operand, text_attribute
+from nndeploy.graph.operators import float_attribute, int_attribute, ints_attribute, is_overridden, operand, rank_of, text_attribute
 from nndeploy_native.lowering.context import ELEMENTS
 from nndeploy_native.plan import DTYPES, TEXT, PlanBorder, element_of_type
 from nndeploy_native.python_steps import PythonStep, made_step
@@ -54,10 +55,10 @@ def python_step(node: ir.Node, model: ir.Model) -> PythonStep:
     name = shown_operator(node.domain, node.op_type)
     if is_overridden(node, model) or name not in RULES:
         raise BuildRefusedError(f"no kernel for {name} of texts")
-    inputs = [value for value in node.inputs if value is not None]
-    if any(value.is_initializer() for value in inputs) or len(node.outputs) != 1:
-        raise BuildRefusedError(f"{name} of a constant text")
+    inputs = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
     operator, attributes = RULES[name](node)
+    if len(node.outputs) != 1:
+        raise BuildRefusedError(f"{name} of several outputs")
     step = PythonStep(operator, tuple(value.name or "" for value in inputs), node.outputs[0].name or "", attributes)
     kinds = [(border.element, len(border.shape)) for border in map(border_of, inputs)]
     try:
@@ -79,6 +80,13 @@ def _list_of(node: ir.Node, names: Mapping[str, str]) -> tuple[str, list[Any]]:
     raise BuildRefusedError(f"none of {', '.join(names)}")
 
 
+def _gather(node: ir.Node) -> tuple[str, Attributes]:
+    texts, axis = constant_texts(operand(node, 0)), int_attribute(node, "axis", 0)
+    if texts is None or rank_of(operand(node, 0)) != 1 or axis:
+        raise BuildRefusedError("texts that are no constant list")
+    return "Gather", {"texts": texts}
+
+
 def _label_encoder(node: ir.Node) -> tuple[str, Attributes]:
     _, keys = _list_of(node, {"keys_strings": TEXT, "keys_int64s": "int64", "keys_floats": "fp32"})
     element, values = _list_of(node, {"values_strings": TEXT, "values_int64s": "int64", "values_floats": "fp32"})
@@ -98,4 +106,5 @@ def _zip_map(node: ir.Node) -> tuple[str, Attributes]:
 RULES: dict[str, Callable[[ir.Node], tuple[str, Attributes]]] = {
     "ai.onnx.ml::LabelEncoder": _label_encoder,
     "ai.onnx.ml::ZipMap": _zip_map,
+    "Gather": _gather,
 }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts that come from a table stay numbers, their places in it, until they leave a model or are compared.
 
-    classifier, labels L   ->  classifier, labels 0, 1...; LabelEncoder(0 -> L[0], ...)
-    Gather(constant T, i)  ->  Gather(constant 0, 1..., i); LabelEncoder(0 -> T[0], ...)
-    Reshape(LabelEncoder(x)) and other movement  ->  LabelEncoder(Reshape(x))
-    Equal(LabelEncoder(x), constant t)           ->  Equal(x, place of t)
+    classifier, labels L          ->  Gather(L, classifier, labels 0, 1...)
+    Gather(constant T, i)         ->  Gather(T, Gather(constant 0, 1..., i))
+    Reshape(Gather(T, x))         ->  Gather(T, Reshape(x)), and so other movement
+    Equal(Gather(T, x), constant) ->  Equal(x, place of the constant in T)
     OneHotEncoder(x, categories C)               ->  OneHotEncoder(LabelEncoder(x, C[0] -> 0, ..., else -1), 0, 1...)
     TfIdfVectorizer(x, pool P)                   ->  TfIdfVectorizer(LabelEncoder(x, P[0] -> 0, ..., else -1), 0, 1...)
 
@@ -73,8 +73,12 @@ class _Rewrite:
         places.replace_all_uses_with(texts, replace_graph_outputs=True)
         places.name = self._edits.fresh_value_name(f"{texts.name}_places")
         places.type = ir.TensorType(ir.DataType.INT64)
-        keys, values = ir.AttrInt64s("keys_int64s", range(len(table))), ir.AttrStrings("values_strings", table)
-        node.append(self._encoder(places, texts, (keys, values)))
+        source = ir.StringTensor([text.encode() for text in table], shape=ir.Shape([len(table)]))
+        name = self._edits.fresh_value_name(f"{texts.name}_table")
+        constant = ir.Value(name=name, type=ir.TensorType(source.dtype), shape=ir.Shape([len(table)]), const_value=source)
+        assert isinstance(node.graph, ir.Graph), "functions are inlined before"
+        node.graph.register_initializer(constant)
+        node.append(self._node("", "Gather", [constant, places], texts))
         self._places[texts] = (places, table)
 
     def encoded(self, node: ir.Node, table: Sequence[str], *, refuses_others: bool) -> ir.Value:
@@ -85,12 +89,14 @@ class _Rewrite:
         places = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=texts.shape)
         keys, values = ir.AttrStrings("keys_strings", table), ir.AttrInt64s("values_int64s", range(len(table)))
         others = ir.AttrInt64(REFUSES_OTHERS, 1) if refuses_others else ir.AttrInt64("default_int64", NO_PLACE)
-        node.prepend(self._encoder(texts, places, (keys, values, others)))
+        node.prepend(self._node(ML, "LabelEncoder", [texts], places, (keys, values, others)))
         return places
 
-    def _encoder(self, source: ir.Value, result: ir.Value, attributes: Sequence[ir.Attr]) -> ir.Node:
-        name = self._edits.fresh_node_name(f"{result.name}_encoder")
-        made = ir.Node(ML, "LabelEncoder", [source], attributes, outputs=[result], name=name)
+    def _node(
+        self, domain: str, op_type: str, inputs: Sequence[ir.Value], result: ir.Value, attributes: Sequence[ir.Attr] = ()
+    ) -> ir.Node:
+        name = self._edits.fresh_node_name(f"{result.name}/{op_type}")
+        made = ir.Node(domain, op_type, inputs, attributes, outputs=[result], name=name)
         self._made.append(made)
         return made
 
