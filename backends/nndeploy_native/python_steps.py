@@ -20,6 +20,8 @@ from nndeploy.errors import InputError
 from nndeploy.values.types import Array, Value
 from nndeploy_native.plan import DTYPES, MAX_RANK, TEXT
 
+MAX_MAP = 2**24
+"""Places of a map that is spread out."""
 Kind: TypeAlias = tuple[str, int]
 """The element and the rank of a value."""
 
@@ -53,18 +55,20 @@ def _texts(values: Sequence[str], shape: Sequence[int]) -> Array:
     return np.array(values, object).reshape(shape)
 
 
-def _check_rank(rank: int) -> None:
-    if not 0 <= rank <= MAX_RANK:
-        raise ValueError(f"a value of {rank} axes")
+def _array_of(element: str) -> Callable[[Sequence[Any], Sequence[int]], Array]:
+    if element == TEXT:
+        return _texts
+    dtype = np.dtype(DTYPES[element])
+    return lambda values, shape: np.array(values, dtype).reshape(shape)
 
 
 def _checked_list(values: Any, element: str, *, is_unique: bool = False) -> list[Any]:
-    """Returns texts or numbers of an attribute, numbers as an array of the element has them.
+    """Returns texts or numbers of an attribute, floats as the element has them.
 
     Raises:
         ValueError: they are none, or one of them stands twice.
     """
-    wanted = {TEXT: str, "int64": int, "fp32": float}[element]
+    wanted = {TEXT: str, "int32": int, "int64": int, "fp32": float}[element]
     if type(values) is not list or any(type(one) is not wanted for one in values):
         raise ValueError(f"not a list of {element}: {values!r:.60}")
     if element != TEXT:
@@ -74,18 +78,16 @@ def _checked_list(values: Any, element: str, *, is_unique: bool = False) -> list
     return list(values)
 
 
-def _array_of(element: str) -> Callable[[Sequence[Any], Sequence[int]], Array]:
-    if element == TEXT:
-        return _texts
-    dtype = np.dtype(DTYPES[element])
-    return lambda values, shape: np.array(values, dtype).reshape(shape)
+def _check_text(kind: Kind, ranks: Sequence[int] = range(1, MAX_RANK + 1)) -> None:
+    if kind[0] != TEXT or kind[1] not in ranks:
+        raise ValueError(f"texts of {kind[1]} axes, of {kind[0]}")
 
 
 def _label_encoder(step: PythonStep, kind: Kind, *, keys: Any, values: Any, element: str, default: Any) -> MadeStep:
     """`default` is a list of the value of what is no key, or empty: then that is refused."""
     of, rank = kind
     names = _checked_list(keys, of, is_unique=True)
-    (*results, other) = _checked_list([*values, *(default or values[:1])], element)
+    *results, other = _checked_list([*values, *(default or values[:1])], element)
     table = dict(zip(names, results, strict=True))
     array_of, find = _array_of(element), table.get
 
@@ -125,6 +127,131 @@ def _gather(_: PythonStep, kind: Kind, *, texts: Any) -> MadeStep:
     return MadeStep((TEXT, kind[1]), gathered)
 
 
+def _take(_: PythonStep, kind: Kind, *, places: Any, shape: Any, axis: int) -> MadeStep:
+    """Elements or slices of texts along an axis, at places that are the same in every call."""
+    _check_text(kind)
+    numbers = np.array(_checked_list(places, "int64"), np.int64).reshape(_checked_list(shape, "int64"))
+    rank = kind[1] - 1 + numbers.ndim
+    if not 0 <= axis < kind[1] or not 0 < rank <= MAX_RANK:
+        raise ValueError(f"an axis {axis} of {kind[1]}")
+
+    def taken(x: Array) -> Array:
+        try:
+            return x.take(numbers, axis)
+        except IndexError as err:
+            raise InputError(str(err)) from None
+
+    return MadeStep((TEXT, rank), taken)
+
+
+def _reshape(_: PythonStep, kind: Kind, *, shape: Any) -> MadeStep:
+    """A size 0 is that of the input at the same axis, -1 what is left; what comes out has memory of its own."""
+    sizes = _checked_list(shape, "int64")
+    _check_text(kind)
+    is_known = all(size > 0 or size == -1 or (size == 0 and axis < kind[1]) for axis, size in enumerate(sizes))
+    if not is_known or not 0 < len(sizes) <= MAX_RANK:
+        raise ValueError(f"texts of {kind[1]} axes in the shape {sizes}")
+
+    def reshaped(x: Array) -> Array:
+        try:
+            return x.reshape([size or x.shape[axis] for axis, size in enumerate(sizes)]).copy()
+        except ValueError as err:
+            raise InputError(str(err)) from None
+
+    return MadeStep((TEXT, len(sizes)), reshaped)
+
+
+def _transpose(_: PythonStep, kind: Kind, *, order: Any) -> MadeStep:
+    axes = _checked_list(order, "int64")
+    _check_text(kind)
+    if sorted(axes) != [*range(kind[1])]:
+        raise ValueError(f"axes {axes} of {kind[1]}")
+    return MadeStep(kind, lambda x: x.transpose(axes).copy())
+
+
+def _concat(_: PythonStep, *kinds: Kind, axis: int) -> MadeStep:
+    _check_text(kinds[0])
+    if not set(kinds) == {kinds[0]} or not 0 <= axis < kinds[0][1]:
+        raise ValueError(f"texts {kinds} along {axis}")
+
+    def joined(*xs: Array) -> Array:
+        try:
+            return np.concatenate(xs, axis)
+        except ValueError as err:
+            raise InputError(str(err)) from None
+
+    return MadeStep(kinds[0], joined)
+
+
+def _equal(_: PythonStep, kind: Kind, *, texts: Any, shape: Any) -> MadeStep:
+    other = _texts(_checked_list(texts, TEXT), _checked_list(shape, "int64"))
+    _check_text(kind)
+    return MadeStep(("bool", max(kind[1], other.ndim)), lambda x: np.equal(x, other).astype(bool))
+
+
+_CASES: Mapping[str, Callable[[str], str] | None] = {"LOWER": str.lower, "UPPER": str.upper, "NONE": None}
+
+
+def _string_normalizer(_: PythonStep, kind: Kind, *, case: str, stopwords: Any, is_case_sensitive: bool) -> MadeStep:
+    """Upper and lower case are Unicode's, whatever the locale."""
+    _check_text(kind, (1, 2))
+    change, words = _CASES[case], _checked_list(stopwords, TEXT)
+    stops = frozenset(words if is_case_sensitive else map(str.lower, words))
+
+    def normalised(x: Array) -> Array:
+        if x.ndim == 2 and len(x) != 1:  # noqa: PLR2004
+            raise InputError(f"texts of {len(x)} rows, where one is taken")
+        kept: list[str] = x.ravel().tolist()
+        if stops:
+            kept = [one for one in kept if (one if is_case_sensitive else one.lower()) not in stops] or [""]
+        return _texts(kept if change is None else [*map(change, kept)], (-1,) if x.ndim == 1 else (1, -1))
+
+    return MadeStep(kind, normalised)
+
+
+_RUN_OF_ONE_SET = re.compile(r"(?:\\w|\\d|\[\^?(?:[^][\\]|\\[]wd.^\\-])+\])+\+?")
+"""Expressions that every engine takes alike, in one pass: sets of characters, the last of them once or often."""
+
+
+def _splitter(expression: str) -> Callable[[str], list[str]]:
+    """Returns what gives the tokens of a text that an expression matches; a lone dot is every character.
+
+    Raises:
+        ValueError: it is another kind of expression.
+    """
+    if expression == ".":
+        return list
+    word = re.fullmatch(r"\\b((?:\\w)+\+)\\b", expression)  # a run of \w ends where a word does
+    plain = expression if word is None else word[1]
+    if _RUN_OF_ONE_SET.fullmatch(plain) is None:
+        raise ValueError(f"tokens by the expression {expression!r:.60}")
+    try:
+        return re.compile(plain, re.ASCII).findall
+    except re.error as err:
+        raise ValueError(f"tokens by the expression {expression!r:.60}: {err}") from err
+
+
+def _tokenizer(_: PythonStep, kind: Kind, *, expression: str, padding: str, least: int) -> MadeStep:
+    """The tokens of each text along a new last axis, `least` characters at least; behind fewer ones is `padding`."""
+    _check_text(kind, (1, 2))
+    _checked_list([padding], TEXT)
+    split = _splitter(expression)
+
+    def tokens_of(x: Array) -> Array:
+        rows = [*map(split, x.ravel().tolist())]
+        if least > 1:
+            rows = [[token for token in row if len(token) >= least] for row in rows]
+        width = max(map(len, rows), default=0)
+        flat: list[str] = []
+        for row in rows:
+            flat += row
+            if len(row) < width:
+                flat += [padding] * (width - len(row))
+        return _texts(flat, (*x.shape, width))
+
+    return MadeStep((TEXT, kind[1] + 1), tokens_of)
+
+
 def _maker_of_maps(names: Sequence[Any]) -> Callable[[list[list[float]]], list[dict[Any, float]]]:
     """Returns what makes maps of rows of scores; of two or three, which most have, in a third of the time."""
     if len(names) == 2:  # noqa: PLR2004
@@ -138,23 +265,68 @@ def _maker_of_maps(names: Sequence[Any]) -> Callable[[list[list[float]]], list[d
 
 def _zip_map(_: PythonStep, kind: Kind, *, keys: Any) -> MadeStep:
     of = TEXT if keys and type(keys[0]) is str else "int64"
-    names = _checked_list(keys, of)
-    element, rank = kind
+    names, (element, rank) = _checked_list(keys, of), kind
     if element != "fp32" or rank not in (1, 2):
         raise ValueError(f"maps of {kind}")
-
     maps_of = _maker_of_maps(names)
 
     def zipped(x: Array) -> list[dict[Any, float]]:
         if x.shape[-1] != len(names):
             raise InputError(f"{x.shape[-1]} scores for {len(names)} labels")
-        return maps_of((x if rank == 2 else x.reshape(1, -1)).tolist())
+        return maps_of((x if rank == 2 else x.reshape(1, -1)).tolist())  # noqa: PLR2004
 
     return MadeStep((f"sequence(map({of},fp32))", 0), zipped)
 
 
+def _parts_of_map(kind: Kind) -> tuple[str, str]:
+    """Returns the elements of the keys and the values of a map."""
+    found = re.fullmatch(r"map\((\w+),(\w+)\)", kind[0])
+    if found is None:
+        raise ValueError(f"a map, not {kind[0]}")
+    return found[1], found[2]
+
+
+def _dict_vectorizer(_: PythonStep, kind: Kind, *, keys: Any) -> MadeStep:
+    of, element = _parts_of_map(kind)
+    names, array_of = _checked_list(keys, of), _array_of(element)
+    nothing = "" if element == TEXT else 0
+    return MadeStep((element, 2), lambda x: array_of([x.get(name, nothing) for name in names], (1, -1)))
+
+
+def _cast_map(_: PythonStep, kind: Kind, *, element: str, size: int) -> MadeStep:
+    """The values in the order of their keys or, where `size` is not 0, at the places that their keys are."""
+    of, given = _parts_of_map(kind)
+    array_of, is_text = _array_of(element), element == TEXT
+    if of != "int64" or (given != TEXT and is_text) or not 0 <= size <= MAX_MAP:
+        raise ValueError(f"a map {kind[0]} as {element} of {size} places")
+    convert: Callable[[Any], Any] = {TEXT: str, "fp32": float, "int64": int}[element]
+
+    def cast(x: Mapping[int, Any]) -> Array:
+        try:
+            values = {key: convert(x[key]) for key in sorted(x)}
+        except ValueError as err:
+            raise InputError(str(err)) from None
+        if not size:
+            return array_of([*values.values()], (1, -1))
+        if values and not (0 <= min(values) and max(values) < size):
+            raise InputError(f"keys from {min(values)} to {max(values)}, outside of 0..{size - 1}")
+        nothing = "" if is_text else 0
+        return array_of([values.get(key, nothing) for key in range(size)], (1, -1))
+
+    return MadeStep((element, 2), cast)
+
+
 _MAKERS: Mapping[str, Callable[..., MadeStep]] = {
+    "CastMap": _cast_map,
+    "Concat": _concat,
+    "DictVectorizer": _dict_vectorizer,
+    "Equal": _equal,
     "Gather": _gather,
     "LabelEncoder": _label_encoder,
+    "Reshape": _reshape,
+    "StringNormalizer": _string_normalizer,
+    "Take": _take,
+    "Tokenizer": _tokenizer,
+    "Transpose": _transpose,
     "ZipMap": _zip_map,
 }

@@ -55,8 +55,11 @@ def _session(model: bytes, libraries: Sequence[str]) -> tuple[object, Any]:
     """
     try:
         return _session_at_some_level(model, libraries)
-    except Exception:
-        older = bytes_for_onnxruntime(ir.from_proto(onnx.load_from_string(model)))
+    except Exception as err:
+        try:
+            older = bytes_for_onnxruntime(ir.from_proto(onnx.load_from_string(model)))
+        except Exception:  # onnx_ir does not read every model
+            raise err from None
         return _session_at_some_level(older, libraries)
 
 

@@ -44,19 +44,28 @@ class _Entry:
     since: int
     before: int
     runs_graphs: bool
+    schema: Any
 
 
 _TABLE: dict[tuple[str, str], list[_Entry]] = {}
 
 
 def operator(
-    *names: str, domain: str = "", since: int = 1, before: int = FOREVER, runs_graphs: bool = False
+    *names: str,
+    domain: str = "",
+    since: int = 1,
+    before: int = FOREVER,
+    runs_graphs: bool = False,
+    schema: Any = None,
 ) -> Callable[[Function], Function]:
-    """Makes a function compute operators, from version `since` of the domain until one below `before`."""
+    """Makes a function compute operators, from version `since` of the domain until one below `before`.
+
+    `schema` is that of an operator which onnx has none for.
+    """
 
     def register(function: Function) -> Function:
         for name in names:
-            _TABLE.setdefault((domain, name), []).append(_Entry(function, since, before, runs_graphs))
+            _TABLE.setdefault((domain, name), []).append(_Entry(function, since, before, runs_graphs, schema))
         return function
 
     return register
@@ -72,7 +81,8 @@ def own_operator(domain: str, name: str, version: int) -> type[OpRun] | None:
     entry = next((e for e in _TABLE.get((domain, name), []) if e.since <= version < e.before), None)
     if entry is None:
         return None
-    members = {"op_domain": domain, "op_schema": defs.get_schema(name, version, domain), "entry": entry}
+    schema = entry.schema or defs.get_schema(name, version, domain)
+    members = {"op_domain": domain, "op_schema": schema, "entry": entry}
     return type(name, (_OwnOperator,), members)
 
 

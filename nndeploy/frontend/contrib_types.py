@@ -34,7 +34,7 @@ class _Rule:
     `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
     `turned` are the attributes that say which of the inputs have their last two axes the other way round; `last` is the
     attribute with the last size of the output, `thirds` says that it is a third, `has_own_last` that it is another one.
-    The outputs `also` have the same type. The inputs `same_last` must be of equally many axes, equal in the last.
+    With `adds_axis` it has one more. The outputs `also` have the same type. The inputs `same_last` must be of equally many axes, equal in the last.
     """
 
     like: str
@@ -49,6 +49,7 @@ class _Rule:
     has_own_last: bool = False
     same_last: tuple[int, ...] = ()
     also: tuple[int, ...] = ()
+    adds_axis: bool = False
 
 
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
@@ -80,6 +81,7 @@ _RULES: dict[str, _Rule] = {
     "RotaryEmbedding": _Rule("Relu"),
     "SkipLayerNormalization": _Rule("Relu", also=(3,)),
     "SkipSimplifiedLayerNormalization": _Rule("Relu", also=(3,)),
+    "Tokenizer": _Rule("Relu", adds_axis=True),
 }
 
 
@@ -137,6 +139,8 @@ def _infer(context: onnx.shape_inference.InferenceContext, rule: _Rule) -> None:
         return
     if rule.has_own_last and result.tensor_type.shape.dim:
         result.tensor_type.shape.dim[-1].Clear()
+    if rule.adds_axis:
+        result.tensor_type.shape.dim.add()
     result.tensor_type.elem_type = element.tensor_type.elem_type
     for number in (0, *rule.also):
         if number < context.get_num_outputs():

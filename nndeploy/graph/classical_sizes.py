@@ -16,8 +16,8 @@ from nndeploy.values.size import product
 
 DOMAIN = "ai.onnx.ml"
 FLOATS = {
-    "LinearClassifier": 1, "LinearRegressor": 0, "Normalizer": 0, "SVMClassifier": 1, "SVMRegressor": 0, "Scaler": 0,
-    "TreeEnsembleClassifier": 1, "TreeEnsembleRegressor": 0,
+    "FeatureVectorizer": 0, "LinearClassifier": 1, "LinearRegressor": 0, "Normalizer": 0, "OneHotEncoder": 0,
+    "SVMClassifier": 1, "SVMRegressor": 0, "Scaler": 0, "TreeEnsembleClassifier": 1, "TreeEnsembleRegressor": 0,
 }  # fmt: skip
 """Operators -> which of their outputs is float32, whatever the inputs are."""
 
@@ -44,6 +44,27 @@ def _extracted(node: ir.Node, known: KnownSizes) -> None:
         known.learn_shape(node.outputs[0], ((1,) if len(data) == 1 else data[:-1]) + (product(places),))
 
 
+def _one_hot(node: ir.Node, known: KnownSizes) -> None:
+    shape, categories = known.shape(operand(node, 0)), _num_of(node, "cats_strings", "cats_int64s")
+    if shape is not None and categories is not None:
+        known.learn_shape(node.outputs[0], (*shape, categories))
+
+
+def _side_by_side(node: ir.Node, known: KnownSizes) -> None:
+    shapes = [known.shape(value) for value in node.inputs]
+    rows = [shape if len(shape) == 2 else (1, *shape) for shape in shapes if shape is not None and len(shape) in (1, 2)]
+    if rows and len(rows) == len(shapes):
+        known.learn_shape(node.outputs[0], (rows[0][0], sum(row[1] for row in rows)))
+
+
+def _machine_scores(node: ir.Node) -> int | None:
+    """Of two classes both have a score, of more each pair has; with probabilities each class."""
+    classes = _num_of(node, "classlabels_strings", "classlabels_ints")
+    if classes is None or "prob_a" in node.attributes or classes <= 2 or "vectors_per_class" not in node.attributes:
+        return classes
+    return classes * (classes - 1) // 2
+
+
 def _tree_classes(node: ir.Node) -> int | None:
     return _num_of(node, "classlabels_int64s") or _num_of(node, "classlabels_strings")
 
@@ -62,11 +83,15 @@ def _num_of(node: ir.Node, *names: str) -> int | None:
 RULES: dict[str, Rule] = {
     "ArrayFeatureExtractor": _extracted,
     "Binarizer": same,
+    "CategoryMapper": same,
+    "FeatureVectorizer": _side_by_side,
+    "Imputer": same,
     "LabelEncoder": same,
     "LinearClassifier": _rows(_linear_classes, 1),
     "LinearRegressor": _rows(lambda node: int_attribute(node, "targets", 1), 0),
     "Normalizer": same,
-    "SVMClassifier": _rows(lambda _: None, 1),
+    "OneHotEncoder": _one_hot,
+    "SVMClassifier": _rows(_machine_scores, 1),
     "SVMRegressor": _rows(lambda _: 1, 0),
     "Scaler": same,
     "TreeEnsembleClassifier": _rows(_tree_classes, 1),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operands of products: what was only moved is read where it lies, by strides."""
 
+from dataclasses import replace
+
+import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
@@ -48,3 +51,11 @@ def product(output: Tensor, a: View, b: View | Array | BitWeights) -> Product:
     if inner != other and is_fixed((inner, other)):
         raise BuildRefusedError(f"rows of {inner} by columns of {other}")
     return Product(output, a, b)
+
+
+def emit_linear(context: Context, x: Tensor, output: Tensor, coefficients: Array, intercepts: Array | None) -> None:
+    """Emits x by the coefficients (columns, features) turned, and intercepts for each column."""
+    if coefficients.shape[1] != x.shape[1]:
+        raise BuildRefusedError(f"rows of {x.shape[1]} for {coefficients.shape[1]} coefficients")
+    step = product(output, View.of(x), np.ascontiguousarray(coefficients).T)
+    context.emit(step if intercepts is None else replace(step, bias=intercepts))

@@ -182,9 +182,14 @@ def concat(node: ir.Node, context: Context) -> None:
         context.emit(JoinPlain(output, tuple(rows), product(output.shape[:-1])))
         return
     xs = [context.plain(value) for value in values]
+    emit_joined(context, context.output(node.outputs[0], Layout.PLAIN), xs, axis)
+
+
+def emit_joined(context: Context, output: Tensor, xs: list[Tensor], axis: int) -> None:
+    """Emits plain tensors one after the other along an axis."""
     while len(xs) > MAX_PARTS:
         xs = [_joined(group, axis, context) for group in _groups(xs)]
-    context.emit(JoinPlain(context.output(node.outputs[0], Layout.PLAIN), tuple(xs), product(shape[:axis])))
+    context.emit(JoinPlain(output, tuple(xs), product(output.shape[:axis])))
 
 
 def _groups(parts: list[Part]) -> list[list[Part]]:

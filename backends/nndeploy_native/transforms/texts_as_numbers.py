@@ -6,12 +6,14 @@
     Reshape(Gather(T, x))         ->  Gather(T, Reshape(x)), and so other movement
     Equal(Gather(T, x), constant) ->  Equal(x, place of the constant in T)
     OneHotEncoder(x, categories C)               ->  OneHotEncoder(LabelEncoder(x, C[0] -> 0, ..., else -1), 0, 1...)
+                                                     also of numbers, where what is no category is refused
     TfIdfVectorizer(x, pool P)                   ->  TfIdfVectorizer(LabelEncoder(x, P[0] -> 0, ..., else -1), 0, 1...)
 
 So kernels compute all but what enters and what leaves. Law: outputs do not change; their names and types stay.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
@@ -19,13 +21,14 @@ import onnx_ir as ir
 from nndeploy.graph.constants import constant_texts
 from nndeploy.graph.edits import GraphEdits
 from nndeploy.graph.operator_rules import shown_operator
-from nndeploy.graph.operators import int_attribute, is_overridden, operand
+from nndeploy.graph.operators import int_attribute, ints_attribute, is_overridden, operand
 from nndeploy.plugin.interface import MayTouch
 
 ML = "ai.onnx.ml"
 NO_PLACE = -1
 REFUSES_OTHERS = "refuses_others"
 """Attribute of a LabelEncoder made here: what is no key ends the call."""
+_Key = TypeVar("_Key", str, int)
 _MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 
@@ -81,13 +84,15 @@ class _Rewrite:
         node.append(self._node("", "Gather", [constant, places], texts))
         self._places[texts] = (places, table)
 
-    def encoded(self, node: ir.Node, table: Sequence[str], *, refuses_others: bool) -> ir.Value:
-        """Returns the places in a table of the texts that are the first input of a node."""
+    def encoded(self, node: ir.Node, table: Sequence[str] | Sequence[int], *, refuses_others: bool) -> ir.Value:
+        """Returns the places in a table of the texts, or numbers, that are the first input of a node."""
         texts = operand(node, 0)
         assert texts is not None, "it was looked at"
         name = self._edits.fresh_value_name(f"{texts.name}_places")
         places = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=texts.shape)
-        keys, values = ir.AttrStrings("keys_strings", table), ir.AttrInt64s("values_int64s", range(len(table)))
+        is_text = any(isinstance(one, str) for one in table)
+        keys = ir.AttrStrings("keys_strings", table) if is_text else ir.AttrInt64s("keys_int64s", table)
+        values = ir.AttrInt64s("values_int64s", range(len(table)))
         others = ir.AttrInt64(REFUSES_OTHERS, 1) if refuses_others else ir.AttrInt64("default_int64", NO_PLACE)
         node.prepend(self._node(ML, "LabelEncoder", [texts], places, (keys, values, others)))
         return places
@@ -107,8 +112,8 @@ class _Rewrite:
                 self._edits.remove(node)
 
 
-def _table(texts: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Returns texts, each once, and the place of each of them."""
+def _table(texts: Sequence[_Key]) -> tuple[list[_Key], list[int]]:
+    """Returns texts or numbers, each once, and the place of each of them."""
     table = list(dict.fromkeys(texts))
     place = {text: number for number, text in enumerate(table)}
     return table, [place[text] for text in texts]
@@ -181,13 +186,14 @@ def _compared(rewrite: _Rewrite, node: ir.Node) -> bool:
 
 
 def _one_hot(rewrite: _Rewrite, node: ir.Node) -> bool:
-    table, places = _table(_texts_of(node, "cats_strings"))
-    if not table:
+    texts, is_sure = _texts_of(node, "cats_strings"), int_attribute(node, "zeros", 1) == 0
+    if not texts and not is_sure:
         return False
-    encoded = rewrite.encoded(node, table, refuses_others=int_attribute(node, "zeros", 1) == 0)
-    node.replace_input_with(0, encoded)
-    node.attributes.pop("cats_int64s", None)
-    _renamed(node, "cats_strings", "cats_int64s", places)
+    table, places = _table(texts or ints_attribute(node, "cats_int64s") or ())
+    node.replace_input_with(0, rewrite.encoded(node, table, refuses_others=is_sure))
+    for name in ("cats_strings", "cats_int64s", "zeros"):
+        node.attributes.pop(name, None)
+    node.attributes.add(ir.AttrInt64s("cats_int64s", places))
     return True
 
 

@@ -151,6 +151,16 @@ def _fingerprint(model: ir.Model) -> str:
         digest.update(ir.serde.serialize_node(node).SerializeToString(deterministic=True))
     for value in (*graph.inputs, *graph.initializers.values(), *graph.outputs):
         digest.update(f"{value.name}:{value.type}:{value.shape};".encode())
-        if value.const_value is not None and value.const_value.nbytes <= MAX_BYTES_LOOKED_AT:
-            digest.update(value.const_value.tobytes())
+        if value.const_value is not None and _is_small(value.const_value):
+            digest.update(_content(value.const_value))
     return digest.hexdigest()
+
+
+def _is_small(tensor: ir.TensorProtocol) -> bool:
+    return tensor.dtype == ir.DataType.STRING or tensor.nbytes <= MAX_BYTES_LOOKED_AT
+
+
+def _content(tensor: ir.TensorProtocol) -> bytes:
+    if tensor.dtype == ir.DataType.STRING:  # texts have no bytes in one piece
+        return bytes(ir.serde.serialize_tensor(tensor).SerializeToString(deterministic=True))
+    return tensor.tobytes()
