@@ -46,9 +46,9 @@
   X(reduce_prod, along_axis) X(reduce_sum, along_axis) X(reduce_sum_square, along_axis) X(resize, resize) \
   X(resize_axis, resize_axis) X(reverse_sequence, reverse_sequence) X(rnn, recurrent_layer) X(roi_align, roi_align) \
   X(roi_max_pool, roi_max_pool) X(scatter_elements, scatter_elements) X(scatter_nd, scatter_nd) \
-  X(separable, two_convs) X(sizes, sizes) X(softmax, along_axis) X(stem, three_convs) X(to_blocked, pair) \
-  X(to_plain, pair) X(top_places, top_places) X(transposed, volume_conv) X(trees, trees) X(triangle, triangle) \
-  X(view_at, view_at) X(view_copy, view_copy) X(volume_convolution, volume_conv)
+  X(separable, two_convs) X(sizes, sizes) X(softmax, along_axis) X(stem, three_convs) X(text_grams, text_grams) \
+  X(tf_idf, tf_idf) X(to_blocked, pair) X(to_plain, pair) X(top_places, top_places) X(transposed, volume_conv) \
+  X(trees, trees) X(triangle, triangle) X(view_at, view_at) X(view_copy, view_copy) X(volume_convolution, volume_conv)
 
 /* Bounds of several operators; those of one stand in its file. */
 #define NND_MOST_STEP 65536 /* strides, dilations, kernels of bytes */
@@ -402,6 +402,34 @@
 #define NND_WORDS_reverse_sequence(W) W(INPUT_ANY, in) W(INPUT_ANY, lengths) W(OUTPUT_ANY, out) W(FLAG, is_time_first)
 
 #define NND_WORDS_triangle(W) W(INPUT_ANY, in) W(INPUT_ANY, diagonal) W(OUTPUT_ANY, out) W(FLAG, is_upper)
+
+/* ---- n-grams: grams.h, tf_idf.c, text_grams.c. */
+
+/* A tree of them: what each ends with, what it goes on from (-1: nothing), where it counts (-1: nowhere) and, where not
+ * one, by how much. */
+#define NND_WORDS_grams(W) \
+  W(CONSTANT, keys) /* int64 */ \
+  W(INT32S, parents) W(INT32S, columns) W(FLOATS, weights) W(FLAG, is_once) W(NUMBER, skips, 0, INT32_MAX) \
+  W(NUMBER, width, 1, INT32_MAX)
+
+#define NND_WORDS_tf_idf(W) \
+  W(INPUT_ANY, in) /* (length) or (rows, length) of int32 or int64 */ \
+  W(OUTPUT, out) /* (width) or (rows, width) */ \
+  W(PART, grams, grams)
+
+#define NND_CHOICES_letter_case(C) C(NND_AS_IS, NONE) C(NND_LOWER, LOWER) C(NND_UPPER, UPPER)
+
+#define NND_WORDS_tokens(W) \
+  W(CONSTANT, words) /* uint8: one behind the other */ \
+  W(INT32S, word_ends) W(CONSTANT, set) /* uint8 (256): the bytes of which one is in a token */ \
+  W(CHOICE, letter_case, letter_case) W(FLAG, is_run) /* else each character is a token */ \
+  W(NUMBER, least, 1, INT32_MAX)
+
+#define NND_WORDS_text_grams(W) \
+  W(INPUT_ANY, in) /* uint8: texts, one behind the other */ \
+  W(INPUT_ANY, ends) /* (texts) of int64 */ \
+  W(OUTPUT, out) /* (texts, width) */ \
+  W(PART, tokens, tokens) W(PART, grams, grams)
 
 /* ---- Recurrent layers, trees: recurrent.c, trees.c. */
 

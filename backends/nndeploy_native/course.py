@@ -152,8 +152,8 @@ def _data_of_part(part: Part) -> object:
         case Refused():
             return {"refused": part.reason}
         case PythonStep():
-            inputs = list(part.inputs)
-            return {"step": part.operator, "inputs": inputs, "output": part.output, "with": dict(part.attributes)}
+            ends = {"inputs": list(part.inputs), "outputs": list(part.outputs)}
+            return {"step": part.operator, **ends, "with": dict(part.attributes)}
         case Choice():
             then, otherwise = map(_data_of, part.courses)
             return {"if": part.condition, "outputs": list(part.outputs), "then": then, "else": otherwise}
@@ -179,8 +179,8 @@ def _part_from(data: Any, depth: int) -> Part:
     if "refused" in data:
         return Refused(_name_from(data["refused"]))
     if "step" in data:
-        inputs = tuple(map(_name_from, data["inputs"]))
-        return PythonStep(_name_from(data["step"]), inputs, _name_from(data["output"]), dict(data["with"]))
+        inputs, outputs = tuple(map(_name_from, data["inputs"])), _names_from(data["outputs"])
+        return PythonStep(_name_from(data["step"]), inputs, outputs, dict(data["with"]))
     courses = (_course_from(data["then"], depth - 1), _course_from(data["else"], depth - 1))
     return Choice(_name_from(data["if"]), _names_from(data["outputs"]), courses)
 
@@ -234,7 +234,8 @@ def _checked(course: Course, outer: Mapping[str, Kind], plans: Sequence[PlanDocu
                     raise ValueError(f"branches that give other elements or ranks: {part.outputs!r:.80}")
                 made = dict(zip(part.outputs, then, strict=True))
             case PythonStep():
-                made = {part.output: made_step(part, [known[name] for name in part.inputs]).kind}
+                kinds = made_step(part, [known[name] for name in part.inputs]).kinds
+                made = dict(zip(part.outputs, kinds, strict=True))
             case Refused():
                 raise ValueError("a refusal that does not stand alone in a branch")
             case _:

@@ -113,16 +113,21 @@ class CourseSession:
 
 def _run_of_step(step: PythonStep, kinds: dict[str, Kind]) -> _Run:
     made = made_step(step, [kinds[name] for name in step.inputs])
-    kinds[step.output] = made.kind
-    compute, output = made.run, step.output
-    if len(step.inputs) == 1:
-        (name,) = step.inputs
+    kinds.update(zip(step.outputs, made.kinds, strict=True))
+    compute, inputs, outputs = made.run, step.inputs, step.outputs
+    if len(inputs) == len(outputs) == 1:
+        (name,), (output,) = inputs, outputs
 
         def run_of_one(values: _Values) -> None:
             values[output] = compute(values[name])
 
         return run_of_one
-    return lambda values: values.update({output: compute(*[values[name] for name in step.inputs])})
+
+    def run(values: _Values) -> None:
+        found = compute(*[values[name] for name in inputs])
+        values.update(zip(outputs, found if len(outputs) > 1 else (found,), strict=True))
+
+    return run
 
 
 def _run_of_refusal(reason: str) -> _Run:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that Python computes: of texts, maps and sequences, and what becomes numbers of them or is made of numbers.
 
-    step := operator, names of its inputs, name of its output, attributes
+    step := operator, names of its inputs, names of its outputs, attributes
 
 To look a text up in a dict takes Python less time than to hand it to a library. Attributes stand in plan.json as they
 are; `made_step` checks them, and what the inputs are, once for all calls.
@@ -11,7 +11,7 @@ Source: ONNX StringNormalizer; ai.onnx.ml CastMap, DictVectorizer, LabelEncoder,
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,14 +31,14 @@ class PythonStep(NamedTuple):
 
     operator: str
     inputs: tuple[str, ...]
-    output: str
+    outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
 
 
 class MadeStep(NamedTuple):
-    """A step that is ready: what its output is, and what computes it of the inputs."""
+    """A step that is ready: what its outputs are, and what computes them of the inputs: one, or a tuple of several."""
 
-    kind: Kind
+    kinds: tuple[Kind, ...]
     run: Callable[..., Value]
 
 
@@ -48,7 +48,10 @@ def made_step(step: PythonStep, kinds: Sequence[Kind]) -> MadeStep:
     Raises:
         ValueError, KeyError, TypeError: there is no such step.
     """
-    return _MAKERS[step.operator](step, *kinds, **step.attributes)
+    made = _MAKERS[step.operator](step, *kinds, **step.attributes)
+    if len(made.kinds) != len(step.outputs):
+        raise ValueError(f"{step.operator} with {len(step.outputs)} outputs")
+    return made
 
 
 def _texts(values: Sequence[str], shape: Sequence[int]) -> Array:
@@ -108,9 +111,9 @@ def _label_encoder(step: PythonStep, kind: Kind, *, keys: Any, values: Any, elem
             raise InputError(what) from None
 
     if not default:
-        return MadeStep((element, rank), found_or_refused)
+        return MadeStep(((element, rank),), found_or_refused)
     of_nan = next((value for key, value in table.items() if key != key), None)
-    return MadeStep((element, rank), looked_up if of_nan is None else looked_up_with_nan)
+    return MadeStep(((element, rank),), looked_up if of_nan is None else looked_up_with_nan)
 
 
 def _gather(_: PythonStep, kind: Kind, *, texts: Any) -> MadeStep:
@@ -124,7 +127,7 @@ def _gather(_: PythonStep, kind: Kind, *, texts: Any) -> MadeStep:
         except IndexError as err:
             raise InputError(str(err)) from None
 
-    return MadeStep((TEXT, kind[1]), gathered)
+    return MadeStep(((TEXT, kind[1]),), gathered)
 
 
 def _take(_: PythonStep, kind: Kind, *, places: Any, shape: Any, axis: int) -> MadeStep:
@@ -141,7 +144,7 @@ def _take(_: PythonStep, kind: Kind, *, places: Any, shape: Any, axis: int) -> M
         except IndexError as err:
             raise InputError(str(err)) from None
 
-    return MadeStep((TEXT, rank), taken)
+    return MadeStep(((TEXT, rank),), taken)
 
 
 def _reshape(_: PythonStep, kind: Kind, *, shape: Any) -> MadeStep:
@@ -158,7 +161,7 @@ def _reshape(_: PythonStep, kind: Kind, *, shape: Any) -> MadeStep:
         except ValueError as err:
             raise InputError(str(err)) from None
 
-    return MadeStep((TEXT, len(sizes)), reshaped)
+    return MadeStep(((TEXT, len(sizes)),), reshaped)
 
 
 def _transpose(_: PythonStep, kind: Kind, *, order: Any) -> MadeStep:
@@ -166,7 +169,7 @@ def _transpose(_: PythonStep, kind: Kind, *, order: Any) -> MadeStep:
     _check_text(kind)
     if sorted(axes) != [*range(kind[1])]:
         raise ValueError(f"axes {axes} of {kind[1]}")
-    return MadeStep(kind, lambda x: x.transpose(axes).copy())
+    return MadeStep((kind,), lambda x: x.transpose(axes).copy())
 
 
 def _concat(_: PythonStep, *kinds: Kind, axis: int) -> MadeStep:
@@ -180,13 +183,13 @@ def _concat(_: PythonStep, *kinds: Kind, axis: int) -> MadeStep:
         except ValueError as err:
             raise InputError(str(err)) from None
 
-    return MadeStep(kinds[0], joined)
+    return MadeStep((kinds[0],), joined)
 
 
 def _equal(_: PythonStep, kind: Kind, *, texts: Any, shape: Any) -> MadeStep:
     other = _texts(_checked_list(texts, TEXT), _checked_list(shape, "int64"))
     _check_text(kind)
-    return MadeStep(("bool", max(kind[1], other.ndim)), lambda x: np.equal(x, other).astype(bool))
+    return MadeStep((("bool", max(kind[1], other.ndim)),), lambda x: np.equal(x, other).astype(bool))
 
 
 _CASES: Mapping[str, Callable[[str], str] | None] = {"LOWER": str.lower, "UPPER": str.upper, "NONE": None}
@@ -206,7 +209,7 @@ def _string_normalizer(_: PythonStep, kind: Kind, *, case: str, stopwords: Any, 
             kept = [one for one in kept if (one if is_case_sensitive else one.lower()) not in stops] or [""]
         return _texts(kept if change is None else [*map(change, kept)], (-1,) if x.ndim == 1 else (1, -1))
 
-    return MadeStep(kind, normalised)
+    return MadeStep((kind,), normalised)
 
 
 _RUN_OF_ONE_SET = re.compile(r"(?:\\w|\\d|\[\^?(?:[^][\\]|\\[]wd.^\\-])+\])+\+?")
@@ -249,7 +252,25 @@ def _tokenizer(_: PythonStep, kind: Kind, *, expression: str, padding: str, leas
                 flat += [padding] * (width - len(row))
         return _texts(flat, (*x.shape, width))
 
-    return MadeStep((TEXT, kind[1] + 1), tokens_of)
+    return MadeStep(((TEXT, kind[1] + 1),), tokens_of)
+
+
+def _text_bytes(_: PythonStep, kind: Kind, *, case: str) -> MadeStep:
+    """Texts as UTF-8, one behind the other, and where each one ends; those of ASCII alone keep their case."""
+    _check_text(kind, (1,))
+    change = _CASES[case]
+
+    def bytes_of(x: Array) -> tuple[Array, Array]:
+        texts = x.tolist()
+        whole = "".join(texts)
+        if whole.isascii():
+            data, sizes = whole.encode(), map(len, texts)
+        else:
+            parts = [text.encode() for text in (texts if change is None else map(change, texts))]
+            data, sizes = b"".join(parts), map(len, parts)
+        return np.frombuffer(data, np.uint8), np.fromiter(accumulate(sizes), np.int64, len(texts))
+
+    return MadeStep((("uint8", 1), ("int64", 1)), bytes_of)
 
 
 def _maker_of_maps(names: Sequence[Any]) -> Callable[[list[list[float]]], list[dict[Any, float]]]:
@@ -275,7 +296,7 @@ def _zip_map(_: PythonStep, kind: Kind, *, keys: Any) -> MadeStep:
             raise InputError(f"{x.shape[-1]} scores for {len(names)} labels")
         return maps_of((x if rank == 2 else x.reshape(1, -1)).tolist())  # noqa: PLR2004
 
-    return MadeStep((f"sequence(map({of},fp32))", 0), zipped)
+    return MadeStep(((f"sequence(map({of},fp32))", 0),), zipped)
 
 
 def _parts_of_map(kind: Kind) -> tuple[str, str]:
@@ -290,7 +311,7 @@ def _dict_vectorizer(_: PythonStep, kind: Kind, *, keys: Any) -> MadeStep:
     of, element = _parts_of_map(kind)
     names, array_of = _checked_list(keys, of), _array_of(element)
     nothing = "" if element == TEXT else 0
-    return MadeStep((element, 2), lambda x: array_of([x.get(name, nothing) for name in names], (1, -1)))
+    return MadeStep(((element, 2),), lambda x: array_of([x.get(name, nothing) for name in names], (1, -1)))
 
 
 def _cast_map(_: PythonStep, kind: Kind, *, element: str, size: int) -> MadeStep:
@@ -313,7 +334,7 @@ def _cast_map(_: PythonStep, kind: Kind, *, element: str, size: int) -> MadeStep
         nothing = "" if is_text else 0
         return array_of([values.get(key, nothing) for key in range(size)], (1, -1))
 
-    return MadeStep((element, 2), cast)
+    return MadeStep(((element, 2),), cast)
 
 
 _MAKERS: Mapping[str, Callable[..., MadeStep]] = {
@@ -326,6 +347,7 @@ _MAKERS: Mapping[str, Callable[..., MadeStep]] = {
     "Reshape": _reshape,
     "StringNormalizer": _string_normalizer,
     "Take": _take,
+    "TextBytes": _text_bytes,
     "Tokenizer": _tokenizer,
     "Transpose": _transpose,
     "ZipMap": _zip_map,

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from nndeploy.graph.arithmetic_sizes import broadcast_shape, gemm, same
 from nndeploy.graph.known_sizes import KnownSizes, Rule, Shape
 from nndeploy.graph.operators import int_attribute, operand
+from nndeploy.graph.text_sizes import tokens
 from nndeploy.values.size import most, symbol
 
 DOMAIN = "com.microsoft"
@@ -132,5 +133,6 @@ RULES: dict[str, Rule] = {
     "MatMulNBits": _packed_product,
     "MultiHeadAttention": _attention_with_past,
     "QGemm": partial(gemm, second=3),
+    "Tokenizer": tokens,
 }
 """What each operator tells of the sizes of its outputs."""

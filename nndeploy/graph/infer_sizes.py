@@ -22,6 +22,7 @@ from nndeploy.graph import (
     contrib_sizes,
     image_sizes,
     movement_sizes,
+    text_sizes,
 )
 from nndeploy.graph.branches import branches_of
 from nndeploy.graph.known_sizes import KnownSizes, Shape
@@ -73,6 +74,7 @@ _RULES = {
         **attention_sizes.RULES,
         **image_sizes.RULES,
         **movement_sizes.RULES,
+        **text_sizes.RULES,
         "If": _choice,
     },
     classical_sizes.DOMAIN: classical_sizes.RULES,

@@ -25,6 +25,7 @@ from nndeploy_native.lowering.row_rules import keys_of_table
 from nndeploy_native.plan import DTYPES, TEXT, PlanBorder, element_of_type
 from nndeploy_native.python_steps import PythonStep, made_step
 from nndeploy_native.transforms.texts_as_numbers import ML, REFUSES_OTHERS
+from nndeploy_native.transforms.text_grams import OWN, TEXT_BYTES
 
 Attributes = dict[str, Any]
 
@@ -74,17 +75,16 @@ def python_step(node: ir.Node, model: ir.Model) -> PythonStep:
         raise BuildRefusedError(f"no kernel for {name} of texts")
     inputs = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
     operator, attributes = RULES[name](node)
-    if len(node.outputs) != 1:
-        raise BuildRefusedError(f"{name} of several outputs")
-    step = PythonStep(operator, tuple(value.name or "" for value in inputs), node.outputs[0].name or "", attributes)
+    names, outputs = (tuple(value.name or "" for value in some) for some in (inputs, node.outputs))
+    step = PythonStep(operator, names, outputs, attributes)
     kinds = [(border.element, len(border.shape)) for border in map(border_of, inputs)]
     try:
         made = made_step(step, kinds)
     except (ValueError, TypeError) as err:
         raise BuildRefusedError(f"{name}: {err}") from err
-    said = border_of(node.outputs[0])
-    if made.kind != (said.element, len(said.shape)):
-        raise BuildRefusedError(f"{name} makes {made.kind}, the model says {said}")
+    said = tuple((border.element, len(border.shape)) for border in map(border_of, node.outputs))
+    if made.kinds != said:
+        raise BuildRefusedError(f"{name} makes {made.kinds}, the model says {said}")
     return step
 
 
@@ -213,6 +213,10 @@ def _tokenizer(node: ir.Node) -> tuple[str, Attributes]:
     return "Tokenizer", {"expression": expression, "padding": padding, "least": least}
 
 
+def _text_bytes(node: ir.Node) -> tuple[str, Attributes]:
+    return "TextBytes", {"case": text_attribute(node, "case", "NONE")}
+
+
 def _zip_map(node: ir.Node) -> tuple[str, Attributes]:
     return "ZipMap", {"keys": _list_of(node, {"classlabels_strings": TEXT, "classlabels_int64s": "int64"})[1]}
 
@@ -236,6 +240,7 @@ RULES: dict[str, Callable[[ir.Node], tuple[str, Attributes]]] = {
     "ai.onnx.ml::LabelEncoder": _label_encoder,
     "ai.onnx.ml::ZipMap": _zip_map,
     "com.microsoft::Tokenizer": _tokenizer,
+    f"{OWN}::{TEXT_BYTES}": _text_bytes,
     "Concat": _concat,
     "Equal": _equal,
     "Gather": _gather,

@@ -17,6 +17,7 @@ from nndeploy_native.lowering import (
     convolution_rules,
     einsum_rules,
     elementwise_rules,
+    gram_rules,
     group_query_rules,
     indexed_rules,
     integer_convolution_rules,
@@ -41,6 +42,7 @@ from nndeploy_native.lowering import (
     tree_rules,
 )
 from nndeploy_native.lowering.context import Context, Lowered
+from nndeploy_native.transforms.text_grams import OWN, TEXT_GRAMS
 
 Rule = Callable[[ir.Node, Context], None]
 
@@ -113,6 +115,8 @@ RULES: dict[str, Rule] = {
     "GridSample": sampling_rules.grid_sample,
     "MaxRoiPool": sampling_rules.roi_max_pool,
     "RoiAlign": sampling_rules.roi_align,
+    "TfIdfVectorizer": gram_rules.tf_idf_vectorizer,
+    f"{OWN}::{TEXT_GRAMS}": gram_rules.text_grams,
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), indexed_rules.scatter),
     "ai.onnx.ml::ArrayFeatureExtractor": row_rules.array_feature_extractor,
     "ai.onnx.ml::Binarizer": row_rules.binarizer,

@@ -23,6 +23,7 @@ from nndeploy.graph.edits import GraphEdits
 from nndeploy.graph.operator_rules import shown_operator
 from nndeploy.graph.operators import int_attribute, ints_attribute, is_overridden, operand
 from nndeploy.plugin.interface import MayTouch
+from nndeploy_native.transforms.text_grams import OWN, TEXT_BYTES, TEXT_GRAMS, CountedTexts, counted_texts
 
 ML = "ai.onnx.ml"
 NO_PLACE = -1
@@ -96,6 +97,28 @@ class _Rewrite:
         others = ir.AttrInt64(REFUSES_OTHERS, 1) if refuses_others else ir.AttrInt64("default_int64", NO_PLACE)
         node.prepend(self._node(ML, "LabelEncoder", [texts], places, (keys, values, others)))
         return places
+
+    def reads_bytes(self, node: ir.Node, counted: CountedTexts) -> None:
+        """Lets a TfIdfVectorizer count in the bytes of texts."""
+        texts = counted.texts
+        assert texts.shape is not None, "it has one axis"
+        bytes_, ends = (self._edits.fresh_value_name(f"{texts.name}_{name}") for name in ("bytes", "ends"))
+        values = (
+            ir.Value(name=bytes_, type=ir.TensorType(ir.DataType.UINT8), shape=ir.Shape([f"{bytes_}.0"])),
+            ir.Value(name=ends, type=ir.TensorType(ir.DataType.INT64), shape=texts.shape),
+        )
+        case = ir.AttrString("case", counted.letter_case)
+        name = self._edits.fresh_node_name(f"{bytes_}/{TEXT_BYTES}")
+        counted.nodes[0].prepend(ir.Node(OWN, TEXT_BYTES, [texts], [case], outputs=values, name=name))
+        node.domain, node.op_type = OWN, TEXT_GRAMS
+        node.resize_inputs(2)
+        for number, value in enumerate(values):
+            node.replace_input_with(number, value)
+        for attribute in (
+            case, ir.AttrString("expression", counted.expression), ir.AttrInt64("least", counted.least),
+        ):  # fmt: skip
+            node.attributes.add(attribute)
+        self._made += counted.nodes[:-1]
 
     def _node(
         self, domain: str, op_type: str, inputs: Sequence[ir.Value], result: ir.Value, attributes: Sequence[ir.Attr] = ()
@@ -201,6 +224,10 @@ def _tf_idf(rewrite: _Rewrite, node: ir.Node) -> bool:
     table, places = _table(_texts_of(node, "pool_strings"))
     if not table:
         return False
+    counted = counted_texts(node)
+    if counted is not None:
+        rewrite.reads_bytes(node, counted)
+        return True
     node.replace_input_with(0, rewrite.encoded(node, table, refuses_others=False))
     _renamed(node, "pool_strings", "pool_int64s", places)
     return True
