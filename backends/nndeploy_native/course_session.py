@@ -32,7 +32,9 @@ class CourseSession:
         self._sessions, self._course = sessions, document.course
         self._is_one_plan = len(sessions) == 1 and not has_choices(document.course)
         self.pace_note = "" if self._is_one_plan else "which steps run is known only when they do"
-        self._sized = [one for one in document.outputs if any(size is not None for size in one.shape)]
+        self._fixed_sizes = [
+            (one.name, axis, size) for one in document.outputs for axis, size in enumerate(one.shape) if size is not None
+        ]
         self.takes_strided = frozenset[str]().union(*(one.takes_strided for one in sessions)) & {
             one.name for one in document.inputs
         }
@@ -57,12 +59,10 @@ class CourseSession:
         values = {**inputs}
         for run in self._runs:
             run(values)
-        found = {name: values[name] for name in self._course.results}
-        for border in self._sized:
-            shape = np.shape(found[border.name])
-            if any(said not in (None, size) for said, size in zip(border.shape, shape, strict=True)):
-                raise OtherSizesError(f"output {border.name!r} comes to {shape}, the model says {border.shape}")
-        return found
+        for name, axis, size in self._fixed_sizes:
+            if values[name].shape[axis] != size:
+                raise OtherSizesError(f"output {name!r} comes to {values[name].shape}, axis {axis} should be {size}")
+        return {name: values[name] for name in self._course.results}
 
     def _runs_of(self, course: Course, kinds: dict[str, Kind]) -> list[_Run]:
         """Returns what runs the parts of a course that reads values of these kinds, which learn those of its own."""

@@ -64,13 +64,16 @@ class OutputMemory:
         return data.base, array, address_of(array)
 
 
+_HEAD_BYTES, _pointer_at = object.__basicsize__, ctypes.c_void_p.from_address
+
+
 def _address_by_interface(array: ByteArray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
 def _address_by_object(array: ByteArray) -> int:
     """NumPy's ABI has the address right behind the object's head; asking for it otherwise takes a microsecond."""
-    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+    return _pointer_at(id(array) + _HEAD_BYTES).value or 0
 
 
 def _address_reader() -> Callable[[ByteArray], int]:

@@ -95,7 +95,8 @@ def _label_encoder(step: PythonStep, kind: Kind, *, keys: Any, values: Any, elem
     array_of, find = _array_of(element), table.get
 
     def looked_up(x: Array) -> Array:
-        return array_of([find(key, other) for key in x.ravel().tolist()], x.shape)
+        flat = x.tolist() if rank == 1 else x.ravel().tolist()
+        return array_of([find(key, other) for key in flat], x.shape)
 
     def looked_up_with_nan(x: Array) -> Array:
         found = [of_nan if key != key else find(key, other) for key in x.ravel().tolist()]

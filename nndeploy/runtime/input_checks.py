@@ -38,6 +38,7 @@ Check: TypeAlias = Callable[[Value, Sizes], Value]
 _Array: TypeAlias = np.ndarray[Any, Any]
 
 _OBJECT = np.dtype(object)
+_ONLY_TEXT = {str}
 
 
 class InputChecks:
@@ -235,8 +236,8 @@ class _StringCheck(_TensorCheck):
         return self.as_text(_as_numpy(value, self._label))
 
     def _with_text(self, array: _Array) -> _Array:
-        kinds = set(map(type, array.ravel().tolist()))
-        if kinds <= {str}:
+        kinds = {*map(type, array.ravel().tolist())}
+        if kinds == _ONLY_TEXT or not kinds:
             return array
         if not kinds <= {str, bytes, np.str_, np.bytes_}:
             odd = sorted(kind.__name__ for kind in kinds - {str})
