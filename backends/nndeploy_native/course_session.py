@@ -18,7 +18,6 @@ from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_session import PlanSession
 from nndeploy_native.python_steps import Kind, PythonStep, made_step
 
-
 _Values: TypeAlias = dict[str, Value]
 _Run: TypeAlias = Callable[[_Values], None]
 """Adds what a part makes to the values of a call."""
@@ -33,7 +32,10 @@ class CourseSession:
         self._is_one_plan = len(sessions) == 1 and not has_choices(document.course)
         self.pace_note = "" if self._is_one_plan else "which steps run is known only when they do"
         self._fixed_sizes = [
-            (one.name, axis, size) for one in document.outputs for axis, size in enumerate(one.shape) if size is not None
+            (one.name, axis, size)
+            for one in document.outputs
+            for axis, size in enumerate(one.shape)
+            if size is not None
         ]
         self.takes_strided = frozenset[str]().union(*(one.takes_strided for one in sessions)) & {
             one.name for one in document.inputs

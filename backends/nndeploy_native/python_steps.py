@@ -75,7 +75,10 @@ def _checked_list(values: Any, element: str, *, is_unique: bool = False) -> list
     if type(values) is not list or any(type(one) is not wanted for one in values):
         raise ValueError(f"not a list of {element}: {values!r:.60}")
     if element != TEXT:
-        values = np.array(values, DTYPES[element]).tolist()
+        try:
+            values = np.array(values, DTYPES[element]).tolist()
+        except OverflowError as err:
+            raise ValueError(f"a number that is no {element}") from err
     if is_unique and len(set(values)) != len(values):
         raise ValueError("a key stands twice")
     return list(values)
@@ -203,7 +206,7 @@ def _string_normalizer(_: PythonStep, kind: Kind, *, case: str, stopwords: Any, 
     stops = frozenset(words if is_case_sensitive else map(str.lower, words))
 
     def normalised(x: Array) -> Array:
-        if x.ndim == 2 and len(x) != 1:  # noqa: PLR2004
+        if x.ndim == 2 and len(x) != 1:
             raise InputError(f"texts of {len(x)} rows, where one is taken")
         kept: list[str] = x.ravel().tolist()
         if stops:
@@ -276,10 +279,10 @@ def _text_bytes(_: PythonStep, kind: Kind, *, case: str) -> MadeStep:
 
 def _maker_of_maps(names: Sequence[Any]) -> Callable[[list[list[float]]], list[dict[Any, float]]]:
     """Returns what makes maps of rows of scores; of two or three, which most have, in a third of the time."""
-    if len(names) == 2:  # noqa: PLR2004
+    if len(names) == 2:
         a, b = names
         return lambda rows: [{a: x, b: y} for x, y in rows]
-    if len(names) == 3:  # noqa: PLR2004
+    if len(names) == 3:
         a, b, c = names
         return lambda rows: [{a: x, b: y, c: z} for x, y, z in rows]
     return lambda rows: [*map(dict, map(zip, repeat(names), rows))]
@@ -295,7 +298,7 @@ def _zip_map(_: PythonStep, kind: Kind, *, keys: Any) -> MadeStep:
     def zipped(x: Array) -> list[dict[Any, float]]:
         if x.shape[-1] != len(names):
             raise InputError(f"{x.shape[-1]} scores for {len(names)} labels")
-        return maps_of((x if rank == 2 else x.reshape(1, -1)).tolist())  # noqa: PLR2004
+        return maps_of((x if rank == 2 else x.reshape(1, -1)).tolist())
 
     return MadeStep(((f"sequence(map({of},fp32))", 0),), zipped)
 
@@ -330,7 +333,7 @@ def _cast_map(_: PythonStep, kind: Kind, *, element: str, size: int) -> MadeStep
             raise InputError(str(err)) from None
         if not size:
             return array_of([*values.values()], (1, -1))
-        if values and not (0 <= min(values) and max(values) < size):
+        if values and not (min(values) >= 0 and max(values) < size):
             raise InputError(f"keys from {min(values)} to {max(values)}, outside of 0..{size - 1}")
         nothing = "" if is_text else 0
         return array_of([values.get(key, nothing) for key in range(size)], (1, -1))

@@ -30,7 +30,6 @@ from nndeploy_reference import (  # noqa: F401 - they fill the table
     recurrent,
     reductions,
     tokens,
-    tokens,
 )
 from nndeploy_reference.operator_table import own_operator
 from nndeploy_reference.tensors import dense

@@ -34,7 +34,8 @@ class _Rule:
     `every` N repeats the last input every N inputs (a variadic one). The attributes `unless` must be missing or 0.
     `turned` are the attributes that say which of the inputs have their last two axes the other way round; `last` is the
     attribute with the last size of the output, `thirds` says that it is a third, `has_own_last` that it is another one.
-    With `adds_axis` it has one more. The outputs `also` have the same type. The inputs `same_last` must be of equally many axes, equal in the last.
+    With `adds_axis` it has one more. The outputs `also` have the same type. The inputs `same_last` must be of equally
+    many axes, equal in the last.
     """
 
     like: str

@@ -5,6 +5,8 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 from native_models import Array, dynamic, reals
+from nndeploy_native.transforms.text_grams import OWN, TEXT_GRAMS
+from onnx import TensorProto, helper
 from seed_variants import VARIANTS
 from tree_models import MODES, Drawn, classifier, regressor
 
@@ -279,9 +281,37 @@ def _tree_models() -> list[ir.Model]:
     ]
 
 
+def _gram_models() -> list[ir.Model]:
+    """Returns n-grams of whole numbers, with numbers in between, and of texts, whose words lead to each other."""
+    pool = {"ngram_counts": [0, 2], "ngram_indexes": [1, 0, 2, 3], "min_gram_length": 1, "max_gram_length": 2}
+    numbers = helper.make_node(
+        "TfIdfVectorizer", ["x"], ["y"], pool_int64s=[7, -1, 7, 7, -1, 3], mode="TFIDF", weights=[1.0, 2, 3, 4],
+        max_skip_count=2, **pool,
+    )  # fmt: skip
+    texts = helper.make_node(
+        TEXT_GRAMS, ["x", "e"], ["y"], domain=OWN, pool_strings=["ab", "c", "ab", "c", "é", "ab"], mode="IDF",
+        max_skip_count=1, expression=r"\w", case="LOWER", least=1, **pool,
+    )  # fmt: skip
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
+    rows = helper.make_tensor_value_info("x", TensorProto.INT32, ["n", "m"])
+    bytes_ = helper.make_tensor_value_info("x", TensorProto.UINT8, ["m"])
+    ends = helper.make_tensor_value_info("e", TensorProto.INT64, ["n"])
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid(OWN, 1)]
+    return [
+        ir.from_proto(helper.make_model(helper.make_graph([node], "g", inputs, [y]), opset_imports=imports))
+        for node, inputs in ((numbers, [rows]), (texts, [bytes_, ends]))
+    ]
+
+
 def seed_models() -> list[ir.Model]:
     """Returns the models, with constants that are drawn where a shape stands for them."""
-    return _tree_models() + [
-        dynamic(text, RANGES, {name: reals(*one) if isinstance(one, tuple) else one for name, one in constants.items()})
-        for text, constants in (*MODELS, *VARIANTS)
-    ]
+    return (
+        _tree_models()
+        + _gram_models()
+        + [
+            dynamic(
+                text, RANGES, {name: reals(*one) if isinstance(one, tuple) else one for name, one in constants.items()}
+            )
+            for text, constants in (*MODELS, *VARIANTS)
+        ]
+    )

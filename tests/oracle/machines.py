@@ -45,6 +45,8 @@ def _binarise(call: Call, x: Any) -> Any:
 def _cast_map(call: Call, x: Any) -> Any:
     pairs = sorted(x.items())
     if call.map_form == "SPARSE":
+        if any(not 0 <= key < call.max_map for key, _ in pairs):
+            raise InvalidError(f"keys outside of 0..{call.max_map - 1}")
         dense: list[Any] = [0.0] * call.max_map
         for key, value in pairs:
             dense[key] = value

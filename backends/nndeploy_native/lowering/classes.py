@@ -29,14 +29,15 @@ _PI = 3.14159
 
 
 def rows_of(node: ir.Node, context: Context) -> Tensor:
-    """Returns the rows (rows, features) that an operator of ai.onnx.ml reads, as floats.
+    """Returns the rows (rows, features) that an operator of ai.onnx.ml reads, as floats; a vector is one row.
 
     Raises:
-        BuildRefusedError: the input is no matrix, or of a type that is not taken.
+        BuildRefusedError: the input has more axes, or is of a type that is not taken.
     """
     x = context.plain(operand(node, 0))
-    if len(x.shape) != 2 or x.element not in ("fp32", "int32", "int64"):
+    if len(x.shape) not in (1, 2) or x.element not in ("fp32", "int32", "int64"):
         raise BuildRefusedError(f"rows of {x.element} with {len(x.shape)} axes")
+    x = x if len(x.shape) == 2 else replace(x, shape=(1, *x.shape))
     if x.element == "fp32":
         return x
     floats = context.temporary("floats", x.shape, Layout.PLAIN)

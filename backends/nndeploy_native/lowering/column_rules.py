@@ -31,7 +31,10 @@ def imputer(node: ir.Node, context: Context) -> None:
     """Lowers Imputer; one value stands for all columns."""
     x = context.plain(operand(node, 0))
     if x.element == "fp32":
-        values, missing = floats_attribute(node, "imputed_value_floats"), float_attribute(node, "replaced_value_float", 0)
+        values, missing = (
+            floats_attribute(node, "imputed_value_floats"),
+            float_attribute(node, "replaced_value_float", 0),
+        )
         domain = Domain.FLOAT32
     elif x.element == "int64":
         values = np.array(ints_attribute(node, "imputed_value_int64s") or (), np.int64)
@@ -76,7 +79,7 @@ def feature_vectorizer(node: ir.Node, context: Context) -> None:
 def _row(x: Tensor, context: Context) -> Tensor:
     if x.element not in NUMBERS or len(x.shape) not in (1, 2):
         raise BuildRefusedError(f"rows of {x.element} with {len(x.shape)} axes")
-    row = x if len(x.shape) == 2 else replace(x, shape=(1, *x.shape))  # noqa: PLR2004
+    row = x if len(x.shape) == 2 else replace(x, shape=(1, *x.shape))
     if x.element == "fp32":
         return row
     floats = context.temporary("floats", row.shape, Layout.PLAIN)

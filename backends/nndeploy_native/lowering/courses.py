@@ -4,8 +4,8 @@
     turns: 0 Python, 1 a plan, 2 choices, 3 Python, 4 a plan...
     turn(node) = the first of its kind that is not before those of what it reads
 
-What has its turn together is one plan, so that there are few. A branch is lowered as a model of its own, whose inputs are
-what it captures: every rule and fusion sees it so.
+What has its turn together is one plan, so that there are few. A branch is lowered as a model of its own, whose inputs
+are what it captures: every rule and fusion sees it so.
 
 Where sizes decide, a branch that has no rule is for sizes that the artifact is not built for: `Refused`.
 """

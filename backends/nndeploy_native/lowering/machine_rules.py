@@ -8,7 +8,6 @@
 Source: ONNX SVMClassifier, SVMRegressor; what they leave open, as ONNX Runtime has it.
 """
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -48,11 +47,16 @@ def svm_regressor(node: ir.Node, context: Context) -> None:
     count, rho = int_attribute(node, "n_supports", 0), floats_attribute(node, "rho")
     if count < 1 or len(vectors) % count or len(weights) != count or len(rho) != 1:
         raise BuildRefusedError("a SVMRegressor without support vectors")
-    if transform_of(node) != "NONE" or int_attribute(node, "one_class", 0):
-        raise BuildRefusedError("a SVMRegressor of one class, or whose score is transformed")
+    if transform_of(node) != "NONE":
+        raise BuildRefusedError("a SVMRegressor whose score is transformed")
     x, output = rows_of(node, context), columns_output(node.outputs[0], context, 1)
     kernels = _emit_kernels(node, context, x, vectors.reshape(count, -1))
-    emit_linear(context, kernels, output, weights.reshape(1, -1), rho)
+    is_sign = int_attribute(node, "one_class", 0)
+    sums = context.temporary("sums", output.shape, Layout.PLAIN) if is_sign else output
+    emit_linear(context, kernels, sums, weights.reshape(1, -1), rho)
+    if is_sign:
+        sign: Expression = ("where", ("less", const(0.0), x_of(0)), const(1.0), const(-1.0))
+        context.emit(Elementwise(output, (Operand(sums.shape, sums),), sign))
 
 
 def svm_classifier(node: ir.Node, context: Context) -> None:
@@ -62,16 +66,16 @@ def svm_classifier(node: ir.Node, context: Context) -> None:
     pairs = list(combinations(range(classes), 2))
     vectors, weights = floats_attribute(node, "support_vectors"), floats_attribute(node, "coefficients")
     rho = floats_attribute(node, "rho")
-    if classes < 2 or len(counts) != classes or min(counts) < 0 or count < 1 or len(vectors) % count:  # noqa: PLR2004
+    if classes < 2 or len(counts) != classes or min(counts) < 0 or count < 1 or len(vectors) % count:
         raise BuildRefusedError("a SVMClassifier without support vectors of each class")
     if len(weights) != count * (classes - 1) or len(rho) != len(pairs):
         raise BuildRefusedError(f"{len(weights)} coefficients and {len(rho)} rho for {count} vectors")
-    if "prob_a" in node.attributes or (transform != "NONE" and classes == 2):  # noqa: PLR2004
+    if "prob_a" in node.attributes or (transform != "NONE" and classes == 2):
         raise BuildRefusedError("a SVMClassifier with probabilities, or of two classes whose scores are transformed")
     x = rows_of(node, context)
     kernels = _emit_kernels(node, context, x, vectors.reshape(count, -1))
     by_pair = _weights_of_pairs(weights.reshape(classes - 1, count), counts, pairs)
-    if classes > 2:  # noqa: PLR2004
+    if classes > 2:
         output = scores_output(node, context, len(pairs))
         sums = output if transform == "NONE" else context.temporary("sums", output.shape, Layout.PLAIN)
         emit_linear(context, kernels, sums, by_pair, rho)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for nodes that Python computes: those of texts, maps and sequences. Source: see `python_steps.py`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -24,8 +24,8 @@ from nndeploy_native.lowering.context import ELEMENTS
 from nndeploy_native.lowering.row_rules import keys_of_table
 from nndeploy_native.plan import DTYPES, TEXT, PlanBorder, element_of_type
 from nndeploy_native.python_steps import PythonStep, made_step
-from nndeploy_native.transforms.texts_as_numbers import ML, REFUSES_OTHERS
 from nndeploy_native.transforms.text_grams import OWN, TEXT_BYTES
+from nndeploy_native.transforms.texts_as_numbers import ML, REFUSES_OTHERS
 
 Attributes = dict[str, Any]
 

@@ -9,6 +9,7 @@ Source: ONNX LinearClassifier, LinearRegressor, Scaler, Normalizer, Binarizer, A
 they leave open, as ONNX Runtime has it.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -89,7 +90,7 @@ def normalizer(node: ir.Node, context: Context) -> None:
     if norm not in NORMS:
         raise BuildRefusedError(f"a norm {norm!r:.40}")
     x, output = rows_of(node, context), context.output(node.outputs[0], Layout.PLAIN)
-    rows, columns = x.shape
+    (rows, columns), output = x.shape, replace(output, shape=x.shape)
     norms = context.temporary("norms", (rows, 1), Layout.PLAIN)
     context.emit(AlongAxis(norms, x, NORMS[norm], rows, columns, 1))
     quotient: Expression = ("where", ("equal", x_of(1), const(0.0)), x_of(0), ("div", x_of(0), x_of(1)))
@@ -99,10 +100,13 @@ def normalizer(node: ir.Node, context: Context) -> None:
 def binarizer(node: ir.Node, context: Context) -> None:
     """Lowers Binarizer: one where an element is above the threshold, else zero."""
     x, output = context.plain(operand(node, 0)), context.output(node.outputs[0], Layout.PLAIN)
-    if x.element != "fp32":
+    threshold, domain = float_attribute(node, "threshold", 0.0), Domain.FLOAT32
+    if x.element in ("int32", "int64") and abs(threshold) < 2**62:
+        threshold, domain = math.floor(threshold), Domain.INT64  # of whole numbers the same are above
+    elif x.element != "fp32":
         raise BuildRefusedError(f"a Binarizer of {x.element}")
-    above: Expression = ("less", const(float_attribute(node, "threshold", 0.0)), x_of(0))
-    context.emit(Elementwise(output, (Operand(x.shape, x),), above))
+    above: Expression = ("less", const(threshold), x_of(0))
+    context.emit(Elementwise(output, (Operand(x.shape, x),), above, domain))
 
 
 def array_feature_extractor(node: ir.Node, context: Context) -> None:

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from nndeploy_native.steps.step import Words, Written
+from nndeploy_native.steps.step import Written
 from nndeploy_native.tensors import Array, Tensor
 
 

@@ -51,7 +51,8 @@ def counted_texts(node: ir.Node) -> CountedTexts | None:
     split = _split_by(tokenizer)
     if split is None or text_attribute(tokenizer, "pad_value", "") in words:
         return None
-    nodes, case = (tokenizer, flatten, node), "NONE"
+    nodes: tuple[ir.Node, ...] = (tokenizer, flatten, node)
+    case = "NONE"
     if normalizer is not None:
         stopwords = normalizer.attributes.get("stopwords")
         if stopwords is not None and stopwords.as_strings():
@@ -74,7 +75,7 @@ def _split_by(tokenizer: ir.Node) -> tuple[str, int] | None:
     if int_attribute(tokenizer, "mark", 0) or "separators" in tokenizer.attributes or not expression.isascii():
         return None
     if expression == CHARACTERS:
-        return (CHARACTERS, 1) if least < 2 else None  # noqa: PLR2004
+        return (CHARACTERS, 1) if least < 2 else None
     word = re.fullmatch(r"\\b((?:\\w)+\+)\\b", expression)
     run = _RUN.fullmatch(expression if word is None else word[1])
     return None if run is None else (run[1], max(1, least, 1 + len(run[2]) // len(run[1])))

@@ -79,7 +79,9 @@ class _Rewrite:
         places.type = ir.TensorType(ir.DataType.INT64)
         source = ir.StringTensor([text.encode() for text in table], shape=ir.Shape([len(table)]))
         name = self._edits.fresh_value_name(f"{texts.name}_table")
-        constant = ir.Value(name=name, type=ir.TensorType(source.dtype), shape=ir.Shape([len(table)]), const_value=source)
+        constant = ir.Value(
+            name=name, type=ir.TensorType(source.dtype), shape=ir.Shape([len(table)]), const_value=source
+        )
         assert isinstance(node.graph, ir.Graph), "functions are inlined before"
         node.graph.register_initializer(constant)
         node.append(self._node("", "Gather", [constant, places], texts))
@@ -91,8 +93,7 @@ class _Rewrite:
         assert texts is not None, "it was looked at"
         name = self._edits.fresh_value_name(f"{texts.name}_places")
         places = ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=texts.shape)
-        is_text = any(isinstance(one, str) for one in table)
-        keys = ir.AttrStrings("keys_strings", table) if is_text else ir.AttrInt64s("keys_int64s", table)
+        keys = _keys_of(table)
         values = ir.AttrInt64s("values_int64s", range(len(table)))
         others = ir.AttrInt64(REFUSES_OTHERS, 1) if refuses_others else ir.AttrInt64("default_int64", NO_PLACE)
         node.prepend(self._node(ML, "LabelEncoder", [texts], places, (keys, values, others)))
@@ -121,7 +122,12 @@ class _Rewrite:
         self._made += counted.nodes[:-1]
 
     def _node(
-        self, domain: str, op_type: str, inputs: Sequence[ir.Value], result: ir.Value, attributes: Sequence[ir.Attr] = ()
+        self,
+        domain: str,
+        op_type: str,
+        inputs: Sequence[ir.Value],
+        result: ir.Value,
+        attributes: Sequence[ir.Attr] = (),
     ) -> ir.Node:
         name = self._edits.fresh_node_name(f"{result.name}/{op_type}")
         made = ir.Node(domain, op_type, inputs, attributes, outputs=[result], name=name)
@@ -133,6 +139,13 @@ class _Rewrite:
         for node in reversed(self._made):
             if not node.outputs[0].uses() and not node.outputs[0].is_graph_output():
                 self._edits.remove(node)
+
+
+def _keys_of(table: Sequence[str] | Sequence[int]) -> ir.Attr:
+    """Returns the keys of a LabelEncoder."""
+    texts = [one for one in table if isinstance(one, str)]
+    numbers = [one for one in table if isinstance(one, int)]
+    return ir.AttrInt64s("keys_int64s", numbers) if numbers else ir.AttrStrings("keys_strings", texts)
 
 
 def _table(texts: Sequence[_Key]) -> tuple[list[_Key], list[int]]:
@@ -209,10 +222,14 @@ def _compared(rewrite: _Rewrite, node: ir.Node) -> bool:
 
 
 def _one_hot(rewrite: _Rewrite, node: ir.Node) -> bool:
-    texts, is_sure = _texts_of(node, "cats_strings"), int_attribute(node, "zeros", 1) == 0
-    if not texts and not is_sure:
+    is_sure = int_attribute(node, "zeros", 1) == 0
+    table: Sequence[str] | Sequence[int]
+    if texts := _texts_of(node, "cats_strings"):
+        table, places = _table(texts)
+    elif is_sure:
+        table, places = _table(ints_attribute(node, "cats_int64s") or ())
+    else:
         return False
-    table, places = _table(texts or ints_attribute(node, "cats_int64s") or ())
     node.replace_input_with(0, rewrite.encoded(node, table, refuses_others=is_sure))
     for name in ("cats_strings", "cats_int64s", "zeros"):
         node.attributes.pop(name, None)

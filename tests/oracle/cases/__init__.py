@@ -15,6 +15,7 @@ from oracle.cases import (
     quantised,
     recurrent,
     reductions,
+    tables,
     tensors,
     words_and_machines,
 )
@@ -23,6 +24,7 @@ from oracle.cases.case import Case
 _FAMILIES = (
     elementwise, reductions, tensors, products, pooling, normalisation, recurrent, quantised, between, graphs,
     words_and_machines,
+    tables,
 )  # fmt: skip
 
 

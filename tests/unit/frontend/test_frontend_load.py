@@ -15,8 +15,8 @@ from frontend_builders import HEADER, model, outputs_of
 
 from nndeploy.errors import MissingInputError, ModelError, NndeployError, UsageError
 from nndeploy.frontend.load import load_model
-from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.graph.map_types import map_type_of
+from nndeploy.graph.onnx_types import value_type_from_onnx
 from nndeploy.values.types import MapType, OptionalType, SequenceType, TensorType
 
 MLP = """net (float[N,4] x) => (float[N,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, float[2] b = {1,1}> {

@@ -10,6 +10,7 @@ import pytest
 from nndeploy.errors import ModelError, PolicyError
 from nndeploy.frontend.load import load_model
 from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.graph.map_types import holds_map
 from nndeploy.onnx_gate.gate import check_file
 
 SOUND = (
@@ -29,7 +30,7 @@ def test_loads_with_a_type_and_a_name_for_everything(models_folder: Path, name: 
     loaded = load_model(models_folder / f"{name}.onnx")
     nodes = list(loaded.model.graph.all_nodes())
     assert len({node.name for node in nodes}) == len(nodes)
-    untyped = [str(v.name) for node in nodes for v in node.outputs if v.type is None and not v.meta]
+    untyped = [str(v.name) for node in nodes for v in node.outputs if v.type is None and not holds_map(v)]
     assert untyped == []
     assert not set(loaded.model.graph.initializers) & {value.name for value in loaded.model.graph.inputs}
     assert ir.to_proto(loaded.model).graph.node

@@ -14,6 +14,7 @@ from nndeploy_native.steps.attention import Attention
 from nndeploy_native.steps.bytes import ByteLine, ByteTerm, Quantise
 from nndeploy_native.steps.convolution import Convolution, Window, Windows
 from nndeploy_native.steps.elementwise import Operand
+from nndeploy_native.steps.grams import Grams, GramTables, TextGrams, Tokens
 from nndeploy_native.steps.indexed import OneHot, Picked, ReverseSequence, Scattered, Triangle
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
@@ -385,6 +386,37 @@ def _trees() -> Iterator[NativeStep]:
         yield Trees(t("y", out, 1), t("x", *x), stump, "sum", 1, base)
 
 
+def _grams() -> Iterator[NativeStep]:
+    pair = GramTables(
+        np.array([7, 9], np.int64), np.array([-1, 0], np.int32), np.array([-1, 1], np.int32), None, False, 0, 2
+    )
+    twice = np.array([7, 7], np.int64)
+    wrong = [
+        replace(pair, parents=np.array([-2, 0], np.int32)), replace(pair, parents=np.array([0, 0], np.int32)),
+        replace(pair, parents=np.array([-1, 1], np.int32)), replace(pair, columns=np.array([-2, 1], np.int32)),
+        replace(pair, columns=np.array([0, 2], np.int32)), replace(pair, columns=np.array([0], np.int32)),
+        replace(pair, weights=zeros(3)), replace(pair, keys=pair.keys.astype(np.int32)),
+        replace(pair, keys=twice, parents=np.array([-1, -1], np.int32)),
+    ]  # fmt: skip
+    numbers, texts, ends = t("x", 3, 5, element="int64"), t("x", 9, element="uint8"), t("e", 3, element="int64")
+    set_ = np.ones(256, np.uint8)
+    tokens = Tokens(np.array([97, 98], np.uint8), np.array([1, 2], np.int32), set_, "NONE", True, 1)
+    for tables in wrong:
+        yield Grams(t("y", 3, 2), numbers, tables)
+        yield TextGrams(t("y", 3, 2), texts, ends, tokens, tables)
+    for x, out in ((t("x", 3, 5), (3, 2)), (t("x", 3, 5, element="uint8"), (3, 2)), (numbers, (2, 2)), (numbers, (2,))):
+        yield Grams(t("y", *out), x, pair)
+    for word_ends in ([2, 1], [1, 3], [-1, 1]):
+        odd = replace(tokens, word_ends=np.array(word_ends, np.int32))
+        yield TextGrams(t("y", 3, 2), texts, ends, odd, pair)
+    yield TextGrams(t("y", 3, 2), texts, ends, replace(tokens, set=set_[1:]), pair)
+    yield TextGrams(t("y", 3, 2), texts, ends, replace(tokens, set=set_.astype(np.int8)), pair)
+    yield TextGrams(t("y", 3, 2), texts, ends, replace(tokens, words=zeros(2)), pair)
+    yield TextGrams(t("y", 4, 2), texts, ends, tokens, pair)
+    yield TextGrams(t("y", 3, 2), t("x", 9, element="int8"), ends, tokens, pair)
+    yield TextGrams(t("y", 3, 2), texts, t("e", 3, element="int32"), tokens, pair)
+
+
 def _recurrent_and_weights() -> Iterator[NativeStep]:
     weights, x, y = zeros(4, 5), View.of(t("x", 3, 4)), t("y", 3, 5)
     yield Product(y, x, weights.reshape(2, 10), None)
@@ -397,7 +429,7 @@ def _recurrent_and_weights() -> Iterator[NativeStep]:
 
 FAMILIES = (
     _along_axes, _norms, _appended, _attention, _bits, _bytes, _of_bytes, _convolutions, _indexed, _views, _images,
-    _resized, _sampled, _trees, _recurrent_and_weights,
+    _resized, _sampled, _trees, _grams, _recurrent_and_weights,
 )  # fmt: skip
 
 

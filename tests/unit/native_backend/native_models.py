@@ -16,10 +16,11 @@ import pytest
 from kernel_library import LEVELS_HERE, run_plan
 from nndeploy_native import session
 from nndeploy_native.build import build
-from nndeploy_native.course import Choice, Course, Empty, Refused, course_from_json, plan_file
+from nndeploy_native.course import Choice, Course, Empty, Refused, course_from_json, kind_of, plan_file
 from nndeploy_native.opened_model import Options
 from nndeploy_native.plan import DOCUMENT_FILE, DTYPES, PLAN_FILE, WEIGHTS_FILE, PlanDocument, document_from_json
 from nndeploy_native.probe import probe
+from nndeploy_native.python_steps import PythonStep, made_step
 from nndeploy_native.session import NativeSession, open_session
 from oracle.in_float64 import outputs_in_float64
 
@@ -89,9 +90,16 @@ def run(
         return _run_plan((artifact.files[PLAN_FILE], weights), document_of(artifact), inputs, taken)
     document = course_from_json(artifact.files[DOCUMENT_FILE])
 
+    kinds = {one.name: kind_of(one) for one in document.inputs}
+
     def followed(course: Course, values: dict[str, Array]) -> list[Array]:
         for part in course.parts:
             match part:
+                case PythonStep():
+                    made = made_step(part, [kinds[name] for name in part.inputs])
+                    kinds.update(zip(part.outputs, made.kinds, strict=True))
+                    found = made.run(*[values[name] for name in part.inputs])
+                    values.update(zip(part.outputs, found if len(part.outputs) > 1 else (found,), strict=True))
                 case Choice():
                     branch = part.courses[0 if values[part.condition].item() else 1]
                     values.update(zip(part.outputs, followed(branch, dict(values)), strict=True))
@@ -102,6 +110,7 @@ def run(
                 case _:
                     plan = artifact.files[plan_file(part)], weights
                     values.update(_run_plan(plan, document.plans[part], values, taken))
+                    kinds.update({one.name: kind_of(one) for one in document.plans[part].outputs})
         return [values[name] for name in course.results]
 
     return dict(zip(document.course.results, followed(document.course, dict(inputs)), strict=True))

@@ -82,10 +82,14 @@ def row_model(
     operator: str, features: int, outputs: dict[str, int | None], attributes: Attributes,
     element: int = TensorProto.FLOAT,
 ) -> ir.Model:  # fmt: skip
-    """Returns a model of one operator on rows x (n, features); outputs without columns are labels (n)."""
+    """Returns a model of one operator on rows x (n, features); outputs without columns are labels (n).
+
+    Labels are texts where the attributes have such.
+    """
+    labels = TensorProto.STRING if "classlabels_strings" in attributes else TensorProto.INT64
     node = helper.make_node(operator, ["x"], list(outputs), domain=DOMAIN, **attributes)
     types = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["n"])
+        helper.make_tensor_value_info(name, labels, ["n"])
         if columns is None
         else helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", columns])
         for name, columns in outputs.items()
