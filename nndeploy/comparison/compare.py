@@ -5,8 +5,9 @@ Numbers agree where |got - want| <= atol + rtol * |want| + span * max |want|, el
 in steps, and span does not count. A default atol (those have a span) is for values near 1: it is at most a hundredth of
 the largest element, so that small outputs are compared too.
 NaN agrees with NaN, an infinity with itself; strings and booleans agree when they are equal. Lists and maps are
-compared element by element. The figures are computed in float64 (integers exactly) over the places where both sides
-are finite, and are always finite themselves, so that they can be written as JSON.
+compared element by element; maps of numbers with the same keys, as ZipMap gives one for each row, as the tensor that
+they are made of: a score near 0 is held to the others. The figures are computed in float64 (integers exactly) over the
+places where both sides are finite, and are always finite themselves, so that they can be written as JSON.
 
 Law: `compare_values(v, v, t).ok` for every value and tolerance.
 """
@@ -84,8 +85,22 @@ def _compare_lists(got: Value, want: list[Value] | tuple[Value, ...], tolerance:
         return Comparison(False, note=f"a {type(got).__name__} instead of a list")
     if len(got) != len(want):
         return Comparison(False, note=f"{len(got)} elements instead of {len(want)}")
+    rows = [_rows_of(maps, want) for maps in (got, want)]
+    if rows[0] is not None and rows[1] is not None:
+        return _compare_tensors(rows[0], rows[1], tolerance)
     pairs = zip(got, want, strict=True)
     return _join({f"[{i}]": compare_values(g, w, tolerance) for i, (g, w) in enumerate(pairs)})
+
+
+def _rows_of(maps: Value, like: Value) -> np.ndarray[Any, Any] | None:
+    """Returns maps of numbers as rows of these, in the order of the first of others; None where they are no such."""
+    keys = list(like[0]) if like and isinstance(like[0], Mapping) else []
+    if not keys or any(not isinstance(one, Mapping) or set(one) != set(keys) for one in maps):
+        return None
+    if any(np.ndim(number) for one in maps for number in one.values()):
+        return None
+    found = np.array([[one[key] for key in keys] for one in maps])
+    return found.astype(np.float64) if found.dtype.kind == "f" else None
 
 
 def _compare_maps(got: Value, want: Mapping[Any, Value], tolerance: Tolerance) -> Comparison:

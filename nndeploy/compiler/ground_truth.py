@@ -36,6 +36,7 @@ from nndeploy.checking.widened import has_short_floats
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.errors import CheckError
+from nndeploy.frontend.internal_model import ir_model
 from nndeploy.frontend.load import LoadedModel
 from nndeploy.partition.concrete_shapes import concrete_shapes, shapes_in_all_graphs
 from nndeploy.partition.cost import estimate_costs
@@ -164,7 +165,7 @@ def compared_with_original(
 def limits_of_original(setting: Setting, loaded: LoadedModel, original: Original) -> SampleLimits | None:
     """Returns what tells how far right engines differ on the original model; None where the user said how far."""
     types = {named.name: named.type for named in loaded.outputs}
-    return setting.limits(lambda: ir.from_proto(loaded.original), original.samples, original.outputs, types)
+    return setting.limits(lambda: ir_model(loaded.original), original.samples, original.outputs, types)
 
 
 def _reference(

@@ -59,12 +59,12 @@ def internal_model_from_onnx(
     try:
         flat = infer_types(light)
         warnings = tuple(add_declared(flat, declared, is_open))
-        model = _ir_model(flat)
+        model = ir_model(flat)
     except NndeployError:
         raise
     except Exception as err:  # a mistake of ours or of a library is no reason to refuse a model
         flat, warnings = light, (one_line(f"the types of values are not known: {type(err).__name__}: {err}")[:300],)
-        model = _ir_model(light)
+        model = ir_model(light)
     for name, tensor in large.items():
         _put_back(model.graph, name, tensor)
     return model, flat, warnings
@@ -91,7 +91,7 @@ def _copy_fields(
                 setattr(target, field.name, value)
 
 
-def _ir_model(flat: onnx.ModelProto) -> ir.Model:
+def ir_model(flat: onnx.ModelProto) -> ir.Model:
     """Returns the model in onnx_ir, which knows no maps: such a value has its type in its metadata."""
     known = onnx.ModelProto()
     known.CopyFrom(flat)

@@ -12,15 +12,17 @@ KINDS = {*kinds._KINDS, "Conv", "FusedConv", "MatMul", "Gemm", "FusedMatMul"}
 COUNTED = {*cost._OPERATIONS, *cost._FUNCTIONS}
 
 WITHOUT_SIZES = {
-    "taken where the model or ONNX's own inference says them": {"CenterCropPad", "com.microsoft::DynamicQuantizeLSTM"}
+    "taken where the model or ONNX's own inference says them": {"CenterCropPad", "com.microsoft::DynamicQuantizeLSTM"},
+    "made of other operators when a model is built": {"nndeploy::TextGrams"},
 }
 WITHOUT_KIND = {
     "rare, and its time is that of the values it moves": {
         "Acos", "Acosh", "AffineGrid", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd", "BitwiseNot",
         "BitwiseOr", "BitwiseXor", "CastLike", "CenterCropPad", "Cosh", "EyeLike", "GlobalLpPool", "GridSample",
-        "Hardmax", "IsInf", "IsNaN", "MaxRoiPool", "MaxUnpool", "MeanVarianceNormalization", "Mod", "OneHot", "Range",
-        "ReverseSequence", "RoiAlign", "RotaryEmbedding", "SVMRegressor", "Scatter", "Shrink", "Sinh",
-        "SkipSimplifiedLayerNormalization", "Tan", "Trilu", "Xor",
+        "FeatureVectorizer", "Hardmax", "Imputer", "IsInf", "IsNaN", "MaxRoiPool", "MaxUnpool",
+        "MeanVarianceNormalization", "Mod", "OneHot", "OneHotEncoder", "Range", "ReverseSequence", "RoiAlign",
+        "RotaryEmbedding", "SVMClassifier", "SVMRegressor", "Scatter", "Shrink", "Sinh",
+        "SkipSimplifiedLayerNormalization", "Tan", "TextGrams", "TfIdfVectorizer", "Trilu", "Xor",
     },
     "measured in no bench of costs yet": {
         "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Einsum", "MatMulIntegerToFloat", "QGemm",

@@ -7,6 +7,7 @@ Suites, each a table:
     real       real models: the bundle of `--objective latency`, native alone, ONNX Runtime, OpenVINO
     quantised  MobileNetV2, a residual network (QDQ) and an LSTM (dynamic) quantised by ONNX Runtime's tools, --files
                that are so; ONNX Runtime also as our bundles open it
+    tables     classifiers of tables and texts as skl2onnx writes them (`make zoo`), 1 row and 64: the bundle of native
     rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
     checkouts  native of this tree against that of another one (--other FOLDER)
 
@@ -20,7 +21,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import model_sets
@@ -206,6 +207,26 @@ def _as_written(one: Subject, found: Race) -> Sequence[Array]:
     return truth
 
 
+def _table_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
+    """Yields each graph with one row and with as many as were exported."""
+    for name in matching(model_sets.all_names(options.zoo, options.models), options.only or ["table_*"]):
+        one = model_sets.subject(name, options.zoo, options.models)
+        for rows in (1, None):
+            inputs = {key: array[:rows] for key, array in one.inputs.items()}
+            count = len(next(iter(inputs.values())))
+            yield replace(one, name=f"{name.removeprefix('table_')}, {count}", inputs=inputs)
+
+
+def _table_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
+    bundle = one.path.with_suffix(".nnd")
+    model_sets.compiled(one.path, bundle, backends=("native",), samples=[one.inputs])
+    told = {"model": str(one.path.resolve()), "threads": threads, "knows_sizes": False}
+    return [
+        Engine("bundle", "engines:whole", {"engine": "bundle", "model": str(bundle), "threads": threads}),
+        Engine("onnxruntime", "engines:whole", {"engine": "onnxruntime", **told}),
+    ]
+
+
 def _rival_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
     for name in matching(model_sets.all_names(options.zoo, options.models), options.only or words(FOR_RIVALS)):
         yield model_sets.subject(name, options.zoo, options.models)
@@ -250,6 +271,11 @@ SUITES = {
         _quantised_subjects, _quantised_engines,
         [("native", PEERS), ("native", ("float32",)), (BUNDLED, ("onnxruntime",))],
         (*SINGLES, "float32", BUNDLED), (BUNDLED,), _as_written, bound=0.1, spared=(*PEERS, "native"),
+    ),
+    "tables": Suite(
+        _table_subjects, _table_engines, [("bundle", ("onnxruntime",))], ("bundle", "onnxruntime"), ("bundle",),
+        lambda one, found: found.outputs.get("onnxruntime", found.outputs["bundle"]), bound=1e-3,
+        spared=("onnxruntime",),
     ),
     "rivals": Suite(
         _rival_subjects, _rival_engines, [("native", (*PEERS, "mnn", "ncnn"))], (*SINGLES, "mnn", "ncnn"),

@@ -115,7 +115,7 @@ def test_names_of_classes_are_taken_where_they_leave_the_model() -> None:
     )  # fmt: skip
     artifact = built(model)
     parts = json.loads(artifact.files[DOCUMENT_FILE])["course"]["parts"]
-    assert [part if isinstance(part, int) else part["step"] for part in parts] == [0, "Gather", "ZipMap"]
+    assert [part if isinstance(part, int) else part["step"] for part in parts] == ["ZipMap", 0, "Gather"]
     x = np.array([[0, 1, 0], [3, 1, 2], [0, 1, 2]], np.float32)
     found = run(artifact, {"x": x})
     assert found["y"].tolist() == ["a", "b", "b"]

@@ -22,6 +22,7 @@ FAMILIES = (
     "half",
     "trees",
     "text_pipelines",
+    "tables",
 )
 
 
