@@ -38,6 +38,8 @@ in order, have all bits: equal ones would be rare.
 SHARE_STEPS, NORMAL_STEPS = 256, 16
 SEQUENCE_LENGTH = 2
 SAMPLE_RATE = 16000
+CUT_WORDS = 8
+"""Words of a text that is cut into words."""
 _WORDS = ("one", "two words", "", "Grüße", "5", "long " * 8)
 
 _Array = np.ndarray[Any, Any]
@@ -91,7 +93,7 @@ class ValueMaker:
     def _tensor(self, name: str, dtype: str, shape: tuple[int, ...], random: np.random.Generator) -> _Array:
         words = name.lower()
         if dtype == "string":
-            return np.array(random.choice(np.array(_WORDS, dtype=object), size=shape), dtype=object)
+            return self._texts(name, shape, random)
         if dtype == "bool":
             return np.asarray(random.random(shape) < (1.0 if "mask" in words or "use_cache" in words else 0.5))
         if name in self.unknown.counts:
@@ -109,6 +111,16 @@ class ValueMaker:
             steps = SHARE_STEPS if is_share else NORMAL_STEPS
             floats = np.floor(floats * steps) / steps
         return floats.astype(numpy_dtype(dtype))
+
+    def _texts(self, name: str, shape: tuple[int, ...], random: np.random.Generator) -> _Array:
+        known = self.unknown.texts.get(name)
+        words = _WORDS if known is None else known.words if known.is_sure else (*known.words, *_WORDS)
+        size = (*shape, CUT_WORDS) if known is not None and known.is_cut else shape
+        found = np.array(random.choice(np.array(words, dtype=object), size=size), dtype=object)
+        if size == shape:
+            return found
+        texts = [" ".join(row) for row in found.reshape(-1, CUT_WORDS).tolist()]
+        return np.array(texts, dtype=object).reshape(shape)
 
     def _integers_by_name(self, name: str, shape: tuple[int, ...]) -> _Array | None:
         """Returns integers whose name says what they are: positions behind the past, lengths, a rate of samples."""

@@ -7,7 +7,7 @@ ids [B, S], mask [B, P + S], past [B, 4, P, 8]      ->  B: a batch, S: a length,
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -25,6 +25,7 @@ from nndeploy.checking.likely_sizes import (
 )
 from nndeploy.checking.relations import EQUAL
 from nndeploy.checking.size_conditions import Condition, size_conditions, spatial_symbols
+from nndeploy.checking.text_meanings import Texts, text_inputs
 from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.known_sizes import KnownSizes, Shape
 from nndeploy.values.size import MAX_SIZE, Dim, Size, Symbol, UndecidedError, evaluated, replaced, symbol
@@ -42,7 +43,7 @@ class OpenSizes:
 
     `limits` are numbers that the elements of inputs of integers must be below; the elements of some inputs are sizes
     themselves, `counts`, and those of others axes or steps, `parameters` (`input_meanings`). `values` has the shapes of
-    other values, where they are known.
+    other values, where they are known; `texts` what is looked up of inputs of texts.
     """
 
     kinds: Mapping[str, str]
@@ -52,6 +53,7 @@ class OpenSizes:
     counts: Mapping[str, Shape]
     values: Mapping[str, Shape]
     parameters: Mapping[str, str]
+    texts: Mapping[str, Texts] = field(default_factory=dict)
 
     def shapes_of_values(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         """Returns the shapes of all values that are known; sizes that are not given are usual ones."""
@@ -121,7 +123,8 @@ def open_sizes(model: ir.Model) -> OpenSizes:
     for rows in (rows for many in limits.values() for rows in many if isinstance(rows, Size)):
         kinds.update({one.name: LENGTH for one in rows.symbols if kinds[one.name] == BATCH})  # one row is no choice
     by_name = {value.name: sizes for value, sizes in counts.items() if value.name}
-    return OpenSizes(kinds, tuple(conditions), shapes, limits, by_name, values, parameter_inputs(model.graph))
+    texts = text_inputs(model.graph)
+    return OpenSizes(kinds, tuple(conditions), shapes, limits, by_name, values, parameter_inputs(model.graph), texts)
 
 
 def _elements_of(value: ir.Value) -> tuple[Size, ...]:

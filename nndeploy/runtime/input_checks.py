@@ -74,7 +74,8 @@ class InputChecks:
             if type(value) is not np.ndarray or value.shape != shape:
                 break
             if text is not None:  # looked at each time: an array of objects may hold anything
-                found[name] = text.as_text(value)
+                is_text = value.dtype is _OBJECT and value.flags.carray and _holds_only_text(value)
+                found[name] = value if is_text else text.as_text(value)
                 continue
             flags = value.flags  # the first question is all three of the second, of an array that may be written
             is_plain = flags.carray or (flags.aligned and (flags.c_contiguous or name in self._strided))
@@ -236,9 +237,9 @@ class _StringCheck(_TensorCheck):
         return self.as_text(_as_numpy(value, self._label))
 
     def _with_text(self, array: _Array) -> _Array:
-        kinds = {*map(type, array.ravel().tolist())}
-        if kinds == _ONLY_TEXT or not kinds:
+        if _holds_only_text(array):
             return array
+        kinds = {*map(type, array.ravel().tolist())}
         if not kinds <= {str, bytes, np.str_, np.bytes_}:
             odd = sorted(kind.__name__ for kind in kinds - {str})
             raise InputError(f"{self._label} must be string, got an array of {', '.join(odd)}")
@@ -305,6 +306,10 @@ def _dtype_text(array: _Array) -> str:
     if array.dtype.kind != "O":
         return dtype_name(array.dtype)
     return type(array.flat[0]).__name__ if array.size else "object"
+
+
+def _holds_only_text(array: _Array) -> bool:
+    return {*map(type, array.ravel().tolist())} <= _ONLY_TEXT
 
 
 def _is_tensor(value_type: ValueType) -> bool:

@@ -129,6 +129,17 @@ def test_lists_and_maps_give_the_worst_figures() -> None:
     assert found.max_rel == 0.5
 
 
+def test_maps_of_scores_are_held_to_their_largest() -> None:
+    """A score near 0 beside others is rounding; alone in all rows it is not."""
+    tolerance = Tolerance(rtol=1e-5, atol=1e-5, span=1e-5)
+    near = [{"a": np.float32(1), "b": np.float32(1e-9)}, {"a": np.float32(2e-8), "b": np.float32(3)}]
+    other = [{"b": -1e-9, "a": 1.0}, {"b": 3.0, "a": 1e-8}]
+    assert compare_values(other, near, tolerance).ok
+    assert not compare_values([{**other[0], "b": 0.1}, other[1]], near, tolerance).ok
+    assert not compare_values([{"a": 1e-9}], [{"a": 2e-9}], tolerance).ok
+    assert not compare_values([{"c": 1.0}], [{"a": 1.0}], tolerance).ok
+
+
 def test_empty_values_agree() -> None:
     assert compare_values(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)) == Comparison(True)
 
