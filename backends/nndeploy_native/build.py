@@ -23,7 +23,7 @@ from nndeploy.plugin.interface import Artifact
 from nndeploy.values.size import Atom
 from nndeploy.values.solving import solved_symbols
 from nndeploy.values.types import DimRange
-from nndeploy_native.course import CourseDocument, course_to_json, has_python_steps, plan_file, read_beside_plans
+from nndeploy_native.course import CourseDocument, course_to_json, plan_file, python_steps, read_beside_plans
 from nndeploy_native.fusion import fused
 from nndeploy_native.lowering.context import Lowered
 from nndeploy_native.lowering.courses import CourseLowering, is_beside_plans
@@ -102,7 +102,7 @@ def _files_of_course(
     )
     files: dict[str, bytes | memoryview] = {plan_file(number): one.plan for number, one in enumerate(plans)}
     files[DOCUMENT_FILE] = course_to_json(document)
-    number = PLAN_FORMAT_OF_PYTHON_STEPS if has_python_steps(course) else PLAN_FORMAT_OF_COURSES
+    number = PLAN_FORMAT_OF_PYTHON_STEPS if python_steps(course) else PLAN_FORMAT_OF_COURSES
     return files, number, "\n".join(_log(one, len(weights)) for one in plans)
 
 

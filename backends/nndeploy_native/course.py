@@ -100,19 +100,32 @@ def has_choices(course: Course) -> bool:
     return any(isinstance(part, Choice) for part in course.parts)
 
 
-def has_python_steps(course: Course) -> bool:
-    """Whether Python computes a part of a course, or of one inside it."""
-    inside = (one for part in course.parts if isinstance(part, Choice) for one in part.courses)
-    return any(isinstance(part, PythonStep) for part in course.parts) or any(map(has_python_steps, inside))
+def python_steps(course: Course) -> list[PythonStep]:
+    """Returns the steps of a course, and of those inside it, that Python computes."""
+    found = list[PythonStep]()
+    for part in course.parts:
+        if isinstance(part, PythonStep):
+            found.append(part)
+        elif isinstance(part, Choice):
+            found += [step for one in part.courses for step in python_steps(one)]
+    return found
+
+
+def told_python_steps(course: Course) -> list[dict[str, int | str]]:
+    """Returns these steps as people are shown them."""
+    return [{"kernel": "python", "what": one.operator, "value": one.outputs[0]} for one in python_steps(course)]
 
 
 def course_to_json(document: CourseDocument) -> bytes:
-    """Returns the bytes of plan.json; the steps of all plans stand in one list, as of one plan."""
+    """Returns the bytes of plan.json; steps of all plans stand in one list, as of one plan, then those of Python."""
     data = {
         "inputs": data_of_borders(document.inputs),
         "outputs": data_of_borders(document.outputs),
         "plans": [{**data_of_document(plan), "steps": len(plan.steps)} for plan in document.plans],
-        "steps": [dict(step) for plan in document.plans for step in plan.steps],
+        "steps": [
+            *(dict(step) for plan in document.plans for step in plan.steps),
+            *told_python_steps(document.course),
+        ],
         "course": _data_of(document.course),
     }
     return json.dumps(data, indent=1, ensure_ascii=False).encode()

@@ -13,7 +13,17 @@ import numpy as np
 from nndeploy.errors import InputError, OtherSizesError, UsageError
 from nndeploy.plugin.pacing import PacePoint, Pacer, Wanted
 from nndeploy.values.types import Value
-from nndeploy_native.course import Choice, Course, CourseDocument, Empty, Part, Refused, has_choices, kind_of
+from nndeploy_native.course import (
+    Choice,
+    Course,
+    CourseDocument,
+    Empty,
+    Part,
+    Refused,
+    has_choices,
+    kind_of,
+    told_python_steps,
+)
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_session import PlanSession
 from nndeploy_native.python_steps import Kind, PythonStep, made_step
@@ -109,8 +119,9 @@ class CourseSession:
             session.close()
 
     def steps_here(self) -> list[dict[str, int | str]]:
-        """Returns the steps of all plans with their sizes and windows at the least sizes of the ranges."""
-        return [step for session in self._sessions for step in session.steps_here()]
+        """Returns the steps of all plans with their sizes and windows at the least sizes, then those of Python."""
+        of_plans = [step for session in self._sessions for step in session.steps_here()]
+        return of_plans + told_python_steps(self._course)
 
 
 def _run_of_step(step: PythonStep, kinds: dict[str, Kind]) -> _Run:
