@@ -86,6 +86,11 @@ def _checked_list(values: Any, element: str, *, is_unique: bool = False) -> list
     return list(values)
 
 
+def _check_number(number: Any, end: int) -> None:
+    if type(number) is not int or not 0 <= number < end:
+        raise ValueError(f"a number below {end}, not {number!r:.40}")
+
+
 def _check_text(kind: Kind, ranks: Sequence[int] = range(1, MAX_RANK + 1)) -> None:
     if kind[0] != TEXT or kind[1] not in ranks:
         raise ValueError(f"texts of {kind[1]} axes, of {kind[0]}")
@@ -144,8 +149,9 @@ def _take(_: PythonStep, kind: Kind, *, places: Any, shape: Any, axis: int) -> M
     _check_text(kind)
     numbers = np.array(_checked_list(places, "int64"), np.int64).reshape(_checked_list(shape, "int64"))
     rank = kind[1] - 1 + numbers.ndim
-    if not 0 <= axis < kind[1] or not 0 < rank <= MAX_RANK:
-        raise ValueError(f"an axis {axis} of {kind[1]}")
+    _check_number(axis, kind[1])
+    if not 0 < rank <= MAX_RANK:
+        raise ValueError(f"places of {rank} axes")
 
     def taken(x: Array) -> Array:
         try:
@@ -183,8 +189,9 @@ def _transpose(_: PythonStep, kind: Kind, *, order: Any) -> MadeStep:
 
 def _concat(_: PythonStep, *kinds: Kind, axis: int) -> MadeStep:
     _check_text(kinds[0])
-    if not set(kinds) == {kinds[0]} or not 0 <= axis < kinds[0][1]:
-        raise ValueError(f"texts {kinds} along {axis}")
+    _check_number(axis, kinds[0][1])
+    if set(kinds) != {kinds[0]}:
+        raise ValueError(f"texts of other axes: {kinds}")
 
     def joined(*xs: Array) -> Array:
         try:
@@ -247,6 +254,7 @@ def _tokenizer(_: PythonStep, kind: Kind, *, expression: str, padding: str, leas
     """The tokens of each text along a new last axis, `least` characters at least; behind fewer ones is `padding`."""
     _check_text(kind, (1, 2))
     _checked_list([padding], TEXT)
+    _check_number(least, MAX_MAP)
     split = _splitter(expression)
 
     def tokens_of(x: Array) -> Array:
@@ -327,8 +335,9 @@ def _cast_map(_: PythonStep, kind: Kind, *, element: str, size: int) -> MadeStep
     """The values in the order of their keys or, where `size` is not 0, at the places that their keys are."""
     of, given = _parts_of_map(kind)
     array_of, is_text = _array_of(element), element == TEXT
-    if of != "int64" or (given != TEXT and is_text) or not 0 <= size <= MAX_MAP:
-        raise ValueError(f"a map {kind[0]} as {element} of {size} places")
+    _check_number(size, MAX_MAP)
+    if of != "int64" or (given != TEXT and is_text):
+        raise ValueError(f"a map {kind[0]} as {element}")
     convert: Callable[[Any], Any] = {TEXT: str, "fp32": float, "int64": int}[element]
 
     def cast(x: Mapping[int, Any]) -> Array:
