@@ -2,6 +2,7 @@
 """Texts and maps beside plans: classifiers with names for labels, encoders of texts, n-grams, and what is refused."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from native_models import Array, built, by_onnxruntime, each_float_level, kernel
 from nndeploy_native.lowering.courses import refusal_of_course
 from nndeploy_native.plan import DOCUMENT_FILE
 from nndeploy_native.support import supports
+from nndeploy_reference.session import evaluator_of
 from onnx import TensorProto, helper
 from tree_models import Drawn, row_model, trees_of
 
@@ -211,6 +213,17 @@ def test_n_grams_of_texts(level: str, expression: str, least: int, mode: str, we
         assert not run(artifact, {"x": x}, level)["y"].any()
 
 
+@pytest.mark.parametrize(("expression", "mark"), [("[a-zA-Z0-9_]+", 0), (r"\w+", 1), (".", 0), ("[^ ]+", 1)])
+def test_the_evaluator_cuts_texts_as_onnxruntime_does(expression: str, mark: int) -> None:
+    """Where no engine here has the locale that a model asks for, it alone says what is right."""
+    tokenizer = node("Tokenizer", ["x"], ["y"], domain=MICROSOFT, mark=mark, mincharnum=1, pad_value="#",
+                     tokenexp=expression)  # fmt: skip
+    model = table_model([tokenizer], [info("x", TEXT, ["n"])], [info("y", TEXT, ["n", "m"])])
+    x = texts_drawn(0)
+    (found,) = evaluator_of(ir.to_proto(model)).run(["y"], {"x": x})
+    assert found.tolist() == by_onnxruntime(model, {"x": x})["y"].tolist()
+
+
 @each_float_level
 @pytest.mark.parametrize("case", ["LOWER", "UPPER"])
 def test_case_is_that_of_unicode_in_any_locale(level: str, case: str) -> None:
@@ -278,7 +291,7 @@ def test_what_is_refused_is_refused_with_a_reason(
     model = ir.from_proto(helper.make_model(graph, opset_imports=imports, ir_version=10))
     (answer,) = supports(model, host_target(), BuildOptions())
     assert not answer.ok
-    assert pytest.importorskip("re").search(reason, answer.reason), answer.reason
+    assert re.search(reason, answer.reason), answer.reason
     assert refusal_of_course(next(iter(model.graph)), model, {}) == answer.reason
 
 
