@@ -23,8 +23,7 @@ from oracle.cases.case import Case
 
 _FAMILIES = (
     elementwise, reductions, tensors, products, pooling, normalisation, recurrent, quantised, between, graphs,
-    words_and_machines,
-    tables,
+    words_and_machines, tables,
 )  # fmt: skip
 
 
