@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nndeploy_kernels.build import FLAGS, LIBRARIES, compiled, level_arguments, units, zig
+from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, level_arguments, units, zig
 from nndeploy_kernels.levels import GLIBC, LEVELS, Level, runner
 from nndeploy_kernels.symbol_names import renamed
 
-RUNTIME = Path(__file__).with_name("runtime")
+RUNTIME = SOURCES.with_name("runtime")
 _CPU = {"x86_64": "x86_64", "aarch64": "generic"}
 
 
@@ -57,7 +57,16 @@ def _objects(arch: str, target: str, patterns: Sequence[str]) -> list[Path]:
     names = [f"../runtime/{path.relative_to(RUNTIME).as_posix()}" for path in sources]
     arguments = ["-target", target, f"-mcpu={_CPU[arch]}", *FLAGS, "-I", ".."]
     found = compiled([(name, ()) for name in names], arguments, LIBRARIES / "objects" / f"runtime-{target}")
-    return [*found, *(_of_level(level) for level in LEVELS if level.arch == arch)]
+    return [*found, *build_levels(arch)]
+
+
+def build_levels(arch: str) -> list[Path]:
+    """Returns for each level of an architecture one object with its kernels, made where it is not up to date.
+
+    Raises:
+        RuntimeError: the compiler refuses a source.
+    """
+    return [_of_level(level) for level in LEVELS if level.arch == arch]
 
 
 def _of_level(level: Level) -> Path:

@@ -10,6 +10,8 @@
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
     call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
     isolation a call of a submodel in a process of its own, beside the same call here, by the size of its values
+    programs  programs that `nndeploy export` writes, beside Python with the same bundle: bytes, a process from its start
+              to the first result, its memory, and a call; outputs are the same bits
     command   wall time of `nndeploy --version`, of `import nndeploy.runtime.program`, and of an empty Python
 
 Every measurement but of `call` is a fresh process in which the library was imported before the clock starts; the page
@@ -21,6 +23,7 @@ import compileall
 import contextlib
 import json
 import os
+import platform
 import resource
 import statistics
 import subprocess
@@ -43,7 +46,7 @@ from commands import NNDEPLOY, ran
 from figures import ROOT
 from interleaved import largest_error
 from model_sets import encoder, real_model
-from report import Part, Report, add_models, bench_parser, run_parts, words
+from report import Part, Report, Table, add_models, bench_parser, run_parts, words
 
 GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "overhead": 25.0}
 """Milliseconds; processor milliseconds; milliseconds; peak memory over the weights; microseconds."""
@@ -53,6 +56,8 @@ SAMPLED_SECONDS = 0.1
 NEGATED = '<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
 SIZES = (2, 1 << 10, 1 << 14, 3 * 224 * 224, 1 << 22)
 """Numbers of floats that come in, and go out, of `isolation`."""
+NOT_BY_NATIVE = ("random_forest_iris", "silero_vad_v5", "superres_ortext")
+"""Real models that have texts, control flow or images."""
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 ENGINES = {
     "nndeploy": """
@@ -105,7 +110,7 @@ print(json.dumps([*((after - before) * 1e3 for before, after in zip(times, times
 def main() -> None:
     parts: dict[str, Part] = {
         "compile": _compile, "large": _large, "models": _models, "weights": _weights, "call": _call,
-        "isolation": _isolation, "command": _command,
+        "isolation": _isolation, "programs": _programs, "command": _command,
     }  # fmt: skip
     parser = bench_parser(__doc__, parts)
     add_models(parser)
@@ -333,6 +338,86 @@ def _isolation(report: Report, options: argparse.Namespace) -> None:
             tenths = [statistics.quantiles(one, n=10)[0] for one in found]
             more = medians[1] - medians[0], tenths[1] - tenths[0]
             table.row(f"{4 * size:,}", *(f"{one:.1f}" for one in (*medians, *more)))
+
+
+_BY_PYTHON = """
+import sys, numpy as np
+from nndeploy import load_bundle
+inputs = dict(np.load(sys.argv[2]))
+with load_bundle(sys.argv[1], threads=1) as program:
+    outputs = program.run(inputs)
+np.savez(sys.argv[3], *[outputs[one.name] for one in program.outputs])
+"""
+
+
+def _programs(report: Report, options: argparse.Namespace) -> None:
+    columns = ("program MB", "bundle kB", "first result ms", "Python", "memory MB", "Python", "call ms", "Python")
+    table = report.table("model", *(f"{name}:" for name in columns))
+    for path in sorted(options.models.glob("*.onnx")):
+        if path.stem not in NOT_BY_NATIVE:
+            _program(table, path, options)
+
+
+def _program(table: Table, model: Path, options: argparse.Namespace) -> None:
+    import nndeploy
+    from nndeploy.bundle.reader import open_bundle
+    from nndeploy.runtime.exported_program import export_program
+
+    name = model.stem
+    bundle, program = options.folder / f"{name}.nnd", options.folder / name
+    nndeploy.compile_model(model, bundle, backends=("native",), objective="priority", threads=1)
+    with open_bundle(bundle) as opened:
+        written = export_program(opened, program, platform.machine())
+        inputs = opened.values(opened.manifest.goldens[0].inputs)
+        order = [one.name for one in opened.manifest.outputs]
+    np.savez(options.folder / "inputs.npz", **inputs)
+    given = []
+    for number, (key, array) in enumerate(inputs.items()):
+        np.save(options.folder / f"{number}.npy", array)
+        given += ["-i", f"{key}=@{options.folder / f'{number}.npy'}"]
+    out = options.folder / f"{name}-out"
+    here = [str(program), *given, "--threads", "1"]
+    files = [str(options.folder / f"{one}.npz") for one in ("inputs", name)]
+    python = [sys.executable, "-c", _BY_PYTHON, str(bundle), *files]
+    commands = {"program": [*here, "-o", str(out)], "python": python}
+    found: dict[str, list[tuple[float, float]]] = {key: [] for key in commands}
+    _process(python)  # which Python may have to compile first
+    for _ in range(options.rounds):
+        for key, command in commands.items():
+            found[key].append(_process(command))
+    wanted = np.load(options.folder / f"{name}.npz")
+    for number, key in enumerate(order):
+        plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in key)
+        assert np.load(out / f"{plain}.npy").tobytes() == wanted[f"arr_{number}"].tobytes(), key
+    with nndeploy.load_bundle(bundle, threads=1) as loaded:
+        calls: dict[str, list[float]] = {"program": [], "python": []}
+        for _ in range(options.rounds):
+            told = subprocess.run([*here, "--bench", "0.2"], check=True, capture_output=True, text=True).stdout
+            calls["program"].append(float(told.split("median ")[1].split()[0]))
+            times, end = list[float](), time.perf_counter() + 0.2
+            while time.perf_counter() < end:
+                start = time.perf_counter()
+                loaded.run(inputs)
+                times.append(time.perf_counter() - start)
+            calls["python"].append(statistics.median(times) * 1e3)
+    first = [statistics.median(one[0] for one in found[key]) for key in commands]
+    memory = [statistics.median(one[1] for one in found[key]) for key in commands]
+    each = [statistics.median(calls[key]) for key in commands]
+    sizes = f"{written.num_bytes / 1e6:.1f}", f"{written.bundle_bytes / 1e3:,.0f}"
+    table.row(name, *sizes, *(f"{one:.1f}" for one in (*first, *memory)), *(f"{one:.4f}" for one in each))
+
+
+def _process(command: list[str]) -> tuple[float, float]:
+    """Returns the milliseconds of a process from start to end, and the most megabytes that were resident."""
+    start, most = time.perf_counter(), 0.0
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    told = Path(f"/proc/{process.pid}/status")  # of what is run now: `ru_maxrss` is of what was before it too
+    while process.poll() is None:
+        with contextlib.suppress(OSError, StopIteration):
+            lines = told.read_text(encoding="ascii").splitlines()
+            most = max(most, float(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024)
+    assert process.returncode == 0, command
+    return (time.perf_counter() - start) * 1e3, most
 
 
 def _command(report: Report, options: argparse.Namespace) -> None:

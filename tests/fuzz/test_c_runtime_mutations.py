@@ -7,6 +7,8 @@ the number of mutants.
 
 import os
 import random
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -27,6 +29,7 @@ from c_runtime import CRuntime, RuntimeRefusalError
 from forked_trials import outcomes
 from member_mutants import Seed, mutant, seeds_in
 
+HERE = Path(__file__).parent
 COUNT = int(os.environ.get("NNDEPLOY_FUZZ_C", "400"))
 SECONDS, MEMORY_BYTES = 60.0, 4 << 30
 CODES = {65, 69, 71}
@@ -110,3 +113,28 @@ def test_a_bundle_cut_anywhere_is_refused(library, seeds) -> None:
         return str(found_by_c(library, data[: len(data) * number // COUNT]))
 
     assert {line for _, line in outcomes(trial, range(COUNT), SECONDS, MEMORY_BYTES)} == {"None"}
+
+
+@pytest.mark.slow
+def test_sanitizers_find_nothing_in_damaged_bundles(seeds, tmp_path) -> None:
+    """Of 20 times as many mutants: changed members, changed bytes, and cut files."""
+    compiler = shutil.which("clang") or shutil.which("gcc") or pytest.skip("no C compiler")
+    kernels = build_runtime.build_levels(level_here().arch)
+    sources = [HERE / "c_runtime_trials.c", *sorted(build_runtime.RUNTIME.glob("*.c"))]
+    sources.remove(build_runtime.RUNTIME / "level.c")
+    includes = ["-I", build_runtime.RUNTIME.parent, "-I", build_runtime.SOURCES]
+    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"]
+    program = tmp_path / "trials"
+    subprocess.run([compiler, *flags, *includes, *sources, *kernels, "-lm", "-o", program], check=True)
+    dice, seed = random.Random(11), seeds["compiled"]  # noqa: S311 - no secret
+    whole = seed.container({}, seed.manifest, seed.signature)
+    for block in range(20):
+        names = []
+        for number in range(COUNT):
+            data = bytearray(mutant(seeds, block * COUNT + number).data if number % 2 else whole)
+            for _ in range(dice.randint(0 if number % 2 else 1, 3)):
+                data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+            names.append(tmp_path / f"{number}.nnd")
+            names[-1].write_bytes(data[: dice.randrange(len(data))] if number % 16 == 0 else data)
+        done = subprocess.run([program, *names], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]

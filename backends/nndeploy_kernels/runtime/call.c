@@ -84,8 +84,9 @@ void nnd_call_free(nnd_call *call) {
       call->runs[i].tables = kept->next;
       nnd_drop_table(&call->program->sessions[i], kept);
     }
-  for (int i = 0; call->places && i < call->program->num_values; i++) free(call->places[i].memory);
-  free(call->work);
+  for (int i = 0; call->places && i < call->program->num_values; i++)
+    nnd_work_free(call->places[i].memory, call->places[i].memory_bytes);
+  nnd_work_free(call->work, call->work_bytes);
   nnd_arena_free(&call->arena);
   free(call);
 }
@@ -261,12 +262,10 @@ static int64_t nnd_whole_lines(int64_t bytes) { return (bytes + NND_LINE - 1) / 
 /* Makes memory at least so large; what is in it is lost. */
 static int nnd_have(void **memory, int64_t *have, int64_t bytes, nnd_error *error) {
   if (bytes <= *have && *memory) return 1;
-  free(*memory);
-  *have = 0;
-  *memory = bytes > NND_MOST_CALL_BYTES ? NULL : aligned_alloc(NND_LINE, (size_t)nnd_whole_lines(bytes ? bytes : 1));
-  if (!*memory) return nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
-  *have = bytes;
-  return 1;
+  nnd_work_free(*memory, *have);
+  *memory = bytes > NND_MOST_CALL_BYTES ? NULL : nnd_work_take(bytes ? bytes : 1);
+  *have = *memory ? (bytes ? bytes : 1) : 0;
+  return *memory ? 1 : nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
 }
 
 static int nnd_prepare_output(nnd_call *call, const struct nnd_border *border, const int64_t *numbers, void **address,

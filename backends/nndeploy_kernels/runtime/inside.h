@@ -47,6 +47,9 @@ int nnd_source_read(const struct nnd_source *source, int64_t offset, int64_t siz
 /* Pages of the system, all zero. */
 void *nnd_pages_take(int64_t bytes);
 void nnd_pages_free(void *pages, int64_t bytes);
+/* Memory for values that begins at a cache line; much of it lies in huge pages, which kernels fill sooner. */
+void *nnd_work_take(int64_t bytes);
+void nnd_work_free(void *memory, int64_t bytes);
 int nnd_num_processors(void);
 int64_t nnd_second_cache_bytes(void); /* 0 where the system does not say */
 

@@ -7,12 +7,15 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/inside.h"
+
+#define NND_HUGE_PAGE ((int64_t)2 << 20)
 
 int nnd_source_open(struct nnd_source *source, const char *path, nnd_error *error) {
   struct stat about;
@@ -60,6 +63,27 @@ void *nnd_pages_take(int64_t bytes) {
 
 void nnd_pages_free(void *pages, int64_t bytes) {
   if (pages) munmap(pages, (size_t)(bytes ? bytes : 1));
+}
+
+static int64_t nnd_in_huge_pages(int64_t bytes) { return (bytes + NND_HUGE_PAGE - 1) / NND_HUGE_PAGE * NND_HUGE_PAGE; }
+
+void *nnd_work_take(int64_t bytes) {
+  const int64_t size = nnd_in_huge_pages(bytes);
+  if (bytes < NND_HUGE_PAGE) return aligned_alloc(NND_LINE, (size_t)(bytes + NND_LINE - 1) / NND_LINE * NND_LINE);
+  char *pages = mmap(NULL, (size_t)(size + NND_HUGE_PAGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return NULL;
+  const int64_t before = -(int64_t)(intptr_t)pages & (NND_HUGE_PAGE - 1); /* up to where a huge page may begin */
+  if (before) munmap(pages, (size_t)before);
+  munmap(pages + before + size, (size_t)(NND_HUGE_PAGE - before));
+  madvise(pages + before, (size_t)size, MADV_HUGEPAGE);
+  return pages + before;
+}
+
+void nnd_work_free(void *memory, int64_t bytes) {
+  if (bytes < NND_HUGE_PAGE)
+    free(memory);
+  else
+    munmap(memory, (size_t)nnd_in_huge_pages(bytes));
 }
 
 int nnd_num_processors(void) {
