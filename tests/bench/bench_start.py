@@ -10,8 +10,8 @@
     weights   a network of 2048 x 2048 products: load, first call, peak and held memory over the weights
     call      `Program.run` over a bare session of ONNX Runtime, on the digit reader
     isolation a call of a submodel in a process of its own, beside the same call here, by the size of its values
-    programs  programs that `nndeploy export` writes, beside Python with the same bundle: bytes, a process from its start
-              to the first result, its memory, and a call; outputs are the same bits
+    programs  programs that `nndeploy export` writes, beside Python with the same bundle: bytes; a process from start
+              to first result, its memory, and a call; outputs are the same bits
     command   wall time of `nndeploy --version`, of `import nndeploy.runtime.program`, and of an empty Python
 
 Every measurement but of `call` is a fresh process in which the library was imported before the clock starts; the page
