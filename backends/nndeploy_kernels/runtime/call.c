@@ -27,9 +27,9 @@ struct nnd_run_of {
   void **outputs;
 };
 
-/* A value in a call, and the memory that it has there. */
+/* A value in a call, and the memory that it has there. `is_given`: the caller gave it, for runs to come too. */
 struct nnd_place {
-  int is_there, rank;
+  int is_given, is_there, rank;
   nnd_dtype dtype;
   int64_t shape[NND_MAX_RANK];
   const void *data;
@@ -41,12 +41,22 @@ struct nnd_call {
   nnd_program *program;
   struct nnd_arena arena;
   struct nnd_place *places; /* of each value */
-  struct nnd_run_of *runs;  /* of each session */
+  struct nnd_run_of *runs;  /* of each plan */
   char *work;               /* arena and scratch of the kernels */
   int64_t work_bytes;
 };
 
 static const char *const nnd_names[] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
+
+/* Takes the memory that runs of a plan need whatever the shapes are. */
+static int nnd_prepare_run(nnd_call *call, const struct nnd_plan *plan, nnd_error *error) {
+  struct nnd_run_of *run = &call->runs[plan->run];
+  for (int i = 0; i < plan->num_inputs; i++) run->num_shapes += 2 + plan->inputs[i].type.rank;
+  run->shapes = nnd_arena_take(&call->arena, run->num_shapes * (int64_t)sizeof *run->shapes, error);
+  run->inputs = nnd_arena_take(&call->arena, (plan->num_inputs + 1) * (int64_t)sizeof *run->inputs, error);
+  run->outputs = nnd_arena_take(&call->arena, plan->num_outputs * (int64_t)sizeof *run->outputs, error);
+  return run->shapes && run->inputs && run->outputs;
+}
 
 nnd_call *nnd_call_new(nnd_program *program, nnd_error *error) {
   nnd_call *call = calloc(1, sizeof *call);
@@ -56,17 +66,12 @@ nnd_call *nnd_call_new(nnd_program *program, nnd_error *error) {
   }
   call->program = program;
   call->places = nnd_arena_take(&call->arena, program->num_values * (int64_t)sizeof *call->places, error);
-  call->runs = nnd_arena_take(&call->arena, program->num_sessions * (int64_t)sizeof *call->runs, error);
-  for (int i = 0; call->runs && i < program->num_sessions; i++) {
-    const struct nnd_session *session = &program->sessions[i];
-    struct nnd_run_of *run = &call->runs[i];
-    for (int j = 0; j < session->num_inputs; j++) run->num_shapes += 2 + session->inputs[j].type.rank;
-    run->shapes = nnd_arena_take(&call->arena, run->num_shapes * (int64_t)sizeof *run->shapes, error);
-    run->inputs = nnd_arena_take(&call->arena, (session->num_inputs + 1) * (int64_t)sizeof *run->inputs, error);
-    run->outputs = nnd_arena_take(&call->arena, session->num_outputs * (int64_t)sizeof *run->outputs, error);
-    if (!run->shapes || !run->inputs || !run->outputs) call->runs = NULL;
-  }
-  if (call->places && call->runs) return call;
+  call->runs = nnd_arena_take(&call->arena, program->num_plans * (int64_t)sizeof *call->runs, error);
+  int is_right = call->places && call->runs;
+  for (int i = 0; is_right && i < program->num_sessions; i++)
+    for (int j = 0; is_right && j < program->sessions[i].num_plans; j++)
+      is_right = nnd_prepare_run(call, &program->sessions[i].plans[j], error);
+  if (is_right) return call;
   nnd_call_free(call);
   return NULL;
 }
@@ -79,10 +84,13 @@ static void nnd_drop_table(const struct nnd_session *session, struct nnd_kept_ta
 void nnd_call_free(nnd_call *call) {
   if (!call) return;
   for (int i = 0; call->runs && i < call->program->num_sessions; i++)
-    while (call->runs[i].tables) {
-      struct nnd_kept_table *kept = call->runs[i].tables;
-      call->runs[i].tables = kept->next;
-      nnd_drop_table(&call->program->sessions[i], kept);
+    for (int j = 0; j < call->program->sessions[i].num_plans; j++) {
+      struct nnd_run_of *run = &call->runs[call->program->sessions[i].plans[j].run];
+      while (run->tables) {
+        struct nnd_kept_table *kept = run->tables;
+        run->tables = kept->next;
+        nnd_drop_table(&call->program->sessions[i], kept);
+      }
     }
   for (int i = 0; call->places && i < call->program->num_values; i++)
     nnd_work_free(call->places[i].memory, call->places[i].memory_bytes);
@@ -148,7 +156,8 @@ int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd
     return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must have rank %d, got rank %d", name, input->type.rank,
                          value->rank);
   struct nnd_place *place = &call->places[input->value];
-  place->is_there = 1, place->dtype = value->dtype, place->rank = value->rank, place->data = value->data;
+  place->is_given = place->is_there = 1;
+  place->dtype = value->dtype, place->rank = value->rank, place->data = value->data;
   memcpy(place->shape, value->shape, (size_t)value->rank * sizeof *value->shape);
   return 1;
 }
@@ -159,7 +168,8 @@ static int nnd_check_inputs(nnd_call *call, nnd_error *error) {
   for (int i = 0; i < program->num_values; i++) {
     const struct nnd_held *held = program->values[i].held;
     struct nnd_place *place = &call->places[i];
-    if (!held || place->is_there) continue;
+    place->is_there = place->is_given; /* what an earlier run made is gone */
+    if (!held || place->is_given) continue;
     place->is_there = 1, place->dtype = held->dtype, place->rank = held->rank, place->data = held->data;
     memcpy(place->shape, held->shape, sizeof held->shape);
   }
@@ -172,10 +182,11 @@ static int nnd_check_inputs(nnd_call *call, nnd_error *error) {
 }
 
 /* Returns the symbols of a plan for the shapes of its inputs. */
-static int nnd_symbols_of(const nnd_call *call, const struct nnd_session *session, int64_t *symbols, nnd_error *error) {
-  for (int i = 0; i < session->num_symbols; i++) {
-    const struct nnd_symbol *one = &session->symbols[i];
-    const int64_t size = call->places[session->inputs[one->number].value].shape[one->axis], above = size - one->offset;
+static int nnd_symbols_of(const nnd_call *call, const struct nnd_session *session, const struct nnd_plan *plan,
+                          int64_t *symbols, nnd_error *error) {
+  for (int i = 0; i < plan->num_symbols; i++) {
+    const struct nnd_symbol *one = &plan->symbols[i];
+    const int64_t size = call->places[plan->inputs[one->number].value].shape[one->axis], above = size - one->offset;
     symbols[i] = above / one->factor - (above % one->factor < 0);
     if (above % one->factor || symbols[i] < one->low || symbols[i] > one->high)
       return nnd_fail_with(error, NND_BAD_DATA,
@@ -188,21 +199,21 @@ static int nnd_symbols_of(const nnd_call *call, const struct nnd_session *sessio
   return 1;
 }
 
-static struct nnd_kept_table *nnd_make_table(nnd_call *call, int number, nnd_error *error) {
-  const struct nnd_session *session = &call->program->sessions[number];
-  struct nnd_run_of *run = &call->runs[number];
+static struct nnd_kept_table *nnd_make_table(nnd_call *call, const struct nnd_session *session,
+                                             const struct nnd_plan *plan, nnd_error *error) {
+  struct nnd_run_of *run = &call->runs[plan->run];
   char message[300];
   const int64_t shape_bytes = run->num_shapes * (int64_t)sizeof *run->shapes;
-  const int64_t output_bytes = 10 * session->num_outputs * (int64_t)sizeof *run->shapes;
-  int64_t *symbols = calloc((size_t)session->num_symbols + 1, sizeof *symbols);
+  const int64_t output_bytes = 10 * plan->num_outputs * (int64_t)sizeof *run->shapes;
+  int64_t *symbols = calloc((size_t)plan->num_symbols + 1, sizeof *symbols);
   struct nnd_kept_table *kept = calloc(1, sizeof *kept + (size_t)(shape_bytes + output_bytes));
   if (!symbols || !kept) {
     nnd_fail_with(error, NND_NO_MEMORY, "no memory for a table");
-  } else if (nnd_symbols_of(call, session, symbols, error)) {
+  } else if (nnd_symbols_of(call, session, plan, symbols, error)) {
     kept->shapes = (int64_t *)(kept + 1), kept->outputs = kept->shapes + run->num_shapes;
     memcpy(kept->shapes, run->shapes, (size_t)shape_bytes);
-    kept->table = session->kernels->table_make(session->model, symbols, session->num_symbols, run->shapes,
-                                               run->num_shapes, message, sizeof message);
+    kept->table = session->kernels->table_make(plan->model, symbols, plan->num_symbols, run->shapes, run->num_shapes,
+                                               message, sizeof message);
     if (!kept->table)
       nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels do not take these sizes: %s",
                     (int)session->id.size, session->id.data, message);
@@ -212,10 +223,10 @@ static struct nnd_kept_table *nnd_make_table(nnd_call *call, int number, nnd_err
     free(kept);
     return NULL;
   }
-  for (int i = 0; i < session->num_outputs; i++) {
+  for (int i = 0; i < plan->num_outputs; i++) {
     int64_t *numbers = kept->outputs + 10 * i;
     const int64_t count = session->kernels->output(kept->table, i, numbers);
-    if (count < 2 || numbers[0] != session->outputs[i].type.dtype || numbers[1] != session->outputs[i].type.rank) {
+    if (count < 2 || numbers[0] != plan->outputs[i].type.dtype || numbers[1] != plan->outputs[i].type.rank) {
       nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: plan.json says another output than plan.bin");
       nnd_drop_table(session, kept);
       return NULL;
@@ -224,15 +235,16 @@ static struct nnd_kept_table *nnd_make_table(nnd_call *call, int number, nnd_err
   return kept;
 }
 
-/* Returns the table of a session for the shapes of its inputs, which is the first of those that are kept then. */
-static const struct nnd_kept_table *nnd_table_for(nnd_call *call, int number, nnd_error *error) {
-  const struct nnd_session *session = &call->program->sessions[number];
-  struct nnd_run_of *run = &call->runs[number];
+/* Returns the table of a plan for the shapes of its inputs, which is the first of those that are kept then. */
+static const struct nnd_kept_table *nnd_table_for(nnd_call *call, const struct nnd_session *session,
+                                                  const struct nnd_plan *plan, nnd_error *error) {
+  struct nnd_run_of *run = &call->runs[plan->run];
   int64_t *shape = run->shapes;
-  for (int i = 0; i < session->num_inputs; i++) {
-    const struct nnd_place *place = &call->places[session->inputs[i].value];
-    if (place->rank != session->inputs[i].type.rank || place->dtype != session->inputs[i].type.dtype) {
-      nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s reads a value of another type",
+  for (int i = 0; i < plan->num_inputs; i++) {
+    const struct nnd_place *place = &call->places[plan->inputs[i].value];
+    if (!place->is_there || place->rank != plan->inputs[i].type.rank || place->dtype != plan->inputs[i].type.dtype) {
+      nnd_fail_with(error, NND_BAD_DATA,
+                    "bad-bundle: submodel %.*s reads a value that is not there, or of another type",
                     (int)session->id.size, session->id.data);
       return NULL;
     }
@@ -245,7 +257,7 @@ static const struct nnd_kept_table *nnd_table_for(nnd_call *call, int number, nn
     *at = kept->next, kept->next = run->tables, run->tables = kept;
     return kept;
   }
-  struct nnd_kept_table *made = nnd_make_table(call, number, error);
+  struct nnd_kept_table *made = nnd_make_table(call, session, plan, error);
   if (!made) return NULL;
   made->next = run->tables, run->tables = made;
   if (++run->num_tables > NND_MOST_TABLES) {
@@ -282,17 +294,16 @@ static int nnd_prepare_output(nnd_call *call, const struct nnd_border *border, c
   return 1;
 }
 
-static int nnd_run_session(nnd_call *call, int number, nnd_error *error) {
-  struct nnd_session *session = &call->program->sessions[number];
-  struct nnd_run_of *run = &call->runs[number];
-  const struct nnd_kept_table *kept = nnd_table_for(call, number, error);
+static int nnd_run_plan(nnd_call *call, struct nnd_session *session, const struct nnd_plan *plan, nnd_error *error) {
+  struct nnd_run_of *run = &call->runs[plan->run];
+  const struct nnd_kept_table *kept = nnd_table_for(call, session, plan, error);
   if (!kept) return 0;
   const int64_t arena = nnd_whole_lines(session->kernels->arena_bytes(kept->table));
   const int64_t scratch = session->kernels->scratch_bytes(kept->table);
   if (!nnd_have((void **)&call->work, &call->work_bytes, arena + session->threads * scratch, error)) return 0;
-  for (int i = 0; i < session->num_inputs; i++) run->inputs[i] = call->places[session->inputs[i].value].data;
-  for (int i = 0; i < session->num_outputs; i++)
-    if (!nnd_prepare_output(call, &session->outputs[i], kept->outputs + 10 * i, &run->outputs[i], error)) return 0;
+  for (int i = 0; i < plan->num_inputs; i++) run->inputs[i] = call->places[plan->inputs[i].value].data;
+  for (int i = 0; i < plan->num_outputs; i++)
+    if (!nnd_prepare_output(call, &plan->outputs[i], kept->outputs + 10 * i, &run->outputs[i], error)) return 0;
   struct nnd_kernel_call kernel = {run->inputs, run->outputs, call->work, call->work + arena, scratch, NULL, {0}};
   void *pool = session->pool && !pthread_mutex_trylock(&session->pool_lock) ? session->pool : NULL;
   const int has_fault = session->kernels->run(kept->table, &kernel, pool);
@@ -305,10 +316,73 @@ static int nnd_run_session(nnd_call *call, int number, nnd_error *error) {
                        (long long)kernel.fault.step, (long long)kernel.fault.index, (long long)kernel.fault.size);
 }
 
+static int nnd_follow(nnd_call *call, struct nnd_session *session, const struct nnd_course *course, nnd_error *error);
+
+/* Follows the course that a truth chooses; what that results in is what the choice gives. */
+static int nnd_choose(nnd_call *call, struct nnd_session *session, const struct nnd_part *part, nnd_error *error) {
+  const struct nnd_place *by = &call->places[part->number];
+  if (!by->is_there || by->dtype != NND_BOOL || nnd_bytes_in(by->dtype, by->rank, by->shape) != 1)
+    return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: the condition '%s' is not one truth",
+                         (int)session->id.size, session->id.data, call->program->values[part->number].name.data);
+  const struct nnd_course *taken = &part->of[*(const uint8_t *)by->data ? 0 : 1];
+  if (!nnd_follow(call, session, taken, error)) return 0;
+  for (int i = 0; i < taken->num_results; i++) {
+    const struct nnd_place *from = &call->places[taken->results[i]];
+    struct nnd_place *to = &call->places[part->outputs[i]];
+    if (!from->is_there)
+      return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s: a branch gives a value that is not there",
+                           (int)session->id.size, session->id.data);
+    to->is_there = 1, to->dtype = from->dtype, to->rank = from->rank, to->data = from->data;
+    memmove(to->shape, from->shape, sizeof from->shape);
+  }
+  return 1;
+}
+
+static int nnd_follow(nnd_call *call, struct nnd_session *session, const struct nnd_course *course, nnd_error *error) {
+  static const uint8_t nothing[NND_LINE];
+  for (int i = 0; i < course->num_parts; i++) {
+    const struct nnd_part *part = &course->parts[i];
+    struct nnd_place *place = &call->places[part->number];
+    switch (part->kind) {
+      case NND_RUN_PLAN:
+        if (!nnd_run_plan(call, session, &session->plans[part->number], error)) return 0;
+        break;
+      case NND_CHOOSE:
+        if (!nnd_choose(call, session, part, error)) return 0;
+        break;
+      case NND_MAKE_EMPTY:
+        place->is_there = 1, place->dtype = part->type.dtype, place->rank = part->type.rank, place->data = nothing;
+        memcpy(place->shape, part->type.shape, sizeof part->type.shape);
+        break;
+      case NND_REFUSE:
+        return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels were not built for these sizes: %s",
+                             (int)session->id.size, session->id.data, part->reason.data);
+    }
+  }
+  return 1;
+}
+
+/* Runs a submodel, and checks that what it gave is what it says. */
+static int nnd_run_session(nnd_call *call, struct nnd_session *session, nnd_error *error) {
+  if (!nnd_follow(call, session, &session->course, error)) return 0;
+  for (int i = 0; i < session->num_outputs; i++) {
+    const struct nnd_type *said = &session->outputs[i].type;
+    const struct nnd_place *place = &call->places[session->outputs[i].value];
+    int is_right = place->is_there && place->dtype == said->dtype && place->rank == said->rank;
+    for (int axis = 0; is_right && axis < said->rank; axis++)
+      is_right = said->shape[axis] < 0 || said->shape[axis] == place->shape[axis];
+    if (!is_right)
+      return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: output '%s' is another than the model says",
+                           (int)session->id.size, session->id.data,
+                           call->program->values[session->outputs[i].value].name.data);
+  }
+  return 1;
+}
+
 int nnd_run(nnd_call *call, nnd_error *error) {
   if (!nnd_check_inputs(call, error)) return 0;
   for (int i = 0; i < call->program->num_sessions; i++)
-    if (!nnd_run_session(call, i, error)) return 0;
+    if (!nnd_run_session(call, &call->program->sessions[i], error)) return 0;
   return 1;
 }
 

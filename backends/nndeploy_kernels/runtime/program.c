@@ -16,11 +16,12 @@ static int nnd_same(const struct nnd_text *a, const struct nnd_text *b) {
   return a->size == b->size && !memcmp(a->data, b->data, (size_t)a->size);
 }
 
-int nnd_value_named(struct nnd_program *program, const struct nnd_text *name) {
+int nnd_value_named(struct nnd_program *program, const struct nnd_text *name, int scope) {
   for (int i = 0; i < program->num_values; i++)
-    if (nnd_same(&program->values[i].name, name)) return i;
+    if (program->values[i].scope == scope && nnd_same(&program->values[i].name, name)) return i;
   if (program->num_values == program->most_values) return -1;
   program->values[program->num_values].name = *name;
+  program->values[program->num_values].scope = scope;
   return program->num_values++;
 }
 
@@ -42,7 +43,7 @@ static int nnd_read_ends(struct nnd_program *program, const char *side, struct n
       return nnd_fail_with(error, NND_UNAVAILABLE, "%.*s '%.*s' is of a type that is not run here",
                            (int)strlen(side) - 1, side, (int)name->text.size, name->text.data);
     end->info = (nnd_info){name->text.data, end->type.dtype, end->type.rank, end->type.shape};
-    if ((end->value = nnd_value_named(program, &name->text)) < 0) return nnd_bad_manifest(error, "too many values");
+    if ((end->value = nnd_value_named(program, &name->text, 0)) < 0) return nnd_bad_manifest(error, "too many values");
   }
   return 1;
 }
@@ -72,7 +73,7 @@ static int nnd_hold(struct nnd_program *program, const struct nnd_json *member, 
   if (!nnd_json_of_kind(member, NND_STRING)) return nnd_bad_manifest(error, "what it holds is no member");
   if (!nnd_bundle_values(&program->bundle, &member->text, &values, &count, error)) return 0;
   for (int i = 0; i < count; i++) {
-    const int value = nnd_value_named(program, &values[i].name);
+    const int value = nnd_value_named(program, &values[i].name, 0);
     if (value < 0) return nnd_bad_manifest(error, "too many values");
     program->values[value].held = &values[i];
   }

@@ -21,22 +21,51 @@ struct nnd_symbol {
   int64_t number, axis, offset, factor, low, high;
 };
 
-struct nnd_session {
-  struct nnd_text id;
-  const struct nnd_kernels *kernels;
-  void *model, *pool; /* a pool is for one call at a time: whoever finds it taken works alone */
-  pthread_mutex_t pool_lock;
-  int threads;
-  uint8_t *weights;
-  int64_t weights_bytes;
+struct nnd_plan {
+  void *model;
   struct nnd_border *inputs, *outputs;
   struct nnd_symbol *symbols;
   int num_inputs, num_outputs, num_symbols;
+  int run; /* its number among the plans of the program */
+};
+
+/* What runs of the plans of a session (`nndeploy_native/course.py`): a list of parts, each a plan, a choice between two
+ * courses by the truth of a value, a value without elements, or a refusal. */
+enum nnd_part_kind { NND_RUN_PLAN, NND_CHOOSE, NND_MAKE_EMPTY, NND_REFUSE };
+
+struct nnd_course {
+  struct nnd_part *parts;
+  int *results; /* numbers of values */
+  int num_parts, num_results;
+};
+
+struct nnd_part {
+  enum nnd_part_kind kind;
+  int number;              /* of the plan; of the value that is chosen by, or made */
+  int *outputs;            /* of a choice: what the results of the course that was taken become */
+  struct nnd_course of[2]; /* of a choice: where it is true, where it is not */
+  struct nnd_type type;    /* of a value without elements */
+  struct nnd_text reason;  /* of a refusal */
+};
+
+struct nnd_session {
+  struct nnd_text id;
+  const struct nnd_kernels *kernels;
+  void *pool; /* for one call at a time: whoever finds it taken works alone */
+  pthread_mutex_t pool_lock;
+  int threads, scope; /* `scope`: whose the values are that only its plans know */
+  uint8_t *weights;
+  int64_t weights_bytes;
+  struct nnd_plan *plans;
+  struct nnd_course course;
+  struct nnd_border *inputs, *outputs;
+  int num_plans, num_inputs, num_outputs;
 };
 
 /* What a value of the chain is at first: nothing, or one that the bundle holds. */
 struct nnd_slot {
   struct nnd_text name;
+  int scope; /* 0: of the chain; else of a session alone */
   const struct nnd_held *held;
 };
 
@@ -61,12 +90,12 @@ struct nnd_program {
   struct nnd_range *ranges;
   int num_ranges;
   struct nnd_session *sessions;
-  int num_sessions;
+  int num_sessions, num_plans;
   const char *model_name;
 };
 
-/* Returns the number of a value, a new one where it has none yet; -1 where there are too many. */
-int nnd_value_named(struct nnd_program *program, const struct nnd_text *name);
+/* Returns the number of a value of a scope, a new one where it has none yet; -1 where there are too many. */
+int nnd_value_named(struct nnd_program *program, const struct nnd_text *name, int scope);
 /* Opens the submodel that the manifest describes. */
 int nnd_session_open(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *submodel,
                      int threads, nnd_error *error);

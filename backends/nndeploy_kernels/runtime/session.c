@@ -11,8 +11,16 @@
 #define NND_MOST_PLAN ((int64_t)64 << 20)
 #define NND_FORMAT_OF_FIXED 5
 #define NND_FORMAT_OF_HALVES 7
+#define NND_FORMAT_OF_COURSES 9
+#define NND_MOST_CHOICES 16 /* inside of each other */
 
 static const char *const nnd_elements[] = {"fp32", "int32", "int64", "bool", "uint8", "int8", "fp16"};
+
+static int nnd_element_named(const struct nnd_text *name, nnd_dtype *dtype) {
+  for (int i = 0; i < (int)(sizeof nnd_elements / sizeof *nnd_elements); i++)
+    if (nnd_is_text(name, nnd_elements[i])) return *dtype = (nnd_dtype)i, 1;
+  return 0;
+}
 
 static int nnd_bad_plan(const struct nnd_session *session, const char *why, nnd_error *error) {
   return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s: a malformed plan.json: %s",
@@ -53,40 +61,52 @@ static int nnd_is_as_said(const struct nnd_program *program, const struct nnd_te
   return 0;
 }
 
-/* Reads the borders of one side, each [name, element, sizes]. */
+/* Returns the number of a value that a plan names: of the chain where the session reads or gives it, else its own. */
+static int nnd_value_of(const struct nnd_session *session, struct nnd_program *program, const struct nnd_text *name) {
+  const struct nnd_border *sides[] = {session->inputs, session->outputs};
+  const int counts[] = {session->num_inputs, session->num_outputs};
+  for (int side = 0; side < 2; side++)
+    for (int i = 0; i < counts[side]; i++) {
+      const struct nnd_text *known = &program->values[sides[side][i].value].name;
+      if (known->size == name->size && !memcmp(known->data, name->data, (size_t)name->size))
+        return sides[side][i].value;
+    }
+  return nnd_value_named(program, name, session->scope);
+}
+
+/* Reads the borders of one side, each [name, element, sizes]: of the session, whose values are the chain's, or a plan. */
 static int nnd_read_borders(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                            struct nnd_border **borders, int *count, nnd_error *error) {
+                            int is_of_session, struct nnd_border **borders, int *count, nnd_error *error) {
   if (!nnd_json_of_kind(list, NND_ARRAY)) return nnd_bad_plan(session, "it has no inputs or outputs", error);
   *borders = nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof **borders, error);
   if (!*borders) return 0;
   *count = 0;
   NND_EACH(item, list) {
-    struct nnd_border *border = &(*borders)[(*count)++];
+    struct nnd_border *border = &(*borders)[*count];
     const struct nnd_json *name = nnd_json_of_kind(item, NND_ARRAY) ? nnd_json_of_kind(item->first, NND_STRING) : NULL;
     const struct nnd_json *element = name ? nnd_json_of_kind(name->next, NND_STRING) : NULL;
-    int dtype = 0;
-    while (element && dtype < 7 && !nnd_is_text(&element->text, nnd_elements[dtype])) dtype++;
-    if (!element || dtype == 7 || !nnd_shape_of(element->next, &border->type.rank, border->type.shape, NULL) ||
-        element->next->next)
+    if (!element || !nnd_element_named(&element->text, &border->type.dtype) ||
+        !nnd_shape_of(element->next, &border->type.rank, border->type.shape, NULL) || element->next->next)
       return nnd_bad_plan(session, "an input or output", error);
-    border->type.dtype = (nnd_dtype)dtype;
-    if (!nnd_is_as_said(program, &name->text, &border->type))
+    if (is_of_session && !nnd_is_as_said(program, &name->text, &border->type))
       return nnd_bad_plan(session, "an input or output is another than the manifest says", error);
-    if ((border->value = nnd_value_named(program, &name->text)) < 0)
-      return nnd_bad_plan(session, "too many values", error);
+    border->value =
+        is_of_session ? nnd_value_named(program, &name->text, 0) : nnd_value_of(session, program, &name->text);
+    if (border->value < 0) return nnd_bad_plan(session, "too many values", error);
+    ++*count;
   }
   return 1;
 }
 
 static int nnd_read_symbols(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
-                            nnd_error *error) {
+                            struct nnd_plan *plan, nnd_error *error) {
   if (!nnd_json_of_kind(list, NND_ARRAY)) return nnd_bad_plan(session, "it has no symbols", error);
-  session->symbols = nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof *session->symbols, error);
-  if (!session->symbols) return 0;
+  plan->symbols = nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof *plan->symbols, error);
+  if (!plan->symbols) return 0;
   NND_EACH(item, list) {
-    struct nnd_symbol *one = &session->symbols[session->num_symbols++];
-    if (!nnd_json_integer(nnd_json_member(item, "number"), 0, session->num_inputs - 1, &one->number) ||
-        !nnd_json_integer(nnd_json_member(item, "axis"), 0, session->inputs[one->number].type.rank - 1, &one->axis) ||
+    struct nnd_symbol *one = &plan->symbols[plan->num_symbols++];
+    if (!nnd_json_integer(nnd_json_member(item, "number"), 0, plan->num_inputs - 1, &one->number) ||
+        !nnd_json_integer(nnd_json_member(item, "axis"), 0, plan->inputs[one->number].type.rank - 1, &one->axis) ||
         !nnd_json_integer(nnd_json_member(item, "offset"), -NND_FAR, NND_FAR, &one->offset) ||
         !nnd_json_integer(nnd_json_member(item, "factor"), 1, NND_FAR, &one->factor) ||
         !nnd_json_integer(nnd_json_member(item, "low"), -NND_FAR, NND_FAR, &one->low) ||
@@ -94,6 +114,107 @@ static int nnd_read_symbols(struct nnd_session *session, struct nnd_program *pro
       return nnd_bad_plan(session, "a symbol", error);
   }
   return 1;
+}
+
+static int nnd_read_plan_document(struct nnd_session *session, struct nnd_program *program,
+                                  const struct nnd_json *document, struct nnd_plan *plan, nnd_error *error) {
+  const struct nnd_json *grown = nnd_json_member(document, "grown");
+  if (grown && grown->count)
+    return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: caches that grow run with Python alone",
+                         (int)session->id.size, session->id.data);
+  plan->run = program->num_plans++;
+  return nnd_read_borders(session, program, nnd_json_member(document, "inputs"), 0, &plan->inputs, &plan->num_inputs,
+                          error) &&
+         nnd_read_borders(session, program, nnd_json_member(document, "outputs"), 0, &plan->outputs, &plan->num_outputs,
+                          error) &&
+         nnd_read_symbols(session, program, nnd_json_member(document, "symbols"), plan, error);
+}
+
+/* Reads names of values; returns their numbers, null and the error. */
+static int *nnd_read_names(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
+                           int *count, nnd_error *error) {
+  int *numbers = nnd_json_of_kind(list, NND_ARRAY)
+                     ? nnd_arena_take(&program->bundle.arena, list->count * (int64_t)sizeof *numbers, error)
+                     : NULL;
+  *count = 0;
+  NND_EACH(item, numbers ? list : NULL) {
+    const int value = item->kind == NND_STRING ? nnd_value_of(session, program, &item->text) : -1;
+    if (value < 0) numbers = NULL;
+    if (!numbers) break;
+    numbers[(*count)++] = value;
+  }
+  if (!numbers) nnd_bad_plan(session, "names of values", error);
+  return numbers;
+}
+
+static int nnd_read_course(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
+                           int depth, struct nnd_course *course, nnd_error *error);
+
+/* Reads [name, element, sizes] of a value of which one size is 0. */
+static int nnd_read_empty(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
+                          struct nnd_part *part, nnd_error *error) {
+  const struct nnd_json *name = nnd_json_of_kind(from, NND_ARRAY) ? nnd_json_of_kind(from->first, NND_STRING) : NULL;
+  const struct nnd_json *element = name ? nnd_json_of_kind(name->next, NND_STRING) : NULL;
+  part->kind = NND_MAKE_EMPTY;
+  if (!element || !nnd_element_named(&element->text, &part->type.dtype) ||
+      !nnd_shape_of(element->next, &part->type.rank, part->type.shape, NULL) ||
+      nnd_bytes_in(part->type.dtype, part->type.rank, part->type.shape) != 0)
+    return nnd_bad_plan(session, "a value without elements", error);
+  part->number = nnd_value_of(session, program, &name->text);
+  return part->number >= 0 ? 1 : nnd_bad_plan(session, "too many values", error);
+}
+
+static int nnd_read_choice(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
+                           int depth, struct nnd_part *part, nnd_error *error) {
+  const struct nnd_json *by = nnd_json_of_kind(nnd_json_member(from, "if"), NND_STRING);
+  int count;
+  part->kind = NND_CHOOSE;
+  part->number = by ? nnd_value_of(session, program, &by->text) : -1;
+  if (part->number < 0) return nnd_bad_plan(session, "a choice", error);
+  part->outputs = nnd_read_names(session, program, nnd_json_member(from, "outputs"), &count, error);
+  if (!part->outputs) return 0;
+  for (int i = 0; i < 2; i++) {
+    struct nnd_course *of = &part->of[i];
+    if (!nnd_read_course(session, program, nnd_json_member(from, i ? "else" : "then"), depth - 1, of, error)) return 0;
+    const int is_refused = of->num_parts == 1 && of->parts[0].kind == NND_REFUSE && !of->num_results;
+    if (of->num_results != count && !is_refused) return nnd_bad_plan(session, "branches that give other values", error);
+  }
+  return 1;
+}
+
+static int nnd_read_part(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
+                         int depth, struct nnd_part *part, nnd_error *error) {
+  const struct nnd_json *empty = nnd_json_member(from, "empty");
+  const struct nnd_json *refused = nnd_json_of_kind(nnd_json_member(from, "refused"), NND_STRING);
+  int64_t number;
+  if (nnd_json_integer(from, 0, session->num_plans - 1, &number)) {
+    part->kind = NND_RUN_PLAN, part->number = (int)number;
+    return 1;
+  }
+  if (empty) return nnd_read_empty(session, program, empty, part, error);
+  if (!refused) return nnd_read_choice(session, program, from, depth, part, error);
+  part->kind = NND_REFUSE, part->reason = refused->text;
+  return 1;
+}
+
+static int nnd_read_course(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
+                           int depth, struct nnd_course *course, nnd_error *error) {
+  const struct nnd_json *parts = nnd_json_of_kind(nnd_json_member(from, "parts"), NND_ARRAY);
+  if (!parts || depth < 0) return nnd_bad_plan(session, "a course", error);
+  course->parts = nnd_arena_take(&program->bundle.arena, parts->count * (int64_t)sizeof *course->parts, error);
+  if (!course->parts) return 0;
+  NND_EACH(item, parts) {
+    if (!nnd_read_part(session, program, item, depth, &course->parts[course->num_parts++], error)) return 0;
+  }
+  course->results = nnd_read_names(session, program, nnd_json_member(from, "results"), &course->num_results, error);
+  return course->results != NULL;
+}
+
+/* A plan that stands alone is a course of this one part. */
+static int nnd_read_alone(struct nnd_session *session, struct nnd_program *program, nnd_error *error) {
+  session->course.parts = nnd_arena_take(&program->bundle.arena, sizeof *session->course.parts, error);
+  session->course.num_parts = session->course.parts != NULL;
+  return session->course.num_parts;
 }
 
 static int nnd_read_document(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,
@@ -105,11 +226,23 @@ static int nnd_read_document(struct nnd_session *session, struct nnd_program *pr
       size > NND_MOST_PLAN ? NULL : nnd_json_parse((const char *)text, size, &program->bundle.arena, error);
   nnd_pages_free(text, size + 1);
   if (!document) return nnd_bad_plan(session, "no JSON", error);
-  return nnd_read_borders(session, program, nnd_json_member(document, "inputs"), &session->inputs, &session->num_inputs,
-                          error) &&
-         nnd_read_borders(session, program, nnd_json_member(document, "outputs"), &session->outputs,
-                          &session->num_outputs, error) &&
-         nnd_read_symbols(session, program, nnd_json_member(document, "symbols"), error);
+  const struct nnd_json *list = nnd_json_member(document, "plans");
+  session->num_plans = nnd_json_of_kind(list, NND_ARRAY) ? (int)(list->count < 4096 ? list->count : 4096) : 1;
+  session->plans = nnd_arena_take(&program->bundle.arena, session->num_plans * (int64_t)sizeof *session->plans, error);
+  if (!session->plans ||
+      !nnd_read_borders(session, program, nnd_json_member(document, "inputs"), 1, &session->inputs,
+                        &session->num_inputs, error) ||
+      !nnd_read_borders(session, program, nnd_json_member(document, "outputs"), 1, &session->outputs,
+                        &session->num_outputs, error))
+    return 0;
+  if (!list)
+    return nnd_read_plan_document(session, program, document, session->plans, error) &&
+           nnd_read_alone(session, program, error);
+  const struct nnd_json *plan = list->first;
+  for (int i = 0; i < session->num_plans; i++, plan = plan->next)
+    if (!plan || !nnd_read_plan_document(session, program, plan, &session->plans[i], error)) return 0;
+  return nnd_read_course(session, program, nnd_json_member(document, "course"), NND_MOST_CHOICES, &session->course,
+                         error);
 }
 
 /* Checks that the plan is of a kind that is run here, and finds the kernels. */
@@ -120,38 +253,52 @@ static int nnd_find_kernels(struct nnd_session *session, const struct nnd_json *
   int64_t format;
   if (!nnd_json_integer(nnd_json_member(metadata, "format"), 0, 1 << 20, &format))
     return nnd_bad_plan(session, "it has no format", error);
-  if (format != NND_FORMAT_OF_FIXED && format != NND_FORMAT_OF_HALVES)
-    return nnd_fail_with(error, NND_UNAVAILABLE,
-                         "submodel %.*s: a plan of format %d; this runs %d and %d (caches that grow and control flow "
-                         "run with Python)",
+  if (format != NND_FORMAT_OF_FIXED && format != NND_FORMAT_OF_HALVES && format != NND_FORMAT_OF_COURSES)
+    return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a plan of format %d; this runs %d, %d and %d",
                          (int)session->id.size, session->id.data, (int)format, NND_FORMAT_OF_FIXED,
-                         NND_FORMAT_OF_HALVES);
+                         NND_FORMAT_OF_HALVES, NND_FORMAT_OF_COURSES);
   session->kernels = nnd_kernels_here(precision && nnd_is_text(&precision->text, "bf16"), &least);
   if (session->kernels) return 1;
   return nnd_fail_with(error, NND_UNAVAILABLE, "this processor has no kernels: the least is %s", least);
 }
 
-static int nnd_open_model(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,
-                          nnd_error *error) {
+static int nnd_open_plan(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,
+                         const char *file, struct nnd_plan *plan, int64_t buffer_bytes, nnd_error *error) {
   char message[300];
-  int64_t plan_bytes, buffer = 0;
-  nnd_json_integer(nnd_json_member(nnd_json_member(variant, "metadata"), "buffer_bytes"), 1, NND_FAR, &buffer);
-  session->weights = nnd_file_of(program, variant, "weights.bin", &session->weights_bytes, error);
-  uint8_t *plan = session->weights ? nnd_file_of(program, variant, "plan.bin", &plan_bytes, error) : NULL;
-  if (!plan) return 0;
-  const struct nnd_kernel_options options = {nnd_second_cache_bytes(), buffer, session->threads, 1, 0, 0};
-  session->model = session->kernels->model_open(plan, plan_bytes, session->weights, session->weights_bytes, &options,
-                                                message, sizeof message);
-  nnd_pages_free(plan, plan_bytes + 1);
-  if (!session->model) {
+  int64_t size;
+  uint8_t *data = nnd_file_of(program, variant, file, &size, error);
+  if (!data) return 0;
+  const struct nnd_kernel_options options = {
+      nnd_second_cache_bytes(), buffer_bytes, session->threads, session->num_plans == 1, 0, 0};
+  plan->model = session->kernels->model_open(data, size, session->weights, session->weights_bytes, &options, message,
+                                             sizeof message);
+  nnd_pages_free(data, size + 1);
+  if (!plan->model) {
     const int is_newer = !strncmp(message, "another library", 15);
-    return nnd_fail_with(error, is_newer ? NND_UNAVAILABLE : NND_BAD_DATA, "%ssubmodel %.*s: plan.bin: %s",
-                         is_newer ? "" : "bad-bundle: ", (int)session->id.size, session->id.data, message);
+    return nnd_fail_with(error, is_newer ? NND_UNAVAILABLE : NND_BAD_DATA, "%ssubmodel %.*s: %s: %s",
+                         is_newer ? "" : "bad-bundle: ", (int)session->id.size, session->id.data, file, message);
   }
-  if (session->kernels->num_inputs(session->model) != session->num_inputs ||
-      session->kernels->num_outputs(session->model) != session->num_outputs)
-    return nnd_bad_plan(session, "plan.bin is of another build", error);
-  if (session->threads > 1) session->pool = session->kernels->pool_make(session->model, session->threads);
+  if (session->kernels->num_inputs(plan->model) != plan->num_inputs ||
+      session->kernels->num_outputs(plan->model) != plan->num_outputs)
+    return nnd_bad_plan(session, "it is of another build than its plans", error);
+  return 1;
+}
+
+static int nnd_open_plans(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,
+                          int is_course, nnd_error *error) {
+  int64_t buffer_bytes = 0, most_steps = -1;
+  const void *largest = NULL;
+  nnd_json_integer(nnd_json_member(nnd_json_member(variant, "metadata"), "buffer_bytes"), 1, NND_FAR, &buffer_bytes);
+  session->weights = nnd_file_of(program, variant, "weights.bin", &session->weights_bytes, error);
+  if (!session->weights) return 0;
+  for (int i = 0; i < session->num_plans; i++) {
+    char file[32] = "plan.bin";
+    if (is_course) snprintf(file, sizeof file, "plan.%d.bin", i);
+    if (!nnd_open_plan(session, program, variant, file, &session->plans[i], buffer_bytes, error)) return 0;
+    const int64_t steps = session->kernels->num_steps(session->plans[i].model);
+    if (steps > most_steps) most_steps = steps, largest = session->plans[i].model;
+  }
+  if (session->threads > 1 && largest) session->pool = session->kernels->pool_make(largest, session->threads);
   return 1;
 }
 
@@ -159,21 +306,24 @@ int nnd_session_open(struct nnd_session *session, struct nnd_program *program, c
                      int threads, nnd_error *error) {
   const struct nnd_json *id = nnd_json_of_kind(nnd_json_member(submodel, "id"), NND_STRING);
   const struct nnd_json *variant = nnd_native_variant(submodel);
-  if (id) session->id = id->text;
+  session->id = id ? id->text : (struct nnd_text){"", 0};
   pthread_mutex_init(&session->pool_lock, NULL);
   session->threads = threads;
+  session->scope = program->num_sessions;
   if (!variant)
     return nnd_fail_with(error, NND_UNAVAILABLE,
                          "submodel %.*s has no variant of the backend native (hint: compile with --backends native)",
-                         (int)session->id.size, session->id.data ? session->id.data : "");
-  return nnd_find_kernels(session, variant, error) && nnd_read_document(session, program, variant, error) &&
-         nnd_open_model(session, program, variant, error);
+                         (int)session->id.size, session->id.data);
+  if (!nnd_find_kernels(session, variant, error) || !nnd_read_document(session, program, variant, error)) return 0;
+  const int is_course = session->course.results != NULL;
+  return nnd_open_plans(session, program, variant, is_course, error);
 }
 
 void nnd_session_close(struct nnd_session *session) {
   if (!session->kernels) return;
   if (session->pool) session->kernels->pool_free(session->pool);
-  if (session->model) session->kernels->model_close(session->model);
+  for (int i = 0; session->plans && i < session->num_plans; i++)
+    if (session->plans[i].model) session->kernels->model_close(session->plans[i].model);
   nnd_pages_free(session->weights, session->weights_bytes + 1);
   pthread_mutex_destroy(&session->pool_lock);
 }
