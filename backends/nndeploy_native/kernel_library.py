@@ -47,18 +47,6 @@ def pace_library() -> Path:
     raise UnavailableError(f"no library of delays for {arch} is installed", hint=WHEEL_HINT)
 
 
-def runner(arch: str) -> Path:
-    """Returns the program that runs bundles without Python, for an architecture.
-
-    Raises:
-        UnavailableError: it is not installed.
-    """
-    if (path := loading.runner_for(arch)) is not None:
-        return path
-    hint = "the wheel of that architecture brings it; in a checkout, make runtime"
-    raise UnavailableError(f"no runner for {arch} is installed", hint=hint)
-
-
 def kernel_library(precision: str) -> ctypes.CDLL:
     """Returns the library of `level_here`.
 

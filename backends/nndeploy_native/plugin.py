@@ -123,6 +123,16 @@ class Plugin:
         Raises:
             UnavailableError: it is not installed.
         """
-        from nndeploy_native.kernel_library import runner
+        from nndeploy_native.runner import runner
 
         return runner(arch)
+
+    def why_not_alone(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> str:
+        """Returns what of an artifact the runner does not run, "" where there is nothing.
+
+        Raises:
+            BundleError: the artifact is malformed.
+        """
+        from nndeploy_native.runner import why_not_alone
+
+        return why_not_alone(files, metadata)

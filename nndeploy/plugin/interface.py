@@ -364,6 +364,13 @@ class HasRunner(Protocol):
             UnavailableError: there is none for this architecture here.
         """
 
+    def why_not_alone(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> str:
+        """Returns what of an artifact it does not run, as a noun; "" where it runs all.
+
+        Raises:
+            BundleError: the artifact is malformed.
+        """
+
 
 ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, HasPacePoints)
 """Those that a backend has by an attribute: where it stands it is True, and what is not so has none."""

@@ -25,8 +25,6 @@ MARK = b"nndeploy-export1"
 PAGE_BYTES = 4096
 DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16")
 """Element types that the runner reads and writes."""
-PLAN_FORMATS = (5, 7)
-"""Formats of `nndeploy_native.plan` that it runs: no caches that grow, no control flow."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +46,8 @@ def export_program(bundle: Bundle, out: Path, arch: str) -> Exported:
     """
     backend = _runner_backend()
     manifest, left_out = _slim(bundle.manifest, backend.name)
+    for submodel in manifest.submodels:
+        _check_runs_alone(submodel, bundle, backend)
     runner = backend.runner(arch).read_bytes()
     names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
@@ -101,7 +101,11 @@ def _with_one_variant(submodel: Submodel, backend: str) -> Submodel:
         has = ", ".join(dict.fromkeys(variant.backend for variant in submodel.variants))
         hint = f"compile with --backends {backend}, or --require {backend}=100%"
         raise UnavailableError(f"submodel {submodel.id} runs on {has}, not on {backend}", hint=hint)
-    if found[0].metadata.get("format") not in PLAN_FORMATS:
-        what = "has control flow or a cache that grows, which runs with Python alone"
-        raise UnavailableError(f"submodel {submodel.id} {what}")
     return dataclasses.replace(submodel, variants=(found[0],))
+
+
+def _check_runs_alone(submodel: Submodel, bundle: Bundle, backend: HasRunner) -> None:
+    (variant,) = submodel.variants
+    files = {name: bundle.member(member) for name, member in variant.files.items()}
+    if what := backend.why_not_alone(files, variant.metadata):
+        raise UnavailableError(f"submodel {submodel.id} has {what}, which runs with Python alone")

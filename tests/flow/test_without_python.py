@@ -36,6 +36,13 @@ g (float[1,512] x) => (float[1,512] y) <float[512,512] w> { y = MatMul(x, w) }""
 """Weights that are stored deflated."""
 
 
+CHOICE = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[n,3] x, bool first) => (float[n,k] y) <float[3,4] w> {
+  y = If(first) <then_branch = t () => (float[n,4] a) { p = MatMul(x, w) a = Relu(p) },
+                 else_branch = e () => (float[n,3] b) { q = Neg(x) b = Exp(q) }> }"""
+"""Two branches, of other sizes."""
+
+
 @pytest.fixture(scope="module")
 def runner() -> Path:
     return build_runtime.build_runner(level_here().arch)
@@ -117,7 +124,17 @@ def test_what_a_bundle_holds_compressed_is_expanded(runner, compiled, tmp_path) 
     assert_same_bits(ran([runner, bundle], inputs, tmp_path), by_python(bundle, inputs))
 
 
-@pytest.mark.parametrize("name", ["fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "ultraface_rfb320"])
+@pytest.mark.parametrize("first", [True, False])
+def test_the_branch_that_is_chosen_is_the_one_of_python(runner, compiled, tmp_path, first) -> None:
+    weights = np.random.default_rng(6).standard_normal((3, 4)).astype(np.float32)
+    bundle = compiled(model_of(CHOICE, weights))
+    inputs = {"x": np.random.default_rng(7).standard_normal((5, 3)).astype(np.float32), "first": np.array(first)}
+    wanted = by_python(bundle, inputs)
+    assert wanted["y"].shape == (5, 4 if first else 3)
+    assert_same_bits(ran([runner, bundle], inputs, tmp_path), wanted)
+
+
+@pytest.mark.parametrize("name", ["fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "silero_vad_v5"])
 def test_real_models_give_the_bits_of_python(runner, compiled, real_models, models_folder, tmp_path, name) -> None:
     assert name in real_models
     bundle = compiled(models_folder / f"{name}.onnx")
