@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 BIN := .venv/bin
-C_SOURCES = $(shell find backends examples tests -name '*.[ch]')
+C_SOURCES = $(shell find backends examples tests -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp')
 DEMO := demo-out/digits.nnd
 DEMO_BIN = $(if $(wildcard .venv/ready),.venv,build/demo-env)/bin
 export ORT_DISABLE_TELEMETRY := 1# onnxruntime's Linux wheels report home unless this is set

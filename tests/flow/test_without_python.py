@@ -196,15 +196,17 @@ def test_a_submodel_of_another_backend_is_named_with_the_option_that_helps(nndep
     assert "--backends native" in alone.stderr
 
 
+@pytest.mark.parametrize(("source", "compiler", "standard"), [
+    ("c/digits.c", "cc", "-std=c99"), ("cpp/digits.cc", "c++", "-std=c++17"),
+])  # fmt: skip
 @pytest.mark.parametrize("library", ["libnndeploy.a", "libnndeploy.so"])
-def test_the_example_in_c_reads_a_digit(digits, tmp_path, library) -> None:
-    arch = level_here().arch
-    built = next(path for path in build_runtime.build_libraries(arch) if path.name == library)
+def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, source, compiler, standard) -> None:
+    built = next(path for path in build_runtime.build_libraries(level_here().arch) if path.name == library)
     program = tmp_path / "digits"
-    compiler = [shutil.which("cc") or pytest.skip("no C compiler"), "-std=c99", "-Wall", "-Werror"]
+    flags = [shutil.which(compiler) or pytest.skip(f"no {compiler}"), standard, "-Wall", "-Wextra", "-Werror"]
     links = [built, "-lpthread", "-lm", f"-Wl,-rpath,{built.parent}"]
-    source = ROOT / "examples" / "c" / "digits.c"
-    subprocess.run([*compiler, "-I", build_runtime.RUNTIME, source, *links, "-o", program], check=True)
+    source_file = ROOT / "examples" / source
+    subprocess.run([*flags, "-I", build_runtime.RUNTIME, source_file, *links, "-o", program], check=True)
     done = subprocess.run([program, digits], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     digit, probability = done.stdout.split(", probability ")
@@ -213,14 +215,8 @@ def test_the_example_in_c_reads_a_digit(digits, tmp_path, library) -> None:
     wanted = by_python(digits, {"image": stroke})["probabilities"]
     assert int(digit) == wanted.argmax()
     assert float(probability) == pytest.approx(wanted.max(), abs=1e-4)
-
-
-def test_the_header_is_one_of_cpp_too(tmp_path) -> None:
-    compiler = shutil.which("g++") or pytest.skip("no g++")
-    text = '#include "nndeploy.h"\nint main() { nnd_close(nnd_open("m.nnd", nullptr, nullptr)); }'
-    (tmp_path / "m.cc").write_text(text)
-    flags = ["-fsyntax-only", "-Wall", "-Werror", "-I", build_runtime.RUNTIME]
-    subprocess.run([compiler, *flags, tmp_path / "m.cc"], check=True)
+    missing = subprocess.run([program, tmp_path / "nowhere.nnd"], capture_output=True, text=True, check=False)
+    assert (missing.returncode, len(missing.stderr.splitlines())) == (66, 1)
 
 
 def test_a_program_that_was_built_twice_is_the_same(nndeploy_command, digits, tmp_path) -> None:

@@ -342,7 +342,6 @@ static int nnd_follow(nnd_call *call, struct nnd_session *session, const struct 
   static const uint8_t nothing[NND_LINE];
   for (int i = 0; i < course->num_parts; i++) {
     const struct nnd_part *part = &course->parts[i];
-    struct nnd_place *place = &call->places[part->number];
     switch (part->kind) {
       case NND_RUN_PLAN:
         if (!nnd_run_plan(call, session, &session->plans[part->number], error)) return 0;
@@ -350,10 +349,12 @@ static int nnd_follow(nnd_call *call, struct nnd_session *session, const struct 
       case NND_CHOOSE:
         if (!nnd_choose(call, session, part, error)) return 0;
         break;
-      case NND_MAKE_EMPTY:
+      case NND_MAKE_EMPTY: {
+        struct nnd_place *place = &call->places[part->number];
         place->is_there = 1, place->dtype = part->type.dtype, place->rank = part->type.rank, place->data = nothing;
         memcpy(place->shape, part->type.shape, sizeof part->type.shape);
         break;
+      }
       case NND_REFUSE:
         return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels were not built for these sizes: %s",
                              (int)session->id.size, session->id.data, part->reason.data);

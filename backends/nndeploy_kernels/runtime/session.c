@@ -8,7 +8,7 @@
 #include "runtime/program.h"
 
 #define NND_FAR ((int64_t)1 << 40)
-#define NND_MOST_PLAN ((int64_t)64 << 20)
+#define NND_MOST_PLAN ((int64_t)16 << 20)
 #define NND_FORMAT_OF_FIXED 5
 #define NND_FORMAT_OF_HALVES 7
 #define NND_FORMAT_OF_COURSES 9
