@@ -127,12 +127,8 @@ class Plugin:
 
         return runner(arch)
 
-    def why_not_alone(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> str:
-        """Returns what of an artifact the runner does not run, "" where there is nothing.
-
-        Raises:
-            BundleError: the artifact is malformed.
-        """
+    def why_not_alone(self, metadata: Mapping[str, Json]) -> str:
+        """Returns what of an artifact the runner does not run, "" where there is nothing."""
         from nndeploy_native.runner import why_not_alone
 
-        return why_not_alone(files, metadata)
+        return why_not_alone(metadata)

@@ -8,16 +8,10 @@ from nndeploy_kernels import loading
 
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Json
-from nndeploy_native.course import course_from_json
-from nndeploy_native.plan import (
-    DOCUMENT_FILE,
-    PLAN_FORMAT_OF_COURSES,
-    PLAN_FORMAT_OF_FIXED,
-    PLAN_FORMAT_OF_HALVES,
-    document_from_json,
-)
+from nndeploy_native.plan import PLAN_FORMAT_OF_COURSES, PLAN_FORMATS
 
-FORMATS = (PLAN_FORMAT_OF_FIXED, PLAN_FORMAT_OF_HALVES, PLAN_FORMAT_OF_COURSES)
+FORMATS = tuple(one for one in PLAN_FORMATS if one <= PLAN_FORMAT_OF_COURSES)
+"""Those before steps of Python."""
 
 
 def runner(arch: str) -> Path:
@@ -32,17 +26,6 @@ def runner(arch: str) -> Path:
     raise UnavailableError(f"no runner for {arch} is installed", hint=hint)
 
 
-def why_not_alone(files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> str:
-    """Returns what of an artifact needs Python, "" where nothing does.
-
-    Raises:
-        BundleError: it is malformed.
-    """
-    found = metadata.get("format")
-    if found == PLAN_FORMAT_OF_COURSES:
-        plans = course_from_json(bytes(files[DOCUMENT_FILE])).plans
-    elif found in FORMATS:
-        plans = (document_from_json(bytes(files[DOCUMENT_FILE])),)
-    else:
-        return "texts, maps, or a cache that grows"
-    return "a cache that grows" if any(plan.grown for plan in plans) else ""
+def why_not_alone(metadata: Mapping[str, Json]) -> str:
+    """Returns what of an artifact needs Python, "" where nothing does."""
+    return "" if metadata.get("format") in FORMATS else "texts or maps"

@@ -364,12 +364,8 @@ class HasRunner(Protocol):
             UnavailableError: there is none for this architecture here.
         """
 
-    def why_not_alone(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> str:
-        """Returns what of an artifact it does not run, as a noun; "" where it runs all.
-
-        Raises:
-            BundleError: the artifact is malformed.
-        """
+    def why_not_alone(self, metadata: Mapping[str, Json]) -> str:
+        """Returns what of an artifact with this metadata it does not run, as a noun; "" where it runs all."""
 
 
 ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, HasPacePoints)

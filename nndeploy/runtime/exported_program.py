@@ -47,7 +47,8 @@ def export_program(bundle: Bundle, out: Path, arch: str) -> Exported:
     backend = _runner_backend()
     manifest, left_out = _slim(bundle.manifest, backend.name)
     for submodel in manifest.submodels:
-        _check_runs_alone(submodel, bundle, backend)
+        if what := backend.why_not_alone(submodel.variants[0].metadata):
+            raise UnavailableError(f"submodel {submodel.id} has {what}, which run with Python alone")
     runner = backend.runner(arch).read_bytes()
     names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
@@ -102,10 +103,3 @@ def _with_one_variant(submodel: Submodel, backend: str) -> Submodel:
         hint = f"compile with --backends {backend}, or --require {backend}=100%"
         raise UnavailableError(f"submodel {submodel.id} runs on {has}, not on {backend}", hint=hint)
     return dataclasses.replace(submodel, variants=(found[0],))
-
-
-def _check_runs_alone(submodel: Submodel, bundle: Bundle, backend: HasRunner) -> None:
-    (variant,) = submodel.variants
-    files = {name: bundle.member(member) for name, member in variant.files.items()}
-    if what := backend.why_not_alone(files, variant.metadata):
-        raise UnavailableError(f"submodel {submodel.id} has {what}, which runs with Python alone")

@@ -48,6 +48,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "install": (("faces", "three.nnd"), current),
     "rollback": (("faces",), current),
     "uninstall": (("faces",), current),
+    "export": (("one.nnd", "-o", "program"), at("travelled")),
     "push": (("one.nnd", REFERENCE), at("travelled")),
     "pull": ((REFERENCE, "-o", "pulled.nnd"), at("travelled")),
     "cache gc": (("--cache-dir", "cache"), at(STRAY)),
@@ -77,8 +78,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     moved = SimpleNamespace(
         reference="r", num_members=1, fetched_bytes=0, local_bytes=0, kept_bytes=0, sent_bytes=0, present_bytes=0,
-        key_ids=(), wheels=(),
+        key_ids=(), wheels=(), num_bytes=0, bundle_bytes=0, left_out=(),
     )  # fmt: skip
+    monkeypatch.setattr("nndeploy.runtime.exported_program.export_program", travelled)
     monkeypatch.setattr("nndeploy.registry.push.push", travelled)
     monkeypatch.setattr("nndeploy.registry.pull.pull", travelled)
     monkeypatch.setattr("nndeploy.wheelhouse.gather.gather", lambda *_: travelled().wheels)

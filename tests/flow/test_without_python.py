@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles without Python: `nndeploy export`, its programs, and the C library give the bits that Python gives."""
 
+import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ from nndeploy_kernels.build import level_here
 
 import nndeploy
 from nndeploy.bundle.container import parse_container
+
+sys.path.append(str(Path(__file__).parents[1] / "fuzz"))
+
+from c_runtime import CRuntime
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
@@ -134,6 +140,33 @@ def test_the_branch_that_is_chosen_is_the_one_of_python(runner, compiled, tmp_pa
     assert_same_bits(ran([runner, bundle], inputs, tmp_path), wanted)
 
 
+DECODER = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[b,t,8] x, float[b,past,8] before, float[b,8] state) =>
+  (float[b,t,8] y, float[b,all,8] after, float[b,8] next) <float[8,8] w> {
+    after = Concat<axis=1>(before, x) turned = Transpose<perm=[0,2,1]>(after) a = MatMul(x, turned)
+    s = Softmax<axis=-1>(a) y = MatMul(s, after) m = MatMul(state, w) next = Tanh(m) }"""
+"""A cache that grows, and a state."""
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_caches_and_states_go_from_run_to_run_as_in_python(compiled, batch) -> None:
+    draw = np.random.default_rng(8)
+    model = model_of(DECODER, draw.standard_normal((8, 8)).astype(np.float32))
+    model.graph.output[1].type.tensor_type.shape.dim[1].dim_param = "past + t"
+    bundle = compiled(model)
+    parts = [draw.standard_normal((batch, tokens, 8)).astype(np.float32) for tokens in (4, 1, 1, 3, 1)]
+    begin = {"before": np.zeros((batch, 0, 8), np.float32), "state": draw.standard_normal((batch, 8), np.float32)}
+    library = CRuntime(build_runtime.build_libraries(level_here().arch)[1])
+    each = [{"x": parts[0], **begin}, *({"x": part} for part in parts[1:])]
+    found = list(library.runs(bundle.read_bytes(), each, {"before": "after", "state": "next"}))
+    with nndeploy.load_bundle(bundle, threads=1) as program:
+        carried = begin
+        for part, outputs in zip(parts, found, strict=True):
+            wanted = program.run({"x": part, **carried})
+            assert_same_bits(outputs, wanted)
+            carried = {"before": wanted["after"], "state": wanted["next"]}
+
+
 @pytest.mark.parametrize("name", ["fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "silero_vad_v5"])
 def test_real_models_give_the_bits_of_python(runner, compiled, real_models, models_folder, tmp_path, name) -> None:
     assert name in real_models
@@ -221,6 +254,9 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
 
 def test_a_program_that_was_built_twice_is_the_same(nndeploy_command, digits, tmp_path) -> None:
     for name in ("one", "two"):
-        assert nndeploy_command("export", digits, "-o", tmp_path / name).returncode == 0
+        done = nndeploy_command("export", digits, "-o", tmp_path / name, "--json")
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["num_bytes"] == (tmp_path / name).stat().st_size > told["bundle_bytes"] > 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert (tmp_path / "one").stat().st_mode & 0o111

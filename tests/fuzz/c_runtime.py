@@ -2,7 +2,7 @@
 """The C library that runs bundles (`nndeploy.h`), by ctypes: what it says of a bundle, and what it computes."""
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +51,36 @@ class CRuntime:
         Raises:
             RuntimeRefusalError: the library refuses the bundle or an input.
         """
-        library, error = self._library, _Error()
-        options = ctypes.c_int(1)
+        (outputs,) = self.runs(data, [inputs])
+        return outputs
+
+    def runs(
+        self, data: bytes, each: Iterable[Mapping[str, Any]], carried: Mapping[str, str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the outputs of the runs of one call.
+
+        From the second run on an input of `carried` is the memory of that output of the run before.
+
+        Raises:
+            RuntimeRefusalError: as `run`.
+        """
+        library, error, options = self._library, _Error(), ctypes.c_int(1)
         program = library.nnd_open_memory(data, ctypes.c_int64(len(data)), ctypes.byref(options), ctypes.byref(error))
         if not program:
             raise RuntimeRefusalError(error)
         program = ctypes.c_void_p(program)
         call = ctypes.c_void_p(library.nnd_call_new(program, ctypes.byref(error)))
         try:
-            for name, array in inputs.items():
-                self._give(call, name, np.ascontiguousarray(array))
-            self._must(library.nnd_run(call, ctypes.byref(error)), error)
-            return {name: self._output(call, name) for name in self._outputs(program)}
+            for number, inputs in enumerate(each):
+                arrays = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+                for name, array in arrays.items():
+                    self._give(call, name, array)
+                for name, output in (carried or {}).items() if number else ():
+                    value = self._tensor(call, output)
+                    done = library.nnd_set_input(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
+                    self._must(done, error)
+                self._must(library.nnd_run(call, ctypes.byref(error)), error)
+                yield {name: self._output(call, name) for name in self._outputs(program)}
         finally:
             library.nnd_call_free(call)
             library.nnd_close(program)
@@ -78,10 +96,14 @@ class CRuntime:
         infos = (_Info.from_address(self._library.nnd_output(program, number)) for number in numbers)
         return [info.name.decode() for info in infos]
 
-    def _output(self, call: ctypes.c_void_p, name: str) -> Any:
+    def _tensor(self, call: ctypes.c_void_p, name: str) -> _Tensor:
         error, value = _Error(), _Tensor()
         done = self._library.nnd_get_output(call, name.encode(), ctypes.byref(value), ctypes.byref(error))
         self._must(done, error)
+        return value
+
+    def _output(self, call: ctypes.c_void_p, name: str) -> Any:
+        value = self._tensor(call, name)
         shape, dtype = tuple(value.shape[: value.rank]), DTYPES[value.dtype]
         num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         data = ctypes.string_at(value.data, num_bytes) if num_bytes else b""

@@ -7,20 +7,27 @@ the number of mutants.
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
 
 import nndeploy
+from nndeploy.bundle.container import encode_container
+from nndeploy.bundle.reader import Bundle
+from nndeploy.bundle.writer import sealed_bundle
 from nndeploy.errors import NndeployError
 
 sys.path.append(str(Path(__file__).parent))
@@ -115,9 +122,60 @@ def test_a_bundle_cut_anywhere_is_refused(library, seeds) -> None:
     assert {line for _, line in outcomes(trial, range(COUNT), SECONDS, MEMORY_BYTES)} == {"None"}
 
 
+GROWING = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,t,8] x, float[1,past,8] before, bool[1] first) => (float[1,t,8] y, float[1,all,8] after) {
+  after = Concat<axis=1>(before, x) turned = Transpose<perm=[0,2,1]>(after) a = MatMul(x, turned)
+  w = Softmax<axis=-1>(a) m = MatMul(w, after)
+  y = If(first) <then_branch = t () => (float[1,t,8] p) { p = Relu(m) },
+                 else_branch = e () => (float[1,t,8] q) { n = Neg(m) q = Exp(n) }> }"""
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Returns a bundle with a cache that grows and a choice."""
+    model, bundle = onnx.parser.parse_model(GROWING), tmp_path_factory.mktemp("growing") / "m.nnd"
+    model.graph.output[1].type.tensor_type.shape.dim[1].dim_param = "past + t"
+    nndeploy.compile_model(model, bundle, backends=("native",), objective="priority", threads=1)
+    return bundle.read_bytes()
+
+
+def other_documents(data: bytes, number: int) -> bytes:
+    """Returns the bundle with another plan.json, hashes made right: its numbers, words and brackets stand elsewhere."""
+    dice = random.Random(number)  # noqa: S311 - no secret
+    with Bundle(data, Path("m.nnd")) as bundle:
+        manifest = replace(bundle.manifest, compressed={}, goldens=())
+        members = {name: bytes(bundle.member(name)) for name in manifest.members if name.startswith("submodels/")}
+    name = next(name for name in members if name.endswith("plan.json"))
+    tokens = re.findall(rb'"[^"]*"|-?\d+|[a-z]+|\S', members[name])
+    for _ in range(dice.randint(1, 3)):
+        at = dice.randrange(len(tokens))
+        edge = str(dice.choice([-1, 0, 1, 2, 7, 255, 1 << 31, 1 << 40, 1 << 62])).encode()
+        tokens[at] = edge if tokens[at].isdigit() and dice.random() < 0.7 else dice.choice(tokens)
+    contents, _ = sealed_bundle(manifest, {**members, name: b" ".join(tokens)}, {})
+    return b"".join(encode_container(contents))
+
+
+def test_plans_that_say_something_else_are_refused_or_stay_in_their_memory(library, growing) -> None:
+    draw = np.random.default_rng(9)
+    x = draw.standard_normal((1, 3, 8)).astype(np.float32)
+    each = [{"x": x, "before": np.zeros((1, 2, 8), np.float32), "first": np.array([True])}, {"x": x}]
+
+    def trial(number: int) -> str:
+        try:
+            list(CRuntime(library).runs(other_documents(growing, number), each, {"before": "after"}))
+        except RuntimeRefusalError as err:
+            return "refused" if err.code in CODES else f"code {err.code}"
+        return "taken"
+
+    assert len(list(CRuntime(library).runs(growing, each, {"before": "after"}))) == len(each)
+    found = Counter(line for _, line in outcomes(trial, range(COUNT), SECONDS, MEMORY_BYTES))
+    assert set(found) <= {"refused", "taken"}, found
+    assert found["refused"]
+
+
 @pytest.mark.slow
-def test_sanitizers_find_nothing_in_damaged_bundles(seeds, tmp_path) -> None:
-    """Of 20 times as many mutants: changed members, changed bytes, and cut files."""
+def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, tmp_path) -> None:
+    """Of 20 times as many mutants: changed members, other plans, changed bytes, and cut files."""
     compiler = shutil.which("clang") or shutil.which("gcc") or pytest.skip("no C compiler")
     kernels = build_runtime.build_levels(level_here().arch)
     sources = [HERE / "c_runtime_trials.c", *sorted(build_runtime.RUNTIME.glob("*.c"))]
@@ -131,10 +189,15 @@ def test_sanitizers_find_nothing_in_damaged_bundles(seeds, tmp_path) -> None:
     for block in range(20):
         names = []
         for number in range(COUNT):
-            data = bytearray(mutant(seeds, block * COUNT + number).data if number % 2 else whole)
-            for _ in range(dice.randint(0 if number % 2 else 1, 3)):
+            if number % 3 == 0:
+                data = bytearray(mutant(seeds, block * COUNT + number).data)
+            elif number % 3 == 1:
+                data = bytearray(other_documents(growing, block * COUNT + number))
+            else:
+                data = bytearray(whole)
                 data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
             names.append(tmp_path / f"{number}.nnd")
             names[-1].write_bytes(data[: dice.randrange(len(data))] if number % 16 == 0 else data)
         done = subprocess.run([program, *names], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.returncode == 0, done.stderr[:3000]
+        assert 0 < int(done.stdout.split(" of ")[0]) < COUNT

@@ -16,15 +16,18 @@ struct nnd_kept_table {
   struct nnd_kept_table *next;
   void *table;
   int64_t *shapes;  /* of the inputs: element, rank, sizes of each */
-  int64_t *outputs; /* 10 numbers of each output: element, rank, sizes */
+  int64_t *outputs; /* 10 numbers of each output of the plan: element, rank, sizes */
 };
 
 struct nnd_run_of {
   struct nnd_kept_table *tables; /* the last used first */
   int num_tables;
   int64_t num_shapes, *shapes;
+  int64_t *lengths; /* of each output that grows: its places in this run */
   const void **inputs;
   void **outputs;
+  void *moved; /* memory of the output that tells whether something was put elsewhere */
+  int64_t moved_bytes;
 };
 
 /* A value in a call, and the memory that it has there. `is_given`: the caller gave it, for runs to come too. */
@@ -33,8 +36,8 @@ struct nnd_place {
   nnd_dtype dtype;
   int64_t shape[NND_MAX_RANK];
   const void *data;
-  void *memory;
-  int64_t memory_bytes;
+  void *memory, *spare; /* `spare` is written where an input of the run lies in `memory` */
+  int64_t memory_bytes, spare_bytes;
 };
 
 struct nnd_call {
@@ -52,10 +55,12 @@ static const char *const nnd_names[] = {"float32", "int32", "int64", "bool", "ui
 static int nnd_prepare_run(nnd_call *call, const struct nnd_plan *plan, nnd_error *error) {
   struct nnd_run_of *run = &call->runs[plan->run];
   for (int i = 0; i < plan->num_inputs; i++) run->num_shapes += 2 + plan->inputs[i].type.rank;
+  if (plan->num_grown) run->num_shapes += 3;
+  run->lengths = nnd_arena_take(&call->arena, plan->num_grown * (int64_t)sizeof *run->lengths, error);
   run->shapes = nnd_arena_take(&call->arena, run->num_shapes * (int64_t)sizeof *run->shapes, error);
-  run->inputs = nnd_arena_take(&call->arena, (plan->num_inputs + 1) * (int64_t)sizeof *run->inputs, error);
-  run->outputs = nnd_arena_take(&call->arena, plan->num_outputs * (int64_t)sizeof *run->outputs, error);
-  return run->shapes && run->inputs && run->outputs;
+  run->inputs = nnd_arena_take(&call->arena, (plan->num_inputs + 2) * (int64_t)sizeof *run->inputs, error);
+  run->outputs = nnd_arena_take(&call->arena, (plan->num_outputs + 1) * (int64_t)sizeof *run->outputs, error);
+  return run->shapes && run->lengths && run->inputs && run->outputs;
 }
 
 nnd_call *nnd_call_new(nnd_program *program, nnd_error *error) {
@@ -91,9 +96,12 @@ void nnd_call_free(nnd_call *call) {
         run->tables = kept->next;
         nnd_drop_table(&call->program->sessions[i], kept);
       }
+      nnd_work_free(run->moved, run->moved_bytes);
     }
-  for (int i = 0; call->places && i < call->program->num_values; i++)
+  for (int i = 0; call->places && i < call->program->num_values; i++) {
     nnd_work_free(call->places[i].memory, call->places[i].memory_bytes);
+    nnd_work_free(call->places[i].spare, call->places[i].spare_bytes);
+  }
   nnd_work_free(call->work, call->work_bytes);
   nnd_arena_free(&call->arena);
   free(call);
@@ -181,35 +189,64 @@ static int nnd_check_inputs(nnd_call *call, nnd_error *error) {
   return 1;
 }
 
-/* Returns the symbols of a plan for the shapes of its inputs. */
-static int nnd_symbols_of(const nnd_call *call, const struct nnd_session *session, const struct nnd_plan *plan,
-                          int64_t *symbols, nnd_error *error) {
-  for (int i = 0; i < plan->num_symbols; i++) {
-    const struct nnd_symbol *one = &plan->symbols[i];
-    const int64_t size = call->places[plan->inputs[one->number].value].shape[one->axis], above = size - one->offset;
-    symbols[i] = above / one->factor - (above % one->factor < 0);
-    if (above % one->factor || symbols[i] < one->low || symbols[i] > one->high)
-      return nnd_fail_with(error, NND_BAD_DATA,
-                           "submodel %.*s: axis %lld of an input has size %lld, kernels are for "
-                           "%lld..%lld in steps of %lld",
-                           (int)session->id.size, session->id.data, (long long)one->axis, (long long)size,
-                           (long long)(one->offset + one->factor * one->low),
-                           (long long)(one->offset + one->factor * one->high), (long long)one->factor);
+/* Returns the size that a symbol stands for, for people: a plan may say one that no number holds. */
+static long long nnd_size_at(const struct nnd_symbol *one, int64_t symbol) {
+  int64_t size;
+  return __builtin_mul_overflow(one->factor, symbol, &size) || __builtin_add_overflow(size, one->offset, &size)
+             ? INT64_MAX
+             : size;
+}
+
+/* Returns a symbol of a plan for the shapes of its inputs, and for the room of what grows. */
+static int nnd_symbol_of(const nnd_call *call, const struct nnd_session *session, const struct nnd_plan *plan,
+                         int64_t number, int64_t room, int64_t *symbol, nnd_error *error) {
+  const struct nnd_symbol *one = &plan->symbols[number];
+  const int64_t size =
+      one->number < plan->num_inputs ? call->places[plan->inputs[one->number].value].shape[one->axis] : room;
+  const int64_t above = size - one->offset;
+  *symbol = above / one->factor - (above % one->factor < 0);
+  if (!(above % one->factor) && *symbol >= one->low && *symbol <= one->high) return 1;
+  return nnd_fail_with(
+      error, NND_BAD_DATA,
+      "submodel %.*s: axis %lld of an input has size %lld, kernels are for %lld..%lld in steps of %lld",
+      (int)session->id.size, session->id.data, (long long)one->axis, (long long)size, nnd_size_at(one, one->low),
+      nnd_size_at(one, one->high), (long long)one->factor);
+}
+
+/* Finds how many places each output that grows will have, and how many their memory needs. */
+static int nnd_lengths_of(nnd_call *call, const struct nnd_session *session, const struct nnd_plan *plan, int64_t *room,
+                          nnd_error *error) {
+  struct nnd_run_of *run = &call->runs[plan->run];
+  *room = 0;
+  for (int i = 0; i < plan->num_grown; i++) {
+    const struct nnd_grown *one = &plan->grown[i];
+    const int64_t before = call->places[plan->inputs[one->input].value].shape[one->axis];
+    int64_t told = one->added;
+    if (one->symbol >= 0 && !nnd_symbol_of(call, session, plan, one->symbol, 0, &told, error)) return 0;
+    if (told < 0 || told > NND_MOST_CALL_BYTES) return nnd_fail_with(error, NND_BAD_DATA, "a cache that grows too far");
+    run->lengths[i] = !one->is_total ? before + told : told > before ? told : before;
+    if (run->lengths[i] > *room) *room = run->lengths[i];
   }
   return 1;
 }
 
 static struct nnd_kept_table *nnd_make_table(nnd_call *call, const struct nnd_session *session,
-                                             const struct nnd_plan *plan, nnd_error *error) {
+                                             const struct nnd_plan *plan, int64_t room, nnd_error *error) {
   struct nnd_run_of *run = &call->runs[plan->run];
+  const int num_outputs = plan->num_outputs + plan->tells_moved;
+  int is_right = 1;
   char message[300];
   const int64_t shape_bytes = run->num_shapes * (int64_t)sizeof *run->shapes;
-  const int64_t output_bytes = 10 * plan->num_outputs * (int64_t)sizeof *run->shapes;
+  const int64_t output_bytes = 10 * num_outputs * (int64_t)sizeof *run->shapes;
   int64_t *symbols = calloc((size_t)plan->num_symbols + 1, sizeof *symbols);
   struct nnd_kept_table *kept = calloc(1, sizeof *kept + (size_t)(shape_bytes + output_bytes));
   if (!symbols || !kept) {
     nnd_fail_with(error, NND_NO_MEMORY, "no memory for a table");
-  } else if (nnd_symbols_of(call, session, plan, symbols, error)) {
+  } else {
+    for (int i = 0; is_right && i < plan->num_symbols; i++)
+      is_right = nnd_symbol_of(call, session, plan, i, room, &symbols[i], error);
+  }
+  if (symbols && kept && is_right) {
     kept->shapes = (int64_t *)(kept + 1), kept->outputs = kept->shapes + run->num_shapes;
     memcpy(kept->shapes, run->shapes, (size_t)shape_bytes);
     kept->table = session->kernels->table_make(plan->model, symbols, plan->num_symbols, run->shapes, run->num_shapes,
@@ -223,14 +260,22 @@ static struct nnd_kept_table *nnd_make_table(nnd_call *call, const struct nnd_se
     free(kept);
     return NULL;
   }
-  for (int i = 0; i < plan->num_outputs; i++) {
+  for (int i = 0; i < num_outputs; i++) {
     int64_t *numbers = kept->outputs + 10 * i;
     const int64_t count = session->kernels->output(kept->table, i, numbers);
+    if (i == plan->num_outputs && count >= 2) continue; /* whether something was moved */
     if (count < 2 || numbers[0] != plan->outputs[i].type.dtype || numbers[1] != plan->outputs[i].type.rank) {
       nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: plan.json says another output than plan.bin");
       nnd_drop_table(session, kept);
       return NULL;
     }
+  }
+  for (int i = 0; i < plan->num_grown; i++) {
+    const struct nnd_grown *one = &plan->grown[i];
+    if (kept->outputs[10 * one->output + 2 + one->axis] == room) continue;
+    nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: plan.json says another shape of what grows than plan.bin");
+    nnd_drop_table(session, kept);
+    return NULL;
   }
   return kept;
 }
@@ -239,7 +284,7 @@ static struct nnd_kept_table *nnd_make_table(nnd_call *call, const struct nnd_se
 static const struct nnd_kept_table *nnd_table_for(nnd_call *call, const struct nnd_session *session,
                                                   const struct nnd_plan *plan, nnd_error *error) {
   struct nnd_run_of *run = &call->runs[plan->run];
-  int64_t *shape = run->shapes;
+  int64_t *shape = run->shapes, room = 0;
   for (int i = 0; i < plan->num_inputs; i++) {
     const struct nnd_place *place = &call->places[plan->inputs[i].value];
     if (!place->is_there || place->rank != plan->inputs[i].type.rank || place->dtype != plan->inputs[i].type.dtype) {
@@ -251,13 +296,17 @@ static const struct nnd_kept_table *nnd_table_for(nnd_call *call, const struct n
     *shape++ = (int64_t)place->dtype, *shape++ = place->rank;
     for (int axis = 0; axis < place->rank; axis++) *shape++ = place->shape[axis];
   }
+  if (plan->num_grown) {
+    if (!nnd_lengths_of(call, session, plan, &room, error)) return NULL;
+    *shape++ = NND_BOOL, *shape++ = 1, *shape++ = room;
+  }
   for (struct nnd_kept_table **at = &run->tables; *at; at = &(*at)->next) {
     struct nnd_kept_table *kept = *at;
     if (memcmp(kept->shapes, run->shapes, (size_t)run->num_shapes * sizeof *run->shapes)) continue;
     *at = kept->next, kept->next = run->tables, run->tables = kept;
     return kept;
   }
-  struct nnd_kept_table *made = nnd_make_table(call, session, plan, error);
+  struct nnd_kept_table *made = nnd_make_table(call, session, plan, room, error);
   if (!made) return NULL;
   made->next = run->tables, run->tables = made;
   if (++run->num_tables > NND_MOST_TABLES) {
@@ -280,18 +329,54 @@ static int nnd_have(void **memory, int64_t *have, int64_t bytes, nnd_error *erro
   return *memory ? 1 : nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
 }
 
+/* Returns whether an input that the caller gave lies in memory: an output of the run before, as states do. */
+static int nnd_is_read(const nnd_call *call, const void *memory, int64_t bytes) {
+  for (int i = 0; memory && i < call->program->num_inputs; i++) {
+    const struct nnd_place *place = &call->places[call->program->inputs[i].value];
+    const uintptr_t at = (uintptr_t)place->data, begin = (uintptr_t)memory;
+    if (place->is_given && at >= begin && at < begin + (uintptr_t)bytes) return 1;
+  }
+  return 0;
+}
+
+/* Whatever is made stays as it is in a run: others may read it, by another name too. */
+static int nnd_made_twice(nnd_error *error) {
+  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a value is made twice");
+}
+
 static int nnd_prepare_output(nnd_call *call, const struct nnd_border *border, const int64_t *numbers, void **address,
                               nnd_error *error) {
   struct nnd_place *place = &call->places[border->value];
+  if (place->is_there) return nnd_made_twice(error);
   place->dtype = (nnd_dtype)numbers[0], place->rank = (int)numbers[1];
   memcpy(place->shape, numbers + 2, (size_t)place->rank * sizeof *numbers);
   const int64_t bytes = nnd_bytes_in(place->dtype, place->rank, place->shape);
   if (bytes < 0) return nnd_fail_with(error, NND_NO_MEMORY, "an output is larger than memory");
+  if (nnd_is_read(call, place->memory, place->memory_bytes)) {
+    void *const memory = place->memory;
+    const int64_t memory_bytes = place->memory_bytes;
+    place->memory = place->spare, place->memory_bytes = place->spare_bytes;
+    place->spare = memory, place->spare_bytes = memory_bytes;
+  }
   if (!nnd_have(&place->memory, &place->memory_bytes, bytes, error)) return 0;
   *address = place->memory;
   place->data = place->memory;
   place->is_there = 1;
   return 1;
+}
+
+/* Moves the places of an output that grew together: its memory may have room behind them, for another that is longer. */
+static void nnd_close_ranks(struct nnd_place *place, int64_t axis, int64_t length) {
+  int64_t outer = 1, inner = nnd_bytes_of(place->dtype);
+  const int64_t room = place->shape[axis];
+  for (int i = 0; i < place->rank; i++) {
+    if (i < axis) outer *= place->shape[i];
+    if (i > axis) inner *= place->shape[i];
+  }
+  place->shape[axis] = length;
+  for (int64_t i = 1; length < room && i < outer; i++)
+    memmove((char *)place->memory + i * length * inner, (char *)place->memory + i * room * inner,
+            (size_t)(length * inner));
 }
 
 static int nnd_run_plan(nnd_call *call, struct nnd_session *session, const struct nnd_plan *plan, nnd_error *error) {
@@ -304,10 +389,19 @@ static int nnd_run_plan(nnd_call *call, struct nnd_session *session, const struc
   for (int i = 0; i < plan->num_inputs; i++) run->inputs[i] = call->places[plan->inputs[i].value].data;
   for (int i = 0; i < plan->num_outputs; i++)
     if (!nnd_prepare_output(call, &plan->outputs[i], kept->outputs + 10 * i, &run->outputs[i], error)) return 0;
+  run->inputs[plan->num_inputs] = ""; /* of the room only the size is looked at */
+  if (plan->tells_moved) {
+    const int64_t *numbers = kept->outputs + 10 * plan->num_outputs;
+    const int64_t bytes = nnd_bytes_in((nnd_dtype)numbers[0], (int)numbers[1], numbers + 2);
+    if (bytes < 0 || !nnd_have(&run->moved, &run->moved_bytes, bytes, error)) return 0;
+    run->outputs[plan->num_outputs] = run->moved;
+  }
   struct nnd_kernel_call kernel = {run->inputs, run->outputs, call->work, call->work + arena, scratch, NULL, {0}};
   void *pool = session->pool && !pthread_mutex_trylock(&session->pool_lock) ? session->pool : NULL;
   const int has_fault = session->kernels->run(kept->table, &kernel, pool);
   if (pool) pthread_mutex_unlock(&session->pool_lock);
+  for (int i = 0; !has_fault && i < plan->num_grown; i++)
+    nnd_close_ranks(&call->places[plan->outputs[plan->grown[i].output].value], plan->grown[i].axis, run->lengths[i]);
   if (!has_fault) return 1;
   return nnd_fail_with(error, NND_BAD_DATA,
                        "submodel %.*s: element %lld of the indices of step %lld is %lld, outside of an axis of %lld "
@@ -332,6 +426,7 @@ static int nnd_choose(nnd_call *call, struct nnd_session *session, const struct 
     if (!from->is_there)
       return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s: a branch gives a value that is not there",
                            (int)session->id.size, session->id.data);
+    if (to->is_there) return nnd_made_twice(error);
     to->is_there = 1, to->dtype = from->dtype, to->rank = from->rank, to->data = from->data;
     memmove(to->shape, from->shape, sizeof from->shape);
   }
@@ -351,6 +446,7 @@ static int nnd_follow(nnd_call *call, struct nnd_session *session, const struct 
         break;
       case NND_MAKE_EMPTY: {
         struct nnd_place *place = &call->places[part->number];
+        if (place->is_there) return nnd_made_twice(error);
         place->is_there = 1, place->dtype = part->type.dtype, place->rank = part->type.rank, place->data = nothing;
         memcpy(place->shape, part->type.shape, sizeof part->type.shape);
         break;

@@ -93,7 +93,8 @@ void nnd_call_free(nnd_call *call);
 int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd_error *error);
 /* Runs the chain. Returns 1, or 0 and the error: then the outputs mean nothing. */
 int nnd_run(nnd_call *call, nnd_error *error);
-/* Returns an output, which belongs to the call and is there until its next run. */
+/* Returns an output, which belongs to the call and is there until its next run. It may be given as an input of that
+ * run, as states and caches are. */
 int nnd_get_output(const nnd_call *call, const char *name, nnd_tensor *value, nnd_error *error);
 
 int64_t nnd_bytes_of(nnd_dtype dtype);

@@ -16,9 +16,15 @@ static int nnd_same(const struct nnd_text *a, const struct nnd_text *b) {
   return a->size == b->size && !memcmp(a->data, b->data, (size_t)a->size);
 }
 
-int nnd_value_named(struct nnd_program *program, const struct nnd_text *name, int scope) {
+int nnd_value_known(const struct nnd_program *program, const struct nnd_text *name, int scope) {
   for (int i = 0; i < program->num_values; i++)
     if (program->values[i].scope == scope && nnd_same(&program->values[i].name, name)) return i;
+  return -1;
+}
+
+int nnd_value_named(struct nnd_program *program, const struct nnd_text *name, int scope) {
+  const int known = nnd_value_known(program, name, scope);
+  if (known >= 0) return known;
   if (program->num_values == program->most_values) return -1;
   program->values[program->num_values].name = *name;
   program->values[program->num_values].scope = scope;

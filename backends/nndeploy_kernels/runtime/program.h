@@ -21,11 +21,21 @@ struct nnd_symbol {
   int64_t number, axis, offset, factor, low, high;
 };
 
+/* Output `output` of a plan is input `input` with more places along an axis: `added`, or as many as a symbol says
+ * (-1: none); where it `is_total` the symbol is all places, if the input has no more. */
+struct nnd_grown {
+  int64_t output, input, axis, added, symbol;
+  int is_total;
+};
+
+/* Where outputs grow, a plan has one more input, whose only size is how many places their memory has; where it
+ * `tells_moved`, one more output, which is of no use where nothing goes on in the memory of an input. */
 struct nnd_plan {
   void *model;
   struct nnd_border *inputs, *outputs;
   struct nnd_symbol *symbols;
-  int num_inputs, num_outputs, num_symbols;
+  struct nnd_grown *grown;
+  int num_inputs, num_outputs, num_symbols, num_grown, tells_moved;
   int run; /* its number among the plans of the program */
 };
 
@@ -48,12 +58,18 @@ struct nnd_part {
   struct nnd_text reason;  /* of a refusal */
 };
 
+#define NND_MOST_CHOICES 16 /* inside of each other */
+#define NND_MOST_SCOPES (NND_MOST_CHOICES + 2)
+
 struct nnd_session {
   struct nnd_text id;
   const struct nnd_kernels *kernels;
   void *pool; /* for one call at a time: whoever finds it taken works alone */
   pthread_mutex_t pool_lock;
-  int threads, scope; /* `scope`: whose the values are that only its plans know */
+  int threads;
+  const struct nnd_json **documents; /* of the plans, while the course is read */
+  int scopes[NND_MOST_SCOPES];       /* that are open then, the innermost last: a branch has one of its own */
+  int num_scopes;
   uint8_t *weights;
   int64_t weights_bytes;
   struct nnd_plan *plans;
@@ -65,7 +81,7 @@ struct nnd_session {
 /* What a value of the chain is at first: nothing, or one that the bundle holds. */
 struct nnd_slot {
   struct nnd_text name;
-  int scope; /* 0: of the chain; else of a session alone */
+  int scope; /* 0: of the chain; else of a session or a branch alone */
   const struct nnd_held *held;
 };
 
@@ -90,11 +106,13 @@ struct nnd_program {
   struct nnd_range *ranges;
   int num_ranges;
   struct nnd_session *sessions;
-  int num_sessions, num_plans;
+  int num_sessions, num_plans, num_scopes;
   const char *model_name;
 };
 
-/* Returns the number of a value of a scope, a new one where it has none yet; -1 where there are too many. */
+/* Returns the number of a value of a scope, -1 where it has none. */
+int nnd_value_known(const struct nnd_program *program, const struct nnd_text *name, int scope);
+/* Returns the same, a new one where it has none yet; -1 where there are too many. */
 int nnd_value_named(struct nnd_program *program, const struct nnd_text *name, int scope);
 /* Opens the submodel that the manifest describes. */
 int nnd_session_open(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *submodel,

@@ -9,10 +9,8 @@
 
 #define NND_FAR ((int64_t)1 << 40)
 #define NND_MOST_PLAN ((int64_t)16 << 20)
-#define NND_FORMAT_OF_FIXED 5
-#define NND_FORMAT_OF_HALVES 7
+#define NND_FORMAT_OF_FIXED 5 /* the first of those that are run here; the last: */
 #define NND_FORMAT_OF_COURSES 9
-#define NND_MOST_CHOICES 16 /* inside of each other */
 
 static const char *const nnd_elements[] = {"fp32", "int32", "int64", "bool", "uint8", "int8", "fp16"};
 
@@ -61,17 +59,28 @@ static int nnd_is_as_said(const struct nnd_program *program, const struct nnd_te
   return 0;
 }
 
-/* Returns the number of a value that a plan names: of the chain where the session reads or gives it, else its own. */
+/* Returns the number of a value that a plan or a course names: of the innermost scope that knows it, of the chain where
+ * the session reads or gives it, else a new one of the innermost scope. */
 static int nnd_value_of(const struct nnd_session *session, struct nnd_program *program, const struct nnd_text *name) {
   const struct nnd_border *sides[] = {session->inputs, session->outputs};
   const int counts[] = {session->num_inputs, session->num_outputs};
+  for (int scope = session->num_scopes - 1; scope >= 0; scope--) {
+    const int known = nnd_value_known(program, name, session->scopes[scope]);
+    if (known >= 0) return known;
+  }
   for (int side = 0; side < 2; side++)
     for (int i = 0; i < counts[side]; i++) {
       const struct nnd_text *known = &program->values[sides[side][i].value].name;
       if (known->size == name->size && !memcmp(known->data, name->data, (size_t)name->size))
         return sides[side][i].value;
     }
-  return nnd_value_named(program, name, session->scope);
+  return nnd_value_named(program, name, session->scopes[session->num_scopes - 1]);
+}
+
+static int nnd_open_scope(struct nnd_session *session, struct nnd_program *program) {
+  if (session->num_scopes == NND_MOST_SCOPES) return 0;
+  session->scopes[session->num_scopes++] = ++program->num_scopes;
+  return 1;
 }
 
 /* Reads the borders of one side, each [name, element, sizes]: of the session, whose values are the chain's, or a plan. */
@@ -105,8 +114,10 @@ static int nnd_read_symbols(struct nnd_session *session, struct nnd_program *pro
   if (!plan->symbols) return 0;
   NND_EACH(item, list) {
     struct nnd_symbol *one = &plan->symbols[plan->num_symbols++];
-    if (!nnd_json_integer(nnd_json_member(item, "number"), 0, plan->num_inputs - 1, &one->number) ||
-        !nnd_json_integer(nnd_json_member(item, "axis"), 0, plan->inputs[one->number].type.rank - 1, &one->axis) ||
+    const int is_room = plan->num_grown > 0; /* the input behind the others, of one axis */
+    if (!nnd_json_integer(nnd_json_member(item, "number"), 0, plan->num_inputs - 1 + is_room, &one->number) ||
+        !nnd_json_integer(nnd_json_member(item, "axis"), 0,
+                          one->number < plan->num_inputs ? plan->inputs[one->number].type.rank - 1 : 0, &one->axis) ||
         !nnd_json_integer(nnd_json_member(item, "offset"), -NND_FAR, NND_FAR, &one->offset) ||
         !nnd_json_integer(nnd_json_member(item, "factor"), 1, NND_FAR, &one->factor) ||
         !nnd_json_integer(nnd_json_member(item, "low"), -NND_FAR, NND_FAR, &one->low) ||
@@ -116,18 +127,53 @@ static int nnd_read_symbols(struct nnd_session *session, struct nnd_program *pro
   return 1;
 }
 
+/* Reads outputs that grow; whether there is the symbol that one names is known when the symbols are. */
+static int nnd_read_grown(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *list,
+                          struct nnd_plan *plan, nnd_error *error) {
+  const int64_t count = list ? list->count : 0;
+  plan->grown = nnd_arena_take(&program->bundle.arena, count * (int64_t)sizeof *plan->grown, error);
+  if (!plan->grown) return 0;
+  NND_EACH(item, list) {
+    struct nnd_grown *one = &plan->grown[plan->num_grown++];
+    const struct nnd_json *symbol = nnd_json_member(item, "symbol"), *total = nnd_json_member(item, "is_total");
+    one->symbol = -1;
+    one->is_total = total && total->kind == NND_TRUE;
+    if (!nnd_json_integer(nnd_json_member(item, "output"), 0, plan->num_outputs - 1, &one->output) ||
+        !nnd_json_integer(nnd_json_member(item, "input"), 0, plan->num_inputs - 1, &one->input) ||
+        !nnd_json_integer(nnd_json_member(item, "axis"), 0, plan->outputs[one->output].type.rank - 1, &one->axis) ||
+        !nnd_json_integer(nnd_json_member(item, "added"), 0, 1 << 20, &one->added) ||
+        (symbol && symbol->kind != NND_NULL && !nnd_json_integer(symbol, 0, 1 << 20, &one->symbol)) ||
+        (one->is_total && one->symbol < 0))
+      return nnd_bad_plan(session, "an output that grows", error);
+    const struct nnd_type *output = &plan->outputs[one->output].type, *input = &plan->inputs[one->input].type;
+    int is_right = output->rank == input->rank && output->dtype == input->dtype && output->shape[one->axis] < 0;
+    for (int i = 0; i < plan->num_grown - 1; i++)
+      is_right = is_right && plan->grown[i].output != one->output && plan->grown[i].input != one->input;
+    if (!is_right) return nnd_bad_plan(session, "an output that does not grow from its input", error);
+  }
+  return 1;
+}
+
+static int nnd_check_grown(struct nnd_session *session, const struct nnd_plan *plan, nnd_error *error) {
+  for (int i = 0; i < plan->num_grown; i++)
+    if (plan->grown[i].symbol >= plan->num_symbols ||
+        (plan->grown[i].symbol >= 0 && plan->symbols[plan->grown[i].symbol].number >= plan->num_inputs))
+      return nnd_bad_plan(session, "an output that grows by its own room", error);
+  return 1;
+}
+
 static int nnd_read_plan_document(struct nnd_session *session, struct nnd_program *program,
                                   const struct nnd_json *document, struct nnd_plan *plan, nnd_error *error) {
-  const struct nnd_json *grown = nnd_json_member(document, "grown");
-  if (grown && grown->count)
-    return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: caches that grow run with Python alone",
-                         (int)session->id.size, session->id.data);
+  const struct nnd_json *moved = nnd_json_member(document, "tells_moved");
   plan->run = program->num_plans++;
+  plan->tells_moved = moved && moved->kind == NND_TRUE;
   return nnd_read_borders(session, program, nnd_json_member(document, "inputs"), 0, &plan->inputs, &plan->num_inputs,
                           error) &&
          nnd_read_borders(session, program, nnd_json_member(document, "outputs"), 0, &plan->outputs, &plan->num_outputs,
                           error) &&
-         nnd_read_symbols(session, program, nnd_json_member(document, "symbols"), plan, error);
+         nnd_read_grown(session, program, nnd_json_member(document, "grown"), plan, error) &&
+         nnd_read_symbols(session, program, nnd_json_member(document, "symbols"), plan, error) &&
+         nnd_check_grown(session, plan, error);
 }
 
 /* Reads names of values; returns their numbers, null and the error. */
@@ -175,7 +221,9 @@ static int nnd_read_choice(struct nnd_session *session, struct nnd_program *prog
   if (!part->outputs) return 0;
   for (int i = 0; i < 2; i++) {
     struct nnd_course *of = &part->of[i];
+    if (!nnd_open_scope(session, program)) return nnd_bad_plan(session, "too many choices inside of each other", error);
     if (!nnd_read_course(session, program, nnd_json_member(from, i ? "else" : "then"), depth - 1, of, error)) return 0;
+    session->num_scopes--; /* what a branch makes is seen by nobody else */
     const int is_refused = of->num_parts == 1 && of->parts[0].kind == NND_REFUSE && !of->num_results;
     if (of->num_results != count && !is_refused) return nnd_bad_plan(session, "branches that give other values", error);
   }
@@ -189,7 +237,8 @@ static int nnd_read_part(struct nnd_session *session, struct nnd_program *progra
   int64_t number;
   if (nnd_json_integer(from, 0, session->num_plans - 1, &number)) {
     part->kind = NND_RUN_PLAN, part->number = (int)number;
-    return 1;
+    if (session->plans[number].inputs) return nnd_bad_plan(session, "a plan that stands twice", error);
+    return nnd_read_plan_document(session, program, session->documents[number], &session->plans[number], error);
   }
   if (empty) return nnd_read_empty(session, program, empty, part, error);
   if (!refused) return nnd_read_choice(session, program, from, depth, part, error);
@@ -214,7 +263,8 @@ static int nnd_read_course(struct nnd_session *session, struct nnd_program *prog
 static int nnd_read_alone(struct nnd_session *session, struct nnd_program *program, nnd_error *error) {
   session->course.parts = nnd_arena_take(&program->bundle.arena, sizeof *session->course.parts, error);
   session->course.num_parts = session->course.parts != NULL;
-  return session->course.num_parts;
+  return session->course.num_parts &&
+         nnd_read_plan_document(session, program, session->documents[0], session->plans, error);
 }
 
 static int nnd_read_document(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *variant,
@@ -235,14 +285,23 @@ static int nnd_read_document(struct nnd_session *session, struct nnd_program *pr
       !nnd_read_borders(session, program, nnd_json_member(document, "outputs"), 1, &session->outputs,
                         &session->num_outputs, error))
     return 0;
-  if (!list)
-    return nnd_read_plan_document(session, program, document, session->plans, error) &&
-           nnd_read_alone(session, program, error);
-  const struct nnd_json *plan = list->first;
-  for (int i = 0; i < session->num_plans; i++, plan = plan->next)
-    if (!plan || !nnd_read_plan_document(session, program, plan, &session->plans[i], error)) return 0;
-  return nnd_read_course(session, program, nnd_json_member(document, "course"), NND_MOST_CHOICES, &session->course,
-                         error);
+  session->documents =
+      nnd_arena_take(&program->bundle.arena, session->num_plans * (int64_t)sizeof *session->documents, error);
+  if (!session->documents || !nnd_open_scope(session, program)) return 0;
+  if (!list) {
+    session->documents[0] = document;
+    return nnd_read_alone(session, program, error);
+  }
+  int count = 0;
+  NND_EACH(plan, list) {
+    if (count < session->num_plans) session->documents[count++] = plan;
+  }
+  if (!nnd_read_course(session, program, nnd_json_member(document, "course"), NND_MOST_CHOICES, &session->course,
+                       error))
+    return 0;
+  for (int i = 0; i < session->num_plans; i++)
+    if (!session->plans[i].inputs) return nnd_bad_plan(session, "a plan that stands nowhere", error);
+  return 1;
 }
 
 /* Checks that the plan is of a kind that is run here, and finds the kernels. */
@@ -253,10 +312,10 @@ static int nnd_find_kernels(struct nnd_session *session, const struct nnd_json *
   int64_t format;
   if (!nnd_json_integer(nnd_json_member(metadata, "format"), 0, 1 << 20, &format))
     return nnd_bad_plan(session, "it has no format", error);
-  if (format != NND_FORMAT_OF_FIXED && format != NND_FORMAT_OF_HALVES && format != NND_FORMAT_OF_COURSES)
-    return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a plan of format %d; this runs %d, %d and %d",
+  if (format < NND_FORMAT_OF_FIXED || format > NND_FORMAT_OF_COURSES)
+    return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a plan of format %d; this runs %d to %d",
                          (int)session->id.size, session->id.data, (int)format, NND_FORMAT_OF_FIXED,
-                         NND_FORMAT_OF_HALVES, NND_FORMAT_OF_COURSES);
+                         NND_FORMAT_OF_COURSES);
   session->kernels = nnd_kernels_here(precision && nnd_is_text(&precision->text, "bf16"), &least);
   if (session->kernels) return 1;
   return nnd_fail_with(error, NND_UNAVAILABLE, "this processor has no kernels: the least is %s", least);
@@ -278,8 +337,8 @@ static int nnd_open_plan(struct nnd_session *session, struct nnd_program *progra
     return nnd_fail_with(error, is_newer ? NND_UNAVAILABLE : NND_BAD_DATA, "%ssubmodel %.*s: %s: %s",
                          is_newer ? "" : "bad-bundle: ", (int)session->id.size, session->id.data, file, message);
   }
-  if (session->kernels->num_inputs(plan->model) != plan->num_inputs ||
-      session->kernels->num_outputs(plan->model) != plan->num_outputs)
+  if (session->kernels->num_inputs(plan->model) != plan->num_inputs + (plan->num_grown > 0) ||
+      session->kernels->num_outputs(plan->model) != plan->num_outputs + plan->tells_moved)
     return nnd_bad_plan(session, "it is of another build than its plans", error);
   return 1;
 }
@@ -309,7 +368,6 @@ int nnd_session_open(struct nnd_session *session, struct nnd_program *program, c
   session->id = id ? id->text : (struct nnd_text){"", 0};
   pthread_mutex_init(&session->pool_lock, NULL);
   session->threads = threads;
-  session->scope = program->num_sessions;
   if (!variant)
     return nnd_fail_with(error, NND_UNAVAILABLE,
                          "submodel %.*s has no variant of the backend native (hint: compile with --backends native)",
