@@ -69,7 +69,8 @@ def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
     ("cache", "stats", "--no-such-option"), ("run", "no.nnd", "--input", "x.npz"), ("inspect", "no.nnd"),
     ("verify", "no.nnd"), ("bench", "no.nnd"), ("pace", "no.nnd", "--max-latency", "1ms"), ("diff", "no.nnd", "no.nnd"),
     ("sign", "no.nnd", "--key", "no.key"), ("key", "list", "--no-such-option"), ("install", "faces", "no.nnd"),
-    ("installed", "no"), ("rollback", "no"), ("uninstall", "no"), ("export", "no.nnd", "-o", "program"), ("doctor", "--no-such-option"),
+    ("installed", "no"), ("rollback", "no"), ("uninstall", "no"), ("export", "no.nnd", "-o", "program"),
+    ("doctor", "--no-such-option"),
     ("push", "no.nnd", "oci://registry.example/faces:1"), ("pull", "https://registry.example/faces:1", "-o", "m.nnd"),
     ("backends", "--no-such-option"), ("targets", "--no-such-option"), ("probe", "--no-such-option"),
 ])  # fmt: skip
