@@ -6,48 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/program.h"
-
-#define NND_MOST_TABLES 64 /* of a session and call that are kept */
-#define NND_MOST_CALL_BYTES ((int64_t)1 << 40)
-
-/* What one set of input shapes comes to. */
-struct nnd_kept_table {
-  struct nnd_kept_table *next;
-  void *table;
-  int64_t *shapes;  /* of the inputs: element, rank, sizes of each */
-  int64_t *outputs; /* 10 numbers of each output of the plan: element, rank, sizes */
-};
-
-struct nnd_run_of {
-  struct nnd_kept_table *tables; /* the last used first */
-  int num_tables;
-  int64_t num_shapes, *shapes;
-  int64_t *lengths; /* of each output that grows: its places in this run */
-  const void **inputs;
-  void **outputs;
-  void *moved; /* memory of the output that tells whether something was put elsewhere */
-  int64_t moved_bytes;
-};
-
-/* A value in a call, and the memory that it has there. `is_given`: the caller gave it, for runs to come too. */
-struct nnd_place {
-  int is_given, is_there, rank;
-  nnd_dtype dtype;
-  int64_t shape[NND_MAX_RANK];
-  const void *data;
-  void *memory, *spare; /* `spare` is written where an input of the run lies in `memory` */
-  int64_t memory_bytes, spare_bytes;
-};
-
-struct nnd_call {
-  nnd_program *program;
-  struct nnd_arena arena;
-  struct nnd_place *places; /* of each value */
-  struct nnd_run_of *runs;  /* of each plan */
-  char *work;               /* arena and scratch of the kernels */
-  int64_t work_bytes;
-};
+#include "runtime/call.h"
 
 static const char *const nnd_names[] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
 
@@ -80,12 +39,6 @@ nnd_call *nnd_call_new(nnd_program *program, nnd_error *error) {
   nnd_call_free(call);
   return NULL;
 }
-
-static void nnd_drop_table(const struct nnd_session *session, struct nnd_kept_table *kept) {
-  session->kernels->table_free(kept->table);
-  free(kept);
-}
-
 void nnd_call_free(nnd_call *call) {
   if (!call) return;
   for (int i = 0; call->runs && i < call->program->num_sessions; i++)
@@ -187,135 +140,6 @@ static int nnd_check_inputs(nnd_call *call, nnd_error *error) {
   for (int i = 0; i < program->num_inputs; i++)
     if (!nnd_check_shape(call, &program->inputs[i], error)) return 0;
   return 1;
-}
-
-/* Returns the size that a symbol stands for, for people: a plan may say one that no number holds. */
-static long long nnd_size_at(const struct nnd_symbol *one, int64_t symbol) {
-  int64_t size;
-  return __builtin_mul_overflow(one->factor, symbol, &size) || __builtin_add_overflow(size, one->offset, &size)
-             ? INT64_MAX
-             : size;
-}
-
-/* Returns a symbol of a plan for the shapes of its inputs, and for the room of what grows. */
-static int nnd_symbol_of(const nnd_call *call, const struct nnd_session *session, const struct nnd_plan *plan,
-                         int64_t number, int64_t room, int64_t *symbol, nnd_error *error) {
-  const struct nnd_symbol *one = &plan->symbols[number];
-  const int64_t size =
-      one->number < plan->num_inputs ? call->places[plan->inputs[one->number].value].shape[one->axis] : room;
-  const int64_t above = size - one->offset;
-  *symbol = above / one->factor - (above % one->factor < 0);
-  if (!(above % one->factor) && *symbol >= one->low && *symbol <= one->high) return 1;
-  return nnd_fail_with(
-      error, NND_BAD_DATA,
-      "submodel %.*s: axis %lld of an input has size %lld, kernels are for %lld..%lld in steps of %lld",
-      (int)session->id.size, session->id.data, (long long)one->axis, (long long)size, nnd_size_at(one, one->low),
-      nnd_size_at(one, one->high), (long long)one->factor);
-}
-
-/* Finds how many places each output that grows will have, and how many their memory needs. */
-static int nnd_lengths_of(nnd_call *call, const struct nnd_session *session, const struct nnd_plan *plan, int64_t *room,
-                          nnd_error *error) {
-  struct nnd_run_of *run = &call->runs[plan->run];
-  *room = 0;
-  for (int i = 0; i < plan->num_grown; i++) {
-    const struct nnd_grown *one = &plan->grown[i];
-    const int64_t before = call->places[plan->inputs[one->input].value].shape[one->axis];
-    int64_t told = one->added;
-    if (one->symbol >= 0 && !nnd_symbol_of(call, session, plan, one->symbol, 0, &told, error)) return 0;
-    if (told < 0 || told > NND_MOST_CALL_BYTES) return nnd_fail_with(error, NND_BAD_DATA, "a cache that grows too far");
-    run->lengths[i] = !one->is_total ? before + told : told > before ? told : before;
-    if (run->lengths[i] > *room) *room = run->lengths[i];
-  }
-  return 1;
-}
-
-static struct nnd_kept_table *nnd_make_table(nnd_call *call, const struct nnd_session *session,
-                                             const struct nnd_plan *plan, int64_t room, nnd_error *error) {
-  struct nnd_run_of *run = &call->runs[plan->run];
-  const int num_outputs = plan->num_outputs + plan->tells_moved;
-  int is_right = 1;
-  char message[300];
-  const int64_t shape_bytes = run->num_shapes * (int64_t)sizeof *run->shapes;
-  const int64_t output_bytes = 10 * num_outputs * (int64_t)sizeof *run->shapes;
-  int64_t *symbols = calloc((size_t)plan->num_symbols + 1, sizeof *symbols);
-  struct nnd_kept_table *kept = calloc(1, sizeof *kept + (size_t)(shape_bytes + output_bytes));
-  if (!symbols || !kept) {
-    nnd_fail_with(error, NND_NO_MEMORY, "no memory for a table");
-  } else {
-    for (int i = 0; is_right && i < plan->num_symbols; i++)
-      is_right = nnd_symbol_of(call, session, plan, i, room, &symbols[i], error);
-  }
-  if (symbols && kept && is_right) {
-    kept->shapes = (int64_t *)(kept + 1), kept->outputs = kept->shapes + run->num_shapes;
-    memcpy(kept->shapes, run->shapes, (size_t)shape_bytes);
-    kept->table = session->kernels->table_make(plan->model, symbols, plan->num_symbols, run->shapes, run->num_shapes,
-                                               message, sizeof message);
-    if (!kept->table)
-      nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels do not take these sizes: %s",
-                    (int)session->id.size, session->id.data, message);
-  }
-  free(symbols);
-  if (!kept || !kept->table) {
-    free(kept);
-    return NULL;
-  }
-  for (int i = 0; i < num_outputs; i++) {
-    int64_t *numbers = kept->outputs + 10 * i;
-    const int64_t count = session->kernels->output(kept->table, i, numbers);
-    if (i == plan->num_outputs && count >= 2) continue; /* whether something was moved */
-    if (count < 2 || numbers[0] != plan->outputs[i].type.dtype || numbers[1] != plan->outputs[i].type.rank) {
-      nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: plan.json says another output than plan.bin");
-      nnd_drop_table(session, kept);
-      return NULL;
-    }
-  }
-  for (int i = 0; i < plan->num_grown; i++) {
-    const struct nnd_grown *one = &plan->grown[i];
-    if (kept->outputs[10 * one->output + 2 + one->axis] == room) continue;
-    nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: plan.json says another shape of what grows than plan.bin");
-    nnd_drop_table(session, kept);
-    return NULL;
-  }
-  return kept;
-}
-
-/* Returns the table of a plan for the shapes of its inputs, which is the first of those that are kept then. */
-static const struct nnd_kept_table *nnd_table_for(nnd_call *call, const struct nnd_session *session,
-                                                  const struct nnd_plan *plan, nnd_error *error) {
-  struct nnd_run_of *run = &call->runs[plan->run];
-  int64_t *shape = run->shapes, room = 0;
-  for (int i = 0; i < plan->num_inputs; i++) {
-    const struct nnd_place *place = &call->places[plan->inputs[i].value];
-    if (!place->is_there || place->rank != plan->inputs[i].type.rank || place->dtype != plan->inputs[i].type.dtype) {
-      nnd_fail_with(error, NND_BAD_DATA,
-                    "bad-bundle: submodel %.*s reads a value that is not there, or of another type",
-                    (int)session->id.size, session->id.data);
-      return NULL;
-    }
-    *shape++ = (int64_t)place->dtype, *shape++ = place->rank;
-    for (int axis = 0; axis < place->rank; axis++) *shape++ = place->shape[axis];
-  }
-  if (plan->num_grown) {
-    if (!nnd_lengths_of(call, session, plan, &room, error)) return NULL;
-    *shape++ = NND_BOOL, *shape++ = 1, *shape++ = room;
-  }
-  for (struct nnd_kept_table **at = &run->tables; *at; at = &(*at)->next) {
-    struct nnd_kept_table *kept = *at;
-    if (memcmp(kept->shapes, run->shapes, (size_t)run->num_shapes * sizeof *run->shapes)) continue;
-    *at = kept->next, kept->next = run->tables, run->tables = kept;
-    return kept;
-  }
-  struct nnd_kept_table *made = nnd_make_table(call, session, plan, room, error);
-  if (!made) return NULL;
-  made->next = run->tables, run->tables = made;
-  if (++run->num_tables > NND_MOST_TABLES) {
-    struct nnd_kept_table **last = &run->tables;
-    while ((*last)->next) last = &(*last)->next;
-    nnd_drop_table(session, *last);
-    *last = NULL, run->num_tables--;
-  }
-  return made;
 }
 
 static int64_t nnd_whole_lines(int64_t bytes) { return (bytes + NND_LINE - 1) / NND_LINE * NND_LINE; }
