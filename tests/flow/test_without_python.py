@@ -179,6 +179,17 @@ def test_real_models_give_the_bits_of_python(runner, compiled, real_models, mode
     assert_same_bits(found, plain)
 
 
+@pytest.mark.slow
+def test_a_program_for_aarch64_gives_the_same_but_for_rounding(nndeploy_command, digits, tmp_path) -> None:
+    qemu = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64") or pytest.skip("no qemu for aarch64")
+    build_runtime.build_runner("aarch64")
+    assert nndeploy_command("export", digits, "-o", tmp_path / "digits", "--for", "aarch64").returncode == 0
+    images = np.random.default_rng(1).uniform(0, 16, (3, 1, 8, 8)).astype(np.float32)
+    found = ran([qemu, tmp_path / "digits"], {"image": images}, tmp_path)["probabilities"]
+    wanted = by_python(digits, {"image": images})["probabilities"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
