@@ -106,6 +106,9 @@ def _made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) 
 
 def main(architectures: Sequence[str]) -> None:
     """Builds the runtime of architectures, of this machine's where none is named."""
+    known = sorted({level.arch for level in LEVELS})
+    if others := sorted(set(architectures) - set(known)):
+        sys.exit(f"no architecture is called {others[0]!r}; known: {', '.join(known)}")
     for arch in architectures or [platform.machine()]:
         build_runner(arch)
         build_libraries(arch)

@@ -22,7 +22,7 @@ def runner(arch: str) -> Path:
     """
     if (path := loading.runner_for(arch)) is not None:
         return path
-    hint = "the wheel of that architecture brings it; in a checkout, make runtime"
+    hint = f"in a checkout, make runtime ARGS={arch}; --runner names one, as the wheel of that architecture holds it"
     raise UnavailableError(f"no runner for {arch} is installed", hint=hint)
 
 

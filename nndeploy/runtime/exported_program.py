@@ -16,7 +16,8 @@ from nndeploy.bundle.container import Buffer, encode_container
 from nndeploy.bundle.manifest import Manifest, Submodel
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file, sealed_bundle
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import InputError, UnavailableError
+from nndeploy.files.whole_files import open_regular
 from nndeploy.plugin.interface import Backend, HasRunner
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import TensorType
@@ -36,28 +37,32 @@ class Exported:
     left_out: tuple[str, ...]
 
 
-def export_program(bundle: Bundle, out: Path, arch: str) -> Exported:
-    """Writes the program that runs a bundle on machines of an architecture.
+def export_program(bundle: Bundle, out: Path, arch: str, runner: Path | None = None) -> Exported:
+    """Writes the program that runs a bundle on machines of an architecture, by the runner that is given or installed.
 
     Raises:
         UnavailableError: a submodel or a value is of a kind that it cannot run, or no runner is installed.
         BundleError: the bundle is damaged.
+        MissingInputError, InputError: the runner that is given is not there, or is none.
         CannotCreateError, InputOutputError: the program cannot be written.
     """
     backend = _runner_backend()
-    manifest, left_out = _slim(bundle.manifest, backend.name)
+    manifest, left_out = _slim(bundle.manifest, backend.name, signed=bool(bundle.signature))
     for submodel in manifest.submodels:
         if what := backend.why_not_alone(submodel.variants[0].metadata):
             raise UnavailableError(f"submodel {submodel.id} has {what}, which run with Python alone")
-    runner = backend.runner(arch).read_bytes()
+    with open_regular(runner or backend.runner(arch)) as file:
+        program = file.read()
+    if not program.startswith(b"\x7fELF"):
+        raise InputError("is no program for Linux", where=str(runner), hint="--runner names an nndeploy-run")
     names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
     members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
     contents, _ = sealed_bundle(manifest, members, {})
     chunks = list(encode_container(contents))
     size = sum(map(len, chunks))
-    replace_file(out, _program(runner, chunks, size), is_program=True)
-    return Exported(-(-len(runner) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, left_out)
+    replace_file(out, _program(program, chunks, size), is_program=True)
+    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, left_out)
 
 
 def _runner_backend() -> "_Runner":
@@ -78,7 +83,7 @@ def _program(runner: bytes, chunks: Sequence[Buffer], size: int) -> Iterator[Buf
     yield struct.pack("<Q", size) + MARK
 
 
-def _slim(manifest: Manifest, backend: str) -> tuple[Manifest, tuple[str, ...]]:
+def _slim(manifest: Manifest, backend: str, *, signed: bool) -> tuple[Manifest, tuple[str, ...]]:
     """Returns the manifest of what the runner takes, and what that leaves out, for people."""
     for side, values in (("input", manifest.inputs), ("output", manifest.outputs)):
         for value in values:
@@ -89,6 +94,9 @@ def _slim(manifest: Manifest, backend: str) -> tuple[Manifest, tuple[str, ...]]:
     left_out = [f"variants of {name}" for name in sorted(others)]
     left_out += [f"the chain {chain.id}" for chain in manifest.target_chains]
     left_out += ["reference outputs"] if manifest.goldens else []
+    left_out += ["the preprocessing of images and the labels"] if manifest.image_input is not None else []
+    left_out += ["pace points"] if manifest.pace_operators else []
+    left_out += ["the signature"] if signed else []
     slim = dataclasses.replace(
         manifest, submodels=submodels, target_chains=(), goldens=(), checks=(), compressed={}, placings={},
         pace_libraries={}, pace_operators="", image_input=None,

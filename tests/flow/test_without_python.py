@@ -179,6 +179,29 @@ def test_real_models_give_the_bits_of_python(runner, compiled, real_models, mode
     assert_same_bits(found, plain)
 
 
+def test_an_array_comes_by_standard_input_too(runner, digits, tmp_path) -> None:
+    np.save(tmp_path / "image.npy", np.zeros((1, 1, 8, 8), np.float32))
+    command, data = [runner, digits, "-i", "-"], (tmp_path / "image.npy").read_bytes()
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"probabilities: float32[1,10]")
+
+
+def test_a_runner_may_be_given_and_what_stays_behind_is_listed(nndeploy_command, runner, tmp_path) -> None:
+    bundle, given = tmp_path / "m.nnd", ("--runner", tmp_path / "nndeploy-run")
+    image = ROOT / "examples" / "digits" / "image.toml"
+    options = ("--backends", "native", "--objective", "priority", "--image", image)
+    assert nndeploy_command("compile", DIGITS, "-o", bundle, *options).returncode == 0
+    command = ("export", bundle, "-o", tmp_path / "program", *given)
+    assert nndeploy_command(*command).returncode == 66
+    given[1].write_text("no program")
+    assert nndeploy_command(*command).returncode == 65
+    shutil.copyfile(runner, given[1])
+    done = nndeploy_command(*command, "--json")
+    assert done.returncode == 0, done.stderr
+    assert any("labels" in one for one in json.loads(done.stdout)["left_out"])
+
+
 @pytest.mark.slow
 def test_a_program_for_aarch64_gives_the_same_but_for_rounding(nndeploy_command, digits, tmp_path) -> None:
     qemu = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64") or pytest.skip("no qemu for aarch64")
@@ -193,9 +216,11 @@ def test_a_program_for_aarch64_gives_the_same_but_for_rounding(nndeploy_command,
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["-i", "image.npy"], 0), ([], 65), (["-i", "nowhere.npy"], 66), (["--threads", "0"], 64), (["--wrong"], 64),
-        (["-i", "other=@image.npy"], 65), (["-i", "large.npy"], 65), (["-i", "whole.npy"], 65), (["--input"], 64),
-        (["-i", "text.npy"], 65), (["-i", "image.npy", "-o", "image.npy"], 74), (["--info"], 0), (["--help"], 0),
+        (["-i", "image.npy"], 0), ([], 65), (["-i", "nowhere.npy"], 66), (["--threads", "0"], 2), (["--wrong"], 2),
+        (["-i", "other=@image.npy"], 65), (["-i", "large.npy"], 65), (["-i", "whole.npy"], 65), (["--input"], 2),
+        (["-i", "text.npy"], 65), (["-i", "wide.npy"], 65), (["-i", "columns.npy"], 65), (["-i", "."], 66),
+        (["--input=image.npy"], 0), (["-i", "image=image.npy"], 2), (["-i", "image.npy", "-i", "image.npy"], 2),
+        (["-i", "image.npy", "-o", "image.npy"], 73), (["--info"], 0), (["--help"], 0),
         (["-i", "image.npy", "--bench", "0.01"], 0),
     ],
 )  # fmt: skip
@@ -203,6 +228,8 @@ def test_a_program_ends_with_the_code_of_what_went_wrong(nndeploy_command, digit
     np.save(tmp_path / "image.npy", np.zeros((1, 1, 8, 8), np.float32))
     np.save(tmp_path / "large.npy", np.zeros((1, 1, 9, 8), np.float32))
     np.save(tmp_path / "whole.npy", np.zeros((1, 1, 8, 8), np.int64))
+    np.save(tmp_path / "wide.npy", np.zeros((1, 1, 8, 8)))
+    np.save(tmp_path / "columns.npy", np.asfortranarray(np.zeros((2, 1, 8, 8), np.float32)))
     (tmp_path / "text.npy").write_text("no array")
     assert nndeploy_command("export", digits, "-o", tmp_path / "digits").returncode == 0
     done = subprocess.run([tmp_path / "digits", *words], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -109,7 +109,10 @@ static const struct nnd_end_of_program *nnd_end_named(const struct nnd_end_of_pr
 int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd_error *error) {
   const nnd_program *program = call->program;
   const struct nnd_end_of_program *input = nnd_end_named(program->inputs, program->num_inputs, name);
-  if (!input) return nnd_fail_with(error, NND_BAD_DATA, "no input is named '%s'", name);
+  if (!input)
+    return nnd_fail_with(error, NND_BAD_DATA, "no input is named '%s' (hint: known: '%s'%s)", name,
+                         program->num_inputs ? program->inputs[0].info.name : "",
+                         program->num_inputs > 1 ? ", ..." : "");
   if (value->dtype != input->type.dtype)
     return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must be %s, got %s", name, nnd_names[input->type.dtype],
                          (unsigned)value->dtype < 7 ? nnd_names[value->dtype] : "an unknown type");

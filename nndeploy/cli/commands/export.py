@@ -10,6 +10,7 @@ import click
 from nndeploy.cli.commands.loading import BUNDLE
 from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 
 EXAMPLES = """\b
@@ -26,8 +27,12 @@ Examples:
     "--for", "arch", type=click.Choice(["x86_64", "aarch64"]),
     help="Architecture of the Linux machines that run it. Default: this machine's.",
 )  # fmt: skip
+@click.option(
+    "--runner", type=ANY_FILE, metavar="FILE",
+    help="Program nndeploy-run of that architecture, e.g. from its wheel. Default: the installed one.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
-def export(bundle: Path, output: Path, arch: str | None, as_json: bool) -> None:
+def export(bundle: Path, output: Path, arch: str | None, runner: str | None, as_json: bool) -> None:
     """Write a BUNDLE as one static program that needs no Python.
 
     Each submodel needs a variant of the backend `native` (compile with --backends native). The program takes arrays as
@@ -39,7 +44,7 @@ def export(bundle: Path, output: Path, arch: str | None, as_json: bool) -> None:
 
     arch = arch or platform.machine()
     with open_bundle(bundle) as opened:
-        written = export_program(opened, output, arch)
+        written = export_program(opened, output, arch, None if runner is None else Path(runner))
     effect_is_made()
     if as_json:
         print_json({"program": str(output), "architecture": arch, **asdict(written)})

@@ -12,13 +12,13 @@
 #include "runtime/command/appended.h"
 #include "runtime/command/npy.h"
 
-#define NND_USAGE 64
+#define NND_USAGE 2
 #define NND_MOST_INPUTS 256
 
 static const char nnd_help[] =
     "Usage: %s%s [OPTIONS]\n\n"
     "  Run a bundle of nndeploy on its inputs.\n\n"
-    "  -i, --input WHAT   FILE.npy, or NAME=@FILE.npy where there are several inputs (repeatable).\n"
+    "  -i, --input WHAT   FILE.npy, - for standard input, or NAME=@FILE.npy (repeatable).\n"
     "  -o, --output DIR   Write each output to DIR/NAME.npy. Default: print a summary.\n"
     "  --threads N        Threads of a call. Default: as many as processors.\n"
     "  --bench SECONDS    Run the inputs again and again, and print the median time of a call.\n"
@@ -43,6 +43,11 @@ static int nnd_usage(nnd_error *error, const char *what, const char *which) {
 static int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_error *error) {
   for (int i = 0; i < count; i++) {
     const char *word = words[i], *value = i + 1 < count ? words[i + 1] : NULL;
+    char *behind = !strncmp(word, "--", 2) ? strchr(word, '=') : NULL;
+    if (behind) { /* --option=value */
+      *behind = 0;
+      value = behind + 1;
+    }
     const int is_input = !strcmp(word, "-i") || !strcmp(word, "--input");
     const int is_output = !strcmp(word, "-o") || !strcmp(word, "--output");
     const int is_threads = !strcmp(word, "--threads"), is_bench = !strcmp(word, "--bench");
@@ -51,7 +56,7 @@ static int nnd_read_arguments(int count, char **words, struct nnd_arguments *sai
     } else if (is_input || is_output || is_threads || is_bench) {
       char *end = "";
       if (!value) return nnd_usage(error, "a value is missing behind ", word);
-      i++;
+      i += !behind;
       if (is_input && said->num_inputs == NND_MOST_INPUTS) return nnd_usage(error, "too many inputs", "");
       if (is_input) said->inputs[said->num_inputs++] = value;
       if (is_output) said->output = value;
@@ -84,6 +89,14 @@ static void nnd_print_info(const nnd_program *program) {
   for (int i = 0; i < nnd_num_outputs(program); i++) nnd_print_end("output", nnd_output(program, i));
 }
 
+static int nnd_input_named(const nnd_program *program, const char *name, long size) {
+  for (int i = 0; i < nnd_num_inputs(program); i++) {
+    const char *known = nnd_input(program, i)->name;
+    if ((long)strlen(known) == size && !strncmp(known, name, (size_t)size)) return 1;
+  }
+  return 0;
+}
+
 /* Reads NAME=@FILE or FILE into a call. */
 static int nnd_give(const nnd_program *program, nnd_call *call, const char *what, struct nnd_array *array,
                     nnd_error *error) {
@@ -91,6 +104,8 @@ static int nnd_give(const nnd_program *program, nnd_call *call, const char *what
   char name[300];
   if (!mark && nnd_num_inputs(program) != 1)
     return nnd_usage(error, "there are several inputs: NAME=@FILE says which is ", what);
+  if (!mark && strchr(what, '=') && nnd_input_named(program, what, strchr(what, '=') - what))
+    return nnd_usage(error, "a file is NAME=@FILE, not ", what);
   if (mark && mark - what >= (long)sizeof name) return nnd_usage(error, "no input has this name: ", what);
   snprintf(name, sizeof name, "%.*s", mark ? (int)(mark - what) : (int)sizeof name - 1,
            mark ? what : nnd_input(program, 0)->name);
@@ -137,7 +152,7 @@ static int nnd_write_output(const char *folder, const char *name, const nnd_tens
                         ? *c
                         : '_';
   plain[used] = 0;
-  if (mkdir(folder, 0777) && errno != EEXIST) return nnd_fail(error, NND_IO, folder, strerror(errno));
+  if (mkdir(folder, 0777) && errno != EEXIST) return nnd_fail(error, NND_CANNOT_CREATE, folder, strerror(errno));
   if (snprintf(path, sizeof path, "%s/%s.npy", folder, plain) >= (int)sizeof path)
     return nnd_fail(error, NND_IO, folder, "the path is too long");
   return nnd_npy_write(path, value, error);
@@ -177,12 +192,14 @@ static int nnd_work(nnd_program *program, const struct nnd_arguments *said, nnd_
   struct nnd_array *arrays = calloc((size_t)said->num_inputs + 1, sizeof *arrays);
   nnd_call *call = arrays ? nnd_call_new(program, error) : NULL;
   int is_right = call != NULL;
+  if (said->num_inputs > nnd_num_inputs(program))
+    is_right = nnd_usage(error, "more values than inputs: ", said->inputs[said->num_inputs - 1]);
   for (int i = 0; is_right && i < said->num_inputs; i++)
     is_right = nnd_give(program, call, said->inputs[i], &arrays[i], error);
   is_right = is_right && nnd_run(call, error) && nnd_give_outputs(program, call, said->output, error) &&
              (said->bench_seconds == 0 || nnd_bench(call, said->bench_seconds, error));
   nnd_call_free(call);
-  for (int i = 0; arrays && i < said->num_inputs; i++) free(arrays[i].file);
+  for (int i = 0; arrays && i < said->num_inputs; i++) free(arrays[i].data);
   free(arrays);
   return is_right;
 }
@@ -193,7 +210,8 @@ int main(int count, char **words) {
   struct nnd_appended appended;
   const int is_whole = nnd_appended_here(&appended);
   const char *name = strrchr(words[0], '/') ? strrchr(words[0], '/') + 1 : words[0];
-  if (count == 2 && !strcmp(words[1], "--help")) return printf(nnd_help, name, is_whole ? "" : " BUNDLE"), 0;
+  if (count == 2 && (!strcmp(words[1], "--help") || !strcmp(words[1], "-h")))
+    return printf(nnd_help, name, is_whole ? "" : " BUNDLE"), 0;
   int is_right = nnd_read_arguments(count - 1, words + 1, &said, &error);
   if (is_right && is_whole == (said.bundle != NULL))
     is_right =

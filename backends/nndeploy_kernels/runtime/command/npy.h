@@ -7,10 +7,12 @@
 
 #include "runtime/nndeploy.h"
 
+#define NND_CANNOT_CREATE 73
+
 struct nnd_array {
   nnd_tensor tensor; /* its shape is `shape` */
   int64_t shape[NND_MAX_RANK];
-  void *file; /* of malloc: all of the file */
+  void *data; /* of malloc, null where nothing was read */
 };
 
 int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error);
