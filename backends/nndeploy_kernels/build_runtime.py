@@ -9,6 +9,7 @@ Law: as of `nndeploy_kernels.build`, the same sources give the same bytes.
 """
 
 import hashlib
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -96,10 +97,11 @@ def _made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) 
     stamp = path.with_name(f".{path.name}.key")
     if path.exists() and stamp.exists() and stamp.read_text(encoding="ascii") == key:
         return path
-    path.unlink(missing_ok=True)
-    stamp.unlink(missing_ok=True)
+    staged = path.with_name(f".{path.name}.{os.getpid()}")
     files = [str(one) for one in objects]
-    zig(tool, ["rcsD", str(path), *files] if tool == "ar" else [*flags, *files, "-o", str(path)])
+    zig(tool, ["rcsD", str(staged), *files] if tool == "ar" else [*flags, *files, "-o", str(staged)])
+    stamp.unlink(missing_ok=True)
+    staged.replace(path)
     stamp.write_text(key, encoding="ascii")
     return path
 

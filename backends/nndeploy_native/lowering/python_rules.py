@@ -146,7 +146,7 @@ def _categories(node: ir.Node, texts: list[str], numbers: list[int]) -> tuple[st
 
 
 def _gather(node: ir.Node) -> tuple[str, Attributes]:
-    """Of a constant list of texts, or of texts at constant places."""
+    """Takes from a constant list of texts, or takes texts at constant places."""
     data, places, rank = operand(node, 0), operand(node, 1), rank_of(operand(node, 0)) or 0
     is_extractor = node.op_type == "ArrayFeatureExtractor"
     axis = rank - 1 if is_extractor else int_attribute(node, "axis", 0) % max(1, rank)

@@ -48,7 +48,7 @@ class Drawn:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, Array] = {}
         self.shapes: dict[str, Shape] = {}
-        """Of the values that nodes may be drawn to read."""
+        """The shapes of the values that nodes may be drawn to read."""
         self.all_shapes: dict[str, Shape] = {}
         self.inputs: dict[str, Array] = {}
         self.read: set[str] = set()
