@@ -384,8 +384,8 @@
 /* ---- Places that are data: indices.c, scatter.c, one_hot.c, reverse_sequence.c, triangle.c. */
 
 #define NND_WORDS_picked(W) \
-  W(INPUT_ANY, data) W(INPUT_ANY, numbers) /* int32 or int64, as in all that follow */ \
-  W(OUTPUT_ANY, out) W(NUMBER, axis, 0, NND_MOST_RANK - 1) /* of gather_nd its batch axes */
+  W(INPUT_NUMBER, data) W(INPUT_ANY, numbers) /* int32 or int64, as in all that follow */ \
+  W(OUTPUT_NUMBER, out) W(NUMBER, axis, 0, NND_MOST_RANK - 1) /* of gather_nd its batch axes */
 
 /* What becomes of an element that an update meets. */
 #define NND_CHOICES_reduction(C) C(NND_PUT, none) C(NND_ADD, add) C(NND_MUL, mul) C(NND_MAX, max) C(NND_MIN, min)

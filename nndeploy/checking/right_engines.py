@@ -28,9 +28,6 @@ from nndeploy.values.types import Value
 NUM_SHIFTED = 3
 SOON_SECONDS = 2e-3
 """Estimated compute up to which ONNX's evaluator is worth asking: it takes some thousand times as long."""
-MAX_MODEL_BYTES = 1 << 30
-"""Larger models are not rewritten: each rewrite is a copy of the weights."""
-
 FAR, FAR_QUANTISED, BROKEN = 0.02, 0.5, 30.0
 """An engine that is further off than this, relative, and so many times more than shifted rounding, is no witness.
 
@@ -94,9 +91,6 @@ class RightEngines:
 
 def _variants(model: ir.Model) -> Iterator[Callable[[], ir.Model]]:
     """Yields what makes each rewritten model."""
-    num_bytes = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
-    if num_bytes > MAX_MODEL_BYTES:
-        return
     is_short = has_short_floats(model.graph)
 
     def made(seed: int | None) -> ir.Model:

@@ -3,7 +3,8 @@
 
     x: float16, y = Conv(x, w: float16)   ->   y = Cast16(Conv(Cast32(x), w: float32))
 
-Inputs and outputs stay what they are; constants keep their values exactly. Engines for CPUs compute such models so.
+Inputs and outputs stay what they are; constants keep their values exactly, and those that lie in a file stay there, with
+a Cast behind each. Engines for CPUs compute such models so.
 """
 
 from copy import deepcopy
@@ -25,22 +26,28 @@ def has_short_floats(graph: ir.Graph) -> bool:
 def widened(model: ir.Model) -> ir.Model:
     """Returns a copy of a model that computes in 32 bits what it computed in 16; its interface stays."""
     copy = model.clone()
-    kept = {value: value.dtype for value in (*copy.graph.inputs, *copy.graph.outputs) if value.dtype in SHORT}
+    given = [*copy.graph.inputs, *filter(_is_stored, copy.graph.initializers.values())]
+    kept = {value: value.dtype for value in (*given, *copy.graph.outputs) if value.dtype in SHORT}
     for graph in (copy.graph, *copy.graph.subgraphs()):
         _widen(graph)
     for value, dtype in kept.items():
         assert dtype is not None
-        if value in copy.graph.inputs:
+        if value in given:
             _cast_input(copy.graph, value, dtype)
     for index, value in enumerate(copy.graph.outputs):
-        if value in kept and value not in copy.graph.inputs:
+        if value in kept and value not in given:
             _cast_output(copy.graph, index, value, kept[value])
     return copy
 
 
+def _is_stored(value: ir.Value) -> bool:
+    """Whether a constant lies in a file: with other data it would lie in the model."""
+    return isinstance(value.const_value, ir.ExternalTensor)
+
+
 def _widen(graph: ir.Graph) -> None:
     for value in graph.initializers.values():
-        if value.const_value is not None and value.dtype in SHORT:
+        if value.const_value is not None and value.dtype in SHORT and not _is_stored(value):
             value.const_value = _wide(value.const_value)
     for value in (*graph.inputs, *graph.initializers.values(), *(v for node in graph for v in node.outputs)):
         if value.dtype in SHORT:

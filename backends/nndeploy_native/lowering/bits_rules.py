@@ -25,8 +25,8 @@ _FLOATS = (np.float32, np.float16)
 _WIDTHS = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}
 _MOST_AT_ONCE = {4: 128, 8: 64}
 """The longest blocks that the kernels take whole: NND_BITS_PIECE of the kernel library."""
-_LEAST_HALVES = 2048
-"""Elements of a matrix of float16 from which on it pays that they take half the memory."""
+LEAST_HALVES = 2048
+"""Elements of a constant of float16 from which on it pays that they take half the memory."""
 _BYTES = 4
 """The `accuracy_level` that lets activations be int8."""
 _LEAST_BLOCK = 8
@@ -133,7 +133,7 @@ def narrow_weights(value: ir.Value | None, *, is_turned: bool = False) -> BitWei
 
 def _halves(array: Array, *, is_turned: bool) -> BitWeights | None:
     """Returns a matrix of float16; None where it is another, or so small that it is better off as floats."""
-    if array.dtype != np.float16 or array.ndim != 2 or array.size < _LEAST_HALVES:
+    if array.dtype != np.float16 or array.ndim != 2 or array.size < LEAST_HALVES:
         return None
     k = 1 if is_turned else 0
     inner, columns = array.shape[k], array.shape[1 - k]

@@ -5,10 +5,13 @@ Source: ONNX EyeLike, Gather, GatherElements, GatherND, OneHot, ReverseSequence,
 Trilu.
 """
 
+import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.graph.constants import constant_array
 from nndeploy.graph.operators import int_attribute, operand, text_attribute
+from nndeploy_native.lowering.bits_rules import LEAST_HALVES
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit_constant, emit_value
 from nndeploy_native.steps.indexed import (
@@ -20,16 +23,24 @@ from nndeploy_native.steps.indexed import (
     Scattered,
     Triangle,
 )
+from nndeploy_native.steps.movement import View
 from nndeploy_native.tensors import Layout, Tensor
 
 
 def pick(node: ir.Node, context: Context) -> None:
-    """Lowers Gather, GatherElements and GatherND."""
-    data = context.plain(operand(node, 0))
+    """Lowers Gather, GatherElements and GatherND: of a large table of float16 what was picked is widened."""
+    halves = constant_array(operand(node, 0))
+    is_narrow = halves is not None and halves.dtype == np.float16 and halves.size >= LEAST_HALVES
+    data = context.constant_of("halves", halves) if is_narrow else context.plain(operand(node, 0))
     axis = int_attribute(node, "batch_dims" if node.op_type == "GatherND" else "axis", 0)
-    numbers = context.whole_numbers(operand(node, 1))
-    output = context.output(node.outputs[0], Layout.PLAIN)
+    numbers, value = context.whole_numbers(operand(node, 1)), node.outputs[0]
+    if is_narrow:
+        output = context.temporary("picked", context.sizes_of(value), Layout.PLAIN, "fp16")
+    else:
+        output = context.output(value, Layout.PLAIN)
     context.emit(Picked(PICKS[node.op_type], output, data, numbers, axis % len(data.shape)))
+    if is_narrow:
+        context.define_widened(value, View.of(output))
 
 
 def scatter(node: ir.Node, context: Context) -> None:
