@@ -3,8 +3,8 @@
 
     x: float16, y = Conv(x, w: float16)   ->   y = Cast16(Conv(Cast32(x), w: float32))
 
-Inputs and outputs stay what they are; constants keep their values exactly, and those that lie in a file stay there, with
-a Cast behind each. Engines for CPUs compute such models so.
+Inputs and outputs stay what they are; constants keep their values exactly, and those in a file stay there, with a Cast
+behind each. Engines for CPUs compute such models so.
 """
 
 from copy import deepcopy

@@ -13,7 +13,10 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from nndeploy.graph.constants import constant_tensor
+from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.map_types import holds_map
+from nndeploy.values.size import fixed, is_fixed
 from nndeploy.values.types import Value
 
 # Where the inference gives up, shapes stay unknown; it would print a traceback for that.
@@ -30,13 +33,15 @@ def concrete_shapes(model: ir.Model, sample: Mapping[str, Value]) -> dict[str, t
         return {}
     trial = model.clone()
     for value in (*trial.graph.outputs, *(output for node in trial.graph for output in node.outputs)):
-        value.shape = None
+        if constant_tensor(value) is None:
+            value.shape = None
     for value in trial.graph.inputs:
         if value.name in fed:
             value.shape = ir.Shape(fed[value.name])
+    followed = _followed(trial)
     _hide_maps(trial)
     ShapeInferencePass(data_prop=False)(trial)  # with data a hostile model could take all memory
-    return {
+    return followed | {
         value.name: value.shape.numpy()
         for node in trial.graph
         for value in (*node.inputs, *node.outputs)
@@ -63,6 +68,20 @@ def shapes_in_all_graphs(
         return {**own, **concrete_shapes(optimised, sample)}
 
     return lambda model: {**known(), **concrete_shapes(model, sample)}
+
+
+def _followed(trial: ir.Model) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes that follow by our own rules, and gives them to values: ONNX's inference goes on from there.
+
+    By itself it ends at operators of others. It takes no shape of a value whose type is not known.
+    """
+    known, found = known_sizes(trial, {}), dict[str, tuple[int, ...]]()
+    for value in (value for node in trial.graph for value in node.outputs):
+        shape = known.shape(value)
+        if value.name and shape is not None and is_fixed(shape):
+            found[value.name] = fixed_shape = tuple(map(fixed, shape))
+            value.shape = ir.Shape(fixed_shape) if value.type is not None else None
+    return found
 
 
 def _hide_maps(trial: ir.Model) -> None:

@@ -133,7 +133,8 @@ def _transposed_convolution(node: ir.Node, sizes: Sizes) -> float:
 
 def _matmul(node: ir.Node, sizes: Sizes) -> float:
     left = sizes.shape(_input(node, 0))
-    return 2.0 * sizes.elements(node.outputs[0]) * (left[-1] if left else 1)
+    turned = "transA" in node.attributes and node.attributes["transA"].as_int() == 1  # of FusedMatMul
+    return 2.0 * sizes.elements(node.outputs[0]) * (left[-2 if turned and len(left) > 1 else -1] if left else 1)
 
 
 def _gemm(node: ir.Node, sizes: Sizes) -> float:
@@ -178,6 +179,10 @@ _OPERATIONS: dict[str, Callable[[ir.Node, Sizes], float]] = {
     "ConvTranspose": _transposed_convolution,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
+    "MatMulIntegerToFloat": _matmul,
+    "MatMulNBits": _matmul,
+    "DynamicQuantizeMatMul": _matmul,
+    "FusedMatMul": _matmul,
     "QLinearMatMul": _matmul,
     "Gemm": _gemm,
     "LSTM": _recurrent,

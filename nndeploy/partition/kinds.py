@@ -63,6 +63,7 @@ _KINDS = {
     "LSTM": RECURRENT, "GRU": RECURRENT, "RNN": RECURRENT,
     "QLinearConv": QUANTISED_CONVOLUTION, "ConvInteger": QUANTISED_CONVOLUTION,
     "QLinearMatMul": QUANTISED_PRODUCT, "MatMulInteger": QUANTISED_PRODUCT, "MatMulNBits": QUANTISED_PRODUCT,
+    "DynamicQuantizeMatMul": QUANTISED_PRODUCT, "MatMulIntegerToFloat": QUANTISED_PRODUCT,
     "QuantizeLinear": QUANTISATION, "DequantizeLinear": QUANTISATION, "DynamicQuantizeLinear": QUANTISATION,
     "LayerNormalization": NORMALISATION, "InstanceNormalization": NORMALISATION, "GroupNormalization": NORMALISATION,
     "RMSNormalization": NORMALISATION, "SimplifiedLayerNormalization": NORMALISATION,

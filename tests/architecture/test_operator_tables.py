@@ -25,12 +25,12 @@ WITHOUT_KIND = {
         "SkipSimplifiedLayerNormalization", "Tan", "TextGrams", "TfIdfVectorizer", "Trilu", "Xor",
     },
     "measured in no bench of costs yet": {
-        "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Einsum", "MatMulIntegerToFloat", "QGemm",
+        "DynamicQuantizeLSTM", "Einsum", "QGemm",
     },
 }  # fmt: skip
 UNCOUNTED = {
     "its factors of the cost table were fitted to its elements": {
-        "Attention", "FusedMatMul", "GroupQueryAttention", "MatMulNBits", "MultiHeadAttention",
+        "Attention", "GroupQueryAttention", "MultiHeadAttention",
     },
     "each output is made of all inputs once, which is what is moved": {
         "ArgMin", "CumSum", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare",

@@ -175,10 +175,7 @@ class _Graph:
         angles = self._op("MatMul", self._constant(turns), places)
         angles = self._op("Transpose", angles, perm=[0, 2, 1])
         angles = self._op("Concat", angles, angles, axis=-1)
-        found = (
-            self._op("Cast", self._op(kind, angles), to=self._element)
-            for kind in ("Cos", "Sin")
-        )
+        found = (self._op("Cast", self._op(kind, angles), to=self._element) for kind in ("Cos", "Sin"))
         cosine, sine = (self._op("Unsqueeze", one, self._whole(1)) for one in found)
         return cosine, sine
 

@@ -153,7 +153,11 @@ def planned(setting: Setting, graphs: Graphs, recipe: Recipe, backend: Callable[
         UsageError: a pin does not fit.
     """
     order = [backend(name) for name in asked(recipe)]
-    plan = plan_for(setting, graphs[recipe.graph], order, recipe.pins)
+    return as_settled(recipe, plan_for(setting, graphs[recipe.graph], order, recipe.pins))
+
+
+def as_settled(recipe: Recipe, plan: ChainPlan) -> Planned:
+    """Returns what a recipe became, with the seconds that it is predicted to take."""
     return Planned(recipe, plan, chain_seconds(plan.regions, plan.model.graph, plan.costs))
 
 

@@ -30,6 +30,7 @@ from nndeploy.compiler.placement.candidates import (
     Pins,
     Planned,
     Recipe,
+    as_settled,
     asked,
     by_priority,
     exported_alone,
@@ -149,17 +150,17 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     by_name = _by_name(order)
     pruned = [plan for plan in plans if plan.seconds > _limit(plan, by_name, least) * least]
     memos: dict[str, Memo] = {}
-    trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
+    trials = _distinct(_built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos))
     if not trials:
         alone = plans_of(setting, graphs, exported_alone(graphs, order, order, pins), by_name)
-        trials = _built(setting, graphs, order, [*pruned, *alone], memos)
+        trials = _distinct(_built(setting, graphs, order, [*pruned, *alone], memos))
     if not trials:  # the reason is that of the split by priority
         return chosen_by_priority(setting, graphs, order, pins)
     trials, warnings = raced_trials(setting, trials, race)
     best = _decided_trial(trials, tiers, race.sizes_vary)
     can_race = race.samples and not warnings
     if can_race and (more := _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)):
-        trials += _built(setting, graphs, order, more, memos)
+        trials = _distinct([*trials, *_built(setting, graphs, order, more, memos)])
         trials, warnings = raced_trials(setting, trials, race)
         best = _decided_trial(trials, tiers, race.sizes_vary)
     chosen, recipe = trials[best], trials[best].planned.recipe
@@ -231,12 +232,21 @@ def _built(
             settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
         except (ModelError, UsageError):
             return None  # nobody builds what it leaves
-        return Trial(Planned(recipe, settled.plan, plan.seconds), settled)
+        return Trial(as_settled(recipe, settled.plan), settled)
 
     with ThreadPoolExecutor(setting.num_at_once) as pool:  # whole models have no piece in common
         begun = [pool.submit(built, plan) if plan.is_whole else None for plan in plans]
     trials = [built(plan) if future is None else future.result() for plan, future in zip(plans, begun, strict=True)]
     return [trial for trial in trials if trial is not None]
+
+
+def _distinct(trials: Sequence[Trial]) -> list[Trial]:
+    """Returns the first trial of each placement: who lost nodes while it was built may be what another is."""
+    found: list[Trial] = []
+    for trial in trials:
+        if not any(is_same(trial.planned, other.planned) for other in found):
+            found.append(trial)
+    return found
 
 
 def _decided_trial(trials: Sequence[Trial], tiers: Mapping[str, int], sizes_vary: bool) -> int:
