@@ -33,7 +33,7 @@ from nndeploy.checking.right_engines import SOON_SECONDS, RightEngines
 from nndeploy.checking.samples import has_free_size
 from nndeploy.checking.vote import Verdict
 from nndeploy.checking.widened import has_short_floats
-from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.compiler.chains.chain_setting import Setting, Whole
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.errors import CheckError
 from nndeploy.frontend.internal_model import ir_model
@@ -123,6 +123,7 @@ def ground_truth(
         num_at_once=1 if loaded.stored is not None else compilation.workers.num_parallel,
         has_limits=not asked,
         made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
+        whole=Whole(lambda: ir_model(loaded.original), original.outputs) if original.outputs else None,
         confirm=_confirmation(election, reference.order[:1]) if verdict is None and election else lambda: None,
     )
     return setting, original

@@ -78,6 +78,8 @@ def _tried(
             piece, built, (not_compared(piece.id, backend, built.not_run or note, absent=bool(built.not_run)),)
         )
     types = types_between_pieces([piece], boundaries)
+    whole = setting.whole if setting.whole is not None and setting.whole.is_given_by(piece.outputs) else None
+    model = whole.model if whole is not None else lambda: piece.model
     precision = built.artifact.precision
     compared = compare_outputs(
         piece.id,
@@ -87,7 +89,7 @@ def _tried(
         {name: types[name] for name in piece.outputs},
         setting.tolerances[precision],
         setting.incomparable,
-        setting.limits(lambda: piece.model, fed, boundaries, {name: types[name] for name in piece.outputs}),
+        setting.limits(model, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision)
     if any(check.rule == BY_ROWS for check in checks):

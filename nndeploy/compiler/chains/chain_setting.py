@@ -26,6 +26,18 @@ ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """The original model, and its outputs on the samples of a setting."""
+
+    model: Callable[[], ir.Model]
+    outputs: tuple[Mapping[str, Value], ...]
+
+    def is_given_by(self, outputs: Sequence[str]) -> bool:
+        """Whether a piece with these outputs gives all that the model gives: it is judged as the model is."""
+        return bool(self.outputs) and set(outputs) == set(self.outputs[0])
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What stays the same while one chain is made.
 
@@ -33,7 +45,7 @@ class Setting:
     `tolerances` maps a precision and an element type to its tolerance; with `has_limits` what is outside a tolerance is
     judged by how far right engines differ. `confirm` is called when a backend contradicts the reference.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
-    leaves sizes open; else "". `answers` keeps what backends said of graphs: each is asked once.
+    leaves sizes open; else "". `whole` is what a piece that has all of the model is held against. `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -50,6 +62,7 @@ class Setting:
     prefix: str = ""
     has_limits: bool = True
     confirm: Callable[[], None] = lambda: None
+    whole: Whole | None = None
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
 
     def limits(
