@@ -57,6 +57,11 @@ class StoredWeights:
         self._end = 0
 
     @property
+    def num_bytes(self) -> int:
+        """How many bytes the weights have."""
+        return self._end
+
+    @property
     def is_beyond_a_message(self) -> bool:
         """Whether the weights are too many for one protobuf message."""
         return self._end > MAX_EMBEDDED_BYTES

@@ -45,7 +45,8 @@ class Setting:
     `tolerances` maps a precision and an element type to its tolerance; with `has_limits` what is outside a tolerance is
     judged by how far right engines differ. `confirm` is called when a backend contradicts the reference.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
-    leaves sizes open; else "". `whole` is what a piece that has all of the model is held against. `answers` keeps what backends said of graphs: each is asked once.
+    leaves sizes open; else "". `whole` is what a piece that has all of the model is held
+    against. `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers

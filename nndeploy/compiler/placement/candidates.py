@@ -15,6 +15,8 @@ import onnx_ir as ir
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.errors import ModelError, UsageError
+from nndeploy.graph.regions import Region
+from nndeploy.partition.cost import estimate_costs
 from nndeploy.partition.speeds import chain_seconds
 from nndeploy.plugin.interface import LAST_RESORT_TIER, OWN_KERNELS_TIER, Backend
 
@@ -94,6 +96,22 @@ def exported_alone(graphs: Graphs, engines: Sequence[Backend], order: Sequence[B
         for backend in engines
         if backend.tier in WHOLE_MODEL_TIERS
     ]
+
+
+def alone_by_prediction(setting: Setting, graphs: Graphs, order: Sequence[Backend]) -> list[tuple[Recipe, float]]:
+    """Returns for each backend but last resorts the recipe of the whole optimised graph on it, a library behind it.
+
+    With the milliseconds that are predicted if it takes every node, the least first. Nobody is asked.
+    """
+    model, able = graphs[OPTIMISED], [backend for backend in order if backend.tier < LAST_RESORT_TIER]
+    costs = estimate_costs(model, setting.shapes_of(model), setting.target.level)
+    found = []
+    for backend in able:
+        behind = (other.name for other in able if other.tier == WHOLE_MODEL_TIERS[-1] and other is not backend)
+        seconds = chain_seconds([Region(backend.name, tuple(model.graph))], model.graph, costs)
+        recipe = Recipe(f"{backend.name} alone", OPTIMISED, (backend.name, *behind))
+        found.append((recipe, round(seconds * 1e3, 4)))
+    return sorted(found, key=lambda one: one[1])
 
 
 def splits_of(first: ChainPlan, order: Sequence[Backend], pins: Pins) -> list[Recipe]:

@@ -30,6 +30,7 @@ from nndeploy.compiler.placement.candidates import (
     Pins,
     Planned,
     Recipe,
+    alone_by_prediction,
     as_settled,
     asked,
     by_priority,
@@ -101,16 +102,29 @@ def chosen_by_priority(setting: Setting, graphs: Graphs, order: Sequence[Backend
 def chosen_by_prediction(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pins) -> Chosen:
     """Returns the first plan that can be built, by the time that is predicted for it; nothing is measured.
 
+    Without pins backends are asked one after the other, the fastest with the whole model first: who takes all of it
+    ends the questions, since each costs what opening the model in a library does.
+
     Raises:
         ModelError: some node has no backend left.
     """
+    alone = [] if pins else alone_by_prediction(setting, graphs, order)
+    for i, (recipe, _) in enumerate(alone):
+        plans = [plan for plan in plans_of(setting, graphs, [recipe], _by_name(order)) if plan.is_whole]
+        if chosen := _first_built(setting, graphs, order, plans):
+            rest = [Candidate(one.order[0], None, False, (), ms) for one, ms in alone[:i] + alone[i + 1 :]]
+            return replace(chosen, candidates=(*chosen.candidates, *rest))
     plans = sorted(_plans(setting, graphs, order, pins), key=lambda plan: plan.seconds)
+    return _first_built(setting, graphs, order, plans) or chosen_by_priority(setting, graphs, order, pins)  # says why
+
+
+def _first_built(setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned]) -> Chosen | None:
     for i, plan in enumerate(plans):
         memos: dict[str, Memo] = {}
         if trials := _built(setting, graphs, order, [plan], memos):
-            table = _table(trials, 0, plans[:i] + plans[i + 1 :])
+            table = _table(trials, 0, [*plans[:i], *plans[i + 1 :]])
             return Chosen(trials[0].settled, plan.recipe, table, built=memos[plan.recipe.graph])
-    return chosen_by_priority(setting, graphs, order, pins)  # it says why
+    return None
 
 
 def chosen_again(
