@@ -24,14 +24,13 @@ import contextlib
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,18 +40,17 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 import onnx
 import onnx.parser
-import psutil
 from commands import NNDEPLOY, ran
 from figures import ROOT
 from interleaved import largest_error
 from model_sets import encoder, real_model
 from report import Part, Report, Table, add_models, bench_parser, run_parts, words
+from whole_compile import Compile, children_seconds, whole_compile
 
 GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "overhead": 25.0}
 """Milliseconds; processor milliseconds; milliseconds; peak memory over the weights; microseconds."""
 TOLERANCE = 1e-4
 SIZE, CALLS = 2048, 5000
-SAMPLED_SECONDS = 0.1
 NEGATED = '<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
 SIZES = (2, 1 << 10, 1 << 14, 3 * 224 * 224, 1 << 22)
 """Numbers of floats that come in, and go out, of `isolation`."""
@@ -131,7 +129,7 @@ def _compile(report: Report, options: argparse.Namespace) -> None:
     found: dict[str, Compile] = {}
     for path in sorted(options.models.glob("*.onnx")):
         with tempfile.TemporaryDirectory() as folder:
-            one = _whole_compile(path, Path(folder) / "model.nnd")
+            one = whole_compile(path, Path(folder) / "model.nnd")
         if one is None:
             continue  # operators that this installation lacks
         found[path.stem] = one
@@ -155,7 +153,7 @@ def _large(report: Report, options: argparse.Namespace) -> None:
             path, bundle = folder / "model.onnx", folder / "model.nnd"
             onnx.save(encoder(layers), path, save_as_external_data=True, location="model.data")
             megabytes = (folder / "model.data").stat().st_size / 1e6
-            one = _whole_compile(path, bundle)
+            one = whole_compile(path, bundle)
             assert one is not None
             stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in one.stages.items())
             figures = (f"{figure:.0f}" for figure in (megabytes, one.processor, one.wall, one.peak / 1e6))
@@ -182,51 +180,6 @@ def _runs_of_encoder(folder: Path, path: Path, bundle: Path, megabytes: float, t
         shares = (mebibytes * 2**20 / 1e6 / megabytes for mebibytes in (peak, held))
         yield [engine, *(f"{one:.0f}" for one in ms), *(f"{share:.2f}" for share in shares)]
     assert largest_error(*outputs) <= TOLERANCE
-
-
-@dataclass(frozen=True, slots=True)
-class Compile:
-    """Seconds of a compile, the bytes that all its processes had at most together, and its stages' seconds."""
-
-    processor: float
-    wall: float
-    peak: int
-    stages: dict[str, float]
-
-
-def _whole_compile(model: Path, bundle: Path) -> Compile | None:
-    """Returns what a compile took; None where a rule forbids the model."""
-    before, start = _children_seconds(), time.perf_counter()
-    command = [sys.executable, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--no-cache", "--json", "-q"]
-    with tempfile.TemporaryFile() as answer:
-        with subprocess.Popen(command, stdout=answer, stderr=subprocess.DEVNULL) as process:
-            peak = _peak_bytes(psutil.Process(process.pid))
-        answer.seek(0)
-        told = json.load(answer)
-    wall = time.perf_counter() - start
-    if not told["ok"] and told["error"]["code"] == "policy":
-        return None
-    assert told["ok"], (model.name, told.get("error"))
-    assert not any("stage" in warning and "failed" in warning for warning in told["warnings"]), told["warnings"]
-    return Compile(_children_seconds() - before, wall, peak, told["seconds"])
-
-
-def _peak_bytes(process: Any) -> int:
-    """Returns the most memory that a process and those below it had together until it ended; shared pages by halves."""
-    peak = 0
-    while process.status() != psutil.STATUS_ZOMBIE:
-        here = 0
-        for one in (process, *process.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                here += one.memory_full_info().pss
-        peak = max(peak, here)
-        time.sleep(SAMPLED_SECONDS)
-    return peak
-
-
-def _children_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _models(report: Report, options: argparse.Namespace) -> None:
@@ -264,9 +217,9 @@ def _measured(engine: str, folder: Path, path: Path, threads: int, warm: str | P
 
 def _compiled(model: Path, bundle: Path, *more: str) -> float:
     """Returns the milliseconds of processor time that the command took."""
-    before = _children_seconds()
+    before = children_seconds()
     assert ran([*NNDEPLOY, "compile", model, "-o", bundle, "--backends", "native", *more]).code == 0
-    return (_children_seconds() - before) * 1e3
+    return (children_seconds() - before) * 1e3
 
 
 def _weights(report: Report, options: argparse.Namespace) -> None:
