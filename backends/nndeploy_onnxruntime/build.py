@@ -23,7 +23,7 @@ from nndeploy.files.onnx_external_data import named_files
 from nndeploy.plugin.interface import Artifact, BuildOptions, Json
 from nndeploy_onnxruntime.cut_operators import cut_operators
 from nndeploy_onnxruntime.element_types import RAW_TYPES
-from nndeploy_onnxruntime.library import VNNI, onnxruntime, session_options
+from nndeploy_onnxruntime.library import VNNI, onnxruntime, session_options, without_packing
 from nndeploy_onnxruntime.mapped_weights import session_with_weights, with_weights_in
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
@@ -70,7 +70,7 @@ def _has_exact_products(model: bytes, libraries: Sequence[str]) -> bool:
     """Returns whether a model's products of 8 bits are exact on every processor: those of two int8 need VNNI."""
     if not _QUANTISED.search(model):
         return True
-    options = session_options(1, libraries, exact_products=True)
+    options = without_packing(session_options(1, libraries, exact_products=True))
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     try:
         session_with_weights(model, options)
@@ -101,7 +101,9 @@ def _has_bodies(model: ir.Model) -> bool:
 
 
 def _saving_options(libraries: Sequence[str], workdir: Path, with_weights: bool) -> Any:
-    options = session_options(1, libraries, exact_products=False)  # that is for the processor which opens it
+    options = without_packing(
+        session_options(1, libraries, exact_products=False)
+    )  # that is for the processor which opens it
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(workdir / MODEL_FILE)
     if not with_weights:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import Value
-from nndeploy_onnxruntime.library import onnxruntime, saturates, session_options
+from nndeploy_onnxruntime.library import onnxruntime, saturates, session_options, without_packing
 from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
@@ -80,6 +80,6 @@ _NO_KERNEL = ("Could not find an implementation", "Failed to find kernel")
 
 
 def _options(level: Any, libraries: Sequence[str]) -> Any:
-    options = session_options(1, libraries)
+    options = without_packing(session_options(1, libraries))
     options.graph_optimization_level = level
     return options

@@ -109,6 +109,12 @@ def session_options(threads: int | None, libraries: Sequence[str] = (), *, exact
     return options
 
 
+def without_packing(options: Any) -> Any:
+    """Returns the options with weights left as they are: a packed copy is for sessions that are called often."""
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    return options
+
+
 def exact_settings(exact_products: bool | None = None) -> dict[str, str]:
     """Returns the settings of a session that trades no numbers for speed, on this processor where nothing is said."""
     return {**EXACT, EXACT_PRODUCTS: str(int(saturates() if exact_products is None else exact_products))}

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from nndeploy.backend_kit.query import supported_nodes
 from nndeploy.errors import BuildRefusedError, NndeployError
 from nndeploy.plugin.interface import Support
-from nndeploy_onnxruntime.library import onnxruntime, session_options
+from nndeploy_onnxruntime.library import onnxruntime, session_options, without_packing
 from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
 from nndeploy_onnxruntime.reason import reason_of
@@ -24,9 +24,8 @@ def supports(model: ir.Model, libraries: Sequence[str]) -> list[Support]:
 
     def refusal(part: ir.Model) -> str:
         try:
-            options = session_options(1, libraries)
+            options = without_packing(session_options(1, libraries))
             options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.add_session_config_entry("session.disable_prepacking", "1")
             session_with_weights(bytes_for_onnxruntime(part), options)
         except (BuildRefusedError, NndeployError) as err:
             return str(err)

@@ -13,6 +13,7 @@ from compile_with import compile_with
 from nndeploy import compile_model, load_bundle
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
+from nndeploy.compiler import placement_choice
 from nndeploy.frontend import stored_weights
 
 ort = pytest.importorskip("onnxruntime")
@@ -82,11 +83,19 @@ def test_where_weights_lie_while_a_model_is_compiled_changes_no_byte(backend, tm
 def test_what_no_message_holds_gives_the_librarys_numbers(body, external, tmp_path, monkeypatch) -> None:
     for limit in ("MIN_MODEL_BYTES", "MAX_EMBEDDED_BYTES"):
         monkeypatch.setattr(stored_weights, limit, SMALL_MESSAGE)
-    model, out = network(tmp_path, body, external=external), tmp_path / "net.nnd"
-    report = compile_model(model, out)
+    monkeypatch.setattr(placement_choice, "MAX_RACED_BYTES", SMALL_MESSAGE)
+    model, out, asked = network(tmp_path, body, external=external), tmp_path / "net.nnd", list[str]()
+    report = compile_model(model, out, events=lambda _, detail: asked.append(detail))
     assert {check.output for check in report.checks if check.scope == "whole" and check.ok} == {"y"}
     assert not [warning for warning in report.warnings if "failed" in warning]
     assert [(one.chosen, one.median_ms) for one in report.candidates][:1] == [(True, None)], "predicted, not measured"
+    assert {one.name: one.predicted_ms > report.candidates[0].predicted_ms for one in report.candidates[1:]} == {
+        "openvino": True, "onnxruntime": True,
+    }, "who cannot win"  # fmt: skip
+    assert [line for line in asked if line.startswith("asking")] == ["asking native", "asking onnxruntime"]
+    with open_bundle(out) as bundle:
+        variants = bundle.manifest.submodels[0].variants
+    assert [one.backend for one in variants] == ["native", "onnxruntime"]
     with load_bundle(out) as program:
         np.testing.assert_allclose(program.run(inputs())["y"], by_the_library(model), rtol=1e-4)
     assert str(tempfile.gettempdir()).encode() not in out.read_bytes()

@@ -212,3 +212,19 @@ def test_what_is_refused_says_why() -> None:
     for attributes, changed, names, reason in cases:
         model = nbits_model(2, attributes, {**good(), **changed}, names)
         assert reason in refusal_of(model.graph[0], model, {})
+
+
+@each_float_level
+def test_rows_are_picked_from_a_table_of_float16_as_it_is(level: str) -> None:
+    rng = np.random.default_rng(3)
+    table = rng.standard_normal((60, 37)).astype(np.float16)
+    model = model_of(
+        "g (int64[n,2] i) => (float[n,2,37] y, float16[n,2,37] z) { z = Gather(table, i) y = Cast<to=1>(z) }",
+        {"table": table},
+    )
+    artifact = built(model)
+    assert len(artifact.files[WEIGHTS_FILE]) < 1.1 * table.nbytes
+    places = np.array([[0, 59], [-1, 7], [7, -60]])
+    found = run(artifact, {"i": places}, level, threads=2)
+    np.testing.assert_array_equal(found["y"], table[places].astype(np.float32))
+    np.testing.assert_array_equal(found["z"], table[places])

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nodes cost: time counts the bytes that are moved, the share of compute the operations alone."""
 
+import numpy as np
 import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from nndeploy.partition.concrete_shapes import shapes_in_all_graphs
+from nndeploy.partition.concrete_shapes import concrete_shapes, shapes_in_all_graphs
 from nndeploy.partition.cost import OPERATIONS_OF_A_TREE_NODE, Costs, estimate_costs
 from nndeploy.partition.kinds import TREES
 
@@ -56,3 +57,17 @@ def test_sizes_that_passes_found_count_for_the_graph_as_it_was_exported() -> Non
     optimised.graph.node(1).outputs[0].shape = ir.Shape((3, 8))
     assert "r" not in shapes_in_all_graphs(exported, {})(exported)
     assert shapes_in_all_graphs(optimised, {})(exported)["r"] == (3, 8)
+
+
+PACKED = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+g (float[rows,64] x, uint8[32,2,16] q, float[64] s) => (float[rows,32] y) {
+    p = com.microsoft.MatMulNBits<K=64, N=32, bits=4, block_size=32>(x, q, s) n = Neg(p) y = Relu(n) }"""
+
+
+def test_a_product_of_packed_weights_costs_what_it_computes_at_the_sizes_of_the_sample() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(PACKED))
+    for node in model.graph:
+        node.name = node.op_type
+    shapes = concrete_shapes(model, {"x": np.zeros((5, 64), np.float32)})
+    assert [shapes[name] for name in "pny"] == [(5, 32)] * 3
+    assert estimate_costs(model, shapes).operations["MatMulNBits"] == 2 * 5 * 32 * 64
