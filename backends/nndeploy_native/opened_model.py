@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nndeploy.errors import BundleError, UnavailableError
+from nndeploy.files.file_content import is_file_map
 from nndeploy.plugin.interface import BundledFiles
 from nndeploy_native.native_memory import ALIGNMENT, ByteArray, address_of, aligned_copy
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
@@ -103,8 +104,10 @@ class Weights:
 
     @property
     def are_given(self) -> bool:
-        """Whether a plan may give their pages back."""
-        return isinstance(self._files, BundledFiles) and not self._is_shared
+        """Whether a plan may give their pages back: they are its own, or those of a file, which are read again."""
+        if isinstance(self._files, BundledFiles):
+            return not self._is_shared
+        return is_file_map(self._files[WEIGHTS_FILE])
 
     def taken(self) -> memoryview:
         """Returns them for a plan, several plans the same view."""
@@ -123,10 +126,10 @@ def opened_model(library: ctypes.CDLL, plan: bytes, weights: Weights, options: O
     Raises:
         BundleError: the library refuses it, or a file is damaged.
     """
+    options.gives_weights = weights.are_given
     content = weights.key
     if content is None:
         return OpenedModel(library, plan, weights.taken(), options)
-    options.gives_weights = weights.are_given
     key = (library._name, plan, content, bytes(options))
     with _lock:
         place = _places.setdefault(key, _Place())

@@ -15,9 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from nndeploy.files.file_content import let_go_of_pages
+
 BLOCK = 64
 LEAST_BYTES = 96
 """A shorter part costs about what it saves."""
+LARGE_BYTES = 16 << 20
+"""Behind a part of so many the pages of both files are given back."""
 MAX_BLOCKS = 1 << 18
 WINDOW_BLOCKS, SPARSE = 8, 16
 MOST_ALIKE = 4
@@ -46,7 +50,7 @@ class RepeatedParts:
     """The blocks of several bases."""
 
     def __init__(self, bases: Sequence[bytes | memoryview]) -> None:
-        self._bases = [np.frombuffer(base, np.uint8) for base in bases]
+        self._contents, self._bases = bases, [np.frombuffer(base, np.uint8) for base in bases]
         block = BLOCK
         while sum(map(len, self._bases)) > block * MAX_BLOCKS:
             block *= 2
@@ -79,6 +83,9 @@ class RepeatedParts:
                     continue
                 yield found
                 end = found.at + found.size
+                if found.size >= LARGE_BYTES:
+                    for mapped in (data, self._contents[base]):
+                        let_go_of_pages(mapped)
                 i = int(np.searchsorted(at, end - begin))
             begin = max(begin + self._step, end)
 

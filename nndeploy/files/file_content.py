@@ -31,8 +31,13 @@ def mapped_content(descriptor: int) -> memoryview:
     return memoryview(_FileMap(descriptor, 0, access=mmap.ACCESS_READ))
 
 
+def is_file_map(content: Content) -> bool:
+    """Whether a content is the map of a file: pages that are given back are read again at need."""
+    return isinstance(content, memoryview) and isinstance(content.obj, _FileMap)
+
+
 def let_go_of_pages(content: Content) -> None:
-    """Gives the pages of a mapped file back, which count as this process's until then; they are read again at need."""
+    """Gives the pages of a mapped file back, which count as this process's until then."""
     if isinstance(content, memoryview) and isinstance(content.obj, _FileMap):
         content.obj.madvise(mmap.MADV_DONTNEED)
 
