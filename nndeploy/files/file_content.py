@@ -12,6 +12,7 @@ from typing import TypeAlias
 Content: TypeAlias = bytes | memoryview
 
 MIN_MAPPED_BYTES = 1 << 20
+_WRITTEN_BYTES = 1 << 26
 
 
 class _FileMap(mmap.mmap):
@@ -40,6 +41,14 @@ def let_go_of_pages(content: Content) -> None:
     """Gives the pages of a mapped file back, which count as this process's until then."""
     if isinstance(content, memoryview) and isinstance(content.obj, _FileMap):
         content.obj.madvise(mmap.MADV_DONTNEED)
+
+
+def write_content(path: Path, content: Content) -> None:
+    """Writes a new file, and gives the pages back of what is mapped as it goes."""
+    with path.open("wb") as file:
+        for begin in range(0, len(content), _WRITTEN_BYTES):
+            file.write(memoryview(content)[begin : begin + _WRITTEN_BYTES])
+            let_go_of_pages(content)
 
 
 class KnownHashes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import BuildRefusedError, NndeployError, error_from_json, error_to_json
-from nndeploy.files.file_content import content_of
+from nndeploy.files.file_content import content_of, write_content
 from nndeploy.jobs.tasks import Built, MeasureOptions, Sample
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.place_limits import PlaceLimit
@@ -138,7 +138,7 @@ def response_to_folder(response: Response | NndeployError | BuildRefusedError, f
     else:
         (folder / "files").mkdir()
         for i, (_, content) in enumerate(response.files.items()):
-            (folder / "files" / str(i)).write_bytes(content)
+            write_content(folder / "files" / str(i), content)
         for i, outputs in enumerate(response.outputs):
             (folder / f"output-{i}.values").write_bytes(encode_values(outputs))
         data = {"result": response.result, "files": list(response.files), "num_outputs": len(response.outputs)}

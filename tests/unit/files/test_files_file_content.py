@@ -5,9 +5,11 @@ import hashlib
 import mmap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nndeploy.files.file_content import MIN_MAPPED_BYTES, KnownHashes, content_of, let_go_of_pages
+from nndeploy.files import file_content
+from nndeploy.files.file_content import MIN_MAPPED_BYTES, KnownHashes, content_of, let_go_of_pages, write_content
 
 
 @pytest.mark.parametrize("size", [1, MIN_MAPPED_BYTES - 1, MIN_MAPPED_BYTES + 1])
@@ -36,3 +38,12 @@ def test_a_content_is_hashed_once_and_another_of_the_same_place_is_not_taken_for
     assert len(found) == 100
     data = bytearray(b"first")
     assert hashes.of(memoryview(data)) != hashes.of(b"other")
+
+
+@pytest.mark.parametrize("size", [0, 3, MIN_MAPPED_BYTES, 3 * MIN_MAPPED_BYTES + 1])
+def test_what_is_written_in_parts_is_the_same(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_content, "_WRITTEN_BYTES", MIN_MAPPED_BYTES)
+    data = np.random.default_rng(size).bytes(size)
+    (tmp_path / "file").write_bytes(data)
+    write_content(tmp_path / "copy", content_of(tmp_path / "file"))
+    assert (tmp_path / "copy").read_bytes() == data
