@@ -41,7 +41,7 @@ from nndeploy.frontend.load import LoadedModel
 from nndeploy.partition.concrete_shapes import concrete_shapes, shapes_in_all_graphs
 from nndeploy.partition.cost import estimate_costs
 from nndeploy.plugin.interface import PRECISIONS, BuildOptions
-from nndeploy.values.types import Value
+from nndeploy.values.types import Value, shapes_in_short
 
 _HINT = "give inputs with --samples, or sizes with --shape"
 
@@ -122,7 +122,7 @@ def ground_truth(
         events=compilation.events,
         num_at_once=1 if loaded.stored is not None else compilation.workers.num_parallel,
         has_limits=not asked,
-        made_up=original.shapes[0] if original.is_made_up and has_free_size(loaded.inputs) else "",
+        made_up=shapes_in_short(original.samples[0]) if original.is_made_up and has_free_size(loaded.inputs) else "",
         whole=Whole(lambda: ir_model(loaded.original), original.outputs) if original.outputs else None,
         confirm=_confirmation(election, reference.order[:1]) if verdict is None and election else lambda: None,
     )

@@ -7,6 +7,8 @@ Both halves use it, so it imports numpy alone. A value is an `np.ndarray` (strin
 Source: the type system of ONNX (TypeProto), with numpy's names for the element types.
 """
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -190,6 +192,15 @@ def shapes_text(sample: Mapping[str, Value]) -> str:
     return " ".join(
         f"{name}[{','.join(map(str, value.shape))}]" for name, value in sample.items() if isinstance(value, np.ndarray)
     )
+
+
+def shapes_in_short(sample: Mapping[str, Value]) -> str:
+    """Returns the same for people: names that differ by numbers alone, of one shape, as "past.*.key[1,2,16,64]"."""
+    shapes = {name: value.shape for name, value in sample.items() if isinstance(value, np.ndarray)}
+    patterns = {name: (re.sub(r"\d+", "*", name), shape) for name, shape in shapes.items()}
+    alike = Counter(patterns.values())
+    shown = {name: pattern if alike[pattern] > 1 else (name, shapes[name]) for name, pattern in patterns.items()}
+    return " ".join(f"{name}[{','.join(map(str, shape))}]" for name, shape in dict.fromkeys(shown.values()))
 
 
 def type_of_value(value: Value) -> ValueType:

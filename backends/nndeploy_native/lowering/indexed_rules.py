@@ -29,15 +29,15 @@ from nndeploy_native.tensors import Layout, Tensor
 
 def pick(node: ir.Node, context: Context) -> None:
     """Lowers Gather, GatherElements and GatherND: of a large table of float16 what was picked is widened."""
-    halves = constant_array(operand(node, 0))
-    is_narrow = halves is not None and halves.dtype == np.float16 and halves.size >= LEAST_HALVES
-    data = context.constant_of("halves", halves) if is_narrow else context.plain(operand(node, 0))
+    table, value = constant_array(operand(node, 0)), node.outputs[0]
+    is_narrow = table is not None and table.dtype == np.float16 and table.size >= LEAST_HALVES
     axis = int_attribute(node, "batch_dims" if node.op_type == "GatherND" else "axis", 0)
-    numbers, value = context.whole_numbers(operand(node, 1)), node.outputs[0]
-    if is_narrow:
+    if table is not None and is_narrow:
+        data = context.constant_of("halves", table)
         output = context.temporary("picked", context.sizes_of(value), Layout.PLAIN, "fp16")
     else:
-        output = context.output(value, Layout.PLAIN)
+        data, output = context.plain(operand(node, 0)), context.output(value, Layout.PLAIN)
+    numbers = context.whole_numbers(operand(node, 1))
     context.emit(Picked(PICKS[node.op_type], output, data, numbers, axis % len(data.shape)))
     if is_narrow:
         context.define_widened(value, View.of(output))

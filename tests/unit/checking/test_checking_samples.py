@@ -23,6 +23,7 @@ from nndeploy.values.types import (
     SequenceType,
     TensorType,
     dtype_name,
+    shapes_in_short,
     shapes_text,
 )
 
@@ -146,3 +147,9 @@ def test_a_folder_of_npz_files_is_read_in_the_order_of_names(tmp_path: Path) -> 
     np.savez(tmp_path / "c.npz", x=np.array([{}], dtype=object))
     with pytest.raises(InputError, match=r"c\.npz"):
         samples_from_folder(tmp_path)
+
+
+def test_shapes_of_names_that_differ_by_numbers_are_told_once() -> None:
+    past = {f"past.{layer}.{kind}": np.zeros((1, 2, 3)) for layer in range(3) for kind in ("key", "value")}
+    sample = {"x1": np.zeros((4,)), "x2": np.zeros((5,)), **past}
+    assert shapes_in_short(sample) == "x1[4] x2[5] past.*.key[1,2,3] past.*.value[1,2,3]"
