@@ -21,7 +21,7 @@ BLOCK = 64
 LEAST_BYTES = 96
 """A shorter part costs about what it saves."""
 LARGE_BYTES = 16 << 20
-"""Behind a part of so many the pages of both files are given back."""
+"""A part of so many is large: behind it the pages of both files are given back."""
 MAX_BLOCKS = 1 << 18
 WINDOW_BLOCKS, SPARSE = 8, 16
 MOST_ALIKE = 4

@@ -55,7 +55,7 @@ from nndeploy.values.types import Value
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
 MAX_RACED_BYTES = 512 << 20
-"""Of weights; libraries take several times as much to open a model."""
+"""Most weights whose candidates are raced: libraries take several times as much to open a model."""
 MAX_SECONDS_AT_OTHER_SIZES = 0.02
 """Predicted for a call: longer ones are raced at the sizes of the samples alone."""
 
