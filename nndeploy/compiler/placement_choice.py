@@ -3,7 +3,7 @@
 
     file of decisions there -> its recipe again
     objective "priority"    -> the split by the order of tiers
-    weights of more than 512 MiB -> what is predicted to be fastest: each candidate would have the weights once more
+    weights of more than 256 MiB -> what is predicted to be fastest: each candidate would have the weights once more
     else                    -> candidates are built, checked and measured (`nndeploy.compiler.placement.objective`)
 
 Law: with the same model, options and decisions the same placement comes out, and nothing is measured.
@@ -54,7 +54,7 @@ from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value
 
 AS_EXPORTED = PassReport("none: the graph is the one that was exported, which is as fast or faster", 0)
-MAX_RACED_BYTES = 512 << 20
+MAX_RACED_BYTES = 256 << 20
 """Most weights whose candidates are raced: libraries take several times as much to open a model."""
 MAX_SECONDS_AT_OTHER_SIZES = 0.02
 """Predicted for a call: longer ones are raced at the sizes of the samples alone."""
