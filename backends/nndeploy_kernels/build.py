@@ -163,7 +163,7 @@ def zig(tool: str, arguments: Sequence[str]) -> None:
         [sys.executable, "-m", "ziglang", tool, *arguments], cwd=SOURCES, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"the compiler refuses a source: {done.stderr.strip()[:2000]}")
+        raise RuntimeError(f"zig {tool} fails: {done.stderr.strip()[:2000]}")
 
 
 class _Headers:

@@ -357,6 +357,8 @@ class MapsWeights(Protocol):
 class HasRunner(Protocol):
     """What a backend may do besides: run its artifacts in a program that needs neither Python nor this package."""
 
+    name: str
+
     def runner(self, arch: str) -> Path:
         """Returns the program, which runs the bundle that stands behind it (`nndeploy.runtime.exported_program`).
 

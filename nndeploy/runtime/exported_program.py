@@ -18,7 +18,7 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file, sealed_bundle
 from nndeploy.errors import InputError, UnavailableError
 from nndeploy.files.whole_files import open_regular
-from nndeploy.plugin.interface import Backend, HasRunner
+from nndeploy.plugin.interface import HasRunner
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import TensorType
 
@@ -51,10 +51,11 @@ def export_program(bundle: Bundle, out: Path, arch: str, runner: Path | None = N
     for submodel in manifest.submodels:
         if what := backend.why_not_alone(submodel.variants[0].metadata):
             raise UnavailableError(f"submodel {submodel.id} has {what}, which run with Python alone")
-    with open_regular(runner or backend.runner(arch)) as file:
+    path = runner or backend.runner(arch)
+    with open_regular(path) as file:
         program = file.read()
     if not program.startswith(b"\x7fELF"):
-        raise InputError("is no program for Linux", where=str(runner), hint="--runner names an nndeploy-run")
+        raise InputError("is no program for Linux", where=str(path), hint="--runner names an nndeploy-run")
     names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
     members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
@@ -65,15 +66,11 @@ def export_program(bundle: Bundle, out: Path, arch: str, runner: Path | None = N
     return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, left_out)
 
 
-def _runner_backend() -> "_Runner":
+def _runner_backend() -> HasRunner:
     found = next((one for one in backends_in_order() if isinstance(one, HasRunner)), None)
     if found is None:
         raise UnavailableError("no installed backend has a runner", hint="install the backend native")
-    return found  # type: ignore[return-value] # every backend has a name
-
-
-class _Runner(Backend, HasRunner):
-    """A backend with a runner."""
+    return found
 
 
 def _program(runner: bytes, chunks: Sequence[Buffer], size: int) -> Iterator[Buffer]:

@@ -34,7 +34,7 @@ USUAL_FEATURES = {"x86_64": X86_64_LEVELS["x86-64-v2"], "aarch64": ("asimd", "fp
 
 Source: x86-64 psABI, micro-architecture levels; Arm Architecture Reference Manual, Armv8-A, standard implementation.
 """
-_ARCHS = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64"}
+ARCHS = {"amd64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64"}
 """What others call an architecture -> what `uname -m` says."""
 
 FLOPS_PER_S = 100e9
@@ -201,7 +201,7 @@ def target_from_toml(path: Path) -> Target:
     """
     where = str(path)
     data = _checked_table(toml_from_file(path, "target file"), _TARGET_KEYS, ("arch",), where)
-    arch = _ARCHS.get(data["arch"].lower(), data["arch"])
+    arch = ARCHS.get(data["arch"].lower(), data["arch"])
     says = {"cpu_features", "level"} & data.keys()
     features = set(data.get("cpu_features", () if says else USUAL_FEATURES.get(arch, ())))
     features |= set(_features_of_level(data.get("level"), where))

@@ -2,6 +2,7 @@
 """Bundles without Python: `nndeploy export`, its programs, and the C library give the bits that Python gives."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -252,6 +253,23 @@ def test_what_is_no_whole_bundle_is_refused(runner, digits, tmp_path, content, c
     done = subprocess.run([runner, tmp_path / "m.nnd", "--info"], capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_program_of_which_the_end_was_not_copied_is_damaged(nndeploy_command, digits, tmp_path, share) -> None:
+    program = tmp_path / "digits"
+    told = json.loads(nndeploy_command("export", digits, "-o", program, "--json").stdout)
+    os.truncate(program, told["num_bytes"] - 1 - int(share * told["bundle_bytes"]))
+    done = subprocess.run([program, "--info"], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (65, 1)
+
+
+@pytest.mark.parametrize(("said", "meant"), [("AMD64", "x86_64"), ("arm64", "aarch64")])
+def test_an_architecture_has_other_names(nndeploy_command, runner, digits, tmp_path, said, meant) -> None:
+    command = ("export", digits, "-o", tmp_path / "digits", "--runner", runner, "--for", said, "--json")
+    done = nndeploy_command(*command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["architecture"] == meant
 
 
 def test_a_submodel_of_another_backend_is_named_with_the_option_that_helps(nndeploy_command, runner, tmp_path) -> None:

@@ -17,12 +17,14 @@ static const struct {
   int64_t bytes;
 } nnd_types[] = {{"float32", 4}, {"int32", 4}, {"int64", 8}, {"bool", 1}, {"uint8", 1}, {"int8", 1}, {"float16", 2}};
 
-#define NND_NUM_TYPES ((int)(sizeof nnd_types / sizeof *nnd_types))
+#define NND_NUM_TYPES (sizeof nnd_types / sizeof *nnd_types)
 
-int64_t nnd_bytes_of(nnd_dtype dtype) { return (int)dtype < NND_NUM_TYPES ? nnd_types[dtype].bytes : 0; }
+int64_t nnd_bytes_of(nnd_dtype dtype) { return (unsigned)dtype < NND_NUM_TYPES ? nnd_types[dtype].bytes : 0; }
+
+const char *nnd_dtype_name(nnd_dtype dtype) { return (unsigned)dtype < NND_NUM_TYPES ? nnd_types[dtype].name : NULL; }
 
 int nnd_dtype_named(const struct nnd_json *name, nnd_dtype *dtype) {
-  for (int i = 0; name && name->kind == NND_STRING && i < NND_NUM_TYPES; i++)
+  for (int i = 0; name && name->kind == NND_STRING && i < (int)NND_NUM_TYPES; i++)
     if (nnd_is_text(&name->text, nnd_types[i].name)) return *dtype = (nnd_dtype)i, 1;
   return 0;
 }
@@ -84,7 +86,7 @@ void nnd_bundle_close(struct nnd_bundle *bundle) {
 
 static const struct nnd_json *nnd_listed(const struct nnd_json *list, const struct nnd_text *name) {
   NND_EACH(item, nnd_json_of_kind(list, NND_OBJECT)) {
-    if (item->key.size == name->size && !memcmp(item->key.data, name->data, (size_t)name->size)) return item;
+    if (nnd_is_same_text(&item->key, name)) return item;
   }
   return NULL;
 }

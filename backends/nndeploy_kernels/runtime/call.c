@@ -8,8 +8,6 @@
 
 #include "runtime/call.h"
 
-static const char *const nnd_names[] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
-
 /* Takes the memory that runs of a plan need whatever the shapes are. */
 static int nnd_prepare_run(nnd_call *call, const struct nnd_plan *plan, nnd_error *error) {
   struct nnd_run_of *run = &call->runs[plan->run];
@@ -68,9 +66,7 @@ static int nnd_check_symbol(const nnd_call *call, const struct nnd_end_of_progra
     const struct nnd_end_of_program *other = &program->inputs[i];
     const struct nnd_place *place = &call->places[other->value];
     for (int j = 0; place->is_there && j < other->type.rank; j++) {
-      const struct nnd_text *same = &other->type.symbols[j];
-      if (same->size == symbol->size && !memcmp(same->data, symbol->data, (size_t)symbol->size) &&
-          place->shape[j] != size)
+      if (nnd_is_same_text(&other->type.symbols[j], symbol) && place->shape[j] != size)
         return nnd_fail_with(error, NND_BAD_DATA, "input '%s': axis %d (%s) is %lld, but it is %lld in input '%s'",
                              input->info.name, axis, symbol->data, (long long)size, (long long)place->shape[j],
                              other->info.name);
@@ -78,7 +74,7 @@ static int nnd_check_symbol(const nnd_call *call, const struct nnd_end_of_progra
   }
   for (int i = 0; i < program->num_ranges; i++) {
     const struct nnd_range *range = &program->ranges[i];
-    if (range->symbol.size != symbol->size || memcmp(range->symbol.data, symbol->data, (size_t)symbol->size)) continue;
+    if (!nnd_is_same_text(&range->symbol, symbol)) continue;
     if (size < range->min || size > range->max || (size != range->min && size % range->step))
       return nnd_fail_with(error, NND_BAD_DATA, "input '%s': axis %d (%s) is %lld, outside %lld..%lld",
                            input->info.name, axis, symbol->data, (long long)size, (long long)range->min,
@@ -113,9 +109,10 @@ int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd
     return nnd_fail_with(error, NND_BAD_DATA, "no input is named '%s' (hint: known: '%s'%s)", name,
                          program->num_inputs ? program->inputs[0].info.name : "",
                          program->num_inputs > 1 ? ", ..." : "");
+  const char *given = nnd_dtype_name(value->dtype);
   if (value->dtype != input->type.dtype)
-    return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must be %s, got %s", name, nnd_names[input->type.dtype],
-                         (unsigned)value->dtype < 7 ? nnd_names[value->dtype] : "an unknown type");
+    return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must be %s, got %s", name, nnd_dtype_name(input->type.dtype),
+                         given ? given : "an unknown type");
   if (value->rank != input->type.rank || nnd_bytes_in(value->dtype, value->rank, value->shape) < 0)
     return nnd_fail_with(error, NND_BAD_DATA, "input '%s' must have rank %d, got rank %d", name, input->type.rank,
                          value->rank);

@@ -2,8 +2,6 @@
  *
  * plan.json (`nndeploy_native/plan.py`, `course.py`) -> the plans of a session and what runs of them.
  */
-#include <string.h>
-
 #include "runtime/program.h"
 
 #define NND_FAR ((int64_t)1 << 40)
@@ -26,7 +24,7 @@ static int nnd_is_as_said(const struct nnd_program *program, const struct nnd_te
   const struct nnd_json *values = nnd_json_member(program->bundle.manifest, "values");
   struct nnd_type said;
   NND_EACH(item, nnd_json_of_kind(values, NND_OBJECT)) {
-    if (item->key.size != name->size || memcmp(item->key.data, name->data, (size_t)name->size)) continue;
+    if (!nnd_is_same_text(&item->key, name)) continue;
     if (!nnd_dtype_named(nnd_json_member(item, "dtype"), &said.dtype) || said.dtype != type->dtype) return 0;
     const struct nnd_json *sizes = nnd_json_member(item, "shape");
     if (sizes && sizes->kind == NND_NULL) return 1;
@@ -49,9 +47,8 @@ static int nnd_value_of(const struct nnd_session *session, struct nnd_program *p
   }
   for (int side = 0; side < 2; side++)
     for (int i = 0; i < counts[side]; i++) {
-      const struct nnd_text *known = &program->values[sides[side][i].value].name;
-      if (known->size == name->size && !memcmp(known->data, name->data, (size_t)name->size))
-        return sides[side][i].value;
+      const int value = sides[side][i].value;
+      if (nnd_is_same_text(&program->values[value].name, name)) return value;
     }
   return nnd_value_named(program, name, session->scopes[session->num_scopes - 1]);
 }

@@ -52,6 +52,10 @@ void nnd_arena_free(struct nnd_arena *arena) {
   }
 }
 
+int nnd_is_same_text(const struct nnd_text *a, const struct nnd_text *b) {
+  return a->size == b->size && !memcmp(a->data, b->data, (size_t)a->size);
+}
+
 int nnd_is_text(const struct nnd_text *text, const char *wanted) {
-  return (size_t)text->size == strlen(wanted) && !memcmp(text->data, wanted, (size_t)text->size);
+  return nnd_is_same_text(text, &(struct nnd_text){wanted, (int64_t)strlen(wanted)});
 }

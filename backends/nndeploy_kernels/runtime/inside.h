@@ -31,6 +31,7 @@ struct nnd_text {
 };
 
 int nnd_is_text(const struct nnd_text *text, const char *wanted);
+int nnd_is_same_text(const struct nnd_text *a, const struct nnd_text *b);
 
 /* The bytes of a file or of memory. */
 struct nnd_source {

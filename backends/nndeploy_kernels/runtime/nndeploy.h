@@ -98,6 +98,7 @@ int nnd_run(nnd_call *call, nnd_error *error);
 int nnd_get_output(const nnd_call *call, const char *name, nnd_tensor *value, nnd_error *error);
 
 int64_t nnd_bytes_of(nnd_dtype dtype);
+const char *nnd_dtype_name(nnd_dtype dtype); /* as "float32"; null where there is none such */
 
 #pragma GCC visibility pop
 

@@ -75,16 +75,11 @@ struct View {
 class Program {
  public:
   explicit Program(const std::string &path, int threads = 0) {
-    nnd_error error{};
-    const nnd_options options{threads};
-    program_.reset(nnd_open(path.c_str(), &options, &error));
-    if (!program_) throw Error(error);
+    open(threads, [&](const nnd_options *options, nnd_error *error) { return nnd_open(path.c_str(), options, error); });
   }
   Program(const void *bytes, std::int64_t size, int threads = 0) {
-    nnd_error error{};
-    const nnd_options options{threads};
-    program_.reset(nnd_open_memory(bytes, size, &options, &error));
-    if (!program_) throw Error(error);
+    open(threads,
+         [&](const nnd_options *options, nnd_error *error) { return nnd_open_memory(bytes, size, options, error); });
   }
 
   int num_inputs() const { return nnd_num_inputs(program_.get()); }
@@ -97,6 +92,15 @@ class Program {
   struct Close {
     void operator()(nnd_program *program) const { nnd_close(program); }
   };
+
+  template <typename Opener>
+  void open(int threads, Opener opener) {
+    nnd_error error{};
+    const nnd_options options{threads};
+    program_.reset(opener(&options, &error));
+    if (!program_) throw Error(error);
+  }
+
   std::unique_ptr<nnd_program, Close> program_;
 };
 

@@ -12,13 +12,9 @@ static int nnd_bad_manifest(nnd_error *error, const char *why) {
   return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: manifest.json: %s", why);
 }
 
-static int nnd_same(const struct nnd_text *a, const struct nnd_text *b) {
-  return a->size == b->size && !memcmp(a->data, b->data, (size_t)a->size);
-}
-
 int nnd_value_known(const struct nnd_program *program, const struct nnd_text *name, int scope) {
   for (int i = 0; i < program->num_values; i++)
-    if (program->values[i].scope == scope && nnd_same(&program->values[i].name, name)) return i;
+    if (program->values[i].scope == scope && nnd_is_same_text(&program->values[i].name, name)) return i;
   return -1;
 }
 

@@ -4,6 +4,7 @@
 import platform
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,11 +21,21 @@ Examples:
 """
 
 
+class Architecture(click.Choice):  # type: ignore[type-arg] # generic in click 8.3 and later alone
+    """An architecture by what `uname -m` says, or by what others call it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns what `uname -m` says."""
+        from nndeploy.target.target import ARCHS
+
+        return super().convert(ARCHS.get(str(value).lower(), value), param, ctx)
+
+
 @click.command("export", epilog=EXAMPLES)
 @BUNDLE
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="PROGRAM", help="Program to write.")
 @click.option(
-    "--for", "arch", type=click.Choice(["x86_64", "aarch64"]),
+    "--for", "arch", type=Architecture(["x86_64", "aarch64"]),
     help="Architecture of the Linux machines that run it. Default: this machine's.",
 )  # fmt: skip
 @click.option(

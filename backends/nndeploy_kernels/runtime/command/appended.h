@@ -10,12 +10,14 @@
 
 #define NND_MARK "nndeploy-export1"
 
+enum nnd_behind { NND_NOTHING_BEHIND, NND_BUNDLE_BEHIND, NND_CUT_BEHIND };
+
 struct nnd_appended {
   const void *bundle;
   int64_t size;
 };
 
-/* Returns whether there is one, which stays as long as the process. */
-int nnd_appended_here(struct nnd_appended *appended);
+/* Returns what stands behind the program: a bundle, which stays as long as the process, or what is left of one. */
+enum nnd_behind nnd_appended_here(struct nnd_appended *appended);
 
 #endif

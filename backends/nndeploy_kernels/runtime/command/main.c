@@ -31,8 +31,6 @@ struct nnd_arguments {
   double bench_seconds;
 };
 
-static const char *const nnd_names[] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
-
 static int nnd_usage(nnd_error *error, const char *what, const char *which) {
   error->code = NND_USAGE;
   snprintf(error->text, sizeof error->text, "%s%s (hint: see --help)", what, which);
@@ -74,7 +72,7 @@ static int nnd_read_arguments(int count, char **words, struct nnd_arguments *sai
 }
 
 static void nnd_print_end(const char *side, const nnd_info *info) {
-  printf("%s %s: %s[", side, info->name, nnd_names[info->dtype]);
+  printf("%s %s: %s[", side, info->name, nnd_dtype_name(info->dtype));
   for (int i = 0; i < info->rank; i++)
     if (info->shape[i] < 0)
       printf(i ? ",?" : "?");
@@ -159,7 +157,7 @@ static int nnd_write_output(const char *folder, const char *name, const nnd_tens
 }
 
 static void nnd_print_output(const char *name, const nnd_tensor *value) {
-  printf("%s: %s[", name, nnd_names[value->dtype]);
+  printf("%s: %s[", name, nnd_dtype_name(value->dtype));
   int64_t count = 1;
   for (int i = 0; i < value->rank; i++) {
     printf(i ? ",%lld" : "%lld", (long long)value->shape[i]);
@@ -208,11 +206,14 @@ int main(int count, char **words) {
   struct nnd_arguments said = {0};
   nnd_error error = {0, ""};
   struct nnd_appended appended;
-  const int is_whole = nnd_appended_here(&appended);
+  const enum nnd_behind behind = nnd_appended_here(&appended);
+  const int is_whole = behind == NND_BUNDLE_BEHIND;
   const char *name = strrchr(words[0], '/') ? strrchr(words[0], '/') + 1 : words[0];
   if (count == 2 && (!strcmp(words[1], "--help") || !strcmp(words[1], "-h")))
     return printf(nnd_help, name, is_whole ? "" : " BUNDLE"), 0;
   int is_right = nnd_read_arguments(count - 1, words + 1, &said, &error);
+  if (is_right && behind == NND_CUT_BEHIND)
+    is_right = nnd_fail(&error, NND_BAD_DATA, name, "the program was cut short (hint: copy it again)");
   if (is_right && is_whole == (said.bundle != NULL))
     is_right =
         nnd_usage(&error, is_whole ? "an unknown argument: " : "no bundle is named", is_whole ? said.bundle : "");
