@@ -37,8 +37,12 @@ class Exported:
     left_out: tuple[str, ...]
 
 
-def export_program(bundle: Bundle, out: Path, arch: str, runner: Path | None = None) -> Exported:
+def export_program(
+    bundle: Bundle, out: Path, arch: str, runner: Path | None = None, *, keeps_goldens: bool = False
+) -> Exported:
     """Writes the program that runs a bundle on machines of an architecture, by the runner that is given or installed.
+
+    With `keeps_goldens` it can verify its results.
 
     Raises:
         UnavailableError: a submodel or a value is of a kind that it cannot run, or no runner is installed.
@@ -47,7 +51,7 @@ def export_program(bundle: Bundle, out: Path, arch: str, runner: Path | None = N
         CannotCreateError, InputOutputError: the program cannot be written.
     """
     backend = _runner_backend()
-    manifest, left_out = _slim(bundle.manifest, backend.name, signed=bool(bundle.signature))
+    manifest, left_out = _slim(bundle.manifest, backend.name, keeps_goldens, signed=bool(bundle.signature))
     for submodel in manifest.submodels:
         if what := backend.why_not_alone(submodel.variants[0].metadata):
             raise UnavailableError(f"submodel {submodel.id} has {what}, which run with Python alone")
@@ -58,6 +62,7 @@ def export_program(bundle: Bundle, out: Path, arch: str, runner: Path | None = N
         raise InputError("is no program for Linux", where=str(path), hint="--runner names an nndeploy-run")
     names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
+    names |= {name for golden in manifest.goldens for name in (golden.inputs, golden.outputs)}
     members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
     contents, _ = sealed_bundle(manifest, members, {})
     chunks = list(encode_container(contents))
@@ -80,7 +85,7 @@ def _program(runner: bytes, chunks: Sequence[Buffer], size: int) -> Iterator[Buf
     yield struct.pack("<Q", size) + MARK
 
 
-def _slim(manifest: Manifest, backend: str, *, signed: bool) -> tuple[Manifest, tuple[str, ...]]:
+def _slim(manifest: Manifest, backend: str, keeps_goldens: bool, *, signed: bool) -> tuple[Manifest, tuple[str, ...]]:
     """Returns the manifest of what the runner takes, and what that leaves out, for people."""
     for side, values in (("input", manifest.inputs), ("output", manifest.outputs)):
         for value in values:
@@ -90,12 +95,13 @@ def _slim(manifest: Manifest, backend: str, *, signed: bool) -> tuple[Manifest, 
     others = {one.backend for submodel in manifest.submodels for one in submodel.variants if one.backend != backend}
     left_out = [f"variants of {name}" for name in sorted(others)]
     left_out += [f"the chain {chain.id}" for chain in manifest.target_chains]
-    left_out += ["reference outputs"] if manifest.goldens else []
+    goldens = tuple(dataclasses.replace(one, boundaries="") for one in manifest.goldens) if keeps_goldens else ()
+    left_out += ["reference outputs (--verify keeps them)"] if len(goldens) < len(manifest.goldens) else []
     left_out += ["the preprocessing of images and the labels"] if manifest.image_input is not None else []
     left_out += ["pace points"] if manifest.pace_operators else []
     left_out += ["the signature"] if signed else []
     slim = dataclasses.replace(
-        manifest, submodels=submodels, target_chains=(), goldens=(), checks=(), compressed={}, placings={},
+        manifest, submodels=submodels, target_chains=(), goldens=goldens, checks=(), compressed={}, placings={},
         pace_libraries={}, pace_operators="", image_input=None,
     )  # fmt: skip
     return slim, tuple(left_out)

@@ -178,8 +178,8 @@ def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, tmp_path) ->
     """Of 20 times as many mutants: changed members, other plans, changed bytes, and cut files."""
     compiler = shutil.which("clang") or shutil.which("gcc") or pytest.skip("no C compiler")
     kernels = build_runtime.build_levels(level_here().arch)
-    sources = [HERE / "c_runtime_trials.c", *sorted(build_runtime.RUNTIME.glob("*.c"))]
-    sources.remove(build_runtime.RUNTIME / "level.c")
+    runtime = sorted(build_runtime.RUNTIME.rglob("*.c"))
+    sources = [HERE / "c_runtime_trials.c", *(one for one in runtime if one.name not in ("level.c", "main.c"))]
     includes = ["-I", build_runtime.RUNTIME.parent, "-I", build_runtime.SOURCES]
     flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-pthread"]
     program = tmp_path / "trials"

@@ -75,6 +75,7 @@ int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error) {
   if (!text || !nnd_source_read(&bundle->container.source, member->offset, member->size, text, error)) return 0;
   if (nnd_crc32(text, member->size) != member->crc32)
     return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: manifest.json is damaged (hint: copy the bundle again)");
+  bundle->manifest_text = (struct nnd_text){text, member->size};
   bundle->manifest = nnd_json_parse(text, member->size, &bundle->arena, error);
   return bundle->manifest ? nnd_check_format(bundle->manifest, error) : 0;
 }
@@ -181,6 +182,34 @@ uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *nam
   const struct nnd_json *compressed = nnd_listed(nnd_json_member(bundle->manifest, "compressed"), name);
   return compressed ? nnd_expanded_member(bundle, name, compressed, size, error)
                     : nnd_stored_member(bundle, name, size, error);
+}
+
+/* Checks a member that the manifest does not list: the manifest itself, signatures. */
+static int nnd_check_unlisted(struct nnd_bundle *bundle, const struct nnd_member *member, nnd_error *error) {
+  uint8_t *data = nnd_pages_or_error(member->size, error);
+  if (!data) return 0;
+  int is_right = nnd_source_read(&bundle->container.source, member->offset, member->size, data, error);
+  if (is_right && nnd_crc32(data, member->size) != member->crc32)
+    is_right =
+        nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %s is damaged (hint: copy the bundle again)", member->name);
+  nnd_pages_free(data, member->size + 1);
+  return is_right;
+}
+
+int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error) {
+  for (int64_t i = 0; i < bundle->container.count; i++) {
+    const struct nnd_member *member = &bundle->container.members[i];
+    const struct nnd_text name = {member->name, (int64_t)strlen(member->name)};
+    int64_t size;
+    if (!nnd_listed(nnd_json_member(bundle->manifest, "members"), &name)) {
+      if (!nnd_check_unlisted(bundle, member, error)) return 0;
+      continue;
+    }
+    uint8_t *data = nnd_bundle_member(bundle, &name, &size, error);
+    if (!data) return 0;
+    nnd_pages_free(data, size + 1);
+  }
+  return 1;
 }
 
 static int nnd_order_of_file(const struct nnd_json *header, const struct nnd_text *key, int64_t size, int64_t begin,

@@ -12,6 +12,7 @@ struct nnd_bundle {
   struct nnd_arena arena; /* of all that is read, till the bundle is closed */
   struct nnd_container container;
   const struct nnd_json *manifest;
+  struct nnd_text manifest_text;
 };
 
 int nnd_bundle_open(struct nnd_bundle *bundle, nnd_error *error); /* `container.source` is open */
@@ -20,6 +21,9 @@ void nnd_bundle_close(struct nnd_bundle *bundle);
 /* Reads a member into pages of its own, with a zero behind it. Returns null and the error where it is damaged or not
  * there. */
 uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *name, int64_t *size, nnd_error *error);
+
+/* Checks every byte of a bundle against its hashes. */
+int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error);
 
 /* A value that a bundle holds. */
 struct nnd_held {

@@ -34,8 +34,7 @@ static int nnd_word_of(struct nnd_json_reader *r, const char *word) {
   return 1;
 }
 
-/* Returns the bytes of one character of UTF-8, 0 where it is none. */
-static int nnd_utf8_size(const uint8_t *at, int64_t left) {
+int nnd_utf8_size(const uint8_t *at, int64_t left) {
   const uint8_t a = at[0];
   const int size = a < 0x80 ? 1 : a >= 0xc2 && a < 0xe0 ? 2 : a >= 0xe0 && a < 0xf0 ? 3 : a >= 0xf0 && a < 0xf5 ? 4 : 0;
   if (!size || left < size) return 0;
@@ -120,6 +119,7 @@ static int nnd_skip_digits(struct nnd_json_reader *r) {
 
 static int nnd_number_of(struct nnd_json_reader *r, struct nnd_json *value) {
   const int is_negative = *r->at == '-';
+  value->text.data = r->at;
   r->at += is_negative;
   const char *digits = r->at;
   if (!nnd_skip_digits(r)) return 0;
@@ -144,6 +144,7 @@ static int nnd_number_of(struct nnd_json_reader *r, struct nnd_json *value) {
     if (r->at < r->end && (*r->at == '+' || *r->at == '-')) r->at++;
     if (!nnd_skip_digits(r)) return 0;
   }
+  value->text.size = r->at - value->text.data;
   return 1;
 }
 

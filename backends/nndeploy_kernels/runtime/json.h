@@ -16,10 +16,13 @@ struct nnd_json {
   enum nnd_json_kind kind;
   int64_t count;        /* of items of an array or object */
   int64_t integer;      /* of an integer; one that takes more than 64 bits is a real */
-  struct nnd_text text; /* of a string */
+  struct nnd_text text; /* of a string; of a number as it stands in what was parsed */
   struct nnd_text key;  /* where this is a member of an object */
   struct nnd_json *first, *next;
 };
+
+/* Returns the bytes of one character of UTF-8, 0 where it is none. */
+int nnd_utf8_size(const uint8_t *at, int64_t left);
 
 /* Returns null and the error where the text is none. */
 const struct nnd_json *nnd_json_parse(const char *text, int64_t size, struct nnd_arena *arena, nnd_error *error);

@@ -62,7 +62,7 @@ struct nnd_part {
 #define NND_MOST_SCOPES (NND_MOST_CHOICES + 2)
 
 struct nnd_session {
-  struct nnd_text id;
+  struct nnd_text id, variant;
   const struct nnd_kernels *kernels;
   void *pool; /* for one call at a time: whoever finds it taken works alone */
   pthread_mutex_t pool_lock;

@@ -99,7 +99,9 @@ int nnd_session_open(struct nnd_session *session, struct nnd_program *program, c
                      int threads, nnd_error *error) {
   const struct nnd_json *id = nnd_json_of_kind(nnd_json_member(submodel, "id"), NND_STRING);
   const struct nnd_json *variant = nnd_native_variant(submodel);
+  const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(variant, "id"), NND_STRING);
   session->id = id ? id->text : (struct nnd_text){"", 0};
+  session->variant = name ? name->text : (struct nnd_text){"", 0};
   pthread_mutex_init(&session->pool_lock, NULL);
   session->threads = threads;
   if (!variant)

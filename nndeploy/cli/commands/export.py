@@ -42,8 +42,13 @@ class Architecture(click.Choice):  # type: ignore[type-arg] # generic in click 8
     "--runner", type=ANY_FILE, metavar="FILE",
     help="Program nndeploy-run of that architecture, e.g. from its wheel. Default: the installed one.",
 )  # fmt: skip
+@click.option(
+    "--verify", "keeps_goldens", is_flag=True, help="Keep the bundle's reference outputs, for PROGRAM --verify."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
-def export(bundle: Path, output: Path, arch: str | None, runner: str | None, as_json: bool) -> None:
+def export(
+    bundle: Path, output: Path, arch: str | None, runner: str | None, keeps_goldens: bool, as_json: bool
+) -> None:
     """Write a BUNDLE as one static program that needs no Python.
 
     Each submodel needs a variant of the backend `native` (compile with --backends native). The program takes arrays as
@@ -55,7 +60,8 @@ def export(bundle: Path, output: Path, arch: str | None, runner: str | None, as_
 
     arch = arch or platform.machine()
     with open_bundle(bundle) as opened:
-        written = export_program(opened, output, arch, None if runner is None else Path(runner))
+        path = None if runner is None else Path(runner)
+        written = export_program(opened, output, arch, path, keeps_goldens=keeps_goldens)
     effect_is_made()
     if as_json:
         print_json({"program": str(output), "architecture": arch, **asdict(written)})

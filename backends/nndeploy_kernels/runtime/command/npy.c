@@ -7,15 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/command/command.h"
+
 #define NND_MOST_HEADER 65536
 
 static const char *const nnd_descriptions[] = {"<f4", "<i4", "<i8", "|b1", "|u1", "|i1", "<f2"};
-
-int nnd_fail(nnd_error *error, int code, const char *path, const char *why) {
-  error->code = code;
-  snprintf(error->text, sizeof error->text, "%s: %s", path, why);
-  return 0;
-}
 
 /* Returns what stands behind a key of the header, null where it has none. */
 static const char *nnd_behind(const char *header, const char *key) {

@@ -7,8 +7,6 @@
 
 #include "runtime/nndeploy.h"
 
-#define NND_CANNOT_CREATE 73
-
 struct nnd_array {
   nnd_tensor tensor; /* its shape is `shape` */
   int64_t shape[NND_MAX_RANK];
@@ -17,6 +15,5 @@ struct nnd_array {
 
 int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error);
 int nnd_npy_write(const char *path, const nnd_tensor *tensor, nnd_error *error);
-int nnd_fail(nnd_error *error, int code, const char *path, const char *why); /* returns 0 */
 
 #endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inputs from files -> a call -> its outputs, as files or lines. With --json the fields of `nndeploy run`.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/command/command.h"
+#include "runtime/command/npy.h"
+#include "runtime/command/numbers.h"
+
+#define NND_MOST_SHOWN 16
+
+static int nnd_input_named(const nnd_program *program, const char *name, long size) {
+  for (int i = 0; i < nnd_num_inputs(program); i++) {
+    const char *known = nnd_input(program, i)->name;
+    if ((long)strlen(known) == size && !strncmp(known, name, (size_t)size)) return 1;
+  }
+  return 0;
+}
+
+/* Reads NAME=@FILE or FILE into a call. */
+static int nnd_give(const nnd_program *program, nnd_call *call, const char *what, struct nnd_array *array,
+                    nnd_error *error) {
+  const char *mark = strstr(what, "=@");
+  char name[300];
+  if (!mark && nnd_num_inputs(program) != 1)
+    return nnd_usage(error, "there are several inputs: NAME=@FILE says which is ", what);
+  if (!mark && strchr(what, '=') && nnd_input_named(program, what, strchr(what, '=') - what))
+    return nnd_usage(error, "a file is NAME=@FILE, not ", what);
+  if (mark && mark - what >= (long)sizeof name) return nnd_usage(error, "no input has this name: ", what);
+  snprintf(name, sizeof name, "%.*s", mark ? (int)(mark - what) : (int)sizeof name - 1,
+           mark ? what : nnd_input(program, 0)->name);
+  return nnd_npy_read(mark ? mark + 2 : what, array, error) && nnd_set_input(call, name, &array->tensor, error);
+}
+
+static int nnd_write_output(const char *folder, const char *name, const nnd_tensor *value, nnd_error *error) {
+  char path[4096], plain[256];
+  size_t used = 0;
+  for (const char *c = name; *c && used + 1 < sizeof plain; c++)
+    plain[used++] = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '.' ||
+                            *c == '-' || *c == '_'
+                        ? *c
+                        : '_';
+  plain[used] = 0;
+  if (mkdir(folder, 0777) && errno != EEXIST) return nnd_fail(error, NND_CANNOT_CREATE, folder, strerror(errno));
+  if (snprintf(path, sizeof path, "%s/%s.npy", folder, plain) >= (int)sizeof path)
+    return nnd_fail(error, NND_IO, folder, "the path is too long");
+  return nnd_npy_write(path, value, error);
+}
+
+static void nnd_print_output(const char *name, const nnd_tensor *value) {
+  const int64_t count = nnd_num_elements(value);
+  printf("%s: %s[", name, nnd_dtype_name(value->dtype));
+  for (int i = 0; i < value->rank; i++) printf(i ? ",%lld" : "%lld", (long long)value->shape[i]);
+  printf("]");
+  for (int64_t i = 0; i < count && i < NND_MOST_SHOWN; i++)
+    if (nnd_is_real(value))
+      printf(" %.6g", nnd_number_at(value, i));
+    else
+      printf(" %lld", (long long)nnd_integer_at(value, i));
+  printf(count > NND_MOST_SHOWN ? " ...\n" : "\n");
+}
+
+static int nnd_has_non_finite(const nnd_tensor *value) {
+  for (int64_t i = 0, count = nnd_is_real(value) ? nnd_num_elements(value) : 0; i < count; i++)
+    if (!isfinite(nnd_number_at(value, i))) return 1;
+  return 0;
+}
+
+/* Writes or prints the outputs; `*has_non_finite`: one of them has NaN or an infinity. */
+static int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error) {
+  const char *folder = work->said->output;
+  for (int i = 0; i < nnd_num_outputs(work->program); i++) {
+    const char *name = nnd_output(work->program, i)->name;
+    nnd_tensor value;
+    if (!nnd_get_output(call, name, &value, error)) return 0;
+    *has_non_finite |= nnd_has_non_finite(&value);
+    if (folder && !nnd_write_output(folder, name, &value, error)) return 0;
+    if (!folder && !work->said->is_json) nnd_print_output(name, &value);
+  }
+  return 1;
+}
+
+/* Adds what `nndeploy run --json` has of one item. */
+static void nnd_answer_run(struct nnd_work *work, double run_seconds, double seconds, int has_non_finite) {
+  struct nnd_answer *answer = &work->answer;
+  nnd_answer_text(answer, "bundle", work->path);
+  nnd_answer_chain(answer);
+  nnd_answer_choices(work);
+  nnd_answer_integer(answer, "items", 1);
+  nnd_answer_integer(answer, "failed", 0);
+  nnd_answer_integer(answer, "not_taken", 0);
+  nnd_answer_integer(answer, "non_finite", has_non_finite);
+  nnd_answer_number(answer, "seconds", seconds);
+  nnd_answer_number(answer, "items_per_second", 1 / seconds);
+  nnd_answer_number(answer, "first_ms", run_seconds * 1e3);
+  nnd_answer_word(answer, "latency_ms", "{}");
+  nnd_answer_open(answer, "records", '[');
+  nnd_answer_open(answer, NULL, '{');
+  nnd_answer_integer(answer, "index", 0);
+  nnd_answer_text(answer, "origin", work->said->num_inputs ? work->said->inputs[0] : "");
+  nnd_answer_number(answer, "run_ms", run_seconds * 1e3);
+  nnd_answer_close(answer, '}');
+  nnd_answer_close(answer, ']');
+  nnd_answer_word(answer, "stages", "[]");
+  nnd_answer_word(answer, "queues", "[]");
+}
+
+static int nnd_run_once(struct nnd_work *work, nnd_call *call, double began, nnd_error *error) {
+  const double start = nnd_seconds();
+  int has_non_finite = 0;
+  if (!nnd_run(call, error)) return 0;
+  const double end = nnd_seconds();
+  if (!nnd_give_outputs(work, call, &has_non_finite, error)) return 0;
+  if (work->said->is_json && work->said->bench_seconds == 0)
+    nnd_answer_run(work, end - start, nnd_seconds() - began, has_non_finite);
+  return 1;
+}
+
+int nnd_run_inputs(struct nnd_work *work, nnd_error *error) {
+  const struct nnd_arguments *said = work->said;
+  const double began = nnd_seconds();
+  struct nnd_array *arrays = calloc((size_t)said->num_inputs + 1, sizeof *arrays);
+  nnd_call *call = arrays ? nnd_call_new(work->program, error) : NULL;
+  int is_right = call != NULL;
+  if (said->num_inputs > nnd_num_inputs(work->program))
+    is_right = nnd_usage(error, "more values than inputs: ", said->inputs[said->num_inputs - 1]);
+  for (int i = 0; is_right && i < said->num_inputs; i++)
+    is_right = nnd_give(work->program, call, said->inputs[i], &arrays[i], error);
+  is_right = is_right && nnd_run_once(work, call, began, error) &&
+             (said->bench_seconds == 0 || nnd_run_bench(work, call, error));
+  nnd_call_free(call);
+  for (int i = 0; arrays && i < said->num_inputs; i++) free(arrays[i].data);
+  free(arrays);
+  return is_right;
+}
