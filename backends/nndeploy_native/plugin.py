@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Own kernels on CPUs: bundles carry plans, which a library of kernels that was compiled before interprets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,8 +127,8 @@ class Plugin:
 
         return runner(arch)
 
-    def why_not_alone(self, metadata: Mapping[str, Json]) -> str:
+    def why_not_alone(self, metadata: Mapping[str, Json], file: Callable[[str], bytes | memoryview]) -> str:
         """Returns what of an artifact the runner does not run, "" where there is nothing."""
         from nndeploy_native.runner import why_not_alone
 
-        return why_not_alone(metadata)
+        return why_not_alone(metadata, file)

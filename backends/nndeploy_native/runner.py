@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that runs plans without Python (`nndeploy_kernels/runtime`): where it is, and what it does not run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from nndeploy_kernels import loading
 
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Json
-from nndeploy_native.plan import PLAN_FORMAT_OF_COURSES, PLAN_FORMATS
+from nndeploy_native.course import course_from_json, python_steps
+from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FORMAT_OF_PYTHON_STEPS, PLAN_FORMATS
 
-FORMATS = tuple(one for one in PLAN_FORMATS if one <= PLAN_FORMAT_OF_COURSES)
-"""Those before steps of Python."""
+STEPS = frozenset(("Concat", "Equal", "Gather", "LabelEncoder", "Reshape", "Take", "TextBytes", "Transpose", "ZipMap"))
+"""Steps beside plans that the program runs too."""
 
 
 def runner(arch: str) -> Path:
@@ -26,6 +27,14 @@ def runner(arch: str) -> Path:
     raise UnavailableError(f"no runner for {arch} is installed", hint=hint)
 
 
-def why_not_alone(metadata: Mapping[str, Json]) -> str:
+def why_not_alone(metadata: Mapping[str, Json], file: Callable[[str], bytes | memoryview]) -> str:
     """Returns what of an artifact needs Python, "" where nothing does."""
-    return "" if metadata.get("format") in FORMATS else "texts or maps"
+    if metadata.get("format") not in PLAN_FORMATS:
+        return f"a plan of format {metadata.get('format')}"
+    if metadata["format"] != PLAN_FORMAT_OF_PYTHON_STEPS:
+        return ""
+    steps = python_steps(course_from_json(bytes(file(DOCUMENT_FILE))).course)
+    if others := sorted({step.operator for step in steps} - STEPS):
+        return f"steps that are run by Python ({', '.join(others)})"
+    has_real_keys = any(type(key) is float for step in steps for key in step.attributes.get("keys", ()))
+    return "a table with real numbers as keys" if has_real_keys else ""

@@ -366,8 +366,11 @@ class HasRunner(Protocol):
             UnavailableError: there is none for this architecture here.
         """
 
-    def why_not_alone(self, metadata: Mapping[str, Json]) -> str:
-        """Returns what of an artifact with this metadata it does not run, as a noun; "" where it runs all."""
+    def why_not_alone(self, metadata: Mapping[str, Json], file: Callable[[str], bytes | memoryview]) -> str:
+        """Returns what of an artifact it does not run, as a noun; "" where it runs all.
+
+        `file` gives the bytes of a file of the artifact by its name.
+        """
 
 
 ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, HasPacePoints)

@@ -9,23 +9,25 @@ submodel and with the option that helps; the bundle in the program is one that e
 
 import dataclasses
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from nndeploy.bundle.container import Buffer, encode_container
-from nndeploy.bundle.manifest import Manifest, Submodel
+from nndeploy.bundle.manifest import Manifest, Submodel, Variant
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file, sealed_bundle
 from nndeploy.errors import InputError, UnavailableError
 from nndeploy.files.whole_files import open_regular
 from nndeploy.plugin.interface import HasRunner
 from nndeploy.plugin.registry import backends_in_order
-from nndeploy.values.types import TensorType
+from nndeploy.values.types import MapType, SequenceType, TensorType
 
 MARK = b"nndeploy-export1"
 PAGE_BYTES = 4096
-DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16")
+DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "string")
 """Element types that the runner reads and writes."""
+MAPS = tuple(SequenceType(MapType(key, TensorType("float32", ()))) for key in ("string", "int64"))
+"""What outputs may be besides: the scores of classifiers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ def export_program(
     backend = _runner_backend()
     manifest, left_out = _slim(bundle.manifest, backend.name, keeps_goldens, signed=bool(bundle.signature))
     for submodel in manifest.submodels:
-        if what := backend.why_not_alone(submodel.variants[0].metadata):
-            raise UnavailableError(f"submodel {submodel.id} has {what}, which run with Python alone")
+        (variant,) = submodel.variants
+        if what := backend.why_not_alone(variant.metadata, _files_of(bundle, variant)):
+            raise UnavailableError(f"submodel {submodel.id} has {what}", hint="such a bundle runs with Python alone")
     path = runner or backend.runner(arch)
     with open_regular(path) as file:
         program = file.read()
@@ -69,6 +72,10 @@ def export_program(
     size = sum(map(len, chunks))
     replace_file(out, _program(program, chunks, size), is_program=True)
     return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, left_out)
+
+
+def _files_of(bundle: Bundle, variant: Variant) -> Callable[[str], Buffer]:
+    return lambda name: bundle.member(variant.files[name])
 
 
 def _runner_backend() -> HasRunner:
@@ -89,7 +96,8 @@ def _slim(manifest: Manifest, backend: str, keeps_goldens: bool, *, signed: bool
     """Returns the manifest of what the runner takes, and what that leaves out, for people."""
     for side, values in (("input", manifest.inputs), ("output", manifest.outputs)):
         for value in values:
-            if not isinstance(value.type, TensorType) or value.type.dtype not in DTYPES:
+            is_maps = side == "output" and value.type in MAPS
+            if not is_maps and (not isinstance(value.type, TensorType) or value.type.dtype not in DTYPES):
                 raise UnavailableError(f"{side} {value.name!r} is {value.type}, which runs with Python alone")
     submodels = tuple(_with_one_variant(submodel, backend) for submodel in manifest.submodels)
     others = {one.backend for submodel in manifest.submodels for one in submodel.variants if one.backend != backend}

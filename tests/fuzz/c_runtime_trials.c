@@ -14,6 +14,7 @@
 #define NND_MOST_ZEROS (1 << 20)
 
 static const char nnd_zeros[NND_MOST_ZEROS];
+static const char *nnd_letters[NND_MOST_ZEROS / sizeof(char *)]; /* "a" each */
 
 static int64_t nnd_bytes_of_shape(nnd_dtype dtype, int rank, const int64_t *shape) {
   int64_t bytes = nnd_bytes_of(dtype);
@@ -27,14 +28,15 @@ static int nnd_give(nnd_program *program, nnd_call *call, int number, int is_sec
   const nnd_info *input = nnd_input(program, number);
   int64_t shape[NND_MAX_RANK];
   for (int axis = 0; axis < input->rank; axis++) shape[axis] = input->shape[axis] < 0 ? 2 : input->shape[axis];
-  nnd_tensor value = {input->dtype, input->rank, shape, nnd_zeros};
+  const int is_text = input->dtype == NND_TEXT;
+  nnd_tensor value = {input->dtype, input->rank, shape, is_text ? (const void *)nnd_letters : nnd_zeros};
   for (int i = 0; is_second && i < nnd_num_outputs(program) && i < NND_MOST_ENDS; i++) {
     nnd_tensor output;
     if (!nnd_get_output(call, nnd_output(program, i)->name, &output, error)) abort();
     if (output.dtype == input->dtype && output.rank == input->rank) value = output;
   }
   const int64_t bytes = nnd_bytes_of_shape(value.dtype, value.rank, value.shape);
-  if (value.data == nnd_zeros && (bytes < 0 || bytes > NND_MOST_ZEROS)) {
+  if ((value.data == nnd_zeros || value.data == nnd_letters) && (bytes < 0 || bytes > NND_MOST_ZEROS)) {
     error->code = 1, strcpy(error->text, "an input that is too large for this trial");
     return 0;
   }
@@ -51,6 +53,10 @@ static int nnd_run_once(nnd_program *program, nnd_call *call, int is_second, nnd
     if (!nnd_get_output(call, nnd_output(program, i)->name, &value, error)) abort();
     const int64_t bytes = nnd_bytes_of_shape(value.dtype, value.rank, value.shape);
     for (int64_t at = 0; at < bytes; at++) sum += ((const unsigned char *)value.data)[at];
+    for (int64_t at = 0; value.dtype == NND_TEXT && at < bytes / (int64_t)sizeof(char *); at++)
+      sum += (unsigned)strlen(((const char *const *)value.data)[at]);
+    const nnd_tensor *keys = nnd_output_keys(program, i);
+    if (keys && (value.rank != 2 || value.shape[1] != keys->shape[0])) abort();
   }
   return 1;
 }
@@ -79,6 +85,7 @@ static int nnd_try(const char *path) {
 
 int main(int count, char **paths) {
   int taken = 0;
+  for (size_t i = 0; i < sizeof nnd_letters / sizeof *nnd_letters; i++) nnd_letters[i] = "a";
   for (int i = 1; i < count; i++) taken += nnd_try(paths[i]);
   printf("%d of %d\n", taken, count - 1);
   return 0;

@@ -130,6 +130,26 @@ g (float[1,t,8] x, float[1,past,8] before, bool[1] first) => (float[1,t,8] y, fl
                  else_branch = e () => (float[1,t,8] q) { n = Neg(m) q = Exp(n) }> }"""
 
 
+TABLE = """<ir_version: 8, opset_import: ["" : 19, "ai.onnx.ml" : 3]>
+g (string[n,2] x, int64[n] k, float[n,2] s) =>
+  (int64[n,2] a, string[m,4] r, string[2,n] t, string[n,2,2] q, bool[n,2] e, string[n] l, seq(map(string, float)) maps)
+<int64[2] shape = {-1, 4}, int64[2,2] places = {0, -1, 1, 1}, string[2] words = {"b", "c"}> {
+  a = ai.onnx.ml.LabelEncoder<keys_strings = ["b", "a"], values_int64s = [3, -1], default_int64 = 5>(x)
+  l = ai.onnx.ml.LabelEncoder<keys_int64s = [3, -1], values_strings = ["three", "less"], default_string = "none">(k)
+  t = Transpose<perm = [1, 0]>(x) c = Concat<axis = 1>(x, x) r = Reshape(c, shape) q = Gather<axis = 1>(c, places)
+  e = Equal(x, words) maps = ai.onnx.ml.ZipMap<classlabels_strings = ["p", "q"]>(s) }"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Returns a bundle with steps of texts and maps."""
+    bundle = tmp_path_factory.mktemp("table") / "m.nnd"
+    sample = {"x": np.full((2, 2), "a", object), "k": np.arange(2), "s": np.ones((2, 2), np.float32)}
+    model = onnx.parser.parse_model(TABLE)
+    nndeploy.compile_model(model, bundle, backends=("native",), objective="priority", threads=1, samples=[sample])
+    return bundle.read_bytes()
+
+
 @pytest.fixture(scope="module")
 def growing(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Returns a bundle with a cache that grows and a choice."""
@@ -155,6 +175,22 @@ def other_documents(data: bytes, number: int) -> bytes:
     return b"".join(encode_container(contents))
 
 
+def other_references(data: bytes, number: int) -> bytes:
+    """Returns the bundle with other values in a golden, hashes made right: some of its bytes stand elsewhere too."""
+    dice = random.Random(number)  # noqa: S311 - no secret
+    with Bundle(data, Path("m.nnd")) as bundle:
+        (golden,) = bundle.manifest.goldens
+        manifest = replace(bundle.manifest, compressed={}, goldens=(replace(golden, boundaries=""),))
+        kept = {golden.inputs, golden.outputs}
+        names = [name for name in manifest.members if name in kept or name.startswith("submodels/")]
+        members = {name: bytearray(bundle.member(name)) for name in names}
+    changed = members[dice.choice((golden.inputs, golden.outputs))]
+    for _ in range(dice.randint(1, 3)):
+        changed[dice.randrange(len(changed))] = dice.choice(changed)
+    contents, _ = sealed_bundle(manifest, {name: bytes(member) for name, member in members.items()}, {})
+    return b"".join(encode_container(contents))
+
+
 def test_plans_that_say_something_else_are_refused_or_stay_in_their_memory(library, growing) -> None:
     draw = np.random.default_rng(9)
     x = draw.standard_normal((1, 3, 8)).astype(np.float32)
@@ -174,7 +210,7 @@ def test_plans_that_say_something_else_are_refused_or_stay_in_their_memory(libra
 
 
 @pytest.mark.slow
-def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, tmp_path) -> None:
+def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, table, tmp_path) -> None:
     """Of 20 times as many mutants: changed members, other plans, changed bytes, and cut files."""
     compiler = shutil.which("clang") or shutil.which("gcc") or pytest.skip("no C compiler")
     kernels = build_runtime.build_levels(level_here().arch)
@@ -189,10 +225,12 @@ def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, tmp_path) ->
     for block in range(20):
         names = []
         for number in range(COUNT):
-            if number % 3 == 0:
+            if number % 4 == 0:
                 data = bytearray(mutant(seeds, block * COUNT + number).data)
-            elif number % 3 == 1:
-                data = bytearray(other_documents(growing, block * COUNT + number))
+            elif number % 4 == 1:
+                data = bytearray(other_documents((growing, table)[number % 8 // 4], block * COUNT + number))
+            elif number % 4 == 2:
+                data = bytearray(other_references(table, block * COUNT + number))
             else:
                 data = bytearray(whole)
                 data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)

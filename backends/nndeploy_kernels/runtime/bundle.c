@@ -15,7 +15,8 @@
 static const struct {
   const char *name;
   int64_t bytes;
-} nnd_types[] = {{"float32", 4}, {"int32", 4}, {"int64", 8}, {"bool", 1}, {"uint8", 1}, {"int8", 1}, {"float16", 2}};
+} nnd_types[] = {{"float32", 4}, {"int32", 4}, {"int64", 8},   {"bool", 1},
+                 {"uint8", 1},   {"int8", 1},  {"float16", 2}, {"string", (int64_t)sizeof(char *)}};
 
 #define NND_NUM_TYPES (sizeof nnd_types / sizeof *nnd_types)
 
@@ -41,6 +42,32 @@ int nnd_shape_of(const struct nnd_json *sizes, int *rank, int64_t shape[NND_MAX_
     }
     ++*rank;
   }
+  return 1;
+}
+
+void nnd_be_maps(struct nnd_type *type, nnd_dtype keys) {
+  *type = (struct nnd_type){.dtype = NND_FLOAT32, .keys = keys, .is_maps = 1, .rank = 2, .shape = {-1, -1}};
+}
+
+int nnd_type_of(const struct nnd_json *said, struct nnd_type *type) {
+  const struct nnd_json *kind = nnd_json_of_kind(nnd_json_member(said, "kind"), NND_STRING);
+  const struct nnd_json *sizes = nnd_json_member(said, "shape");
+  *type = (struct nnd_type){0};
+  if (!kind) return 0;
+  if (nnd_is_text(&kind->text, "tensor")) {
+    if (!nnd_dtype_named(nnd_json_member(said, "dtype"), &type->dtype)) return 0;
+    if (sizes && sizes->kind == NND_NULL) return type->rank = -1, 1;
+    return nnd_shape_of(sizes, &type->rank, type->shape, type->symbols);
+  }
+  const struct nnd_json *map = nnd_json_member(said, "element"), *value = nnd_json_member(map, "value");
+  struct nnd_type score;
+  nnd_dtype keys;
+  if (!nnd_is_text(&kind->text, "sequence") || !nnd_json_member(map, "value") ||
+      !nnd_dtype_named(nnd_json_member(map, "key"), &keys) || (keys != NND_TEXT && keys != NND_INT64) ||
+      !nnd_json_of_kind(nnd_json_member(value, "shape"), NND_ARRAY) || !nnd_type_of(value, &score) || score.is_maps ||
+      score.dtype != NND_FLOAT32 || score.rank)
+    return 0;
+  nnd_be_maps(type, keys);
   return 1;
 }
 
@@ -85,7 +112,7 @@ void nnd_bundle_close(struct nnd_bundle *bundle) {
   nnd_arena_free(&bundle->arena);
 }
 
-static const struct nnd_json *nnd_listed(const struct nnd_json *list, const struct nnd_text *name) {
+const struct nnd_json *nnd_listed(const struct nnd_json *list, const struct nnd_text *name) {
   NND_EACH(item, nnd_json_of_kind(list, NND_OBJECT)) {
     if (nnd_is_same_text(&item->key, name)) return item;
   }
@@ -209,59 +236,5 @@ int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error) {
     if (!data) return 0;
     nnd_pages_free(data, size + 1);
   }
-  return 1;
-}
-
-static int nnd_order_of_file(const struct nnd_json *header, const struct nnd_text *key, int64_t size, int64_t begin,
-                             int64_t *offset) {
-  const struct nnd_json *places = nnd_json_member(nnd_listed(header, key), "data_offsets");
-  int64_t end;
-  if (!places || places->count != 2 || !nnd_json_integer(places->first, 0, INT64_MAX / 2, offset) ||
-      !nnd_json_integer(places->first->next, 0, INT64_MAX / 2, &end) || end - *offset != size)
-    return 0;
-  *offset += begin;
-  return 1;
-}
-
-int nnd_bundle_values(struct nnd_bundle *bundle, const struct nnd_text *member, struct nnd_held **values, int *count,
-                      nnd_error *error) {
-  int64_t size, header_bytes = 0, i = 0;
-  uint8_t *whole = nnd_bundle_member(bundle, member, &size, error);
-  if (!whole) return 0;
-  uint8_t *data = nnd_arena_take(&bundle->arena, size + NND_LINE, error);
-  if (data) memcpy(data, whole, (size_t)size);
-  nnd_pages_free(whole, size + 1);
-  if (!data) return 0;
-  for (int b = 0; b < 8 && size >= 8; b++) header_bytes |= (int64_t)data[b] << 8 * b;
-  if (size < 8 || header_bytes < 0 || header_bytes > size - 8)
-    return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %.*s holds no values", (int)member->size, member->data);
-  const struct nnd_json *header = nnd_json_parse((const char *)data + 8, header_bytes, &bundle->arena, error);
-  const struct nnd_json *text = nnd_json_member(nnd_json_member(header, "__metadata__"), "nndeploy.values.1");
-  if (!nnd_json_of_kind(text, NND_STRING))
-    return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %.*s holds no values", (int)member->size, member->data);
-  const struct nnd_json *tree = nnd_json_parse(text->text.data, text->text.size, &bundle->arena, error);
-  if (!nnd_json_of_kind(tree, NND_OBJECT)) return 0;
-  *values = nnd_arena_take(&bundle->arena, tree->count * (int64_t)sizeof **values, error);
-  if (!*values) return 0;
-  NND_EACH(node, tree) {
-    struct nnd_held *one = &(*values)[i++];
-    const struct nnd_json *kind = nnd_json_of_kind(nnd_json_member(node, "kind"), NND_STRING);
-    const struct nnd_json *key = nnd_json_of_kind(nnd_json_member(node, "data"), NND_STRING);
-    int64_t offset, bytes;
-    one->name = node->key;
-    if (!kind || !key || !nnd_is_text(&kind->text, "tensor") ||
-        !nnd_dtype_named(nnd_json_member(node, "dtype"), &one->dtype))
-      return nnd_fail_with(error, NND_UNAVAILABLE, "the value %.*s is of a type that is not run here",
-                           (int)node->key.size, node->key.data);
-    if (!nnd_shape_of(nnd_json_member(node, "shape"), &one->rank, one->shape, NULL) ||
-        (bytes = nnd_bytes_in(one->dtype, one->rank, one->shape)) < 0 ||
-        !nnd_order_of_file(header, &key->text, bytes, 8 + header_bytes, &offset) || offset + bytes > size)
-      return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: %.*s holds no values", (int)member->size, member->data);
-    uint8_t *aligned = nnd_arena_take(&bundle->arena, bytes, error);
-    if (!aligned) return 0;
-    memcpy(aligned, data + offset, (size_t)bytes);
-    one->data = aligned;
-  }
-  *count = (int)i;
   return 1;
 }

@@ -25,28 +25,37 @@ uint8_t *nnd_bundle_member(struct nnd_bundle *bundle, const struct nnd_text *nam
 /* Checks every byte of a bundle against its hashes. */
 int nnd_bundle_check(struct nnd_bundle *bundle, nnd_error *error);
 
-/* A value that a bundle holds. */
+/* Returns the item of an object by its key, null where it has none. */
+const struct nnd_json *nnd_listed(const struct nnd_json *list, const struct nnd_text *name);
+
+/* A value that a bundle holds: a tensor, or a list of maps to numbers that all have the same `keys`. */
 struct nnd_held {
   struct nnd_text name;
   nnd_dtype dtype;
   int rank;
   int64_t shape[NND_MAX_RANK];
-  const uint8_t *data;
+  const void *data;
+  const nnd_tensor *keys;
 };
 
-/* Reads a member that holds values (`nndeploy/bundle/values.py`), all of them tensors of the types here. */
+/* Reads a member that holds values (`nndeploy/bundle/values.py`), each of a type that is run here. */
 int nnd_bundle_values(struct nnd_bundle *bundle, const struct nnd_text *member, struct nnd_held **values, int *count,
                       nnd_error *error);
 
-/* A tensor type: sizes that have a name are -1 with the name in `symbols`, those without are -1. */
+/* A tensor type: sizes that have a name are -1 with the name in `symbols`, those without are -1. Where it `is_maps`, it
+ * is a list of maps to float32: of rows of numbers, whose keys are of the type `keys`. */
 struct nnd_type {
-  nnd_dtype dtype;
+  nnd_dtype dtype, keys;
+  int is_maps;
   int rank; /* -1: any */
   int64_t shape[NND_MAX_RANK];
   struct nnd_text symbols[NND_MAX_RANK];
 };
 
 int nnd_dtype_named(const struct nnd_json *name, nnd_dtype *dtype);
+/* Reads a type of the manifest; returns 0 where no such value is run here. */
+int nnd_type_of(const struct nnd_json *said, struct nnd_type *type);
+void nnd_be_maps(struct nnd_type *type, nnd_dtype keys);
 int nnd_shape_of(const struct nnd_json *sizes, int *rank, int64_t shape[NND_MAX_RANK], struct nnd_text *symbols);
 /* Returns how many bytes a shape has, -1 where that is more than memory. */
 int64_t nnd_bytes_in(nnd_dtype dtype, int rank, const int64_t *shape);

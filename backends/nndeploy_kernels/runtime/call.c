@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/call.h"
+#include "runtime/steps.h"
 
 /* Takes the memory that runs of a plan need whatever the shapes are. */
 static int nnd_prepare_run(nnd_call *call, const struct nnd_plan *plan, nnd_error *error) {
@@ -164,13 +165,10 @@ static int nnd_is_read(const nnd_call *call, const void *memory, int64_t bytes) 
 }
 
 /* Whatever is made stays as it is in a run: others may read it, by another name too. */
-static int nnd_made_twice(nnd_error *error) {
-  return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a value is made twice");
-}
+int nnd_made_twice(nnd_error *error) { return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: a value is made twice"); }
 
-static int nnd_prepare_output(nnd_call *call, const struct nnd_border *border, const int64_t *numbers, void **address,
-                              nnd_error *error) {
-  struct nnd_place *place = &call->places[border->value];
+int nnd_prepare_value(nnd_call *call, int value, const int64_t *numbers, void **address, nnd_error *error) {
+  struct nnd_place *place = &call->places[value];
   if (place->is_there) return nnd_made_twice(error);
   place->dtype = (nnd_dtype)numbers[0], place->rank = (int)numbers[1];
   memcpy(place->shape, numbers + 2, (size_t)place->rank * sizeof *numbers);
@@ -212,7 +210,7 @@ static int nnd_run_plan(nnd_call *call, struct nnd_session *session, const struc
   if (!nnd_have((void **)&call->work, &call->work_bytes, arena + session->threads * scratch, error)) return 0;
   for (int i = 0; i < plan->num_inputs; i++) run->inputs[i] = call->places[plan->inputs[i].value].data;
   for (int i = 0; i < plan->num_outputs; i++)
-    if (!nnd_prepare_output(call, &plan->outputs[i], kept->outputs + 10 * i, &run->outputs[i], error)) return 0;
+    if (!nnd_prepare_value(call, plan->outputs[i].value, kept->outputs + 10 * i, &run->outputs[i], error)) return 0;
   run->inputs[plan->num_inputs] = ""; /* of the room only the size is looked at */
   if (plan->tells_moved) {
     const int64_t *numbers = kept->outputs + 10 * plan->num_outputs;
@@ -275,6 +273,9 @@ static int nnd_follow(nnd_call *call, struct nnd_session *session, const struct 
         memcpy(place->shape, part->type.shape, sizeof part->type.shape);
         break;
       }
+      case NND_STEP:
+        if (!nnd_step_run(call, session, part->step, error)) return 0;
+        break;
       case NND_REFUSE:
         return nnd_fail_with(error, NND_BAD_DATA, "submodel %.*s: our own kernels were not built for these sizes: %s",
                              (int)session->id.size, session->id.data, part->reason.data);

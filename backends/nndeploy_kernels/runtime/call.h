@@ -47,6 +47,10 @@ struct nnd_call {
   int64_t work_bytes;
 };
 
+/* Says what a value of this run is: element, rank, sizes. `*address` is its memory, where it is to be written. */
+int nnd_prepare_value(nnd_call *call, int value, const int64_t *numbers, void **address, nnd_error *error);
+int nnd_made_twice(nnd_error *error); /* returns 0 */
+
 /* Returns the table of a plan for the shapes of its inputs, null and the error where it does not hold for them. */
 const struct nnd_kept_table *nnd_table_for(nnd_call *call, const struct nnd_session *session,
                                            const struct nnd_plan *plan, nnd_error *error);

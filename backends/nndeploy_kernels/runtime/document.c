@@ -2,7 +2,7 @@
  *
  * plan.json (`nndeploy_native/plan.py`, `course.py`) -> the plans of a session and what runs of them.
  */
-#include "runtime/program.h"
+#include "runtime/steps.h"
 
 #define NND_FAR ((int64_t)1 << 40)
 #define NND_MOST_PLAN ((int64_t)16 << 20)
@@ -15,6 +15,22 @@ static int nnd_element_named(const struct nnd_text *name, nnd_dtype *dtype) {
   return 0;
 }
 
+/* Reads the type of a border. Beside plans there are texts, and lists of maps of no axis. */
+static int nnd_read_type(const struct nnd_text *element, const struct nnd_json *sizes, int is_of_session,
+                         struct nnd_type *type) {
+  *type = (struct nnd_type){0};
+  if (is_of_session && nnd_is_text(element, "sequence(map(string,fp32))"))
+    nnd_be_maps(type, NND_TEXT);
+  else if (is_of_session && nnd_is_text(element, "sequence(map(int64,fp32))"))
+    nnd_be_maps(type, NND_INT64);
+  else if (is_of_session && nnd_is_text(element, "string"))
+    type->dtype = NND_TEXT;
+  else if (!nnd_element_named(element, &type->dtype))
+    return 0;
+  if (type->is_maps) return nnd_json_of_kind(sizes, NND_ARRAY) && !sizes->count;
+  return nnd_shape_of(sizes, &type->rank, type->shape, NULL);
+}
+
 int nnd_bad_plan(const struct nnd_session *session, const char *why, nnd_error *error) {
   return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: submodel %.*s: a malformed plan.json: %s",
                        (int)session->id.size, session->id.data, why);
@@ -25,10 +41,9 @@ static int nnd_is_as_said(const struct nnd_program *program, const struct nnd_te
   struct nnd_type said;
   NND_EACH(item, nnd_json_of_kind(values, NND_OBJECT)) {
     if (!nnd_is_same_text(&item->key, name)) continue;
-    if (!nnd_dtype_named(nnd_json_member(item, "dtype"), &said.dtype) || said.dtype != type->dtype) return 0;
-    const struct nnd_json *sizes = nnd_json_member(item, "shape");
-    if (sizes && sizes->kind == NND_NULL) return 1;
-    if (!nnd_shape_of(sizes, &said.rank, said.shape, said.symbols) || said.rank != type->rank) return 0;
+    if (!nnd_type_of(item, &said) || said.dtype != type->dtype || said.is_maps != type->is_maps) return 0;
+    if (said.rank < 0) return 1;
+    if (said.rank != type->rank || (said.is_maps && said.keys != type->keys)) return 0;
     for (int i = 0; i < said.rank; i++)
       if (said.shape[i] >= 0 && said.shape[i] != type->shape[i]) return 0;
     return 1;
@@ -70,8 +85,7 @@ static int nnd_read_borders(struct nnd_session *session, struct nnd_program *pro
     struct nnd_border *border = &(*borders)[*count];
     const struct nnd_json *name = nnd_json_of_kind(item, NND_ARRAY) ? nnd_json_of_kind(item->first, NND_STRING) : NULL;
     const struct nnd_json *element = name ? nnd_json_of_kind(name->next, NND_STRING) : NULL;
-    if (!element || !nnd_element_named(&element->text, &border->type.dtype) ||
-        !nnd_shape_of(element->next, &border->type.rank, border->type.shape, NULL) || element->next->next)
+    if (!element || !nnd_read_type(&element->text, element->next, is_of_session, &border->type) || element->next->next)
       return nnd_bad_plan(session, "an input or output", error);
     if (is_of_session && !nnd_is_as_said(program, &name->text, &border->type))
       return nnd_bad_plan(session, "an input or output is another than the manifest says", error);
@@ -206,6 +220,18 @@ static int nnd_read_choice(struct nnd_session *session, struct nnd_program *prog
   return 1;
 }
 
+static int nnd_read_step(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
+                         struct nnd_part *part, nnd_error *error) {
+  struct nnd_step *step = nnd_arena_take(&program->bundle.arena, sizeof *step, error);
+  part->kind = NND_STEP, part->step = step;
+  if (!step) return 0;
+  step->inputs = nnd_read_names(session, program, nnd_json_member(from, "inputs"), &step->num_inputs, error);
+  step->outputs = step->inputs
+                      ? nnd_read_names(session, program, nnd_json_member(from, "outputs"), &step->num_outputs, error)
+                      : NULL;
+  return step->outputs && nnd_step_read(session, program, from, step, error);
+}
+
 static int nnd_read_part(struct nnd_session *session, struct nnd_program *program, const struct nnd_json *from,
                          int depth, struct nnd_part *part, nnd_error *error) {
   const struct nnd_json *empty = nnd_json_member(from, "empty");
@@ -217,6 +243,8 @@ static int nnd_read_part(struct nnd_session *session, struct nnd_program *progra
     return nnd_read_plan_document(session, program, session->documents[number], &session->plans[number], error);
   }
   if (empty) return nnd_read_empty(session, program, empty, part, error);
+  if (nnd_json_of_kind(nnd_json_member(from, "step"), NND_STRING))
+    return nnd_read_step(session, program, from, part, error);
   if (!refused) return nnd_read_choice(session, program, from, depth, part, error);
   part->kind = NND_REFUSE, part->reason = refused->text;
   return 1;

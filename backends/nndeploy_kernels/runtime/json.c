@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define NND_MOST_UNSORTED 256
+#define NND_MOST_EXPONENT 400 /* of ten: no float has more */
 
 struct nnd_json_reader {
   const char *at, *end;
@@ -236,4 +237,42 @@ int nnd_json_integer(const struct nnd_json *at, int64_t low, int64_t high, int64
   if (!at || at->kind != NND_INTEGER || at->integer < low || at->integer > high) return 0;
   *number = at->integer;
   return 1;
+}
+
+/* Returns 10 to a power. */
+static long double nnd_power_of_ten(int64_t exponent) {
+  long double power = 1, square = 10;
+  for (; exponent; exponent >>= 1, square *= square)
+    if (exponent & 1) power *= square;
+  return power;
+}
+
+/* A text that strtod would read otherwise where a program has set a locale. The mantissa and the power are exact in a
+ * long double as far as numbers are written to be read again, so that one rounding is left. */
+int nnd_json_number(const struct nnd_json *at, double *number) {
+  uint64_t mantissa = 0;
+  int64_t exponent = 0, written = 0;
+  int is_behind_point = 0, is_negative = 0, is_small = 0;
+  if (!at || (at->kind != NND_INTEGER && at->kind != NND_REAL)) return 0;
+  const char *c = at->text.data, *end = c + at->text.size;
+  if (*c == '-') is_negative = 1, c++;
+  for (; c < end && *c != 'e' && *c != 'E'; c++) {
+    if (*c == '.') {
+      is_behind_point = 1;
+    } else if (mantissa < UINT64_MAX / 10 - 1) {
+      mantissa = 10 * mantissa + (uint64_t)(*c - '0');
+      exponent -= is_behind_point;
+    } else {
+      exponent += !is_behind_point;
+    }
+  }
+  if (c < end) is_small = *++c == '-', c += *c == '-' || *c == '+';
+  for (; c < end; c++) written = written < NND_MOST_EXPONENT ? 10 * written + (*c - '0') : written;
+  exponent += is_small ? -written : written;
+  if (exponent > NND_MOST_EXPONENT) exponent = NND_MOST_EXPONENT;
+  if (exponent < -NND_MOST_EXPONENT) exponent = -NND_MOST_EXPONENT;
+  const long double size = exponent < 0 ? (long double)mantissa / nnd_power_of_ten(-exponent)
+                                        : (long double)mantissa * nnd_power_of_ten(exponent);
+  *number = mantissa ? (double)(is_negative ? -size : size) : is_negative ? -0.0 : 0.0;
+  return *number - *number == 0;
 }

@@ -34,6 +34,9 @@ const struct nnd_json *nnd_json_of_kind(const struct nnd_json *at, enum nnd_json
 /* Returns 1 and the number, 0 where it is no integer between two. */
 int nnd_json_integer(const struct nnd_json *at, int64_t low, int64_t high, int64_t *number);
 
+/* Returns 1 and the number as float64, 0 where `at` is null or no number, or one larger than any float. */
+int nnd_json_number(const struct nnd_json *at, double *number);
+
 #define NND_EACH(item, of) for (const struct nnd_json *item = (of) ? (of)->first : NULL; item; item = item->next)
 
 #endif

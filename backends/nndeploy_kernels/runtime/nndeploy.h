@@ -12,7 +12,7 @@
  *     nnd_get_output(call, "probabilities", &scores, &error);
  *
  * A bundle runs here if each of its submodels has a variant of the backend `native`, and its inputs and outputs are
- * tensors of the types below. Results are those of `nndeploy run`, bit for bit, on the same processor.
+ * tensors of the types below, or outputs lists of maps. Results are those of `nndeploy run`, bit for bit, on the same processor.
  *
  * A program may be used by several threads at once, a call by one at a time. There is no global state; nothing is
  * printed. After the first call with some shapes, further calls with these shapes allocate nothing.
@@ -30,7 +30,7 @@ extern "C" {
 
 #define NND_MAX_RANK 8
 
-typedef enum { NND_FLOAT32, NND_INT32, NND_INT64, NND_BOOL, NND_UINT8, NND_INT8, NND_FLOAT16 } nnd_dtype;
+typedef enum { NND_FLOAT32, NND_INT32, NND_INT64, NND_BOOL, NND_UINT8, NND_INT8, NND_FLOAT16, NND_TEXT } nnd_dtype;
 
 /* Codes of errors: the exit codes of the command. */
 enum {
@@ -56,7 +56,8 @@ typedef struct {
   const int64_t *shape;
 } nnd_info;
 
-/* A value in the order of ONNX (the last axis is contiguous); `data` is aligned as its type. */
+/* A value in the order of ONNX (the last axis is contiguous); `data` is aligned as its type. Of NND_TEXT it is an array
+ * of `const char *`, texts in UTF-8 that end at a zero. */
 typedef struct {
   nnd_dtype dtype;
   int rank;
@@ -82,6 +83,9 @@ int nnd_num_inputs(const nnd_program *program);
 int nnd_num_outputs(const nnd_program *program);
 const nnd_info *nnd_input(const nnd_program *program, int number);
 const nnd_info *nnd_output(const nnd_program *program, int number);
+/* Returns the keys of an output that is a list of maps, as the scores of classifiers are; null for a tensor. Such an
+ * output is a tensor of float32, a row for each map, in which each number stands where its key does among these. */
+const nnd_tensor *nnd_output_keys(const nnd_program *program, int number);
 const char *nnd_model_name(const nnd_program *program);
 const char *nnd_level(const nnd_program *program); /* of the kernels that run, as "x86-64-v4" */
 

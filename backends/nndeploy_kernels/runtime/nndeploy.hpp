@@ -54,6 +54,10 @@ template <>
 struct DtypeOf<std::int8_t> {
   static constexpr nnd_dtype value = NND_INT8;
 };
+template <>
+struct DtypeOf<const char *> {
+  static constexpr nnd_dtype value = NND_TEXT;
+};
 
 // An output, which is there until the next run of its call.
 template <typename T>

@@ -4,6 +4,8 @@
  */
 #include "runtime/program.h"
 
+#include "runtime/steps.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +39,10 @@ static int nnd_read_ends(struct nnd_program *program, const char *side, struct n
   NND_EACH(item, list) {
     struct nnd_end_of_program *end = &(*ends)[(*count)++];
     const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(item, "name"), NND_STRING);
-    const struct nnd_json *type = nnd_json_member(item, "type"), *sizes = nnd_json_member(type, "shape");
-    const struct nnd_json *kind = nnd_json_of_kind(nnd_json_member(type, "kind"), NND_STRING);
-    if (!name || !kind) return nnd_bad_manifest(error, "an input or output without a name or a type");
-    if (!nnd_is_text(&kind->text, "tensor") || !nnd_dtype_named(nnd_json_member(type, "dtype"), &end->type.dtype) ||
-        !nnd_shape_of(sizes, &end->type.rank, end->type.shape, end->type.symbols))
+    const struct nnd_json *type = nnd_json_member(item, "type");
+    if (!name || !nnd_json_of_kind(nnd_json_member(type, "kind"), NND_STRING))
+      return nnd_bad_manifest(error, "an input or output without a name or a type");
+    if (!nnd_type_of(type, &end->type) || end->type.rank < 0 || (end->type.is_maps && !strcmp(side, "inputs")))
       return nnd_fail_with(error, NND_UNAVAILABLE, "%.*s '%.*s' is of a type that is not run here",
                            (int)strlen(side) - 1, side, (int)name->text.size, name->text.data);
     end->info = (nnd_info){name->text.data, end->type.dtype, end->type.rank, end->type.shape};
@@ -107,6 +108,31 @@ static int nnd_read_aliases(struct nnd_program *program, nnd_error *error) {
   return 1;
 }
 
+/* Returns the keys of the maps that a value is, null where no step that always runs makes it. */
+static const nnd_tensor *nnd_keys_of(const struct nnd_program *program, int value) {
+  for (int s = 0; s < program->num_sessions; s++) {
+    const struct nnd_course *course = &program->sessions[s].course;
+    for (int i = 0; i < course->num_parts; i++) {
+      const struct nnd_step *step = course->parts[i].kind == NND_STEP ? course->parts[i].step : NULL;
+      if (step && step->kind == NND_ZIP_MAP && step->outputs[0] == value) return &step->table;
+    }
+  }
+  return NULL;
+}
+
+static int nnd_find_keys(struct nnd_program *program, nnd_error *error) {
+  for (int i = 0; i < program->num_outputs; i++) {
+    struct nnd_end_of_program *output = &program->outputs[i];
+    if (!output->type.is_maps) continue;
+    output->keys = nnd_keys_of(program, output->value);
+    if (!output->keys || output->keys->dtype != output->type.keys)
+      return nnd_fail_with(error, NND_UNAVAILABLE, "the keys of output '%s' are known to Python alone",
+                           output->info.name);
+    output->type.shape[1] = output->keys->shape[0];
+  }
+  return 1;
+}
+
 /* Checks that each value is there before it is read, and made once. */
 static int nnd_check_order(struct nnd_program *program, nnd_error *error) {
   char *is_there = nnd_arena_take(&program->bundle.arena, program->num_values, error);
@@ -150,7 +176,7 @@ static int nnd_opened(struct nnd_program *program, const nnd_options *options, n
   return program->values && nnd_read_ends(program, "inputs", &program->inputs, &program->num_inputs, error) &&
          nnd_read_ends(program, "outputs", &program->outputs, &program->num_outputs, error) &&
          nnd_read_ranges(program, error) && nnd_read_held(program, error) && nnd_read_aliases(program, error) &&
-         nnd_open_sessions(program, threads, error) && nnd_check_order(program, error);
+         nnd_open_sessions(program, threads, error) && nnd_check_order(program, error) && nnd_find_keys(program, error);
 }
 
 static nnd_program *nnd_open_source(struct nnd_source source, const nnd_options *options, nnd_error *error) {
@@ -195,6 +221,10 @@ const nnd_info *nnd_input(const nnd_program *program, int number) {
 
 const nnd_info *nnd_output(const nnd_program *program, int number) {
   return number >= 0 && number < program->num_outputs ? &program->outputs[number].info : NULL;
+}
+
+const nnd_tensor *nnd_output_keys(const nnd_program *program, int number) {
+  return number >= 0 && number < program->num_outputs ? program->outputs[number].keys : NULL;
 }
 
 const char *nnd_model_name(const nnd_program *program) { return program->model_name; }

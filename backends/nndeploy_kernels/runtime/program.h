@@ -39,9 +39,9 @@ struct nnd_plan {
   int run; /* its number among the plans of the program */
 };
 
-/* What runs of the plans of a session (`nndeploy_native/course.py`): a list of parts, each a plan, a choice between two
- * courses by the truth of a value, a value without elements, or a refusal. */
-enum nnd_part_kind { NND_RUN_PLAN, NND_CHOOSE, NND_MAKE_EMPTY, NND_REFUSE };
+/* What runs of the plans of a session (`nndeploy_native/course.py`): a list of parts, each a plan, a step of texts or
+ * maps, a choice between two courses by the truth of a value, a value without elements, or a refusal. */
+enum nnd_part_kind { NND_RUN_PLAN, NND_STEP, NND_CHOOSE, NND_MAKE_EMPTY, NND_REFUSE };
 
 struct nnd_course {
   struct nnd_part *parts;
@@ -51,7 +51,8 @@ struct nnd_course {
 
 struct nnd_part {
   enum nnd_part_kind kind;
-  int number;              /* of the plan; of the value that is chosen by, or made */
+  int number; /* of the plan; of the value that is chosen by, or made */
+  struct nnd_step *step;
   int *outputs;            /* of a choice: what the results of the course that was taken become */
   struct nnd_course of[2]; /* of a choice: where it is true, where it is not */
   struct nnd_type type;    /* of a value without elements */
@@ -95,6 +96,7 @@ struct nnd_end_of_program {
   nnd_info info;
   struct nnd_type type;
   int value;
+  const nnd_tensor *keys; /* of the maps that it is, else null */
 };
 
 struct nnd_program {

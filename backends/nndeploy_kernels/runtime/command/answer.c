@@ -103,10 +103,11 @@ void nnd_answer_number(struct nnd_answer *answer, const char *key, double number
     snprintf(text, sizeof text, "%.*g", digits, number);
     if (strtod(text, NULL) == number) break;
   }
+  if (isfinite(number) && !strpbrk(text, ".e")) strcat(text, ".0"); /* no integer */
   nnd_answer_word(answer, key, text);
 }
 
-static void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error) {
+void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error, int is_of_item) {
   const char *what = *error->text ? error->text : "?", *code = "bad-data";
   for (size_t i = 0; i < sizeof nnd_codes / sizeof *nnd_codes; i++)
     if (nnd_codes[i].code == error->code) code = nnd_codes[i].name;
@@ -118,16 +119,18 @@ static void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error) 
   const size_t size = hint ? (size_t)(hint - what) : strlen(what);
   nnd_answer_open(answer, "error", '{');
   nnd_answer_text(answer, "code", code);
-  nnd_answer_integer(answer, "exit_code", error->code);
+  if (!is_of_item) nnd_answer_integer(answer, "exit_code", error->code);
   nnd_answer_bytes(answer, "message", what, size);
-  nnd_answer_text(answer, "where", "");
-  if (hint) hint += sizeof nnd_hint - 1;
-  nnd_answer_bytes(answer, "hint", hint ? hint : "", hint ? strlen(hint) - 1 : 0);
+  if (!is_of_item) {
+    nnd_answer_text(answer, "where", "");
+    if (hint) hint += sizeof nnd_hint - 1;
+    nnd_answer_bytes(answer, "hint", hint ? hint : "", hint ? strlen(hint) - 1 : 0);
+  }
   nnd_answer_close(answer, '}');
 }
 
 void nnd_answer_print(struct nnd_answer *answer, const char *command, nnd_error *error) {
-  if (error->code) nnd_answer_error(answer, error);
+  if (error->code) nnd_answer_error(answer, error, 0);
   if (answer->is_lost) {
     answer->size = 0;
     if (!error->code) nnd_fail(error, NND_NO_MEMORY, "--json", "no memory for the answer");

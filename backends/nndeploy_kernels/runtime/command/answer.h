@@ -27,6 +27,8 @@ void nnd_answer_number(struct nnd_answer *answer, const char *key, double number
 void nnd_answer_word(struct nnd_answer *answer, const char *key, const char *word); /* as "true" or "[]" */
 void nnd_answer_document(struct nnd_answer *answer, const char *key, const char *json, size_t size);
 
+/* Adds how something failed, as the field "error"; of an item among others only what and why. */
+void nnd_answer_error(struct nnd_answer *answer, const nnd_error *error, int is_of_item);
 /* Adds text as it is, to one that is no document. */
 void nnd_answer_add(struct nnd_answer *answer, const char *text);
 

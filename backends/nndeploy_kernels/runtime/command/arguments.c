@@ -8,8 +8,9 @@
 const char nnd_help[] =
     "Usage: %s%s [OPTIONS]\n\n"
     "  Run a bundle of nndeploy on its inputs.\n\n"
-    "  -i, --input WHAT   FILE.npy, - for standard input, or NAME=@FILE.npy (repeatable).\n"
-    "  -o, --output DIR   Write each output to DIR/NAME.npy. Default: print a summary.\n"
+    "  -i, --input WHAT   FILE.npy, FILE.jsonl, - for standard input, NAME=@FILE.npy or NAME=JSON (repeatable).\n"
+    "  -o, --output WHERE Folder for NAME.npy of each output, or FILE.jsonl, or - for JSON lines. Default: print a\n"
+    "                     summary.\n"
     "  --threads N        Threads of a call. Default: as many as processors.\n"
     "  --bench SECONDS    Run the inputs again and again, and print the median time of a call.\n"
     "  --verify           Check every byte, and run the inputs whose results the bundle holds. Exit code 1 if a "

@@ -5,6 +5,8 @@
 #ifndef NND_COMMAND_COMMAND_H
 #define NND_COMMAND_COMMAND_H
 
+#include <stdio.h>
+
 #include "runtime/command/answer.h"
 
 #define NND_CHECK_FAILED 1
@@ -39,6 +41,12 @@ double nnd_seconds(void);
 void nnd_show_info(struct nnd_work *work);
 int nnd_run_inputs(struct nnd_work *work, nnd_error *error); /* with --bench again and again */
 int nnd_run_goldens(struct nnd_work *work, nnd_error *error);
+
+/* Runs each line of a file of JSON lines. */
+int nnd_run_lines(struct nnd_work *work, FILE *from, const char *origin, nnd_error *error);
+int nnd_is_for_lines(const char *output); /* whether outputs go there as lines of JSON: FILE.jsonl, or - */
+/* Writes or prints the outputs; `*has_non_finite`: one of them has NaN or an infinity. */
+int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error);
 
 /* Add which chain runs, and which variants of its submodels. */
 void nnd_answer_chain(struct nnd_answer *answer);

@@ -17,14 +17,21 @@
 #define NND_NEAR 0.01 /* two numbers of a column within this much of the column's largest are one result */
 #define NND_NO_COSINE (-2.0)
 
-/* Returns whether elements are equal or not, and how far they are apart says nothing: indices and truths. */
+/* Returns whether elements are equal or not, and nothing else. */
+static int nnd_has_no_numbers(const nnd_tensor *tensor) {
+  return tensor->dtype == NND_BOOL || tensor->dtype == NND_TEXT;
+}
+
+/* Returns whether how far elements are apart says nothing: of indices too. */
 static int nnd_is_counted(const nnd_tensor *tensor) {
-  return tensor->dtype == NND_BOOL || tensor->dtype == NND_INT32 || tensor->dtype == NND_INT64;
+  return nnd_has_no_numbers(tensor) || tensor->dtype == NND_INT32 || tensor->dtype == NND_INT64;
 }
 
 /* Returns how far two elements are apart, which of 64-bit integers float64 would not tell. */
 static double nnd_apart(const nnd_tensor *got, const nnd_tensor *want, int64_t at) {
   if (nnd_is_real(want)) return fabs(nnd_number_at(got, at) - nnd_number_at(want, at));
+  if (want->dtype == NND_TEXT)
+    return strcmp(((const char *const *)got->data)[at], ((const char *const *)want->data)[at]) != 0;
   const int64_t a = nnd_integer_at(got, at), b = nnd_integer_at(want, at);
   return (double)(a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a);
 }
@@ -109,13 +116,13 @@ static void nnd_by_tolerance(const nnd_tensor *got, const nnd_tensor *want, cons
     }
     const double apart = nnd_apart(got, want, i), size = fabs(nnd_number_at(want, i));
     far += !(apart <= nnd_allowed(size, largest, by));
-    if (want->dtype == NND_BOOL) continue; /* equal or not: it has no figures */
+    if (nnd_has_no_numbers(want)) continue;
     found->max_abs = fmax(found->max_abs, fmin(apart, DBL_MAX));
     if (size > 0) found->max_rel = fmax(found->max_rel, fmin(apart / size, DBL_MAX));
   }
-  if (want->dtype != NND_BOOL) found->cosine = nnd_cosine(got, want);
+  if (!nnd_has_no_numbers(want)) found->cosine = nnd_cosine(got, want);
   found->is_right = !odd && !far;
-  if (want->dtype == NND_BOOL && far)
+  if (nnd_has_no_numbers(want) && far)
     snprintf(found->note, sizeof found->note, "%lld of %lld elements differ", (long long)far, (long long)count);
   if (odd)
     snprintf(found->note, sizeof found->note, "%lld of %lld elements are NaN or infinite on one side only",
@@ -226,7 +233,7 @@ static int nnd_make_rows(const struct nnd_judged *outputs, int count, const stru
       const nnd_tensor *tensor = is_got ? &outputs[o].got : &outputs[o].want;
       const int64_t axis = nnd_axis_of(&outputs[o]), size = rows->count;
       if (!nnd_is_of_group(&outputs[o], first)) continue;
-      if (tensor->rank <= axis || tensor->shape[axis] != size) return 0;
+      if (tensor->rank <= axis || tensor->shape[axis] != size || tensor->dtype == NND_TEXT) return 0;
       int64_t inner = 1, width = 1;
       for (int i = 0; i < tensor->rank; i++) {
         inner *= i > axis ? tensor->shape[i] : 1;
@@ -318,6 +325,11 @@ static int nnd_by_rows(struct nnd_judged *outputs, int count, struct nnd_judged 
 int nnd_judge(struct nnd_judged *outputs, int count, nnd_error *error) {
   for (int i = 0; i < count; i++) {
     struct nnd_judged *one = &outputs[i];
+    if (one->note) {
+      one->found = (struct nnd_comparison){0, -1, -1, NND_NO_COSINE, "", "tolerance"};
+      snprintf(one->found.note, sizeof one->found.note, "%s", one->note);
+      continue;
+    }
     nnd_by_tolerance(&one->got, &one->want, &one->tolerance, &one->found);
     const int is_turned = nnd_is_turned(&one->found) && one->tolerance.span != 0;
     if (one->found.is_right && !is_turned) continue;

@@ -26,9 +26,10 @@ struct nnd_comparison {
   const char *rule;
 };
 
-/* An output of a golden: what came, what was wanted, and what is known of it; `limits` may be null. */
+/* An output of a golden: what came, what was wanted, and what is known of it; `limits` may be null, and `note` says why
+ * the two cannot be compared, else it is null. */
 struct nnd_judged {
-  const char *name;
+  const char *name, *note;
   nnd_tensor got, want;
   struct nnd_tolerance tolerance;
   const struct nnd_limits *limits;

@@ -53,10 +53,34 @@ static nnd_tensor nnd_tensor_of(const struct nnd_held *held) {
   return (nnd_tensor){held->dtype, held->rank, held->shape, held->data};
 }
 
+/* Returns the place of a key of maps among others, -1 where it is not there. */
+static int64_t nnd_place_of_key(const nnd_tensor *keys, const nnd_tensor *among, int64_t at) {
+  for (int64_t i = 0; i < among->shape[0]; i++)
+    if (keys->dtype == NND_TEXT ? !strcmp(((const char *const *)keys->data)[at], ((const char *const *)among->data)[i])
+                                : ((const int64_t *)keys->data)[at] == ((const int64_t *)among->data)[i])
+      return i;
+  return -1;
+}
+
+/* Returns the reference of maps in the order of our keys; `*note` says so where it has others. */
+static const void *nnd_in_order(struct nnd_bundle *reading, const struct nnd_held *held, const nnd_tensor *keys,
+                                const char **note, nnd_error *error) {
+  const int64_t width = held->shape[1], rows = held->shape[0];
+  float *to = nnd_arena_take(&reading->arena, rows * width * (int64_t)sizeof *to, error);
+  if (keys->dtype != held->keys->dtype || keys->shape[0] != width) *note = "other keys";
+  for (int64_t i = 0; to && !*note && i < width; i++) {
+    const int64_t from = nnd_place_of_key(keys, held->keys, i);
+    if (from < 0) *note = "other keys";
+    for (int64_t row = 0; from >= 0 && row < rows; row++)
+      to[row * width + i] = ((const float *)held->data)[row * width + from];
+  }
+  return to;
+}
+
 /* Puts side by side what came of a golden and what its reference is. Returns how many there are, -1 and the error. */
-static int nnd_pair_outputs(struct nnd_work *work, const nnd_call *call, const struct nnd_json *golden,
-                            const struct nnd_held *wanted, int num_wanted, struct nnd_judged *outputs,
-                            struct nnd_limits *limits, nnd_error *error) {
+static int nnd_pair_outputs(struct nnd_work *work, struct nnd_bundle *reading, const nnd_call *call,
+                            const struct nnd_json *golden, const struct nnd_held *wanted, int num_wanted,
+                            struct nnd_judged *outputs, struct nnd_limits *limits, nnd_error *error) {
   int count = 0;
   for (int i = 0; i < nnd_num_outputs(work->program); i++) {
     const char *name = nnd_output(work->program, i)->name;
@@ -72,6 +96,13 @@ static int nnd_pair_outputs(struct nnd_work *work, const nnd_call *call, const s
       return -1;
     }
     one->limits = said ? &limits[count] : NULL;
+    const nnd_tensor *keys = nnd_output_keys(work->program, i);
+    if (!keys != !held->keys) {
+      nnd_bad_golden(error, "a reference of another type");
+      return -1;
+    }
+    if (keys && !(one->want.data = nnd_in_order(reading, held, keys, &one->note, error))) return -1;
+    if (keys) one->limits = NULL; /* are of tensors */
     count++;
   }
   return count;
@@ -137,7 +168,7 @@ static int nnd_run_golden(struct nnd_work *work, struct nnd_bundle *reading, con
     is_right = nnd_set_input(call, given[i].name.data, &value, error);
   }
   if (is_right && nnd_run(call, error))
-    count = nnd_pair_outputs(work, call, golden, wanted, num_wanted, outputs, limits, error);
+    count = nnd_pair_outputs(work, reading, call, golden, wanted, num_wanted, outputs, limits, error);
   is_right = count >= 0 && nnd_judge(outputs, count, error);
   for (int i = 0; is_right && i < count; i++) {
     tally->total++, tally->failed += !outputs[i].found.is_right;

@@ -9,7 +9,11 @@
 #include "runtime/command/command.h"
 #include "runtime/program.h"
 
-static void nnd_print_end(const char *side, const nnd_info *info) {
+static void nnd_print_end(const char *side, const nnd_info *info, const nnd_tensor *keys) {
+  if (keys) {
+    printf("%s %s: sequence(map(%s,float32[]))\n", side, info->name, nnd_dtype_name(keys->dtype));
+    return;
+  }
   printf("%s %s: %s[", side, info->name, nnd_dtype_name(info->dtype));
   for (int i = 0; i < info->rank; i++)
     if (info->shape[i] < 0)
@@ -21,8 +25,9 @@ static void nnd_print_end(const char *side, const nnd_info *info) {
 
 static void nnd_print_info(const nnd_program *program) {
   printf("%s, kernels for %s\n", nnd_model_name(program), nnd_level(program));
-  for (int i = 0; i < nnd_num_inputs(program); i++) nnd_print_end("input", nnd_input(program, i));
-  for (int i = 0; i < nnd_num_outputs(program); i++) nnd_print_end("output", nnd_output(program, i));
+  for (int i = 0; i < nnd_num_inputs(program); i++) nnd_print_end("input", nnd_input(program, i), NULL);
+  for (int i = 0; i < nnd_num_outputs(program); i++)
+    nnd_print_end("output", nnd_output(program, i), nnd_output_keys(program, i));
 }
 
 static void nnd_answer_choice(struct nnd_answer *answer, const struct nnd_session *session) {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/command/npy.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/bundle.h"
+#include "runtime/command/array.h"
 #include "runtime/command/command.h"
 
 #define NND_MOST_HEADER 65536
+#define NND_NUM_KINDS 7
+#define NND_MOST_WIDTH (1 << 24)
 
 static const char *const nnd_descriptions[] = {"<f4", "<i4", "<i8", "|b1", "|u1", "|i1", "<f2"};
 
@@ -22,19 +24,22 @@ static const char *nnd_behind(const char *header, const char *key) {
   return found;
 }
 
-/* Returns "" and what the header says, or why no array of its kind is run here. */
-static const char *nnd_read_header(const char *header, struct nnd_array *array) {
+/* Returns "" and what the header says, or why no array of its kind is run here. `*width`: characters of a text. */
+static const char *nnd_read_header(const char *header, struct nnd_array *array, int64_t *width) {
   const char *type = nnd_behind(header, "'descr'"), *order = nnd_behind(header, "'fortran_order'");
   const char *shape = nnd_behind(header, "'shape'");
   int found = 0;
   if (!type || !order || !shape || *type != '\'' || *shape++ != '(') return "a header that is none of NumPy";
   if (strncmp(order, "False", 5)) return "an array in Fortran order (hint: numpy.ascontiguousarray)";
-  while (found < 7 && strncmp(type + 1, nnd_descriptions[found], 3)) found++;
+  while (found < NND_NUM_KINDS && strncmp(type + 1, nnd_descriptions[found], 3)) found++;
   if (!strncmp(type + 1, "<f8", 3)) return "an array of float64 (hint: convert it to float32)";
   if (type[1] == '>') return "an array of the other byte order (hint: numpy.astype with '<')";
-  if (found == 7 || type[4] != '\'')
-    return "an array of another type than float32, int32, int64, bool, uint8, int8 and float16";
-  array->tensor.dtype = (nnd_dtype)found;
+  char *behind = NULL;
+  const int is_text = !strncmp(type + 1, "<U", 2);
+  *width = is_text ? strtoll(type + 3, &behind, 10) : 0;
+  if (is_text ? *width < 0 || *width > NND_MOST_WIDTH || *behind != '\'' : found == NND_NUM_KINDS || type[4] != '\'')
+    return "an array of another type than float32, int32, int64, bool, uint8, int8, float16 and text";
+  array->tensor.dtype = is_text ? NND_TEXT : (nnd_dtype)found;
   for (array->tensor.rank = 0;; array->tensor.rank++) {
     char *end;
     while (*shape == ' ' || *shape == ',') shape++;
@@ -47,11 +52,39 @@ static const char *nnd_read_header(const char *header, struct nnd_array *array) 
   }
 }
 
-static int64_t nnd_bytes_of_tensor(const nnd_tensor *tensor) {
-  int64_t bytes = nnd_bytes_of(tensor->dtype);
-  for (int i = 0; i < tensor->rank; i++)
-    if (__builtin_mul_overflow(bytes, tensor->shape[i], &bytes)) return -1;
-  return bytes;
+/* Writes a character as UTF-8; returns behind it, null where it is none. */
+static char *nnd_put_character(char *to, uint32_t character) {
+  if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000)) return NULL;
+  if (character < 0x80) {
+    *to = (char)character;
+    return to + 1;
+  }
+  const int size = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+  for (int i = size - 1; i > 0; i--, character >>= 6) to[i] = (char)(0x80 | (character & 0x3f));
+  *to = (char)((size == 2 ? 0xc0 : size == 3 ? 0xe0 : 0xf0) | character);
+  return to + size;
+}
+
+/* Makes texts of `width` characters each, UTF-32 with zeros behind. Returns them with their memory, null where they are
+ * none, or there is no memory. */
+static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
+  const char **texts = malloc((size_t)count * (sizeof *texts + (size_t)width * 4 + 1) + 1);
+  char *to = (char *)(texts + count);
+  for (int64_t i = 0; texts && i < count; i++, *to++ = 0) {
+    int64_t used = width;
+    uint32_t character;
+    const char *text = from + i * width * 4;
+    texts[i] = to;
+    while (used && !memcmp(text + (used - 1) * 4, "\0\0\0", 4)) used--;
+    for (int64_t j = 0; to && j < used; j++) {
+      memcpy(&character, text + j * 4, 4);
+      to = character ? nnd_put_character(to, character) : NULL;
+    }
+    if (to) continue;
+    free(texts);
+    return NULL;
+  }
+  return texts;
 }
 
 /* Returns all that a file or a pipe holds; null and the error where it cannot be read. "-" is standard input. */
@@ -89,32 +122,76 @@ static char *nnd_whole_file(const char *path, int64_t *size, nnd_error *error) {
 }
 
 int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error) {
-  int64_t size, header_bytes = 0;
+  int64_t size, header_bytes = 0, width = 0;
   char *file = nnd_whole_file(path, &size, error), header[NND_MOST_HEADER + 1];
   if (!file) return 0;
   const char *why = "no array of NumPy: a .npy file is wanted";
   const int64_t begin = size > 8 && file[6] >= 2 ? 12 : 10;
   array->tensor.shape = array->shape;
   for (int64_t i = 8; i < begin && i < size; i++) header_bytes |= (int64_t)(uint8_t)file[i] << 8 * (i - 8);
-  if (size >= begin && !memcmp(file, "\x93NUMPY", 6) && header_bytes <= NND_MOST_HEADER &&
+  if (size >= begin && !memcmp(file, NND_NPY_MAGIC, 6) && header_bytes <= NND_MOST_HEADER &&
       header_bytes <= size - begin) {
     memcpy(header, file + begin, (size_t)header_bytes);
     header[header_bytes] = 0;
-    why = nnd_read_header(header, array);
-    const int64_t bytes = *why ? 0 : nnd_bytes_of_tensor(&array->tensor);
-    if (!*why && bytes != size - begin - header_bytes) why = "it has not as many bytes as its shape says";
-    array->data = *why ? NULL : aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64);
-    if (array->data) memcpy(array->data, file + begin + header_bytes, (size_t)bytes);
+    why = nnd_read_header(header, array, &width);
+    const int is_text = !*why && array->tensor.dtype == NND_TEXT;
+    const int64_t count = *why ? 0 : nnd_bytes_in(NND_BOOL, array->tensor.rank, array->shape);
+    const int64_t item = is_text ? 4 * width : nnd_bytes_of(array->tensor.dtype), bytes = count * item;
+    if (!*why && (count < 0 || count > size || bytes != size - begin - header_bytes))
+      why = "it has not as many bytes as its shape says";
+    const char *data = file + begin + header_bytes;
+    if (!*why && is_text) {
+      array->data = nnd_texts_of(data, count, width);
+      if (!array->data) why = "texts that are no Unicode, or hold a zero";
+    } else if (!*why) {
+      array->data = aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64);
+      if (array->data) memcpy(array->data, data, (size_t)bytes);
+    }
     array->tensor.data = array->data;
   }
   free(file);
   return array->data ? 1 : nnd_fail(error, *why ? NND_BAD_DATA : NND_NO_MEMORY, path, *why ? why : "no memory for it");
 }
 
+/* Returns how many characters a text of UTF-8 has, and writes them as UTF-32 where `to` is not null. */
+static int64_t nnd_characters_of(const char *text, char *to) {
+  int64_t count = 0;
+  for (const uint8_t *at = (const uint8_t *)text; *at; count++) {
+    const int size = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    uint32_t character = size == 1 ? at[0] : at[0] & (0x7fu >> size);
+    for (int i = 1; i < size && at[i]; i++) character = character << 6 | (at[i] & 0x3f);
+    if (to) memcpy(to + 4 * count, &character, 4);
+    for (int i = 0; i < size && *at; i++) at++;
+  }
+  return count;
+}
+
+/* Returns texts as NumPy writes them, of `*width` characters each; null where there is no memory. */
+static char *nnd_characters(const nnd_tensor *tensor, int64_t count, int64_t *width) {
+  const char *const *texts = tensor->data;
+  *width = 1;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t size = nnd_characters_of(texts[i], NULL);
+    if (size > *width) *width = size;
+  }
+  char *data = calloc((size_t)(count * *width) + 1, 4);
+  for (int64_t i = 0; data && i < count; i++) nnd_characters_of(texts[i], data + 4 * i * *width);
+  return data;
+}
+
 int nnd_npy_write(const char *path, const nnd_tensor *tensor, nnd_error *error) {
-  char header[512];
-  int used = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                      nnd_descriptions[tensor->dtype]);
+  const int64_t count = nnd_bytes_in(NND_BOOL, tensor->rank, tensor->shape);
+  int64_t item = nnd_bytes_of(tensor->dtype), width = 0;
+  char header[512], description[32], *characters = NULL;
+  if (tensor->dtype == NND_TEXT) {
+    characters = nnd_characters(tensor, count, &width);
+    if (!characters) return nnd_fail(error, NND_NO_MEMORY, path, "no memory for it");
+    item = 4 * width;
+    snprintf(description, sizeof description, "<U%lld", (long long)width);
+  } else {
+    snprintf(description, sizeof description, "%s", nnd_descriptions[tensor->dtype]);
+  }
+  int used = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (", description);
   for (int i = 0; i < tensor->rank; i++)
     used += snprintf(header + used, sizeof header - (size_t)used, i || tensor->rank > 1 ? "%lld, " : "%lld,",
                      (long long)tensor->shape[i]);
@@ -122,12 +199,13 @@ int nnd_npy_write(const char *path, const nnd_tensor *tensor, nnd_error *error) 
   used += snprintf(header + used, sizeof header - (size_t)used, "), }");
   while ((10 + used + 1) % 64) header[used++] = ' ';
   header[used++] = '\n';
-  const size_t bytes = (size_t)nnd_bytes_of_tensor(tensor);
+  const size_t bytes = (size_t)(count * item);
   FILE *file = fopen(path, "wbe");
-  if (!file) return nnd_fail(error, NND_CANNOT_CREATE, path, strerror(errno));
   const char begin[] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, (char)(used & 255), (char)(used >> 8)};
-  const int is_written = fwrite(begin, sizeof begin, 1, file) == 1 && fwrite(header, (size_t)used, 1, file) == 1 &&
-                         (!bytes || fwrite(tensor->data, bytes, 1, file) == 1);
-  if (fclose(file) || !is_written) return nnd_fail(error, NND_IO, path, "it cannot be written whole");
-  return 1;
+  int is_written = file && fwrite(begin, sizeof begin, 1, file) == 1 && fwrite(header, (size_t)used, 1, file) == 1 &&
+                   (!bytes || fwrite(characters ? characters : tensor->data, bytes, 1, file) == 1);
+  free(characters);
+  if (!file) return nnd_fail(error, NND_CANNOT_CREATE, path, strerror(errno));
+  is_written = !fclose(file) && is_written;
+  return is_written ? 1 : nnd_fail(error, NND_IO, path, "it cannot be written whole");
 }

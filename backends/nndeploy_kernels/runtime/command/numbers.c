@@ -2,8 +2,6 @@
 #include "runtime/command/numbers.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 int64_t nnd_num_elements(const nnd_tensor *tensor) {
   int64_t count = 1;
@@ -26,6 +24,7 @@ int64_t nnd_integer_at(const nnd_tensor *tensor, int64_t at) {
     case NND_INT64: return ((const int64_t *)tensor->data)[at];
     case NND_INT32: return ((const int32_t *)tensor->data)[at];
     case NND_INT8: return ((const int8_t *)tensor->data)[at];
+    case NND_TEXT: return 0;
     default: return ((const uint8_t *)tensor->data)[at];
   }
 }
@@ -34,13 +33,4 @@ double nnd_number_at(const nnd_tensor *tensor, int64_t at) {
   if (tensor->dtype == NND_FLOAT32) return (double)((const float *)tensor->data)[at];
   if (tensor->dtype == NND_FLOAT16) return nnd_half(((const uint16_t *)tensor->data)[at]);
   return (double)nnd_integer_at(tensor, at);
-}
-
-int nnd_json_number(const struct nnd_json *at, double *number) {
-  char text[512]; /* with a zero behind, which the text of a document has not */
-  if (!at || (at->kind != NND_INTEGER && at->kind != NND_REAL) || at->text.size >= (int64_t)sizeof text) return 0;
-  memcpy(text, at->text.data, (size_t)at->text.size);
-  text[at->text.size] = 0;
-  *number = strtod(text, NULL);
-  return 1;
 }

@@ -9,36 +9,58 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/command/array.h"
 #include "runtime/command/command.h"
-#include "runtime/command/npy.h"
 #include "runtime/command/numbers.h"
+#include "runtime/inside.h"
 
 #define NND_MOST_SHOWN 16
 
-static int nnd_input_named(const nnd_program *program, const char *name, long size) {
-  for (int i = 0; i < nnd_num_inputs(program); i++) {
-    const char *known = nnd_input(program, i)->name;
-    if ((long)strlen(known) == size && !strncmp(known, name, (size_t)size)) return 1;
+/* Reads NAME=JSON into a call; the text stays in `arena`. Returns 0 and code 0 where `what` is no such. */
+static int nnd_give_json(const nnd_program *program, nnd_call *call, const char *what, struct nnd_array *array,
+                         struct nnd_arena *arena, nnd_error *error) {
+  const char *equals = strchr(what, '=');
+  for (int i = 0; equals && i < nnd_num_inputs(program); i++) {
+    const nnd_info *input = nnd_input(program, i);
+    if ((long)strlen(input->name) != equals - what || strncmp(input->name, what, strlen(input->name))) continue;
+    const struct nnd_json *json = nnd_json_parse(equals + 1, (int64_t)strlen(equals + 1), arena, error);
+    if (!json) return nnd_usage(error, "a file is NAME=@FILE, a value NAME=JSON, not ", what);
+    return nnd_array_from_json(json, input, array, error) && nnd_set_input(call, input->name, &array->tensor, error);
   }
   return 0;
 }
 
-/* Reads NAME=@FILE or FILE into a call. */
+/* Reads NAME=@FILE, NAME=JSON or FILE into a call. */
 static int nnd_give(const nnd_program *program, nnd_call *call, const char *what, struct nnd_array *array,
-                    nnd_error *error) {
+                    struct nnd_arena *arena, nnd_error *error) {
   const char *mark = strstr(what, "=@");
   char name[300];
+  if (!mark && (nnd_give_json(program, call, what, array, arena, error) || error->code)) return !error->code;
   if (!mark && nnd_num_inputs(program) != 1)
     return nnd_usage(error, "there are several inputs: NAME=@FILE says which is ", what);
-  if (!mark && strchr(what, '=') && nnd_input_named(program, what, strchr(what, '=') - what))
-    return nnd_usage(error, "a file is NAME=@FILE, not ", what);
   if (mark && mark - what >= (long)sizeof name) return nnd_usage(error, "no input has this name: ", what);
   snprintf(name, sizeof name, "%.*s", mark ? (int)(mark - what) : (int)sizeof name - 1,
            mark ? what : nnd_input(program, 0)->name);
   return nnd_npy_read(mark ? mark + 2 : what, array, error) && nnd_set_input(call, name, &array->tensor, error);
 }
 
-static int nnd_write_output(const char *folder, const char *name, const nnd_tensor *value, nnd_error *error) {
+/* Writes maps as a file of JSON. */
+static int nnd_write_maps(const char *path, const nnd_tensor *value, const nnd_tensor *keys, nnd_error *error) {
+  struct nnd_answer answer = {0};
+  nnd_answer_tensor(&answer, NULL, value, keys);
+  FILE *file = answer.is_lost ? NULL : fopen(path, "we");
+  int is_right = file || nnd_fail(error, NND_CANNOT_CREATE, path, answer.is_lost ? "no memory" : strerror(errno));
+  if (file) {
+    is_right = fwrite(answer.text, 1, answer.size, file) == answer.size && fputc('\n', file) != EOF;
+    is_right = !fclose(file) && is_right;
+    if (!is_right) nnd_fail(error, NND_IO, path, "it cannot be written whole");
+  }
+  free(answer.text);
+  return is_right;
+}
+
+static int nnd_write_output(const char *folder, const char *name, const nnd_tensor *value, const nnd_tensor *keys,
+                            nnd_error *error) {
   char path[4096], plain[256];
   size_t used = 0;
   for (const char *c = name; *c && used + 1 < sizeof plain; c++)
@@ -48,9 +70,21 @@ static int nnd_write_output(const char *folder, const char *name, const nnd_tens
                         : '_';
   plain[used] = 0;
   if (mkdir(folder, 0777) && errno != EEXIST) return nnd_fail(error, NND_CANNOT_CREATE, folder, strerror(errno));
-  if (snprintf(path, sizeof path, "%s/%s.npy", folder, plain) >= (int)sizeof path)
+  if (snprintf(path, sizeof path, "%s/%s.%s", folder, plain, keys ? "json" : "npy") >= (int)sizeof path)
     return nnd_fail(error, NND_IO, folder, "the path is too long");
-  return nnd_npy_write(path, value, error);
+  return keys ? nnd_write_maps(path, value, keys, error) : nnd_npy_write(path, value, error);
+}
+
+/* Prints maps, the first of them with its values. */
+static void nnd_print_maps(const char *name, const nnd_tensor *value, const nnd_tensor *keys) {
+  struct nnd_answer answer = {0};
+  const int64_t shape[] = {value->shape[0] > 0, value->shape[1]};
+  const nnd_tensor first = {value->dtype, 2, shape, value->data};
+  if (shape[1] <= NND_MOST_SHOWN) nnd_answer_tensor(&answer, NULL, &first, keys);
+  printf("%s: list of %lld", name, (long long)value->shape[0]);
+  if (answer.size > 2 && !answer.is_lost) printf(", first: %.*s", (int)answer.size - 2, answer.text + 1);
+  printf("\n");
+  free(answer.text);
 }
 
 static void nnd_print_output(const char *name, const nnd_tensor *value) {
@@ -59,7 +93,9 @@ static void nnd_print_output(const char *name, const nnd_tensor *value) {
   for (int i = 0; i < value->rank; i++) printf(i ? ",%lld" : "%lld", (long long)value->shape[i]);
   printf("]");
   for (int64_t i = 0; i < count && i < NND_MOST_SHOWN; i++)
-    if (nnd_is_real(value))
+    if (value->dtype == NND_TEXT)
+      printf(" %s", ((const char *const *)value->data)[i]);
+    else if (nnd_is_real(value))
       printf(" %.6g", nnd_number_at(value, i));
     else
       printf(" %lld", (long long)nnd_integer_at(value, i));
@@ -72,16 +108,25 @@ static int nnd_has_non_finite(const nnd_tensor *value) {
   return 0;
 }
 
-/* Writes or prints the outputs; `*has_non_finite`: one of them has NaN or an infinity. */
-static int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error) {
+int nnd_is_for_lines(const char *output) {
+  const size_t size = strlen(output);
+  return !strcmp(output, "-") || (size > 6 && !strcmp(output + size - 6, ".jsonl"));
+}
+
+int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error) {
   const char *folder = work->said->output;
   for (int i = 0; i < nnd_num_outputs(work->program); i++) {
     const char *name = nnd_output(work->program, i)->name;
+    const nnd_tensor *keys = nnd_output_keys(work->program, i);
     nnd_tensor value;
     if (!nnd_get_output(call, name, &value, error)) return 0;
     *has_non_finite |= nnd_has_non_finite(&value);
-    if (folder && !nnd_write_output(folder, name, &value, error)) return 0;
-    if (!folder && !work->said->is_json) nnd_print_output(name, &value);
+    if (folder && !nnd_write_output(folder, name, &value, keys, error)) return 0;
+    if (folder || work->said->is_json) continue;
+    if (keys)
+      nnd_print_maps(name, &value, keys);
+    else
+      nnd_print_output(name, &value);
   }
   return 1;
 }
@@ -122,20 +167,41 @@ static int nnd_run_once(struct nnd_work *work, nnd_call *call, double began, nnd
   return 1;
 }
 
-int nnd_run_inputs(struct nnd_work *work, nnd_error *error) {
+/* Opens what holds JSON lines: FILE.jsonl, or standard input that does not begin like an array. */
+static FILE *nnd_open_lines(const struct nnd_arguments *said) {
+  const char *path = said->num_inputs == 1 ? said->inputs[0] : "";
+  const size_t size = strlen(path);
+  if (size > 6 && !strcmp(path + size - 6, ".jsonl") && !strstr(path, "=@")) return fopen(path, "re");
+  if (strcmp(path, "-")) return NULL;
+  const int first = getc(stdin);
+  ungetc(first, stdin);
+  return first == NND_NPY_MAGIC[0] || first == (unsigned char)NND_NPY_MAGIC[0] ? NULL : stdin;
+}
+
+static int nnd_run_values(struct nnd_work *work, nnd_error *error) {
   const struct nnd_arguments *said = work->said;
   const double began = nnd_seconds();
   struct nnd_array *arrays = calloc((size_t)said->num_inputs + 1, sizeof *arrays);
+  struct nnd_arena arena = {0};
   nnd_call *call = arrays ? nnd_call_new(work->program, error) : NULL;
   int is_right = call != NULL;
   if (said->num_inputs > nnd_num_inputs(work->program))
     is_right = nnd_usage(error, "more values than inputs: ", said->inputs[said->num_inputs - 1]);
   for (int i = 0; is_right && i < said->num_inputs; i++)
-    is_right = nnd_give(work->program, call, said->inputs[i], &arrays[i], error);
+    is_right = nnd_give(work->program, call, said->inputs[i], &arrays[i], &arena, error);
   is_right = is_right && nnd_run_once(work, call, began, error) &&
              (said->bench_seconds == 0 || nnd_run_bench(work, call, error));
   nnd_call_free(call);
   for (int i = 0; arrays && i < said->num_inputs; i++) free(arrays[i].data);
   free(arrays);
+  nnd_arena_free(&arena);
+  return is_right;
+}
+
+int nnd_run_inputs(struct nnd_work *work, nnd_error *error) {
+  FILE *lines = nnd_open_lines(work->said);
+  if (!lines) return nnd_run_values(work, error);
+  const int is_right = nnd_run_lines(work, lines, lines == stdin ? "standard input" : work->said->inputs[0], error);
+  if (lines != stdin) fclose(lines);
   return is_right;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A value that was read, with its memory: from a file as NumPy writes them (format 1 to 3, NEP 1), little-endian and in
+ * C order; or from JSON, as nested lists.
+ */
+#ifndef NND_COMMAND_ARRAY_H
+#define NND_COMMAND_ARRAY_H
+
+#include <stdio.h>
+
+#include "runtime/command/answer.h"
+#include "runtime/json.h"
+
+#define NND_NPY_MAGIC "\x93NUMPY"
+
+struct nnd_array {
+  nnd_tensor tensor; /* its shape is `shape` */
+  int64_t shape[NND_MAX_RANK];
+  void *data; /* of malloc, null where nothing was read */
+};
+
+int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error); /* "-": standard input */
+int nnd_npy_write(const char *path, const nnd_tensor *tensor, nnd_error *error);
+/* Reads a value of an input; texts stay in the memory of the JSON. */
+int nnd_array_from_json(const struct nnd_json *from, const nnd_info *input, struct nnd_array *array, nnd_error *error);
+/* Adds a value; a list of maps where it has `keys`. */
+void nnd_answer_tensor(struct nnd_answer *answer, const char *key, const nnd_tensor *value, const nnd_tensor *keys);
+
+#endif
