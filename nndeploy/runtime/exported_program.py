@@ -105,12 +105,11 @@ def _slim(manifest: Manifest, backend: str, keeps_goldens: bool, *, signed: bool
     left_out += [f"the chain {chain.id}" for chain in manifest.target_chains]
     goldens = tuple(dataclasses.replace(one, boundaries="") for one in manifest.goldens) if keeps_goldens else ()
     left_out += ["reference outputs (--verify keeps them)"] if len(goldens) < len(manifest.goldens) else []
-    left_out += ["the preprocessing of images and the labels"] if manifest.image_input is not None else []
     left_out += ["pace points"] if manifest.pace_operators else []
     left_out += ["the signature"] if signed else []
     slim = dataclasses.replace(
         manifest, submodels=submodels, target_chains=(), goldens=goldens, checks=(), compressed={}, placings={},
-        pace_libraries={}, pace_operators="", image_input=None,
+        pace_libraries={}, pace_operators="",
     )  # fmt: skip
     return slim, tuple(left_out)
 

@@ -70,6 +70,23 @@ static void nnd_try_answers(nnd_program *program, const char *path) {
   free(work.answer.text);
 }
 
+/* Gives an image of each number of channels, wide, high, and of one pixel. */
+static void nnd_try_images(nnd_program *program, nnd_call *call) {
+  static const int64_t sizes[][2] = {{3, 200}, {150, 2}, {1, 1}, {8, 8}};
+  const int channels[] = {1, 3, 4};
+  for (int i = 0; nnd_image(program) && i < 12; i++) {
+    const int64_t *size = sizes[i / 3];
+    const size_t bytes = (size_t)(size[0] * size[1] * channels[i % 3]);
+    nnd_error error = {0, ""};
+    uint8_t *pixels = malloc(bytes); /* none behind it may be read */
+    memset(pixels, 77, bytes);
+    if (!nnd_set_image(call, pixels, size[0], size[1], channels[i % 3], &error) && (!error.code || !error.text[0]))
+      abort();
+    free(pixels);
+    nnd_run(call, &error);
+  }
+}
+
 static int nnd_try(const char *path) {
   nnd_error error = {0, ""};
   const nnd_options options = {1};
@@ -77,6 +94,7 @@ static int nnd_try(const char *path) {
   nnd_call *call = program ? nnd_call_new(program, &error) : NULL;
   const int is_run = call && nnd_run_once(program, call, 0, &error) && nnd_run_once(program, call, 1, &error);
   if (!is_run && (error.code == 0 || !error.text[0])) abort(); /* refused without a word */
+  if (call) nnd_try_images(program, call);
   nnd_call_free(call);
   if (program) nnd_try_answers(program, path);
   nnd_close(program);

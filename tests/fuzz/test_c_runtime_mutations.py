@@ -26,6 +26,7 @@ from nndeploy_kernels.build import level_here
 
 import nndeploy
 from nndeploy.bundle.container import encode_container
+from nndeploy.bundle.manifest import ImageInput
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import sealed_bundle
 from nndeploy.errors import NndeployError
@@ -191,6 +192,23 @@ def other_references(data: bytes, number: int) -> bytes:
     return b"".join(encode_container(contents))
 
 
+def other_images(seed: Seed, number: int) -> bytes:
+    """Returns the bundle with some way in which images become its input; what fits the input or not."""
+    dice = random.Random(number)  # noqa: S311 - no secret
+    with Bundle(seed.container({}, seed.manifest, b""), Path("m.nnd")) as bundle:
+        sizes, channels = [dice.choice([1, 7, 8, 8, 8, 300]) for _ in range(2)], dice.choice(["L", "L", "RGB", "BGR"])
+        scale = tuple(dice.choice([-1.0, 0.5, 1e-30, 16.0]) for _ in channels)
+        layout, labels = dice.choice(["NCHW", "NHWC"]), ("a", "b", "c", "d")[: dice.randint(0, 4)]
+        how = ImageInput("image", *sizes, channels, layout, tuple(1.0 for _ in channels), scale, labels)
+        manifest = replace(bundle.manifest, compressed={}, goldens=(), image_input=how)
+        members = {name: bytes(bundle.member(name)) for name in manifest.members if name.startswith("submodels/")}
+        if manifest.constants:
+            members[manifest.constants] = bytes(bundle.member(manifest.constants))
+    manifest = replace(manifest, pace_operators="", checks=())
+    contents, _ = sealed_bundle(manifest, members, {})
+    return b"".join(encode_container(contents))
+
+
 def test_plans_that_say_something_else_are_refused_or_stay_in_their_memory(library, growing) -> None:
     draw = np.random.default_rng(9)
     x = draw.standard_normal((1, 3, 8)).astype(np.float32)
@@ -231,6 +249,8 @@ def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, table, tmp_p
                 data = bytearray(other_documents((growing, table)[number % 8 // 4], block * COUNT + number))
             elif number % 4 == 2:
                 data = bytearray(other_references(table, block * COUNT + number))
+            elif number % 8 == 3:
+                data = bytearray(other_images(seed, block * COUNT + number))
             else:
                 data = bytearray(whole)
                 data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)

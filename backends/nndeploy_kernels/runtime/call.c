@@ -54,6 +54,8 @@ void nnd_call_free(nnd_call *call) {
     nnd_work_free(call->places[i].memory, call->places[i].memory_bytes);
     nnd_work_free(call->places[i].spare, call->places[i].spare_bytes);
   }
+  nnd_work_free(call->image.values, call->image.values_bytes);
+  nnd_work_free(call->image.pixels, call->image.pixels_bytes);
   nnd_work_free(call->work, call->work_bytes);
   nnd_arena_free(&call->arena);
   free(call);
@@ -145,8 +147,7 @@ static int nnd_check_inputs(nnd_call *call, nnd_error *error) {
 
 static int64_t nnd_whole_lines(int64_t bytes) { return (bytes + NND_LINE - 1) / NND_LINE * NND_LINE; }
 
-/* Makes memory at least so large; what is in it is lost. */
-static int nnd_have(void **memory, int64_t *have, int64_t bytes, nnd_error *error) {
+int nnd_have(void **memory, int64_t *have, int64_t bytes, nnd_error *error) {
   if (bytes <= *have && *memory) return 1;
   nnd_work_free(*memory, *have);
   *memory = bytes > NND_MOST_CALL_BYTES ? NULL : nnd_work_take(bytes ? bytes : 1);

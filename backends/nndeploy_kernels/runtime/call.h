@@ -5,7 +5,7 @@
 #ifndef NND_RUNTIME_CALL_H
 #define NND_RUNTIME_CALL_H
 
-#include "runtime/program.h"
+#include "runtime/image.h"
 
 #define NND_MOST_CALL_BYTES ((int64_t)1 << 40)
 
@@ -43,13 +43,17 @@ struct nnd_call {
   struct nnd_arena arena;
   struct nnd_place *places; /* of each value */
   struct nnd_run_of *runs;  /* of each plan */
-  char *work;               /* arena and scratch of the kernels */
+  struct nnd_image_memory image;
+  char *work; /* arena and scratch of the kernels */
   int64_t work_bytes;
 };
 
 /* Says what a value of this run is: element, rank, sizes. `*address` is its memory, where it is to be written. */
 int nnd_prepare_value(nnd_call *call, int value, const int64_t *numbers, void **address, nnd_error *error);
 int nnd_made_twice(nnd_error *error); /* returns 0 */
+
+/* Makes memory at least so large; what is in it is lost. */
+int nnd_have(void **memory, int64_t *have, int64_t bytes, nnd_error *error);
 
 /* Returns the table of a plan for the shapes of its inputs, null and the error where it does not hold for them. */
 const struct nnd_kept_table *nnd_table_for(nnd_call *call, const struct nnd_session *session,

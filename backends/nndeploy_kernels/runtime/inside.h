@@ -33,6 +33,10 @@ struct nnd_text {
 int nnd_is_text(const struct nnd_text *text, const char *wanted);
 int nnd_is_same_text(const struct nnd_text *a, const struct nnd_text *b);
 
+/* A float16 by its bits; the nearest one to a number, of two the even. */
+double nnd_from_half(uint16_t bits);
+uint16_t nnd_to_half(double number);
+
 /* The bytes of a file or of memory. */
 struct nnd_source {
   int file; /* -1: `memory` */

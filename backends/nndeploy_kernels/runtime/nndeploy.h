@@ -70,6 +70,15 @@ typedef struct {
   int threads;
 } nnd_options;
 
+/* How an image becomes an input of a program: which input, the size to which images are resized, and the names of the
+ * classes of the first output. */
+typedef struct {
+  const char *input;
+  int64_t height, width;
+  int num_labels;
+  const char *const *labels;
+} nnd_image_info;
+
 typedef struct nnd_program nnd_program;
 typedef struct nnd_call nnd_call;
 
@@ -86,6 +95,7 @@ const nnd_info *nnd_output(const nnd_program *program, int number);
 /* Returns the keys of an output that is a list of maps, as the scores of classifiers are; null for a tensor. Such an
  * output is a tensor of float32, a row for each map, in which each number stands where its key does among these. */
 const nnd_tensor *nnd_output_keys(const nnd_program *program, int number);
+const nnd_image_info *nnd_image(const nnd_program *program); /* null where the bundle was compiled without --image */
 const char *nnd_model_name(const nnd_program *program);
 const char *nnd_level(const nnd_program *program); /* of the kernels that run, as "x86-64-v4" */
 
@@ -95,6 +105,9 @@ void nnd_call_free(nnd_call *call);
 /* Gives a call a value, of which nothing but `shape` is copied: the data must stay as long as runs use them, which is
  * until another value is given. Returns 1, or 0 and the error. An input with a default may be left out. */
 int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd_error *error);
+/* Gives a call an image, as `nndeploy run` would: resized, scaled, in the layout of the input. Pixels have 8 bits and 1
+ * channel (grey), 3 (RGB) or 4 (RGBA, of which A is left out), rows from the top without gaps; they are not used after. */
+int nnd_set_image(nnd_call *call, const uint8_t *pixels, int64_t height, int64_t width, int channels, nnd_error *error);
 /* Runs the chain. Returns 1, or 0 and the error: then the outputs mean nothing. */
 int nnd_run(nnd_call *call, nnd_error *error);
 /* Returns an output, which belongs to the call and is there until its next run. It may be given as an input of that

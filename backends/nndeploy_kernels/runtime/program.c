@@ -4,6 +4,7 @@
  */
 #include "runtime/program.h"
 
+#include "runtime/image.h"
 #include "runtime/steps.h"
 
 #include <stdio.h>
@@ -175,7 +176,8 @@ static int nnd_opened(struct nnd_program *program, const nnd_options *options, n
       nnd_arena_take(&program->bundle.arena, program->most_values * (int64_t)sizeof *program->values, error);
   return program->values && nnd_read_ends(program, "inputs", &program->inputs, &program->num_inputs, error) &&
          nnd_read_ends(program, "outputs", &program->outputs, &program->num_outputs, error) &&
-         nnd_read_ranges(program, error) && nnd_read_held(program, error) && nnd_read_aliases(program, error) &&
+         nnd_read_ranges(program, error) && nnd_image_read(program, &program->image, error) &&
+         nnd_read_held(program, error) && nnd_read_aliases(program, error) &&
          nnd_open_sessions(program, threads, error) && nnd_check_order(program, error) && nnd_find_keys(program, error);
 }
 

@@ -110,6 +110,7 @@ struct nnd_program {
   struct nnd_session *sessions;
   int num_sessions, num_plans, num_scopes;
   const char *model_name;
+  struct nnd_image_way *image; /* null where the bundle says nothing of images */
 };
 
 /* Returns the number of a value of a scope, -1 where it has none. */

@@ -8,7 +8,8 @@
 const char nnd_help[] =
     "Usage: %s%s [OPTIONS]\n\n"
     "  Run a bundle of nndeploy on its inputs.\n\n"
-    "  -i, --input WHAT   FILE.npy, FILE.jsonl, - for standard input, NAME=@FILE.npy or NAME=JSON (repeatable).\n"
+    "  -i, --input WHAT   FILE.npy, FILE.jsonl, PHOTO.ppm, FILE.raw (bytes alone), - for standard input,\n"
+    "                     NAME=@FILE or NAME=JSON (repeatable).\n"
     "  -o, --output WHERE Folder for NAME.npy of each output, or FILE.jsonl, or - for JSON lines. Default: print a\n"
     "                     summary.\n"
     "  --threads N        Threads of a call. Default: as many as processors.\n"

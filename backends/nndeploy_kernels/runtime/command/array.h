@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A value that was read, with its memory: from a file as NumPy writes them (format 1 to 3, NEP 1), little-endian and in
- * C order; or from JSON, as nested lists.
+ * C order; from the bytes alone; from JSON, as nested lists. Or an image.
  */
 #ifndef NND_COMMAND_ARRAY_H
 #define NND_COMMAND_ARRAY_H
@@ -13,13 +13,25 @@
 
 #define NND_NPY_MAGIC "\x93NUMPY"
 
+/* A file that was read whole; `bytes` is of malloc. */
+struct nnd_file {
+  const char *path;
+  char *bytes;
+  int64_t size;
+};
+
 struct nnd_array {
   nnd_tensor tensor; /* its shape is `shape` */
   int64_t shape[NND_MAX_RANK];
   void *data; /* of malloc, null where nothing was read */
 };
 
-int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error); /* "-": standard input */
+int nnd_file_read(const char *path, struct nnd_file *file, nnd_error *error); /* "-": standard input */
+int nnd_npy_read(const struct nnd_file *file, struct nnd_array *array, nnd_error *error);
+/* Reads the bytes of a tensor as it lies in memory; one open size is what they come to. */
+int nnd_raw_read(const struct nnd_file *file, const nnd_info *input, struct nnd_array *array, nnd_error *error);
+int nnd_is_image(const struct nnd_file *file);
+int nnd_give_image(nnd_call *call, const struct nnd_file *file, nnd_error *error);
 int nnd_npy_write(const char *path, const nnd_tensor *tensor, nnd_error *error);
 /* Reads a value of an input; texts stay in the memory of the JSON. */
 int nnd_array_from_json(const struct nnd_json *from, const nnd_info *input, struct nnd_array *array, nnd_error *error);

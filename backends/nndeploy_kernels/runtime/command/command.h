@@ -24,7 +24,7 @@ struct nnd_arguments {
 struct nnd_work {
   nnd_program *program;
   const struct nnd_arguments *said;
-  const char *path;
+  const char *path, *name; /* of the command */
   double load_seconds;
   struct nnd_answer answer;
 };
@@ -47,6 +47,9 @@ int nnd_run_lines(struct nnd_work *work, FILE *from, const char *origin, nnd_err
 int nnd_is_for_lines(const char *output); /* whether outputs go there as lines of JSON: FILE.jsonl, or - */
 /* Writes or prints the outputs; `*has_non_finite`: one of them has NaN or an infinity. */
 int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error);
+
+/* Adds the most likely class of an image, and its probability, where the bundle names classes. */
+void nnd_answer_label(const struct nnd_work *work, const nnd_call *call, struct nnd_answer *answer);
 
 /* Add which chain runs, and which variants of its submodels. */
 void nnd_answer_chain(struct nnd_answer *answer);

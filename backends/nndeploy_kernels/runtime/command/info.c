@@ -26,6 +26,10 @@ static void nnd_print_end(const char *side, const nnd_info *info, const nnd_tens
 static void nnd_print_info(const nnd_program *program) {
   printf("%s, kernels for %s\n", nnd_model_name(program), nnd_level(program));
   for (int i = 0; i < nnd_num_inputs(program); i++) nnd_print_end("input", nnd_input(program, i), NULL);
+  const nnd_image_info *image = nnd_image(program);
+  if (image)
+    printf("image %s: %lld x %lld pixels, %d labels\n", image->input, (long long)image->width, (long long)image->height,
+           image->num_labels);
   for (int i = 0; i < nnd_num_outputs(program); i++)
     nnd_print_end("output", nnd_output(program, i), nnd_output_keys(program, i));
 }

@@ -67,17 +67,19 @@ static int nnd_tell_item(struct nnd_lines *lines, int is_right, const nnd_error 
   int has_non_finite = 0;
   if (!is_right) {
     lines->failed++, lines->last = *error;
-    fprintf(stderr, "nndeploy-run: item %lld: error: %s\n", (long long)lines->items - 1, error->text);
+    fprintf(stderr, "%s: item %lld: error: %s\n", lines->work->name, (long long)lines->items - 1, error->text);
   }
   if (!lines->to) return !is_right || nnd_give_outputs(lines->work, lines->call, &has_non_finite, &lines->last);
   snprintf(origin, sizeof origin, "%s, line %lld", lines->origin, (long long)lines->number);
   nnd_answer_open(&answer, NULL, '{');
   nnd_answer_integer(&answer, "index", lines->items - 1);
   nnd_answer_text(&answer, "origin", origin);
-  if (is_right)
+  if (is_right) {
     nnd_answer_outputs(lines, &answer);
-  else
+    nnd_answer_label(lines->work, lines->call, &answer);
+  } else {
     nnd_answer_error(&answer, error, 1);
+  }
   nnd_answer_close(&answer, '}');
   if (answer.is_lost) return nnd_fail(&lines->last, NND_NO_MEMORY, lines->origin, "no memory for the answer");
   const int is_written = fwrite(answer.text, 1, answer.size, lines->to) == answer.size &&

@@ -45,7 +45,7 @@ int main(int count, char **words) {
   if (is_right && is_whole == (said.bundle != NULL))
     is_right =
         nnd_usage(&error, is_whole ? "an unknown argument: " : "no bundle is named", is_whole ? said.bundle : "");
-  struct nnd_work work = {.said = &said, .path = is_whole ? words[0] : said.bundle};
+  struct nnd_work work = {.said = &said, .path = is_whole ? words[0] : said.bundle, .name = name};
   is_right = is_right && nnd_open_bundle(&work, &appended, &error) && nnd_work_on(&work, &error);
   nnd_close(work.program);
   if (is_right) error.code = 0;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/bundle.h"
 #include "runtime/command/array.h"
@@ -87,51 +86,16 @@ static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
   return texts;
 }
 
-/* Returns all that a file or a pipe holds; null and the error where it cannot be read. "-" is standard input. */
-static char *nnd_whole_file(const char *path, int64_t *size, nnd_error *error) {
-  const int is_standard = !strcmp(path, "-");
-  FILE *file = is_standard ? stdin : fopen(path, "rbe");
-  struct stat about;
-  char *data = NULL;
-  int64_t room = 0;
-  *size = 0;
-  if (!file || fstat(fileno(file), &about) || S_ISDIR(about.st_mode)) {
-    nnd_fail(error, NND_NO_INPUT, path, file ? "a folder, not a file" : strerror(errno));
-    if (file && !is_standard) fclose(file);
-    return NULL;
-  }
-  for (;;) {
-    if (*size == room) {
-      room = room ? 2 * room : about.st_size + 4096;
-      char *larger = realloc(data, (size_t)room);
-      if (!larger) break;
-      data = larger;
-    }
-    const size_t got = fread(data + *size, 1, (size_t)(room - *size), file);
-    *size += (int64_t)got;
-    if (!got) break;
-  }
-  const int is_read = *size < room && !ferror(file);
-  if (!is_read) {
-    nnd_fail(error, ferror(file) ? NND_IO : NND_NO_MEMORY, path, ferror(file) ? "reading failed" : "no memory for it");
-    free(data);
-    data = NULL;
-  }
-  if (!is_standard) fclose(file);
-  return data;
-}
-
-int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error) {
-  int64_t size, header_bytes = 0, width = 0;
-  char *file = nnd_whole_file(path, &size, error), header[NND_MOST_HEADER + 1];
-  if (!file) return 0;
+int nnd_npy_read(const struct nnd_file *file, struct nnd_array *array, nnd_error *error) {
+  int64_t header_bytes = 0, width = 0;
+  char header[NND_MOST_HEADER + 1];
   const char *why = "no array of NumPy: a .npy file is wanted";
-  const int64_t begin = size > 8 && file[6] >= 2 ? 12 : 10;
+  const int64_t size = file->size, begin = size > 8 && file->bytes[6] >= 2 ? 12 : 10;
   array->tensor.shape = array->shape;
-  for (int64_t i = 8; i < begin && i < size; i++) header_bytes |= (int64_t)(uint8_t)file[i] << 8 * (i - 8);
-  if (size >= begin && !memcmp(file, NND_NPY_MAGIC, 6) && header_bytes <= NND_MOST_HEADER &&
+  for (int64_t i = 8; i < begin && i < size; i++) header_bytes |= (int64_t)(uint8_t)file->bytes[i] << 8 * (i - 8);
+  if (size >= begin && !memcmp(file->bytes, NND_NPY_MAGIC, 6) && header_bytes <= NND_MOST_HEADER &&
       header_bytes <= size - begin) {
-    memcpy(header, file + begin, (size_t)header_bytes);
+    memcpy(header, file->bytes + begin, (size_t)header_bytes);
     header[header_bytes] = 0;
     why = nnd_read_header(header, array, &width);
     const int is_text = !*why && array->tensor.dtype == NND_TEXT;
@@ -139,7 +103,7 @@ int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error) {
     const int64_t item = is_text ? 4 * width : nnd_bytes_of(array->tensor.dtype), bytes = count * item;
     if (!*why && (count < 0 || count > size || bytes != size - begin - header_bytes))
       why = "it has not as many bytes as its shape says";
-    const char *data = file + begin + header_bytes;
+    const char *data = file->bytes + begin + header_bytes;
     if (!*why && is_text) {
       array->data = nnd_texts_of(data, count, width);
       if (!array->data) why = "texts that are no Unicode, or hold a zero";
@@ -149,8 +113,8 @@ int nnd_npy_read(const char *path, struct nnd_array *array, nnd_error *error) {
     }
     array->tensor.data = array->data;
   }
-  free(file);
-  return array->data ? 1 : nnd_fail(error, *why ? NND_BAD_DATA : NND_NO_MEMORY, path, *why ? why : "no memory for it");
+  if (array->data) return 1;
+  return nnd_fail(error, *why ? NND_BAD_DATA : NND_NO_MEMORY, file->path, *why ? why : "no memory for it");
 }
 
 /* Returns how many characters a text of UTF-8 has, and writes them as UTF-32 where `to` is not null. */

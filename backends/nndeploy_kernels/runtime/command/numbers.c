@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/command/numbers.h"
 
-#include <math.h>
+#include "runtime/inside.h"
 
 int64_t nnd_num_elements(const nnd_tensor *tensor) {
   int64_t count = 1;
   for (int i = 0; i < tensor->rank; i++) count *= tensor->shape[i];
   return count;
-}
-
-static double nnd_half(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-                      : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                                     : ldexp(fraction, -24);
-  return bits >> 15 ? -size : size;
 }
 
 int nnd_is_real(const nnd_tensor *tensor) { return tensor->dtype == NND_FLOAT32 || tensor->dtype == NND_FLOAT16; }
@@ -31,6 +23,6 @@ int64_t nnd_integer_at(const nnd_tensor *tensor, int64_t at) {
 
 double nnd_number_at(const nnd_tensor *tensor, int64_t at) {
   if (tensor->dtype == NND_FLOAT32) return (double)((const float *)tensor->data)[at];
-  if (tensor->dtype == NND_FLOAT16) return nnd_half(((const uint16_t *)tensor->data)[at]);
+  if (tensor->dtype == NND_FLOAT16) return nnd_from_half(((const uint16_t *)tensor->data)[at]);
   return (double)nnd_integer_at(tensor, at);
 }

@@ -40,20 +40,6 @@ static int nnd_whole_of(const struct nnd_json *from, int64_t low, int64_t high, 
   return *number >= low && *number <= high;
 }
 
-/* Returns the bits of a float16 that is nearest to a number, of ties the even one. */
-static uint16_t nnd_half_of(double number) {
-  const uint16_t sign = signbit(number) ? 0x8000 : 0;
-  const double size = fabs(number);
-  int exponent = 0;
-  if (isnan(number)) return 0x7e00;
-  if (isinf(number)) return sign | 0x7c00;
-  if (size > 0) frexp(size, &exponent);
-  const int least = exponent - 11 < -24 ? -24 : exponent - 11; /* of the last bit */
-  const double bits = nearbyint(ldexp(size, -least));          /* 2048 where it rounds up to the next power */
-  const int found = (least + 24) * 1024 + (int)bits;
-  return (uint16_t)(sign | (found < 0x7c00 ? found : 0x7c00));
-}
-
 static int nnd_fill_real(struct nnd_filled *to, const struct nnd_json *from, nnd_error *error) {
   double number;
   if (!nnd_real_of(from, &number)) return nnd_bad_value(to->input, "got what is no number", error);
@@ -62,7 +48,7 @@ static int nnd_fill_real(struct nnd_filled *to, const struct nnd_json *from, nnd
     ((float *)to->array->data)[to->at++] = found;
     return isinf(found) == isinf(number) || nnd_bad_value(to->input, "which cannot hold a number this large", error);
   }
-  const uint16_t found = nnd_half_of(number);
+  const uint16_t found = nnd_to_half(number);
   ((uint16_t *)to->array->data)[to->at++] = found;
   return ((found & 0x7fff) == 0x7c00) == isinf(number) ||
          nnd_bad_value(to->input, "which cannot hold a number this large", error);

@@ -30,18 +30,52 @@ static int nnd_give_json(const nnd_program *program, nnd_call *call, const char 
   return 0;
 }
 
-/* Reads NAME=@FILE, NAME=JSON or FILE into a call. */
+static const nnd_info *nnd_input_called(const nnd_program *program, const char *name) {
+  for (int i = 0; i < nnd_num_inputs(program); i++)
+    if (!strcmp(nnd_input(program, i)->name, name)) return nnd_input(program, i);
+  return NULL;
+}
+
+static int nnd_ends_with(const char *text, const char *end) {
+  const size_t size = strlen(text), wanted = strlen(end);
+  return size > wanted && !strcmp(text + size - wanted, end);
+}
+
+/* Gives an input what a file holds: bytes alone where it is called so, an image, or an array. */
+static int nnd_give_file(const nnd_program *program, nnd_call *call, const char *name, const struct nnd_file *file,
+                         struct nnd_array *array, nnd_error *error) {
+  const nnd_info *input = nnd_input_called(program, name);
+  const nnd_image_info *image = nnd_image(program);
+  if (nnd_is_image(file) && !image)
+    return nnd_usage(error, "this bundle does not say how an image becomes an input: compile it with --image, for ",
+                     file->path);
+  if (nnd_is_image(file) && !strcmp(image->input, name)) return nnd_give_image(call, file, error);
+  if (file->size > 4 && (!memcmp(file->bytes, "\x89PNG", 4) || !memcmp(file->bytes, "\xff\xd8\xff", 3)))
+    return nnd_fail(error, NND_BAD_DATA, file->path, "an image that is no PPM (hint: convert photo.jpg photo.ppm)");
+  const int is_raw = input && (nnd_ends_with(file->path, ".raw") || nnd_ends_with(file->path, ".bin"));
+  if (!(is_raw ? nnd_raw_read(file, input, array, error) : nnd_npy_read(file, array, error))) return 0;
+  return nnd_set_input(call, name, &array->tensor, error);
+}
+
+/* Reads NAME=@FILE, NAME=JSON or FILE into a call; an image that has no name is for the input of images. */
 static int nnd_give(const nnd_program *program, nnd_call *call, const char *what, struct nnd_array *array,
                     struct nnd_arena *arena, nnd_error *error) {
   const char *mark = strstr(what, "=@");
+  struct nnd_file file;
   char name[300];
   if (!mark && (nnd_give_json(program, call, what, array, arena, error) || error->code)) return !error->code;
-  if (!mark && nnd_num_inputs(program) != 1)
-    return nnd_usage(error, "there are several inputs: NAME=@FILE says which is ", what);
   if (mark && mark - what >= (long)sizeof name) return nnd_usage(error, "no input has this name: ", what);
-  snprintf(name, sizeof name, "%.*s", mark ? (int)(mark - what) : (int)sizeof name - 1,
-           mark ? what : nnd_input(program, 0)->name);
-  return nnd_npy_read(mark ? mark + 2 : what, array, error) && nnd_set_input(call, name, &array->tensor, error);
+  if (!nnd_file_read(mark ? mark + 2 : what, &file, error)) return 0;
+  const int is_for_image = !mark && nnd_image(program) && nnd_is_image(&file);
+  const char *only = is_for_image              ? nnd_image(program)->input
+                     : nnd_num_inputs(program) ? nnd_input(program, 0)->name
+                                               : "";
+  snprintf(name, sizeof name, "%.*s", mark ? (int)(mark - what) : (int)sizeof name - 1, mark ? what : only);
+  const int is_right = !mark && !is_for_image && nnd_num_inputs(program) != 1
+                           ? nnd_usage(error, "there are several inputs: NAME=@FILE says which is ", what)
+                           : nnd_give_file(program, call, name, &file, array, error);
+  free(file.bytes);
+  return is_right;
 }
 
 /* Writes maps as a file of JSON. */
@@ -102,19 +136,49 @@ static void nnd_print_output(const char *name, const nnd_tensor *value) {
   printf(count > NND_MOST_SHOWN ? " ...\n" : "\n");
 }
 
+/* Finds the most likely class of one image, where the bundle names classes; scores that are no probabilities are made
+ * such by a softmax. Returns null where there is none. */
+static const char *nnd_best_label(const struct nnd_work *work, const nnd_call *call, double *probability) {
+  const nnd_image_info *image = nnd_image(work->program);
+  nnd_tensor scores;
+  nnd_error error;
+  double most = -INFINITY, least = INFINITY, sum = 0, powers = 0;
+  int64_t best = 0;
+  if (!image || !image->num_labels || !nnd_num_outputs(work->program) ||
+      !nnd_get_output(call, nnd_output(work->program, 0)->name, &scores, &error) || scores.dtype == NND_TEXT ||
+      scores.dtype == NND_BOOL || nnd_num_elements(&scores) != image->num_labels)
+    return NULL;
+  for (int64_t i = 0; i < image->num_labels; i++) {
+    const double score = nnd_number_at(&scores, i);
+    if (score > most) most = score, best = i;
+    least = fmin(least, score), sum += score;
+  }
+  for (int64_t i = 0; i < image->num_labels; i++) powers += exp(nnd_number_at(&scores, i) - most);
+  *probability = least >= 0 && fabs(sum - 1) < 1e-3 ? most : 1 / powers;
+  return image->labels[best];
+}
+
+void nnd_answer_label(const struct nnd_work *work, const nnd_call *call, struct nnd_answer *answer) {
+  double probability;
+  const char *label = nnd_best_label(work, call, &probability);
+  if (!label) return;
+  nnd_answer_text(answer, "label", label);
+  nnd_answer_number(answer, "probability", round(probability * 1e6) / 1e6);
+}
+
 static int nnd_has_non_finite(const nnd_tensor *value) {
   for (int64_t i = 0, count = nnd_is_real(value) ? nnd_num_elements(value) : 0; i < count; i++)
     if (!isfinite(nnd_number_at(value, i))) return 1;
   return 0;
 }
 
-int nnd_is_for_lines(const char *output) {
-  const size_t size = strlen(output);
-  return !strcmp(output, "-") || (size > 6 && !strcmp(output + size - 6, ".jsonl"));
-}
+int nnd_is_for_lines(const char *output) { return !strcmp(output, "-") || nnd_ends_with(output, ".jsonl"); }
 
 int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error) {
   const char *folder = work->said->output;
+  double probability;
+  const char *label = folder || work->said->is_json ? NULL : nnd_best_label(work, call, &probability);
+  if (label) printf("%s  %s  %.1f%%\n", work->said->num_inputs ? work->said->inputs[0] : "", label, 100 * probability);
   for (int i = 0; i < nnd_num_outputs(work->program); i++) {
     const char *name = nnd_output(work->program, i)->name;
     const nnd_tensor *keys = nnd_output_keys(work->program, i);
@@ -122,7 +186,7 @@ int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has
     if (!nnd_get_output(call, name, &value, error)) return 0;
     *has_non_finite |= nnd_has_non_finite(&value);
     if (folder && !nnd_write_output(folder, name, &value, keys, error)) return 0;
-    if (folder || work->said->is_json) continue;
+    if (folder || label || work->said->is_json) continue;
     if (keys)
       nnd_print_maps(name, &value, keys);
     else
@@ -132,7 +196,8 @@ int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has
 }
 
 /* Adds what `nndeploy run --json` has of one item. */
-static void nnd_answer_run(struct nnd_work *work, double run_seconds, double seconds, int has_non_finite) {
+static void nnd_answer_run(struct nnd_work *work, const nnd_call *call, double run_seconds, double seconds,
+                           int has_non_finite) {
   struct nnd_answer *answer = &work->answer;
   nnd_answer_text(answer, "bundle", work->path);
   nnd_answer_chain(answer);
@@ -150,6 +215,7 @@ static void nnd_answer_run(struct nnd_work *work, double run_seconds, double sec
   nnd_answer_integer(answer, "index", 0);
   nnd_answer_text(answer, "origin", work->said->num_inputs ? work->said->inputs[0] : "");
   nnd_answer_number(answer, "run_ms", run_seconds * 1e3);
+  nnd_answer_label(work, call, answer);
   nnd_answer_close(answer, '}');
   nnd_answer_close(answer, ']');
   nnd_answer_word(answer, "stages", "[]");
@@ -163,19 +229,18 @@ static int nnd_run_once(struct nnd_work *work, nnd_call *call, double began, nnd
   const double end = nnd_seconds();
   if (!nnd_give_outputs(work, call, &has_non_finite, error)) return 0;
   if (work->said->is_json && work->said->bench_seconds == 0)
-    nnd_answer_run(work, end - start, nnd_seconds() - began, has_non_finite);
+    nnd_answer_run(work, call, end - start, nnd_seconds() - began, has_non_finite);
   return 1;
 }
 
 /* Opens what holds JSON lines: FILE.jsonl, or standard input that does not begin like an array. */
 static FILE *nnd_open_lines(const struct nnd_arguments *said) {
   const char *path = said->num_inputs == 1 ? said->inputs[0] : "";
-  const size_t size = strlen(path);
-  if (size > 6 && !strcmp(path + size - 6, ".jsonl") && !strstr(path, "=@")) return fopen(path, "re");
+  if (nnd_ends_with(path, ".jsonl") && !strstr(path, "=@")) return fopen(path, "re");
   if (strcmp(path, "-")) return NULL;
   const int first = getc(stdin);
   ungetc(first, stdin);
-  return first == NND_NPY_MAGIC[0] || first == (unsigned char)NND_NPY_MAGIC[0] ? NULL : stdin;
+  return first == (unsigned char)NND_NPY_MAGIC[0] || first == 'P' ? NULL : stdin;
 }
 
 static int nnd_run_values(struct nnd_work *work, nnd_error *error) {
