@@ -39,6 +39,15 @@ class Exported:
     left_out: tuple[str, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Runnable:
+    """A bundle with what a runner takes alone, whose backend has the runner, and what that leaves out."""
+
+    backend: HasRunner
+    chunks: Sequence[Buffer]
+    left_out: tuple[str, ...]
+
+
 def export_program(
     bundle: Bundle, out: Path, arch: str, runner: Path | None = None, *, keeps_goldens: bool = False
 ) -> Exported:
@@ -52,26 +61,36 @@ def export_program(
         MissingInputError, InputError: the runner that is given is not there, or is none.
         CannotCreateError, InputOutputError: the program cannot be written.
     """
+    part = runnable(bundle, keeps_goldens=keeps_goldens)
+    path = runner or part.backend.runner(arch)
+    with open_regular(path) as file:
+        program = file.read()
+    if not program.startswith(b"\x7fELF"):
+        raise InputError("is no program for Linux", where=str(path), hint="--runner names an nndeploy-run")
+    size = sum(map(len, part.chunks))
+    replace_file(out, _program(program, part.chunks, size), is_program=True)
+    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, part.left_out)
+
+
+def runnable(bundle: Bundle, *, keeps_goldens: bool = False) -> Runnable:
+    """Returns what runs without Python of a bundle.
+
+    Raises:
+        UnavailableError: a submodel or a value is of a kind that does not, or no backend has a runner.
+        BundleError: the bundle is damaged.
+    """
     backend = _runner_backend()
     manifest, left_out = _slim(bundle.manifest, backend.name, keeps_goldens, signed=bool(bundle.signature))
     for submodel in manifest.submodels:
         (variant,) = submodel.variants
         if what := backend.why_not_alone(variant.metadata, _files_of(bundle, variant)):
             raise UnavailableError(f"submodel {submodel.id} has {what}", hint="such a bundle runs with Python alone")
-    path = runner or backend.runner(arch)
-    with open_regular(path) as file:
-        program = file.read()
-    if not program.startswith(b"\x7fELF"):
-        raise InputError("is no program for Linux", where=str(path), hint="--runner names an nndeploy-run")
     names = {name for submodel in manifest.submodels for name in submodel.variants[0].files.values()}
     names |= {*manifest.defaults.values(), *filter(None, [manifest.constants])}
     names |= {name for golden in manifest.goldens for name in (golden.inputs, golden.outputs)}
     members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
     contents, _ = sealed_bundle(manifest, members, {})
-    chunks = list(encode_container(contents))
-    size = sum(map(len, chunks))
-    replace_file(out, _program(program, chunks, size), is_program=True)
-    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, left_out)
+    return Runnable(backend, list(encode_container(contents)), left_out)
 
 
 def _files_of(bundle: Bundle, variant: Variant) -> Callable[[str], Buffer]:

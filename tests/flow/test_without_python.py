@@ -307,6 +307,47 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
     assert (missing.returncode, len(missing.stderr.splitlines())) == (66, 1)
 
 
+@pytest.mark.parametrize("compiler", [("cc", "-std=c99"), ("c++", "-std=c++17", "-x", "c++")])
+@pytest.mark.parametrize("library", ["libnndeploy.a", "libnndeploy.so"])
+def test_a_program_with_the_bundle_inside_reads_a_digit(nndeploy_command, digits, tmp_path, library, compiler) -> None:
+    built = next(path for path in build_runtime.build_libraries(level_here().arch) if path.name == library)
+    found = shutil.which(compiler[0]) or pytest.skip(f"no {compiler[0]}")
+    assert nndeploy_command("export", digits, "-o", tmp_path / "digits.a", "--library").returncode == 0
+    source, includes = ROOT / "examples" / "c" / "embedded_digits.c", ["-I", build_runtime.RUNTIME, "-I", tmp_path]
+    flags = [*compiler[1:], "-Wall", "-Wextra", "-Werror", *includes]
+    links = [tmp_path / "digits.a", built, "-lpthread", "-lm", f"-Wl,-rpath,{built.parent}"]
+    subprocess.run([found, *flags, "-c", source, "-o", tmp_path / "main.o"], check=True)
+    subprocess.run([found, tmp_path / "main.o", *links, "-o", tmp_path / "program"], check=True)
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    stroke = np.zeros((1, 1, 8, 8), np.float32)
+    stroke[..., 3:5] = 16
+    (wanted,) = by_python(digits, {"image": stroke})["probabilities"]
+    assert [float(line.split()[1]) for line in done.stdout.splitlines()] == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "function"), [("libdigits-2.a", "digits_2_open"), ("7.a", "_7_open")])
+@pytest.mark.parametrize(("arch", "machine"), [("x86_64", 62), ("aarch64", 183)])
+def test_a_library_is_named_as_its_file_and_of_one_architecture(
+    nndeploy_command, digits, tmp_path, name, function, arch, machine
+) -> None:
+    command = ("export", digits, "-o", tmp_path / name, "--library", "--for", arch, "--json")
+    told = json.loads(nndeploy_command(*command).stdout)
+    archive = (tmp_path / name).read_bytes()
+    assert told["num_bytes"] == len(archive) > told["bundle_bytes"]
+    begin = archive.index(b"\x7fELF")
+    assert int.from_bytes(archive[begin + 18 : begin + 20], "little") == machine
+    assert f" *{function}(" in (tmp_path / name).with_suffix(".h").read_text()
+    assert nndeploy_command(*command).returncode == 0
+    assert (tmp_path / name).read_bytes() == archive
+
+
+@pytest.mark.parametrize("words", [("-o", "digits"), ("-o", "digits.a", "--runner", "nndeploy-run")])
+def test_what_is_no_library_is_not_written(nndeploy_command, digits, tmp_path, words) -> None:
+    assert nndeploy_command("export", digits, *words, "--library", cwd=tmp_path).returncode == 2
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_program_that_was_built_twice_is_the_same(nndeploy_command, digits, tmp_path) -> None:
     for name in ("one", "two"):
         done = nndeploy_command("export", digits, "-o", tmp_path / name, "--json")

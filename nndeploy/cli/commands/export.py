@@ -13,11 +13,13 @@ from nndeploy.cli.console import print_json, print_line
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
+from nndeploy.errors import UsageError
 
 EXAMPLES = """\b
 Examples:
   nndeploy export digits.nnd -o digits
   nndeploy export digits.nnd -o digits-arm --for aarch64
+  nndeploy export digits.nnd -o digits.a --library
 """
 
 
@@ -43,11 +45,14 @@ class Architecture(click.Choice):  # type: ignore[type-arg] # generic in click 8
     help="Program nndeploy-run of that architecture, e.g. from its wheel. Default: the installed one.",
 )  # fmt: skip
 @click.option(
+    "--library", is_flag=True, help="Write a static library FILE.a that holds the bundle, and FILE.h, for libnndeploy."
+)
+@click.option(
     "--verify", "keeps_goldens", is_flag=True, help="Keep the bundle's reference outputs, for PROGRAM --verify."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def export(
-    bundle: Path, output: Path, arch: str | None, runner: str | None, keeps_goldens: bool, as_json: bool
+    bundle: Path, output: Path, arch: str | None, runner: str | None, library: bool, keeps_goldens: bool, as_json: bool
 ) -> None:
     """Write a BUNDLE as one static program that needs no Python.
 
@@ -55,13 +60,19 @@ def export(
     NumPy files and gives the same results as `nndeploy run`; ./PROGRAM --help lists its options.
     """
     from nndeploy.bundle.reader import open_bundle
+    from nndeploy.runtime.exported_library import export_library
     from nndeploy.runtime.exported_program import export_program
     from nndeploy.values.amounts import size_text
 
     arch = arch or platform.machine()
+    if library and runner is not None:
+        raise UsageError("--runner cannot be used with --library")
     with open_bundle(bundle) as opened:
-        path = None if runner is None else Path(runner)
-        written = export_program(opened, output, arch, path, keeps_goldens=keeps_goldens)
+        if library:
+            written = export_library(opened, output, arch, keeps_goldens=keeps_goldens)
+        else:
+            path = None if runner is None else Path(runner)
+            written = export_program(opened, output, arch, path, keeps_goldens=keeps_goldens)
     effect_is_made()
     if as_json:
         print_json({"program": str(output), "architecture": arch, **asdict(written)})
