@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime wheel sbom release lock pythons clean
+.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,6 +150,9 @@ gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine w
 runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without Python; ARGS="aarch64" for another architecture
 	$(BIN)/python -m nndeploy_kernels.build_runtime $(ARGS)
 
+c-archives: setup ## write what C programs build with into dist: headers, libraries, pkg-config and CMake files, for each architecture
+	$(BIN)/python -m nndeploy_kernels.runtime_archive $(VERSION) dist
+
 wheel: build/wheel-env/ready ## build dist/*.whl, one for each architecture, and the source archive, in an environment of its own
 	build/wheel-env/bin/hatchling build -t sdist -d dist
 	for arch in x86_64 aarch64; do NNDEPLOY_KERNELS_ARCH=$$arch build/wheel-env/bin/hatchling build -t wheel -d dist || exit 1; done
@@ -171,12 +174,12 @@ sbom: setup wheel build/sbom-env/ready ## write what the base install brings as 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' nndeploy/version.py)
 DOCS_TAR = tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C build/site
 
-release: ## write into dist the wheels, source archive, bill of materials, site and signed checksums of a clean tree; RELEASE_KEY=FILE
+release: ## write into dist the wheels, source archive, libraries for C, bill of materials, site and signed checksums of a clean tree; RELEASE_KEY=FILE
 	@test -r "$(RELEASE_KEY)" || { echo "RELEASE_KEY names no private key: nndeploy key new" >&2; exit 1; }
 	@test -z "$$(git status --porcelain)" || { echo "the tree is not clean: git status" >&2; exit 1; }
 	@grep -q '^## \[$(VERSION)\] - ' CHANGELOG.md || { echo "CHANGELOG.md has no [$(VERSION)]" >&2; exit 1; }
 	rm -rf dist
-	$(MAKE) --no-print-directory sbom docs
+	$(MAKE) --no-print-directory sbom docs c-archives
 	$(DOCS_TAR) -c . | gzip -n > dist/nndeploy-toolchain-$(VERSION)-docs.tar.gz
 	cd dist && sha256sum * > SHA256SUMS
 	openssl pkeyutl -sign -rawin -inkey "$(RELEASE_KEY)" -in dist/SHA256SUMS -out dist/SHA256SUMS.sig

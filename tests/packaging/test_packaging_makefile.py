@@ -147,7 +147,7 @@ def ready(tmp_path: Path) -> Path:
     (tree / "nndeploy/version.py").write_text('__version__ = "1.2.3"\n')
     (tree / "CHANGELOG.md").write_text("## [1.2.3] - 2026-11-28\n")
     (tree / ".gitignore").write_text("/dist/\n/build/\n")
-    (tree / "Makefile").write_text("sbom docs:\n\tmkdir -p dist build/site && touch dist/$@ build/site/$@\n")
+    (tree / "Makefile").write_text("sbom docs c-archives:\n\tmkdir -p dist build/site && touch dist/$@ build/site/$@\n")
     new_key(tmp_path / "key")
     for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -q -m a"):
         subprocess.run(["git", *words.split()], cwd=tree, check=True)
@@ -158,7 +158,7 @@ def test_a_release_is_made_whole_and_its_checksums_are_signed(ready: Path, tmp_p
     done = make(ready, "release", "RELEASE_KEY=../key")
     assert done.returncode == 0, done.stderr
     names = {line.split()[1] for line in (ready / "dist/SHA256SUMS").read_text().splitlines()}
-    assert names == {"sbom", "docs", "nndeploy-toolchain-1.2.3-docs.tar.gz"}
+    assert names == {"sbom", "docs", "c-archives", "nndeploy-toolchain-1.2.3-docs.tar.gz"}
     public = read_key(tmp_path / "key").public
     assert public.is_signature((ready / "dist/SHA256SUMS.sig").read_bytes(), (ready / "dist/SHA256SUMS").read_bytes())
 
