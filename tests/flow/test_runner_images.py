@@ -2,6 +2,7 @@
 """Images without Python: nndeploy-run makes of a PPM file the input that `nndeploy run` makes of a PNG."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,49 @@ def test_a_photo_becomes_the_input_of_python(runner, compiled, models_folder, tm
     for way in ("RGB NCHW", "L NCHW"):
         bundle, how = compiled(way)
         assert_same_levels(given(runner, bundle, tmp_path / "photo.ppm", tmp_path), image, how, "float32")
+
+
+IN_CPP = """
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include "nndeploy.hpp"
+int main(int, char **words) {
+  const nndeploy::Program program(words[1], 1);
+  nndeploy::Call call(program);
+  std::ifstream file(words[2], std::ios::binary);
+  const std::vector<char> pixels{std::istreambuf_iterator<char>(file), {}};
+  try {
+    call.set_image(reinterpret_cast<const std::uint8_t *>(pixels.data()), 200, 41, std::atoi(words[3]));
+  } catch (const nndeploy::Error &error) {
+    return error.code;
+  }
+  call.run();
+  const auto values = call.output<float>("y");
+  std::fwrite(values.data, sizeof(float), values.size(), stdout);
+  return program.image()->height == 23 && program.output_keys(0) == nullptr ? 0 : 1;
+}
+"""
+
+
+def test_pixels_become_the_input_in_a_program(compiled, tmp_path) -> None:
+    """Of RGBA the last channel is left out; another number of channels is refused."""
+    compiler = shutil.which("c++") or pytest.skip("no c++")
+    bundle, how = compiled("RGB NCHW")
+    (tmp_path / "main.cc").write_text(IN_CPP)
+    library = build_runtime.build_libraries(level_here().arch)[0]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", build_runtime.RUNTIME]
+    sources = [tmp_path / "main.cc", library, "-lpthread", "-lm"]
+    subprocess.run([compiler, *flags, *sources, "-o", tmp_path / "program"], check=True)
+    pixels = drawn(200, 41, 4)
+    (tmp_path / "pixels").write_bytes(pixels.tobytes())
+    done = subprocess.run([tmp_path / "program", bundle, tmp_path / "pixels", "4"], capture_output=True, check=False)
+    assert done.returncode == 0
+    found = np.frombuffer(done.stdout, np.float32).reshape(1, 3, *SIZE)
+    assert_same_levels(found, PIL.Image.fromarray(pixels[..., :3]), how, "float32")
+    wrong = subprocess.run([tmp_path / "program", bundle, tmp_path / "pixels", "2"], capture_output=True, check=False)
+    assert wrong.returncode == 65
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ class Program {
   explicit Program(const std::string &path, int threads = 0) {
     open(threads, [&](const nnd_options *options, nnd_error *error) { return nnd_open(path.c_str(), options, error); });
   }
-  Program(const void *bytes, std::int64_t size, int threads = 0) {
+  Program(const std::uint8_t *bytes, std::int64_t size, int threads = 0) {
     open(threads,
          [&](const nnd_options *options, nnd_error *error) { return nnd_open_memory(bytes, size, options, error); });
   }
@@ -90,6 +90,10 @@ class Program {
   int num_outputs() const { return nnd_num_outputs(program_.get()); }
   const nnd_info &input(int number) const { return *nnd_input(program_.get(), number); }
   const nnd_info &output(int number) const { return *nnd_output(program_.get(), number); }
+  // The keys of an output that is a list of maps, null for a tensor.
+  const nnd_tensor *output_keys(int number) const { return nnd_output_keys(program_.get(), number); }
+  // How an image becomes an input, null where the bundle does not say.
+  const nnd_image_info *image() const { return nnd_image(program_.get()); }
   nnd_program *get() const { return program_.get(); }
 
  private:
@@ -123,6 +127,12 @@ class Call {
     nnd_error error{};
     const nnd_tensor value{DtypeOf<T>::value, static_cast<int>(shape.size()), shape.data(), data};
     if (!nnd_set_input(call_.get(), name, &value, &error)) throw Error(error);
+  }
+
+  // Pixels of 8 bits, rows from the top; 1 channel is grey, 3 are RGB, 4 RGBA. They are not used after.
+  void set_image(const std::uint8_t *pixels, std::int64_t height, std::int64_t width, int channels) {
+    nnd_error error{};
+    if (!nnd_set_image(call_.get(), pixels, height, width, channels, &error)) throw Error(error);
   }
 
   void run() {
