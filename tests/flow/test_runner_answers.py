@@ -135,6 +135,21 @@ def test_goldens_are_judged_as_python_judges_them(nndeploy_command, runner, outp
         assert bool(mine["note"]) == bool(one["note"])
 
 
+@pytest.mark.parametrize(("words", "code"), [
+    (("--rtol", "0.1"), 1), (("--rtol", "1e9"), 0), (("--atol", "0.05"), 1), (("--rtol", "0", "--atol", "0"), 1),
+])  # fmt: skip
+def test_given_tolerances_stand_in_place_of_all_others(
+    nndeploy_command, runner, outputs, tmp_path, words, code
+) -> None:
+    bundle = with_reference(outputs, tmp_path / "m.nnd", shifted("y", 0.1), {"y": WIDE}, {})
+    done = nndeploy_command("verify", bundle, "--threads", "1", "--json", *words)
+    found = answer([runner, bundle, "--threads", "1", "--verify", *words], code)
+    assert done.returncode == code
+    for mine, one in zip(found["outputs"], json.loads(done.stdout)["outputs"], strict=True):
+        same = ("output", "ok", "rtol", "atol", "rule", "max_abs")
+        assert [mine[key] for key in same] == [one[key] for key in same]
+
+
 def test_a_bundle_without_goldens_is_not_verified(nndeploy_command, runner, digits, tmp_path) -> None:
     assert nndeploy_command("export", digits, "-o", tmp_path / "digits").returncode == 0
     assert answer([tmp_path / "digits", "--verify"], 1)["error"]["code"] == "check-failed"
@@ -192,7 +207,9 @@ def test_a_bench_is_held_against_one_of_the_runner(nndeploy_command, runner, dig
 
 @pytest.mark.parametrize(("words", "code"), [
     (["--verify", "--info"], 2), (["--verify", "-i", "x.npy"], 2), (["--info", "-o", "out"], 2), (["-i", "no.npy"], 66),
-    (["--threads", "-1"], 2), (["-i", "\udcff.npy"], 66),
+    (["--threads", "-1"], 2), (["--rtol", "1"], 2), (["--verify", "--atol", "nan"], 2),
+    (["--verify", "--rtol", "-1"], 2),
+    (["-i", "\udcff.npy"], 66),
 ])  # fmt: skip
 def test_an_answer_in_json_says_what_went_wrong(runner, digits, words, code) -> None:
     assert answer([runner, digits, *words], code)["error"]["message"]

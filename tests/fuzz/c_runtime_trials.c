@@ -62,7 +62,7 @@ static int nnd_run_once(nnd_program *program, nnd_call *call, int is_second, nnd
 }
 
 static void nnd_try_answers(nnd_program *program, const char *path) {
-  static const struct nnd_arguments said = {.is_json = 1};
+  static const struct nnd_arguments said = {.is_json = 1, .rtol = -1, .atol = -1};
   struct nnd_work work = {.program = program, .said = &said, .path = path};
   nnd_error error = {0, ""};
   if (!nnd_run_goldens(&work, &error) && (error.code == 0 || !error.text[0])) abort();

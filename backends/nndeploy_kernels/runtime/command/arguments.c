@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ const char nnd_help[] =
     "  --verify           Check every byte, and run the inputs whose results the bundle holds. Exit code 1 if a "
     "result\n"
     "                     is out of tolerance, or there is none.\n"
+    "  --rtol X, --atol X Relative and absolute tolerance for floats with --verify, instead of the bundle's own.\n"
     "  --info             Print inputs, outputs and the level of the kernels, and run nothing.\n"
     "  --json             Print the answer as JSON on standard output.\n"
     "  --help             Show this message.\n";
@@ -41,6 +43,8 @@ static int *nnd_flag_named(struct nnd_arguments *said, const char *word) {
 }
 
 static int nnd_check_together(const struct nnd_arguments *said, nnd_error *error) {
+  if ((said->rtol >= 0 || said->atol >= 0) && !said->is_verify)
+    return nnd_usage(error, "--rtol and --atol can be used with --verify alone", "");
   if (said->is_info + said->is_verify + (said->bench_seconds > 0) > 1)
     return nnd_usage(error, "only one of --info, --verify and --bench can be used", "");
   if ((said->is_info || said->is_verify) && (said->num_inputs || said->output))
@@ -49,6 +53,7 @@ static int nnd_check_together(const struct nnd_arguments *said, nnd_error *error
 }
 
 int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_error *error) {
+  said->rtol = said->atol = -1;
   for (int i = 0; i < count; i++) said->is_json |= !strcmp(words[i], "--json"); /* of errors in the others too */
   for (int i = 0; i < count; i++) {
     const char *word = words[i], *value = i + 1 < count ? words[i + 1] : NULL;
@@ -61,9 +66,10 @@ int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_
     const int is_input = !strcmp(word, "-i") || !strcmp(word, "--input");
     const int is_output = !strcmp(word, "-o") || !strcmp(word, "--output");
     const int is_threads = !strcmp(word, "--threads"), is_bench = !strcmp(word, "--bench");
+    double *const tolerance = !strcmp(word, "--rtol") ? &said->rtol : !strcmp(word, "--atol") ? &said->atol : NULL;
     if (flag) {
       *flag = 1;
-    } else if (is_input || is_output || is_threads || is_bench) {
+    } else if (is_input || is_output || is_threads || is_bench || tolerance) {
       char *end = "";
       if (!value) return nnd_usage(error, "a value is missing behind ", word);
       i += !behind;
@@ -74,6 +80,9 @@ int nnd_read_arguments(int count, char **words, struct nnd_arguments *said, nnd_
       if (is_bench) said->bench_seconds = strtod(value, &end);
       if (*end || (is_threads && said->threads < 1) || (is_bench && !(said->bench_seconds > 0)))
         return nnd_usage(error, "not a number above 0: ", value);
+      if (tolerance) *tolerance = strtod(value, &end);
+      if (*end || (tolerance && !(*tolerance >= 0 && isfinite(*tolerance))))
+        return nnd_usage(error, "not a number from 0: ", value);
     } else if (*word == '-' || said->bundle) {
       return nnd_usage(error, "an unknown argument: ", word);
     } else {

@@ -17,7 +17,7 @@
 struct nnd_arguments {
   const char *bundle, *inputs[NND_MOST_INPUTS], *output;
   int num_inputs, threads, is_info, is_verify, is_json;
-  double bench_seconds;
+  double bench_seconds, rtol, atol; /* below 0: not said */
 };
 
 /* A program that is open, from which file, and what is known of it. */

@@ -31,6 +31,7 @@ struct nnd_comparison {
 struct nnd_judged {
   const char *name, *note;
   nnd_tensor got, want;
+  int has_tolerance; /* else it must be equal */
   struct nnd_tolerance tolerance;
   const struct nnd_limits *limits;
   struct nnd_comparison found;

@@ -22,9 +22,10 @@ static int nnd_bad_golden(nnd_error *error, const char *why) {
 }
 
 /* Reads the tolerance of an element type; what has none must be equal. */
-static int nnd_tolerance_of(const struct nnd_json *manifest, nnd_dtype dtype, struct nnd_tolerance *tolerance) {
+static int nnd_tolerance_of(const struct nnd_json *manifest, nnd_dtype dtype, struct nnd_judged *one) {
+  struct nnd_tolerance *tolerance = &one->tolerance;
   const struct nnd_json *said = nnd_json_member(nnd_json_member(manifest, "tolerances"), nnd_dtype_name(dtype));
-  *tolerance = (struct nnd_tolerance){0};
+  one->has_tolerance = said != NULL;
   if (!said) return 1;
   return nnd_json_number(nnd_json_member(said, "rtol"), &tolerance->rtol) &&
          nnd_json_number(nnd_json_member(said, "atol"), &tolerance->atol) &&
@@ -77,6 +78,15 @@ static const void *nnd_in_order(struct nnd_bundle *reading, const struct nnd_hel
   return to;
 }
 
+/* Puts tolerances for floats that were given in place of the bundle's, where it has some, and of its limits. */
+static void nnd_take_said(const struct nnd_arguments *said, const nnd_tensor *want, struct nnd_judged *one) {
+  if (said->rtol < 0 && said->atol < 0) return;
+  one->limits = NULL;
+  if (!nnd_is_real(want) || !one->has_tolerance) return;
+  if (said->rtol >= 0) one->tolerance.rtol = said->rtol;
+  if (said->atol >= 0) one->tolerance.atol = said->atol;
+}
+
 /* Puts side by side what came of a golden and what its reference is. Returns how many there are, -1 and the error. */
 static int nnd_pair_outputs(struct nnd_work *work, struct nnd_bundle *reading, const nnd_call *call,
                             const struct nnd_json *golden, const struct nnd_held *wanted, int num_wanted,
@@ -90,12 +100,13 @@ static int nnd_pair_outputs(struct nnd_work *work, struct nnd_bundle *reading, c
     const struct nnd_json *said = nnd_json_member(nnd_json_member(golden, "limits"), name);
     *one = (struct nnd_judged){.name = name, .want = nnd_tensor_of(held)};
     if (!nnd_get_output(call, name, &one->got, error)) return -1;
-    if (!nnd_tolerance_of(work->program->bundle.manifest, nnd_output(work->program, i)->dtype, &one->tolerance) ||
+    if (!nnd_tolerance_of(work->program->bundle.manifest, nnd_output(work->program, i)->dtype, one) ||
         (said && !nnd_limits_of(said, &limits[count]))) {
       nnd_bad_golden(error, "a tolerance or limit");
       return -1;
     }
     one->limits = said ? &limits[count] : NULL;
+    nnd_take_said(work->said, &one->want, one);
     const nnd_tensor *keys = nnd_output_keys(work->program, i);
     if (!keys != !held->keys) {
       nnd_bad_golden(error, "a reference of another type");
