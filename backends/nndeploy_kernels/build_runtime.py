@@ -2,7 +2,8 @@
 """Builds what runs bundles without Python: `python -m nndeploy_kernels.build_runtime [ARCHITECTURE ...]`.
 
     runtime/*.c, and for each level the objects of its library under names of that level
-      -> lib/runtime-ARCH/nndeploy-run        one static program (musl)
+      -> lib/runtime-ARCH/nndeploy-run        one static program (musl), with the levels for float32
+      -> lib/runtime-ARCH/nndeploy-run-bf16   the same with all levels, where there are others
       -> lib/runtime-ARCH/libnndeploy.a, .so  for other programs (glibc)
 
 Law: as of `nndeploy_kernels.build`, the same sources give the same bytes.
@@ -16,22 +17,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, level_arguments, units, zig
-from nndeploy_kernels.levels import GLIBC, LEVELS, Level, runner
+from nndeploy_kernels.levels import GLIBC, LEVELS, Level, precisions, runner
 from nndeploy_kernels.symbol_names import renamed
 
 RUNTIME = SOURCES.with_name("runtime")
+_LEVELS_SOURCE = "../runtime/levels.c"
 _CPU = {"x86_64": "x86_64", "aarch64": "generic"}
 
 
-def build_runner(arch: str) -> Path:
-    """Returns `nndeploy-run` for an architecture, made where it is not up to date.
+def build_runner(arch: str, precision: str = "fp32") -> Path:
+    """Returns `nndeploy-run` for an architecture and plans of a precision, made where it is not up to date.
 
     Raises:
         RuntimeError: the compiler refuses a source.
     """
     target = f"{arch}-linux-musl"
-    objects = _objects(arch, target, ["*.c", "command/*.c"])
-    return _made(LIBRARIES / runner(arch), "cc", ["-target", target, "-static", "-s"], objects)
+    objects = _objects(arch, target, ["*.c", "command/*.c"], precision)
+    return _made(LIBRARIES / runner(arch, precision), "cc", ["-target", target, "-static", "-s"], objects)
+
+
+def build_runners(arch: str) -> list[Path]:
+    """Returns those for each precision that an architecture has."""
+    return [build_runner(arch, precision) for precision in precisions(arch)]
 
 
 def build_libraries(arch: str) -> tuple[Path, Path]:
@@ -41,7 +48,7 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
         RuntimeError: the compiler refuses a source.
     """
     target, folder = f"{arch}-linux-gnu.{GLIBC}", (LIBRARIES / runner(arch)).parent
-    objects = _objects(arch, target, ["*.c"])
+    objects = _objects(arch, target, ["*.c"], precisions(arch)[-1])
     flags = [
         "-target", target, "-shared", "-pthread", "-s", "-Wl,--build-id=none", "-Wl,-soname,libnndeploy.so",
         f"-Wl,--version-script={RUNTIME / 'exports.txt'}",
@@ -49,25 +56,28 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
     return _made(folder / "libnndeploy.a", "ar", [], objects), _made(folder / "libnndeploy.so", "cc", flags, objects)
 
 
-def _objects(arch: str, target: str, patterns: Sequence[str]) -> list[Path]:
-    """Returns the objects of the runtime for a target, and one of the kernels of each level.
+def _objects(arch: str, target: str, patterns: Sequence[str], precision: str) -> list[Path]:
+    """Returns the objects of the runtime for a target, and one of the kernels of each level for fp32 or a precision.
 
     The kernels are those of the shared libraries: they ask the system for nothing of which two C libraries differ.
     """
     sources = [path for pattern in patterns for path in sorted(RUNTIME.glob(pattern)) if path.name != "level.c"]
     names = [f"../runtime/{path.relative_to(RUNTIME).as_posix()}" for path in sources]
     arguments = ["-target", target, f"-mcpu={_CPU[arch]}", *FLAGS, "-I", ".."]
-    found = compiled([(name, ()) for name in names], arguments, LIBRARIES / "objects" / f"runtime-{target}")
-    return [*found, *build_levels(arch)]
+    only_floats = ("-DNND_FLOAT32_LEVELS_ALONE",) if precision == "fp32" else ()
+    units = [(name, only_floats if name == _LEVELS_SOURCE else ()) for name in names]
+    found = compiled(units, arguments, LIBRARIES / "objects" / f"runtime-{target}")
+    return [*found, *build_levels(arch, precision)]
 
 
-def build_levels(arch: str) -> list[Path]:
-    """Returns for each level of an architecture one object with its kernels, made where it is not up to date.
+def build_levels(arch: str, precision: str) -> list[Path]:
+    """Returns for each level for fp32 or a precision one object with its kernels, made where it is not up to date.
 
     Raises:
         RuntimeError: the compiler refuses a source.
     """
-    return [_of_level(level) for level in LEVELS if level.arch == arch]
+    wanted = ("fp32", precision)
+    return [_of_level(level) for level in LEVELS if level.arch == arch and level.precision in wanted]
 
 
 def _of_level(level: Level) -> Path:
@@ -112,7 +122,7 @@ def main(architectures: Sequence[str]) -> None:
     if others := sorted(set(architectures) - set(known)):
         sys.exit(f"no architecture is called {others[0]!r}; known: {', '.join(known)}")
     for arch in architectures or [platform.machine()]:
-        build_runner(arch)
+        build_runners(arch)
         build_libraries(arch)
 
 

@@ -29,9 +29,12 @@ def driver_stub(arch: str) -> str:
     return f"driver-{arch}/libcuda.so.1"
 
 
-def runner(arch: str) -> str:
-    """Returns the path of the program that runs bundles without Python, below the libraries."""
-    return f"runtime-{arch}/nndeploy-run"
+def runner(arch: str, precision: str = "fp32") -> str:
+    """Returns the path of the program that runs bundles without Python, below the libraries.
+
+    That of another precision than fp32 has the levels of that too.
+    """
+    return f"runtime-{arch}/nndeploy-run" + ("" if precision == "fp32" else f"-{precision}")
 
 
 class Level(NamedTuple):
@@ -61,6 +64,11 @@ LEVELS = (
     Level("x86-64-v4-bf16", "x86_64", tuple(sorted((*_V4, "avx512_bf16"))), "x86_64_v4+avx512bf16", "bf16"),
     Level("aarch64", "aarch64", ("asimd",), "generic"),
 )
+
+
+def precisions(arch: str) -> list[str]:
+    """Returns the precisions of which an architecture has a level, fp32 first."""
+    return list(dict.fromkeys(level.precision for level in LEVELS if level.arch == arch))
 
 
 def least_machines(precision: str) -> list[dict[str, str | list[str]]]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, runner
+from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, precisions, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
 API_VERSION = 3
@@ -81,9 +81,12 @@ def driver_stub_for(arch: str) -> Path | None:
     return path if path.exists() else None
 
 
-def runner_for(arch: str) -> Path | None:
-    """Returns the program that runs bundles without Python, for an architecture; None where it is not here."""
-    path = LIBRARIES / runner(arch)
+def runner_for(arch: str, precision: str) -> Path | None:
+    """Returns the program that runs bundles without Python, for an architecture and plans of a precision.
+
+    None where it is not here.
+    """
+    path = LIBRARIES / runner(arch, precision if precision in precisions(arch) else "fp32")
     return path if path.exists() else None
 
 

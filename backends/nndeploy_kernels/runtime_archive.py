@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What C programs build with: `python -m nndeploy_kernels.runtime_archive VERSION FOLDER [ARCHITECTURE ...]`.
 
-    nndeploy-VERSION-linux-ARCH.tar.gz: bin/nndeploy-run, include/, lib/ with pkg-config and CMake files, LICENSE
+    nndeploy-VERSION-linux-ARCH.tar.gz: bin/nndeploy-run*, include/, lib/ with pkg-config and CMake files, LICENSE
 
 Law: the same sources and version give the same bytes; the files work wherever the archive is unpacked.
 """
@@ -13,7 +13,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nndeploy_kernels.build_runtime import RUNTIME, build_libraries, build_runner
+from nndeploy_kernels.build_runtime import RUNTIME, build_libraries, build_runners
 from nndeploy_kernels.levels import LEVELS
 
 LICENSE = Path(__file__).parents[2] / "LICENSE"
@@ -72,7 +72,7 @@ def write_archive(version: str, folder: Path, arch: str) -> Path:
     static, shared = build_libraries(arch)
     files = {
         "LICENSE": LICENSE.read_bytes(),
-        "bin/nndeploy-run": build_runner(arch).read_bytes(),
+        **{f"bin/{path.name}": path.read_bytes() for path in build_runners(arch)},
         **{f"include/{header}": (RUNTIME / header).read_bytes() for header in ("nndeploy.h", "nndeploy.hpp")},
         "lib/cmake/nndeploy/nndeploy-config-version.cmake": CMAKE_VERSION.format(version=version).encode(),
         "lib/cmake/nndeploy/nndeploy-config.cmake": CMAKE.format().encode(),

@@ -117,7 +117,7 @@ class Plugin:
 
         return pace_library()
 
-    def runner(self, arch: str) -> Path:
+    def runner(self, arch: str, metadata: Sequence[Mapping[str, Json]] = ()) -> Path:
         """Returns `nndeploy-run` for an architecture, which the wheel of that architecture brings.
 
         Raises:
@@ -125,7 +125,7 @@ class Plugin:
         """
         from nndeploy_native.runner import runner
 
-        return runner(arch)
+        return runner(arch, metadata)
 
     def why_not_alone(self, metadata: Mapping[str, Json], file: Callable[[str], bytes | memoryview]) -> str:
         """Returns what of an artifact the runner does not run, "" where there is nothing."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that runs plans without Python (`nndeploy_kernels/runtime`): where it is, and what it does not run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nndeploy_kernels import loading
@@ -15,13 +15,14 @@ STEPS = frozenset(("Concat", "Equal", "Gather", "LabelEncoder", "Reshape", "Take
 """Steps beside plans that the program runs too."""
 
 
-def runner(arch: str) -> Path:
-    """Returns the program for an architecture.
+def runner(arch: str, metadata: Sequence[Mapping[str, Json]]) -> Path:
+    """Returns the program for an architecture and artifacts with these metadata.
 
     Raises:
         UnavailableError: it is not installed.
     """
-    if (path := loading.runner_for(arch)) is not None:
+    precision = "bf16" if any(one.get("precision") == "bf16" for one in metadata) else "fp32"
+    if (path := loading.runner_for(arch, precision)) is not None:
         return path
     hint = f"in a checkout, make runtime ARGS={arch}; --runner names one, as the wheel of that architecture holds it"
     raise UnavailableError(f"no runner for {arch} is installed", hint=hint)

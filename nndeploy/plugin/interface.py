@@ -359,8 +359,10 @@ class HasRunner(Protocol):
 
     name: str
 
-    def runner(self, arch: str) -> Path:
+    def runner(self, arch: str, metadata: Sequence[Mapping[str, Json]] = ()) -> Path:
         """Returns the program, which runs the bundle that stands behind it (`nndeploy.runtime.exported_program`).
+
+        `metadata` are those of the artifacts in the bundle: a program may leave out what they do not need.
 
         Raises:
             UnavailableError: there is none for this architecture here.

@@ -9,7 +9,7 @@ submodel and with the option that helps; the bundle in the program is one that e
 
 import dataclasses
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nndeploy.bundle.container import Buffer, encode_container
@@ -18,7 +18,7 @@ from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file, sealed_bundle
 from nndeploy.errors import InputError, UnavailableError
 from nndeploy.files.whole_files import open_regular
-from nndeploy.plugin.interface import HasRunner
+from nndeploy.plugin.interface import HasRunner, Json
 from nndeploy.plugin.registry import backends_in_order
 from nndeploy.values.types import MapType, SequenceType, TensorType
 
@@ -41,9 +41,13 @@ class Exported:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Runnable:
-    """A bundle with what a runner takes alone, whose backend has the runner, and what that leaves out."""
+    """A bundle with what a runner takes alone, whose backend has the runner, and what that leaves out.
+
+    `metadata` are those of its artifacts.
+    """
 
     backend: HasRunner
+    metadata: Sequence[Mapping[str, Json]]
     chunks: Sequence[Buffer]
     left_out: tuple[str, ...]
 
@@ -62,7 +66,7 @@ def export_program(
         CannotCreateError, InputOutputError: the program cannot be written.
     """
     part = runnable(bundle, keeps_goldens=keeps_goldens)
-    path = runner or part.backend.runner(arch)
+    path = runner or part.backend.runner(arch, part.metadata)
     with open_regular(path) as file:
         program = file.read()
     if not program.startswith(b"\x7fELF"):
@@ -90,7 +94,8 @@ def runnable(bundle: Bundle, *, keeps_goldens: bool = False) -> Runnable:
     names |= {name for golden in manifest.goldens for name in (golden.inputs, golden.outputs)}
     members: dict[str, Buffer] = {name: bundle.member(name) for name in sorted(names)}
     contents, _ = sealed_bundle(manifest, members, {})
-    return Runnable(backend, list(encode_container(contents)), left_out)
+    metadata = [submodel.variants[0].metadata for submodel in manifest.submodels]
+    return Runnable(backend, metadata, list(encode_container(contents)), left_out)
 
 
 def _files_of(bundle: Bundle, variant: Variant) -> Callable[[str], Buffer]:

@@ -254,6 +254,20 @@ def test_what_is_no_whole_bundle_is_refused(runner, digits, tmp_path, content, c
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(("precision", "has_all_levels"), [("fp32", False), ("bf16", True)])
+def test_a_program_has_the_kernels_that_its_bundle_needs(nndeploy_command, tmp_path, precision, has_all_levels) -> None:
+    if has_all_levels and "avx512_bf16" not in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+        pytest.skip("no kernels for bfloat16 are for this processor")
+    bundle, program = tmp_path / "m.nnd", tmp_path / "program"
+    options: dict[str, Any] = {"backends": ("native",), "objective": "priority", "threads": 1, "precision": precision}
+    nndeploy.compile_model(DIGITS, bundle, **options)
+    build_runtime.build_runners(level_here().arch)
+    assert nndeploy_command("export", bundle, "-o", program).returncode == 0
+    assert (b"x86-64-v4-bf16" in program.read_bytes()) == has_all_levels
+    images = np.random.default_rng(1).uniform(0, 16, (3, 1, 8, 8)).astype(np.float32)
+    assert_same_bits(ran([program], {"image": images}, tmp_path), by_python(bundle, {"image": images}))
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_a_program_of_which_the_end_was_not_copied_is_damaged(nndeploy_command, digits, tmp_path, share) -> None:
     program = tmp_path / "digits"

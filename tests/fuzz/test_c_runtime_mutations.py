@@ -23,6 +23,7 @@ import onnx.parser
 import pytest
 from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
+from nndeploy_kernels.levels import precisions
 
 import nndeploy
 from nndeploy.bundle.container import encode_container
@@ -231,7 +232,7 @@ def test_plans_that_say_something_else_are_refused_or_stay_in_their_memory(libra
 def test_sanitizers_find_nothing_in_damaged_bundles(seeds, growing, table, tmp_path) -> None:
     """Of 20 times as many mutants: changed members, other plans, changed bytes, and cut files."""
     compiler = shutil.which("clang") or shutil.which("gcc") or pytest.skip("no C compiler")
-    kernels = build_runtime.build_levels(level_here().arch)
+    kernels = build_runtime.build_levels(level_here().arch, precisions(level_here().arch)[-1])
     runtime = sorted(build_runtime.RUNTIME.rglob("*.c"))
     sources = [HERE / "c_runtime_trials.c", *(one for one in runtime if one.name not in ("level.c", "main.c"))]
     includes = ["-I", build_runtime.RUNTIME.parent, "-I", build_runtime.SOURCES]

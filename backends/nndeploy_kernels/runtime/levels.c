@@ -10,7 +10,13 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-extern const struct nnd_kernels nndeploy_kernels_v2, nndeploy_kernels_v3, nndeploy_kernels_v4, nndeploy_kernels_v4_bf16;
+extern const struct nnd_kernels nndeploy_kernels_v2, nndeploy_kernels_v3, nndeploy_kernels_v4;
+#ifdef NND_FLOAT32_LEVELS_ALONE
+#define NND_V4_BF16 nndeploy_kernels_v4
+#else
+extern const struct nnd_kernels nndeploy_kernels_v4_bf16;
+#define NND_V4_BF16 nndeploy_kernels_v4_bf16
+#endif
 
 #define NND_BIT(number) (1u << (number))
 #define NND_HAS(word, bits) (((word) & (bits)) == (bits))
@@ -54,8 +60,7 @@ static int nnd_is_v4(const struct nnd_flags *f) { /* avx512 f dq cd bw vl; and t
 const struct nnd_kernels *nnd_kernels_here(int is_bf16, const char **least) {
   const struct nnd_flags f = nnd_flags_here();
   *least = "x86-64-v2";
-  if (nnd_is_v4(&f))
-    return is_bf16 && NND_HAS(f.leaf7_1a, NND_BIT(5)) ? &nndeploy_kernels_v4_bf16 : &nndeploy_kernels_v4;
+  if (nnd_is_v4(&f)) return is_bf16 && NND_HAS(f.leaf7_1a, NND_BIT(5)) ? &NND_V4_BF16 : &nndeploy_kernels_v4;
   if (nnd_is_v3(&f)) return &nndeploy_kernels_v3;
   return nnd_is_v2(&f) ? &nndeploy_kernels_v2 : NULL;
 }
