@@ -30,7 +30,7 @@ int nnd_dtype_named(const struct nnd_json *name, nnd_dtype *dtype) {
   return 0;
 }
 
-int nnd_shape_of(const struct nnd_json *sizes, int *rank, int64_t shape[NND_MAX_RANK], struct nnd_text *symbols) {
+int nnd_sizes_of(const struct nnd_json *sizes, int *rank, int64_t shape[NND_MAX_RANK], struct nnd_text *symbols) {
   if (!nnd_json_of_kind(sizes, NND_ARRAY) || sizes->count > NND_MAX_RANK) return 0;
   *rank = 0;
   NND_EACH(size, sizes) {
@@ -57,7 +57,7 @@ int nnd_type_of(const struct nnd_json *said, struct nnd_type *type) {
   if (nnd_is_text(&kind->text, "tensor")) {
     if (!nnd_dtype_named(nnd_json_member(said, "dtype"), &type->dtype)) return 0;
     if (sizes && sizes->kind == NND_NULL) return type->rank = -1, 1;
-    return nnd_shape_of(sizes, &type->rank, type->shape, type->symbols);
+    return nnd_sizes_of(sizes, &type->rank, type->shape, type->symbols);
   }
   const struct nnd_json *map = nnd_json_member(said, "element"), *value = nnd_json_member(map, "value");
   struct nnd_type score;

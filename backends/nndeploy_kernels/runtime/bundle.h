@@ -56,7 +56,7 @@ int nnd_dtype_named(const struct nnd_json *name, nnd_dtype *dtype);
 /* Reads a type of the manifest; returns 0 where no such value is run here. */
 int nnd_type_of(const struct nnd_json *said, struct nnd_type *type);
 void nnd_be_maps(struct nnd_type *type, nnd_dtype keys);
-int nnd_shape_of(const struct nnd_json *sizes, int *rank, int64_t shape[NND_MAX_RANK], struct nnd_text *symbols);
+int nnd_sizes_of(const struct nnd_json *sizes, int *rank, int64_t shape[NND_MAX_RANK], struct nnd_text *symbols);
 /* Returns how many bytes a shape has, -1 where that is more than memory. */
 int64_t nnd_bytes_in(nnd_dtype dtype, int rank, const int64_t *shape);
 

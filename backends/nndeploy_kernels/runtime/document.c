@@ -28,7 +28,7 @@ static int nnd_read_type(const struct nnd_text *element, const struct nnd_json *
   else if (!nnd_element_named(element, &type->dtype))
     return 0;
   if (type->is_maps) return nnd_json_of_kind(sizes, NND_ARRAY) && !sizes->count;
-  return nnd_shape_of(sizes, &type->rank, type->shape, NULL);
+  return nnd_sizes_of(sizes, &type->rank, type->shape, NULL);
 }
 
 int nnd_bad_plan(const struct nnd_session *session, const char *why, nnd_error *error) {
@@ -193,7 +193,7 @@ static int nnd_read_empty(struct nnd_session *session, struct nnd_program *progr
   const struct nnd_json *element = name ? nnd_json_of_kind(name->next, NND_STRING) : NULL;
   part->kind = NND_MAKE_EMPTY;
   if (!element || !nnd_element_named(&element->text, &part->type.dtype) ||
-      !nnd_shape_of(element->next, &part->type.rank, part->type.shape, NULL) ||
+      !nnd_sizes_of(element->next, &part->type.rank, part->type.shape, NULL) ||
       nnd_bytes_in(part->type.dtype, part->type.rank, part->type.shape) != 0)
     return nnd_bad_plan(session, "a value without elements", error);
   part->number = nnd_value_of(session, program, &name->text);

@@ -127,7 +127,7 @@ static int nnd_read_look_up(const struct nnd_session *session, struct nnd_progra
 
 static int nnd_read_shape(const struct nnd_session *session, const struct nnd_json *list, struct nnd_step *step,
                           nnd_error *error) {
-  if (!nnd_shape_of(list, &step->rank, step->shape, NULL)) return nnd_bad_plan(session, "a shape of a step", error);
+  if (!nnd_sizes_of(list, &step->rank, step->shape, NULL)) return nnd_bad_plan(session, "a shape of a step", error);
   for (int i = 0; i < step->rank; i++)
     if (step->shape[i] < 0) return nnd_bad_plan(session, "a shape of a step", error);
   return 1;

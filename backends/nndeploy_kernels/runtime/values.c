@@ -43,7 +43,7 @@ static int nnd_read_tensor(const struct nnd_values *in, const struct nnd_json *n
   int64_t offset, bytes;
   if (!key || !nnd_dtype_named(nnd_json_member(node, "dtype"), &one->dtype) || one->dtype == NND_TEXT)
     return nnd_other_type(in, node);
-  if (!nnd_shape_of(nnd_json_member(node, "shape"), &one->rank, one->shape, NULL) ||
+  if (!nnd_sizes_of(nnd_json_member(node, "shape"), &one->rank, one->shape, NULL) ||
       (bytes = nnd_bytes_in(one->dtype, one->rank, one->shape)) < 0 || !nnd_find_data(in, &key->text, bytes, &offset))
     return nnd_no_values(in);
   uint8_t *aligned = nnd_arena_take(in->arena, bytes, in->error);
@@ -56,7 +56,7 @@ static int nnd_read_tensor(const struct nnd_values *in, const struct nnd_json *n
 static int nnd_read_texts(const struct nnd_values *in, const struct nnd_json *node, struct nnd_held *one) {
   const struct nnd_json *items = nnd_json_of_kind(nnd_json_member(node, "items"), NND_ARRAY);
   one->dtype = NND_TEXT;
-  if (!items || !nnd_shape_of(nnd_json_member(node, "shape"), &one->rank, one->shape, NULL) ||
+  if (!items || !nnd_sizes_of(nnd_json_member(node, "shape"), &one->rank, one->shape, NULL) ||
       nnd_bytes_in(NND_TEXT, one->rank, one->shape) != items->count * nnd_bytes_of(NND_TEXT))
     return nnd_no_values(in);
   const char **texts = nnd_arena_take(in->arena, items->count * (int64_t)sizeof *texts, in->error);

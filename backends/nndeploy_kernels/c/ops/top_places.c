@@ -89,7 +89,7 @@ static int nnd_make_top(struct nnd_maker *m) {
   static const nnd_along_run runs[NND_NUM_ELEMENTS] = {
       [NND_FLOAT32] = nnd_top_float32, [NND_INT32] = nnd_top_int32, [NND_INT64] = nnd_top_int64};
   const struct nnd_top_places *own = m->step->own;
-  const nnd_size in = nnd_shape_of(m, own->along.in)->count, out = nnd_shape_of(m, own->along.out)->count;
+  const nnd_size in = nnd_sizes_of(m, own->along.in)->count, out = nnd_sizes_of(m, own->along.out)->count;
   struct nnd_top_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size size = nnd_size_of(m, own->along.size);
