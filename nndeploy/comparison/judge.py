@@ -7,7 +7,8 @@
 
 What the limits of right engines admit although it points elsewhere is right, but never without a word (`is_weak`).
 
-This is the one rule of `compile`'s checks and of `verify` on another box, which knows the limits from the bundle.
+This is the one rule of `compile`'s checks and of `verify` on another box, which knows the limits from the bundle;
+`runtime/command/compare.c` of the kernels has it for boxes without Python.
 """
 
 from collections.abc import Callable, Mapping

@@ -207,7 +207,7 @@ def test_a_bench_is_held_against_one_of_the_runner(nndeploy_command, runner, dig
 
 @pytest.mark.parametrize(("words", "code"), [
     (["--verify", "--info"], 2), (["--verify", "-i", "x.npy"], 2), (["--info", "-o", "out"], 2), (["-i", "no.npy"], 66),
-    (["--threads", "-1"], 2), (["--rtol", "1"], 2), (["--verify", "--atol", "nan"], 2),
+    (["-o", "-"], 2), (["--threads", "-1"], 2), (["--rtol", "1"], 2), (["--verify", "--atol", "nan"], 2),
     (["--verify", "--rtol", "-1"], 2),
     (["-i", "\udcff.npy"], 66),
 ])  # fmt: skip

@@ -258,6 +258,18 @@ def test_a_value_on_the_command_line_is_exactly_of_its_type(runner, compiled, va
     assert len(done.stderr.splitlines()) == (code != 0)
 
 
+@pytest.mark.parametrize("where", ["-", "out.jsonl"])
+def test_one_value_gives_one_line(nndeploy_command, runner, compiled, tmp_path, where) -> None:
+    given = ("-i", "x=[[1, 2, 3], [4, 5, 6]]")
+    command = [runner, compiled("names"), *given, "-o", where]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    (found,) = lines_of(done.stdout if where == "-" else (tmp_path / where).read_text())
+    (wanted,) = lines_of(nndeploy_command("run", compiled("names"), *given, "-o", "-", "--threads", "1").stdout)
+    assert found["outputs"] == wanted["outputs"]
+    assert [*tmp_path.iterdir()] == ([] if where == "-" else [tmp_path / where])
+
+
 def test_lines_of_standard_input_are_answered_one_by_one(runner, compiled) -> None:
     command = [runner, compiled("names"), "--input", "-", "--output", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

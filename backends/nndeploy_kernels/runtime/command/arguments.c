@@ -47,6 +47,8 @@ static int nnd_check_together(const struct nnd_arguments *said, nnd_error *error
     return nnd_usage(error, "--rtol and --atol can be used with --verify alone", "");
   if (said->is_info + said->is_verify + (said->bench_seconds > 0) > 1)
     return nnd_usage(error, "only one of --info, --verify and --bench can be used", "");
+  if (said->is_json && said->output && !strcmp(said->output, "-"))
+    return nnd_usage(error, "--json and --output - both want standard output: name a file or a folder", "");
   if ((said->is_info || said->is_verify) && (said->num_inputs || said->output))
     return nnd_usage(error, "--input and --output cannot be used with ", said->is_info ? "--info" : "--verify");
   return 1;

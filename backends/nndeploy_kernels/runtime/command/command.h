@@ -45,6 +45,11 @@ int nnd_run_goldens(struct nnd_work *work, nnd_error *error);
 /* Runs each line of a file of JSON lines. */
 int nnd_run_lines(struct nnd_work *work, FILE *from, const char *origin, nnd_error *error);
 int nnd_is_for_lines(const char *output); /* whether outputs go there as lines of JSON: FILE.jsonl, or - */
+FILE *nnd_open_output(const char *output, nnd_error *error);
+int nnd_close_output(FILE *to, const char *output, nnd_error *error);
+/* Writes what a call gave as a line, or how it failed where `failed` is not null. */
+int nnd_write_line(const struct nnd_work *work, const nnd_call *call, FILE *to, int64_t index, const char *origin,
+                   const nnd_error *failed, nnd_error *error);
 /* Writes or prints the outputs; `*has_non_finite`: one of them has NaN or an infinity. */
 int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error);
 

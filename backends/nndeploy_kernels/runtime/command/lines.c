@@ -48,21 +48,51 @@ static int nnd_run_line(struct nnd_lines *lines, const struct nnd_json *object, 
   return nnd_give_line(lines, object, error) && nnd_run(lines->call, error);
 }
 
-static void nnd_answer_outputs(struct nnd_lines *lines, struct nnd_answer *answer) {
+static void nnd_answer_outputs(const struct nnd_work *work, const nnd_call *call, struct nnd_answer *answer) {
   nnd_error error;
   nnd_answer_open(answer, "outputs", '{');
-  for (int i = 0; i < nnd_num_outputs(lines->work->program); i++) {
-    const char *name = nnd_output(lines->work->program, i)->name;
+  for (int i = 0; i < nnd_num_outputs(work->program); i++) {
+    const char *name = nnd_output(work->program, i)->name;
     nnd_tensor value;
-    if (nnd_get_output(lines->call, name, &value, &error))
-      nnd_answer_tensor(answer, name, &value, nnd_output_keys(lines->work->program, i));
+    if (nnd_get_output(call, name, &value, &error))
+      nnd_answer_tensor(answer, name, &value, nnd_output_keys(work->program, i));
   }
   nnd_answer_close(answer, '}');
 }
 
+int nnd_write_line(const struct nnd_work *work, const nnd_call *call, FILE *to, int64_t index, const char *origin,
+                   const nnd_error *failed, nnd_error *error) {
+  struct nnd_answer answer = {0};
+  nnd_answer_open(&answer, NULL, '{');
+  nnd_answer_integer(&answer, "index", index);
+  nnd_answer_text(&answer, "origin", origin);
+  if (failed) {
+    nnd_answer_error(&answer, failed, 1);
+  } else {
+    nnd_answer_outputs(work, call, &answer);
+    nnd_answer_label(work, call, &answer);
+  }
+  nnd_answer_close(&answer, '}');
+  const int is_written = !answer.is_lost && fwrite(answer.text, 1, answer.size, to) == answer.size &&
+                         fputc('\n', to) != EOF && !fflush(to);
+  free(answer.text);
+  if (answer.is_lost) return nnd_fail(error, NND_NO_MEMORY, origin, "no memory for the answer");
+  return is_written || nnd_fail(error, NND_IO, work->said->output, "it cannot be written");
+}
+
+FILE *nnd_open_output(const char *output, nnd_error *error) {
+  FILE *to = strcmp(output, "-") ? fopen(output, "we") : stdout;
+  if (!to) nnd_fail(error, NND_CANNOT_CREATE, output, strerror(errno));
+  return to;
+}
+
+int nnd_close_output(FILE *to, const char *output, nnd_error *error) {
+  if (to == stdout || !fclose(to)) return 1;
+  return nnd_fail(error, NND_IO, output, "it cannot be written whole");
+}
+
 /* Writes what came of an item as a line, or as a summary. */
 static int nnd_tell_item(struct nnd_lines *lines, int is_right, const nnd_error *error) {
-  struct nnd_answer answer = {0};
   char origin[4200];
   int has_non_finite = 0;
   if (!is_right) {
@@ -71,21 +101,8 @@ static int nnd_tell_item(struct nnd_lines *lines, int is_right, const nnd_error 
   }
   if (!lines->to) return !is_right || nnd_give_outputs(lines->work, lines->call, &has_non_finite, &lines->last);
   snprintf(origin, sizeof origin, "%s, line %lld", lines->origin, (long long)lines->number);
-  nnd_answer_open(&answer, NULL, '{');
-  nnd_answer_integer(&answer, "index", lines->items - 1);
-  nnd_answer_text(&answer, "origin", origin);
-  if (is_right) {
-    nnd_answer_outputs(lines, &answer);
-    nnd_answer_label(lines->work, lines->call, &answer);
-  } else {
-    nnd_answer_error(&answer, error, 1);
-  }
-  nnd_answer_close(&answer, '}');
-  if (answer.is_lost) return nnd_fail(&lines->last, NND_NO_MEMORY, lines->origin, "no memory for the answer");
-  const int is_written = fwrite(answer.text, 1, answer.size, lines->to) == answer.size &&
-                         fputc('\n', lines->to) != EOF && !fflush(lines->to);
-  free(answer.text);
-  return is_written || nnd_fail(&lines->last, NND_IO, lines->work->said->output, "it cannot be written");
+  return nnd_write_line(lines->work, lines->call, lines->to, lines->items - 1, origin, is_right ? NULL : error,
+                        &lines->last);
 }
 
 /* Makes a call for the next item: one that still has values of an item before cannot tell what this one lacks. */
@@ -154,14 +171,13 @@ int nnd_run_lines(struct nnd_work *work, FILE *from, const char *origin, nnd_err
   if (work->said->is_json || work->said->bench_seconds > 0)
     return nnd_usage(error, "lines of JSON cannot be used with --json or --bench", "");
   lines.arrays = calloc((size_t)num_inputs + 1, sizeof *lines.arrays);
-  lines.to = !output ? NULL : strcmp(output, "-") ? fopen(output, "we") : stdout;
+  lines.to = output && lines.arrays ? nnd_open_output(output, error) : NULL;
   int is_right = lines.arrays && (lines.to || !output);
-  if (!is_right) nnd_fail(error, NND_CANNOT_CREATE, output ? output : origin, strerror(errno));
+  if (!lines.arrays) nnd_fail(error, NND_NO_MEMORY, origin, "no memory for its values");
   if (is_right && !(is_right = nnd_run_each_line(&lines, from))) *error = lines.last;
   for (int i = 0; lines.arrays && i < num_inputs; i++) free(lines.arrays[i].data);
   free(lines.arrays);
   nnd_call_free(lines.call);
-  if (lines.to && lines.to != stdout && fclose(lines.to) && is_right)
-    is_right = nnd_fail(error, NND_IO, output, "it cannot be written whole");
+  is_right = (!lines.to || nnd_close_output(lines.to, output, error)) && is_right;
   return is_right && nnd_verdict_of(&lines, error);
 }

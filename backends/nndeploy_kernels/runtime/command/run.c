@@ -174,10 +174,22 @@ static int nnd_has_non_finite(const nnd_tensor *value) {
 
 int nnd_is_for_lines(const char *output) { return !strcmp(output, "-") || nnd_ends_with(output, ".jsonl"); }
 
+/* Writes the outputs of the only item as a line of JSON. */
+static int nnd_give_line(const struct nnd_work *work, const nnd_call *call, nnd_error *error) {
+  const char *output = work->said->output;
+  FILE *to = nnd_open_output(output, error);
+  if (!to) return 0;
+  const int is_written =
+      nnd_write_line(work, call, to, 0, work->said->num_inputs ? work->said->inputs[0] : "", NULL, error);
+  return nnd_close_output(to, output, error) && is_written;
+}
+
 int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has_non_finite, nnd_error *error) {
-  const char *folder = work->said->output;
+  const int is_line = work->said->output && nnd_is_for_lines(work->said->output);
+  const char *folder = is_line ? NULL : work->said->output;
   double probability;
-  const char *label = folder || work->said->is_json ? NULL : nnd_best_label(work, call, &probability);
+  const char *label = is_line || folder || work->said->is_json ? NULL : nnd_best_label(work, call, &probability);
+  if (is_line && !nnd_give_line(work, call, error)) return 0;
   if (label) printf("%s  %s  %.1f%%\n", work->said->num_inputs ? work->said->inputs[0] : "", label, 100 * probability);
   for (int i = 0; i < nnd_num_outputs(work->program); i++) {
     const char *name = nnd_output(work->program, i)->name;
@@ -186,7 +198,7 @@ int nnd_give_outputs(const struct nnd_work *work, const nnd_call *call, int *has
     if (!nnd_get_output(call, name, &value, error)) return 0;
     *has_non_finite |= nnd_has_non_finite(&value);
     if (folder && !nnd_write_output(folder, name, &value, keys, error)) return 0;
-    if (folder || label || work->said->is_json) continue;
+    if (is_line || folder || label || work->said->is_json) continue;
     if (keys)
       nnd_print_maps(name, &value, keys);
     else
