@@ -247,8 +247,19 @@ static long double nnd_power_of_ten(int64_t exponent) {
   return power;
 }
 
-/* A text that strtod would read otherwise where a program has set a locale. The mantissa and the power are exact in a
- * long double as far as numbers are written to be read again, so that one rounding is left. */
+/* Returns a mantissa times a power of ten. Both are exact in a double where they are small, else in a long double as far
+ * as numbers are written to be read again, so that one rounding is left. */
+static double nnd_scaled(uint64_t mantissa, int64_t exponent) {
+  static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  if (!mantissa) return 0;
+  if (mantissa <= (uint64_t)1 << 53 && exponent >= -22 && exponent <= 22)
+    return exponent < 0 ? (double)mantissa / powers[-exponent] : (double)mantissa * powers[exponent];
+  return (double)(exponent < 0 ? (long double)mantissa / nnd_power_of_ten(-exponent)
+                               : (long double)mantissa * nnd_power_of_ten(exponent));
+}
+
+/* Reads what strtod would read otherwise where a program has set a locale. */
 int nnd_json_number(const struct nnd_json *at, double *number) {
   uint64_t mantissa = 0;
   int64_t exponent = 0, written = 0;
@@ -271,8 +282,7 @@ int nnd_json_number(const struct nnd_json *at, double *number) {
   exponent += is_small ? -written : written;
   if (exponent > NND_MOST_EXPONENT) exponent = NND_MOST_EXPONENT;
   if (exponent < -NND_MOST_EXPONENT) exponent = -NND_MOST_EXPONENT;
-  const long double size = exponent < 0 ? (long double)mantissa / nnd_power_of_ten(-exponent)
-                                        : (long double)mantissa * nnd_power_of_ten(exponent);
-  *number = mantissa ? (double)(is_negative ? -size : size) : is_negative ? -0.0 : 0.0;
+  const double size = nnd_scaled(mantissa, exponent);
+  *number = is_negative ? -size : size;
   return *number - *number == 0;
 }
