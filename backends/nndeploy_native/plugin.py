@@ -118,7 +118,7 @@ class Plugin:
         return pace_library()
 
     def runner(self, arch: str, metadata: Sequence[Mapping[str, Json]] = ()) -> Path:
-        """Returns `nndeploy-run` for an architecture, which the wheel of that architecture brings.
+        """Returns `nndeploy-run` for an architecture, which the wheel of that architecture brings for float32.
 
         Raises:
             UnavailableError: it is not installed.

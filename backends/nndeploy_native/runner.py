@@ -24,6 +24,9 @@ def runner(arch: str, metadata: Sequence[Mapping[str, Json]]) -> Path:
     precision = "bf16" if any(one.get("precision") == "bf16" for one in metadata) else "fp32"
     if (path := loading.runner_for(arch, precision)) is not None:
         return path
+    if precision == "bf16":
+        hint = f"--runner names one, as the archive for C holds it; in a checkout, make runtime ARGS={arch}"
+        raise UnavailableError(f"no runner with kernels for bfloat16 for {arch} is installed", hint=hint)
     hint = f"in a checkout, make runtime ARGS={arch}; --runner names one, as the wheel of that architecture holds it"
     raise UnavailableError(f"no runner for {arch} is installed", hint=hint)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles without Python: `nndeploy export`, its programs, and the C library give the bits that Python gives."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -18,7 +19,9 @@ from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
 
 import nndeploy
-from nndeploy.bundle.container import parse_container
+from nndeploy.bundle.container import encode_container, parse_container
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.bundle.writer import sealed_bundle
 
 sys.path.append(str(Path(__file__).parents[1] / "fuzz"))
 
@@ -266,6 +269,24 @@ def test_a_program_has_the_kernels_that_its_bundle_needs(nndeploy_command, tmp_p
     assert (b"x86-64-v4-bf16" in program.read_bytes()) == has_all_levels
     images = np.random.default_rng(1).uniform(0, 16, (3, 1, 8, 8)).astype(np.float32)
     assert_same_bits(ran([program], {"image": images}, tmp_path), by_python(bundle, {"image": images}))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_runner_that_is_not_installed_is_named(nndeploy_command, monkeypatch, digits, tmp_path, precision) -> None:
+    with open_bundle(digits) as opened:
+        (submodel,) = opened.manifest.submodels
+        metadata = {**submodel.variants[0].metadata, "precision": precision}
+        variant = dataclasses.replace(submodel.variants[0], metadata=metadata)
+        changed = dataclasses.replace(submodel, variants=(variant,))
+        manifest = dataclasses.replace(opened.manifest, submodels=(changed,), goldens=(), compressed={})
+        members = {name: bytes(opened.member(name)) for name in variant.files.values()}
+        contents, _ = sealed_bundle(manifest, members, {})
+    (tmp_path / "m.nnd").write_bytes(b"".join(encode_container(contents)))
+    monkeypatch.setattr("nndeploy_kernels.loading.LIBRARIES", tmp_path)
+    done = nndeploy_command("export", tmp_path / "m.nnd", "-o", tmp_path / "program")
+    assert done.returncode == 69
+    assert "--runner" in done.stderr
+    assert ("bfloat16" in done.stderr) == (precision == "bf16")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])

@@ -19,7 +19,7 @@ import onnx.parser
 import pytest
 from arm64_root import before_arm64_program
 from elf_file import needs_of
-from nndeploy_kernels.levels import GLIBC, LEVELS, driver_stub, pace_library, precisions, runner
+from nndeploy_kernels.levels import GLIBC, LEVELS, driver_stub, pace_library, runner
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
 from onnx.reference import ReferenceEvaluator
 from wheel_builds import ROOT, base_needs, built, clean_environment
@@ -92,8 +92,7 @@ def assert_close(found: Array, wanted: Array) -> None:
 def test_wheel_holds_the_libraries_of_one_architecture_and_what_loads_them(arch: str, wheels: dict[str, Path]) -> None:
     names = set(zipfile.ZipFile(wheels[arch]).namelist())
     libraries = {f"lib/{level.file_name}" for level in LEVELS if level.arch == arch}
-    libraries |= {f"lib/{pace_library(arch)}", f"lib/{driver_stub(arch)}"}
-    libraries |= {f"lib/{runner(arch, precision)}" for precision in precisions(arch)}
+    libraries |= {f"lib/{pace_library(arch)}", f"lib/{driver_stub(arch)}", f"lib/{runner(arch)}"}
     package = {name for name in names if name.startswith("nndeploy_kernels/")}
     assert package == {f"nndeploy_kernels/{name}" for name in ALWAYS | libraries}
 
