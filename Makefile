@@ -151,7 +151,7 @@ runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without 
 	$(BIN)/python -m nndeploy_kernels.build_runtime $(ARGS)
 
 c-archives: setup ## write what C programs build with into dist: headers, libraries, pkg-config and CMake files, for each architecture
-	$(BIN)/python -m nndeploy_kernels.runtime_archive $(VERSION) dist
+	$(BIN)/python -m nndeploy_kernels.build_archive $(VERSION) dist
 
 wheel: build/wheel-env/ready ## build dist/*.whl, one for each architecture, and the source archive, in an environment of its own
 	build/wheel-env/bin/hatchling build -t sdist -d dist

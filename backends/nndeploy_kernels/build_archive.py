@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What C programs build with: `python -m nndeploy_kernels.runtime_archive VERSION FOLDER [ARCHITECTURE ...]`.
+"""What C programs build with: `python -m nndeploy_kernels.build_archive VERSION FOLDER [ARCHITECTURE ...]`.
 
     nndeploy-VERSION-linux-ARCH.tar.gz: bin/nndeploy-run*, include/, lib/ with pkg-config and CMake files, LICENSE
 

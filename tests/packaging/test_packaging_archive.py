@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nndeploy_kernels.build import level_here
-from nndeploy_kernels.runtime_archive import write_archive
+from nndeploy_kernels.build_archive import write_archive
 
 import nndeploy
 
