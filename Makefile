@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives wheel sbom release lock pythons clean
+.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives npm web-tools wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ setup: .venv/ready ## make .venv and install the project into it
 	$(FOUND_PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
 	PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build $(shell uname -m) && \
-		PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build_runtime $(shell uname -m) & building=$$!; \
+		PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build_runtime $(shell uname -m) wasm32 & building=$$!; \
 		$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock; \
 		installed=$$?; wait $$building && exit $$installed
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
@@ -147,11 +147,24 @@ gpu-check: $(if $(wildcard build/gpu-check/bin/python),,setup) ## on a machine w
 		-k "not without_a_gpu" --require-gpu -n 4 --max-worker-restart=20 -p no:randomly \
 		-o faulthandler_timeout=170 -o faulthandler_exit_on_timeout=true -o junit_family=xunit1 -W default $(ARGS)
 
-runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without Python; ARGS="aarch64" for another architecture
+runtime: setup ## build nndeploy-run and libnndeploy, which run bundles without Python; ARGS="aarch64" for another architecture, "wasm32" for browsers and Node
 	$(BIN)/python -m nndeploy_kernels.build_runtime $(ARGS)
 
 c-archives: setup ## write what C programs build with into dist: headers, libraries, pkg-config and CMake files, for each architecture
 	$(BIN)/python -m nndeploy_kernels.build_archive $(VERSION) dist
+
+npm: setup ## build the npm package @nndeploy/run, which runs bundles in browsers and Node, into dist; needs npm
+	$(BIN)/python -m nndeploy_kernels.build_runtime wasm32
+	mkdir -p dist
+	npm pack --pack-destination dist ./backends/nndeploy_kernels/lib/runtime-wasm32
+
+web-tools: build/web-tools/ready ## install onnxruntime-web, playwright-core and TypeScript, which bench-web and tests of browsers then use; needs npm
+
+build/web-tools/ready: configs/web-tools/package-lock.json
+	mkdir -p $(@D)
+	cp configs/web-tools/package.json configs/web-tools/package-lock.json $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 wheel: build/wheel-env/ready ## build dist/*.whl, one for each architecture, and the source archive, in an environment of its own
 	build/wheel-env/bin/hatchling build -t sdist -d dist

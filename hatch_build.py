@@ -61,6 +61,7 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
         sys.path.insert(0, str(Path(self.root, "backends")))
         from nndeploy_kernels.build import LIBRARIES, build_all, main
         from nndeploy_kernels.build_runtime import build_runner
+        from nndeploy_kernels.build_web import build_package
         from nndeploy_kernels.levels import GLIBC, LEVELS
 
         arch = os.environ.get(ARCH) or (platform.machine() if sys.platform == "linux" else sys.platform)
@@ -72,7 +73,7 @@ class Additions(BuildHookInterface):  # type: ignore[type-arg] # generic for its
         if is_editable:
             main(["here"])
             return
-        libraries = [*build_all(arch), build_runner(arch)]
+        libraries = [*build_all(arch), build_runner(arch), *build_package()]
         build_data["force_include"] |= {
             str(path): f"nndeploy_kernels/lib/{path.relative_to(LIBRARIES)}" for path in libraries
         }

@@ -6,6 +6,8 @@
       -> lib/runtime-ARCH/nndeploy-run-bf16   the same with all levels, where there are others
       -> lib/runtime-ARCH/libnndeploy.a, .so  for other programs (glibc)
 
+The architecture wasm32 is that of browsers and Node (`nndeploy_kernels.build_web`).
+
 Law: as of `nndeploy_kernels.build`, the same sources give the same bytes.
 """
 
@@ -17,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, level_arguments, units, zig
-from nndeploy_kernels.levels import GLIBC, LEVELS, Level, precisions, runner
+from nndeploy_kernels.levels import GLIBC, LEVELS, WEB_ARCH, Level, precisions, runner
 from nndeploy_kernels.symbol_names import renamed
 
 RUNTIME = SOURCES.with_name("runtime")
@@ -33,7 +35,7 @@ def build_runner(arch: str, precision: str = "fp32") -> Path:
     """
     target = f"{arch}-linux-musl"
     objects = _objects(arch, target, ["*.c", "command/*.c"], precision)
-    return _made(LIBRARIES / runner(arch, precision), "cc", ["-target", target, "-static", "-s"], objects)
+    return made(LIBRARIES / runner(arch, precision), "cc", ["-target", target, "-static", "-s"], objects)
 
 
 def build_runners(arch: str) -> list[Path]:
@@ -53,7 +55,7 @@ def build_libraries(arch: str) -> tuple[Path, Path]:
         "-target", target, "-shared", "-pthread", "-s", "-Wl,--build-id=none", "-Wl,-soname,libnndeploy.so",
         f"-Wl,--version-script={RUNTIME / 'exports.txt'}",
     ]  # fmt: skip
-    return _made(folder / "libnndeploy.a", "ar", [], objects), _made(folder / "libnndeploy.so", "cc", flags, objects)
+    return made(folder / "libnndeploy.a", "ar", [], objects), made(folder / "libnndeploy.so", "cc", flags, objects)
 
 
 def _objects(arch: str, target: str, patterns: Sequence[str], precision: str) -> list[Path]:
@@ -95,12 +97,12 @@ def _of_level(level: Level) -> Path:
         for path in (*compiled(units(), arguments, folder), *table)
     ]
     digest = hashlib.sha256(repr([path.name for path in kernels]).encode()).hexdigest()[:32]
-    return _made(
+    return made(
         folder / "runtime" / f"{short}-{digest}.o", "cc", ["-target", level.zig_target, "-r", "-nostdlib"], kernels
     )
 
 
-def _made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) -> Path:
+def made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) -> Path:
     """Returns a file that is linked or collected of objects, made where these or the flags are others than before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     key = hashlib.sha256(repr((tool, flags, [one.name for one in objects])).encode()).hexdigest()
@@ -118,10 +120,15 @@ def _made(path: Path, tool: str, flags: Sequence[str], objects: Sequence[Path]) 
 
 def main(architectures: Sequence[str]) -> None:
     """Builds the runtime of architectures, of this machine's where none is named."""
-    known = sorted({level.arch for level in LEVELS})
+    from nndeploy_kernels.build_web import build_package
+
+    known = sorted({level.arch for level in LEVELS} | {WEB_ARCH})
     if others := sorted(set(architectures) - set(known)):
         sys.exit(f"no architecture is called {others[0]!r}; known: {', '.join(known)}")
     for arch in architectures or [platform.machine()]:
+        if arch == WEB_ARCH:
+            build_package()
+            continue
         build_runners(arch)
         build_libraries(arch)
 

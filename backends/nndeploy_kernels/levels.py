@@ -29,11 +29,17 @@ def driver_stub(arch: str) -> str:
     return f"driver-{arch}/libcuda.so.1"
 
 
-def runner(arch: str, precision: str = "fp32") -> str:
-    """Returns the path of the program that runs bundles without Python, below the libraries.
+WEB_ARCH = "wasm32"
+"""That of browsers and Node."""
 
-    That of another precision than fp32 has the levels of that too.
+
+def runner(arch: str, precision: str = "fp32") -> str:
+    """Returns the path of the program that runs bundles without Python, of `WEB_ARCH` of the npm package's folder.
+
+    It is below the libraries. That of another precision than fp32 has the levels of that too.
     """
+    if arch == WEB_ARCH:
+        return f"runtime-{arch}"
     return f"runtime-{arch}/nndeploy-run" + ("" if precision == "fp32" else f"-{precision}")
 
 
@@ -64,6 +70,18 @@ LEVELS = (
     Level("x86-64-v4-bf16", "x86_64", tuple(sorted((*_V4, "avx512_bf16"))), "x86_64_v4+avx512bf16", "bf16"),
     Level("aarch64", "aarch64", ("asimd",), "generic"),
 )
+
+WASM_LEVELS = (
+    Level("wasm32-simd128", WEB_ARCH, (), "generic+simd128"),
+    Level("wasm32-relaxed-simd", WEB_ARCH, (), "generic+simd128+relaxed_simd"),
+)
+"""Those of WebAssembly, which is no target of a compile: it runs what is built for any. The second is for engines that
+have its instructions."""
+
+
+def wasm_module(level: Level) -> str:
+    """Returns the file name of the WebAssembly module of a level."""
+    return f"nndeploy-{level.name.removeprefix(f'{WEB_ARCH}-')}.wasm"
 
 
 def precisions(arch: str) -> list[str]:

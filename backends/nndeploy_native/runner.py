@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nndeploy_kernels import loading
+from nndeploy_kernels.levels import WEB_ARCH
 
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Json
@@ -18,16 +19,20 @@ STEPS = frozenset(("Concat", "Equal", "Gather", "LabelEncoder", "Reshape", "Take
 def runner(arch: str, metadata: Sequence[Mapping[str, Json]]) -> Path:
     """Returns the program for an architecture and artifacts with these metadata.
 
+    For the architecture of browsers and Node it is the folder of their package.
+
     Raises:
         UnavailableError: it is not installed.
     """
     precision = "bf16" if any(one.get("precision") == "bf16" for one in metadata) else "fp32"
     if (path := loading.runner_for(arch, precision)) is not None:
         return path
-    if precision == "bf16":
+    if precision == "bf16" and arch != WEB_ARCH:
         hint = f"--runner names one, as the archive for C holds it; in a checkout, make runtime ARGS={arch}"
         raise UnavailableError(f"no runner with kernels for bfloat16 for {arch} is installed", hint=hint)
-    hint = f"in a checkout, make runtime ARGS={arch}; --runner names one, as the wheel of that architecture holds it"
+    hint = f"in a checkout, make runtime ARGS={arch}"
+    if arch != WEB_ARCH:
+        hint += "; --runner names one, as the wheel of that architecture holds it"
     raise UnavailableError(f"no runner for {arch} is installed", hint=hint)
 
 

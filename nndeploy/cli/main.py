@@ -58,7 +58,7 @@ COMMANDS = {
     "verify": ("nndeploy.cli.commands.verify:verify", "Verify a BUNDLE: its integrity, and its results here."),
     "sign": ("nndeploy.cli.commands.sign:sign", "Sign a BUNDLE: every member, its release and its provenance."),
     "key": ("nndeploy.cli.commands.key:key", "Create signing keys, and manage the keys trusted here."),
-    "export": ("nndeploy.cli.commands.export:export", "Write a BUNDLE as one static program that needs no Python."),
+    "export": ("nndeploy.cli.commands.export:export", "Write a BUNDLE as one file that runs without Python."),
     "bench": ("nndeploy.cli.commands.bench:bench", "Benchmark a BUNDLE here: latency and throughput."),
     "pace": ("nndeploy.cli.commands.pace:pace", "Show how a BUNDLE would be paced on this machine."),
     "install": ("nndeploy.cli.commands.install:install", "Install a bundle under a NAME, for `run NAME@`."),

@@ -19,7 +19,7 @@ from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.writer import replace_file
 from nndeploy.errors import UnavailableError, UsageError, one_line
-from nndeploy.runtime.exported_program import Exported, runnable
+from nndeploy.runtime.exported_program import Exported, hinted, runnable
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """What e_machine is, by architecture."""
@@ -58,7 +58,7 @@ def export_library(bundle: Bundle, out: Path, arch: str, *, keeps_goldens: bool 
     )
     replace_file(out, archive)
     replace_file(out.with_suffix(".h"), [_header(name, bundle.manifest).encode()])
-    return Exported(sum(map(len, archive)), size, part.left_out)
+    return Exported(sum(map(len, archive)), size, hinted(part.left_out))
 
 
 def identifier(name: str) -> str:

@@ -29,6 +29,8 @@ DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "stri
 MAPS = tuple(SequenceType(MapType(key, TensorType("float32", ()))) for key in ("string", "int64"))
 """What outputs may be besides: the scores of classifiers."""
 
+GOLDENS = "reference outputs"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exported:
@@ -73,7 +75,7 @@ def export_program(
         raise InputError("is no program for Linux", where=str(path), hint="--runner names an nndeploy-run")
     size = sum(map(len, part.chunks))
     replace_file(out, _program(program, part.chunks, size), is_program=True)
-    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, part.left_out)
+    return Exported(-(-len(program) // PAGE_BYTES) * PAGE_BYTES + size + 8 + len(MARK), size, hinted(part.left_out))
 
 
 def runnable(bundle: Bundle, *, keeps_goldens: bool = False) -> Runnable:
@@ -96,6 +98,11 @@ def runnable(bundle: Bundle, *, keeps_goldens: bool = False) -> Runnable:
     contents, _ = sealed_bundle(manifest, members, {})
     metadata = [submodel.variants[0].metadata for submodel in manifest.submodels]
     return Runnable(backend, metadata, list(encode_container(contents)), left_out)
+
+
+def hinted(left_out: Sequence[str]) -> tuple[str, ...]:
+    """Returns what a form that can hold goldens leaves out, with the option that keeps them."""
+    return tuple(f"{one} (--verify keeps them)" if one == GOLDENS else one for one in left_out)
 
 
 def _files_of(bundle: Bundle, variant: Variant) -> Callable[[str], Buffer]:
@@ -128,7 +135,7 @@ def _slim(manifest: Manifest, backend: str, keeps_goldens: bool, *, signed: bool
     left_out = [f"variants of {name}" for name in sorted(others)]
     left_out += [f"the chain {chain.id}" for chain in manifest.target_chains]
     goldens = tuple(dataclasses.replace(one, boundaries="") for one in manifest.goldens) if keeps_goldens else ()
-    left_out += ["reference outputs (--verify keeps them)"] if len(goldens) < len(manifest.goldens) else []
+    left_out += [GOLDENS] if len(goldens) < len(manifest.goldens) else []
     left_out += ["pace points"] if manifest.pace_operators else []
     left_out += ["the signature"] if signed else []
     slim = dataclasses.replace(

@@ -53,8 +53,8 @@ ALL = (
         "speed.md",
         (
             "make bench-speed", "make bench-kernels", "make bench-zoo", "make bench-transformers", "make bench-dynamic",
-            "make bench-start", "make bench-costs", "make bench-targets", "make bench-loadgen", "make conformance",
-            "make gpu-check",
+            "make bench-start", "make bench-web", "make bench-costs", "make bench-targets", "make bench-loadgen",
+            "make conformance", "make gpu-check",
         ),
         ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "nndeploy/cuda", "backends"),
     ),

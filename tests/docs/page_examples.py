@@ -11,6 +11,7 @@ examples/digits and examples/rhymes, and in a fresh account. Two HTML comments, 
 ```console      `$ ` begins a command; what follows is what it writes, `...` standing for anything. A command may fail
                 where `$ echo $?` comes next and shows its exit code
 ```python       a program that must end well
+```js           an ES module that must end well in Node, where that is here
 ```toml         must be TOML; where its first line is `# NAME.toml`, the page's folder then has that file
 ```yaml         jobs of a CI: each must end well whose lines stand below `script:` (GitLab) or behind `run:` (GitHub)
 ```json         must be JSON, line by line or as a whole
@@ -21,6 +22,7 @@ Blocks that are not run are read all the same, by `block_readers`.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -34,7 +36,7 @@ from ci_jobs import jobs_of
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
 README = ROOT / "README.md"
-RUN = ("sh", "console", "python", "toml", "yaml", "json")
+RUN = ("sh", "console", "python", "js", "toml", "yaml", "json")
 SHOWN = ("text", "c")
 SECONDS_EACH = 120
 NOTHING_DONE: Mapping[str, str] = MappingProxyType({})
@@ -116,6 +118,9 @@ def run_example(example: Example, folder: Path, home: Path, done: Mapping[str, s
         _read_json(example)
     elif example.language == "python":
         _succeed(example, _ran([sys.executable, "-W", "error", "-c", example.text], folder, home))
+    elif example.language == "js" and (node := shutil.which("node")):
+        (folder / "example.mjs").write_text(example.text)
+        _succeed(example, _ran([node, "example.mjs"], folder, home))
     elif example.language == "console":
         _run_console(example, folder, home, done)
 

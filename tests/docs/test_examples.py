@@ -149,6 +149,7 @@ def test_most_examples_are_run() -> None:
         ("console", "$ false\n$ echo $?\n2\n"),
         ("console", "nothing is run\n"),
         ("python", "assert False\n"),
+        *([("js", "throw new Error();\n")] if shutil.which("node") else []),
         ("toml", "key = \n"),
         ("yaml", "bundle: [\n"),
         ("yaml", "bundle:\n  image: box\n"),

@@ -185,6 +185,14 @@ def test_an_exported_table_verifies_itself(nndeploy_command, compiled, tmp_path,
     assert [{key: one[key] for key in exact} for one in found] == [{key: one[key] for key in exact} for one in wanted]
 
 
+@pytest.mark.parametrize("form", ["wasm", "html"])
+@pytest.mark.parametrize("name", ["names", "columns"])
+def test_texts_and_maps_do_not_run_in_webassembly(nndeploy_command, compiled, tmp_path, name, form) -> None:
+    done = nndeploy_command("export", compiled(name), "-o", tmp_path / "out", "--for", form)
+    assert done.returncode == 69
+    assert not (tmp_path / "out").exists()
+
+
 def test_reference_texts_and_scores_that_differ_are_found(runner, compiled, tmp_path) -> None:
     def other(wanted: dict[str, Any]) -> None:
         wanted["label"] = np.array(["another"] * len(wanted["label"]), object)

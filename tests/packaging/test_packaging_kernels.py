@@ -19,7 +19,17 @@ import onnx.parser
 import pytest
 from arm64_root import before_arm64_program
 from elf_file import needs_of
-from nndeploy_kernels.levels import GLIBC, LEVELS, driver_stub, pace_library, runner
+from nndeploy_kernels import build_web
+from nndeploy_kernels.levels import (
+    GLIBC,
+    LEVELS,
+    WASM_LEVELS,
+    WEB_ARCH,
+    driver_stub,
+    pace_library,
+    runner,
+    wasm_module,
+)
 from nndeploy_native.plan import PLAN_FILE, WEIGHTS_FILE
 from onnx.reference import ReferenceEvaluator
 from wheel_builds import ROOT, base_needs, built, clean_environment
@@ -93,6 +103,8 @@ def test_wheel_holds_the_libraries_of_one_architecture_and_what_loads_them(arch:
     names = set(zipfile.ZipFile(wheels[arch]).namelist())
     libraries = {f"lib/{level.file_name}" for level in LEVELS if level.arch == arch}
     libraries |= {f"lib/{pace_library(arch)}", f"lib/{driver_stub(arch)}", f"lib/{runner(arch)}"}
+    web = [*map(wasm_module, WASM_LEVELS), *build_web.PACKAGE_FILES, build_web.LICENSE.name]
+    libraries |= {f"lib/{runner(WEB_ARCH)}/{name}" for name in web}
     package = {name for name in names if name.startswith("nndeploy_kernels/")}
     assert package == {f"nndeploy_kernels/{name}" for name in ALWAYS | libraries}
 

@@ -18,6 +18,7 @@ FETCHED = {
     "build/arm64-root/ready",
     "build/container-base/ready",
     "build/docker-registry/usr/bin/docker-registry",
+    "build/web-tools/ready",
 }
 TARGETS_WITHOUT_HELP = {*ENVIRONMENTS, *FETCHED, ".venv/ready", ".PHONY"}
 

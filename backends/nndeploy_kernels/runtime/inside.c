@@ -30,7 +30,7 @@ void *nnd_arena_take(struct nnd_arena *arena, int64_t bytes, nnd_error *error) {
   struct nnd_block *block = arena->blocks;
   if (!block || block->size - block->used < needed) {
     const int64_t size = needed > NND_BLOCK_BYTES ? needed : NND_BLOCK_BYTES;
-    block = bytes < 0 || bytes > INT64_MAX / 2 ? NULL : calloc(1, sizeof *block + (size_t)size);
+    block = bytes < 0 || bytes > PTRDIFF_MAX / 2 ? NULL : calloc(1, sizeof *block + (size_t)size);
     if (!block) {
       nnd_fail_with(error, NND_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
       return NULL;

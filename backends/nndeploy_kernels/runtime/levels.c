@@ -64,6 +64,14 @@ const struct nnd_kernels *nnd_kernels_here(int is_bf16, const char **least) {
   if (nnd_is_v3(&f)) return &nndeploy_kernels_v3;
   return nnd_is_v2(&f) ? &nndeploy_kernels_v2 : NULL;
 }
+#elif defined(__wasm__)
+extern const struct nnd_kernels nndeploy_kernels_wasm32;
+
+const struct nnd_kernels *nnd_kernels_here(int is_bf16, const char **least) {
+  (void)is_bf16;
+  *least = "wasm32";
+  return &nndeploy_kernels_wasm32;
+}
 #else
 extern const struct nnd_kernels nndeploy_kernels_aarch64;
 

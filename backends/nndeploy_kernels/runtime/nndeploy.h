@@ -82,8 +82,8 @@ typedef struct {
 typedef struct nnd_program nnd_program;
 typedef struct nnd_call nnd_call;
 
-/* Opens a bundle; `options` may be null. Each member is read once and its SHA-256 compared before it is used. Bytes in
- * memory must stay as they are until the program is closed. Returns null and the error where it cannot. */
+/* Opens a bundle; `options` may be null. Each member is read once and its SHA-256 compared before it is used; nothing
+ * is read of a file or of bytes in memory after it returned. Returns null and the error where it cannot. */
 nnd_program *nnd_open(const char *path, const nnd_options *options, nnd_error *error);
 nnd_program *nnd_open_memory(const void *bytes, int64_t size, const nnd_options *options, nnd_error *error);
 void nnd_close(nnd_program *program); /* after its calls were freed; null is nothing */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nndeploy export`: a bundle as one program, for machines without Python."""
+"""`nndeploy export`: a bundle as one program, module or page, for machines without Python."""
 
 import platform
 from dataclasses import asdict
@@ -20,14 +20,16 @@ Examples:
   nndeploy export digits.nnd -o digits
   nndeploy export digits.nnd -o digits-arm --for aarch64
   nndeploy export digits.nnd -o digits.a --library
+  nndeploy export digits.nnd -o digits.mjs --for wasm
+  nndeploy export digits.nnd -o digits.html --for html
 """
 
 
-class Architecture(click.Choice):  # type: ignore[type-arg] # generic in click 8.3 and later alone
-    """An architecture by what `uname -m` says, or by what others call it."""
+class Form(click.Choice):  # type: ignore[type-arg] # generic in click 8.3 and later alone
+    """What is written: a web form, or for an architecture, by what `uname -m` says or by what others call it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns what `uname -m` says."""
+        """Returns the form's name; of an architecture what `uname -m` says."""
         from nndeploy.target.target import ARCHS
 
         return super().convert(ARCHS.get(str(value).lower(), value), param, ctx)
@@ -35,10 +37,11 @@ class Architecture(click.Choice):  # type: ignore[type-arg] # generic in click 8
 
 @click.command("export", epilog=EXAMPLES)
 @BUNDLE
-@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="PROGRAM", help="Program to write.")
+@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE", help="File to write.")
 @click.option(
-    "--for", "arch", type=Architecture(["x86_64", "aarch64"]),
-    help="Architecture of the Linux machines that run it. Default: this machine's.",
+    "--for", "arch", type=Form(["x86_64", "aarch64", "wasm", "html"]),
+    help="A program for Linux on an architecture (default: this machine's), an ES module for Node and browsers (wasm), "
+    "or a page that runs it offline (html).",
 )  # fmt: skip
 @click.option(
     "--runner", type=ANY_FILE, metavar="FILE",
@@ -54,21 +57,29 @@ class Architecture(click.Choice):  # type: ignore[type-arg] # generic in click 8
 def export(
     bundle: Path, output: Path, arch: str | None, runner: str | None, library: bool, keeps_goldens: bool, as_json: bool
 ) -> None:
-    """Write a BUNDLE as one static program that needs no Python.
+    """Write a BUNDLE as one file that runs without Python.
 
-    Each submodel needs a variant of the backend `native` (compile with --backends native). The program takes arrays as
-    NumPy files and gives the same results as `nndeploy run`; ./PROGRAM --help lists its options.
+    It is a static program, an ES module, or a page. Each submodel needs a variant of the backend `native` (compile with
+    --backends native). The program takes arrays as NumPy files and gives the same results as `nndeploy run`; ./PROGRAM
+    --help lists its options.
     """
     from nndeploy.bundle.reader import open_bundle
     from nndeploy.runtime.exported_library import export_library
     from nndeploy.runtime.exported_program import export_program
+    from nndeploy.runtime.exported_web import export_module, export_page
     from nndeploy.values.amounts import size_text
 
     arch = arch or platform.machine()
+    web = {"wasm": export_module, "html": export_page}
+    if arch in web and (library or keeps_goldens or runner is not None):
+        given = "--library" if library else "--verify" if keeps_goldens else "--runner"
+        raise UsageError(f"{given} cannot be used with --for {arch}")
     if library and runner is not None:
         raise UsageError("--runner cannot be used with --library")
     with open_bundle(bundle) as opened:
-        if library:
+        if arch in web:
+            written = web[arch](opened, output)
+        elif library:
             written = export_library(opened, output, arch, keeps_goldens=keeps_goldens)
         else:
             path = None if runner is None else Path(runner)

@@ -7,18 +7,12 @@
  * run, unless it is inside a chunk. A worker spins for a moment for the next step or call, then sleeps on a futex;
  * between two calls nobody takes processor time.
  * Law: one nnd_pool_run() at a time (the caller's lock). A worker that comes too late for a call is shut out of it.
- * Linux only. A pool does not survive fork(): the child has none of its workers.
+ * Where there are no threads there is no pool. A pool does not survive fork(): the child has none of its workers.
  */
 #ifndef NND_THREADS_H
 #define NND_THREADS_H
 
-#include <linux/futex.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include "base/platform.h"
 #include "base/step.h"
 
 #define NND_MOST_THREADS 256
@@ -31,7 +25,7 @@ typedef void (*nnd_task)(const void *context, struct nnd_pool *pool, int worker)
 
 struct nnd_worker {
   struct nnd_pool *pool;
-  pthread_t thread;
+  nnd_thread thread;
   int number;
 };
 
@@ -49,22 +43,6 @@ struct nnd_pool {
   atomic_int *claimed;  /* [step][worker]: of the worker's own chunks, by whomever */
 };
 
-NND_INLINE void nnd_pause(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  __asm__ volatile("yield");
-#endif
-}
-
-NND_INLINE void nnd_futex_wait(atomic_int *word, int while_it_is) {
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_it_is, NULL, NULL, 0);
-}
-
-NND_INLINE void nnd_futex_wake(atomic_int *word, int count) {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
-
 /* Returns when `word` is no longer `value`; counts itself in `sleeping` while it may sleep. */
 static void nnd_wait_for_change(atomic_int *word, int value, atomic_int *sleeping) {
   for (int spin = 0; spin < NND_SPINS; spin++) {
@@ -72,14 +50,14 @@ static void nnd_wait_for_change(atomic_int *word, int value, atomic_int *sleepin
     nnd_pause();
   }
   atomic_fetch_add(sleeping, 1);
-  while (atomic_load(word) == value) nnd_futex_wait(word, value);
+  while (atomic_load(word) == value) nnd_word_wait(word, value);
   atomic_fetch_sub(sleeping, 1);
 }
 
 /* Leaves the gate; wakes the caller where it waits for the last one. */
 static void nnd_leave(struct nnd_pool *pool) {
   if (atomic_fetch_sub(&pool->gate, 1) == NND_CLOSED + 1 && atomic_load(&pool->caller_sleeps) > 0)
-    nnd_futex_wake(&pool->gate, 1);
+    nnd_word_wake(&pool->gate, 1);
 }
 
 static void *nnd_worker_main(void *argument) {
@@ -107,7 +85,7 @@ static void nnd_pool_post(struct nnd_pool *pool, nnd_task task, const void *cont
   }
   atomic_fetch_and(&pool->gate, ~NND_CLOSED);
   atomic_fetch_add(&pool->epoch, 1);
-  if (atomic_load(&pool->sleeping) > 0) nnd_futex_wake(&pool->epoch, pool->workers);
+  if (atomic_load(&pool->sleeping) > 0) nnd_word_wake(&pool->epoch, pool->workers);
 }
 
 /* Runs `task`; returns when all of it is done and no worker is inside any more. */
@@ -131,7 +109,7 @@ NND_INLINE void nnd_pool_step(struct nnd_pool *pool, int step, int worker, int e
     for (int i; (i = atomic_fetch_add(claimed, 1)) < each;) {
       run(context, (struct nnd_part){.number = owner * each + i, .count = chunks, .scratch = scratch, .held = &held});
       if (atomic_fetch_add(&pool->finished[step], 1) + 1 == chunks && atomic_load(&pool->waiting) > 0)
-        nnd_futex_wake(&pool->finished[step], pool->workers);
+        nnd_word_wake(&pool->finished[step], pool->workers);
     }
   }
   for (int done; (done = atomic_load_explicit(&pool->finished[step], memory_order_acquire)) != chunks;)
@@ -147,7 +125,7 @@ NND_INLINE int nnd_pool_claim(struct nnd_pool *pool, int step) {
 NND_INLINE void nnd_pool_claimed_done(struct nnd_pool *pool, int step, int is_mine) {
   if (is_mine) {
     atomic_store(&pool->finished[step], 1);
-    if (atomic_load(&pool->waiting) > 0) nnd_futex_wake(&pool->finished[step], pool->workers);
+    if (atomic_load(&pool->waiting) > 0) nnd_word_wake(&pool->finished[step], pool->workers);
   } else if (!atomic_load_explicit(&pool->finished[step], memory_order_acquire)) {
     nnd_wait_for_change(&pool->finished[step], 0, &pool->waiting);
   }
@@ -156,7 +134,7 @@ NND_INLINE void nnd_pool_claimed_done(struct nnd_pool *pool, int step, int is_mi
 /* Ends the workers and frees the pool. */
 static void nnd_pool_stop(struct nnd_pool *pool) {
   nnd_pool_post(pool, NULL, NULL);
-  for (int i = 1; i < pool->workers; i++) pthread_join(pool->worker[i].thread, NULL);
+  for (int i = 1; i < pool->workers; i++) nnd_thread_join(pool->worker[i].thread);
   free(pool->worker);
   free(pool->finished);
   free(pool->claimed);
@@ -179,7 +157,7 @@ static struct nnd_pool *nnd_pool_start(int workers, int steps) {
   for (pool->workers = 1; started && pool->workers < workers; pool->workers += started) {
     struct nnd_worker *worker = &pool->worker[pool->workers];
     *worker = (struct nnd_worker){.pool = pool, .number = pool->workers};
-    started = !pthread_create(&worker->thread, NULL, nnd_worker_main, worker);
+    started = nnd_thread_start(&worker->thread, nnd_worker_main, worker);
   }
   if (started) return pool;
   pool->steps = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One vector of floats for AVX-512 (16 lanes), AVX2 (8), SSE and NEON (4), and what the kernels ask of it.
+ * One vector of floats for AVX-512 (16 lanes), AVX2 (8), SSE, NEON and WebAssembly (4), and what the kernels ask of it.
  *
  * Everything is a compiler vector type: one source. The number of lanes follows from the instruction set that the
  * compiler was told to use, and with it the channel block of the inner layout (NCHWc, c = NND_LANES).
@@ -21,8 +21,8 @@
 #elif defined(__AVX2__)
 #define NND_LANES 8
 #define NND_PANEL 2
-#define NND_ACCUMULATORS 12 /* 6 pixels x 2, of 16 registers */
-#elif defined(__x86_64__)
+#define NND_ACCUMULATORS 12                    /* 6 pixels x 2, of 16 registers */
+#elif defined(__x86_64__) || defined(__wasm__) /* whose engines have those of x86-64 */
 #define NND_LANES 4
 #define NND_PANEL 2
 #define NND_ACCUMULATORS 12 /* 6 pixels x 2, of 16 registers */
@@ -39,7 +39,7 @@ typedef float vf_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
 typedef int64_t vl __attribute__((vector_size(8 * NND_LANES), aligned(4 * NND_LANES)));
 typedef int64_t vl_any __attribute__((vector_size(8 * NND_LANES), aligned(8)));
 typedef double vd __attribute__((vector_size(8 * NND_LANES), aligned(4 * NND_LANES)));
-typedef ptrdiff_t nnd_size;
+typedef int64_t nnd_size; /* where addresses have 32 bits too: sums of checked sizes stay right */
 
 #define NND_INLINE static inline __attribute__((always_inline))
 #define NND_NOINLINE static __attribute__((noinline))
@@ -53,6 +53,13 @@ typedef ptrdiff_t nnd_size;
 /* The compiler takes a pointer for a number that it cannot split. Where an address is the sum of two registers, cores of
  * Intel take an instruction that loads and multiplies apart: 16 x 16 channels of 3 x 3 take 0.92 of the time without. */
 #define NND_ONE_REGISTER(pointer) __asm__("" : "+r"(pointer))
+/* What is computed up to here stays before what follows: engines of WebAssembly keep the order, and with it what waits
+ * in registers. */
+#if defined(__wasm__)
+#define NND_IN_TURN(x) __asm__ volatile("" : "+r"(x))
+#else
+#define NND_IN_TURN(x)
+#endif
 #define NND_NO_UNROLL _Pragma("GCC unroll 1")
 #define NND_LINE_BYTES 64 /* of a cache */
 

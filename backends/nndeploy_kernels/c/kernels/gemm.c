@@ -147,6 +147,31 @@ NND_INLINE void nnd_gemm_fetch(const struct nnd_gemm_tile *t, const float *weigh
     __builtin_prefetch(weights + p * panel + t->ahead + i, 0, 2);
 }
 
+#if defined(__wasm__)
+/* What one k adds: of weights and rows the fewer wait in registers. */
+NND_INLINE void nnd_gemm_one_k(int rows, int panels, int vectors, vf *sums, const float *in, const float *weights,
+                               nnd_size panel) {
+  const int all = panels * vectors, keeps_rows = rows < all;
+  vf kept[NND_GEMM_ROWS > 4 * NND_PANEL ? NND_GEMM_ROWS : 4 * NND_PANEL];
+#define NND_W(i) nnd_load_any(weights + (i) / vectors * panel + (i) % vectors * NND_LANES)
+#define NND_X(i) nnd_splat(in[(i) * NND_GEMM_K])
+  NND_UNROLL
+  for (int i = 0; i < (keeps_rows ? rows : all); i++) kept[i] = keeps_rows ? NND_X(i) : NND_W(i);
+  NND_UNROLL
+  for (int i = 0; i < (keeps_rows ? all : rows); i++) {
+    const vf one = keeps_rows ? NND_W(i) : NND_X(i);
+    NND_UNROLL
+    for (int j = 0; j < (keeps_rows ? rows : all); j++) {
+      vf *sum = keeps_rows ? &sums[j * all + i] : &sums[i * all + j];
+      *sum += kept[j] * one;
+      NND_IN_TURN(*sum);
+    }
+  }
+#undef NND_W
+#undef NND_X
+}
+#endif
+
 /* `panels` of `vectors`; with `packs` the only panel is packed on the way. */
 NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, int packs, const struct nnd_gemm_tile *t) {
   const int all = panels * vectors;
@@ -177,6 +202,17 @@ NND_INLINE void nnd_gemm_wide(int rows, int panels, int vectors, int packs, cons
           for (int r = 0; r < rows; r++) sums[r * all + v] += w * x[r][lane];
         }
         weights += step;
+      }
+    }
+#elif defined(__wasm__) /* where each turn of a loop asks whether to stop */
+    if (!packs) NND_NO_UNROLL
+    for (; i + NND_LANES <= count; i += NND_LANES) {
+      const float *at = in + i;
+      NND_ONE_REGISTER(at);
+      NND_UNROLL
+      for (int k = 0; k < NND_LANES; k++, weights += step) {
+        NND_ONE_REGISTER(weights);
+        nnd_gemm_one_k(rows, panels, vectors, sums, at + k, weights, panel);
       }
     }
 #endif

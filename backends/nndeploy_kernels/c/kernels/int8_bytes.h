@@ -35,7 +35,7 @@ NND_INLINE void nnd_store_few(void *to, const void *from, nnd_size count) {
   if (count & 1) *at = *kept;
 }
 
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
 #if NND_LANES == 16
 #define NND_ROUNDED(x) __builtin_ia32_cvtps2dq512_mask(x, (vi){0}, (uint16_t)-1, 4) /* as the processor is set */
 #define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw512(a, b)
@@ -46,6 +46,11 @@ NND_INLINE void nnd_store_few(void *to, const void *from, nnd_size count) {
 #define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw256(a, b)
 #define NND_PACKED_SIGNED(a, b) (nnd_bytes) __builtin_ia32_packsswb256(a, b)
 #define NND_PACKED_UNSIGNED(a, b) (nnd_bytes) __builtin_ia32_packuswb256(a, b)
+#elif defined(__wasm__)
+#define NND_ROUNDED(x) __builtin_wasm_trunc_saturate_s_i32x4_f32x4(__builtin_elementwise_roundeven(x))
+#define NND_PACKED_HALVES(a, b) __builtin_wasm_narrow_s_i16x8_i32x4(a, b)
+#define NND_PACKED_SIGNED(a, b) (nnd_bytes) __builtin_wasm_narrow_s_i8x16_i16x8(a, b)
+#define NND_PACKED_UNSIGNED(a, b) (nnd_bytes) __builtin_wasm_narrow_u_i8x16_i16x8(a, b)
 #else
 #define NND_ROUNDED(x) __builtin_ia32_cvtps2dq(x)
 #define NND_PACKED_HALVES(a, b) __builtin_ia32_packssdw128(a, b)

@@ -166,7 +166,7 @@ NND_INLINE void nnd_int8_deep_sums(int pixels, const nnd_vu *sums, int32_t *to) 
   case 1: nnd_int8_deep_##how(&job, 1); return;
 #endif
 
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
 #define NND_DEEP_PAIRS(sums, x, w)                                                                                     \
   ((sums) + NND_PAIRS(nnd_int8_even(w, 1), nnd_int8_even(x, 0)) + NND_PAIRS(nnd_int8_odd(w, 1), nnd_int8_odd(x, 0)))
 NND_DEEP_KERNEL(pairs, , NND_DEEP_PAIRS)

@@ -21,7 +21,7 @@
 #define NND_INT8_DEEP (4 * NND_LANES)
 #if NND_LANES == 8
 #define NND_INT8_PIXELS 2 /* whose sums stay in registers */
-#elif defined(__x86_64__) && NND_LANES == 4
+#elif !defined(__aarch64__) && NND_LANES == 4
 #define NND_INT8_PIXELS 2
 #else
 #define NND_INT8_PIXELS 4
@@ -53,7 +53,7 @@ typedef void (*nnd_int8_deep_kernel)(const struct nnd_int8_deep_job *job, nnd_si
 nnd_int8_deep_kernel nnd_int8_deep_kernel_here(int plain);
 
 /* Whether kernels multiply bytes of the image as int8, and not as uint8. */
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
 #define NND_INT8_DEEP_SIGNED 0
 #else
 #define NND_INT8_DEEP_SIGNED 1

@@ -3,7 +3,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#else
+#elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -62,7 +62,7 @@ __attribute__((constructor)) static void nnd_ask_for_byte_tables(void) {
 void nnd_int8_look_up(const uint8_t *table, const uint8_t *from, nnd_size count, uint8_t *to) {
   (nnd_has_byte_tables ? nnd_look_up_quickly : nnd_look_up_plainly)(table, from, count, to);
 }
-#elif defined(__x86_64__)
+#elif !defined(__aarch64__)
 void nnd_int8_look_up(const uint8_t *table, const uint8_t *from, nnd_size count, uint8_t *to) {
   nnd_look_up_plainly(table, from, count, to);
 }

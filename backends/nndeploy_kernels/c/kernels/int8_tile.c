@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#else
+#elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
 
@@ -78,7 +78,7 @@ NND_NOINLINE void nnd_int8_in_two(const struct nnd_int8_kernels *kernels, int ro
     }                                                                                                                  \
   }
 
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
 
 #define NND_HOW pairs
 #define NND_IN_IS_EVEN 0

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How four bytes are multiplied by four others in each lane and added up: NND_FAST_FOUR(sums, x, weights) in functions
- * of NND_FAST_TARGET, where the processor that runs has it, and what else a level has. On x86-64 x is uint8 and weights
- * are int8, on aarch64 both are int8.
+ * of NND_FAST_TARGET, where the processor that runs has it, and what else a level has. On aarch64 x and weights are int8,
+ * elsewhere x is uint8 and weights are int8.
  */
 #ifndef NND_INT8_WAYS_H
 #define NND_INT8_WAYS_H
 
 #include "kernels/int8_tile.h"
 
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
 
 /* Every second byte of the weights and of the rows, as 16 bits, and what is left: sums of two products at once. */
 typedef int16_t nnd_vs __attribute__((vector_size(4 * NND_LANES)));
@@ -18,6 +18,8 @@ typedef uint16_t nnd_vus __attribute__((vector_size(4 * NND_LANES)));
 #define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd512(a, b))
 #elif NND_LANES == 8
 #define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd256(a, b))
+#elif defined(__wasm__)
+#define NND_PAIRS(a, b) ((nnd_vu)__builtin_wasm_dot_s_i32x4_i16x8(a, b))
 #else
 #define NND_PAIRS(a, b) ((nnd_vu)__builtin_ia32_pmaddwd128(a, b))
 #endif

@@ -74,7 +74,10 @@ NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x
     for (int p = 0; !t.half && p < t.pixels; p++) {                                                                    \
       const vf x = X(p);                                                                                               \
       NND_UNROLL                                                                                                       \
-      for (int v = 0; v < whole; v++) sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);            \
+      for (int v = 0; v < whole; v++) {                                                                                \
+        sums[p * whole + v] = nnd_multiply_add(sums[p * whole + v], w[v], x);                                          \
+        NND_IN_TURN(sums[p * whole + v]);                                                                              \
+      }                                                                                                                \
     }                                                                                                                  \
     NND_UNROLL                                                                                                         \
     for (int pair = 0; pair < pairs; pair++) {                                                                         \
@@ -153,6 +156,15 @@ NND_INLINE void nnd_tile_block(int way, struct nnd_tile t, vf *sums, vf *odd, nn
     if (has_edges && t.pixels > 1) NND_ONE_REGISTER(edges.last);                                                       \
   }
   nnd_size i = 0;
+#if defined(__wasm__) /* where each turn of a loop asks whether to stop */
+  if (!nnd_tile_is_small(t)) NND_NO_UNROLL
+  while (i + 3 < count) {
+    NND_NEXT_CHANNELS(sums)
+    NND_NEXT_CHANNELS(sums)
+    NND_NEXT_CHANNELS(sums)
+    NND_NEXT_CHANNELS(sums)
+  }
+#endif
   if (nnd_tile_is_small(t)) NND_NO_UNROLL
   while (i + 1 < count) {
     NND_NEXT_CHANNELS(sums)
@@ -192,7 +204,10 @@ NND_INLINE void nnd_tile_plane_tap(int way, struct nnd_tile t, int first, int en
     for (int p = first; p < end; p++) {
       const float x = in[p * step];
       NND_UNROLL
-      for (int v = 0; v < t.vectors; v++) sums[p * t.vectors + v] += w[v] * x;
+      for (int v = 0; v < t.vectors; v++) {
+        sums[p * t.vectors + v] += w[v] * x;
+        NND_IN_TURN(sums[p * t.vectors + v]);
+      }
     }
   }
 }

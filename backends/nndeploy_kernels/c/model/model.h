@@ -16,7 +16,7 @@
 #define NND_MOST_READS 16
 #define NND_MOST_NAMED 28
 #define NND_MOST_OPERANDS 20
-#define NND_MOST_BYTES ((nnd_size)1 << 40)
+#define NND_MOST_BYTES ((nnd_size)1 << (sizeof(void *) == 8 ? 40 : 31)) /* of what memory can hold */
 #define NND_ALIGNMENT 64
 
 /* Memory that is given back at once. */

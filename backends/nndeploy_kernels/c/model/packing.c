@@ -3,12 +3,7 @@
  * Large weights are packed when the whole plan was read and is right, by several threads; the pages of a weight that
  * nobody else reads are given back as soon as it is packed, so that plain and packed weights are hardly ever both there.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "base/platform.h"
 #include "model/model.h"
 
 #ifdef NND_SEPARATE /* small plans of tests do what large ones do */
@@ -66,10 +61,9 @@ void nnd_pack(struct nnd_opener *o, const struct nnd_weight_data *from, nnd_pack
 
 /* Gives back the pages that lie inside of a weight, of its bytes from `begin` to `end`. */
 static void nnd_give_back(const struct nnd_weight_data *one, nnd_size begin, nnd_size end) {
-  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)one->data;
-  const uintptr_t first = (data + (uintptr_t)begin + page - 1) / page * page,
-                  last = (data + (uintptr_t)nnd_min(end, nnd_weight_bytes(one))) / page * page;
-  if (one->readers == 1 && first < last) madvise((void *)first, (size_t)(last - first), MADV_DONTNEED);
+  const uintptr_t data = (uintptr_t)one->data;
+  const nnd_size last = nnd_min(end, nnd_weight_bytes(one));
+  if (one->readers == 1 && begin < last) nnd_pages_give_back(data + (uintptr_t)begin, data + (uintptr_t)last);
 }
 
 static void *nnd_pack_some(void *context) {
@@ -114,11 +108,11 @@ void nnd_pack_all(struct nnd_model *model) {
   for (const struct nnd_pending *one = model->pending; one; one = one->next) num_bytes += nnd_weight_bytes(one->from);
   struct nnd_packers all = {model->pending, last->begin + last->parts, 0,
                             model->options.gives_weights && nnd_count_shared(model)};
-  pthread_t threads[NND_MOST_PACKERS];
+  nnd_thread threads[NND_MOST_PACKERS];
   const nnd_size wanted = nnd_min(nnd_min(model->options.threads, NND_MOST_PACKERS), num_bytes / NND_BYTES_A_PACKER);
   int started = 0;
-  while (started + 1 < wanted && !pthread_create(&threads[started], NULL, nnd_pack_some, &all)) started++;
+  while (started + 1 < wanted && nnd_thread_start(&threads[started], nnd_pack_some, &all)) started++;
   nnd_pack_some(&all);
-  while (started > 0) pthread_join(threads[--started], NULL);
+  while (started > 0) nnd_thread_join(threads[--started]);
   model->pending = model->last_pending = NULL;
 }

@@ -173,8 +173,8 @@ static int nnd_nest_holds(const struct nnd_nest *nest, const int32_t *places, nn
 static void nnd_nest_order(struct nnd_nest *nest) {
   int lanes = 0, to = 0;
   for (int axis = 1; axis < nest->rank; axis++)
-    if (labs(nest->axes[axis].in) < labs(nest->axes[lanes].in)) lanes = axis;
-  if (!lanes || labs(nest->axes[lanes].in) >= NND_LANES) return;
+    if (llabs(nest->axes[axis].in) < llabs(nest->axes[lanes].in)) lanes = axis;
+  if (!lanes || llabs(nest->axes[lanes].in) >= NND_LANES) return;
   struct nnd_nest_axis *first = &nest->axes[0];
   if (first->size > NND_NEST_LINES) { /* in two */
     nnd_size part = NND_NEST_LINES;

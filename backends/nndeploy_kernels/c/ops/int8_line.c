@@ -71,10 +71,10 @@ NND_INLINE vf nnd_line_part(const uint8_t *from, int is_signed, float zero, floa
   const vf x = is_signed ? __builtin_convertvector(*(const nnd_line_signed *)from, vf)
                          : __builtin_convertvector(*(const nnd_line_lanes *)from, vf);
   vf part = (x - zero) * factor;
-#if defined(__x86_64__)
-  NND_OPAQUE(part);
-#else
+#if defined(__aarch64__)
   __asm__("" : "+w"(part));
+#else
+  NND_OPAQUE(part);
 #endif
   return part;
 }

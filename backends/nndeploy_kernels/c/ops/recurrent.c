@@ -84,7 +84,10 @@ NND_INLINE void nnd_add_products(int sequences, int gates, const struct nnd_gate
     for (int s = 0; s < sequences; s++) {
       const vf h = nnd_splat(before[s * d->apart + k + part]);
       NND_UNROLL
-      for (int g = 0; g < gates; g++) sums[part * all + s * gates + g] += w[g] * h;
+      for (int g = 0; g < gates; g++) {
+        sums[part * all + s * gates + g] += w[g] * h;
+        NND_IN_TURN(sums[part * all + s * gates + g]);
+      }
     }
   }
   NND_NO_UNROLL

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the npm package that runs bundles in browsers and Node: `python -m nndeploy_kernels.build_web`.
+
+    runtime/*.c and the kernels, with web/platform.c in the place of the system, for each level
+      -> lib/runtime-wasm32/nndeploy-LEVEL.wasm
+    web/*, LICENSE -> beside them
+
+Law: as of `nndeploy_kernels.build`, the same sources give the same bytes. A module imports nothing.
+"""
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from nndeploy_kernels.build import FLAGS, LIBRARIES, SOURCES, compiled, units
+from nndeploy_kernels.build_runtime import RUNTIME, made
+from nndeploy_kernels.levels import WASM_LEVELS, WEB_ARCH, Level, runner, wasm_module
+
+WEB = SOURCES.with_name("web")
+PACKAGE_FILES = ("nndeploy.mjs", "nndeploy.d.ts", "package.json", "README.md")
+LICENSE = SOURCES.parents[2] / "LICENSE"
+TARGET = "wasm32-wasi"
+STACK_BYTES = 1 << 20
+_NOT_HERE = ("-fPIC", "-pthread")
+_NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level", "sizes_of")]
+"""Names of the kernels that the runtime has too."""
+
+
+def build_package() -> list[Path]:
+    """Returns the files of the package, which lie in one folder, made where they are not up to date.
+
+    Raises:
+        RuntimeError: as of `build_module`.
+    """
+    modules = [build_module(level) for level in WASM_LEVELS]
+    plain = [*(WEB / name for name in PACKAGE_FILES), LICENSE]
+    return [*modules, *(Path(shutil.copyfile(one, LIBRARIES / runner(WEB_ARCH) / one.name)) for one in plain)]
+
+
+def build_module(level: Level) -> Path:
+    """Returns the WebAssembly module of a level, made where it is not up to date.
+
+    Raises:
+        RuntimeError: the compiler refuses a source, or kernels and runtime have a name in common.
+    """
+    usual = [flag for flag in FLAGS if flag not in _NOT_HERE]
+    arguments = ["-target", TARGET, f"-mcpu={level.zig_cpu}", *usual, "-I", ".."]
+    folder = LIBRARIES / "objects" / level.name
+    kernels = [*arguments, f'-DNND_LEVEL="{level.name}"', *_NAMES]
+    table = ("../runtime/level.c", ("-DNND_NAMES_OF_LEVEL", "-DNND_TABLE=nndeploy_kernels_wasm32"))
+    objects = [*compiled(units(), kernels, folder), *compiled([table], kernels, folder / "table")]
+    objects += compiled([(name, ()) for name in _runtime_sources()], arguments, folder / "runtime")
+    exported = ["malloc", "free", *re.findall(r"nnd_\w+", (RUNTIME / "exports.txt").read_text(encoding="ascii"))]
+    flags = [
+        "-target", TARGET, "-mexec-model=reactor", "-s", "-Wl,--gc-sections", "-Wl,--fatal-warnings",
+        f"-Wl,-z,stack-size={STACK_BYTES}", *(f"-Wl,--export={name}" for name in exported),
+    ]  # fmt: skip
+    return made(LIBRARIES / runner(WEB_ARCH) / wasm_module(level), "cc", flags, objects)
+
+
+def _runtime_sources() -> Sequence[str]:
+    """Returns the sources of the runtime, from the folder of the kernels."""
+    names = [path.name for path in sorted(RUNTIME.glob("*.c")) if path.name not in ("level.c", "platform.c")]
+    return [*(f"../runtime/{name}" for name in names), "../web/platform.c"]
+
+
+if __name__ == "__main__":
+    build_package()

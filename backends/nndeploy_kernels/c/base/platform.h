@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All that the kernels ask of the system: pages, threads, and to sleep until a word changes.
+ *
+ *   nnd_pages_take, nnd_pages_free   memory whose bytes are zero, at whole huge pages, where nnd_has_pages
+ *   nnd_pages_give_back              the whole pages inside of a range, which nobody reads again
+ *   nnd_thread_start                 whether a thread began; nnd_thread_join waits for its end
+ *   nnd_word_wait, nnd_word_wake     as a futex of Linux
+ *   nnd_pause                        a moment of a loop that waits
+ */
+#ifndef NND_PLATFORM_H
+#define NND_PLATFORM_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/vector.h"
+
+#define NND_HUGE_PAGE ((nnd_size)2 << 20)
+
+#if defined(__wasm__)
+#include "base/platform_wasm.h"
+#else
+#include "base/platform_linux.h"
+#endif
+
+#endif

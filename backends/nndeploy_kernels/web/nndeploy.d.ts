@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+export type DType = "float32" | "int32" | "int64" | "bool" | "uint8" | "int8" | "float16";
+
+/** Elements of a value: float16 as bits in a Uint16Array, int64 as BigInt64Array, bool as 0 and 1 in a Uint8Array. */
+export type Elements = Float32Array | Int32Array | BigInt64Array | Uint8Array | Int8Array | Uint16Array;
+
+/** An input or output of a program; a size that is open is -1. */
+export interface Info {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+/**
+ * A value of an input: elements alone, where no more than one size is open, or with their shape. An output of a run has
+ * one, and may be given as it is. Uint8ClampedArray stands for uint8, Float16Array for float16.
+ */
+export type Input = ArrayBufferView | { readonly data: ArrayBufferView; readonly shape: readonly number[] };
+
+/** An output: its elements, in the order of ONNX (the last axis is contiguous), and its shape. It is the caller's. */
+export type Output = Elements & { readonly shape: readonly number[] };
+
+/** What went wrong: one line, and the code that `nndeploy run` would end with (65 bad data, 69 not run here, ...). */
+export class NndeployError extends Error {
+  readonly code: number;
+}
+
+export interface Program {
+  readonly name: string;
+  /** Of the kernels that run: "wasm32-simd128" or "wasm32-relaxed-simd". */
+  readonly level: string;
+  readonly inputs: readonly Info[];
+  readonly outputs: readonly Info[];
+  /** Runs the program; an input with a default may be left out. Throws a NndeployError. */
+  run(inputs: Readonly<Record<string, Input>>): Record<string, Output>;
+  /** Gives its memory back now, and not when nobody holds the program any more. */
+  close(): void;
+}
+
+export interface Options {
+  /** false: sums are rounded as on every other engine without relaxed SIMD, which takes longer. Default: true. */
+  relaxed?: boolean;
+  /** The module, where it does not lie beside this file: compiled, its bytes, or where it is. */
+  wasm?: WebAssembly.Module | ArrayBuffer | ArrayBufferView | URL | string;
+}
+
+/** Whether this engine has relaxed SIMD. */
+export const hasRelaxedSimd: boolean;
+
+/**
+ * Opens a bundle that `nndeploy compile --backends native` made. In a file that `nndeploy export --for wasm` made the
+ * bundle may be left out: it is the one inside. Rejects with a NndeployError.
+ */
+export function open(bundle?: ArrayBuffer | ArrayBufferView, options?: Options): Promise<Program>;

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs bundles of nndeploy in browsers, Node and Deno: a thin layer over the C interface (`runtime/nndeploy.h`).
+//
+// Each program has an instance of the WebAssembly module, and so a memory, of its own: what it took is free when nobody
+// holds the program any more. Values are copied in and out; the memory of an input is kept for the next run.
+
+const DTYPES = ["float32", "int32", "int64", "bool", "uint8", "int8", "float16"];
+const ARRAYS = [Float32Array, Int32Array, BigInt64Array, Uint8Array, Uint8Array, Int8Array, Uint16Array];
+const BAD_DATA = 65, UNAVAILABLE = 69, INTERNAL = 70, NO_MEMORY = 71;
+
+// Sizes and places of the structures of nndeploy.h, where addresses have 32 bits.
+const ERROR_BYTES = 404, INFO = { name: 0, dtype: 4, rank: 8, shape: 12 };
+const TENSOR_BYTES = 16, TENSOR = { dtype: 0, rank: 4, shape: 8, data: 12 };
+const MAX_RANK = 8, MOST_BYTES = 2 ** 31 - 1;
+
+/** What went wrong: one line, and the code that the command `nndeploy run` would end with. */
+export class NndeployError extends Error {
+  constructor(message, code) {
+    super(message);
+    this.name = "NndeployError";
+    this.code = code;
+  }
+}
+
+const bad = (message) => new NndeployError(message, BAD_DATA);
+
+// `nndeploy export` puts a bundle and the modules here: { bundle, modules: { LEVEL: ... } }, each as gzip in base64.
+const EMBEDDED = null;
+
+// (module (func (result v128) (f32x4.relaxed_madd (local.get 0) (local.get 0) (local.get 0)) over a v128 parameter)
+const RELAXED = Uint8Array.of(
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 6, 1, 96, 1, 123, 1, 123, 3, 2, 1, 0, 10, 13, 1, 11, 0, 32, 0, 32, 0, 32, 0, 253, 133,
+  2, 11,
+);
+
+/** Whether this engine has relaxed SIMD, whose products are added without being rounded before. */
+export const hasRelaxedSimd = WebAssembly.validate(RELAXED);
+
+const installed = new Map(); // level -> the module, compiled once
+
+async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+async function bytesAt(url) {
+  if (url.protocol === "file:" && globalThis.process?.versions?.node) {
+    const fs = "node:fs/promises"; // a name that bundlers for browsers do not follow
+    return (await import(/* @vite-ignore */ /* webpackIgnore: true */ fs)).readFile(url);
+  }
+  const response = await fetch(url);
+  if (!response.ok) throw new NndeployError(`${url}: ${response.status} ${response.statusText}`, 66);
+  return response.arrayBuffer();
+}
+
+// Each address stands in full: by these bundlers find the files.
+const BESIDE = {
+  "simd128": () => new URL("./nndeploy-simd128.wasm", import.meta.url),
+  "relaxed-simd": () => new URL("./nndeploy-relaxed-simd.wasm", import.meta.url),
+};
+
+function installedModule(level) {
+  if (!installed.has(level)) {
+    const bytes = EMBEDDED ? unpacked(EMBEDDED.modules[level]) : bytesAt(BESIDE[level]());
+    const module = bytes.then((data) => WebAssembly.compile(data));
+    module.catch(() => installed.delete(level));
+    installed.set(level, module);
+  }
+  return installed.get(level);
+}
+
+async function compiled(wasm, relaxed) {
+  if (wasm instanceof WebAssembly.Module) return wasm;
+  if (wasm === undefined) return installedModule(relaxed && hasRelaxedSimd ? "relaxed-simd" : "simd128");
+  const isUrl = typeof wasm === "string" || wasm instanceof URL;
+  return WebAssembly.compile(isUrl ? await bytesAt(new URL(wasm, globalThis.location?.href)) : wasm);
+}
+
+function bytesOf(bytes) {
+  if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (Object.prototype.toString.call(bytes).endsWith("ArrayBuffer]")) return new Uint8Array(bytes);
+  throw new TypeError("a bundle is an ArrayBuffer or a typed array");
+}
+
+/** The functions of an instance, and its memory. */
+class Library {
+  constructor(module) {
+    const { exports } = new WebAssembly.Instance(module, {});
+    this.c = exports;
+    this.c._initialize();
+    this.error = this.take(ERROR_BYTES);
+  }
+
+  get view() { // made anew: memory that grew has another buffer
+    return new DataView(this.c.memory.buffer);
+  }
+
+  take(size) {
+    const address = size <= MOST_BYTES ? this.c.malloc(Math.max(size, 1)) >>> 0 : 0;
+    if (!address) throw new NndeployError(`no memory for ${size} bytes`, NO_MEMORY);
+    return address;
+  }
+
+  put(bytes) {
+    const address = this.take(bytes.length);
+    new Uint8Array(this.c.memory.buffer).set(bytes, address);
+    return address;
+  }
+
+  putText(text) {
+    return this.put(new TextEncoder().encode(`${text}\0`));
+  }
+
+  text(place) {
+    const memory = new Uint8Array(this.c.memory.buffer), address = place >>> 0;
+    return new TextDecoder().decode(memory.subarray(address, memory.indexOf(0, address)));
+  }
+
+  shape(address, rank) {
+    return Array.from({ length: rank }, (_, axis) => Number(this.view.getBigInt64(address + 8 * axis, true)));
+  }
+
+  /** Returns what a function of C returns, which is null or 0 where it fails. */
+  must(name, ...given) {
+    let result;
+    try {
+      result = this.c[name](...given, this.error);
+    } catch (err) {
+      throw new NndeployError(`the program stopped inside: ${err.message}`, INTERNAL);
+    }
+    if (result) return result;
+    throw new NndeployError(this.text(this.error + 4), this.view.getInt32(this.error, true));
+  }
+}
+
+function infoAt(library, place) {
+  const address = place >>> 0; // engines give addresses as signed numbers
+  const rank = library.view.getInt32(address + INFO.rank, true);
+  return Object.freeze({
+    name: library.text(library.view.getUint32(address + INFO.name, true)),
+    dtype: DTYPES[library.view.getInt32(address + INFO.dtype, true)],
+    shape: Object.freeze(library.shape(library.view.getUint32(address + INFO.shape, true), rank)),
+  });
+}
+
+/** Returns the dtype of an array for an input: arrays of 8 and 16 bits are what the input is. */
+function dtypeOf(array, info) {
+  const kind = Object.prototype.toString.call(array).slice(8, -1);
+  if (info.dtype === "bool" && kind === "Uint8Array") return DTYPES.indexOf("bool");
+  if (kind === "Float16Array") return DTYPES.indexOf("float16");
+  if (kind === "Uint8ClampedArray") return DTYPES.indexOf("uint8");
+  const found = ARRAYS.findIndex((one, i) => one.name === kind && DTYPES[i] !== "bool");
+  if (found < 0) throw bad(`input '${info.name}' must be a typed array of ${info.dtype}, got ${kind}`);
+  return found;
+}
+
+/** Returns the shape of an array whose only open size follows from its length. */
+function shapeFor(info, length) {
+  const open = info.shape.filter((size) => size < 0).length;
+  const known = info.shape.reduce((product, size) => (size < 0 ? product : product * size), 1);
+  if (open > 1) throw bad(`input '${info.name}' has ${open} open sizes (hint: give { data, shape })`);
+  if (open ? known === 0 || length % known : length !== known) {
+    throw bad(`input '${info.name}' has ${length} elements, which are no [${info.shape.map(sizeText)}]`);
+  }
+  return info.shape.map((size) => (size < 0 ? length / known : size));
+}
+
+const sizeText = (size) => (size < 0 ? "?" : String(size));
+
+class Program {
+  #library; #program; #call; #tensor; #outputNames;
+  #buffers = new Map(); // of each input that was given: where its name, its shape and its data lie
+  #given = new Set();
+
+  constructor(library, bundle) {
+    const address = library.put(bundle), options = library.take(4);
+    library.view.setInt32(options, 1, true);
+    this.#library = library;
+    this.#program = library.must("nnd_open_memory", address, BigInt(bundle.length), options);
+    library.c.free(address);
+    library.c.free(options);
+    this.#tensor = library.take(TENSOR_BYTES);
+    this.#call = library.must("nnd_call_new", this.#program);
+    const listed = (count, at) =>
+      Object.freeze(Array.from({ length: count }, (_, i) => infoAt(library, at(this.#program, i))));
+    this.name = library.text(library.c.nnd_model_name(this.#program));
+    this.level = library.text(library.c.nnd_level(this.#program));
+    this.inputs = listed(library.c.nnd_num_inputs(this.#program), library.c.nnd_input);
+    this.outputs = listed(library.c.nnd_num_outputs(this.#program), library.c.nnd_output);
+    const text = [...this.inputs, ...this.outputs].find((one) => one.dtype === undefined);
+    const maps = this.outputs.find((_, i) => library.c.nnd_output_keys(this.#program, i));
+    if (text ?? maps) {
+      const what = `'${(text ?? maps).name}' holds ${text ? "text" : "maps"}, which does not run in WebAssembly`;
+      throw new NndeployError(`${what} (hint: a program of nndeploy export takes it)`, UNAVAILABLE);
+    }
+    this.#outputNames = this.outputs.map((one) => library.putText(one.name));
+  }
+
+  run(inputs) {
+    const library = this.#open();
+    const names = Object.keys(inputs);
+    if ([...this.#given].some((name) => !names.includes(name))) this.#forget();
+    for (const name of names) this.#set(name, inputs[name]);
+    library.must("nnd_run", this.#call);
+    return Object.fromEntries(this.outputs.map((one, i) => [one.name, this.#output(i)]));
+  }
+
+  close() {
+    this.#library = undefined;
+    this.#buffers.clear();
+  }
+
+  #open() {
+    if (!this.#library) throw bad("the program is closed");
+    return this.#library;
+  }
+
+  /** Begins a call without the values of the last one. */
+  #forget() {
+    const library = this.#library;
+    library.c.nnd_call_free(this.#call);
+    this.#given.clear();
+    this.#call = library.must("nnd_call_new", this.#program);
+  }
+
+  #set(name, value) {
+    const library = this.#library, info = this.inputs.find((one) => one.name === name);
+    if (!info) throw bad(`no input is named '${name}' (hint: known: ${this.inputs.map((one) => one.name).join(", ")})`);
+    const array = ArrayBuffer.isView(value) ? value : value?.data;
+    if (!ArrayBuffer.isView(array)) throw bad(`input '${name}' must be a typed array, or { data, shape }`);
+    const shape = Array.from(value.shape ?? shapeFor(info, array.length)), dtype = dtypeOf(array, info);
+    const count = shape.reduce((product, size) => product * size, 1);
+    if (shape.length > MAX_RANK || !shape.every((size) => Number.isSafeInteger(size) && size >= 0)) {
+      throw bad(`input '${name}': [${shape}] is no shape`);
+    }
+    if (count !== array.length) {
+      throw bad(`input '${name}' has ${array.length} elements instead of the ${count} of [${shape}]`);
+    }
+    const buffer = this.#buffer(name, array.byteLength);
+    new Uint8Array(library.c.memory.buffer).set(bytesOf(array), buffer.data);
+    shape.forEach((size, axis) => library.view.setBigInt64(buffer.shape + 8 * axis, BigInt(size), true));
+    const tensor = this.#tensor;
+    library.view.setInt32(tensor + TENSOR.dtype, dtype, true);
+    library.view.setInt32(tensor + TENSOR.rank, shape.length, true);
+    library.view.setUint32(tensor + TENSOR.shape, buffer.shape, true);
+    library.view.setUint32(tensor + TENSOR.data, buffer.data, true);
+    library.must("nnd_set_input", this.#call, buffer.name, tensor);
+    this.#given.add(name);
+  }
+
+  /** Returns where an input of so many bytes lies. */
+  #buffer(name, size) {
+    const library = this.#library;
+    let buffer = this.#buffers.get(name);
+    if (!buffer) {
+      buffer = { name: library.putText(name), shape: library.take(8 * MAX_RANK), data: 0, size: -1 };
+      this.#buffers.set(name, buffer);
+    }
+    if (size > buffer.size) {
+      library.c.free(buffer.data);
+      Object.assign(buffer, { data: 0, size: -1 });
+      Object.assign(buffer, { data: library.take(size), size });
+    }
+    return buffer;
+  }
+
+  #output(number) {
+    const library = this.#library, tensor = this.#tensor;
+    library.must("nnd_get_output", this.#call, this.#outputNames[number], tensor);
+    const view = library.view, rank = view.getInt32(tensor + TENSOR.rank, true);
+    const shape = library.shape(view.getUint32(tensor + TENSOR.shape, true), rank);
+    const count = shape.reduce((product, size) => product * size, 1);
+    const kind = ARRAYS[view.getInt32(tensor + TENSOR.dtype, true)];
+    const place = count ? view.getUint32(tensor + TENSOR.data, true) : 0;
+    const array = new kind(library.c.memory.buffer, place, count).slice();
+    return Object.defineProperty(array, "shape", { value: Object.freeze(shape) });
+  }
+}
+
+/** Opens a bundle; without one, that of this file, where `nndeploy export` made it. */
+export async function open(bytes, { relaxed = true, wasm } = {}) {
+  const bundle = bytesOf(bytes ?? (EMBEDDED ? await unpacked(EMBEDDED.bundle) : bytes));
+  return new Program(new Library(await compiled(wasm, relaxed)), bundle);
+}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node: our WebAssembly modules against onnxruntime-web and our level x86-64-v2, on the real models, one thread.
+
+Needs Node, and what `make web-tools` takes from npm. In one process the engines take turns; a round is one call that is
+not counted, then calls for a while: the processor time of one, with --chromium, in that browser, the wall time. Level
+v2, beside Node alone, is Python's run of the same bundle, timed so before and behind it. Ratios are taken within a
+round, and their medians printed. Outputs are compared.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+from figures import ROOT
+from model_sets import Subject, compiled, real_model, real_names
+from nndeploy_kernels import build_web, loading
+from nndeploy_kernels.build import LIBRARIES, build
+from nndeploy_kernels.levels import LEVELS, WEB_ARCH, runner
+from report import Report, Table, add_models, bench_parser, geometric_mean, matching, run_parts, words
+
+import nndeploy
+
+SCRIPT = Path(__file__).with_name("bench_web.mjs")
+TOOLS = ROOT / "build" / "web-tools" / "node_modules"
+RIVAL, PLAYWRIGHT = TOOLS / "onnxruntime-web", TOOLS / "playwright-core"
+NOT_BY_NATIVE = ("random_forest_iris", "superres_ortext")
+"""Real models with maps or images."""
+TOLERANCE = {"mobilenet_v2_quant": 2e-2, "micro_kws_qdq": 2e-2}
+"""Difference over the largest value: of quantised models a step, of others 1e-4."""
+V2 = next(level for level in LEVELS if level.name == "x86-64-v2")
+
+
+def main() -> int:
+    parser = bench_parser(__doc__)
+    add_models(parser)
+    parser.add_argument("--names", type=words, default="", help="comma-separated, with * and ?; all where none")
+    parser.add_argument("--node", default="node", help="program Node")
+    parser.add_argument("--chromium", default="", help="program Chromium, in which then is measured")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of an engine and round")
+    options = parser.parse_args()
+    options.parts = ["models"]
+    return run_parts(options, "speed.md", "Chromium" if options.chromium else "Node", {"models": _models})
+
+
+def _models(report: Report, options: argparse.Namespace) -> int:
+    if not RIVAL.exists():
+        raise SystemExit(f"no {RIVAL}: make web-tools")
+    build(V2)
+    build_web.build_package()
+    loading.installed = lambda *_: V2  # type: ignore[assignment]
+    told = [options.node, "-p", "`Node ${process.versions.node}, V8 ${process.versions.v8}`"]
+    command = [options.chromium, "--version"] if options.chromium else told
+    version = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    report.text(f"{version}, onnxruntime-web {json.loads((RIVAL / 'package.json').read_text())['version']}.")
+    columns = ("relaxed SIMD ms", "SIMD ms", "onnxruntime-web ms", "v2 ms", "rival / best", "rival / SIMD", "SIMD / v2")
+    table = report.table("model", *(f"{name}:" for name in columns))
+    ratios: dict[str, list[float]] = {name: [] for name in columns[-3:]}
+    for name in matching(real_names(options.models), options.names):
+        if name not in NOT_BY_NATIVE:
+            _model(report, table, real_model(options.models, name), options, ratios)
+    report.line()
+    for name, found in ((name, found) for name, found in ratios.items() if found):
+        mean = f"{geometric_mean(found):.2f} of {len(found)}"
+        report.line(f"* {name}: geometric mean {mean}; {min(found):.2f} to {max(found):.2f}")
+    return 0
+
+
+def _model(
+    report: Report, table: Table, one: Subject, options: argparse.Namespace, ratios: dict[str, list[float]]
+) -> None:
+    bundle = options.folder / f"{one.name}.nnd"
+    compiled(one.path, bundle, backends=("native",), objective="priority")
+    listed = []
+    for number, (key, array) in enumerate(one.inputs.items()):
+        file = options.folder / f"{number}.bin"
+        file.write_bytes(np.ascontiguousarray(array).tobytes())
+        listed.append({"name": key, "dtype": str(array.dtype), "shape": list(array.shape), "file": str(file)})
+    job = {
+        "package": str(LIBRARIES / runner(WEB_ARCH)), "rival": str(RIVAL), "model": str(one.path), "inputs": listed,
+        "bundle": str(bundle), "rounds": options.rounds, "seconds": options.seconds, "playwright": str(PLAYWRIGHT),
+        "chromium": options.chromium and shutil.which(options.chromium),
+    }  # fmt: skip
+    with nndeploy.load_bundle(bundle, threads=1) as program:
+        if {choice.backend for choice in program.choices} != {"native"}:
+            raise SystemExit(f"{one.name}: not by native alone")
+        run = partial(program.run, one.inputs)
+        rounds = 0 if options.chromium else options.rounds
+        before = [_round(run, options.seconds) for _ in range(rounds)]
+        done = subprocess.run([options.node, SCRIPT], input=json.dumps(job), check=True, capture_output=True, text=True)
+        behind = [_round(run, options.seconds) for _ in range(rounds)]
+    engines: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    wrong = {key: engine["error"] for key, engine in engines.items() if engine["error"] > TOLERANCE.get(one.name, 1e-4)}
+    if wrong:
+        raise SystemExit(f"{one.name}: outputs differ by {wrong}")
+    times = {key: engine["milliseconds"] for key, engine in engines.items()}
+    v2 = [*before, *behind]
+    report.sample(model=one.name, v2=v2, **engines)
+    rival, simd = times.get("onnxruntime-web"), times["simd128"]
+    best = times.get("relaxed-simd", simd)
+    found = {"SIMD / v2": statistics.median(simd) / statistics.median(v2)} if v2 else {}
+    if rival:
+        found |= {"rival / best": _ratio(rival, best), "rival / SIMD": _ratio(rival, simd)}
+    for key, value in found.items():
+        ratios[key].append(value)
+    shown = [times.get("relaxed-simd"), simd, rival, v2]
+    cells = [f"{statistics.median(each):.3f}" if each else "" for each in shown]
+    table.row(one.name, *cells, *(f"{found[key]:.2f}" if key in found else "" for key in ratios))
+
+
+def _ratio(over: list[float], under: list[float]) -> float:
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
+
+
+def _round(run: Any, seconds: float) -> float:
+    """Returns the processor milliseconds of a call."""
+    run()
+    calls, begin, before = 0, time.perf_counter(), time.process_time()
+    while time.perf_counter() - begin < seconds:
+        run()
+        calls += 1
+    return (time.process_time() - before) / calls * 1e3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

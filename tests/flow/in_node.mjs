@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs bundles in Node for tests: a job as JSON on standard input, what came of it as JSON on standard output.
+//
+//   { package, bundles: [FILE], relaxed, runs: [{ NAME: { dtype, shape, data } }], states: { INPUT: OUTPUT }, repeat }
+//
+// Each bundle is opened once and its runs made `repeat` times; `data` is base64. A bundle gives { level, runs } with
+// the outputs of the last time, or an error; and how many bytes its memory had after the first time and at the end.
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const KINDS = {
+  float32: Float32Array, int32: Int32Array, int64: BigInt64Array, bool: Uint8Array, uint8: Uint8Array, int8: Int8Array,
+  float16: Uint16Array,
+};
+const job = JSON.parse(readFileSync(0, "utf8"));
+const { open } = await import(pathToFileURL(job.package));
+
+let memory;
+const { Instance } = WebAssembly;
+WebAssembly.Instance = function (...given) {
+  const made = new Instance(...given);
+  memory = made.exports.memory;
+  return made;
+};
+
+const told = (err) => ({ error: { kind: err.constructor.name, code: err.code, text: err.message } });
+
+function valueOf({ dtype, shape, data }) {
+  const bytes = Uint8Array.from(Buffer.from(data, "base64"));
+  return { data: new KINDS[dtype](bytes.buffer), shape };
+}
+
+const textOf = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
+
+function run(program, values, carried) {
+  try {
+    const given = Object.fromEntries(Object.entries(values).map(([name, one]) => [name, valueOf(one)]));
+    const outputs = program.run({ ...given, ...carried });
+    for (const [input, output] of Object.entries(job.states ?? {})) carried[input] = outputs[output];
+    const types = Object.fromEntries(program.outputs.map((one) => [one.name, one.dtype]));
+    const plain = ([name, one]) => [name, { dtype: types[name], shape: one.shape, data: textOf(one) }];
+    return Object.fromEntries(Object.entries(outputs).map(plain));
+  } catch (err) {
+    return told(err);
+  }
+}
+
+async function tried(bundle) {
+  try {
+    const options = { relaxed: job.relaxed ?? false };
+    const program = bundle ? await open(readFileSync(bundle), options) : await open(undefined, options);
+    const found = { level: program.level, inputs: program.inputs, outputs: program.outputs };
+    for (let i = 0; i < (job.repeat ?? 1); i++) {
+      const carried = {};
+      found.runs = job.runs.map((values) => run(program, values, carried));
+      found.memory_bytes ??= memory.buffer.byteLength;
+    }
+    found.memory_bytes_at_end = memory.buffer.byteLength;
+    program.close();
+    return found;
+  } catch (err) {
+    return told(err);
+  }
+}
+
+const results = [];
+for (const bundle of job.bundles) results.push(await tried(bundle));
+process.stdout.write(JSON.stringify(results));
