@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel library: products of matrices against ONNX Runtime, and what the interpreter takes for a step.
+"""The kernel library: products against ONNX Runtime, what the interpreter takes for a step, fused pairs against apart.
 
 `products`: x W + b with constant W (which ONNX Runtime packs too), x w of two values, and narrow weights, at several
 K x N and M. Both run in this process on one thread with bound memory, in interleaved rounds; CPU time, the median over
@@ -12,6 +12,13 @@ timed: 1e-5 of the largest value, 5e-2 where ONNX Runtime makes bytes of its act
     bits4-int8, bits8-int8    the same with accuracy_level 4: activations may become bytes
 
 `steps`: plans of few and of many steps that copy floats; the difference of their times over that of their numbers.
+
+`fusion`: random pairs of a depthwise and a pointwise convolution, each at several sizes, as one step and apart, with
+the conversions of layout that each needs; one thread, interleaved as above. Outputs are compared bit by bit. A ratio
+(apart over fused) below 0.99 is measured again in other memory, twice at most; the median counts: with the same
+steps twice, where arrays lie makes up to 0.05 of difference.
+
+`networks`: whole networks with their pairs as one step, and with all pairs apart.
 """
 
 import argparse
@@ -21,10 +28,9 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
@@ -33,34 +39,36 @@ import onnx
 import onnx.parser
 from engines import ort_session
 from figures import ROOT
-from interleaved import Array, cpu_seconds
+from fusion_pairs import race_networks, race_pairs
+from interleaved import Array
 from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
 from nndeploy_native.steps.movement import JoinPlain, View
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Tensor
-from report import Report, bench_parser, geometric_mean, numbers, words
+from plan_calls import Call, aligned, plan_call, raced
+from report import Report, add_models, bench_parser, geometric_mean, numbers, words
 
 sys.path.append(str(ROOT / "tests"))
 
-from kernel_library import HOST, LEVELS_HERE, Options, RefusedError, library, loaded, opened, plan_of
-from kernel_library import Call as CallOfLibrary
+from kernel_library import LEVELS_HERE, library, loaded
 
 ROWS, SIZES = (1, 4, 7, 14, 64, 256, 1024), ((768, 768), (768, 3072), (3072, 768), (256, 1000), (512, 512))
 NARROW_ROWS, NARROW_SIZES, BLOCK = (1, 128), ((768, 3072), (2048, 2048), (4096, 4096)), 32
 MEAN, LEAST = 1.15, 0.97
 TOLERANCE, TOLERANCE_OF_BYTES = 1e-5, 5e-2
 FEW, GOALS_NS = 8, {1: 30.0, 2: 3000.0}
-ALIGNMENT = 64
-Call = Callable[[], Any]
 
 
 def main() -> None:
     parser = bench_parser(__doc__)
-    parser.add_argument("what", choices=("products", "steps"), nargs="?", default="products")
+    parser.add_argument("what", choices=("products", "steps", "fusion", "networks"), nargs="?", default="products")
     parser.add_argument("--kind", type=words, default="connected,matmul", help="of `products`")
     parser.add_argument("--only", default="", metavar="KxN", help="of `products`: one of the sizes")
     parser.add_argument("--rows", type=numbers, default="", metavar="M,M...", help="of `products`")
     parser.add_argument("--steps", type=int, default=1000, help="of `steps`: in the longer plan")
+    parser.add_argument("--pairs", type=numbers, default="", metavar="N,N...", help="of `fusion`: these, by number")
+    parser.add_argument("--count", type=int, default=200, help="of `fusion`: how many pairs, where none are named")
+    add_models(parser)
     parser.add_argument("--seconds", type=float, default=0.01, help="of an engine and round")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--level", default=LEVELS_HERE[-1].removesuffix("-bf16"))
@@ -68,7 +76,9 @@ def main() -> None:
     options = parser.parse_args()
     lib = loaded(options.library) if options.library else library(options.level)
     with Report(options, "speed.md", f"Kernel library: {options.what}") as report:
-        (_products if options.what == "products" else _steps)(report, lib, options)
+        {"products": _products, "steps": _steps, "fusion": race_pairs, "networks": race_networks}[options.what](
+            report, lib, options
+        )
 
 
 # Products
@@ -100,7 +110,7 @@ def _products(report: Report, lib: ctypes.CDLL, options: argparse.Namespace) -> 
             case = make(kind, k, n, random)
             for m in options.rows or (NARROW_ROWS if is_narrow else ROWS):
                 x = aligned(random.standard_normal((m, k), dtype=np.float32))
-                (ours, theirs), ratio = _raced(_calls(case, x, lib), options.seconds, options.rounds)
+                (ours, theirs), ratio = raced(_calls(case, x, lib), options.seconds, options.rounds)
                 ratios.append(ratio)
                 rates = (f"{2 * m * n * k / ours / 1e9:.0f}", f"{case.weight_bytes / ours / 1e9:.1f}")
                 table.row(kind, f"{k} x {n}", m, f"{ours * 1e6:.1f}", f"{theirs * 1e6:.1f}", f"{ratio:.2f}", *rates)
@@ -166,24 +176,13 @@ def _calls(case: Case, x: Array, lib: ctypes.CDLL) -> list[Call]:
     binding.bind_output("y", "cpu", 0, np.float32, theirs.shape, theirs.ctypes.data)
     step = case.step_of(y, [View.of(one) for one in tensors])
     kept = (binding, fed, theirs)  # the binding holds addresses alone
-    calls = [_plan_call(lib, [step], tensors, y, list(fed.values()), ours), lambda: session.run_with_iobinding(kept[0])]
+    calls = [plan_call(lib, [step], tensors, y, list(fed.values()), ours), lambda: session.run_with_iobinding(kept[0])]
     for call in calls:
         call()
     error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
     if not error <= case.tolerance:
         sys.exit(f"{case.kind} {len(x)} x {case.k} x {case.n}: {error:.1e} of the largest value from ONNX Runtime's")
     return calls
-
-
-def _raced(calls: Sequence[Call], seconds: float, rounds: int) -> tuple[list[float], float]:
-    """Returns the seconds of each call, and the median ratio of the second to the first."""
-    times = [max(1, int(seconds / max(1e-9, cpu_seconds(call, 1)))) for call in calls]
-    found: list[list[float]] = [[] for _ in calls]
-    for number in range(rounds):
-        for which in range(len(calls)) if number % 2 else reversed(range(len(calls))):
-            calls[which]()  # what the other left in the caches is not this one's business
-            found[which].append(cpu_seconds(calls[which], times[which]))
-    return [statistics.median(one) for one in found], statistics.median(b / a for a, b in zip(*found, strict=True))
 
 
 # Steps
@@ -211,48 +210,10 @@ def _copies(lib: ctypes.CDLL, number: int, threads: int) -> Call:
     tensors = [Tensor(f"t{place}", shape) for place in range(number + 1)]
     steps = [JoinPlain(to, (source,), threads) for source, to in itertools.pairwise(tensors)]
     given, made = aligned(np.arange(1.0, threads + 1, dtype=np.float32).reshape(shape)), aligned(np.zeros(shape, "f4"))
-    call = _plan_call(lib, steps, tensors[:1], tensors[-1], [given], made, threads)
+    call = plan_call(lib, steps, tensors[:1], tensors[-1], [given], made, threads)
     call()
     assert np.array_equal(made, given)
     return call
-
-
-# Plans as calls of the library, with nothing of Python between
-
-
-def aligned(array: Array) -> Array:
-    memory = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
-    copy = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def _plan_call(
-    lib: ctypes.CDLL, steps: Sequence[NativeStep], inputs: Sequence[Tensor], output: Tensor, fed: Sequence[Array],
-    out: Array, threads: int = 1,
-) -> Call:  # fmt: skip
-    """Returns one run of a plan; what it needs lives as long as it does, its threads for ever."""
-    plan, raw = plan_of(steps, inputs, [output])
-    weights = aligned(np.frombuffer(raw, np.uint8))
-    options = Options(dict(HOST.caches).get("l2", 0), 0, threads)
-    try:
-        model, table = opened(lib, plan, weights.ctypes.data, weights.nbytes, options, fed)
-    except RefusedError as err:
-        sys.exit(str(err))
-    pool = lib.nnd_pool_make(ctypes.c_void_p(model), threads) if threads > 1 else None
-    scratch_bytes = lib.nnd_table_scratch_bytes(table)
-    arena = aligned(np.zeros(lib.nnd_table_arena_bytes(table), np.uint8))
-    scratch = aligned(np.zeros(scratch_bytes * threads, np.uint8))
-    given, taken = (ctypes.c_void_p * len(fed))(*(one.ctypes.data for one in fed)), ctypes.c_void_p(out.ctypes.data)
-    ends = (ctypes.addressof(given), ctypes.addressof(taken))
-    call = CallOfLibrary(*ends, arena.ctypes.data, scratch.ctypes.data, scratch_bytes, None)
-    at = ctypes.addressof(call)
-
-    def run(_: Any = (weights, arena, scratch, given, taken, call, fed, out)) -> None:
-        lib.nnd_run(table, at, pool)
-
-    return run
 
 
 if __name__ == "__main__":
