@@ -200,6 +200,21 @@ def run_plan(
     return [array.copy() for array, _ in results]
 
 
+def scratch_bytes(
+    level: str, plan: tuple[bytes, bytes], shapes: Sequence[tuple[int, ...]], *, l2_bytes: int = 0
+) -> int:
+    """Returns the bytes of scratch that a thread needs for float32 inputs of these shapes."""
+    lib, (words, weights) = library(level), plan
+    copied = Guarded(len(weights), 64)
+    copied.bytes[:] = np.frombuffer(weights, np.uint8)
+    arrays = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    model, table = opened(lib, words, copied.address, len(weights), Options(l2_bytes, 0, 1), arrays)
+    found = int(lib.nnd_table_scratch_bytes(table))
+    lib.nnd_table_free(table)
+    lib.nnd_model_close(model)
+    return found
+
+
 def _border(lib: ctypes.CDLL, table: int, number: int) -> tuple[str, tuple[int, ...]]:
     """Returns the type and the shape of an output."""
     numbers = (ctypes.c_int64 * 10)()

@@ -4,6 +4,7 @@
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -17,6 +18,7 @@ from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
 
 BUFFERS = (0, 0, 0, 1, 1000, 8 << 10, 64 << 10, 256 << 10, 1 << 20)
+L2_BYTES = (0, 2 << 10, 16 << 10, 128 << 10)
 SYMBOLS, IMAGES = ("n", "", "h", "w"), ("n", "", "", "")
 RANGES = {"n": DimRange(1, 3, 1), "h": DimRange(24, 64, 32), "w": DimRange(24, 80, 40)}
 SHAPES = {SYMBOLS: ((1, 24, 80), (2, 37, 24), (1, 64, 41)), IMAGES: ((1, 24, 24), (3, 24, 24))}
@@ -24,13 +26,17 @@ SHAPES = {SYMBOLS: ((1, 24, 80), (2, 37, 24), (1, 64, 41)), IMAGES: ((1, 24, 24)
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A model, and for each set of inputs the outputs in float64; `buffer_bytes` are 0 where they follow from L2."""
+    """A model, and for each set of inputs the outputs in float64.
+
+    `buffer_bytes` are 0 where they follow from L2, `l2_bytes` are 0 for those of a usual processor.
+    """
 
     name: str
     model: ir.Model
     ranges: Mapping[str, DimRange]
     buffer_bytes: int
     samples: tuple[tuple[Mapping[str, Array], Mapping[str, Array]], ...]
+    l2_bytes: int = 0
 
 
 def network_of(seed: int) -> Network:
@@ -56,8 +62,9 @@ def network_of(seed: int) -> Network:
             samples.append((inputs, {one.name: values[one.name] for one in proto.graph.output}))
         else:
             samples += [(chosen.inputs(inputs, truth), chosen.wanted(inputs, truth)) for truth in (True, False, True)]
-    name = f"seed {seed}, buffer {buffer_bytes}"
-    return Network(name, model, RANGES if is_dynamic else {}, buffer_bytes, tuple(samples))
+    l2_bytes = L2_BYTES[seed // 2 % len(L2_BYTES)]
+    name = f"seed {seed}, buffer {buffer_bytes}, second cache {l2_bytes}"
+    return Network(name, model, RANGES if is_dynamic else {}, buffer_bytes, tuple(samples), l2_bytes)
 
 
 def wrong_numbers(network: Network, level: str) -> list[str]:
@@ -69,12 +76,10 @@ def wrong_numbers(network: Network, level: str) -> list[str]:
         BuildRefusedError: the rules refuse it.
     """
     artifact, wrong = build(network.model, network.ranges), []
+    taken = partial(run, artifact, level=level, buffer_bytes=network.buffer_bytes, l2_bytes=network.l2_bytes)
     for inputs, wanted in network.samples:
-        alone = run(artifact, inputs, level, buffer_bytes=network.buffer_bytes)
-        shared, large = (
-            run(artifact, inputs, level, threads=2, buffer_bytes=network.buffer_bytes, shares_all=shares_all)
-            for shares_all in (True, False)
-        )
+        alone = taken(inputs)
+        shared, large = (taken(inputs, threads=2, shares_all=shares_all) for shares_all in (True, False))
         shapes = {name: array.shape for name, array in inputs.items()}
         for said, found in (("one thread", alone), ("two threads", shared), ("two for large steps", large)):
             wrong += [f"{network.name}, {level}, {said}, {shapes}: {one}" for one in _differences(found, wanted, level)]

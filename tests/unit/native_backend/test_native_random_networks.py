@@ -4,6 +4,7 @@
 What is read or written behind an array ends the process; what nobody wrote is not a number, and shows in a result.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,9 +12,9 @@ import onnx
 import onnx.parser
 import onnx_ir as ir
 import pytest
-from kernel_library import every_level
-from native_models import FLOAT_LEVELS, HEADER, Array, built, reals
-from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
+from kernel_library import every_level, scratch_bytes
+from native_models import FLOAT_LEVELS, HEADER, Array, built, model_of, reals
+from nndeploy_native.plan import DOCUMENT_FILE, PLAN_FILE, WEIGHTS_FILE, document_from_json
 from oracle.in_float64 import outputs_in_float64
 from random_networks import Network, network_of, wrong_numbers
 
@@ -65,6 +66,64 @@ def test_pairs_of_blocks_and_planes_stay_in_their_scratch(level: str) -> None:
     ranges = {"n": DimRange(1, 2, 1), "h": DimRange(1, 40, 20), "w": DimRange(1, 40, 20)}
     networks.append(_network(ranged, one, 0, ranges))
     assert [wrong for network in networks for wrong in wrong_numbers(network, level)] == []
+
+
+SIDES = {
+    "planes to planes": "{pair}",
+    "blocks to planes": "a = Conv(x, u) {pair}",
+    "planes to blocks": "{pair} y = Conv<pads=[1,1,1,1]>(p, z)",
+    "blocks to blocks": "a = Conv(x, u) {pair} y = Conv<pads=[1,1,1,1]>(p, z)",
+}
+WINDOWS = {
+    "images": (20, "3, 3", "1, 1", "1, 1", (37, 41)),
+    "images of few channels": (2, "3, 3", "1, 1", "1, 1", (19, 70)),
+    "every second pixel": (20, "5, 5", "2, 2", "1, 1", (30, 45)),
+    "every third pixel, taps far apart": (36, "3, 3", "3, 3", "4, 4", (22, 50)),
+    "wide kernels": (17, "7, 2", "1, 1", "2, 1", (20, 23)),
+    "a row": (20, "1, 33", "1, 1", "1, 2", (1, 700)),
+    "a row of few channels": (3, "1, 5", "1, 2", "1, 1", (1, 2500)),
+    "a row by squares": (33, "3, 3", "1, 1", "1, 1", (1, 600)),
+}
+"""Channels, kernel, strides, dilations, height and width."""
+
+
+@every_level
+@pytest.mark.parametrize("l2_bytes", [1 << 10, 8 << 10, 64 << 10, 0])
+@pytest.mark.parametrize("sides", SIDES)
+def test_pairs_are_right_whatever_the_second_cache_holds(level: str, l2_bytes: int, sides: str) -> None:
+    """Windows of columns, of rows that stay, of all rows, from planes and from blocks, ahead of which is fetched."""
+    networks = []
+    for channels, kernel, strides, dilations, (height, width) in WINDOWS.values():
+        taps = tuple(map(int, kernel.split(", ")))
+        pads = ", ".join(str((k - 1) * int(d) // 2) for k, d in zip(taps * 2, dilations.split(", ") * 2, strict=True))
+        pair = (
+            f"d = Conv<group={channels}, pads=[{pads}], strides=[{strides}], dilations=[{dilations}]>"
+            f"({'a' if 'u' in SIDES[sides] else 'x'}, w) r = Relu(d) {'p' if 'z' in SIDES[sides] else 'y'} = Conv(r, v)"
+        )
+        body = SIDES[sides].format(pair=pair)
+        text = f"(float[2,{channels},{height},{width}] x) => (float[n,o,p,q] y) {{ {body} }}"
+        shapes = {"w": (channels, 1, *taps), "v": (24, channels, 1, 1)}
+        shapes |= {"u": (channels, channels, 1, 1)} if "u" in SIDES[sides] else {}
+        shapes |= {"z": (5, 24, 3, 3)} if "z" in SIDES[sides] else {}
+        network = _network(text, shapes)
+        networks.append(replace(network, l2_bytes=l2_bytes))
+    assert [wrong for network in networks for wrong in wrong_numbers(network, level)] == []
+
+
+@every_level
+@pytest.mark.parametrize("before", ["", "a = Conv(x, u) "], ids=["planes", "blocks"])
+def test_the_memory_of_a_pair_does_not_grow_with_its_rows(level: str, before: str) -> None:
+    """Rows are cut into columns: a thread's part of a row of any length takes a few times the second cache."""
+    l2_bytes, scratch = 64 << 10, []
+    weights = {"u": reals(64, 64, 1, 1), "w": reals(64, 1, 1, 5), "v": reals(64, 64, 1, 1)}
+    for width in (20_000, 80_000):
+        pair = f"d = Conv<group=64, pads=[0,2,0,2]>({'a' if before else 'x'}, w) y = Conv(d, v)"
+        text = f"g (float[1,64,1,{width}] x) => (float[1,64,1,{width}] y) {{ {before}{pair} }}"
+        used = weights if before else {name: one for name, one in weights.items() if name != "u"}
+        files = built(model_of(text, used)).files
+        scratch.append(scratch_bytes(level, (bytes(files[PLAN_FILE]), bytes(files[WEIGHTS_FILE])), [(1, 64, 1, width)],
+                                     l2_bytes=l2_bytes))  # fmt: skip
+    assert max(scratch) <= 4 * l2_bytes
 
 
 @pytest.mark.parametrize(

@@ -182,14 +182,21 @@ NND_INLINE void nnd_depthwise_any_tile(const struct nnd_depthwise *s, int pixels
   for (int p = 0; p < pixels; p++) nnd_write(out + p * NND_LANES, sums[p]);
 }
 
-/* Any kernel, stride and dilation: tiles of pixels, then single ones. */
+/* Any kernel, stride and dilation: tiles of pixels, of which the last overlaps the one before; of fewer pixels single
+ * ones. */
 static void nnd_depthwise_row(const struct nnd_depthwise *s, nnd_size row, nnd_size begin, nnd_size end,
                               const nnd_elem *in, const float *weights, const float *bias, vf number, nnd_elem *out) {
   const struct nnd_row_taps taps = nnd_row_taps_of(s, row);
-  nnd_size at = begin;
-  for (; at + NND_ANY_TILE <= end; at += NND_ANY_TILE, out += NND_ANY_TILE * NND_LANES)
-    nnd_depthwise_any_tile(s, NND_ANY_TILE, at, &taps, in, weights, bias, number, out);
-  for (; at < end; at++, out += NND_LANES) nnd_depthwise_any_tile(s, 1, at, &taps, in, weights, bias, number, out);
+  if (end - begin < NND_ANY_TILE) {
+    for (nnd_size at = begin; at < end; at++, out += NND_LANES)
+      nnd_depthwise_any_tile(s, 1, at, &taps, in, weights, bias, number, out);
+    return;
+  }
+  for (nnd_size at = begin; at < end; at += NND_ANY_TILE) {
+    const nnd_size column = nnd_min(at, end - NND_ANY_TILE);
+    nnd_depthwise_any_tile(s, NND_ANY_TILE, column, &taps, in, weights, bias, number,
+                           out + (column - begin) * NND_LANES);
+  }
 }
 
 static void nnd_depthwise_any(const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin, nnd_size end,

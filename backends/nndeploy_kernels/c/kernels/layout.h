@@ -88,6 +88,12 @@ NND_INLINE void nnd_blocked_run(nnd_size held, nnd_size pixels, nnd_size plane, 
       to[pixel * NND_LANES + i] = nnd_to_elem(i < held ? from[i * plane + pixel] : 0.0f);
 }
 
+/* Fewer pixels than a vector has lanes, to planes. No part of its callers, some of which it would make spill. */
+NND_NOINLINE void nnd_plain_few(nnd_size held, nnd_size pixels, nnd_size plane, const nnd_elem *from, float *to) {
+  for (nnd_size i = 0; i < held; i++)
+    for (nnd_size pixel = 0; pixel < pixels; pixel++) to[i * plane + pixel] = nnd_to_float(from[pixel * NND_LANES + i]);
+}
+
 /* The way back; with `stream` past the caches, where every plane and `to` begin at a vector. */
 NND_INLINE void nnd_plain_run(nnd_size held, nnd_size pixels, nnd_size plane, int stream, const nnd_elem *from,
                               float *to) {
@@ -106,8 +112,7 @@ NND_INLINE void nnd_plain_run(nnd_size held, nnd_size pixels, nnd_size plane, in
         nnd_store_any(to + i * plane + pixel, rows[i]);
     }
   }
-  for (nnd_size pixel = 0; pixels < NND_LANES && pixel < pixels; pixel++)
-    for (nnd_size i = 0; i < held; i++) to[i * plane + pixel] = nnd_to_float(from[pixel * NND_LANES + i]);
+  if (pixels < NND_LANES) nnd_plain_few(held, pixels, plane, from, to);
 }
 
 /* `pixels` is H * W. Workers share runs of NND_RUN pixels of all channel blocks of all images. */

@@ -17,7 +17,9 @@ struct nnd_separable {
   struct nnd_depthwise depthwise;
   struct nnd_pointwise pointwise; /* in_plane is set here */
   nnd_size channels;
-  nnd_size window_rows, window_columns, window_channels; /* channels: all, or a multiple of NND_LANES */
+  nnd_size window_rows, window_columns, window_channels; /* whole rows, or columns of one; channels: all, or a multiple
+                                                            of NND_LANES */
+  nnd_size piece;                                        /* pixels of the pointwise part */
 };
 
 struct nnd_separable_data {
@@ -41,19 +43,16 @@ NND_INLINE void nnd_separable_first(const struct nnd_depthwise *s, nnd_size rows
   }
 }
 
-NND_INLINE void nnd_separable_second(struct nnd_pointwise *s, int sum, nnd_size rows, nnd_size columns,
-                                     nnd_size out_columns, struct nnd_pointwise_data d, struct nnd_prefetch next) {
-  s->in_plane = rows * columns * NND_LANES;
-  if (columns == out_columns) {
-    nnd_pointwise_row(s, sum, rows * columns, d, next);
-    return;
-  }
-  for (nnd_size r = 0; r < rows; r++) {
-    nnd_pointwise_row(s, sum, columns, d, nnd_no_prefetch);
-    d.in += columns * NND_LANES;
-    d.out += out_columns * NND_LANES;
-    if (s->end.residual) d.residual += out_columns * NND_LANES;
-  }
+/* The pointwise part of `pixels` pixels in a row, `piece` of them at a time where it has several panels: each reads all
+ * of them again. */
+NND_INLINE void nnd_separable_second(struct nnd_pointwise *s, int sum, nnd_size pixels, nnd_size piece,
+                                     struct nnd_pointwise_data d, struct nnd_prefetch next) {
+  s->in_plane = pixels * NND_LANES;
+  const int is_whole = pixels <= piece || nnd_full_panels(nnd_blocks(s->out_channels)) == 0;
+  const nnd_size each = is_whole ? pixels : nnd_ceil_div(pixels, nnd_ceil_div(pixels, piece));
+  for (nnd_size from = 0; from < pixels; from += each)
+    nnd_pointwise_row(s, sum, nnd_min(each, pixels - from), nnd_pointwise_at(s, d, from),
+                      is_whole ? next : nnd_no_prefetch);
 }
 
 /* `in`, `p.out` and `p.residual` are those of the image; `next` is what the window after this one reads. */
@@ -71,7 +70,7 @@ NND_INLINE void nnd_separable_window(const struct nnd_separable *s, nnd_size row
     nnd_separable_first(&s->depthwise, rows, columns, row, column, begin / NND_LANES, nnd_blocks(end), d, in, buffer);
     second.in_channels = end - begin;
     second.channel = begin;
-    nnd_separable_second(&second, sum, rows, columns, out_columns, p, sum == NND_WHOLE ? next : nnd_no_prefetch);
+    nnd_separable_second(&second, sum, rows * columns, s->piece, p, sum == NND_WHOLE ? next : nnd_no_prefetch);
   }
 }
 

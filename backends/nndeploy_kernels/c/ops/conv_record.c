@@ -127,8 +127,7 @@ int nnd_pack_conv(struct nnd_opener *o, struct nnd_conv *c, enum nnd_packing how
   switch (how) {
     case NND_PACK_PRODUCTS: return nnd_pack_products(o, c);
     case NND_PACK_PLANAR: return nnd_pack_planar(o, c);
-    case NND_PACK_DEPTHWISE: return nnd_pack_depthwise(o, c);
-    default: return 1;
+    default: return nnd_pack_depthwise(o, c);
   }
 }
 

@@ -18,7 +18,7 @@ struct nnd_conv {
   struct nnd_end end;
 };
 
-enum nnd_packing { NND_PACK_PRODUCTS, NND_PACK_PLANAR, NND_PACK_DEPTHWISE, NND_PACK_NOTHING };
+enum nnd_packing { NND_PACK_PRODUCTS, NND_PACK_PLANAR, NND_PACK_DEPTHWISE };
 
 NND_RECORD(conv_record)
 NND_RECORD(depth)

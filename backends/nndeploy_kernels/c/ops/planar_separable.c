@@ -3,9 +3,10 @@
  * planar_separable: two records (ops/conv_record.h), a depthwise convolution and the pointwise one of what it gives,
  * with NCHW before it, behind it or both; no residual.
  *
- * NCHW before it is never made NCHWc: the depthwise part works on planes, and the pointwise part takes its pixels from
- * planes as it takes them from blocks. NCHW behind it: what a panel of a window writes is changed while it lies in the
- * cache. Windows are whole rows of all channels.
+ * NCHW before it: the rows and columns that a window reads are made NCHWc while they lie in the cache, those that the
+ * next one reads too only once. Of few channels, which would not fill vectors, the depthwise part works on planes
+ * instead, and the pointwise part takes its pixels from planes as it takes them from blocks. NCHW behind it: what a
+ * panel of a window writes is changed while it lies in the cache. Windows are of all channels.
  */
 #include <stdio.h>
 
@@ -15,9 +16,9 @@
 #include "ops/conv_record.h"
 #include "ops/windows.h"
 
-/* Least rows of a window of planes, where L2 holds them: windows copy the rows that they share. 64 -> 64 at 320 x 320
- * takes 0.89 of the time that it takes with one: AMD Zen 5, L2 1 MiB, 2026-11-20. */
-#define NND_PLANAR_ROWS 4
+/* Channels that are worth planes are up to a part of a vector: 1 -> 64 takes half of the time that it takes in blocks, 10
+ * -> 40 takes 1.15 of it. AMD EPYC, AVX-512, 2026-11-29. */
+#define NND_PLANES_PART 4
 
 struct nnd_planar_own {
   struct nnd_conv first, second;
@@ -36,30 +37,82 @@ static int nnd_open_planar(struct nnd_opener *o) {
     return nnd_fail(o->message, "a pair of convolutions that is none");
   own->planar_in = !o->model->tensors[first->in].is_blocked;
   own->planar_out = !o->model->tensors[second->out].is_blocked;
-  return nnd_pack_conv(o, &own->first, own->planar_in ? NND_PACK_NOTHING : NND_PACK_DEPTHWISE) &&
-         nnd_pack_conv(o, &own->second, own->planar_in ? NND_PACK_PLANAR : NND_PACK_PRODUCTS);
+  return nnd_pack_conv(o, &own->first, NND_PACK_DEPTHWISE) && nnd_pack_conv(o, &own->second, NND_PACK_PRODUCTS);
 }
 
-/* A worker's scratch: where `planar_in` the rows that a window reads of two channels; the first result at `first_at`;
- * where `planar_out` what a panel gives at `second_at`. Workers share windows. */
+/* A worker's scratch: of planes what a window reads, as NCHWc, in `blocks.ring` rows, of all channels where
+ * `keeps_rows`, else of a vector of them, or, where `by_planes`, the rows that it reads of two channels; the first result
+ * at `first_at`; where `planar_out` what a panel gives at `second_at`. Workers share windows, of each strip of columns
+ * from above to below. */
 struct nnd_planar_fields {
-  struct nnd_planar_depthwise planes; /* where `planar_in` */
-  struct nnd_depthwise blocks;        /* elsewhere */
+  struct nnd_planar_depthwise planes; /* where `by_planes` */
+  struct nnd_depthwise blocks;
   struct nnd_pointwise pointwise;
-  const nnd_size *offsets; /* of the channels of the first result */
-  nnd_size images, window_rows, first_at, second_at;
-  int planar_in, planar_out;
+  const nnd_size *offsets; /* of the channels of the first result, where `by_planes` */
+  nnd_size images, window_rows, window_columns, first_at, second_at, panels, piece;
+  int planar_in, planar_out, by_planes, keeps_rows;
 };
 
-/* Panel `panel` of the pointwise part of `pixels` pixels, from the first result to `d.out`, where planes follow each
- * other as `s` says; weights, bias and numbers are those of the first panel. */
+/* Output rows [row, row + rows) and columns [column, column + columns) of an image: whole rows, or a part of one. */
+struct nnd_planar_part {
+  nnd_size image, row, rows, column, columns;
+};
+
+/* What a strip of columns reads: columns [first, first + axis.size) of the input; `axis` counts from there. */
+struct nnd_strip {
+  struct nnd_axis axis;
+  nnd_size first;
+};
+
+NND_INLINE struct nnd_strip nnd_strip_of(struct nnd_axis x, nnd_size column, nnd_size columns) {
+  if (columns == x.out_size) return (struct nnd_strip){x, 0}; /* rows side by side are one run */
+  struct nnd_axis moved = x;
+  moved.pad = x.pad - column * x.stride; /* columns from the strip's first one to what its first output reads */
+  const nnd_size first = nnd_max(0, -moved.pad), end = nnd_end_row(x, column + columns);
+  moved.pad += first, moved.size = nnd_max(0, end - first), moved.out_size = columns;
+  return (struct nnd_strip){moved, first};
+}
+
+/* Rows [from, to) of a strip of channel block `block` of an image; row y lies at y % blocks.ring. */
+static void nnd_planar_rows_in(const struct nnd_planar_fields *t, const struct nnd_strip *strip, nnd_size block,
+                               nnd_size from, nnd_size to, const float *image, nnd_elem *rows) {
+  const nnd_size ring = t->blocks.ring, width = t->blocks.x.size, columns = strip->axis.size;
+  const nnd_size plane = t->blocks.y.size * width, channel = block * NND_LANES;
+  const nnd_size held = nnd_min(NND_LANES, t->pointwise.in_channels - channel);
+  for (nnd_size row = from; row < to;) {
+    const nnd_size slot = row % ring, count = columns == width ? nnd_min(to - row, ring - slot) : 1;
+    nnd_blocked_run(held, count * columns, plane, image + channel * plane + row * width + strip->first,
+                    rows + slot * columns * NND_LANES);
+    row += count;
+  }
+}
+
+/* The depthwise part of a window, from planes by way of blocks; the rows of its strip before `done` are there. */
+static void nnd_planar_first(const struct nnd_planar_fields *t, struct nnd_planar_part w, nnd_size done,
+                             const float *image, const struct nnd_separable_data *d, nnd_elem *rows, nnd_elem *first) {
+  const struct nnd_axis y = t->blocks.y;
+  const struct nnd_strip strip = nnd_strip_of(t->blocks.x, w.column, w.columns);
+  const nnd_size from = nnd_first_row(y, w.row), to = nnd_end_row(y, w.row + w.rows);
+  const nnd_size step = t->keeps_rows ? t->blocks.ring * strip.axis.size * NND_LANES : 0;
+  struct nnd_depthwise s = t->blocks;
+  s.x = strip.axis;
+  for (nnd_size block = 0; block < nnd_blocks(t->pointwise.in_channels); block++, rows += step) {
+    nnd_planar_rows_in(t, &strip, block, t->keeps_rows ? nnd_max(done, from) : from, to, image, rows);
+    s.columns(&s, w.row, w.rows, 0, w.columns, rows, d->depthwise_weights + block * y.kernel * s.x.kernel * NND_LANES,
+              d->depthwise_bias + block * NND_LANES, nnd_end_number(&s.end, d->depthwise_numbers, block), w.columns,
+              first + block * w.rows * w.columns * NND_LANES);
+  }
+}
+
+/* Panel `panel` of the pointwise part of `pixels` pixels, from the first result, at `first`, to `d.out`, where planes
+ * follow each other as `s` says; weights, bias and numbers are those of the first panel. */
 static void nnd_planar_panel(const struct nnd_planar_fields *t, const struct nnd_pointwise *s, nnd_size panel,
-                             nnd_size pixels, int vectors, const char *first, const void *weights,
-                             struct nnd_pointwise_data d) {
-  const nnd_size full = nnd_full_panels(nnd_blocks(s->out_channels)), block = panel * NND_PANEL;
+                             nnd_size pixels, const char *first, const void *weights, struct nnd_pointwise_data d) {
+  const nnd_size blocks = nnd_blocks(s->out_channels), full = nnd_full_panels(blocks), block = panel * NND_PANEL;
+  const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
   d.bias += block * NND_LANES;
   if (s->end.number) d.numbers += block * NND_LANES;
-  if (t->planar_in) {
+  if (t->by_planes) {
     struct nnd_tile_job job = nnd_pointwise_job(s, NND_WHOLE, vectors, d);
     job.in = first;
     job.weights = (const float *)weights + block * NND_LANES * s->in_channels;
@@ -73,55 +126,81 @@ static void nnd_planar_panel(const struct nnd_planar_fields *t, const struct nnd
   nnd_pointwise_panel(s, NND_WHOLE, pixels, vectors, half, d, nnd_no_prefetch);
 }
 
-/* `rows` output rows from `row` on of image `image`. */
-static void nnd_planar_window(const struct nnd_planar_fields *t, nnd_size rows, nnd_size row, nnd_size image,
-                              void *const *at, char *scratch) {
-  const struct nnd_axis y = t->planar_in ? t->planes.y : t->blocks.y, x = t->planar_in ? t->planes.x : t->blocks.x;
-  const nnd_size width = x.out_size, pixels = rows * width, out_pixels = y.out_size * width;
-  char *first = scratch + t->first_at;
-  if (t->planar_in) {
-    const nnd_size of_image = t->planes.channels * y.size * x.size;
-    nnd_planar_depthwise(&t->planes, rows, row, (const float *)at[1] + image * of_image,
-                         (const float *)at[1] + t->images * of_image, at[2], at[3], at[4], (float *)scratch,
-                         (float *)first);
-  } else {
-    const struct nnd_separable_data d = {at[2], at[3], at[4], {.out = NULL}};
-    const nnd_size blocks = nnd_blocks(t->pointwise.in_channels);
-    nnd_separable_first(&t->blocks, rows, width, row, 0, 0, blocks, &d,
-                        (const nnd_elem *)at[1] + image * blocks * y.size * x.size * NND_LANES, (nnd_elem *)first);
-  }
+/* Panels [panel, last) of the pointwise part of `pixels` pixels, `piece` of them at a time, to blocks that begin at
+ * `out`, as `s` says. */
+static void nnd_planar_panels(const struct nnd_planar_fields *t, const struct nnd_pointwise *s, nnd_size panel,
+                              nnd_size last, nnd_size pixels, void *const *at, const char *first, nnd_elem *out) {
+  const nnd_size pixel_bytes = t->by_planes ? (nnd_size)sizeof(float) : NND_LANES * (nnd_size)sizeof(nnd_elem);
+  const nnd_size piece = last - panel > 1 ? nnd_evened(pixels, t->piece) : pixels;
+  for (nnd_size from = 0; from < pixels; from += piece)
+    for (nnd_size i = panel; i < last; i++) {
+      nnd_elem *to = out + (i - panel) * NND_PANEL * s->out_plane + from * NND_LANES;
+      nnd_planar_panel(t, s, i, nnd_min(piece, pixels - from), first + from * pixel_bytes, at[5],
+                       (struct nnd_pointwise_data){.bias = at[6], .numbers = at[7], .out = to});
+    }
+}
+
+/* The pointwise part of a window, whose outputs lie from `begin` on in each plane of an image. To planes, `panels`
+ * panels at a time are made in `made`, and changed then. */
+static void nnd_planar_second(const struct nnd_planar_fields *t, nnd_size image, nnd_size begin, nnd_size pixels,
+                              void *const *at, const char *first, nnd_elem *made) {
+  const nnd_size out_pixels = t->blocks.y.out_size * t->blocks.x.out_size;
   struct nnd_pointwise s = t->pointwise;
   s.in_plane = pixels * NND_LANES;
   s.out_plane = (t->planar_out ? pixels : out_pixels) * NND_LANES;
-  const nnd_size blocks = nnd_blocks(s.out_channels), full = nnd_full_panels(blocks);
-  const int is_aligned = (uintptr_t)at[0] % sizeof(vf) == 0 && width % NND_LANES == 0; /* at each row of each plane */
-  for (nnd_size panel = 0; panel <= full; panel++) {
-    const int vectors = panel < full ? NND_PANEL : nnd_last_panel(blocks);
-    const nnd_size block = panel * NND_PANEL;
-    nnd_elem *made = (nnd_elem *)(scratch + t->second_at);
-    struct nnd_pointwise_data d = {.bias = at[6], .numbers = at[7], .out = made};
-    if (!t->planar_out) d.out = (nnd_elem *)at[0] + ((image * blocks + block) * out_pixels + row * width) * NND_LANES;
-    s.stream = t->pointwise.stream && !t->planar_out;
-    nnd_planar_panel(t, &s, panel, pixels, vectors, first, at[5], d);
-    for (int v = 0; t->planar_out && v < vectors; v++) {
-      const nnd_size channel = (block + v) * NND_LANES;
-      nnd_plain_run(nnd_min(NND_LANES, s.out_channels - channel), pixels, out_pixels, t->pointwise.stream && is_aligned,
-                    made + v * s.out_plane,
-                    (float *)at[0] + (image * s.out_channels + channel) * out_pixels + row * width);
-    }
+  s.stream = t->pointwise.stream && !t->planar_out;
+  const nnd_size blocks = nnd_blocks(s.out_channels), count = nnd_full_panels(blocks) + 1;
+  if (!t->planar_out) {
+    nnd_planar_panels(t, &s, 0, count, pixels, at, first,
+                      (nnd_elem *)at[0] + (image * blocks * out_pixels + begin) * NND_LANES);
+    return;
   }
+  const int is_aligned = (uintptr_t)at[0] % sizeof(vf) == 0 && (out_pixels | begin | pixels) % NND_LANES == 0;
+  for (nnd_size panel = 0; panel < count; panel += t->panels) {
+    const nnd_size from = panel * NND_PANEL, last = nnd_min(count, panel + t->panels);
+    nnd_planar_panels(t, &s, panel, last, pixels, at, first, made);
+    for (nnd_size block = from; block < (last < count ? last * NND_PANEL : blocks); block++)
+      nnd_plain_run(nnd_min(NND_LANES, s.out_channels - block * NND_LANES), pixels, out_pixels,
+                    t->pointwise.stream && is_aligned, made + (block - from) * s.out_plane,
+                    (float *)at[0] + (image * s.out_channels + block * NND_LANES) * out_pixels + begin);
+  }
+}
+
+/* One window; the rows of its strip before `done` are in the ring. */
+static void nnd_planar_window(const struct nnd_planar_fields *t, struct nnd_planar_part w, nnd_size done,
+                              void *const *at, char *scratch) {
+  const struct nnd_axis y = t->blocks.y, x = t->blocks.x;
+  const nnd_size blocks = nnd_blocks(t->pointwise.in_channels);
+  nnd_elem *first = (nnd_elem *)(scratch + t->first_at);
+  const struct nnd_separable_data d = {at[2], at[3], at[4], {.out = NULL}};
+  const float *image = (const float *)at[1] + w.image * t->pointwise.in_channels * y.size * x.size;
+  if (t->by_planes) {
+    const nnd_size of_all = t->images * t->planes.channels * y.size * x.size;
+    nnd_planar_depthwise(&t->planes, w.rows, w.row, image, (const float *)at[1] + of_all, at[8], at[3], at[4],
+                         (float *)scratch, (float *)first);
+  } else if (t->planar_in) {
+    nnd_planar_first(t, w, done, image, &d, (nnd_elem *)scratch, first);
+  } else {
+    nnd_separable_first(&t->blocks, w.rows, w.columns, w.row, w.column, 0, blocks, &d,
+                        (const nnd_elem *)at[1] + w.image * blocks * y.size * x.size * NND_LANES, first);
+  }
+  nnd_planar_second(t, w.image, w.row * x.out_size + w.column, w.rows * w.columns, at, (const char *)first,
+                    (nnd_elem *)(scratch + t->second_at));
 }
 
 static void nnd_run_planar(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_planar_fields *t = fields;
-  const nnd_size out_rows = t->planar_in ? t->planes.y.out_size : t->blocks.y.out_size;
-  const nnd_size down = nnd_ceil_div(out_rows, t->window_rows);
-  nnd_size first, last;
-  nnd_share(t->images * down, part, &first, &last);
-  if (t->planar_in && first < last) memset(part.scratch, 0, (size_t)(2 * t->planes.copied) * sizeof(float));
-  for (nnd_size unit = first; unit < last; unit++) {
-    const nnd_size image = unit / down, row = unit % down * t->window_rows;
-    nnd_planar_window(t, nnd_min(t->window_rows, out_rows - row), row, image, at, part.scratch);
+  const struct nnd_axis y = t->blocks.y, x = t->blocks.x;
+  const nnd_size down = nnd_ceil_div(y.out_size, t->window_rows), across = nnd_ceil_div(x.out_size, t->window_columns);
+  nnd_size begin, last;
+  nnd_share(t->images * across * down, part, &begin, &last);
+  if (t->by_planes && begin < last) memset(part.scratch, 0, (size_t)(2 * t->planes.copied) * sizeof(float));
+  for (nnd_size unit = begin, done = 0; unit < last; unit++) {
+    const nnd_size row = unit % down * t->window_rows, column = unit / down % across * t->window_columns;
+    const struct nnd_planar_part w = {unit / down / across, row, nnd_min(t->window_rows, y.out_size - row), column,
+                                      nnd_min(t->window_columns, x.out_size - column)};
+    nnd_planar_window(t, w, row ? done : 0, at, part.scratch);
+    done = nnd_end_row(y, row + w.rows);
   }
 }
 
@@ -154,6 +233,36 @@ static int nnd_make_planes(struct nnd_maker *m, const struct nnd_conv *first, co
   return 1;
 }
 
+/* Whether the depthwise part had better work on planes than on blocks: bfloat16 are in blocks alone, and rows are copied
+ * pixel by pixel from stride 3 on. */
+static int nnd_planes_pay(nnd_size channels, const struct nnd_axis *x) {
+#ifdef NND_BF16
+  return 0;
+#endif
+  return channels <= NND_LANES / NND_PLANES_PART && x->stride <= 2;
+}
+
+/* Rows of windows that keep, where they were made blocks, the rows that they share: what such a window reads, rows of
+ * `in_row` bytes, and its first result, rows of `row`, take five eighths of L2. 0 where there are none, or the image is
+ * one window: then windows are those of pairs that read blocks, and each makes blocks of all that it reads, a vector of
+ * channels at a time. */
+static nnd_size nnd_kept_rows(const struct nnd_maker *m, const struct nnd_axis *y, nnd_size in_row, nnd_size row) {
+  const nnd_size buffer = m->table->model->options.buffer_bytes;
+  const nnd_size room = nnd_l2(m) / 8 * 5, shared = (y->kernel - 1) * y->dilation + 1 - y->stride;
+  nnd_size rows = shared < room / in_row ? (room - shared * in_row) / (y->stride * in_row + row) : 0;
+  if (buffer > 0) rows = nnd_min(rows, buffer / row);
+  return rows < y->out_size ? rows : 0;
+}
+
+/* The bytes of the first result where no rows are kept: each window makes blocks anew of what it shares with the one
+ * before, `shared` rows, which should be the lesser part of it. */
+static nnd_size nnd_anew_capacity(const struct nnd_maker *m, nnd_size capacity, const struct nnd_axis *y,
+                                  nnd_size row) {
+  const nnd_size shared = (y->kernel - 1) * y->dilation;
+  if (m->table->model->options.buffer_bytes > 0 || row > capacity) return capacity;
+  return nnd_max(capacity, nnd_min(y->out_size, 2 * shared) * row);
+}
+
 static int nnd_make_planar(struct nnd_maker *m) {
   const struct nnd_planar_own *own = m->step->own;
   const struct nnd_conv *first = &own->first, *second = &own->second;
@@ -170,12 +279,19 @@ static int nnd_make_planar(struct nnd_maker *m) {
   const nnd_size images = in->sizes[0], channels = first->out_channels, vector = NND_LANES * (nnd_size)sizeof(nnd_elem);
   const nnd_size row_bytes = between->num_bytes / (images * y.out_size);
   const nnd_size in_bytes = images * nnd_blocks(channels) * y.size * x.size * vector; /* as if it were NCHWc */
-  nnd_size capacity = nnd_pair_capacity(m, in_bytes, between->num_bytes, row_bytes);
-  if (m->table->model->options.buffer_bytes <= 0 && own->planar_in && y.stride == 1)
-    capacity = nnd_max(capacity, nnd_min(NND_PLANAR_ROWS * row_bytes, nnd_l2(m) / 2));
-  const struct nnd_window window = nnd_window_for(capacity, y.out_size, x.out_size, channels);
-  const nnd_size whole = window.columns == x.out_size ? window.rows : 1; /* whole rows, however long they are */
-  t->window_rows = nnd_shared_rows(whole, y.out_size, images, nnd_threads(m));
+  nnd_size capacity = nnd_pair_capacity(m, in_bytes, between->num_bytes, row_bytes, 0, second->out_channels);
+  const nnd_size buffer = m->table->model->options.buffer_bytes;
+  if (own->planar_out && buffer <= 0) /* what a panel gives is no larger */
+    capacity = nnd_min(capacity, nnd_l2(m) / 2 * nnd_blocks(channels) / NND_PANEL);
+  if (own->planar_in) {
+    const nnd_size rows = nnd_kept_rows(m, &y, in_bytes / (images * y.size), row_bytes);
+    t->keeps_rows = rows > 0;
+    capacity = rows > 0 ? rows * row_bytes : nnd_anew_capacity(m, capacity, &y, row_bytes);
+  }
+  struct nnd_window window = nnd_window_for(capacity, y.out_size, x.out_size, channels);
+  window = nnd_shared_window(window, y.out_size, x.out_size, images, nnd_threads(m));
+  t->window_rows = window.rows, t->window_columns = window.columns;
+  t->by_planes = own->planar_in && nnd_planes_pay(channels, &x) && window.columns == x.out_size;
   t->planar_in = own->planar_in, t->planar_out = own->planar_out, t->images = images;
   t->pointwise = (struct nnd_pointwise){
       .in_channels = channels,
@@ -184,27 +300,39 @@ static int nnd_make_planar(struct nnd_maker *m) {
       .end = second->end,
       .stream = out->num_bytes > NND_STREAM_FROM,
       .prefetch_weights = channels * second->out_channels * (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM};
-  const nnd_size pixels = t->window_rows * x.out_size;
-  if (own->planar_in) {
+  const nnd_size pixels = t->window_rows * t->window_columns;
+  t->blocks = (struct nnd_depthwise){y, x, first->end, 0, nnd_depthwise_for(&x)};
+  if (t->by_planes) {
     if (!nnd_make_planes(m, first, &y, &x, t)) return 0;
-    t->second_at = t->first_at + (channels * pixels + NND_LANES) * (nnd_size)sizeof(float);
-  } else {
-    t->blocks = (struct nnd_depthwise){y, x, first->end, 0, nnd_depthwise_for(&x)};
-    t->second_at = nnd_blocks(channels) * pixels * vector;
+  } else if (own->planar_in) {
+    const nnd_size read = t->window_columns == x.out_size ? x.size : nnd_window_rows(x, t->window_columns);
+    const nnd_size of_row = read * vector * (t->keeps_rows ? nnd_blocks(channels) : 1);
+    nnd_size bytes;
+    t->blocks.ring = nnd_window_rows(y, t->window_rows);
+    if (__builtin_mul_overflow(of_row, t->blocks.ring, &bytes) || bytes > NND_MOST_BYTES)
+      return nnd_fail(m->message, "the rows of a convolution are too large");
+    t->first_at = nnd_ceil_div(bytes, NND_ALIGNMENT) * NND_ALIGNMENT;
   }
+  t->second_at = t->first_at + (t->by_planes ? (channels * pixels + NND_LANES) * (nnd_size)sizeof(float)
+                                             : nnd_blocks(channels) * pixels * vector);
   t->second_at = nnd_ceil_div(t->second_at, NND_ALIGNMENT) * NND_ALIGNMENT;
-  m->scratch_bytes = t->second_at + (own->planar_out ? NND_MOST_VECTORS * pixels * vector : 0);
+  t->piece = nnd_piece(m, channels);
+  t->panels = nnd_max(1, nnd_l2(m) / 4 / (NND_PANEL * pixels * vector));
+  const nnd_size blocks = nnd_min(nnd_blocks(second->out_channels), (t->panels - 1) * NND_PANEL + NND_MOST_VECTORS);
+  m->scratch_bytes = t->second_at + (own->planar_out ? blocks * pixels * vector : 0);
   m->instance->run = nnd_run_planar;
   nnd_give_tensor(m, second->out);
   nnd_give_tensor(m, first->in);
-  nnd_give(m, own->planar_in ? first->weights : first->packed);
+  nnd_give(m, first->packed);
   nnd_give(m, first->bias);
   nnd_give(m, first->numbers);
   nnd_give(m, second->packed);
   nnd_give(m, second->bias);
   nnd_give(m, second->numbers);
+  nnd_give(m, first->weights);
   snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes",
-           (long long)t->window_rows, (long long)x.out_size, (long long)channels, (long long)capacity);
+           (long long)t->window_rows, (long long)t->window_columns, (long long)channels,
+           (long long)(buffer > 0 ? buffer : capacity));
   return 1;
 }
 

@@ -29,7 +29,7 @@ static int nnd_open_separable(struct nnd_opener *o) {
 struct nnd_separable_fields {
   struct nnd_separable s;
   nnd_size images;
-  int prefetch_input; /* the input does not fit the second cache */
+  int fetches; /* the input of the next window */
 };
 
 static void nnd_run_separable(const void *fields, void *const *at, struct nnd_part part) {
@@ -50,7 +50,7 @@ static void nnd_run_separable(const void *fields, void *const *at, struct nnd_pa
     p.out += image * out_image;
     if (s->pointwise.end.residual) p.residual += image * out_image;
     struct nnd_prefetch next = nnd_no_prefetch;
-    if (t->prefetch_input)
+    if (t->fetches && window + 1 < last)
       next = row + 1 < down ? nnd_separable_ahead(s, from, (row + 1) * s->window_rows)
                             : nnd_separable_ahead(s, from + in_image, 0);
     const nnd_size top = row * s->window_rows, left = column * s->window_columns;
@@ -71,10 +71,14 @@ static int nnd_make_separable(struct nnd_maker *m) {
   const struct nnd_shape *in = nnd_sizes_of(m, first->in), *between = nnd_sizes_of(m, first->out);
   const struct nnd_shape *out = nnd_sizes_of(m, second->out);
   const nnd_size images = in->sizes[0];
+  t->fetches = nnd_pair_fetches(m, in->num_bytes, second->out_channels, &y, &x);
+  const nnd_size row_bytes = between->num_bytes / (images * y.out_size);
   const nnd_size capacity =
-      nnd_pair_capacity(m, in->num_bytes, between->num_bytes, between->num_bytes / (images * y.out_size));
-  struct nnd_window window = nnd_window_for(capacity, y.out_size, x.out_size, first->out_channels);
-  window.rows = nnd_shared_rows(window.rows, y.out_size, images, nnd_threads(m));
+      nnd_pair_capacity(m, in->num_bytes, between->num_bytes, row_bytes, t->fetches, second->out_channels);
+  const struct nnd_window window =
+      nnd_shared_window(nnd_window_for(capacity, y.out_size, x.out_size, first->out_channels), y.out_size, x.out_size,
+                        images, nnd_threads(m));
+  t->fetches = t->fetches && window.columns == x.out_size; /* rows of the window below */
   t->s = (struct nnd_separable){
       .depthwise = {y, x, first->end, 0, nnd_depthwise_for(&x)},
       .pointwise = {.in_channels = first->out_channels,
@@ -88,9 +92,9 @@ static int nnd_make_separable(struct nnd_maker *m) {
       .channels = first->out_channels,
       .window_rows = window.rows,
       .window_columns = window.columns,
-      .window_channels = window.channels};
+      .window_channels = window.channels,
+      .piece = nnd_piece(m, window.channels)};
   t->images = images;
-  t->prefetch_input = in->num_bytes > nnd_l2(m);
   m->scratch_bytes = window.rows * window.columns * window.channels * (nnd_size)sizeof(nnd_elem);
   m->instance->run = nnd_run_separable;
   nnd_give_tensor(m, second->out);

@@ -82,7 +82,7 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
                                          at[11],
                                          second.end.residual ? (const nnd_elem *)at[10] + out : NULL,
                                          (nnd_elem *)at[0] + out};
-    nnd_separable_second(&second, NND_WHOLE, rows, x.out_size, x.out_size, p, nnd_no_prefetch);
+    nnd_separable_second(&second, NND_WHOLE, rows * x.out_size, rows * x.out_size, p, nnd_no_prefetch);
   }
 }
 

@@ -40,15 +40,38 @@ NND_INLINE nnd_size nnd_capacity(const struct nnd_maker *m, nnd_size input_bytes
   return buffer > 0 ? buffer : nnd_l2(m) / (input_bytes > NND_LARGE_INPUT ? 8 : 4);
 }
 
-/* The same for a pair, `first_bytes` of whose first result come of the input, `row_bytes` of which are one row. With
- * strides the input of a window is larger than its first result. Where it comes from beyond L2 it is prefetched, and
- * should leave there what is in use: stride 2 at 112 x 112, 96 channels, takes 0.87 of the time. */
+/* Fused or apart. A pair apart writes its first result and reads it again, in long runs of memory, which the processor
+ * fetches ahead by itself. Done window by window it does neither, but reads its input in one short run a window, and
+ * waits at the beginning of each. So small windows are faster only where the next one's input is fetched between the
+ * products of this one; else windows are large. A window that is the whole image is the pair apart. Apart / fused of
+ * images that L2 does not hold, AMD EPYC, L2 1 MiB, 2026-11-29:
+ *
+ *                                          L2 / 8, fetched   L2 / 8   2 L2, fetched   2 L2
+ *   64 -> 64, 3 x 3, 320 x 320                        1.14     0.99            1.14   1.04
+ *   32 -> 64, 3 x 3 by 2, 320 x 320                   1.18     1.03            1.07   1.01
+ *   32 -> 4, 3 x 3, 320 x 320                         1.15     0.99            1.31   1.13
+ *   336 -> 3, 2 x 2 by 3, 32 x 32                     0.80     0.98            1.00   1.02
+ *   48 -> 48, 1 x 9, 1 x 80000                        0.97     0.90            0.99   1.00
+ */
+
+/* Whether the input of a window is fetched while the one before is multiplied: it exceeds L2, and each vector of it meets
+ * half a vector of outputs. */
+NND_INLINE int nnd_pair_fetches(const struct nnd_maker *m, nnd_size input_bytes, nnd_size out_channels,
+                                const struct nnd_axis *y, const struct nnd_axis *x) {
+  const nnd_size halves = nnd_ceil_div(out_channels, NND_LANES / 2);
+  return input_bytes > nnd_l2(m) && halves >= y->stride * x->stride;
+}
+
+/* The bytes of the first result of a window of a pair that reads blocks, of which one row takes `row_bytes`. Where two
+ * vectors of outputs are enough work to fetch behind, windows are small: with strides the input of a window is larger
+ * than its first result, and should leave in L2 what is in use. */
 NND_INLINE nnd_size nnd_pair_capacity(const struct nnd_maker *m, nnd_size input_bytes, nnd_size first_bytes,
-                                      nnd_size row_bytes) {
+                                      nnd_size row_bytes, int fetches, nnd_size out_channels) {
   const nnd_size capacity = nnd_capacity(m, input_bytes);
   if (m->table->model->options.buffer_bytes > 0 || input_bytes <= nnd_l2(m)) return capacity;
+  if (!fetches || out_channels < 2 * NND_LANES || row_bytes > capacity) return 2 * nnd_l2(m);
   const double share = (double)first_bytes / (double)nnd_max(first_bytes, input_bytes);
-  return nnd_max((nnd_size)((double)capacity * share), nnd_min(row_bytes, capacity));
+  return nnd_max((nnd_size)((double)capacity * share), row_bytes);
 }
 
 /* The smallest part that needs no more windows than `largest` does. */
@@ -75,6 +98,21 @@ NND_INLINE nnd_size nnd_shared_rows(nnd_size rows, nnd_size out_rows, nnd_size i
   for (nnd_size more = count + 1; more <= count + threads && more <= out_rows; more++)
     if (images * more % threads == 0) return nnd_ceil_div(out_rows, more);
   return rows;
+}
+
+/* A window of all channels that threads share evenly. */
+NND_INLINE struct nnd_window nnd_shared_window(struct nnd_window w, nnd_size out_rows, nnd_size out_columns,
+                                               nnd_size images, int threads) {
+  if (w.columns == out_columns)
+    w.rows = nnd_shared_rows(w.rows, out_rows, images, threads);
+  else
+    w.columns = nnd_shared_rows(w.columns, out_columns, images * nnd_ceil_div(out_rows, w.rows), threads);
+  return w;
+}
+
+/* Pixels of the first result whose channels take a quarter of L2: the panels of the pointwise part read them in turn. */
+NND_INLINE nnd_size nnd_piece(const struct nnd_maker *m, nnd_size channels) {
+  return nnd_max(NND_MOST_PIXELS, nnd_l2(m) / 4 / (nnd_blocks(channels) * NND_LANES * (nnd_size)sizeof(nnd_elem)));
 }
 
 #endif
