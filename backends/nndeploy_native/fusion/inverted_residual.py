@@ -2,7 +2,8 @@
 """pointwise -> separable  =>  inverted residual: the expanded tensor, the widest of all, is not written to memory.
 
 Only where the pointwise convolution makes more channels than it reads: then its output costs more to move than to
-make again at the edges of windows. A residual is the last step's epilogue.
+make again at the edges of windows, and not of images of one row, whose windows would be whole rows, however long. A
+residual is the last step's epilogue.
 """
 
 from collections.abc import Set
@@ -20,7 +21,7 @@ def fuse_inverted_residual(steps: list[NativeStep], kept: Set[str]) -> list[Nati
     found: dict[int, NativeStep] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
-        if not isinstance(step, Separable) or step.first.x.name in kept:
+        if not isinstance(step, Separable) or step.is_of_lines or step.first.x.name in kept:
             continue
         expand = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[expand] if expand is not None else None

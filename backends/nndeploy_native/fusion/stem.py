@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """first convolution -> separable  =>  stem: the widest tensor of a light network is not written to memory.
 
-The separable pair must be its only reader, and read it once: a residual may be that tensor too.
+The separable pair must be its only reader, and read it once: a residual may be that tensor too. Windows are whole rows:
+images of one row would be one window, however long.
 """
 
 from collections.abc import Set
@@ -19,7 +20,9 @@ def fuse_stem(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
     found: dict[int, NativeStep] = {}
     gone: set[int] = set()
     for number, step in enumerate(steps):
-        if not isinstance(step, Separable) or not step.output.is_blocked or step.first.x.name in kept:
+        if not isinstance(step, Separable) or step.is_of_lines or not step.output.is_blocked:
+            continue
+        if step.first.x.name in kept:
             continue
         before = only_writer(writers, readers, step.first.x.name, number)
         maker = steps[before] if before is not None else None

@@ -15,7 +15,7 @@ from nndeploy_native.lowering.integer_convolution_rules import dequantised_convo
 from nndeploy_native.lowering.windows import transposed_windows_of, windows_of
 from nndeploy_native.steps.convolution import Convolution, Depth, Window, Windows
 from nndeploy_native.steps.matmul import Product
-from nndeploy_native.steps.movement import View
+from nndeploy_native.steps.movement import ChannelParts, View
 from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape
 
 MAX_FIRST_CHANNELS = 4
@@ -58,10 +58,25 @@ def convolution(node: ir.Node, context: Context) -> None:
         _convolve_together(node, context, image, weights, windows.of_image()[0], sides)
         return
     x = context.plain(source) if reads_plain else context.blocked(source)
+    x = replace(x, shape=image_shape(shape))
+    if groups == channels > 1 and outputs > groups and len(shape) < 5:
+        x, groups = _repeated(context, x, outputs // groups), outputs
     output = context.output(node.outputs[0], Layout.BLOCKED)
     kernels = weights.reshape(fixed_shape(image_shape(weights.shape)))
-    step = Convolution(output, replace(x, shape=image_shape(shape)), kernels, bias, windows.of_image()[0], groups)
+    step = Convolution(output, x, kernels, bias, windows.of_image()[0], groups)
     context.emit(step if len(shape) < 5 else _of_volume(step, shape, out_shape, windows))
+
+
+def _repeated(context: Context, x: Tensor, multiplier: int) -> Tensor:
+    """Returns an image that has each channel of `x` several times.
+
+    A depthwise convolution with a multiplier is one without of it: that takes a half to a quarter of the time of a
+    grouped one, most of whose products are with zeros, and is fused with what follows.
+    """
+    channels = tuple((0, channel // multiplier) for channel in range(multiplier * x.channels))
+    repeated = context.temporary("repeated", (x.shape[0], len(channels), *x.shape[2:]), Layout.BLOCKED)
+    context.emit(ChannelParts(repeated, (x,), channels))
+    return repeated
 
 
 def _is_of_patches(window: Window) -> bool:

@@ -8,7 +8,7 @@ from nndeploy_native.steps.step import Epilogue, Written
 from nndeploy_native.tensors import Tensor
 
 PLANAR_TAPS = 49
-"""Most taps of a depthwise kernel over planes: the rows that they reach are copied."""
+"""Most taps of a depthwise kernel that reads planes: what its windows reach is copied."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +37,11 @@ class Separable:
     def has_planes(self) -> bool:
         """Whether it reads or writes planes, in the order of ONNX."""
         return not (self.first.x.is_blocked and self.output.is_blocked)
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Whether its images are one pixel high or wide: no two windows share rows."""
+        return 1 in self.output.shape[2:]
 
     @property
     def takes_planes(self) -> bool:

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from native_models import Array, assert_right, built, each_float_level, model_of, reals
+from native_models import Array, assert_right, built, each_float_level, kernels_of, model_of, reals, run
 from nndeploy_native.fusion import fused
 from nndeploy_native.lowering.table import lower
 from nndeploy_native.steps.separable import Separable
@@ -88,3 +88,45 @@ def test_triple_is_one_step_for_any_capacity(
     artifact = built(model)
     assert "inverted_residual:" in artifact.log
     assert_right(model, artifact, {"x": reals(2, 10, 11, 11)}, level, atol=2e-5, buffer_bytes=capacity)
+
+
+@each_float_level
+@pytest.mark.parametrize(("rank", "multiplier"), [(4, 2), (4, 3), (3, 2)])
+def test_a_pair_with_a_multiplier_is_one_step(level: str, rank: int, multiplier: int) -> None:
+    size, kernel, point = ("9,11", (3, 3), (1, 1)) if rank == 4 else ("40", (3,), (1,))
+    channels, between = 12, 12 * multiplier
+    pads = ",".join("1" for _ in range(2 * (rank - 2)))
+    text = f"""g (float[2,{channels},{size}] x) => (float[2,20,{size}] y) {{
+        d = Conv<group={channels}, pads=[{pads}]>(x, w, b) r = Relu(d) y = Conv(r, v) }}"""
+    shapes = {"w": (between, 1, *kernel), "b": (between,), "v": (20, between, *point)}
+    model = model_of(text, {name: reals(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())})
+    artifact = built(model)
+    assert artifact.log.count("separable:") == 1
+    x = reals(2, channels, *map(int, size.split(",")), seed=7)
+    assert_right(model, artifact, {"x": x}, level, atol=3e-5)
+
+
+def test_what_is_not_finite_stays_in_its_channels() -> None:
+    """Of a depthwise convolution with a multiplier every output reads one channel."""
+    text = "g (float[1,6,5,5] x) => (float[1,12,5,5] y) { y = Conv<group=6, pads=[1,1,1,1]>(x, w) }"
+    model, x = model_of(text, {"w": reals(12, 1, 3, 3)}), reals(1, 6, 5, 5)
+    wanted = run(built(model), {"x": x})["y"]
+    x[:, 2] = np.inf
+    found = run(built(model), {"x": x})["y"]
+    others = [channel for channel in range(12) if channel // 2 != 2]
+    assert np.array_equal(found[:, others], wanted[:, others])
+    assert not np.isfinite(found[:, 4:6]).any()
+
+
+@pytest.mark.parametrize("before", ["e = Conv(x, u)", "e = Conv<pads=[0,1,0,1]>(x, u)"], ids=["expansion", "stem"])
+def test_of_images_of_one_row_pairs_alone_are_fused(before: str) -> None:
+    """Windows of what else is fused are whole rows."""
+    inputs, kernel = (10, 1) if "pads" not in before else (3, 3)
+    text = f"""g (float[1,{inputs},1,50] x) => (float[1,12,1,50] y) {{ {before} s = Relu(e)
+        d = Conv<group=40, pads=[0,1,0,1]>(s, w) r = Relu(d) p = Conv(r, v) y = Conv<pads=[0,1,0,1]>(p, z) }}"""
+    shapes = {"u": (40, inputs, 1, kernel), "w": (40, 1, 1, 3), "v": (12, 40, 1, 1), "z": (12, 12, 1, 3)}
+    model = model_of(text, {name: reals(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())})
+    artifact = built(model)
+    assert "separable" in kernels_of(artifact)
+    assert not {"stem", "inverted_residual"} & set(kernels_of(artifact))
+    assert_right(model, artifact, {"x": reals(1, inputs, 1, 50)}, atol=1e-3, rtol=1e-4)
