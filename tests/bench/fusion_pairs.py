@@ -217,7 +217,7 @@ def _calls(pair: Pair, size: tuple[int, int], lib: ctypes.CDLL) -> tuple[list[Ca
     for call in calls:
         call()
     apart, together = outputs
-    error = float(np.abs(apart - together).max() / np.abs(apart).max())
+    error = float(np.abs(apart - together).max() / (np.abs(apart).max() or 1))
     if not error <= TOLERANCE:
         sys.exit(f"pair {pair.number} at {size}: {pair.label}: {error:.1e} of the largest value from what it is apart")
     return calls, np.array_equal(apart.view(np.uint32), together.view(np.uint32))
