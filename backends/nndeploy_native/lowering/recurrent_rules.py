@@ -5,7 +5,7 @@
     states[t, b, d] = h of step t                              the walk (c/ops/recurrent.c)
 
 DynamicQuantizeLSTM has weights of bytes: its product is one of bytes, of what comes in, quantised by its range; its
-walk is one of states that are quantised by theirs, those of each sequence apart. Weights have no zero points there.
+walk is one of states that are quantised by theirs, those of each sequence apart.
 
 Source: ONNX LSTM, GRU, RNN, opset 22; com.microsoft DynamicQuantizeLSTM.
 In all of them gates stand in the order input, output, forget, cell, and update, reset, hidden.
@@ -20,6 +20,7 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, operand, text_attribute
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.integer_rules import BYTES
 from nndeploy_native.lowering.quantisation_rules import dynamically_quantised
 from nndeploy_native.lowering.recurrent_activations import activations_of
 from nndeploy_native.steps.integer_product import IntegerProduct
@@ -34,7 +35,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 class _Weights(NamedTuple):
     """Weights of the gates: `again` (directions, gates * hidden, hidden), and how a product by the others is emitted.
 
-    `scales` (directions, gates * hidden) are those of `again` where it is int8.
+    `scales` (directions, gates * hidden) are those of `again` where it is int8, and so are `zeros`, as floats.
     `emit` takes the product, (steps, batch, directions * gates * hidden), steps as (steps, batch, inputs), and a bias.
     """
 
@@ -42,6 +43,18 @@ class _Weights(NamedTuple):
     again: Array
     emit: Callable[[Tensor, Tensor, Array | None], None]
     scales: Array | None = None
+    zeros: Array | None = None
+
+
+class _Bytes(NamedTuple):
+    """Weights of bytes (directions, rows, gates * hidden); `scales` and `zeros` (directions, gates * hidden).
+
+    No `zeros` where all are zero, else they have the type of the weights.
+    """
+
+    weights: Array
+    scales: Array
+    zeros: Array | None
 
 
 def recurrent(node: ir.Node, context: Context) -> None:
@@ -58,34 +71,46 @@ def recurrent(node: ir.Node, context: Context) -> None:
 
 def dynamic_quantise_lstm(node: ir.Node, context: Context) -> None:
     """Lowers DynamicQuantizeLSTM with constant weights (directions, inputs, gates * hidden)."""
-    (weights, scales), (again, of_again) = (_bytes_of(node, context, at) for at in ((1, 8, 9), (2, 10, 11)))
-    if weights.shape[0] != again.shape[0] or weights.shape[2] != again.shape[2]:
-        raise BuildRefusedError(f"weights that do not fit together: {weights.shape}, {again.shape}")
+    fed, again = (_bytes_of(node, context, at) for at in ((1, 8, 9), (2, 10, 11)))
+    if fed.weights.shape[::2] != again.weights.shape[::2]:
+        raise BuildRefusedError(f"weights that do not fit together: {fed.weights.shape}, {again.weights.shape}")
+    inputs = fed.weights.shape[1]
 
     def emit(sums: Tensor, x: Tensor, bias: Array | None) -> None:
         a, scale, zero = dynamically_quantised(x, context)
-        columns = np.ascontiguousarray(weights.swapaxes(0, 1)).reshape(weights.shape[1], -1)
-        step = IntegerProduct(sums, a, columns, zero, factors=scales.reshape(-1), factor=scale, bias=bias)
+        columns = np.ascontiguousarray(fed.weights.swapaxes(0, 1)).reshape(inputs, -1)
+        zeros = None if fed.zeros is None else fed.zeros.reshape(-1)
+        step = IntegerProduct(sums, a, columns, zero, zeros, factors=fed.scales.reshape(-1), factor=scale, bias=bias)
         context.emit(step)
 
-    turned = np.ascontiguousarray(again.swapaxes(1, 2))
-    _emit(node, context, "lstm", _Weights(weights.shape[1], turned, emit, of_again))
+    signed, zeros = _signed(again.weights), None if again.zeros is None else _signed(again.zeros)
+    if signed is not again.weights and zeros is None:
+        zeros = np.full_like(again.scales, -128, np.int8)
+    turned = np.ascontiguousarray(signed.swapaxes(1, 2))
+    zeros = zeros.astype(np.float32) if zeros is not None and zeros.any() else None
+    _emit(node, context, "lstm", _Weights(inputs, turned, emit, again.scales, zeros))
 
 
-def _bytes_of(node: ir.Node, context: Context, places: tuple[int, int, int]) -> tuple[Array, Array]:
-    """Returns weights of int8, and their scales (directions, gates * hidden).
+def _signed(numbers: Array) -> Array:
+    """Returns int8 as it is, and of uint8 numbers 128 less."""
+    return numbers if numbers.dtype == np.int8 else (numbers ^ np.uint8(128)).view(np.int8)
+
+
+def _bytes_of(node: ir.Node, context: Context, places: tuple[int, int, int]) -> _Bytes:
+    """Returns weights of bytes; one scale or zero point of a direction is that of all its columns.
 
     Raises:
-        BuildRefusedError: they are others, not constant, or have zero points.
+        BuildRefusedError: they are others, not constant, or their scales and zero points do not fit them.
     """
     weights, scales, zeros = (context.constant(operand(node, place)) for place in places)
-    if weights is None or weights.dtype != np.int8 or weights.ndim != 3 or scales is None or zeros is None:
+    if weights is None or weights.dtype.name not in BYTES or weights.ndim != 3 or scales is None or zeros is None:
         raise BuildRefusedError("a DynamicQuantizeLSTM of something else than constant bytes")
-    directions, _, columns = weights.shape
-    if scales.shape not in ((directions,), (directions, columns)) or zeros.shape != scales.shape or zeros.any():
-        raise BuildRefusedError(f"scales of shape {scales.shape}, or zero points that are not zeros")
-    spread = np.broadcast_to(scales.reshape(directions, -1), (directions, columns))
-    return weights, np.ascontiguousarray(spread, np.float32)
+    shape = weights.shape[::2]
+    for numbers, dtype in ((scales, np.dtype(np.float32)), (zeros, weights.dtype)):
+        if numbers.shape not in (shape[:1], shape) or numbers.dtype != dtype:
+            raise BuildRefusedError(f"a scale or zero point of {numbers.dtype} {numbers.shape} for weights of {shape}")
+    spread = [np.ascontiguousarray(np.broadcast_to(n.reshape(shape[0], -1), shape)) for n in (scales, zeros)]
+    return _Bytes(weights, spread[0], spread[1] if zeros.any() else None)
 
 
 def _emit(node: ir.Node, context: Context, kind: str, weights: _Weights) -> None:
@@ -121,6 +146,7 @@ def _emit(node: ir.Node, context: Context, kind: str, weights: _Weights) -> None
         reset_bias,
         resets_after,
         weights.scales,
+        weights.zeros,
         activations_of(node, kind, directions, float_attribute(node, "clip", 0.0)),
     )
     context.emit(step)

@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nndeploy_native.expression_program import program_of
 from nndeploy_native.expressions import Expression
 from nndeploy_native.steps.step import Words, Written
@@ -26,9 +28,10 @@ class Recurrent:
 
     `kind` is "lstm", "gru" or "rnn". An output of more rows than T ends with the last h and, of an lstm, the last c.
     `weights` are the recurrent ones, (directions, gates * hidden, hidden), gates in the order of ONNX; those of an lstm
-    may be int8, with `scales` (directions, gates * hidden): states are quantised by their range then. The first of two
-    directions goes forwards, a lone one backwards where `is_reverse`. `lengths` are those of the sequences, int32.
-    `activations` are functions of operand 0, those of one direction behind those of the other; None the usual.
+    may be int8, with `scales` and, where they are not zero, `zeros` (directions, gates * hidden) of float32: states are
+    quantised by their range then. The first of two directions goes forwards, a lone one backwards where `is_reverse`.
+    `lengths` are those of the sequences, int32. `activations` are functions of operand 0, those of one direction behind
+    those of the other; None the usual.
     `reset_bias` (directions, hidden) belongs to a gru that `resets_after` the product.
     """
 
@@ -44,6 +47,7 @@ class Recurrent:
     reset_bias: Array | None = None
     resets_after: bool = False
     scales: Array | None = None
+    zeros: Array | None = None
     activations: "tuple[Expression | None, ...]" = ()
 
     @property
@@ -55,5 +59,8 @@ class Recurrent:
         directions, _, hidden = self.weights.shape
         usual = (None,) * (directions * ACTIVATIONS[self.kind])
         activations = tuple(None if one is None else program_of(one, 1) for one in self.activations or usual)
-        words = Words(self, activations=activations)
+        scales = self.scales
+        if scales is not None and self.zeros is not None:
+            scales = np.stack([scales, self.zeros])
+        words = Words(self, activations=activations, scales=scales)
         return Written(self.kind, f"{self.kind} of {hidden}, {directions} direction{'s' * (directions > 1)}", words)

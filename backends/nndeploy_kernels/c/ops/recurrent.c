@@ -30,6 +30,7 @@ static const char *const nnd_layer_names[] = {"an LSTM", "a GRU", "an RNN"};
 #define NND_MOST_GATES 4
 #define NND_MOST_PROGRAMS 3
 #define NND_SEQUENCES 6 /* that there are kernels for */
+#define NND_BYTE_SEQUENCES (NND_INT8_ROWS > NND_SEQUENCES ? NND_INT8_ROWS : NND_SEQUENCES) /* room for */
 /* Sums that stay in registers, beside the weights of each gate and a number of h: fewer than this wait for each other.
  */
 #define NND_SUMS 12
@@ -43,7 +44,8 @@ struct nnd_recurrent_own {
   nnd_size directions, hidden;
   const float *packed, *peepholes, *bias; /* null where there are none */
   const int8_t *bytes;                    /* null: weights are floats */
-  const int32_t *byte_sums;               /* of columns, and their scales */
+  const int32_t *byte_sums;               /* of columns, less their zero points */
+  const int32_t *byte_zeros;              /* of columns; null where all are zero */
   const float *scales;
   const struct nnd_program *programs[2][NND_MOST_PROGRAMS];
 };
@@ -124,8 +126,9 @@ static const nnd_gate_kernel nnd_add_kernels[NND_MOST_GATES + 1][NND_SEQUENCES +
 };
 
 /* Sequences whose sums stay in registers. */
-static nnd_size nnd_most_sequences(int layer) {
-  return nnd_min(NND_SEQUENCES, NND_ACCUMULATORS / nnd_gates_of[layer] - 1);
+static nnd_size nnd_most_sequences(const struct nnd_recurrent_own *own) {
+  if (own->bytes) return NND_INT8_ROWS;
+  return nnd_min(NND_SEQUENCES, NND_ACCUMULATORS / nnd_gates_of[own->layer] - 1);
 }
 
 /* Some sequences of one direction at one step. */
@@ -149,7 +152,7 @@ static nnd_size nnd_byte_rows(nnd_size hidden) { return nnd_int8_groups(hidden) 
 /* h of a sequence as bytes of its range. */
 struct nnd_byte_state {
   float scale;
-  uint32_t zero;
+  uint32_t zero, sum; /* of the bytes, where weights have zero points */
 };
 
 static struct nnd_byte_state nnd_byte_state_of(const float *h, nnd_size hidden, uint8_t *to) {
@@ -172,20 +175,22 @@ static struct nnd_byte_state nnd_byte_state_of(const float *h, nnd_size hidden, 
     const bytes made = __builtin_convertvector(__builtin_convertvector(nnd_saturated(0.0f, 255.0f, whole), vi), bytes);
     memcpy(to + at, &made, (size_t)lanes);
   }
-  return (struct nnd_byte_state){scale, (uint32_t)zero[0]};
+  return (struct nnd_byte_state){scale, (uint32_t)zero[0], 0};
 }
 
 /* R h of all gates and sequences, whole numbers [sequence][column], by weights of bytes. */
 static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, struct nnd_byte_state *states,
                           int32_t *sums) {
   const nnd_size hidden = d->own->hidden, columns = nnd_byte_columns(hidden), rows = nnd_byte_rows(hidden);
-  const void *at[NND_SEQUENCES];
+  const void *rows_at[NND_BYTE_SEQUENCES];
   for (int s = 0; s < d->sequences; s++) {
-    at[s] = bytes + s * rows;
+    rows_at[s] = bytes + s * rows;
     states[s] = nnd_byte_state_of(d->before + s * d->apart, hidden, bytes + s * rows);
+    if (d->own->byte_zeros)
+      for (nnd_size k = 0; k < hidden; k++) states[s].sum += bytes[s * rows + k];
   }
   for (nnd_size column = 0; column < columns; column += NND_INT8_COLUMNS) {
-    const struct nnd_int8_job job = {.rows = at,
+    const struct nnd_int8_job job = {.rows = rows_at,
                                      .taps = 1,
                                      .k = hidden,
                                      .weights = d->own->bytes + (d->direction * columns + column) * rows,
@@ -193,6 +198,11 @@ static void nnd_sum_bytes(const struct nnd_recurrent_step *d, uint8_t *bytes, st
                                      .sums = sums + column,
                                      .sums_row = columns};
     d->kernels->of[NND_PANEL][d->sequences](&job);
+    /* What the input adds comes from far behind the caches, and is read next. */
+    const nnd_size end = nnd_min(column + NND_INT8_COLUMNS, NND_MOST_GATES * hidden);
+    for (int s = 0; s < d->sequences; s++)
+      for (nnd_size at = column; at < end; at += NND_LINE_BYTES / (nnd_size)sizeof(float))
+        __builtin_prefetch(d->gates + s * d->row * NND_MOST_GATES + at);
   }
 }
 
@@ -203,8 +213,9 @@ static void nnd_add_bytes(const struct nnd_recurrent_step *d, const struct nnd_b
   for (int s = 0; s < d->sequences; s++)
     for (int g = 0; g < NND_MOST_GATES; g++) {
       const nnd_size column = begin + g * NND_LANES, place = d->direction * columns + column;
-      const nnd_vu sum = *(const nnd_vu_any *)(sums + s * columns + column) -
-                         *(const nnd_vu_any *)(d->own->byte_sums + place) * states[s].zero;
+      nnd_vu sum = *(const nnd_vu_any *)(sums + s * columns + column) -
+                   *(const nnd_vu_any *)(d->own->byte_sums + place) * states[s].zero;
+      if (d->own->byte_zeros) sum -= *(const nnd_vu_any *)(d->own->byte_zeros + place) * states[s].sum;
       const vf scale = nnd_load_any(d->own->scales + place) * states[s].scale;
       gates[s * NND_MOST_GATES + g] += __builtin_convertvector((vi)sum, vf) * scale;
     }
@@ -263,11 +274,11 @@ static void nnd_step_lstm(const struct nnd_recurrent_step *d) {
   const nnd_size hidden = d->own->hidden;
   const int is_usual = !d->peepholes && !d->own->is_joined && !d->programs[0] && !d->programs[1] && !d->programs[2];
   const int is_of_bytes = d->own->bytes && d->before;
-  int32_t *byte_sums = (int32_t *)(d->kept + 2 * NND_SEQUENCES * hidden);
-  struct nnd_byte_state states[NND_SEQUENCES];
-  uint8_t *bytes = (uint8_t *)(byte_sums + NND_SEQUENCES * nnd_byte_columns(hidden));
+  int32_t *byte_sums = (int32_t *)(d->kept + 2 * NND_BYTE_SEQUENCES * hidden);
+  struct nnd_byte_state states[NND_BYTE_SEQUENCES];
+  uint8_t *bytes = (uint8_t *)(byte_sums + NND_BYTE_SEQUENCES * nnd_byte_columns(hidden));
   if (is_of_bytes) nnd_sum_bytes(d, bytes, states, byte_sums);
-  vf sums[NND_SEQUENCES * NND_MOST_GATES];
+  vf sums[NND_BYTE_SEQUENCES * NND_MOST_GATES];
   for (nnd_size at = 0; at < hidden; at += NND_LANES) {
     const nnd_size lanes = nnd_min(NND_LANES, hidden - at);
     nnd_sum_gates(d, d->weights, d->own->bytes ? NULL : d->before, d->apart, at, 0, 4, sums);
@@ -402,8 +413,7 @@ static void nnd_run_recurrent(const void *fields, void *const *at, struct nnd_pa
   const struct nnd_recurrent *t = fields;
   const int32_t *lengths = at[4];
   const nnd_size wanted = nnd_min(t->batch, nnd_ceil_div(part.count, t->own->directions));
-  const nnd_size groups =
-      lengths ? t->batch : nnd_max(wanted, nnd_ceil_div(t->batch, nnd_most_sequences(t->own->layer)));
+  const nnd_size groups = lengths ? t->batch : nnd_max(wanted, nnd_ceil_div(t->batch, nnd_most_sequences(t->own)));
   nnd_size unit, last;
   nnd_share(t->own->directions * groups, part, &unit, &last);
   for (; unit < last; unit++) {
@@ -441,13 +451,17 @@ static void nnd_pack_directions(const void *fields, nnd_size first, nnd_size las
   }
 }
 
-/* Weights of bytes to their columns; scales are there already. */
+/* Weights of bytes to their columns; scales and zero points are there already. */
 struct nnd_byte_directions {
   const int8_t *from;
   int8_t *to;
   int32_t *sums;
+  const int32_t *zeros; /* null: none */
   nnd_size hidden;
 };
+
+/* A zero point, which is a whole number of a byte. */
+static int32_t nnd_byte_of(float x) { return x >= -128.0f && x <= 127.0f ? (int32_t)x : 0; }
 
 static nnd_size nnd_byte_column(nnd_size gate, nnd_size unit) {
   return (unit / NND_LANES * NND_MOST_GATES + gate) * NND_LANES + unit % NND_LANES;
@@ -461,7 +475,7 @@ static void nnd_pack_byte_directions(const void *fields, nnd_size first, nnd_siz
     const nnd_size column = nnd_byte_column(gate, number % hidden), within = column % NND_INT8_COLUMNS;
     int8_t *to = t->to + (direction * columns + column - within) * rows + within * NND_INT8_DEPTH;
     const int8_t *from = t->from + number * hidden;
-    int32_t sum = 0;
+    int32_t sum = t->zeros ? -(int32_t)hidden * t->zeros[direction * columns + column] : 0;
     for (nnd_size k = 0; k < hidden; k++) {
       to[k / NND_INT8_DEPTH * NND_INT8_COLUMNS * NND_INT8_DEPTH + k % NND_INT8_DEPTH] = from[k];
       sum += from[k];
@@ -473,17 +487,23 @@ static void nnd_pack_byte_directions(const void *fields, nnd_size first, nnd_siz
 static int nnd_pack_bytes_of_lstm(struct nnd_opener *o, struct nnd_recurrent_own *own,
                                   const struct nnd_weight_data *weights, const struct nnd_weight_data *scales) {
   const nnd_size hidden = own->hidden, columns = nnd_byte_columns(hidden), each = NND_MOST_GATES * hidden;
-  if (own->layer != NND_LSTM || scales->count != own->directions * each)
+  const int has_zeros = scales->count == 2 * own->directions * each;
+  if (own->layer != NND_LSTM || (!has_zeros && scales->count != own->directions * each))
     return nnd_fail(o->message, "%s of bytes whose scales do not fit it", nnd_layer_names[own->layer]);
   const nnd_size floats = own->directions * columns * (nnd_size)sizeof(float);
+  int32_t *byte_zeros = has_zeros ? nnd_packed(o, floats) : NULL;
   struct nnd_byte_directions t = {weights->data, nnd_packed(o, own->directions * columns * nnd_byte_rows(hidden)),
-                                  nnd_packed(o, floats), hidden};
+                                  nnd_packed(o, floats), byte_zeros, hidden};
   float *spread = nnd_packed(o, floats);
-  if (!t.to || !t.sums || !spread) return 0;
-  for (nnd_size number = 0; number < own->directions * each; number++)
-    spread[number / each * columns + nnd_byte_column(number / hidden % NND_MOST_GATES, number % hidden)] =
-        ((const float *)scales->data)[number];
-  own->bytes = t.to, own->byte_sums = t.sums, own->scales = spread;
+  if (!t.to || !t.sums || !spread || (has_zeros && !byte_zeros)) return 0;
+  const float *from = scales->data;
+  for (nnd_size number = 0; number < own->directions * each; number++) {
+    const nnd_size column =
+        number / each * columns + nnd_byte_column(number / hidden % NND_MOST_GATES, number % hidden);
+    spread[column] = from[number];
+    if (has_zeros) byte_zeros[column] = nnd_byte_of(from[own->directions * each + number]);
+  }
+  own->bytes = t.to, own->byte_sums = t.sums, own->byte_zeros = byte_zeros, own->scales = spread;
   nnd_pack(o, weights, nnd_pack_byte_directions, &t, sizeof t, own->directions, 0);
   return 1;
 }
@@ -566,9 +586,11 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   nnd_give_tensor(m, own->first_h);
   nnd_give_tensor(m, own->first_c);
   nnd_give_tensor(m, own->lengths);
-  const nnd_size of_sequence = own->hidden * 2 + (own->bytes ? nnd_byte_columns(own->hidden) : 0);
-  m->scratch_bytes = NND_SEQUENCES * of_sequence * (nnd_size)sizeof(float);
-  if (own->bytes) m->scratch_bytes += NND_SEQUENCES * nnd_byte_rows(own->hidden);
+  m->scratch_bytes = NND_SEQUENCES * own->hidden * 2 * (nnd_size)sizeof(float);
+  if (own->bytes) {
+    const nnd_size numbers = own->hidden * 2 + nnd_byte_columns(own->hidden);
+    m->scratch_bytes = NND_BYTE_SEQUENCES * (numbers * (nnd_size)sizeof(float) + nnd_byte_rows(own->hidden));
+  }
   m->instance->run = nnd_run_recurrent;
   m->instance->chunks = 1;
   if (own->directions * t->batch == 1) nnd_tell_operations(m, 1, 0); /* a walk that cannot be shared */
