@@ -33,8 +33,8 @@
 #define NND_EVERY_OP(X) \
   X(affine_grid, affine_grid) X(append, append) X(append_at, append_at) X(arange, arange) X(arg_max, arg) \
   X(arg_min, arg) X(attention, attention) X(bits_connected, bits_connected) X(channel_parts, channel_parts) \
-  X(channels_last, pair) X(convolution, conv_record) X(cumulate, cumulate) X(elementwise, elementwise) \
-  X(fully_connected, fully_connected) X(gather, picked) X(gather_elements, picked) X(gather_nd, picked) \
+  X(channels_last, pair) X(convolution, conv_record) X(cumulate, cumulate) X(double_product, double_product) \
+  X(elementwise, elementwise) X(fully_connected, fully_connected) X(gather, picked) X(gather_elements, picked) X(gather_nd, picked) \
   X(gather_places, gather_places) X(grid_sample, grid_sample) X(gru, recurrent_layer) X(hardmax, along_axis) \
   X(instance_norm, instance_norm) X(int8_connected, int8_connected) X(int8_convolution, int8_convolution) \
   X(int8_line, int8_line) X(int8_pool, int8_pool) X(int8_quantise, int8_quantise) X(int8_table, int8_table) \
@@ -438,9 +438,14 @@
 /* (directions, batch, hidden) each; none: zeros */
 #define NND_WORDS_states(W) W(OPTIONAL, h) W(OPTIONAL, c)
 
+/* Of float64: (rows, inner) by (inner, columns). */
+#define NND_WORDS_double_product(W) \
+  W(INPUT_ANY, a) W(INPUT_ANY, b) W(OUTPUT_ANY, out) W(RULE, rows) W(RULE, inner) W(RULE, columns)
+
 #define NND_WORDS_recurrent_layer(W) \
   W(INPUT, gates) /* (steps, batch, directions, gates, hidden) */ \
-  W(WEIGHT, scales) /* (directions, gates * hidden) of weights that are int8: of an lstm alone */ \
+  W(WEIGHT, scales) /* (directions, gates * hidden) of weights that are int8: of an lstm alone; behind them as many */ \
+  /* zero points where they are not zero */ \
   W(WEIGHT_OR_BYTES, weights) /* (directions, gates * hidden, hidden) */ \
   W(PART, first, states) W(OPTIONAL_ANY, lengths) /* (batch) of int32; none: all steps */ \
   W(FLOATS, peepholes) /* (directions, 3 * hidden) */ \

@@ -33,6 +33,7 @@ from nndeploy_native.plan import (
     DOCUMENT_FILE,
     PLAN_FILE,
     PLAN_FORMAT_OF_COURSES,
+    PLAN_FORMAT_OF_DOUBLES,
     PLAN_FORMAT_OF_FIXED,
     PLAN_FORMAT_OF_GROWN,
     PLAN_FORMAT_OF_HALVES,
@@ -144,6 +145,8 @@ def _told(step: Mapping[str, str], value: str, lowered: Lowered) -> dict[str, st
 
 def _format_of(document: PlanDocument, writer: PlanWriter) -> int:
     """Returns the least format whose readers know all of a plan."""
+    if writer.has_doubles:
+        return PLAN_FORMAT_OF_DOUBLES
     if document.tells_moved:
         return PLAN_FORMAT_OF_MOVED
     if writer.has_halves or any(one.element == "fp16" for one in (*document.inputs, *document.outputs)):

@@ -28,6 +28,11 @@ OPERATORS: dict[Domain, tuple[str, ...]] = {
         "mod", "pow", "max", "min", "less", "less_equal", "equal", "and", "or", "xor", "bit_and", "bit_or", "bit_xor",
         "shift_left", "shift_right", "where",
     ),
+    Domain.FLOAT64: (
+        "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "relu", "floor", "ceil", "sign", "round", "not",
+        "add", "sub", "mul", "div", "max", "min", "less", "less_equal", "equal", "and", "or", "xor", "where",
+        "float_above", "float_odd",
+    ),
 }  # fmt: skip
 """The numbers of domains, and of the operators of each: the lists of program.h in their order."""
 OPERANDS, RESULTS, CONSTANTS, INSTRUCTIONS = 4, 12, 32, 64
@@ -40,6 +45,11 @@ class Program:
     """The words of a program."""
 
     words: tuple[int, ...]
+
+    @property
+    def is_of_doubles(self) -> bool:
+        """Whether its numbers are float64."""
+        return list(Domain)[self.words[0]] is Domain.FLOAT64
 
 
 def program_of(expression: Expression, num_operands: int, domain: Domain = Domain.FLOAT32) -> Program:
@@ -97,9 +107,11 @@ def _parts(part: Expression) -> Iterator[Expression]:
 
 
 def _bits(part: Expression, domain: Domain) -> int:
-    """Returns the word of a constant: the bits of a float32, or a whole number."""
+    """Returns the word of a constant: the bits of a float32 or float64, or a whole number."""
     value = part[1]
     assert isinstance(value, float | int)
     if domain is Domain.INT64:
         return int(value)
+    if domain is Domain.FLOAT64:
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
     return int(struct.unpack("<I", np.float32(value).tobytes())[0])

@@ -2,7 +2,7 @@
 """What becomes of one element: expressions over the operands of a step.
 
 An expression is a nested tuple: ("operand", 0), ("const", 3.0), or an operator's name and its expressions. It is
-computed in one domain, float32 or int64, whatever its operands are; in both truths are one and zero. Law:
+computed in one domain, float32, int64 or float64, whatever its operands are; in all truths are one and zero. Law:
 `substituted(e, {k: f})` computes e with operand k replaced by what f gives.
 """
 
@@ -18,6 +18,7 @@ class Domain(StrEnum):
 
     FLOAT32 = "float32"
     INT64 = "int64"
+    FLOAT64 = "float64"
 
 
 MAX_SIZE = 48

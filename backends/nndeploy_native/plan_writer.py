@@ -93,6 +93,12 @@ class PlanWriter:
         """Whether a constant is float16."""
         return any(dtype == "float16" for dtype, _, _ in self._arrays)
 
+    @property
+    def has_doubles(self) -> bool:
+        """Whether something is float64: a tensor, a constant or the numbers of a program."""
+        elements = {words[1] for words in self._tensors} | {_DTYPES[dtype] for dtype, _, _ in self._arrays}
+        return ELEMENTS["fp64"] in elements or any(one.is_of_doubles for one in self._programs)
+
     def size(self, size: Dim) -> int:
         """Returns the number of the rule that gives a size.
 

@@ -32,12 +32,14 @@ DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 Values = Mapping[str, Any]
 
 SEVERAL = """<ir_version: 10, opset_import: ["" : 21]>
-g (float[n,3,H,W] x, int64[k] which, uint8[k] byte, bool[k] mask, float16[2] half) =>
+g (float[n,3,H,W] x, int64[k] which, uint8[k] byte, bool[k] mask, float16[2] half,
+   double[k] wide) =>
   (float[n,4,H,W] y, int64[k] rows, uint8[k] bytes, bool[k] masks, float16[2] halves, float[n,3,H,W] same,
-   float[2] fixed)
+   float[2] fixed, double[k] wider, float[k] narrow)
 <float[4,3,3,3] w> {
   a = Conv<pads = [1,1,1,1]>(x, w) y = Relu(a) rows = Add(which, which) bytes = Identity(byte) masks = Not(mask)
-  halves = Neg(half) same = Identity(x) fixed = Constant<value = float[2] {1.5, -2.0}>()
+  halves = Neg(half) same = Identity(x) wider = Exp(wide)
+  narrow = Cast<to = 1>(wide) fixed = Constant<value = float[2] {1.5, -2.0}>()
 }"""
 """Several inputs and outputs of all types, open sizes, what passes through, and what depends on no input."""
 
@@ -121,6 +123,7 @@ def test_values_of_all_types_and_open_sizes_pass_as_in_python(runner, compiled, 
     inputs = {
         "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
         "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
+        "wide": draw.standard_normal(5),
     }  # fmt: skip
     assert_same_bits(ran([runner, bundle], inputs, tmp_path), by_python(bundle, inputs))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-DTYPES = tuple(map(np.dtype, ("float32", "int32", "int64", "bool", "uint8", "int8", "float16")))
+DTYPES = tuple(map(np.dtype, ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64")))
 
 
 class RuntimeRefusalError(Exception):

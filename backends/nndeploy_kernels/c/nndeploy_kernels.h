@@ -65,8 +65,9 @@ int64_t nnd_model_num_outputs(const struct nnd_model *model);
 int64_t nnd_model_packed_bytes(const struct nnd_model *model);
 
 /* Makes the table for `symbols`, the numbers that the sizes of the plan depend on, and checks that the inputs have the
- * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64, 3 bool, 4 uint8, 5 int8, 6 float16), its
- * rank, then its sizes, in `shapes`. A message about an input that has another shape begins with "input " and its number. */
+ * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64, 3 bool, 4 uint8, 5 int8, 6 float16,
+ * 7 float64), its rank, then its sizes, in `shapes`. A message about an input that has another shape begins with "input "
+ * and its number. */
 struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *symbols, int64_t num_symbols,
                                  const int64_t *shapes, int64_t num_shapes, char *message, int64_t message_bytes);
 void nnd_table_free(struct nnd_table *table);

@@ -7,7 +7,7 @@
 #define NND_FAR ((int64_t)1 << 40)
 #define NND_MOST_PLAN ((int64_t)16 << 20)
 
-static const char *const nnd_elements[] = {"fp32", "int32", "int64", "bool", "uint8", "int8", "fp16"};
+static const char *const nnd_elements[] = {"fp32", "int32", "int64", "bool", "uint8", "int8", "fp16", "fp64"};
 
 static int nnd_element_named(const struct nnd_text *name, nnd_dtype *dtype) {
   for (int i = 0; i < (int)(sizeof nnd_elements / sizeof *nnd_elements); i++)

@@ -217,9 +217,10 @@ static void nnd_put_value(void *values, nnd_dtype dtype, int64_t at, float value
   static const double most[] = {0, INT32_MAX, 0x1.fffffffffffffp62, 1, UINT8_MAX, INT8_MAX};
   const double nearest = nearbyint((double)value);
   if (dtype == NND_FLOAT32) ((float *)values)[at] = value;
+  if (dtype == NND_FLOAT64) ((double *)values)[at] = (double)value;
   if (dtype == NND_FLOAT16) ((uint16_t *)values)[at] = nnd_to_half((double)value);
   if (dtype == NND_BOOL) ((uint8_t *)values)[at] = value != 0;
-  if (dtype == NND_FLOAT32 || dtype == NND_FLOAT16 || dtype == NND_BOOL) return;
+  if (dtype == NND_FLOAT32 || dtype == NND_FLOAT64 || dtype == NND_FLOAT16 || dtype == NND_BOOL) return;
   const double inside = nearest < least[dtype] ? least[dtype] : nearest > most[dtype] ? most[dtype] : nearest;
   if (dtype == NND_INT64) ((int64_t *)values)[at] = (int64_t)inside;
   if (dtype == NND_INT32) ((int32_t *)values)[at] = (int32_t)inside;

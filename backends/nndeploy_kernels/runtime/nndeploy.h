@@ -30,7 +30,17 @@ extern "C" {
 
 #define NND_MAX_RANK 8
 
-typedef enum { NND_FLOAT32, NND_INT32, NND_INT64, NND_BOOL, NND_UINT8, NND_INT8, NND_FLOAT16, NND_TEXT } nnd_dtype;
+typedef enum {
+  NND_FLOAT32,
+  NND_INT32,
+  NND_INT64,
+  NND_BOOL,
+  NND_UINT8,
+  NND_INT8,
+  NND_FLOAT16,
+  NND_FLOAT64,
+  NND_TEXT
+} nnd_dtype;
 
 /* Codes of errors: the exit codes of the command. */
 enum {

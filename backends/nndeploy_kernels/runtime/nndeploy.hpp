@@ -55,6 +55,10 @@ struct DtypeOf<std::int8_t> {
   static constexpr nnd_dtype value = NND_INT8;
 };
 template <>
+struct DtypeOf<double> {
+  static constexpr nnd_dtype value = NND_FLOAT64;
+};
+template <>
 struct DtypeOf<const char *> {
   static constexpr nnd_dtype value = NND_TEXT;
 };

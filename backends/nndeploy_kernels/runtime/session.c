@@ -9,7 +9,7 @@
 
 #define NND_FAR ((int64_t)1 << 40)
 #define NND_FORMAT_OF_FIXED 5 /* the first of those that are run here; the last: */
-#define NND_FORMAT_OF_STEPS 10
+#define NND_FORMAT_OF_DOUBLES 11
 
 static const struct nnd_json *nnd_native_variant(const struct nnd_json *submodel) {
   NND_EACH(variant, nnd_json_of_kind(nnd_json_member(submodel, "variants"), NND_ARRAY)) {
@@ -46,10 +46,10 @@ static int nnd_find_kernels(struct nnd_session *session, const struct nnd_json *
   int64_t format;
   if (!nnd_json_integer(nnd_json_member(metadata, "format"), 0, 1 << 20, &format))
     return nnd_bad_plan(session, "it has no format", error);
-  if (format < NND_FORMAT_OF_FIXED || format > NND_FORMAT_OF_STEPS)
+  if (format < NND_FORMAT_OF_FIXED || format > NND_FORMAT_OF_DOUBLES)
     return nnd_fail_with(error, NND_UNAVAILABLE, "submodel %.*s: a plan of format %d; this runs %d to %d",
                          (int)session->id.size, session->id.data, (int)format, NND_FORMAT_OF_FIXED,
-                         NND_FORMAT_OF_STEPS);
+                         NND_FORMAT_OF_DOUBLES);
   session->kernels = nnd_kernels_here(precision && nnd_is_text(&precision->text, "bf16"), &least);
   if (session->kernels) return 1;
   return nnd_fail_with(error, NND_UNAVAILABLE, "this processor has no kernels: the least is %s", least);

@@ -48,9 +48,11 @@ RESIDUAL, CHANNEL = operand(1), operand(2)
 _ADDED: tuple[Expression, ...] = (("add", operand(0), CHANNEL), ("add", CHANNEL, operand(0)))
 LOGICAL = {"and", "or", "xor", "not", "equal", "where"}
 """Operators that give the same of truths in every domain."""
-FLOATS = {"fp32", "fp16"}
 EXACT = {"fp32", "fp16", "bool", "uint8", "int8"}
 """The elements all of whose numbers float32 holds."""
+WHOLE = {"int32", "int64", "bool", "uint8", "int8"}
+HELD = {Domain.FLOAT32: {"fp32", "bool"}, Domain.INT64: WHOLE, Domain.FLOAT64: {"fp64", "bool"}}
+"""What is between two steps that are joined in a domain, which rounds or cuts it no less than storing it would."""
 
 
 def fuse_elementwise(steps: list[NativeStep], kept: Set[str]) -> list[NativeStep]:
@@ -139,10 +141,9 @@ def _common_domain(maker: Elementwise, step: Elementwise) -> tuple[Domain | None
     for domain in (maker.domain, step.domain):
         if domain not in shared:
             continue
-        if domain is Domain.FLOAT32 and (element in ("fp32", "bool") or maker.expression[0] == f"saturated_{element}"):
-            return domain, maker.expression
-        if domain is Domain.INT64 and element not in FLOATS:
-            is_narrow = element in ("int32", "int8", "uint8")
+        is_saturated = domain is Domain.FLOAT32 and maker.expression[0] == f"saturated_{element}"
+        if is_saturated or element in HELD[domain]:
+            is_narrow = domain is Domain.INT64 and element in ("int32", "int8", "uint8")
             return domain, (element, maker.expression) if is_narrow else maker.expression
     return None, maker.expression
 
@@ -155,9 +156,12 @@ def _domains(step: Elementwise) -> set[Domain]:
     if step.expression != operand(0):
         return {step.domain}
     element, result = elements[0], step.output.element
-    is_float = element in EXACT or result in FLOATS
-    is_whole = element not in FLOATS or result == "int64"
-    return {domain for domain, fits in ((Domain.FLOAT32, is_float), (Domain.INT64, is_whole)) if fits}
+    fits = {
+        Domain.FLOAT32: element in EXACT or result == "fp32" or (result == "fp16" and element != "fp64"),
+        Domain.INT64: element in WHOLE or result == "int64",
+        Domain.FLOAT64: element != "int64" or result == "fp64",
+    }
+    return {domain for domain, is_exact in fits.items() if is_exact}
 
 
 def _place(one: Operand, operands: list[Operand]) -> int:

@@ -22,6 +22,8 @@ from nndeploy_native.steps.indexed import Picked
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.tensors import Array, Layout, Tensor
 
+NUMBERS = ("fp32", "fp64", "int32", "int64")
+"""What operators of ai.onnx.ml take."""
 NO_SCORE = 1e-7
 """What is nearer to zero than this has no part in a SOFTMAX_ZERO."""
 _PROBIT = 0.147
@@ -35,7 +37,7 @@ def rows_of(node: ir.Node, context: Context) -> Tensor:
         BuildRefusedError: the input has more axes, or is of a type that is not taken.
     """
     x = context.plain(operand(node, 0))
-    if len(x.shape) not in (1, 2) or x.element not in ("fp32", "int32", "int64"):
+    if len(x.shape) not in (1, 2) or x.element not in NUMBERS:
         raise BuildRefusedError(f"rows of {x.element} with {len(x.shape)} axes")
     x = x if len(x.shape) == 2 else replace(x, shape=(1, *x.shape))
     if x.element == "fp32":

@@ -18,24 +18,23 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, ints_attribute, operand
 from nndeploy_native.expressions import Domain, Expression, const
 from nndeploy_native.expressions import operand as x_of
-from nndeploy_native.lowering.classes import floats_attribute
+from nndeploy_native.lowering.classes import NUMBERS, floats_attribute
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.elementwise_rules import DOMAINS
 from nndeploy_native.lowering.movement_rules import emit_joined
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.tensors import Layout, Tensor
-
-NUMBERS = ("fp32", "int32", "int64")
 
 
 def imputer(node: ir.Node, context: Context) -> None:
     """Lowers Imputer; one value stands for all columns."""
     x = context.plain(operand(node, 0))
-    if x.element == "fp32":
+    if x.element in DOMAINS:
         values, missing = (
             floats_attribute(node, "imputed_value_floats"),
             float_attribute(node, "replaced_value_float", 0),
         )
-        domain = Domain.FLOAT32
+        domain = DOMAINS[x.element]
     elif x.element == "int64":
         values = np.array(ints_attribute(node, "imputed_value_int64s") or (), np.int64)
         missing, domain = int_attribute(node, "replaced_value_int64", 0), Domain.INT64

@@ -31,8 +31,8 @@ from nndeploy_native.tensors import Array, Layout, Shape, Tensor, fixed_shape, m
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 ELEMENTS = {
-    **dict.fromkeys(FLOATS, "fp32"), ir.DataType.INT32: "int32", ir.DataType.INT64: "int64", ir.DataType.BOOL: "bool",
-    ir.DataType.UINT8: "uint8", ir.DataType.INT8: "int8",
+    **dict.fromkeys(FLOATS, "fp32"), ir.DataType.DOUBLE: "fp64", ir.DataType.INT32: "int32",
+    ir.DataType.INT64: "int64", ir.DataType.BOOL: "bool", ir.DataType.UINT8: "uint8", ir.DataType.INT8: "int8",
 }  # fmt: skip
 """The types of ONNX that tensors may have, and what they are called there: float16 is computed as float32."""
 MAX_MOVED_ELEMENTS = 2**24

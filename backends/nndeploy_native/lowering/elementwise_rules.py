@@ -27,6 +27,8 @@ UNARY_OPERATORS = {
     "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Softplus": "softplus", "Sqrt": "sqrt",
     "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
+DOMAINS = {"fp64": Domain.FLOAT64, "fp32": Domain.FLOAT32}
+"""The domains in which floats are computed: the widest of the operands."""
 BINARY_OPERATORS = {"Add": "add", "Div": "div", "Mul": "mul", "Sub": "sub"}
 POWERS: dict[float, Callable[[Expression], Expression]] = {
     -2.0: lambda x: ("reciprocal", ("mul", x, x)),
@@ -94,7 +96,7 @@ def power(node: ir.Node, context: Context) -> None:
     """Lowers Pow: by some constant numbers with products, a root and a reciprocal."""
     base, exponent = operand(node, 0), context.constant(operand(node, 1))
     number = exponent.item() if exponent is not None and exponent.size == 1 else None
-    is_float = context.element_of(base) == "fp32"
+    is_float = context.element_of(base) in DOMAINS
     if not is_float and context.element_of(operand(node, 1)) == "fp32" and number not in range(64):
         raise BuildRefusedError("a Pow of whole numbers by a float")
     if number in POWERS and is_float and context.sizes_of(base) == context.sizes_of(node.outputs[0]):
@@ -130,7 +132,8 @@ def emit(
 ) -> None:
     """Emits the node's output = compute(operands...); constants of one element become part of the expression.
 
-    The domain is that of the operands that are no truths: int64 where they are whole numbers. Truths alone are float32.
+    The domain is that of the operands that are no truths: int64 where they are whole numbers, float64 where one is.
+    Truths alone are float32.
 
     Raises:
         BuildRefusedError: an operand is left out or of a type that kernels do not read, there are too many, or the
@@ -170,8 +173,8 @@ def emit_value(
     if len(found) > MAX_OPERANDS:
         raise BuildRefusedError(f"more than {MAX_OPERANDS} operands")
     expression = compute(*(values[number] for number in range(len(operands))))
-    is_whole = "fp32" not in elements and not elements <= {"bool"}
-    domain = Domain.INT64 if is_whole else Domain.FLOAT32
+    floats = [domain for element, domain in DOMAINS.items() if element in elements]
+    domain = (floats or [Domain.FLOAT32 if elements <= {"bool"} else Domain.INT64])[0]
     if missing := set(expressions.operators_of(expression)).difference(OPERATORS[domain]):
         raise BuildRefusedError(f"no {min(missing)} of {domain} numbers")
     if _emit_channels_last(output, context, found, expression, domain):
@@ -191,7 +194,7 @@ def emit_value(
 
 def emit_constant(output: ir.Value, context: Context, number: float) -> None:
     """Emits a value all of whose elements are one number."""
-    domain = Domain.FLOAT32 if context.element_of(output) == "fp32" else Domain.INT64
+    domain = DOMAINS.get(context.element_of(output), Domain.INT64)
     _emit_plain(output, context, (), const(number), domain)
 
 

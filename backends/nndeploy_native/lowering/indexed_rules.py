@@ -49,8 +49,8 @@ def scatter(node: ir.Node, context: Context) -> None:
     numbers, reduction = context.whole_numbers(operand(node, 1)), text_attribute(node, "reduction", "none")
     if reduction not in REDUCTIONS:
         raise BuildRefusedError(f"a reduction {reduction!r}")
-    if data.element == "bool" and reduction != "none":
-        raise BuildRefusedError("a reduction of bools")
+    if data.element in ("bool", "fp64") and reduction != "none":
+        raise BuildRefusedError(f"a reduction of {data.element}")
     axis = None if node.op_type == "ScatterND" else int_attribute(node, "axis", 0) % len(data.shape)
     context.emit(Scattered(context.output(node.outputs[0], Layout.PLAIN), data, numbers, updates, reduction, axis))
 

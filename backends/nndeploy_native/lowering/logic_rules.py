@@ -47,6 +47,8 @@ def cast(node: ir.Node, context: Context) -> None:
         movement_rules.reshape(node, context)
     elif target == "bool":
         emit(node, context, [node.inputs[0]], lambda x: ("not", ("not", x)))
+    elif source == "fp64" and node.outputs[0].dtype == ir.DataType.FLOAT16:
+        emit(node, context, [node.inputs[0]], lambda x: ("float_odd", x))
     else:
         emit(node, context, [node.inputs[0]], lambda x: x)
 

@@ -10,6 +10,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import float_attribute, int_attribute, operand
 from nndeploy.values.size import is_fixed
 from nndeploy_native.expressions import Expression, const
+from nndeploy_native.lowering import double_rules
 from nndeploy_native.lowering.bits_rules import narrow_weights
 from nndeploy_native.lowering.context import Context
 from nndeploy_native.lowering.elementwise_rules import emit
@@ -23,6 +24,9 @@ from nndeploy_native.tensors import Layout, Shape
 
 def gemm(node: ir.Node, context: Context) -> None:
     """Lowers Gemm: a product, whose end multiplies by alpha and adds beta * C."""
+    if double_rules.is_of_doubles(node, context):
+        double_rules.gemm(node, context)
+        return
     integers = dequantised_product(node, context)
     if integers is not None:
         context.emit(integers)
@@ -64,6 +68,9 @@ def gemm(node: ir.Node, context: Context) -> None:
 
 def matmul(node: ir.Node, context: Context) -> None:
     """Lowers MatMul: vectors are matrices of one row or column, batches are broadcast."""
+    if double_rules.is_of_doubles(node, context):
+        double_rules.matmul(node, context)
+        return
     integers = dequantised_product(node, context)
     if integers is not None:
         context.emit(integers)

@@ -108,6 +108,7 @@ def mean_variance_normalization(node: ir.Node, context: Context) -> None:
 
 def local_response_normalization(node: ir.Node, context: Context) -> None:
     """Lowers LRN."""
+    context.shape_of(operand(node, 0))
     x, window = context.plain(operand(node, 0)), int_attribute(node, "size", 1)
     if len(x.shape) < 2 or not 0 < window <= MOST_NEIGHBOURS:
         raise BuildRefusedError(f"an LRN of more than {MOST_NEIGHBOURS} channels, or of what has none")

@@ -6,6 +6,7 @@ Source: ONNX ConstantOfShape, Range, Shape, Size.
 
 import onnx_ir as ir
 
+from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, operand
 from nndeploy.values.size import product
 from nndeploy_native.lowering.context import Context
@@ -37,4 +38,6 @@ def constant_of_shape(node: ir.Node, context: Context) -> None:
 def range_(node: ir.Node, context: Context) -> None:
     """Lowers Range: the model says how many numbers there are."""
     start, step = (context.plain(operand(node, index)) for index in (0, 2))
+    if start.element not in ("fp32", "int32", "int64"):
+        raise BuildRefusedError(f"a Range of {start.element}")
     context.emit(Arange(context.output(node.outputs[0], Layout.PLAIN), start, step))

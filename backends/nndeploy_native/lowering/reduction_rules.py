@@ -15,7 +15,9 @@ import onnx_ir as ir
 from nndeploy.errors import BuildRefusedError
 from nndeploy.graph.operators import int_attribute, ints_attribute, operand
 from nndeploy.values.size import Dim, product
+from nndeploy_native.lowering import double_rules
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.elementwise_rules import DOMAINS
 from nndeploy_native.steps.convolution import Window
 from nndeploy_native.steps.pooling import Pooling
 from nndeploy_native.steps.reduction import AlongAxis
@@ -33,7 +35,7 @@ STAGES = {
 }
 """What is done first, between and last of what is reduced run by run; of others it is the same."""
 WHOLE = {"reduce_l1", "reduce_mean", "reduce_prod", "reduce_sum", "reduce_sum_square"}
-"""The reductions of int32 and int64; the largest and smallest are found of any type."""
+"""The reductions of int32, int64 and float64; the largest and smallest are found of any type."""
 POOLS = {"ReduceMean": "mean", "ReduceMax": "max"}
 FEW_RESULTS, MANY_VALUES, MOST_PARTS = 16, 1 << 14, 64
 """A run of `MANY_VALUES` or more is reduced to up to `MOST_PARTS` numbers first, which threads share, where it gives
@@ -48,12 +50,16 @@ def along_axis(shape: Shape, axis: int, end: int | None = None) -> tuple[Dim, Di
 
 def softmax(node: ir.Node, context: Context) -> None:
     """Lowers Softmax, LogSoftmax and Hardmax; up to opset 12 over all axes from the given one on."""
-    shape = context.shape_of(operand(node, 0))
+    shape = context.sizes_of(operand(node, 0))
     kind = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardmax": "hardmax"}[node.op_type]
     axis = int_attribute(node, "axis", -1 if context.opset >= 13 else 1) % len(shape)
     sizes = along_axis(shape, axis, None if context.opset >= 13 else len(shape))
-    x = context.plain(node.inputs[0])
-    context.emit(AlongAxis(context.output(node.outputs[0], Layout.PLAIN), x, kind, *sizes))
+    x, output = context.plain(node.inputs[0]), context.output(node.outputs[0], Layout.PLAIN)
+    if x.element == "fp64" and kind != "hardmax":
+        double_rules.softmax(context, kind, x, output, sizes)
+        return
+    context.shape_of(node.inputs[0])
+    context.emit(AlongAxis(output, x, kind, *sizes))
 
 
 def cumulative_sum(node: ir.Node, context: Context) -> None:
@@ -81,7 +87,8 @@ def reduce(node: ir.Node, context: Context) -> None:
         context.emit(Pooling(output, x, window, (0, 0), POOLS[node.op_type]))
         return
     plain, kind = context.plain(value), REDUCTIONS[node.op_type]
-    is_whole = plain.element in ("int32", "int64") and kind in WHOLE
+    is_taken = kind in WHOLE if plain.element != "fp64" else kind in (*WHOLE, "reduce_log_sum_exp")
+    is_whole = plain.element in ("int32", "int64", "fp64") and is_taken
     if plain.element != "fp32" and not is_whole and kind not in ("reduce_max", "reduce_min"):
         raise BuildRefusedError(f"a {node.op_type} of {plain.element}")
     _emit(context, kind, plain, context.output(node.outputs[0], Layout.PLAIN), axes)
@@ -90,9 +97,15 @@ def reduce(node: ir.Node, context: Context) -> None:
 def _emit(context: Context, kind: str, x: Tensor, output: Tensor, axes: Sequence[int]) -> None:
     """Emits a reduction for each run of neighbouring axes, the last run first."""
     runs = _runs(x.shape, axes)
-    if kind == "reduce_mean" and x.element != "fp32" and sum(run.is_reduced for run in runs) > 1:
+    if kind == "reduce_mean" and x.element not in DOMAINS and sum(run.is_reduced for run in runs) > 1:
         raise BuildRefusedError("a mean of whole numbers in several parts, each of which would be rounded")
     numbers = [number for number, run in enumerate(runs) if run.is_reduced][::-1]
+    if kind == "reduce_log_sum_exp" and x.element == "fp64":
+        if len(numbers) > 1:
+            raise BuildRefusedError("a ReduceLogSumExp of float64 over axes that are no neighbours")
+        outer, inner = (product(size for size, _ in part) for part in (runs[: numbers[0]], runs[numbers[0] + 1 :]))
+        double_rules.log_sum_exp(context, x, output, (outer, runs[numbers[0]].size, inner))
+        return
     first, between, last = STAGES.get(kind, (kind, kind, kind))
     for stage, number in enumerate(numbers):
         outer, inner = (product(size for size, _ in part) for part in (runs[:number], runs[number + 1 :]))

@@ -21,6 +21,7 @@ from nndeploy.values.size import product as product_of
 from nndeploy_native.expressions import Domain, Expression, const
 from nndeploy_native.expressions import operand as x_of
 from nndeploy_native.lowering.classes import (
+    NUMBERS,
     columns_output,
     emit_labels,
     emit_transformed,
@@ -31,6 +32,7 @@ from nndeploy_native.lowering.classes import (
     transform_of,
 )
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.elementwise_rules import DOMAINS
 from nndeploy_native.lowering.matrices import emit_linear
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.indexed import Picked
@@ -74,14 +76,15 @@ def scaler(node: ir.Node, context: Context) -> None:
     """Lowers Scaler; one number stands for all columns."""
     offset, scale = floats_attribute(node, "offset"), floats_attribute(node, "scale")
     x, output = context.plain(operand(node, 0)), context.output(node.outputs[0], Layout.PLAIN)
-    if x.element not in ("fp32", "int32", "int64") or len(x.shape) not in (1, 2):
+    if x.element not in NUMBERS or len(x.shape) not in (1, 2):
         raise BuildRefusedError(f"a Scaler of {x.element} with {len(x.shape)} axes")
     if any(len(one) not in (1, x.shape[-1]) for one in (offset, scale)):
         raise BuildRefusedError(f"{len(offset)} offsets and {len(scale)} scales for rows of {x.shape[-1]}")
     lead = (1,) * (len(x.shape) - 1)
     constants = [Operand((*lead, len(one)), None, one.reshape(*lead, -1)) for one in (offset, scale)]
     expression: Expression = ("mul", ("sub", x_of(0), x_of(1)), x_of(2))
-    context.emit(Elementwise(output, (Operand(x.shape, x), *constants), expression))
+    domain = DOMAINS.get(x.element, Domain.FLOAT32)
+    context.emit(Elementwise(output, (Operand(x.shape, x), *constants), expression, domain))
 
 
 def normalizer(node: ir.Node, context: Context) -> None:
@@ -100,10 +103,12 @@ def normalizer(node: ir.Node, context: Context) -> None:
 def binarizer(node: ir.Node, context: Context) -> None:
     """Lowers Binarizer: one where an element is above the threshold, else zero."""
     x, output = context.plain(operand(node, 0)), context.output(node.outputs[0], Layout.PLAIN)
-    threshold, domain = float_attribute(node, "threshold", 0.0), Domain.FLOAT32
+    threshold = float_attribute(node, "threshold", 0.0)
     if x.element in ("int32", "int64") and abs(threshold) < 2**62:
         threshold, domain = math.floor(threshold), Domain.INT64  # of whole numbers the same are above
-    elif x.element != "fp32":
+    elif x.element in DOMAINS:
+        domain = DOMAINS[x.element]
+    else:
         raise BuildRefusedError(f"a Binarizer of {x.element}")
     above: Expression = ("less", const(threshold), x_of(0))
     context.emit(Elementwise(output, (Operand(x.shape, x),), above, domain))

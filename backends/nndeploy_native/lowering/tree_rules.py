@@ -7,8 +7,8 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
-from nndeploy.graph.operators import int_attribute, text_attribute
-from nndeploy_native.expressions import Expression, const
+from nndeploy.graph.operators import int_attribute, operand, text_attribute
+from nndeploy_native.expressions import Domain, Expression, const
 from nndeploy_native.expressions import operand as x_of
 from nndeploy_native.lowering.classes import (
     columns_output,
@@ -47,7 +47,7 @@ def regressor(node: ir.Node, context: Context) -> None:
     if base is not None and targets > 1 and len(ensemble.sure) < targets:
         raise BuildRefusedError("base values of targets that no leaf may give, which ONNX Runtime leaves out")
     divisor = len(ensemble.tables.trees) if aggregate == "average" else 1
-    x, output = rows_of(node, context), columns_output(node.outputs[0], context, targets)
+    x, output = _rows(node, context), columns_output(node.outputs[0], context, targets)
     sums = output if transform == "NONE" else context.temporary("sums", (x.shape[0], targets), Layout.PLAIN)
     context.emit(Trees(sums, x, ensemble.tables, kind, divisor, base))
     if transform != "NONE":
@@ -58,7 +58,7 @@ def classifier(node: ir.Node, context: Context) -> None:
     """Lowers TreeEnsembleClassifier with labels that are numbers."""
     labels = int_labels(node)
     ensemble = ensemble_of(node, "class", len(labels), "sum")
-    x = rows_of(node, context)
+    x = _rows(node, context)
     if len(labels) > 2:
         _classify(node, context, x, ensemble, labels)
     elif len(labels) == 2 and len(ensemble.used) == 1:
@@ -110,6 +110,29 @@ def _classify_by_one_column(
     else:
         context.emit(Elementwise(output, (score, sign), ("mul", x0, x_of(1))))
     emit_binary_labels(node.outputs[0], context, sums, 0.5 if is_share else 0.0, labels)
+
+
+def _rows(node: ir.Node, context: Context) -> Tensor:
+    """Returns the rows as floats; each of float64 becomes one that no comparison of the trees tells from it.
+
+    Raises:
+        BuildRefusedError: there is none, as trees compare in several ways.
+    """
+    x, modes = context.plain(operand(node, 0)), set(node.attributes["nodes_modes"].as_strings()) - {"LEAF"}
+    if x.element != "fp64":
+        return rows_of(node, context)
+    if modes <= {"BRANCH_LEQ", "BRANCH_GT"}:
+        near: Expression = ("float_above", x_of(0))
+    elif modes <= {"BRANCH_LT", "BRANCH_GTE"}:
+        near = ("neg", ("float_above", ("neg", x_of(0))))
+    else:
+        raise BuildRefusedError("trees that compare float64 in several ways")
+    if len(x.shape) not in (1, 2):
+        raise BuildRefusedError(f"rows with {len(x.shape)} axes")
+    floats = context.temporary("floats", x.shape if len(x.shape) == 2 else (1, *x.shape), Layout.PLAIN)
+    operands = (Operand(floats.shape, replace(x, shape=floats.shape)),)
+    context.emit(Elementwise(floats, operands, near, Domain.FLOAT64))
+    return floats
 
 
 def _base(node: ir.Node) -> Array | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nndeploy.values.size import Dim
 from nndeploy_native.steps.movement import View, contiguous
 from nndeploy_native.steps.step import PLAIN, Epilogue, Words, Written
 from nndeploy_native.tensors import Array, Shape, Tensor
@@ -113,3 +114,23 @@ class Product:
         is_transposed = turned.flags.c_contiguous and not weights.flags.c_contiguous
         words = words.but(weights=turned if is_transposed else weights, is_transposed=is_transposed)
         return Written("fully_connected", f"fully connected {inner}->{columns}", words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DoubleProduct:
+    """output (rows, columns) = a (rows, inner) by b (inner, columns), all of float64."""
+
+    output: Tensor
+    a: Tensor
+    b: Tensor
+    rows: Dim
+    inner: Dim
+    columns: Dim
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the step reads."""
+        return (self.a, self.b)
+
+    def written(self) -> Written:
+        return Written("double_product", f"product of float64, {self.inner}->{self.columns}", Words(self))

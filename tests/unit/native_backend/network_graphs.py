@@ -751,6 +751,16 @@ class Drawn:
         floats = self.node("Cast", [at], to=TensorProto.FLOAT)
         return self.node("Add", [x, self.node("Mul", [floats, self.number(0.2)])])
 
+    def widened(self, x: str) -> str:
+        """Returns a value that was float64 for some steps, and moved or joined with another of that type."""
+        at = self.hidden(TensorProto.DOUBLE, "Cast", [x], to=TensorProto.DOUBLE)
+        for _ in range(self.random.randint(1, 3)):
+            operator = self.random.choice(("Add", "Mul", "Abs", "Neg", "Sigmoid", "Min", "Softmax", "Identity"))
+            number = self.number(self.random.choice((0.3, -0.7, 1.1)), np.float64)
+            operands = [at] if operator in ("Abs", "Neg", "Sigmoid", "Softmax", "Identity") else [at, number]
+            at = self.hidden(TensorProto.DOUBLE, operator, operands)
+        return self.node("Cast", [at], to=TensorProto.FLOAT)
+
     def measure(self, x: str) -> str:
         """Returns a value with a number added that follows from its shape, or times one of that shape."""
         if self.random.random() < 0.5:
@@ -772,12 +782,12 @@ class Drawn:
         if len(self.shapes[x]) != 4:
             return self.random.choice((
                 self.activation, self.activation, self.along, self.normalise, self.ranked, self.beside, self.slice_,
-                self.transpose, self.product, self.choose, self.count, self.measure,
+                self.transpose, self.product, self.choose, self.count, self.measure, self.widened,
             ))(x)  # fmt: skip
         images: list[tuple[int, Callable[[str], str | None]]] = [
             (16, self.pair), (8, self.one_conv), (3, self.end), (2, self.pool), (2, self.squeeze_excite),
             (2, self.join), (2, self.resize), (1, self.batch_normalization), (1, self.normalise), (1, self.choose),
-            (1, self.count), (1, self.measure),
+            (1, self.count), (1, self.measure), (1, self.widened),
         ]  # fmt: skip
         if not self.keeps_sizes:
             images += [

@@ -22,9 +22,9 @@ def reason(model: ir.Model) -> str:
     [
         ("(float[3,4] x) => (float[3] y) <int64 i = {4}> { y = Gather<axis=1>(x, i) }", "index that is no place"),
         ("(float[3,4] x, int64[2] a) => (float[2,2] y) <int64[2] o = {0, 0}> { y = Slice(x, o, a, a) }", "axes"),
-        ('(bool[3] x, int64[3] i) => (bool[3] y) { y = ScatterElements<reduction="max">(x, i, x) }', "bools"),
+        ('(bool[3] x, int64[3] i) => (bool[3] y) { y = ScatterElements<reduction="max">(x, i, x) }', "of bool"),
         ("(int64[3] x) => (int64[3] y) <float e = {1.5}> { y = Pow(x, e) }", "a Pow of whole numbers by a float"),
-        ("(double[3] x) => (double[3] y) { y = Neg(x) }", "no kernel reads double"),
+        ("(bfloat16[3] x) => (bfloat16[3] y) { y = Neg(x) }", "no kernel reads bfloat16"),
         ("(float[3] x) => (float[3] y) <bool t = {1}, float p = {0.5}> { y = Dropout(x, p, t) }", "in training"),
         ("(float[3,4] x, int64[1] k) => (float[3,2] y, int64[3,2] z) { y, z = TopK(x, k) }", "not constant"),
         ("(float[3,4] x, int64 a) => (float[3,4] y) { y = CumSum(x, a) }", "not constant"),

@@ -7,9 +7,6 @@
 
 #include "base/operators.h"
 
-NND_INLINE vd nnd_splat_double(double value) { return value - (vd){0}; }
-NND_INLINE vd nnd_select_double(vl mask, vd yes, vd no) { return (vd)nnd_select_whole(mask, (vl)yes, (vl)no); }
-
 /* log2 of doubles that are neither zero, infinite, denormal nor NaN: mantissa in [sqrt(1/2), sqrt(2)), the series of
  * artanh. */
 NND_INLINE vd nnd_log2_double(vd x) {

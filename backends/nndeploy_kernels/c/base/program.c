@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/program.h"
 
+#include "base/double_operators.h"
 #include "base/operators.h"
 #include "base/powers.h"
 #include "base/trigonometry.h"
@@ -43,6 +44,10 @@ NND_RUN(nnd_program_run, vf, program->constants, NND_OPERATORS(NND_CASE))
 #define NND_CASE(name, function, sources)                                                                              \
   case NND_WHOLE_##name: NND_LOOP_##sources(vl, nnd_whole_##function) break;
 NND_RUN(nnd_whole_program_run, vl, program->whole, NND_WHOLE_OPERATORS(NND_CASE))
+#undef NND_CASE
+#define NND_CASE(name, function, sources)                                                                              \
+  case NND_DOUBLE_##name: NND_LOOP_##sources(vd, nnd_double_##function) break;
+NND_RUN(nnd_double_program_run, vd, program->doubles, NND_DOUBLE_OPERATORS(NND_CASE))
 
 void nnd_end_program(const struct nnd_program *program, vf *sums, int count, const nnd_elem *residual, vf number) {
   vf results[NND_RESULTS * NND_AT_ONCE], added[NND_AT_ONCE];

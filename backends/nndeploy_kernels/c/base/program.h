@@ -4,7 +4,7 @@
  *
  * An instruction is one loop over up to NND_AT_ONCE vectors that lie in the first cache, so that finding out which it
  * is costs little. Its sources are operands, results of earlier instructions or constants, by number. All lanes of a
- * program are of its domain, float32 or int64, whatever its operands and what is made of it are.
+ * program are of its domain, float32, int64 or float64, whatever its operands and what is made of it are.
  */
 #ifndef NND_PROGRAM_H
 #define NND_PROGRAM_H
@@ -17,7 +17,7 @@
 #define NND_CONSTANTS 32
 #define NND_AT_ONCE 16 /* vectors */
 
-enum nnd_domain { NND_OF_FLOAT32, NND_OF_INT64, NND_NUM_DOMAINS };
+enum nnd_domain { NND_OF_FLOAT32, NND_OF_INT64, NND_OF_FLOAT64, NND_NUM_DOMAINS };
 
 /* clang-format off */
 
@@ -42,6 +42,14 @@ enum nnd_domain { NND_OF_FLOAT32, NND_OF_INT64, NND_NUM_DOMAINS };
   X(BIT_OR, bit_or, 2) X(BIT_XOR, bit_xor, 2) X(SHIFT_LEFT, shift_left, 2) X(SHIFT_RIGHT, shift_right, 2) \
   X(WHERE, where, 3)
 
+/* The same of float64. */
+#define NND_DOUBLE_OPERATORS(X) \
+  X(NEG, neg, 1) X(ABS, abs, 1) X(RECIPROCAL, reciprocal, 1) X(SQRT, sqrt, 1) X(EXP, exp, 1) X(LOG, log, 1) \
+  X(SIGMOID, sigmoid, 1) X(RELU, relu, 1) X(FLOOR, floor, 1) X(CEIL, ceil, 1) X(SIGN, sign, 1) X(ROUND, round, 1) \
+  X(NOT, not, 1) X(ADD, add, 2) X(SUB, sub, 2) X(MUL, mul, 2) X(DIV, div, 2) X(MAX, max, 2) X(MIN, min, 2) \
+  X(LESS, less, 2) X(LESS_EQUAL, less_equal, 2) X(EQUAL, equal, 2) X(AND, and, 2) X(OR, or, 2) X(XOR, xor, 2) \
+  X(WHERE, where, 3) X(FLOAT_ABOVE, float_above, 1) X(FLOAT_ODD, float_odd, 1)
+
 /* clang-format on */
 
 enum nnd_operator {
@@ -58,6 +66,13 @@ enum nnd_whole_operator {
       NND_NUM_WHOLE_OPERATORS
 };
 
+enum nnd_double_operator {
+#define NND_NAME(name, function, sources) NND_DOUBLE_##name,
+  NND_DOUBLE_OPERATORS(NND_NAME)
+#undef NND_NAME
+      NND_NUM_DOUBLE_OPERATORS
+};
+
 /* A source: operand 0 .. NND_OPERANDS - 1, then results, then constants. */
 #define NND_FIRST_RESULT NND_OPERANDS
 #define NND_FIRST_CONSTANT (NND_OPERANDS + NND_RESULTS)
@@ -67,13 +82,14 @@ struct nnd_instruction {
   uint8_t operator_, to, source[3]; /* `to`: a result */
 };
 
-/* The outcome is the source `outcome`. Constants are there as whole vectors: of float32, or `whole`. */
+/* The outcome is the source `outcome`. Constants are there as whole vectors of the domain. */
 struct nnd_program {
   int domain, num_instructions, num_operands, outcome;
   struct nnd_instruction instructions[NND_INSTRUCTIONS];
   union {
     vf constants[NND_CONSTANTS];
     vl whole[NND_CONSTANTS];
+    vd doubles[NND_CONSTANTS];
   };
 };
 
@@ -84,9 +100,11 @@ NND_INLINE vf nnd_vector_of(struct nnd_source source, int i) { return ((const vf
 struct nnd_source nnd_program_run(const struct nnd_program *program, const struct nnd_source *operands, int count,
                                   vf *results);
 
-/* The same of a program of int64. */
+/* The same of programs of int64 and of float64. */
 struct nnd_source nnd_whole_program_run(const struct nnd_program *program, const struct nnd_source *operands, int count,
                                         vl *results);
+struct nnd_source nnd_double_program_run(const struct nnd_program *program, const struct nnd_source *operands,
+                                         int count, vd *results);
 
 /* Ends sums of `count` neighbouring pixels in place. */
 void nnd_end_program(const struct nnd_program *program, vf *sums, int count, const nnd_elem *residual, vf number);

@@ -39,6 +39,7 @@ typedef float vf_any __attribute__((vector_size(4 * NND_LANES), aligned(4)));
 typedef int64_t vl __attribute__((vector_size(8 * NND_LANES), aligned(4 * NND_LANES)));
 typedef int64_t vl_any __attribute__((vector_size(8 * NND_LANES), aligned(8)));
 typedef double vd __attribute__((vector_size(8 * NND_LANES), aligned(4 * NND_LANES)));
+typedef double vd_any __attribute__((vector_size(8 * NND_LANES), aligned(8)));
 typedef int64_t nnd_size; /* where addresses have 32 bits too: sums of checked sizes stay right */
 
 #define NND_INLINE static inline __attribute__((always_inline))
@@ -64,6 +65,7 @@ typedef int64_t nnd_size; /* where addresses have 32 bits too: sums of checked s
 #define NND_LINE_BYTES 64 /* of a cache */
 
 NND_INLINE vf nnd_splat(float value) { return value - (vf){0}; }
+NND_INLINE vd nnd_splat_double(double value) { return value - (vd){0}; }
 NND_INLINE vf nnd_load(const float *from) { return *(const vf *)from; }
 NND_INLINE void nnd_store(float *to, vf value) { *(vf *)to = value; }
 NND_INLINE vf nnd_load_any(const float *from) { return *(const vf_any *)from; }
@@ -130,6 +132,7 @@ NND_INLINE vf nnd_select(vi mask, vf yes, vf no) {
 }
 
 NND_INLINE vl nnd_select_whole(vl mask, vl yes, vl no) { return (mask & yes) | (~mask & no); }
+NND_INLINE vd nnd_select_double(vl mask, vd yes, vd no) { return (vd)nnd_select_whole(mask, (vl)yes, (vl)no); }
 NND_INLINE int nnd_any_lane(vi mask) {
   int found = 0;
   for (int lane = 0; lane < NND_LANES; lane++) found |= mask[lane];

@@ -131,8 +131,14 @@ static void nnd_check_values(struct nnd_reader *r, const struct nnd_model *model
 }
 
 #define NND_NUM_SOURCES_OF(name, function, sources) sources,
-static const int nnd_num_sources[] = {NND_OPERATORS(NND_NUM_SOURCES_OF)},
-                 nnd_num_whole_sources[] = {NND_WHOLE_OPERATORS(NND_NUM_SOURCES_OF)};
+static const int nnd_num_float_sources[] = {NND_OPERATORS(NND_NUM_SOURCES_OF)},
+                 nnd_num_whole_sources[] = {NND_WHOLE_OPERATORS(NND_NUM_SOURCES_OF)},
+                 nnd_num_double_sources[] = {NND_DOUBLE_OPERATORS(NND_NUM_SOURCES_OF)};
+/* By domain. */
+static const int *const nnd_num_sources[NND_NUM_DOMAINS] = {nnd_num_float_sources, nnd_num_whole_sources,
+                                                            nnd_num_double_sources};
+static const int nnd_num_operators[NND_NUM_DOMAINS] = {NND_NUM_OPERATORS, NND_NUM_WHOLE_OPERATORS,
+                                                       NND_NUM_DOUBLE_OPERATORS};
 
 /* A source that is an operand, a constant that there is, or a result that an earlier instruction has made. */
 static int nnd_read_source(struct nnd_reader *r, const struct nnd_program *p, uint32_t made, nnd_size num_constants) {
@@ -144,10 +150,17 @@ static int nnd_read_source(struct nnd_reader *r, const struct nnd_program *p, ui
   return source;
 }
 
-/* Reads a constant of a program: the bits of a float, or a whole number. */
+/* Reads a constant of a program: the bits of a float or double, or a whole number. */
 static void nnd_read_constant(struct nnd_reader *r, struct nnd_program *p, nnd_size number) {
   if (p->domain == NND_OF_INT64) {
     p->whole[number] = nnd_next(r, INT64_MIN, INT64_MAX, "a constant") - (vl){0};
+    return;
+  }
+  if (p->domain == NND_OF_FLOAT64) {
+    const int64_t word = nnd_next(r, INT64_MIN, INT64_MAX, "a constant");
+    double constant;
+    memcpy(&constant, &word, sizeof word);
+    p->doubles[number] = constant - (vd){0};
     return;
   }
   const uint32_t bits = (uint32_t)nnd_next(r, 0, UINT32_MAX, "a constant");
@@ -158,8 +171,7 @@ static void nnd_read_constant(struct nnd_reader *r, struct nnd_program *p, nnd_s
 
 static void nnd_read_one_program(struct nnd_reader *r, struct nnd_program *p) {
   p->domain = (int)nnd_next(r, 0, NND_NUM_DOMAINS - 1, "the domain of a program");
-  const int is_whole = p->domain == NND_OF_INT64;
-  const int *num_sources = is_whole ? nnd_num_whole_sources : nnd_num_sources;
+  const int *num_sources = nnd_num_sources[p->domain];
   p->num_operands = (int)nnd_next(r, 0, NND_OPERANDS, "the operands of a program");
   const nnd_size num_constants = nnd_next(r, 0, NND_CONSTANTS, "the constants of a program");
   for (nnd_size i = 0; i < num_constants; i++) nnd_read_constant(r, p, i);
@@ -167,8 +179,7 @@ static void nnd_read_one_program(struct nnd_reader *r, struct nnd_program *p) {
   uint32_t made = 0;
   for (int i = 0; i < p->num_instructions; i++) {
     struct nnd_instruction *one = &p->instructions[i];
-    one->operator_ =
-        (uint8_t)nnd_next(r, 0, (is_whole ? NND_NUM_WHOLE_OPERATORS : NND_NUM_OPERATORS) - 1, "an operator");
+    one->operator_ = (uint8_t)nnd_next(r, 0, nnd_num_operators[p->domain] - 1, "an operator");
     one->to = (uint8_t)nnd_next(r, NND_FIRST_RESULT, NND_FIRST_CONSTANT - 1, "the result of an instruction");
     for (int k = 0; k < 3; k++) {
       if (k < num_sources[one->operator_])
@@ -449,7 +460,8 @@ static const struct nnd_weight_data *nnd_widened(struct nnd_opener *o, struct nn
 }
 
 const struct nnd_weight_data *nnd_constant_of(struct nnd_opener *o, const struct nnd_weight_data *weight, int element) {
-  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64", "bool", "uint8", "int8", "float16"};
+  static const char *const names[NND_NUM_ELEMENTS] = {"float32", "int32", "int64",   "bool",
+                                                      "uint8",   "int8",  "float16", "float64"};
   if (!weight || weight->element == element) return weight;
   nnd_fail(o->message, "step %lld takes weights of %s", (long long)(o->step - o->model->steps), names[element]);
   return NULL;
@@ -474,7 +486,7 @@ const struct nnd_weight_data *nnd_read_weight(struct nnd_opener *o) {
 const struct nnd_program *nnd_read_program(struct nnd_opener *o) {
   const struct nnd_program *program = nnd_read_any_program(o);
   if (program && program->domain != NND_OF_FLOAT32)
-    nnd_fail(o->message, "step %lld (%.60s) ends in a program of whole numbers", (long long)(o->step - o->model->steps),
+    nnd_fail(o->message, "step %lld (%.60s) ends in a program of other numbers", (long long)(o->step - o->model->steps),
              o->step->op->name);
   return program;
 }

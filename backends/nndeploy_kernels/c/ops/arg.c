@@ -99,11 +99,10 @@ NND_ARG_OF_ROW(nnd_arg_min_of_row, <)
   NND_ARG(name##_int64, int64_t, NND_BEATS, over, 0, NND_NO_ROW)                                                       \
   NND_ARG(name##_uint8, uint8_t, NND_BEATS, over, 0, NND_NO_ROW)                                                       \
   NND_ARG(name##_int8, int8_t, NND_BEATS, over, 0, NND_NO_ROW)                                                         \
-  static const nnd_along_run name##_runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = name##_float32,                          \
-                                                              [NND_INT32] = name##_int32,                              \
-                                                              [NND_INT64] = name##_int64,                              \
-                                                              [NND_UINT8] = name##_uint8,                              \
-                                                              [NND_INT8] = name##_int8};
+  NND_ARG(name##_float64, double, NND_BEATS_FLOAT, over, 0, NND_NO_ROW)                                                \
+  static const nnd_along_run name##_runs[NND_NUM_ELEMENTS] = {                                                         \
+      [NND_FLOAT32] = name##_float32, [NND_INT32] = name##_int32, [NND_INT64] = name##_int64,                          \
+      [NND_UINT8] = name##_uint8,     [NND_INT8] = name##_int8,   [NND_FLOAT64] = name##_float64};
 NND_ARG_OF_EVERY_TYPE(nnd_arg_max, >)
 NND_ARG_OF_EVERY_TYPE(nnd_arg_min, <)
 

@@ -87,6 +87,7 @@ static void nnd_spread_operand(const struct nnd_plain_operand *operand, const vo
   }
 NND_LANES_OF_OPERAND(nnd_floats_of_operand, NND_FLOAT32, float, vf, nnd_floats_of)
 NND_LANES_OF_OPERAND(nnd_whole_of_operand, NND_INT64, int64_t, vl, nnd_whole_of)
+NND_LANES_OF_OPERAND(nnd_doubles_of_operand, NND_FLOAT64, double, vd, nnd_doubles_of)
 
 #define NND_RUN_PLAIN(name, vector, of_operand, program_run, elements_of)                                              \
   static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
@@ -106,6 +107,7 @@ NND_LANES_OF_OPERAND(nnd_whole_of_operand, NND_INT64, int64_t, vl, nnd_whole_of)
   }
 NND_RUN_PLAIN(nnd_run_plain_floats, vf, nnd_floats_of_operand, nnd_program_run, nnd_elements_of_floats)
 NND_RUN_PLAIN(nnd_run_plain_whole, vl, nnd_whole_of_operand, nnd_whole_program_run, nnd_elements_of_whole)
+NND_RUN_PLAIN(nnd_run_plain_doubles, vd, nnd_doubles_of_operand, nnd_double_program_run, nnd_elements_of_doubles)
 
 /* How an operand is broadcast to the output; 0 with a message where it cannot be. */
 static int nnd_plain_operand(struct nnd_maker *m, const struct nnd_shape *out, const struct nnd_shape *shape,
@@ -145,6 +147,8 @@ int nnd_make_plain_elementwise(struct nnd_maker *m, const struct nnd_elementwise
     if (!nnd_plain_operand(m, out, nnd_sizes_of(m, own->operands[k].in), &t->operands[k])) return 0;
     nnd_give_tensor(m, own->operands[k].in);
   }
-  m->instance->run = own->program->domain == NND_OF_INT64 ? nnd_run_plain_whole : nnd_run_plain_floats;
+  static void (*const runs[NND_NUM_DOMAINS])(const void *, void *const *, struct nnd_part) = {
+      nnd_run_plain_floats, nnd_run_plain_whole, nnd_run_plain_doubles};
+  m->instance->run = runs[own->program->domain];
   return 1;
 }

@@ -3,8 +3,8 @@
  * Reductions along the middle of three axes of plain tensors: reduce_mean, reduce_sum, reduce_max, reduce_min,
  * reduce_prod, reduce_l1, reduce_l2, reduce_log_sum, reduce_log_sum_exp, reduce_sum_square.
  *
- * Sums, means, products, sizes and squares of int32 and int64 too, which wrap around; the largest and smallest of any
- * type. An axis may have no elements: their sum is 0, their product 1, the largest of them the least of its type.
+ * Sums, means, products, sizes and squares of int32 and int64 too, which wrap around, and of float64; the largest and
+ * smallest of any type. An axis may have no elements: their sum is 0, their product 1, the largest of them the least of its type.
  */
 #include "kernels/reduce.h"
 
@@ -44,7 +44,7 @@ static int nnd_make_reduction(struct nnd_maker *m, const nnd_along_run *runs) {
   return t && nnd_size_along(m, m->step->own, 1, t) && nnd_run_along(m, m->step->own, runs);
 }
 
-/* Whole numbers: `first`, then `joined` of what there is, a, and of each x; `last` of what all come to. */
+/* Other types than float32: `first`, then `joined` of what there is, a, and of each x; `last` of what all come to. */
 #define NND_WHOLE(name, type, kept, first, taken, joined, last)                                                        \
   static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
     const struct nnd_along *t = fields;                                                                                \
@@ -79,6 +79,7 @@ static int nnd_make_reduction(struct nnd_maker *m, const nnd_along_run *runs) {
 #define NND_WHOLE_SUMS(name, first, joined, last)                                                                      \
   NND_WHOLE(name##_int32, int32_t, uint64_t, first, , joined, last)                                                    \
   NND_WHOLE(name##_int64, int64_t, uint64_t, first, , joined, last)
+#define NND_DOUBLE(name, first, joined, last) NND_WHOLE(name##_double, double, double, first, , joined, last)
 #define NND_WHOLE_EXTREMES(name, least32, least64, least8, least_u8, joined)                                           \
   NND_WHOLE(name##_int32, int32_t, int32_t, least32, , joined, a)                                                      \
   NND_WHOLE(name##_int64, int64_t, int64_t, least64, , joined, a)                                                      \
@@ -90,11 +91,18 @@ NND_WHOLE_SUMS(nnd_whole_mean, 0, a + x, t->size ? (int64_t)a / t->size : 0)
 NND_WHOLE_SUMS(nnd_whole_product, 1, a *x, a)
 NND_WHOLE_SUMS(nnd_whole_l1, 0, a + (x >> 63 ? 0 - x : x), a)
 NND_WHOLE_SUMS(nnd_whole_squares, 0, a + x * x, a)
+NND_DOUBLE(nnd_whole_sum, 0, a + x, a)
+NND_DOUBLE(nnd_whole_mean, 0, a + x, a / (double)t->size)
+NND_DOUBLE(nnd_whole_product, 1, a *x, a)
+NND_DOUBLE(nnd_whole_l1, 0, a + __builtin_fabs(x), a)
+NND_DOUBLE(nnd_whole_squares, 0, a + x * x, a)
+NND_DOUBLE(nnd_whole_max, -__builtin_inf(), x > a || x != x ? x : a, a)
+NND_DOUBLE(nnd_whole_min, __builtin_inf(), x < a || x != x ? x : a, a)
 NND_WHOLE_EXTREMES(nnd_whole_max, INT32_MIN, INT64_MIN, INT8_MIN, 0, x > a ? x : a)
 NND_WHOLE_EXTREMES(nnd_whole_min, INT32_MAX, INT64_MAX, INT8_MAX, UINT8_MAX, x < a ? x : a)
 
 #define NND_NO_WHOLE
-#define NND_SUMS_OF(name) , [NND_INT32] = name##_int32, [NND_INT64] = name##_int64
+#define NND_SUMS_OF(name) , [NND_INT32] = name##_int32, [NND_INT64] = name##_int64, [NND_FLOAT64] = name##_double
 #define NND_EXTREMES_OF(name)                                                                                          \
   NND_SUMS_OF(name), [NND_BOOL] = name##_bool, [NND_UINT8] = name##_uint8, [NND_INT8] = name##_int8
 #define NND_REDUCTION(name, whole, ...)                                                                                \

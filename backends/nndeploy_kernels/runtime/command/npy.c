@@ -9,10 +9,10 @@
 #include "runtime/command/command.h"
 
 #define NND_MOST_HEADER 65536
-#define NND_NUM_KINDS 7
+#define NND_NUM_KINDS 8
 #define NND_MOST_WIDTH (1 << 24)
 
-static const char *const nnd_descriptions[] = {"<f4", "<i4", "<i8", "|b1", "|u1", "|i1", "<f2"};
+static const char *const nnd_descriptions[] = {"<f4", "<i4", "<i8", "|b1", "|u1", "|i1", "<f2", "<f8"};
 
 /* Returns what stands behind a key of the header, null where it has none. */
 static const char *nnd_behind(const char *header, const char *key) {
@@ -31,13 +31,12 @@ static const char *nnd_read_header(const char *header, struct nnd_array *array, 
   if (!type || !order || !shape || *type != '\'' || *shape++ != '(') return "a header that is none of NumPy";
   if (strncmp(order, "False", 5)) return "an array in Fortran order (hint: numpy.ascontiguousarray)";
   while (found < NND_NUM_KINDS && strncmp(type + 1, nnd_descriptions[found], 3)) found++;
-  if (!strncmp(type + 1, "<f8", 3)) return "an array of float64 (hint: convert it to float32)";
   if (type[1] == '>') return "an array of the other byte order (hint: numpy.astype with '<')";
   char *behind = NULL;
   const int is_text = !strncmp(type + 1, "<U", 2);
   *width = is_text ? strtoll(type + 3, &behind, 10) : 0;
   if (is_text ? *width < 0 || *width > NND_MOST_WIDTH || *behind != '\'' : found == NND_NUM_KINDS || type[4] != '\'')
-    return "an array of another type than float32, int32, int64, bool, uint8, int8, float16 and text";
+    return "an array of another type than float32, int32, int64, bool, uint8, int8, float16, float64 and text";
   array->tensor.dtype = is_text ? NND_TEXT : (nnd_dtype)found;
   for (array->tensor.rank = 0;; array->tensor.rank++) {
     char *end;

@@ -9,7 +9,9 @@ int64_t nnd_num_elements(const nnd_tensor *tensor) {
   return count;
 }
 
-int nnd_is_real(const nnd_tensor *tensor) { return tensor->dtype == NND_FLOAT32 || tensor->dtype == NND_FLOAT16; }
+int nnd_is_real(const nnd_tensor *tensor) {
+  return tensor->dtype == NND_FLOAT32 || tensor->dtype == NND_FLOAT16 || tensor->dtype == NND_FLOAT64;
+}
 
 int64_t nnd_integer_at(const nnd_tensor *tensor, int64_t at) {
   switch (tensor->dtype) {
@@ -23,6 +25,7 @@ int64_t nnd_integer_at(const nnd_tensor *tensor, int64_t at) {
 
 double nnd_number_at(const nnd_tensor *tensor, int64_t at) {
   if (tensor->dtype == NND_FLOAT32) return (double)((const float *)tensor->data)[at];
+  if (tensor->dtype == NND_FLOAT64) return ((const double *)tensor->data)[at];
   if (tensor->dtype == NND_FLOAT16) return nnd_from_half(((const uint16_t *)tensor->data)[at]);
   return (double)nnd_integer_at(tensor, at);
 }

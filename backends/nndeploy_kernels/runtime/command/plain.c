@@ -43,6 +43,10 @@ static int nnd_whole_of(const struct nnd_json *from, int64_t low, int64_t high, 
 static int nnd_fill_real(struct nnd_filled *to, const struct nnd_json *from, nnd_error *error) {
   double number;
   if (!nnd_real_of(from, &number)) return nnd_bad_value(to->input, "got what is no number", error);
+  if (to->input->dtype == NND_FLOAT64) {
+    ((double *)to->array->data)[to->at++] = number;
+    return 1;
+  }
   if (to->input->dtype == NND_FLOAT32) {
     const float found = (float)number;
     ((float *)to->array->data)[to->at++] = found;
@@ -60,7 +64,7 @@ static int nnd_fill_one(struct nnd_filled *to, const struct nnd_json *from, nnd_
   const nnd_dtype dtype = to->input->dtype;
   void *data = to->array->data;
   int64_t number;
-  if (dtype == NND_FLOAT32 || dtype == NND_FLOAT16) return nnd_fill_real(to, from, error);
+  if (dtype == NND_FLOAT32 || dtype == NND_FLOAT16 || dtype == NND_FLOAT64) return nnd_fill_real(to, from, error);
   if (dtype == NND_TEXT) {
     if (from->kind != NND_STRING) return nnd_bad_value(to->input, "got what is no text", error);
     ((const char **)data)[to->at++] = from->text.data;
