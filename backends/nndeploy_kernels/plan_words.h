@@ -40,7 +40,7 @@
   X(int8_line, int8_line) X(int8_pool, int8_pool) X(int8_quantise, int8_quantise) X(int8_table, int8_table) \
   X(inverted_residual, three_convs) X(join, join) X(log_softmax, along_axis) X(lrn, lrn) X(lstm, recurrent_layer) \
   X(normalise, normalise) X(one_hot, one_hot) X(padded_at, padded_at) X(padded_copy, padded_copy) \
-  X(padded_image, padded_image) X(planar_separable, two_convs) X(pool, pool) X(pool_places, pool_places) \
+  X(padded_image, padded_image) X(pairwise_shares, pairwise_shares) X(planar_separable, two_convs) X(pool, pool) X(pool_places, pool_places) \
   X(product, product) X(reduce_l1, along_axis) X(reduce_l2, along_axis) X(reduce_log_sum, along_axis) \
   X(reduce_log_sum_exp, along_axis) X(reduce_max, along_axis) X(reduce_mean, along_axis) X(reduce_min, along_axis) \
   X(reduce_prod, along_axis) X(reduce_sum, along_axis) X(reduce_sum_square, along_axis) X(resize, resize) \
@@ -469,6 +469,12 @@
   W(OUTPUT, out) /* (rows, columns) */ \
   W(CHOICE, aggregate, tree_aggregate) W(NUMBER, divisor, 1, NND_MOST_NODES) W(NUMBER, columns, 1, INT32_MAX) \
   W(PART, tables, tree_tables) W(FLOATS, base) /* (columns) */
+
+/* Slopes and offsets of the logistic function of each pair of classes. */
+#define NND_WORDS_pairwise_shares(W) \
+  W(INPUT, in) /* (rows, pairs) */ \
+  W(OUTPUT, out) /* (rows, classes) */ \
+  W(NUMBER, classes, 2, NND_MOST_CLASSES) W(FLOATS, slopes) W(FLOATS, offsets)
 
 /* clang-format on */
 

@@ -8,7 +8,7 @@ from native_models import Array, dynamic, reals
 from nndeploy_native.transforms.text_grams import OWN, TEXT_GRAMS
 from onnx import TensorProto, helper
 from seed_variants import VARIANTS
-from tree_models import MODES, Drawn, classifier, regressor
+from tree_models import MODES, Drawn, classifier, regressor, row_model, trees_of
 
 from nndeploy.values.types import DimRange
 
@@ -64,6 +64,12 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
         d, u = RNN<hidden_size=3, direction="bidirectional", activations=["Affine","Softsign"],
         activation_alpha=[0.5], activation_beta=[0.1]>(x, w, r, b, , h) y = GRU<hidden_size=3>(x, v, s) }""",
      {"w": (2, 3, 4), "r": (2, 3, 3), "b": (2, 6), "v": (1, 9, 4), "s": (1, 9, 3)}),
+    # an LSTM of bytes with zero points
+    ("""g (float[t,n,5] x, int32[n] l, float[2,n,6] h) => (float[t,2,n,6] y, float[2,n,6] u) {
+        y, u = com.microsoft.DynamicQuantizeLSTM<hidden_size=6, direction="bidirectional">
+        (x, w, r, b, l, h, h, , s, z, s, z) }""",
+     {"w": _whole(2, 5, 24), "r": _whole(2, 6, 24), "b": (2, 48), "s": np.full((2, 24), 0.01, np.float32),
+      "z": _whole(2, 24)}),
     # every element of a tensor, both domains of programs
     ("""g (int32[n,7] x, bool[7] c, int8[n,1] z) => (float[n,7] y, bool[n,7] t, uint8[n,7] u) <int32 k = {5}>
         { m = Mod(x, k) d = Div(x, m) f = Cast<to=1>(d) s = Sin(f) y = Where(c, s, f) t = Less(x, m) w = Cast<to=6>(z)
@@ -71,6 +77,11 @@ MODELS: list[tuple[str, dict[str, tuple[int, ...] | Array]]] = [
     ("""g (uint8[n,4] x, uint8[4] z) => (uint8[n,4] y, int64[n,4] w, float[n,4] p) <float e = {1.5}>
         { a = BitShift<direction="LEFT">(x, z) y = BitwiseXor(a, z) w = Cast<to=7>(y) f = Cast<to=1>(x)
         p = Pow(f, e) }""", {}),
+    # float64: both kinds of products, what becomes of each element, along axes, and moved
+    ("""g (double[n,6] x, float[n,5] f, double[5,t] v) => (double[n,5] y, float[n,5] z, int64[n] i, double[5,n] u,
+        double[n,t] w) { a = MatMul(x, m) b = Cast<to=11>(f) c = Add(a, b) y = Softmax<axis=1>(c) d = Sqrt(y)
+        z = Cast<to=1>(d) i = ArgMax<axis=1, keepdims=0>(c) u = Transpose(d) w = MatMul(c, v) }""",
+     {"m": np.arange(30).reshape(6, 5) / 7}),
     # numbers of sizes
     ("""g (float[n,3,t] x) => (int64[2] s, float[n] f, int64[t] r, bool[n,3,t] b) <int64 zero = {0}, int64 one = {1}>
         { s = Shape<start=1>(x) n0 = Shape<end=1>(x) f = ConstantOfShape<value = float {2.5}>(n0)
@@ -278,6 +289,28 @@ def _tree_models() -> list[ir.Model]:
             rng, Drawn(2, 2, 3, 2, (0, 1), MODES, has_tracks=True), aggregate_function="MIN", base_values=[0.5, 1.0]
         ),
         classifier(rng, Drawn(3, 2, 4, 3, (1, 2)), classlabels_int64s=[7, 8, 9], post_transform="SOFTMAX"),
+        row_model(
+            "TreeEnsembleRegressor",
+            3,
+            {"y": 1},
+            {"n_targets": 1, **trees_of(rng, Drawn(2, 2, 3, 1, (0,)), "target")},
+            TensorProto.DOUBLE,
+        ),
+        row_model(
+            "SVMClassifier",
+            2,
+            {"label": None, "y": 3},
+            {
+                "support_vectors": [0.5, 1, -1, 2, 0, -2],
+                "vectors_per_class": [1, 1, 1],
+                "coefficients": [1.0] * 6,
+                "kernel_type": "LINEAR",
+                "rho": [0.5] * 3,
+                "classlabels_ints": [0, 1, 2],
+                "prob_a": [-1.0] * 3,
+                "prob_b": [0.25] * 3,
+            },
+        ),
     ]
 
 

@@ -4,10 +4,12 @@
     kernels (rows, vectors)    of each row with each support vector
     scores  (rows, pairs)      kernels by the coefficients of a pair of classes (i, j), i < j, plus its rho
     label                      the class with the most votes: i where the score of a pair is above 0, else j
+    shares  (rows, classes)    by coupling the shares of pairs, where a logistic function of each is given
 
 Source: ONNX SVMClassifier, SVMRegressor; what they leave open, as ONNX Runtime has it.
 """
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -30,12 +32,16 @@ from nndeploy_native.lowering.classes import (
     transform_of,
 )
 from nndeploy_native.lowering.context import Context
+from nndeploy_native.lowering.elementwise_rules import POWERS
 from nndeploy_native.lowering.matrices import emit_linear, product
 from nndeploy_native.steps.elementwise import Elementwise, Operand
 from nndeploy_native.steps.movement import View
+from nndeploy_native.steps.pairwise_shares import PairwiseShares
 from nndeploy_native.steps.reduction import AlongAxis
 from nndeploy_native.tensors import Array, Layout, Tensor
 
+MOST_CLASSES = 1024
+"""Classes whose shares are coupled: the bound of the kernel library."""
 MOST_EXPONENT = 64.0
 """Support vectors lie so far from their middle at most, as exponents of exp(-gamma * distance^2): distances are
 computed from squares, which round the more the larger they are."""
@@ -70,11 +76,22 @@ def svm_classifier(node: ir.Node, context: Context) -> None:
         raise BuildRefusedError("a SVMClassifier without support vectors of each class")
     if len(weights) != count * (classes - 1) or len(rho) != len(pairs):
         raise BuildRefusedError(f"{len(weights)} coefficients and {len(rho)} rho for {count} vectors")
-    if "prob_a" in node.attributes or (transform != "NONE" and classes == 2):
-        raise BuildRefusedError("a SVMClassifier with probabilities, or of two classes whose scores are transformed")
+    slopes, offsets = (floats_attribute(node, name) for name in ("prob_a", "prob_b"))
+    has_shares = len(slopes) > 0
+    if transform != "NONE" and (classes == 2 or has_shares):
+        raise BuildRefusedError("a SVMClassifier with probabilities or of two classes whose scores are transformed")
+    if has_shares and (not len(slopes) == len(offsets) == len(pairs) or classes > MOST_CLASSES):
+        raise BuildRefusedError(f"{len(slopes)} slopes and {len(offsets)} offsets for {len(pairs)} pairs of classes")
     x = rows_of(node, context)
     kernels = _emit_kernels(node, context, x, vectors.reshape(count, -1))
     by_pair = _weights_of_pairs(weights.reshape(classes - 1, count), counts, pairs)
+    if has_shares:
+        sums = context.temporary("sums", (x.shape[0], len(pairs)), Layout.PLAIN)
+        emit_linear(context, kernels, sums, by_pair, rho)
+        if node.outputs[1].name:
+            context.emit(PairwiseShares(scores_output(node, context, classes), sums, classes, slopes, offsets))
+        _emit_voted(node, context, sums, pairs, labels)
+        return
     if classes > 2:
         output = scores_output(node, context, len(pairs))
         sums = output if transform == "NONE" else context.temporary("sums", output.shape, Layout.PLAIN)
@@ -129,9 +146,13 @@ def _emit_kernels(node: ir.Node, context: Context, x: Tensor, vectors: Array) ->
     products = context.temporary("products", (rows, len(vectors)), Layout.PLAIN)
     emit_linear(context, x, products, vectors, None)
     line: Expression = ("add", ("mul", x_of(0), const(gamma)), const(zero))
-    value: Expression = ("pow", line, const(degree)) if kind == "POLY" else ("tanh", line)
+    value: Expression = POWERS.get(degree, _power_of(degree))(line) if kind == "POLY" else ("tanh", line)
     context.emit(Elementwise(output, (Operand(products.shape, products),), value))
     return output
+
+
+def _power_of(degree: float) -> Callable[[Expression], Expression]:
+    return lambda x: ("pow", x, const(degree))
 
 
 def _emit_radial(context: Context, x: Tensor, output: Tensor, vectors: Array, gamma: float) -> None:

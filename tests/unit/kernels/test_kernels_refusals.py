@@ -19,7 +19,7 @@ from nndeploy_native.steps.indexed import OneHot, Picked, ReverseSequence, Scatt
 from nndeploy_native.steps.integer_convolution import IntegerConvolution
 from nndeploy_native.steps.integer_product import IntegerProduct
 from nndeploy_native.steps.inverted_residual import InvertedResidual
-from nndeploy_native.steps.matmul import BitWeights, OfBlocks, Product
+from nndeploy_native.steps.matmul import BitWeights, DoubleProduct, OfBlocks, Product
 from nndeploy_native.steps.movement import (
     Append,
     Convert,
@@ -33,6 +33,7 @@ from nndeploy_native.steps.movement import (
     ViewAt,
 )
 from nndeploy_native.steps.normalisation import InstanceNorm, Normalise
+from nndeploy_native.steps.pairwise_shares import PairwiseShares
 from nndeploy_native.steps.pooling import PooledPlaces, Pooling
 from nndeploy_native.steps.recurrent import Recurrent, States
 from nndeploy_native.steps.reduction import AlongAxis
@@ -425,11 +426,36 @@ def _recurrent_and_weights() -> Iterator[NativeStep]:
     gates, recurrent = t("g", 2, 3, 1, 4, 4), zeros(1, 16, 4)
     yield Recurrent("lstm", t("y", 3, 3, 1, 4), gates, recurrent)
     yield Recurrent("lstm", t("y", 2, 3, 1, 4), gates, recurrent, States(t("h", 1, 2, 4)))
+    of_bytes, y = recurrent.astype(np.int8), t("y", 2, 3, 1, 4)
+    yield Recurrent("lstm", y, gates, of_bytes, scales=zeros(1, 15))
+    yield Recurrent("lstm", y, gates, of_bytes, scales=zeros(3, 1, 16))
+    yield Recurrent("gru", y, t("g", 2, 3, 1, 3, 4), of_bytes[:, :12], scales=zeros(1, 12))
+
+
+def _of_doubles() -> Iterator[NativeStep]:
+    a, b, y = (t(name, *shape, element="fp64") for name, shape in (("a", (3, 4)), ("b", (4, 5)), ("y", (3, 5))))
+    yield DoubleProduct(y, t("a", 3, 4), b, 3, 4, 5)
+    yield DoubleProduct(y, a, t("b", 4, 5, element="int64"), 3, 4, 5)
+    yield DoubleProduct(t("y", 3, 5), a, b, 3, 4, 5)
+    for sizes in ((3, 5, 4), (4, 4, 5), (3, 4, 6), (3, 0, 5), (-3, 4, 5)):
+        yield DoubleProduct(y, a, b, *sizes)
+    yield AlongAxis(y, t("x", 3, 5, element="fp64"), "softmax", 3, 5, 1)
+    yield AlongAxis(t("y", 3, 1, element="fp64"), y, "reduce_l2", 3, 5, 1)
+    yield Product(t("y", 3, 5), View.of(a), zeros(4, 5), None)
+
+
+def _shares() -> Iterator[NativeStep]:
+    scores, shares, each = t("x", 4, 3), t("y", 4, 3), zeros(3)
+    yield PairwiseShares(shares, scores, 4, each, each)
+    yield PairwiseShares(shares, scores, 3, each, zeros(2))
+    yield PairwiseShares(t("y", 5, 3), scores, 3, each, each)
+    yield PairwiseShares(t("y", 4, 4), scores, 3, each, each)
+    yield PairwiseShares(t("y", 4, 1), t("x", 4, 0), 1, zeros(1)[:0], zeros(1)[:0])
 
 
 FAMILIES = (
     _along_axes, _norms, _appended, _attention, _bits, _bytes, _of_bytes, _convolutions, _indexed, _views, _images,
-    _resized, _sampled, _trees, _grams, _recurrent_and_weights,
+    _resized, _sampled, _trees, _grams, _recurrent_and_weights, _of_doubles, _shares,
 )  # fmt: skip
 
 
