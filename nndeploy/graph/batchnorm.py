@@ -14,6 +14,9 @@ import onnx_ir as ir
 from nndeploy.graph.constants import Float64, constant_floats
 from nndeploy.graph.operators import float_attribute, is_inference_batchnorm
 
+EPSILON = float(np.float32(1e-5))
+"""The epsilon of a node that gives none: attributes are float32, which shows where the rest is float64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batchnorm:
@@ -40,7 +43,7 @@ def batchnorm_of(node: ir.Node, opset: int) -> Batchnorm | None:
     if scale.ndim != 1 or not scale.shape == bias.shape == mean.shape == variance.shape:
         return None
     with np.errstate(all="ignore"):
-        deviation = np.sqrt(variance + float_attribute(node, "epsilon", 1e-5))
+        deviation = np.sqrt(variance + float_attribute(node, "epsilon", EPSILON))
         factor = scale / deviation
     usable = all(np.isfinite(part).all() for part in (mean, deviation, factor, bias))
     return Batchnorm(mean, deviation, factor, bias) if usable else None
