@@ -5,7 +5,7 @@ Suites, each a table:
 
     networks   MobileNetV1 and V2 by size and batch: native, ONNX Runtime, OpenVINO; --precision bf16
     real       real models: the bundle of `--objective latency`, native alone, ONNX Runtime, OpenVINO
-    quantised  MobileNetV2, a residual network (QDQ) and an LSTM (dynamic) quantised by ONNX Runtime's tools, --files
+    quantised  MobileNetV2, a residual network (QDQ) and LSTMs (dynamic) quantised by ONNX Runtime's tools, --files
                that are so; ONNX Runtime also as our bundles open it
     tables     classifiers of tables and texts as skl2onnx writes them (`make zoo`), 1 row and 64: the bundle of native
     rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
@@ -143,9 +143,9 @@ def _real_engines(one: Subject, threads: int, options: argparse.Namespace) -> li
 
 def _quantised_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
     """Yields quantised models, the built ones with their float32 form beside them."""
-    for kind in ("v2", "resnet", "lstm") if options.only is None else options.only:
-        if kind == "lstm":
-            yield _quantised_lstm(folder)
+    for kind in ("v2", "resnet", *model_sets.LSTMS) if options.only is None else options.only:
+        if kind in model_sets.LSTMS:
+            yield _quantised_lstm(kind, folder)
         else:
             yield _quantised(model_sets.network_subject(kind, folder), options.activations)
     for path in map(Path, options.files):
@@ -178,11 +178,11 @@ def _quantised(one: Subject, activations: str) -> Subject:
     return Subject(one.name, path, one.inputs, about=str(one.path))
 
 
-def _quantised_lstm(folder: Path) -> Subject:
+def _quantised_lstm(kind: str, folder: Path) -> Subject:
     """Returns two LSTM layers whose weights ONNX Runtime's tools quantised dynamically."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    one, path = model_sets.lstm_subject(folder), folder / "lstm.int8.onnx"
+    one, path = model_sets.lstm_subject(kind, folder), folder / f"{kind}.int8.onnx"
     quantize_dynamic(str(one.path), str(path), op_types_to_quantize=["LSTM"], weight_type=QuantType.QInt8)
     return Subject(one.name, path, one.inputs, about=str(one.path))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -180,20 +180,40 @@ def encoder(layers: int, width: int = 1024) -> onnx.ModelProto:
     return model
 
 
-def lstm_subject(folder: Path, width: int = 256, frames: int = 50) -> Subject:
-    """Writes two LSTM layers over frames (frames, 1, width); returns them with random inputs."""
-    random, nodes, weights = np.random.default_rng(0), [], [numpy_helper.from_array(np.array([1]), "one")]
+class Lstm(NamedTuple):
+    """Two layers over frames (frames, batch, width), as wide as what they read, in one direction or both."""
+
+    width: int
+    frames: int
+    batch: int = 1
+    directions: int = 1
+
+
+LSTMS = {
+    "lstm": Lstm(256, 50), "lstm_64": Lstm(64, 20), "lstm_1024": Lstm(1024, 20), "lstm_both": Lstm(256, 60, 1, 2),
+    "lstm_both_4": Lstm(256, 60, 4, 2), "lstm_both_16": Lstm(256, 60, 16, 2), "lstm_512_8": Lstm(512, 40, 8),
+}  # fmt: skip
+
+
+def lstm_subject(name: str, folder: Path) -> Subject:
+    """Writes one of `LSTMS`; returns it with random inputs."""
+    (width, frames, batch, directions), random = LSTMS[name], np.random.default_rng(0)
+    nodes, weights = [], [numpy_helper.from_array(np.array([0, 0, -1]), "rows")]
     for layer in range(2):
-        for name in "wr":
-            array = (random.standard_normal((1, 4 * width, width)) / 16).astype(np.float32)
-            weights.append(numpy_helper.from_array(array, f"{name}{layer}"))
-        names = [f"x{layer}", f"w{layer}", f"r{layer}"]
-        nodes.append(helper.make_node("LSTM", names, [f"y{layer}"], hidden_size=width))
-        nodes.append(helper.make_node("Squeeze", [f"y{layer}", "one"], [f"x{layer + 1}"]))
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [frames, 1, width]) for name in ("x0", "x2")]
-    graph = helper.make_graph(nodes, "lstm", ends[:1], ends[1:], weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "lstm.onnx")
-    return Subject("lstm", folder / "lstm.onnx", {"x0": random.standard_normal((frames, 1, width)).astype(np.float32)})
+        for one, inputs in (("w", width if layer == 0 else width * directions), ("r", width)):
+            array = (random.standard_normal((directions, 4 * width, inputs)) / np.sqrt(width)).astype(np.float32)
+            weights.append(numpy_helper.from_array(array, f"{one}{layer}"))
+        names, direction = [f"x{layer}", f"w{layer}", f"r{layer}"], ("forward", "bidirectional")[directions - 1]
+        nodes.append(helper.make_node("LSTM", names, [f"y{layer}"], hidden_size=width, direction=direction))
+        nodes.append(helper.make_node("Transpose", [f"y{layer}"], [f"t{layer}"], perm=[0, 2, 1, 3]))
+        nodes.append(helper.make_node("Reshape", [f"t{layer}", "rows"], [f"x{layer + 1}"]))
+    ends = [
+        helper.make_tensor_value_info(end, TensorProto.FLOAT, [frames, batch, size])
+        for end, size in (("x0", width), ("x2", width * directions))
+    ]
+    graph, path = helper.make_graph(nodes, "lstm", ends[:1], ends[1:], weights), folder / f"{name}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return Subject(name, path, {"x0": random.standard_normal((frames, batch, width)).astype(np.float32)})
 
 
 def _mobilenet_v1(net: "_Network") -> None:

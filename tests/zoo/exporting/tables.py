@@ -12,7 +12,17 @@ from exporting.text_pipelines import _texts
 from onnx import helper
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType, StringTensorType
-from sklearn import datasets, ensemble, impute, linear_model, neighbors, pipeline, preprocessing, svm
+from sklearn import (
+    datasets,
+    ensemble,
+    impute,
+    linear_model,
+    neighbors,
+    neural_network,
+    pipeline,
+    preprocessing,
+    svm,
+)
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -25,14 +35,18 @@ def _iris() -> Any:
     return table.astype(np.float32), np.array(["setosa", "versicolor", "virginica"])[labels]
 
 
-def _enter(name: str, kind: str, make_model: Callable[[Scale], Any], *, classes: int = 3) -> None:
+def _enter(
+    name: str, kind: str, make_model: Callable[[Scale], Any], *, classes: int = 3, dtype: type = np.float32
+) -> None:
     @graph(f"table_{name}", kind, "skl2onnx by default, names of classes, dynamic rows")
     def make(path: Path, scale: Scale) -> Inputs:
         table, labels = _iris()
+        table = table.astype(dtype)
         taken = np.isin(labels, np.unique(labels)[-classes:])
         model = make_model(scale).fit(table[taken], labels[taken])
         with mock.patch("onnx.helper.make_attribute", _with_whole_numbers):
-            path.write_bytes(to_onnx(model, table[:1]).SerializeToString())
+            options = {"zipmap": False} if dtype is np.float64 else None  # of float64 ONNX has no such map
+            path.write_bytes(to_onnx(model, table[:1], options=options).SerializeToString())
         return {"X": np.random.default_rng(2).permutation(table)[:_ROWS]}
 
 
@@ -53,6 +67,13 @@ _enter("logistic", "linear model", lambda _: linear_model.LogisticRegression())
 _enter("logistic_of_two", "linear model", lambda _: linear_model.LogisticRegression(), classes=2)
 _enter("machine", "support vectors", lambda _: svm.SVC())
 _enter("machine_of_two", "support vectors", lambda _: svm.SVC(), classes=2)
+_enter("machine_with_shares", "support vectors", lambda _: svm.SVC(probability=True, random_state=0))
+_enter("machine_with_shares_of_two", "support vectors", lambda _: svm.SVC(probability=True, random_state=0), classes=2)
+_enter("scaled_logistic_of_doubles", "linear model", lambda _: pipeline.make_pipeline(
+    preprocessing.StandardScaler(), linear_model.LogisticRegression()), dtype=np.float64)  # fmt: skip
+_enter("network_of_doubles", "multilayer perceptron", lambda _: pipeline.make_pipeline(
+    preprocessing.StandardScaler(), neural_network.MLPClassifier(random_state=0)), dtype=np.float64)  # fmt: skip
+_enter("forest_of_doubles", "trees", _forest, dtype=np.float64)
 _enter("neighbours", "nearest neighbours", lambda _: neighbors.KNeighborsClassifier())
 _enter("boosting", "trees", lambda scale: ensemble.GradientBoostingClassifier(
     n_estimators=scale.of(100, 4), random_state=0))  # fmt: skip
