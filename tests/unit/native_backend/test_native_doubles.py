@@ -143,6 +143,18 @@ def test_a_classifier_of_doubles(level: str) -> None:
 
 
 @each_float_level
+@pytest.mark.parametrize("columns", [1, 3, 16, 37])
+def test_products_of_every_size(level: str, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    for number, (rows, inner) in enumerate(((1, 1), (4, 9), (7, 33), (2, 65537))):
+        model = model_of(f"g (double[{rows},{inner}] a, double[{inner},{columns}] b) => (double[{rows},{columns}] y)"
+                         " { y = MatMul(a, b) }")  # fmt: skip
+        a, b = rng.standard_normal((rows, inner)), rng.standard_normal((inner, columns))
+        found = run(built(model), {"a": a, "b": b}, level, threads=1 + number % 2)["y"]
+        np.testing.assert_allclose(found, a @ b, rtol=1e-12, atol=1e-12 * inner**0.5)
+
+
+@each_float_level
 def test_an_end_in_doubles(level: str) -> None:
     """A network of float32 whose last steps are float64."""
     text = """g (float[2,9] x) => (double[2] pitch) <int64[1] last = {1}> { y = MatMul(x, w) l = Cast<to=11>(y)
