@@ -31,7 +31,7 @@ OPERATORS: dict[Domain, tuple[str, ...]] = {
     Domain.FLOAT64: (
         "neg", "abs", "reciprocal", "sqrt", "exp", "log", "sigmoid", "relu", "floor", "ceil", "sign", "round", "not",
         "add", "sub", "mul", "div", "max", "min", "less", "less_equal", "equal", "and", "or", "xor", "where",
-        "float_above", "float_odd",
+        "float_above", "float_odd", "tanh",
     ),
 }  # fmt: skip
 """The numbers of domains, and of the operators of each: the lists of program.h in their order."""

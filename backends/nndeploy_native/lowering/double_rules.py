@@ -32,9 +32,10 @@ def is_of_doubles(node: ir.Node, context: Context) -> bool:
 
 
 def matmul(node: ir.Node, context: Context) -> None:
-    """Lowers MatMul by one matrix."""
+    """Lowers MatMul by one matrix or vector."""
     a, b = (context.plain(operand(node, index)) for index in (0, 1))
     output = context.output(node.outputs[0], Layout.PLAIN)
+    b = replace(b, shape=(*b.shape, 1)) if len(b.shape) == 1 else b
     if len(b.shape) != 2 or len(a.shape) < 1:
         raise BuildRefusedError("a product of float64 by something else than a matrix")
     _emit_product(context, output, a, b)

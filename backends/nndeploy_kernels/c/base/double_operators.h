@@ -90,6 +90,16 @@ NND_INLINE vd nnd_double_log(vd x) {
   return nnd_select_double(x != x, x, nnd_select_double(x < 0.0, nnd_splat_double(__builtin_nan("")), beyond));
 }
 
+/* e / (e + 2), where e = exp(2 |x|) - 1: by the Taylor polynomial of degree 19 where it is small. */
+NND_INLINE vd nnd_double_tanh(vd x) {
+  const vd y = 2.0 * nnd_double_min(nnd_double_abs(x), nnd_splat_double(20.0));
+  vd p = nnd_splat_double(1.0);
+  NND_UNROLL
+  for (int i = 19; i >= 2; i--) p = 1.0 + y * p * (1.0 / i);
+  const vd e = nnd_select_double(y < 1.0, y * p, nnd_double_exp(y) - 1.0), size = e / (e + 2.0);
+  return nnd_select_double(x != x, x, (vd)((vl)size | ((vl)x & INT64_MIN)));
+}
+
 NND_INLINE vd nnd_double_sigmoid(vd a) { return 1.0 / (1.0 + nnd_double_exp(-a)); }
 
 #endif

@@ -48,7 +48,7 @@ enum nnd_domain { NND_OF_FLOAT32, NND_OF_INT64, NND_OF_FLOAT64, NND_NUM_DOMAINS 
   X(SIGMOID, sigmoid, 1) X(RELU, relu, 1) X(FLOOR, floor, 1) X(CEIL, ceil, 1) X(SIGN, sign, 1) X(ROUND, round, 1) \
   X(NOT, not, 1) X(ADD, add, 2) X(SUB, sub, 2) X(MUL, mul, 2) X(DIV, div, 2) X(MAX, max, 2) X(MIN, min, 2) \
   X(LESS, less, 2) X(LESS_EQUAL, less_equal, 2) X(EQUAL, equal, 2) X(AND, and, 2) X(OR, or, 2) X(XOR, xor, 2) \
-  X(WHERE, where, 3) X(FLOAT_ABOVE, float_above, 1) X(FLOAT_ODD, float_odd, 1)
+  X(WHERE, where, 3) X(FLOAT_ABOVE, float_above, 1) X(FLOAT_ODD, float_odd, 1) X(TANH, tanh, 1)
 
 /* clang-format on */
 

@@ -17,4 +17,11 @@ NND_INLINE int32_t nnd_ordered(float x) {
   return x != x ? NND_ORDERED_NAN : bits < 0 ? bits ^ INT32_MAX : bits;
 }
 
+NND_INLINE int64_t nnd_ordered_double(double x) {
+  const double canonical = x + 0.0;
+  int64_t bits;
+  memcpy(&bits, &canonical, sizeof bits);
+  return x != x ? INT64_MAX : bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
 #endif

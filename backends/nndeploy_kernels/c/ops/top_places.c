@@ -84,10 +84,13 @@ static void nnd_sort_candidates(struct nnd_candidate *heap, nnd_size count) {
 NND_TOP(nnd_top_float32, float, nnd_key_of_float32)
 NND_TOP(nnd_top_int32, int32_t, nnd_key_of_whole)
 NND_TOP(nnd_top_int64, int64_t, nnd_key_of_whole)
+NND_TOP(nnd_top_float64, double, nnd_ordered_double)
 
 static int nnd_make_top(struct nnd_maker *m) {
-  static const nnd_along_run runs[NND_NUM_ELEMENTS] = {
-      [NND_FLOAT32] = nnd_top_float32, [NND_INT32] = nnd_top_int32, [NND_INT64] = nnd_top_int64};
+  static const nnd_along_run runs[NND_NUM_ELEMENTS] = {[NND_FLOAT32] = nnd_top_float32,
+                                                       [NND_INT32] = nnd_top_int32,
+                                                       [NND_INT64] = nnd_top_int64,
+                                                       [NND_FLOAT64] = nnd_top_float64};
   const struct nnd_top_places *own = m->step->own;
   const nnd_size in = nnd_sizes_of(m, own->along.in)->count, out = nnd_sizes_of(m, own->along.out)->count;
   struct nnd_top_fields *t = nnd_fields(m, sizeof *t);
