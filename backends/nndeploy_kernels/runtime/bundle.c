@@ -15,9 +15,9 @@
 static const struct {
   const char *name;
   int64_t bytes;
-} nnd_types[] = {{"float32", 4}, {"int32", 4}, {"int64", 8},   {"bool", 1},
-                 {"uint8", 1},   {"int8", 1},  {"float16", 2}, {"float64", 8},
-                 {"string", (int64_t)sizeof(char *)}};
+} nnd_types[] = {{"float32", 4}, {"int32", 4},   {"int64", 8},
+                 {"bool", 1},    {"uint8", 1},   {"int8", 1},
+                 {"float16", 2}, {"float64", 8}, {"string", (int64_t)sizeof(char *)}};
 
 #define NND_NUM_TYPES (sizeof nnd_types / sizeof *nnd_types)
 
