@@ -24,7 +24,7 @@ from nndeploy.values.types import MapType, SequenceType, TensorType
 
 MARK = b"nndeploy-export1"
 PAGE_BYTES = 4096
-DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "string")
+DTYPES = ("float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64", "string")
 """Element types that the runner reads and writes."""
 MAPS = tuple(SequenceType(MapType(key, TensorType("float32", ()))) for key in ("string", "int64"))
 """What outputs may be besides: the scores of classifiers."""

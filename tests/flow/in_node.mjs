@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url";
 
 const KINDS = {
   float32: Float32Array, int32: Int32Array, int64: BigInt64Array, bool: Uint8Array, uint8: Uint8Array, int8: Int8Array,
-  float16: Uint16Array,
+  float16: Uint16Array, float64: Float64Array,
 };
 const job = JSON.parse(readFileSync(0, "utf8"));
 const { open } = await import(pathToFileURL(job.package));

@@ -82,6 +82,7 @@ def test_values_of_all_types_and_open_sizes_pass_as_in_python(compiled) -> None:
     inputs = {
         "x": draw.standard_normal((2, 3, 9, 11)).astype(np.float32), "which": np.arange(5), "mask": np.arange(5) > 2,
         "byte": np.arange(5, dtype=np.uint8), "half": np.array([0.5, -3.0], np.float16),
+        "wide": draw.standard_normal(5),
     }  # fmt: skip
     assert_same_bits(ran(bundle, inputs), by_python(bundle, inputs))
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export type DType = "float32" | "int32" | "int64" | "bool" | "uint8" | "int8" | "float16";
+export type DType = "float32" | "int32" | "int64" | "bool" | "uint8" | "int8" | "float16" | "float64";
 
 /** Elements of a value: float16 as bits in a Uint16Array, int64 as BigInt64Array, bool as 0 and 1 in a Uint8Array. */
-export type Elements = Float32Array | Int32Array | BigInt64Array | Uint8Array | Int8Array | Uint16Array;
+export type Elements = Float32Array | Int32Array | BigInt64Array | Uint8Array | Int8Array | Uint16Array | Float64Array;
 
 /** An input or output of a program; a size that is open is -1. */
 export interface Info {

@@ -4,8 +4,8 @@
 // Each program has an instance of the WebAssembly module, and so a memory, of its own: what it took is free when nobody
 // holds the program any more. Values are copied in and out; the memory of an input is kept for the next run.
 
-const DTYPES = ["float32", "int32", "int64", "bool", "uint8", "int8", "float16"];
-const ARRAYS = [Float32Array, Int32Array, BigInt64Array, Uint8Array, Uint8Array, Int8Array, Uint16Array];
+const DTYPES = ["float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64"];
+const ARRAYS = [Float32Array, Int32Array, BigInt64Array, Uint8Array, Uint8Array, Int8Array, Uint16Array, Float64Array];
 const BAD_DATA = 65, UNAVAILABLE = 69, INTERNAL = 70, NO_MEMORY = 71;
 
 // Sizes and places of the structures of nndeploy.h, where addresses have 32 bits.

@@ -2,7 +2,7 @@
 // Arrays as NumPy's .npy files, which hold them little-endian and in C order.
 
 const DESCRIPTIONS = {
-  float32: "<f4", int32: "<i4", int64: "<i8", bool: "|b1", uint8: "|u1", int8: "|i1", float16: "<f2",
+  float32: "<f4", int32: "<i4", int64: "<i8", bool: "|b1", uint8: "|u1", int8: "|i1", float16: "<f2", float64: "<f8",
 };
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 

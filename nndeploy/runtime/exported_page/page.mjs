@@ -6,7 +6,7 @@ import { imageInput } from "./pixels.mjs";
 
 const KINDS = {
   float32: Float32Array, int32: Int32Array, int64: BigInt64Array, bool: Uint8Array, uint8: Uint8Array, int8: Int8Array,
-  float16: Uint16Array,
+  float16: Uint16Array, float64: Float64Array,
 };
 const MOST_ROWS = 1000, TOP = 5, LEAST_CANVAS = 256;
 const image = JSON.parse(document.getElementById("image-input").textContent);
@@ -24,6 +24,7 @@ const typeText = ({ dtype, shape }) => `${dtype}[${shape.map((size) => (size < 0
 /** Elements of an input whose numbers are given; images are rounded and bounded where it is of whole numbers. */
 function converted(numbers, dtype) {
   if (dtype === "float32") return Float32Array.from(numbers);
+  if (dtype === "float64") return Float64Array.from(numbers);
   if (dtype === "float16") throw new Error("float16 is given as a file");
   if (dtype === "int64") return BigInt64Array.from(numbers, (one) => BigInt(Math.round(one)));
   const kind = KINDS[dtype], bits = 8 * kind.BYTES_PER_ELEMENT, isSigned = dtype.startsWith("int");
