@@ -10,7 +10,7 @@ are written tensor by tensor, so that a model may be larger than the memory. Wei
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import onnx
@@ -113,7 +113,7 @@ class _Graph:
                 (inputs, "past_key_values", "past_sequence_length"),
                 (outputs, "present", all_tokens),
             ):
-                sizes = ["batch_size", decoder.shared, length, decoder.head_size]
+                sizes: list[str | int | None] = ["batch_size", decoder.shared, length, decoder.head_size]
                 ends.append(tensor(f"{kind}.{name}", self._element, sizes))
         graph = helper.make_graph(self._nodes, "decoder", inputs, outputs, self._initialisers)
         sets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
@@ -144,7 +144,7 @@ class _Graph:
     def _heads(self, name: str, x: str, columns: int, *, biased: bool) -> str:
         x = self._product(name, x, self._decoder.width, columns)
         if biased:
-            bias = self._dice.standard_normal(columns, np.float32).astype(self._kind) * self._kind(0.1)
+            bias = (self._dice.standard_normal(columns, np.float32) * np.float32(0.1)).astype(self._kind)
             x = self._op("Add", x, self._stored(f"{name}.bias", bias))
         return self._op("Transpose", self._reshaped(x, 0, 0, -1, self._decoder.head_size), perm=[0, 2, 1, 3])
 
@@ -233,7 +233,7 @@ class _Graph:
         self._nodes.append(helper.make_node(kind, [x], made, name=f"{kind}_{len(self._nodes)}"))
         return made
 
-    def _op(self, kind: str, *inputs: str, out: str = "", domain: str = "", **attributes: object) -> str:
+    def _op(self, kind: str, *inputs: str, out: str = "", domain: str = "", **attributes: Any) -> str:
         made = out or f"v{len(self._nodes)}"
         name = f"{kind}_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, inputs, [made], name=name, domain=domain, **attributes))
@@ -266,6 +266,6 @@ class _Graph:
         where = {"location": Path(self._data.name).name, "offset": self._data.tell(), "length": array.nbytes}
         for key, value in where.items():
             tensor.external_data.add(key=key, value=str(value))
-        self._data.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+        self._data.write(np.ascontiguousarray(array).view(np.uint8).data)
         self._initialisers.append(tensor)
         return name
