@@ -32,6 +32,9 @@ def test_a_checkout_that_another_hides_does_not_count(tmp_path: Path, monkeypatc
     before = text()
     os.utime(second / "nndeploy" / "inner" / "a.py", ns=(0, 0))
     os.utime(second / "nndeploy_stranger.py", ns=(0, 0))
+    built = first / "nndeploy" / "runtime-x86_64"
+    built.mkdir()
+    (built / "libnndeploy.so").write_text("1")
     assert text() == before
     os.utime(second / "nndeploy_more" / "b.py", ns=(0, 0))
     changed = text()

@@ -16,7 +16,7 @@ REFERENCE = DOCS / "reference"
 PAGES = sorted([*REFERENCE.glob("*.md"), *(DOCS / "guide").glob("*.md")])
 OTHER_PROGRAMS = re.compile(
     r"^.*(?:(?<!\S)\./\w|"
-    r"\b(?:cargo|curl|make|openssl|optimum-cli|pip|podman|polygraphy|systemctl|tritonserver|trtexec|unzip)\b).*$",
+    r"\b(?:cargo|curl|make|openssl|optimum-cli|pip|pkg-config|podman|polygraphy|systemctl|tritonserver|trtexec|unzip)\b).*$",
     re.MULTILINE,
 )
 """Lines that speak of options of other programs."""
