@@ -68,18 +68,23 @@ def _session_at_some_level(model: bytes, libraries: Sequence[str]) -> tuple[obje
     first, second = levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_EXTENDED
     if saturates() and _has_integer_products(model):
         first, second = second, first
+    packs = _ACCURACY_LEVEL in model
     try:
-        return session_with_weights(model, _options(first, libraries))
+        return session_with_weights(model, _options(first, libraries, packs=packs))
     except Exception as err:
         if not any(words in str(err) for words in _NO_KERNEL):
             raise
-    return session_with_weights(model, _options(second, libraries))
+    return session_with_weights(model, _options(second, libraries, packs=packs))
 
 
+_ACCURACY_LEVEL = b"accuracy_level"
+"""The attribute by which a product of packed weights may round its activations: the library only does if it packs."""
 _NO_KERNEL = ("Could not find an implementation", "Failed to find kernel")
 
 
-def _options(level: Any, libraries: Sequence[str]) -> Any:
-    options = without_packing(session_options(1, libraries))
+def _options(level: Any, libraries: Sequence[str], *, packs: bool) -> Any:
+    options = session_options(1, libraries)
+    if not packs:
+        without_packing(options)
     options.graph_optimization_level = level
     return options

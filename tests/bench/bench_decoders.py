@@ -81,6 +81,8 @@ def _runs(options: Any, path: Path, name: str, weights: str, megabytes: float) -
         file, out = path.with_suffix(".nnd") if engine == "nndeploy" else path, path.with_name("logits.npy")
         command = [sys.executable, Path(__file__).with_name("decoder_run.py"), engine, file, inputs, out,
                    options.steps, options.threads]  # fmt: skip
+        for read in (file, path.with_suffix(".data")):
+            _cached(read)
         told, held = _together(command, 1)
         logits = np.load(out)
         wanted = wanted or [logits]
@@ -96,6 +98,13 @@ def _runs(options: Any, path: Path, name: str, weights: str, megabytes: float) -
             *shares,
             f"{error:.0e}",
         ]
+
+
+def _cached(path: Path) -> None:
+    """Reads a file, so that no engine pays for the disk."""
+    with path.open("rb") as file:
+        while file.read(1 << 24):
+            pass
 
 
 def _together(command: list[Any], count: int) -> tuple[dict[str, float], int]:
