@@ -34,13 +34,18 @@ def mapped_content(descriptor: int) -> memoryview:
 
 def is_file_map(content: Content) -> bool:
     """Whether a content is the map of a file: pages that are given back are read again at need."""
-    return isinstance(content, memoryview) and isinstance(content.obj, _FileMap)
+    return _file_map_of(content) is not None
 
 
 def let_go_of_pages(content: Content) -> None:
     """Gives the pages of a mapped file back, which count as this process's until then."""
-    if isinstance(content, memoryview) and isinstance(content.obj, _FileMap):
-        content.obj.madvise(mmap.MADV_DONTNEED)
+    if (mapped := _file_map_of(content)) is not None:
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _file_map_of(content: Content) -> _FileMap | None:
+    of = content.obj if isinstance(content, memoryview) else None
+    return of if isinstance(of, _FileMap) else None
 
 
 def write_content(path: Path, content: Content) -> None:

@@ -24,8 +24,6 @@ from nndeploy.runtime.exported_program import Exported, runnable
 from nndeploy.values.types import TensorType
 
 WEB_ARCH = "wasm32"
-MODULES = ("relaxed-simd", "simd128")
-"""Levels of the kernels, of which a browser takes one."""
 PAGE_SCRIPTS = ("npy.mjs", "pixels.mjs", "page.mjs")
 
 _PAGE = "exported_page"
@@ -76,7 +74,8 @@ def _script(bundle: Bundle) -> tuple[str, int, Sequence[str]]:
             raise UnavailableError(f"{one.name!r} is {one.type}, which does not run in WebAssembly", hint=hint)
     package = part.backend.runner(WEB_ARCH, part.metadata)
     packed = _packed(b"".join(part.chunks))
-    modules = {level: _packed(package.joinpath(f"nndeploy-{level}.wasm").read_bytes()) for level in MODULES}
+    found = sorted(package.glob("nndeploy-*.wasm"))  # a module for each level of the kernels: a browser takes one
+    modules = {one.stem.removeprefix("nndeploy-"): _packed(one.read_bytes()) for one in found}
     embedded = json.dumps({"bundle": packed, "modules": modules})
     script = package.joinpath("nndeploy.mjs").read_text(encoding="utf-8")
     assert script.count(_PLACE) == 1

@@ -9,7 +9,7 @@ Source: the type system of ONNX (TypeProto), with numpy's names for the element 
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -189,9 +189,7 @@ def _is_dim(dim: object) -> bool:
 
 def shapes_text(sample: Mapping[str, Value]) -> str:
     """Returns the shapes of a sample's tensors as text, "x[1,3,224,224] n[]"; the same shapes give the same text."""
-    return " ".join(
-        f"{name}[{','.join(map(str, value.shape))}]" for name, value in sample.items() if isinstance(value, np.ndarray)
-    )
+    return _shapes_line((name, value.shape) for name, value in sample.items() if isinstance(value, np.ndarray))
 
 
 def shapes_in_short(sample: Mapping[str, Value]) -> str:
@@ -200,7 +198,11 @@ def shapes_in_short(sample: Mapping[str, Value]) -> str:
     patterns = {name: (re.sub(r"\d+", "*", name), shape) for name, shape in shapes.items()}
     alike = Counter(patterns.values())
     shown = {name: pattern if alike[pattern] > 1 else (name, shapes[name]) for name, pattern in patterns.items()}
-    return " ".join(f"{name}[{','.join(map(str, shape))}]" for name, shape in dict.fromkeys(shown.values()))
+    return _shapes_line(dict.fromkeys(shown.values()))
+
+
+def _shapes_line(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> str:
+    return " ".join(f"{name}[{','.join(map(str, shape))}]" for name, shape in shapes)
 
 
 def type_of_value(value: Value) -> ValueType:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles with options by their names, by the order of the backends where a test does not say another objective."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,14 @@ def compiled_once(model: Path, out: Path, **options: Any) -> Path:
         _COMPILED[key] = out.read_bytes()
     out.write_bytes(_COMPILED[key])
     return out
+
+
+def native_compiler(folder: Path) -> Callable[[Any], Path]:
+    """Returns what compiles a model for `native` alone, on one thread, into a bundle of its own in a folder."""
+
+    def of(model: Any) -> Path:
+        out = folder / f"{len(list(folder.iterdir()))}.nnd"
+        compile_with(model, out, backends=("native",), threads=1)
+        return out
+
+    return of

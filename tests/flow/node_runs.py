@@ -18,7 +18,7 @@ from nndeploy_kernels.levels import WEB_ARCH, runner
 
 SCRIPT = Path(__file__).with_name("in_node.mjs")
 RELAXED_FLAG = "--experimental-wasm-relaxed-simd"
-"""By which older engines take relaxed SIMD."""
+"""The option by which older engines take relaxed SIMD."""
 
 
 class NodeRefusalError(Exception):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from compile_with import native_compiler
 from nndeploy_kernels import loading
 from nndeploy_kernels.build import build
 from nndeploy_kernels.levels import LEVELS, WASM_LEVELS, wasm_module
@@ -44,14 +45,7 @@ def python_at_v2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[onnx.ModelProto | Path], Path]:
-    folder = tmp_path_factory.mktemp("bundles")
-
-    def of(model: onnx.ModelProto | Path) -> Path:
-        out = folder / f"{len(list(folder.iterdir()))}.nnd"
-        nndeploy.compile_model(model, out, backends=("native",), objective="priority", threads=1)
-        return out
-
-    return of
+    return native_compiler(tmp_path_factory.mktemp("bundles"))
 
 
 @pytest.fixture(scope="module")

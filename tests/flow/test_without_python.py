@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from compile_with import native_compiler
 from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
 
@@ -62,14 +63,7 @@ def runner() -> Path:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[onnx.ModelProto | Path], Path]:
-    folder = tmp_path_factory.mktemp("bundles")
-
-    def of(model: onnx.ModelProto | Path) -> Path:
-        out = folder / f"{len(list(folder.iterdir()))}.nnd"
-        nndeploy.compile_model(model, out, backends=("native",), objective="priority", threads=1)
-        return out
-
-    return of
+    return native_compiler(tmp_path_factory.mktemp("bundles"))
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,9 @@ def values_between_pieces(setting: Setting, pieces: Sequence[Piece]) -> tuple[tu
     """Returns for each sample every value that enters or leaves a piece; none, and why, where they are not known."""
     if not setting.samples:
         return (), NO_SAMPLE
-    if setting.whole is not None and len(pieces) == 1 and setting.whole.is_given_by(pieces[0].outputs):
-        return tuple({**given, **made} for given, made in zip(setting.samples, setting.whole.outputs, strict=True)), ""
+    whole = setting.whole_of(pieces[0].outputs) if len(pieces) == 1 else None
+    if whole is not None:
+        return tuple({**given, **made} for given, made in zip(setting.samples, whole.outputs, strict=True)), ""
     setting.events("reference", "values between submodels")
     try:
         return tuple(setting.reference.along_chain([piece.model for piece in pieces], setting.samples)), ""

@@ -78,7 +78,7 @@ def _tried(
             piece, built, (not_compared(piece.id, backend, built.not_run or note, absent=bool(built.not_run)),)
         )
     types = types_between_pieces([piece], boundaries)
-    whole = setting.whole if setting.whole is not None and setting.whole.is_given_by(piece.outputs) else None
+    whole = setting.whole_of(piece.outputs)
     model = whole.model if whole is not None else lambda: piece.model
     precision = built.artifact.precision
     compared = compare_outputs(

@@ -27,14 +27,10 @@ ConcreteShapes = Callable[[ir.Model], Mapping[str, tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The original model, and its outputs on the samples of a setting."""
+    """The original model, and its outputs on the samples of a setting, of which there are some."""
 
     model: Callable[[], ir.Model]
     outputs: tuple[Mapping[str, Value], ...]
-
-    def is_given_by(self, outputs: Sequence[str]) -> bool:
-        """Whether a piece with these outputs gives all that the model gives: it is judged as the model is."""
-        return bool(self.outputs) and set(outputs) == set(self.outputs[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +61,11 @@ class Setting:
     confirm: Callable[[], None] = lambda: None
     whole: Whole | None = None
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
+
+    def whole_of(self, outputs: Sequence[str]) -> Whole | None:
+        """Returns the original model where a piece with these outputs gives all of its outputs, else None."""
+        is_whole = self.whole is not None and set(outputs) == set(self.whole.outputs[0])
+        return self.whole if is_whole else None
 
     def limits(
         self,

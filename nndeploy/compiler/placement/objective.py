@@ -164,17 +164,17 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     by_name = _by_name(order)
     pruned = [plan for plan in plans if plan.seconds > _limit(plan, by_name, least) * least]
     memos: dict[str, Memo] = {}
-    trials = _distinct(_built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos))
+    trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
     if not trials:
         alone = plans_of(setting, graphs, exported_alone(graphs, order, order, pins), by_name)
-        trials = _distinct(_built(setting, graphs, order, [*pruned, *alone], memos))
+        trials = _built(setting, graphs, order, [*pruned, *alone], memos)
     if not trials:  # the reason is that of the split by priority
         return chosen_by_priority(setting, graphs, order, pins)
     trials, warnings = raced_trials(setting, trials, race)
     best = _decided_trial(trials, tiers, race.sizes_vary)
     can_race = race.samples and not warnings
     if can_race and (more := _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)):
-        trials = _distinct([*trials, *_built(setting, graphs, order, more, memos)])
+        trials = _distinct((*trials, *_built(setting, graphs, order, more, memos)))
         trials, warnings = raced_trials(setting, trials, race)
         best = _decided_trial(trials, tiers, race.sizes_vary)
     chosen, recipe = trials[best], trials[best].planned.recipe
@@ -251,7 +251,7 @@ def _built(
     with ThreadPoolExecutor(setting.num_at_once) as pool:  # whole models have no piece in common
         begun = [pool.submit(built, plan) if plan.is_whole else None for plan in plans]
     trials = [built(plan) if future is None else future.result() for plan, future in zip(plans, begun, strict=True)]
-    return [trial for trial in trials if trial is not None]
+    return _distinct([trial for trial in trials if trial is not None])
 
 
 def _distinct(trials: Sequence[Trial]) -> list[Trial]:
