@@ -23,7 +23,7 @@ LICENSE = SOURCES.parents[2] / "LICENSE"
 TARGET = "wasm32-wasi"
 STACK_BYTES = 1 << 20
 _NOT_HERE = ("-fPIC", "-pthread")
-_NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level", "sizes_of")]
+_NAMES = [f"-Dnnd_{name}=nnd_kernel_{name}" for name in ("run", "level")]
 """Names of the kernels that the runtime has too."""
 
 
@@ -53,7 +53,7 @@ def build_module(level: Level) -> Path:
     objects += compiled([(name, ()) for name in _runtime_sources()], arguments, folder / "runtime")
     exported = ["malloc", "free", *re.findall(r"nnd_\w+", (RUNTIME / "exports.txt").read_text(encoding="ascii"))]
     flags = [
-        "-target", TARGET, "-mexec-model=reactor", "-s", "-Wl,--gc-sections", "-Wl,--fatal-warnings",
+        "-target", TARGET, "-mexec-model=reactor", "-s", "-Wl,--gc-sections",
         f"-Wl,-z,stack-size={STACK_BYTES}", *(f"-Wl,--export={name}" for name in exported),
     ]  # fmt: skip
     return made(LIBRARIES / runner(WEB_ARCH) / wasm_module(level), "cc", flags, objects)

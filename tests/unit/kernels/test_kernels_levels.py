@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from nndeploy_kernels import loading
-from nndeploy_kernels.build import SOURCES, level_here
+from nndeploy_kernels.build import SOURCES, level_here, zig
 from nndeploy_kernels.levels import LEVELS, least_machines
 from nndeploy_kernels.loading import API_VERSION, installed, missing
 
@@ -66,3 +66,15 @@ def test_the_level_that_is_built_here_is_the_widest_that_this_machine_runs() -> 
     wider = LEVELS[LEVELS.index(here) + 1 :]
     same = [one for one in wider if (one.arch, one.precision) == (here.arch, here.precision)]
     assert not any(set(host.cpu_features).issuperset(one.cpu_features) for one in same)
+
+
+def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Of other types a linker takes either, and only warns."""
+    (tmp_path / "a.c").write_text("int f(int a) { return a; }")
+    (tmp_path / "b.c").write_text("int f(int a, int b) { return a + b; } int g(void) { return f(1, 2); }")
+    target = ["-target", "wasm32-wasi"]
+    for name in "ab":
+        zig("cc", [*target, "-c", str(tmp_path / f"{name}.c"), "-o", str(tmp_path / f"{name}.o")])
+    with pytest.raises(RuntimeError):
+        zig("cc", [*target, "-mexec-model=reactor", "-Wl,--export=g", *map(str, sorted(tmp_path.glob("*.o"))),
+                   "-o", str(tmp_path / "g.wasm")])  # fmt: skip

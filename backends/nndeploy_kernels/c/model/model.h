@@ -214,7 +214,7 @@ struct nnd_end nnd_end_of(const struct nnd_opener *o, const struct nnd_program *
                           int has_number);
 
 /* What they ask for while an instance is made. */
-const struct nnd_shape *nnd_sizes_of(const struct nnd_maker *m, int tensor);
+const struct nnd_shape *nnd_shape_of(const struct nnd_maker *m, int tensor);
 nnd_size nnd_size_of(const struct nnd_maker *m, nnd_size rule);
 void nnd_give_tensor(struct nnd_maker *m, int tensor); /* -1: a null pointer */
 void nnd_give(struct nnd_maker *m, const void *address);

@@ -308,7 +308,7 @@ void nnd_tell_operations(struct nnd_maker *m, nnd_size count, nnd_size each) {
   m->instance->is_small = !m->table->model->options.shares_all && (!each || count < NND_SMALL / each);
 }
 
-const struct nnd_shape *nnd_sizes_of(const struct nnd_maker *m, int tensor) { return &m->table->shapes[tensor]; }
+const struct nnd_shape *nnd_shape_of(const struct nnd_maker *m, int tensor) { return &m->table->shapes[tensor]; }
 nnd_size nnd_size_of(const struct nnd_maker *m, nnd_size rule) { return m->table->sizes[rule]; }
 
 void nnd_give(struct nnd_maker *m, const void *address) {

@@ -33,7 +33,7 @@ static int nnd_fits_along(struct nnd_along t, nnd_size in, nnd_size out, nnd_siz
 /* The sizes, checked; the output has so many elements of each row or column. */
 static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_axis *own, nnd_size made, struct nnd_along *t) {
   *t = (struct nnd_along){nnd_size_of(m, own->outer), nnd_size_of(m, own->size), nnd_size_of(m, own->inner)};
-  if (!nnd_fits_along(*t, nnd_sizes_of(m, own->in)->count, nnd_sizes_of(m, own->out)->count, made))
+  if (!nnd_fits_along(*t, nnd_shape_of(m, own->in)->count, nnd_shape_of(m, own->out)->count, made))
     return nnd_fail(m->message, "an axis does not fit its tensor");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
@@ -42,8 +42,8 @@ static int nnd_size_along(struct nnd_maker *m, const struct nnd_along_axis *own,
 
 /* Runs what there is for the element of the input: `runs` has one for each, or null. */
 static int nnd_run_along(struct nnd_maker *m, const struct nnd_along_axis *own, const nnd_along_run *runs) {
-  m->instance->run = runs[nnd_sizes_of(m, own->in)->element];
-  nnd_tell_operations(m, nnd_sizes_of(m, own->in)->count, 16); /* functions and several passes */
+  m->instance->run = runs[nnd_shape_of(m, own->in)->element];
+  nnd_tell_operations(m, nnd_shape_of(m, own->in)->count, 16); /* functions and several passes */
   return m->instance->run || nnd_fail(m->message, "a type that is not taken along an axis");
 }
 

@@ -72,8 +72,8 @@ static void nnd_run_append_at(const void *fields, void *const *at, struct nnd_pa
 
 static int nnd_make_append(struct nnd_maker *m) {
   const struct nnd_append_at *own = m->step->own;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out), *past = nnd_sizes_of(m, own->past),
-                         *more = nnd_sizes_of(m, own->new);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
+                         *more = nnd_shape_of(m, own->new);
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   for (int axis = 0; axis < out->rank; axis++) {
@@ -97,8 +97,8 @@ static int nnd_make_append(struct nnd_maker *m) {
 
 static int nnd_make_append_at(struct nnd_maker *m) {
   const struct nnd_append_at *own = m->step->own;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out), *past = nnd_sizes_of(m, own->past),
-                         *more = nnd_sizes_of(m, own->new), *places = nnd_sizes_of(m, own->places);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out), *past = nnd_shape_of(m, own->past),
+                         *more = nnd_shape_of(m, own->new), *places = nnd_shape_of(m, own->places);
   struct nnd_append_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size length = nnd_size_of(m, own->length), added = more->sizes[own->axis], of_past = past->sizes[own->axis];

@@ -338,8 +338,8 @@ static int nnd_make_attention(struct nnd_maker *m) {
   const struct nnd_attention *own = m->step->own;
   struct nnd_attention_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const nnd_size of_out = nnd_sizes_of(m, own->out)->count, of_q = nnd_sizes_of(m, own->q)->count,
-                 of_k = nnd_sizes_of(m, own->k)->count, of_v = nnd_sizes_of(m, own->v)->count;
+  const nnd_size of_out = nnd_shape_of(m, own->out)->count, of_q = nnd_shape_of(m, own->q)->count,
+                 of_k = nnd_shape_of(m, own->k)->count, of_v = nnd_shape_of(m, own->v)->count;
   struct nnd_gemm scores = {.inner = nnd_size_of(m, own->inner),
                             .columns = nnd_size_of(m, own->keys),
                             .a_row = nnd_size_of(m, own->q_row),
@@ -385,10 +385,10 @@ static int nnd_make_attention(struct nnd_maker *m) {
   if (!fits || !nnd_fills(written, own->num_axes + 1, t->columns, of_out))
     return nnd_fail(m->message, "the matrices of attention do not fit their tensors");
   for (int i = 0; i < own->num_others; i++)
-    if (!nnd_attention_operand(m, nnd_sizes_of(m, own->others[i].in), t, &t->others[i])) return 0;
-  if (!nnd_widen_attention(m, &t->k_halves, nnd_sizes_of(m, own->k)->element, t->keys, scores.inner, &scores.b_column,
+    if (!nnd_attention_operand(m, nnd_shape_of(m, own->others[i].in), t, &t->others[i])) return 0;
+  if (!nnd_widen_attention(m, &t->k_halves, nnd_shape_of(m, own->k)->element, t->keys, scores.inner, &scores.b_column,
                            &scores.b_step) ||
-      !nnd_widen_attention(m, &t->v_halves, nnd_sizes_of(m, own->v)->element, t->keys, t->columns, &values.b_step,
+      !nnd_widen_attention(m, &t->v_halves, nnd_shape_of(m, own->v)->element, t->keys, t->columns, &values.b_step,
                            &values.b_column))
     return 0;
   nnd_join_heads(t, &scores);

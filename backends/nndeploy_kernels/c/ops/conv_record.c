@@ -188,7 +188,7 @@ int nnd_volume_axes(struct nnd_maker *m, const struct nnd_conv *c, const struct 
 }
 
 int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis *y, struct nnd_axis *x) {
-  const struct nnd_shape *in = nnd_sizes_of(m, c->in), *out = nnd_sizes_of(m, c->out);
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   if (in->rank != 4 || out->rank != 4 || in->sizes[0] != out->sizes[0] || in->sizes[1] != c->in_channels ||
       out->sizes[1] != c->out_channels || !out->is_blocked)
     return nnd_fail(m->message, "the images of a convolution do not fit its weights");
@@ -200,7 +200,7 @@ int nnd_conv_axes(struct nnd_maker *m, const struct nnd_conv *c, struct nnd_axis
       return nnd_fail(m->message, "a convolution has %lld zeros before it", (long long)pad);
   }
   if (c->residual >= 0) {
-    const struct nnd_shape *residual = nnd_sizes_of(m, c->residual);
+    const struct nnd_shape *residual = nnd_shape_of(m, c->residual);
     int is_same = residual->is_blocked && residual->rank == 4;
     for (int axis = 0; is_same && axis < 4; axis++) is_same = residual->sizes[axis] == out->sizes[axis];
     if (!is_same) return nnd_fail(m->message, "a residual has another shape than what it is added to");

@@ -79,7 +79,7 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
                               const struct nnd_axis *x) {
   struct nnd_pointwise_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *in = nnd_sizes_of(m, c->in), *out = nnd_sizes_of(m, c->out);
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   const nnd_size pixels = y->size * x->size;
   const nnd_size weights = c->in_channels * c->out_channels * (nnd_size)sizeof(nnd_weight);
   t->s = (struct nnd_pointwise){.in_channels = c->in_channels,
@@ -189,7 +189,7 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   const struct nnd_conv *c = &own->c;
   struct nnd_dense_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *in = nnd_sizes_of(m, c->in), *out = nnd_sizes_of(m, c->out);
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   const nnd_size taps = c->kernel[0] * c->kernel[1];
   t->s = (struct nnd_convolution){.y = *y,
                                   .x = *x,
@@ -243,7 +243,7 @@ static int nnd_make_depthwise(struct nnd_maker *m, const struct nnd_conv *c, con
   struct nnd_depthwise_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->s = (struct nnd_depthwise){*y, *x, c->end, 0, nnd_depthwise_for(x)};
-  t->blocks = nnd_blocks(c->out_channels), t->images = nnd_sizes_of(m, c->in)->sizes[0];
+  t->blocks = nnd_blocks(c->out_channels), t->images = nnd_shape_of(m, c->in)->sizes[0];
   const nnd_size lines = nnd_max(1, t->images * t->blocks * y->out_size);
   t->pieces = nnd_max(1, nnd_min(NND_MANY_PIECES / lines, x->out_size / NND_LEAST_COLUMNS));
   m->instance->run = nnd_run_depthwise;
@@ -262,9 +262,9 @@ static int nnd_make_convolution(struct nnd_maker *m) {
   nnd_give(m, c->bias);
   nnd_give(m, c->numbers);
   nnd_give_tensor(m, c->residual);
-  nnd_tell_operations(m, nnd_sizes_of(m, c->out)->count, c->in_channels / c->groups * c->kernel[0] * c->kernel[1]);
+  nnd_tell_operations(m, nnd_shape_of(m, c->out)->count, c->in_channels / c->groups * c->kernel[0] * c->kernel[1]);
   if (own->is_winograd) return nnd_make_winograd(m, c, &y, &x);
-  const int is_blocked = nnd_sizes_of(m, c->in)->is_blocked;
+  const int is_blocked = nnd_shape_of(m, c->in)->is_blocked;
   const int keeps_size = y.size == y.out_size && x.size == x.out_size; /* zeros behind the image need no zeros before */
   if (is_blocked && keeps_size && nnd_is_pointwise(m, c)) return nnd_make_pointwise(m, c, &y, &x);
   if (is_blocked && c->groups > 1 && nnd_is_depthwise(c)) return nnd_make_depthwise(m, c, &y, &x);

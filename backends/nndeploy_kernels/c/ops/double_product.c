@@ -90,8 +90,8 @@ static int nnd_make_double_product(struct nnd_maker *m) {
   if (!t) return 0;
   *t = (struct nnd_double_product_fields){nnd_size_of(m, own->rows), nnd_size_of(m, own->inner),
                                           nnd_size_of(m, own->columns)};
-  const nnd_size of_a = nnd_sizes_of(m, own->a)->count, of_b = nnd_sizes_of(m, own->b)->count;
-  const nnd_size made = nnd_sizes_of(m, own->out)->count;
+  const nnd_size of_a = nnd_shape_of(m, own->a)->count, of_b = nnd_shape_of(m, own->b)->count;
+  const nnd_size made = nnd_shape_of(m, own->out)->count;
   if (t->rows < 1 || t->inner < 1 || t->columns < 1 || of_a % t->inner || of_a / t->inner != t->rows ||
       of_b % t->inner || of_b / t->inner != t->columns || made % t->rows || made / t->rows != t->columns)
     return nnd_fail(m->message, "a product of float64 does not fit its matrices");

@@ -85,7 +85,7 @@ static void nnd_run_blocked(const void *fields, void *const *at, struct nnd_part
 static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_own *own) {
   struct nnd_blocked_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
   *t = (struct nnd_blocked_fields){.program = own->program,
                                    .images = out->sizes[0],
                                    .blocks = nnd_blocks(out->sizes[1]),
@@ -93,7 +93,7 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
                                    .num_operands = own->num_operands};
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
-    const struct nnd_shape *one = nnd_sizes_of(m, own->operands[k].in);
+    const struct nnd_shape *one = nnd_shape_of(m, own->operands[k].in);
     if (one->rank != 4) return nnd_fail(m->message, "an operand of an image has %d axes", one->rank);
     const nnd_size pixels = one->sizes[2] * one->sizes[3];
     const int is_whole = one->sizes[2] == out->sizes[2] && one->sizes[3] == out->sizes[3];
@@ -120,8 +120,8 @@ static int nnd_make_blocked(struct nnd_maker *m, const struct nnd_elementwise_ow
 
 static int nnd_make_elementwise(struct nnd_maker *m) {
   const struct nnd_elementwise_own *own = m->step->own;
-  nnd_tell_operations(m, nnd_sizes_of(m, own->out)->count, 8 + 4 * own->program->num_instructions);
-  return nnd_sizes_of(m, own->out)->is_blocked ? nnd_make_blocked(m, own) : nnd_make_plain_elementwise(m, own);
+  nnd_tell_operations(m, nnd_shape_of(m, own->out)->count, 8 + 4 * own->program->num_instructions);
+  return nnd_shape_of(m, own->out)->is_blocked ? nnd_make_blocked(m, own) : nnd_make_plain_elementwise(m, own);
 }
 
 const struct nnd_op nnd_op_elementwise = {"elementwise", nnd_open_elementwise, nnd_make_elementwise};

@@ -140,11 +140,11 @@ static int nnd_plain_operand(struct nnd_maker *m, const struct nnd_shape *out, c
 int nnd_make_plain_elementwise(struct nnd_maker *m, const struct nnd_elementwise_own *own) {
   struct nnd_plain_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
   t->program = own->program, t->count = out->count, t->num_operands = own->num_operands, t->element = out->element;
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_operands; k++) {
-    if (!nnd_plain_operand(m, out, nnd_sizes_of(m, own->operands[k].in), &t->operands[k])) return 0;
+    if (!nnd_plain_operand(m, out, nnd_shape_of(m, own->operands[k].in), &t->operands[k])) return 0;
     nnd_give_tensor(m, own->operands[k].in);
   }
   static void (*const runs[NND_NUM_DOMAINS])(const void *, void *const *, struct nnd_part) = {

@@ -345,7 +345,7 @@ static int nnd_make_blocked_gather(struct nnd_maker *m, const struct nnd_gather_
   int is_kept = places != NULL;
   m->instance->run = nnd_run_gather_nest;
   if (is_kept) nnd_blocked_places(own->places, count, in, places);
-  if (is_kept && !nnd_nest_of(places, nnd_sizes_of(m, own->out), &t->nest)) {
+  if (is_kept && !nnd_nest_of(places, nnd_shape_of(m, own->out), &t->nest)) {
     t->nest.rank = 0;
     is_kept = nnd_keep_places(&m->table->memory, places, count, &t->places);
     m->instance->run = nnd_run_gather_blocked_runs;
@@ -362,7 +362,7 @@ static int nnd_make_blocked_gather(struct nnd_maker *m, const struct nnd_gather_
 
 static int nnd_make_gather(struct nnd_maker *m) {
   const struct nnd_gather_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_gather_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->places = own->as_are;

@@ -81,7 +81,7 @@ int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struc
   const nnd_size tile = NND_ACCUMULATORS / NND_PANEL, of_pixel = channels * (nnd_size)sizeof(nnd_elem);
   const nnd_size fitting = nnd_max(tile, nnd_l2(m) / 2 / of_pixel / tile * tile);
   t->y = *y, t->x = *x;
-  t->blocks = nnd_blocks(c->in_channels), t->images = nnd_sizes_of(m, c->in)->sizes[0];
+  t->blocks = nnd_blocks(c->in_channels), t->images = nnd_shape_of(m, c->in)->sizes[0];
   t->window = nnd_evened(pixels, nnd_min(pixels, fitting));
   t->s = (struct nnd_pointwise){.in_channels = channels,
                                 .out_channels = c->out_channels,

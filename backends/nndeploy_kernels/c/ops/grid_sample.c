@@ -122,8 +122,8 @@ static void nnd_run_grid_sample(const void *fields, void *const *at, struct nnd_
 
 static int nnd_make_grid_sample(struct nnd_maker *m) {
   const struct nnd_grid_sample *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
-  const struct nnd_shape *grid = nnd_sizes_of(m, own->grid);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  const struct nnd_shape *grid = nnd_shape_of(m, own->grid);
   const nnd_size depth = nnd_size_of(m, own->depth);
   struct nnd_grid_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -195,7 +195,7 @@ static void nnd_run_affine_grid(const void *fields, void *const *at, struct nnd_
 
 static int nnd_make_affine_grid(struct nnd_maker *m) {
   const struct nnd_affine_grid *own = m->step->own;
-  const struct nnd_shape *matrices = nnd_sizes_of(m, own->matrices), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *matrices = nnd_shape_of(m, own->matrices), *out = nnd_shape_of(m, own->out);
   struct nnd_affine_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->axes = own->axes, t->is_aligned = own->is_aligned, t->images = out->sizes[0];

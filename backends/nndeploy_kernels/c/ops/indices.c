@@ -33,11 +33,11 @@ struct nnd_indexed_fields {
 static int nnd_indexed_done(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
   const struct nnd_picked *own = m->step->own;
   struct nnd_indexed_fields *t = (struct nnd_indexed_fields *)m->instance->fields;
-  t->is_wide = nnd_sizes_of(m, own->numbers)->element == NND_INT64;
+  t->is_wide = nnd_shape_of(m, own->numbers)->element == NND_INT64;
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->data);
   nnd_give_tensor(m, own->numbers);
-  nnd_tell_operations(m, nnd_sizes_of(m, own->out)->count, 16);
+  nnd_tell_operations(m, nnd_shape_of(m, own->out)->count, 16);
   m->instance->run = run;
   return 1;
 }
@@ -74,12 +74,12 @@ static void nnd_run_gather_slices(const void *fields, void *const *at, struct nn
 
 static int nnd_make_gather_slices(struct nnd_maker *m) {
   const struct nnd_picked *own = m->step->own;
-  const struct nnd_shape *data = nnd_sizes_of(m, own->data), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *data = nnd_shape_of(m, own->data), *out = nnd_shape_of(m, own->out);
   struct nnd_gather_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (own->axis >= data->rank) return nnd_fail(m->message, "elements are picked along an axis that there is not");
   t->outer = nnd_extent(data, 0, own->axis), t->size = data->sizes[own->axis];
-  t->count = nnd_sizes_of(m, own->numbers)->count;
+  t->count = nnd_shape_of(m, own->numbers)->count;
   const nnd_size slice = nnd_extent(data, own->axis + 1, data->rank);
   if (!nnd_is_product(out->count, t->outer * slice, t->count))
     return nnd_fail(m->message, "slices do not fit what is made of them");
@@ -134,12 +134,12 @@ static void nnd_run_gather_elements(const void *fields, void *const *at, struct 
 
 static int nnd_make_gather_elements(struct nnd_maker *m) {
   const struct nnd_picked *own = m->step->own;
-  const struct nnd_shape *data = nnd_sizes_of(m, own->data), *numbers = nnd_sizes_of(m, own->numbers);
+  const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_gather_elements_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (own->axis >= data->rank || numbers->rank != data->rank)
     return nnd_fail(m->message, "elements are picked along an axis that there is not");
-  if (numbers->count != nnd_sizes_of(m, own->out)->count)
+  if (numbers->count != nnd_shape_of(m, own->out)->count)
     return nnd_fail(m->message, "numbers and what they pick are not as many");
   for (int axis = data->rank - 1; axis >= 0; axis--) {
     const nnd_size count = numbers->sizes[axis], stride = nnd_extent(data, axis + 1, data->rank);
@@ -189,7 +189,7 @@ static void nnd_run_gather_nd(const void *fields, void *const *at, struct nnd_pa
 
 static int nnd_make_gather_nd(struct nnd_maker *m) {
   const struct nnd_picked *own = m->step->own;
-  const struct nnd_shape *data = nnd_sizes_of(m, own->data), *numbers = nnd_sizes_of(m, own->numbers);
+  const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_gather_nd_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (own->axis >= numbers->rank) return nnd_fail(m->message, "slices are picked by numbers that are no tuples");
@@ -203,7 +203,7 @@ static int nnd_make_gather_nd(struct nnd_maker *m) {
   const nnd_size slice = nnd_extent(data, own->axis + t->depth, data->rank);
   t->units = numbers->count / depth;
   t->tuples = nnd_extent(numbers, own->axis, numbers->rank - 1);
-  if (!nnd_is_product(nnd_sizes_of(m, own->out)->count, t->units, slice))
+  if (!nnd_is_product(nnd_shape_of(m, own->out)->count, t->units, slice))
     return nnd_fail(m->message, "slices do not fit what is made of them");
   t->slice = slice * nnd_element_bytes[data->element];
   t->whole = nnd_extent(data, own->axis, data->rank) * nnd_element_bytes[data->element];

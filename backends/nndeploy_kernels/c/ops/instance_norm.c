@@ -113,8 +113,8 @@ static void nnd_run_instance(const void *fields, void *const *at, struct nnd_par
 
 static int nnd_make_instance(struct nnd_maker *m) {
   const struct nnd_instance_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
-  const struct nnd_shape *residual = own->epilogue.residual >= 0 ? nnd_sizes_of(m, own->epilogue.residual) : out;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  const struct nnd_shape *residual = own->epilogue.residual >= 0 ? nnd_shape_of(m, own->epilogue.residual) : out;
   struct nnd_instance_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   for (int axis = 0; axis < 4; axis++)
@@ -122,7 +122,7 @@ static int nnd_make_instance(struct nnd_maker *m) {
       return nnd_fail(m->message, "images that are normalised have different shapes");
   *t = (struct nnd_instance_fields){in->sizes[0], in->sizes[1], in->sizes[2] * in->sizes[3],
                                     own->epsilon, own->numbers, own->end};
-  if (nnd_sizes_of(m, own->scale)->count != t->channels || nnd_sizes_of(m, own->bias)->count != t->channels ||
+  if (nnd_shape_of(m, own->scale)->count != t->channels || nnd_shape_of(m, own->bias)->count != t->channels ||
       (own->numbers && own->num_numbers != t->channels))
     return nnd_fail(m->message, "there are not as many numbers as channels");
   nnd_give_tensor(m, own->out);

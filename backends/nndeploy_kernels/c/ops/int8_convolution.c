@@ -338,8 +338,8 @@ static int nnd_make_int8_convolution(struct nnd_maker *m) {
                                      .tiles = nnd_int8_tiles_of(image.pixels),
                                      .panels = nnd_ceil_div(columns, NND_INT8_COLUMNS),
                                      .columns = columns,
-                                     .is_signed = nnd_sizes_of(m, r->a)->element == NND_INT8,
-                                     .factor_step = r->factor >= 0 && nnd_sizes_of(m, r->factor)->count != 1};
+                                     .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
+                                     .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
   nnd_find_inside(t);
   const int is_padded = own->copies || own->is_of_runs; /* kernels read whole groups of k */
   t->k = is_padded ? nnd_int8_groups(own->k) * NND_INT8_DEPTH : own->k;

@@ -326,8 +326,8 @@ int nnd_make_int8_deep(struct nnd_maker *m, const struct nnd_int8_deep *deep, co
                                      .record = r,
                                      .kernel = nnd_int8_deep_kernel_here(m->table->model->options.plain_bytes != 0),
                                      .image = *image,
-                                     .is_signed = nnd_sizes_of(m, r->a)->element == NND_INT8,
-                                     .factor_step = r->factor >= 0 && nnd_sizes_of(m, r->factor)->count != 1};
+                                     .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
+                                     .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
   const struct nnd_axis *x = &t->image.x;
   const nnd_size joined = deep->joined, each = deep->groups * 4 * (nnd_size)sizeof(nnd_vu) / joined;
   const nnd_size reach = (x->kernel - 1) * x->dilation + 1, least = NND_INT8_PIXELS * joined;

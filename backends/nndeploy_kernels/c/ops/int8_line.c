@@ -123,7 +123,7 @@ static int nnd_make_int8_line(struct nnd_maker *m) {
   const struct nnd_line_own *own = m->step->own;
   struct nnd_line_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
   t->own = own, t->count = out->count, t->row = own->added ? own->period : t->count;
   t->chunks = nnd_ceil_div(t->row, NND_LINE_CHUNK);
   if (own->added && (out->rank < 1 || out->sizes[out->rank - 1] != own->period))
@@ -131,7 +131,7 @@ static int nnd_make_int8_line(struct nnd_maker *m) {
   nnd_give_tensor(m, own->out);
   for (int i = 0; i < 2; i++) {
     if (own->operands[i] >= 0) {
-      const struct nnd_shape *shape = nnd_sizes_of(m, own->operands[i]);
+      const struct nnd_shape *shape = nnd_shape_of(m, own->operands[i]);
       if (shape->count != t->count) return nnd_fail(m->message, "a line of bytes of tensors of other sizes");
       t->is_signed[i] = shape->element == NND_INT8;
     }

@@ -164,7 +164,7 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
   const struct nnd_int8_record *own = &opened->record;
   struct nnd_connected_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const nnd_size elements = nnd_sizes_of(m, own->a)->count, rows = elements / own->inner;
+  const nnd_size elements = nnd_shape_of(m, own->a)->count, rows = elements / own->inner;
   if (elements % own->inner) return nnd_fail(m->message, "the operands of a product of bytes do not fit together");
   if (!nnd_give_int8(m, own, rows)) return 0;
   *t = (struct nnd_connected_fields){.own = opened,
@@ -173,8 +173,8 @@ static int nnd_make_int8_connected(struct nnd_maker *m) {
                                      .tiles = nnd_int8_tiles_of(rows),
                                      .panels = nnd_ceil_div(own->columns, NND_INT8_COLUMNS),
                                      .row_bytes = own->inner,
-                                     .is_signed = nnd_sizes_of(m, own->a)->element == NND_INT8,
-                                     .factor_step = own->factor >= 0 && nnd_sizes_of(m, own->factor)->count != 1};
+                                     .is_signed = nnd_shape_of(m, own->a)->element == NND_INT8,
+                                     .factor_step = own->factor >= 0 && nnd_shape_of(m, own->factor)->count != 1};
   const int threads = nnd_threads(m), copies = t->is_signed || (own->inner % NND_SAME_SET_BYTES == 0 && rows > 4);
   if (copies && t->panels >= NND_FEW_PANELS) t->row_bytes = own->inner + NND_LINE_BYTES;
   const nnd_size of_row = t->row_bytes + own->columns * nnd_element_bytes[own->end.element];

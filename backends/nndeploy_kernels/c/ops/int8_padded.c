@@ -145,8 +145,8 @@ int nnd_make_int8_padded(struct nnd_maker *m, const struct nnd_int8_conv_own *ow
                                        .tiles = nnd_int8_tiles_of(x.out_size),
                                        .panels = nnd_ceil_div(r->columns, NND_INT8_COLUMNS),
                                        .row_bytes = nnd_padded_row_bytes(image),
-                                       .is_signed = nnd_sizes_of(m, r->a)->element == NND_INT8,
-                                       .factor_step = r->factor >= 0 && nnd_sizes_of(m, r->factor)->count != 1};
+                                       .is_signed = nnd_shape_of(m, r->a)->element == NND_INT8,
+                                       .factor_step = r->factor >= 0 && nnd_shape_of(m, r->factor)->count != 1};
   t->copied = nnd_max(0, nnd_min(x.size * image->channels, t->row_bytes - x.pad * image->channels));
   const nnd_size of_row = y.stride * t->row_bytes + x.out_size * r->columns * nnd_element_bytes[r->end.element];
   const nnd_size fitting = nnd_int8_held_bytes(m, r->inner * r->columns) / of_row;

@@ -79,7 +79,7 @@ static void nnd_run_int8_pool(const void *fields, void *const *at, struct nnd_pa
 
 static int nnd_make_int8_pool(struct nnd_maker *m) {
   const struct nnd_int8_pool *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_int8_pool_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (in->sizes[0] != out->sizes[0] || in->sizes[3] != out->sizes[3])

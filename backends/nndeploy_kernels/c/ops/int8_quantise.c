@@ -131,9 +131,9 @@ static int nnd_make_int8_quantise(struct nnd_maker *m) {
   const struct nnd_quantise_own *own = m->step->own;
   struct nnd_quantise_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const nnd_size count = nnd_sizes_of(m, own->out)->count, outer = nnd_size_of(m, own->outer);
+  const nnd_size count = nnd_shape_of(m, own->out)->count, outer = nnd_size_of(m, own->outer);
   const nnd_size inner = nnd_size_of(m, own->inner), channels = own->channels;
-  if (nnd_sizes_of(m, own->in)->count != count || outer < 1 || inner < 1 || count % outer || count / outer % channels ||
+  if (nnd_shape_of(m, own->in)->count != count || outer < 1 || inner < 1 || count % outer || count / outer % channels ||
       count / outer / channels != inner)
     return nnd_fail(m->message, "bytes of planes of other sizes");
   *t = (struct nnd_quantise_fields){own, inner, nnd_ceil_div(inner, NND_QUANTISED), outer};

@@ -92,11 +92,11 @@ int8_t *nnd_take_int8(struct nnd_opener *o, nnd_size num_bytes, nnd_size columns
 }
 
 int nnd_give_int8(struct nnd_maker *m, const struct nnd_int8_record *r, nnd_size rows) {
-  const nnd_size out = nnd_sizes_of(m, r->out)->count;
-  const nnd_size factors = r->factor < 0 ? 1 : nnd_sizes_of(m, r->factor)->count;
+  const nnd_size out = nnd_shape_of(m, r->out)->count;
+  const nnd_size factors = r->factor < 0 ? 1 : nnd_shape_of(m, r->factor)->count;
   if (rows < 1 || out % r->columns || out / r->columns != rows ||
-      (r->zero >= 0 && nnd_sizes_of(m, r->zero)->count != 1) || (factors != 1 && factors != r->columns) ||
-      (r->residual >= 0 && nnd_sizes_of(m, r->residual)->count != out))
+      (r->zero >= 0 && nnd_shape_of(m, r->zero)->count != 1) || (factors != 1 && factors != r->columns) ||
+      (r->residual >= 0 && nnd_shape_of(m, r->residual)->count != out))
     return nnd_fail(m->message, "the operands of a product of bytes do not fit together");
   nnd_give_tensor(m, r->out);
   nnd_give_tensor(m, r->a);

@@ -45,8 +45,8 @@ static int nnd_make_int8_table(struct nnd_maker *m) {
   const struct nnd_int8_table_own *own = m->step->own;
   struct nnd_int8_table_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  t->table = own->table, t->count = nnd_sizes_of(m, own->out)->count;
-  if (nnd_sizes_of(m, own->in)->count != t->count) return nnd_fail(m->message, "a table of bytes of other sizes");
+  t->table = own->table, t->count = nnd_shape_of(m, own->out)->count;
+  if (nnd_shape_of(m, own->in)->count != t->count) return nnd_fail(m->message, "a table of bytes of other sizes");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);
   nnd_tell_operations(m, t->count, 8);

@@ -18,7 +18,7 @@ int nnd_open_int8_window(struct nnd_opener *o, struct nnd_int8_window *w, const 
 
 int nnd_make_int8_window(struct nnd_maker *m, const struct nnd_int8_window *w, const struct nnd_int8_record *r,
                          struct nnd_int8_image *image) {
-  const struct nnd_shape *in = nnd_sizes_of(m, r->a), *out = nnd_sizes_of(m, r->out);
+  const struct nnd_shape *in = nnd_shape_of(m, r->a), *out = nnd_shape_of(m, r->out);
   if (in->rank != 4 || out->rank != 4 || in->is_blocked || in->sizes[0] != out->sizes[0] || in->sizes[3] % w->groups ||
       in->sizes[3] / w->groups != w->channels || out->sizes[3] != r->columns)
     return nnd_fail(m->message, "the images of a convolution of bytes do not fit its weights");

@@ -232,7 +232,7 @@ static int nnd_make_inverted(struct nnd_maker *m) {
   if (!is_pointwise) return nnd_fail(m->message, "an inverted residual whose outer convolutions are not pointwise");
   struct nnd_inverted_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *in = nnd_sizes_of(m, expand->in);
+  const struct nnd_shape *in = nnd_shape_of(m, expand->in);
   const nnd_size capacity = nnd_capacity(m, in->num_bytes), channels = expand->out_channels;
   t->window = nnd_inverted_window_for(capacity, &y, &x, channels);
   const nnd_size rows = nnd_shared_rows(t->window.rows, y.out_size, in->sizes[0], nnd_threads(m));

@@ -173,7 +173,7 @@ static int nnd_product_fills(const struct nnd_product_fields *t, nnd_size count)
 static int nnd_make_axes(struct nnd_maker *m, struct nnd_product_fields *t, nnd_size last_of_a, nnd_size last_of_b,
                          nnd_size a, nnd_size b, int is_empty) {
   const struct nnd_product_own *own = m->step->own;
-  const nnd_size out = nnd_sizes_of(m, own->of_out.out)->count, matrix = own->inputs * own->outputs;
+  const nnd_size out = nnd_shape_of(m, own->of_out.out)->count, matrix = own->inputs * own->outputs;
   t->products = 1;
   for (int axis = 0; axis < own->of_out.num_axes; axis++) {
     struct nnd_product_axis one = {nnd_size_of(m, own->of_out.axes[axis].size),
@@ -221,9 +221,9 @@ static int nnd_make_product(struct nnd_maker *m) {
   if (!t) return 0;
   const int is_packed = own->b < 0;
   const nnd_size inner = nnd_size_of(m, own->sizes.inner), columns = nnd_size_of(m, own->sizes.columns);
-  const nnd_size out = nnd_sizes_of(m, own->of_out.out)->count;
-  nnd_size a = nnd_sizes_of(m, own->a)->count;
-  nnd_size b = is_packed ? own->matrices * own->inputs * own->outputs : nnd_sizes_of(m, own->b)->count;
+  const nnd_size out = nnd_shape_of(m, own->of_out.out)->count;
+  nnd_size a = nnd_shape_of(m, own->a)->count;
+  nnd_size b = is_packed ? own->matrices * own->inputs * own->outputs : nnd_shape_of(m, own->b)->count;
   t->g = (struct nnd_gemm){.rows = nnd_size_of(m, own->sizes.rows),
                            .inner = inner,
                            .columns = columns,
@@ -237,7 +237,7 @@ static int nnd_make_product(struct nnd_maker *m) {
   t->a_offset = nnd_size_of(m, own->sizes.a_offset), t->b_offset = is_packed ? 0 : nnd_size_of(m, own->of_b.offset);
   if (inner != nnd_size_of(m, own->sizes.inner_of_b) || (own->bias && own->num_bias != columns) ||
       (own->numbers && own->num_numbers != columns) ||
-      (own->residual >= 0 && nnd_sizes_of(m, own->residual)->count != out))
+      (own->residual >= 0 && nnd_shape_of(m, own->residual)->count != out))
     return nnd_fail(m->message, "the operands of a product do not fit together");
   const int is_empty = inner == 0 && !is_packed; /* sums of nothing are products of one zero, in every place */
   if (is_empty) {

@@ -54,7 +54,7 @@ static void nnd_run_channels_last(const void *fields, void *const *at, struct nn
 
 static int nnd_make_layout(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
   const struct nnd_pair *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const struct nnd_shape *image = in->is_blocked ? in : out;
   struct nnd_layout_step *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
@@ -113,15 +113,15 @@ static int nnd_make_join(struct nnd_maker *m) {
   t->count = own->num_xs, t->outer = nnd_size_of(m, own->outer);
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_xs; k++) {
-    const struct nnd_shape *in = nnd_sizes_of(m, own->xs[k].in);
+    const struct nnd_shape *in = nnd_shape_of(m, own->xs[k].in);
     if (t->outer < 1 || in->count % t->outer) return nnd_fail(m->message, "parts cannot be joined");
     t->inner[k] = in->num_bytes / t->outer;
     t->total += t->inner[k];
     nnd_give_tensor(m, own->xs[k].in);
   }
-  if (t->total * t->outer != nnd_sizes_of(m, own->out)->num_bytes)
+  if (t->total * t->outer != nnd_shape_of(m, own->out)->num_bytes)
     return nnd_fail(m->message, "parts are not the whole");
-  nnd_tell_operations(m, nnd_sizes_of(m, own->out)->count, 8);
+  nnd_tell_operations(m, nnd_shape_of(m, own->out)->count, 8);
   m->instance->run = nnd_run_join;
   return 1;
 }
@@ -259,7 +259,7 @@ static void nnd_run_parts(const void *fields, void *const *at, struct nnd_part p
 
 static int nnd_make_parts(struct nnd_maker *m) {
   const struct nnd_parts_own *own = m->step->own;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
   struct nnd_parts_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   *t = (struct nnd_parts_fields){.own = own,
@@ -269,14 +269,14 @@ static int nnd_make_parts(struct nnd_maker *m) {
   if (out->sizes[1] != own->num_channels) return nnd_fail(m->message, "channels are moved to an image of others");
   nnd_give_tensor(m, own->out);
   for (int k = 0; k < own->num_xs; k++) {
-    const struct nnd_shape *in = nnd_sizes_of(m, own->xs[k].in);
+    const struct nnd_shape *in = nnd_shape_of(m, own->xs[k].in);
     if (in->sizes[0] != out->sizes[0] || in->sizes[2] * in->sizes[3] != t->pixels)
       return nnd_fail(m->message, "channels of images of other sizes");
     t->in_blocks[k] = nnd_blocks(in->sizes[1]);
     nnd_give_tensor(m, own->xs[k].in);
   }
   for (nnd_size i = 0; i < own->num_channels; i++)
-    if (own->channels[2 * i + 1] >= nnd_sizes_of(m, own->xs[own->channels[2 * i]].in)->sizes[1])
+    if (own->channels[2 * i + 1] >= nnd_shape_of(m, own->xs[own->channels[2 * i]].in)->sizes[1])
       return nnd_fail(m->message, "a channel is moved that there is not");
   m->instance->run = nnd_run_parts;
   return 1;

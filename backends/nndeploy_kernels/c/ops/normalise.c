@@ -182,7 +182,7 @@ static void nnd_run_normalise(const void *fields, void *const *at, struct nnd_pa
 /* Whether there are as many numbers as groups and parts. */
 static int nnd_fits_numbers(const struct nnd_maker *m, const struct nnd_normalise_fields *t, int tensor) {
   if (tensor < 0) return 1;
-  const struct nnd_shape *shape = nnd_sizes_of(m, tensor);
+  const struct nnd_shape *shape = nnd_shape_of(m, tensor);
   return !shape->is_blocked && shape->count % t->parts == 0 && shape->count / t->parts == t->groups;
 }
 

@@ -32,7 +32,7 @@ static int nnd_make_sizes(struct nnd_maker *m) {
   if (!t) return 0;
   t->count = own->num_sizes;
   for (nnd_size i = 0; i < t->count; i++) t->sizes[i] = nnd_size_of(m, own->sizes[i].size);
-  if (nnd_sizes_of(m, own->out)->count != t->count) return nnd_fail(m->message, "more sizes than room for them");
+  if (nnd_shape_of(m, own->out)->count != t->count) return nnd_fail(m->message, "more sizes than room for them");
   nnd_give_tensor(m, own->out);
   nnd_tell_operations(m, 1, 0);
   m->instance->run = nnd_run_sizes;
@@ -69,11 +69,11 @@ NND_ARANGE(nnd_run_arange_int64, int64_t, uint64_t)
 
 static int nnd_make_arange(struct nnd_maker *m) {
   const struct nnd_arange *own = m->step->own;
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
   struct nnd_arange_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->count = out->count;
-  if (nnd_sizes_of(m, own->start)->count != 1 || nnd_sizes_of(m, own->step)->count != 1)
+  if (nnd_shape_of(m, own->start)->count != 1 || nnd_shape_of(m, own->step)->count != 1)
     return nnd_fail(m->message, "a range from more than one number");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->start);

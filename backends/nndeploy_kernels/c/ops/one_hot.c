@@ -53,13 +53,13 @@ static void nnd_run_one_hot(const void *fields, void *const *at, struct nnd_part
 
 static int nnd_make_one_hot(struct nnd_maker *m) {
   const struct nnd_one_hot *own = m->step->own;
-  const struct nnd_shape *numbers = nnd_sizes_of(m, own->numbers), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers), *out = nnd_shape_of(m, own->out);
   struct nnd_one_hot_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (own->axis >= out->rank) return nnd_fail(m->message, "elements are on along an axis that there is not");
   t->outer = nnd_extent(out, 0, own->axis), t->depth = out->sizes[own->axis];
   t->inner = nnd_extent(out, own->axis + 1, out->rank);
-  if (numbers->count != t->outer * t->inner || nnd_sizes_of(m, own->values)->count != 2)
+  if (numbers->count != t->outer * t->inner || nnd_shape_of(m, own->values)->count != 2)
     return nnd_fail(m->message, "numbers or values do not fit what is made of them");
   t->width = nnd_element_bytes[out->element], t->is_wide = numbers->element == NND_INT64;
   nnd_give_tensor(m, own->out);

@@ -160,7 +160,7 @@ static void nnd_pad_add(struct nnd_pad_fields *t, struct nnd_pad_axis one) {
 
 static int nnd_pad_done(struct nnd_maker *m, struct nnd_pad_fields *t, nnd_size count, int in, int value, int out,
                         void (*run)(const void *, void *const *, struct nnd_part)) {
-  if (nnd_sizes_of(m, value)->count != 1) return nnd_fail(m->message, "elements are padded with several values");
+  if (nnd_shape_of(m, value)->count != 1) return nnd_fail(m->message, "elements are padded with several values");
   if (!t->rank) t->axes[t->rank++] = (struct nnd_pad_axis){1, 0, 1, 1};
   t->rows = count / t->axes[0].size;
   nnd_give_tensor(m, out);
@@ -177,7 +177,7 @@ static void (*nnd_pad_run(const struct nnd_shape *in))(const void *, void *const
 
 static int nnd_make_pad(struct nnd_maker *m) {
   const struct nnd_padded_copy *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pad_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->mode = own->mode, t->offset = nnd_size_of(m, own->offset);
@@ -225,8 +225,8 @@ static void nnd_run_pad_at(const void *fields, void *const *at, struct nnd_part 
 
 static int nnd_make_pad_at(struct nnd_maker *m) {
   const struct nnd_padded_at *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
-  const struct nnd_shape *numbers = nnd_sizes_of(m, own->numbers);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_pad_at_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->whole.mode = own->mode, t->whole.offset = nnd_size_of(m, own->offset);
@@ -258,7 +258,7 @@ const struct nnd_op nnd_op_padded_at = {"padded_at", nnd_open_pad_at, nnd_make_p
 
 static int nnd_make_pad_image(struct nnd_maker *m) {
   const struct nnd_padded_image *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pad_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1])

@@ -116,7 +116,7 @@ static int nnd_make_pairwise_shares(struct nnd_maker *m) {
   struct nnd_pairwise_shares_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size classes = own->classes, pairs = classes * (classes - 1) / 2;
-  const nnd_size scores = nnd_sizes_of(m, own->in)->count, shares = nnd_sizes_of(m, own->out)->count;
+  const nnd_size scores = nnd_shape_of(m, own->in)->count, shares = nnd_shape_of(m, own->out)->count;
   *t = (struct nnd_pairwise_shares_fields){shares / classes, classes, own->slopes, own->offsets};
   if (scores % pairs || shares % classes || scores / pairs != t->rows)
     return nnd_fail(m->message, "scores of pairs that do not fit the shares of their classes");

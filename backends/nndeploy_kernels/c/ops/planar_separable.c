@@ -206,7 +206,7 @@ static void nnd_run_planar(const void *fields, void *const *at, struct nnd_part 
 
 /* Whether the result of `second` is a plain value that fits it. */
 static int nnd_check_planar_out(const struct nnd_maker *m, const struct nnd_conv *second) {
-  const struct nnd_shape *in = nnd_sizes_of(m, second->in), *out = nnd_sizes_of(m, second->out);
+  const struct nnd_shape *in = nnd_shape_of(m, second->in), *out = nnd_shape_of(m, second->out);
   const int fits = out->rank == 4 && !out->is_blocked && out->element == NND_FLOAT32 && in->sizes[0] == out->sizes[0] &&
                    in->sizes[1] == second->in_channels && out->sizes[1] == second->out_channels &&
                    in->sizes[2] == out->sizes[2] && in->sizes[3] == out->sizes[3];
@@ -271,8 +271,8 @@ static int nnd_make_planar(struct nnd_maker *m) {
   if (own->planar_out ? !nnd_check_planar_out(m, second) : !nnd_conv_axes(m, second, &y2, &x2)) return 0;
   if (!nnd_is_pointwise(m, second) || (!own->planar_out && (y2.size != y2.out_size || x2.size != x2.out_size)))
     return nnd_fail(m->message, "a pair whose second convolution is not pointwise");
-  const struct nnd_shape *in = nnd_sizes_of(m, first->in), *between = nnd_sizes_of(m, first->out);
-  const struct nnd_shape *out = nnd_sizes_of(m, second->out);
+  const struct nnd_shape *in = nnd_shape_of(m, first->in), *between = nnd_shape_of(m, first->out);
+  const struct nnd_shape *out = nnd_shape_of(m, second->out);
   if (own->planar_in && in->element != NND_FLOAT32) return nnd_fail(m->message, "a convolution of whole numbers");
   struct nnd_planar_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

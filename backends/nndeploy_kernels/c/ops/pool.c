@@ -239,7 +239,7 @@ static int nnd_pool_joins(const struct nnd_pool_fields *t) {
 
 static int nnd_make_pool(struct nnd_maker *m) {
   const struct nnd_pool_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_pool_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size depth = nnd_size_of(m, own->depth);

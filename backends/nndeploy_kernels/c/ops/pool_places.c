@@ -64,7 +64,7 @@ static void nnd_run_pool_places(const void *fields, void *const *at, struct nnd_
 
 static int nnd_make_pool_places(struct nnd_maker *m) {
   const struct nnd_pool_places *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_places_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (in->sizes[0] != out->sizes[0] || in->sizes[1] != out->sizes[1])

@@ -565,7 +565,7 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
   const char *name = nnd_layer_names[own->layer];
   struct nnd_recurrent *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *gates = nnd_sizes_of(m, own->gates), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *gates = nnd_shape_of(m, own->gates), *out = nnd_shape_of(m, own->out);
   if (gates->rank < 2 || out->rank < 1) return nnd_fail(m->message, "the gates of %s do not fit it", name);
   const nnd_size row = own->directions * own->hidden, of_gates = row * nnd_gates_of[own->layer];
   *t = (struct nnd_recurrent){own, gates->sizes[0], gates->sizes[1], 0,
@@ -577,9 +577,9 @@ static int nnd_make_recurrent(struct nnd_maker *m) {
     return nnd_fail(m->message, "the gates of %s do not fit it", name);
   const int states[2] = {own->first_h, own->first_c};
   for (int i = 0; i < 2; i++)
-    if (states[i] >= 0 && nnd_sizes_of(m, states[i])->count != t->batch * row)
+    if (states[i] >= 0 && nnd_shape_of(m, states[i])->count != t->batch * row)
       return nnd_fail(m->message, "the first state of %s does not fit it", name);
-  if (own->lengths >= 0 && nnd_sizes_of(m, own->lengths)->count != t->batch)
+  if (own->lengths >= 0 && nnd_shape_of(m, own->lengths)->count != t->batch)
     return nnd_fail(m->message, "the lengths of the sequences of %s do not fit it", name);
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->gates);

@@ -149,7 +149,7 @@ static void nnd_run_repeat_any(const void *fields, void *const *at, struct nnd_p
 
 static int nnd_make_resize(struct nnd_maker *m) {
   const struct nnd_resize *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   const nnd_size depth = nnd_size_of(m, own->depth);
   struct nnd_resize_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;

@@ -63,7 +63,7 @@ static void nnd_run_resize_axis(const void *fields, void *const *at, struct nnd_
 
 static int nnd_make_resize_axis_step(struct nnd_maker *m) {
   const struct nnd_resize_axis_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_resize_axis_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->outer = t->inner = 1, t->beyond = own->mode.beyond;

@@ -46,13 +46,13 @@ static void nnd_run_reverse(const void *fields, void *const *at, struct nnd_part
 
 static int nnd_make_reverse(struct nnd_maker *m) {
   const struct nnd_reverse_sequence *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *lengths = nnd_sizes_of(m, own->lengths);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *lengths = nnd_shape_of(m, own->lengths);
   struct nnd_reverse_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->is_time_first = own->is_time_first, t->is_wide = lengths->element == NND_INT64;
   t->times = in->sizes[!own->is_time_first], t->batches = in->sizes[own->is_time_first];
   t->units = t->times * t->batches, t->inner = in->num_bytes / t->units;
-  if (lengths->count != t->batches || nnd_sizes_of(m, own->out)->count != in->count)
+  if (lengths->count != t->batches || nnd_shape_of(m, own->out)->count != in->count)
     return nnd_fail(m->message, "sequences do not fit their lengths, or what is made of them");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->in);

@@ -181,8 +181,8 @@ static void nnd_run_roi_max_pool(const void *fields, void *const *at, struct nnd
 static int nnd_make_roi(struct nnd_maker *m, nnd_size columns,
                         void (*run)(const void *fields, void *const *at, struct nnd_part part)) {
   const struct nnd_roi_align *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
-  const nnd_size rois = nnd_sizes_of(m, own->rois)->count;
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
+  const nnd_size rois = nnd_shape_of(m, own->rois)->count;
   struct nnd_roi_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   *t = (struct nnd_roi_fields){in->sizes[0],
@@ -205,7 +205,7 @@ static int nnd_make_roi(struct nnd_maker *m, nnd_size columns,
   nnd_give_tensor(m, own->rois);
   m->instance->run = run;
   if (own->images < 0) return 1;
-  const struct nnd_shape *images = nnd_sizes_of(m, own->images);
+  const struct nnd_shape *images = nnd_shape_of(m, own->images);
   if (images->count != t->rois) return nnd_fail(m->message, "there are more or fewer regions than images of them");
   t->has_long_numbers = images->element == NND_INT64;
   nnd_give_tensor(m, own->images);

@@ -98,13 +98,13 @@ static int nnd_open_scatter_nd(struct nnd_opener *o) {
 
 static int nnd_scatter_done(struct nnd_maker *m, void (*run)(const void *, void *const *, struct nnd_part)) {
   const struct nnd_scatter_elements *own = m->step->own;
-  const struct nnd_shape *data = nnd_sizes_of(m, own->data);
+  const struct nnd_shape *data = nnd_shape_of(m, own->data);
   struct nnd_scatter_fields *t = (struct nnd_scatter_fields *)m->instance->fields;
-  t->is_wide = nnd_sizes_of(m, own->numbers)->element == NND_INT64;
+  t->is_wide = nnd_shape_of(m, own->numbers)->element == NND_INT64;
   t->width = nnd_element_bytes[data->element];
   t->combine = nnd_combine_of(data, own->reduction);
   if (!t->combine) return nnd_fail(m->message, "elements of this type are not combined");
-  if (data->count != nnd_sizes_of(m, own->out)->count)
+  if (data->count != nnd_shape_of(m, own->out)->count)
     return nnd_fail(m->message, "a copy with updates has another size than the data");
   nnd_give_tensor(m, own->out);
   nnd_give_tensor(m, own->data);
@@ -199,10 +199,10 @@ static void nnd_run_scatter_elements(const void *fields, void *const *at, struct
 
 static int nnd_make_scatter_elements(struct nnd_maker *m) {
   const struct nnd_scatter_elements *own = m->step->own;
-  const struct nnd_shape *data = nnd_sizes_of(m, own->data), *numbers = nnd_sizes_of(m, own->numbers);
+  const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_scatter_elements_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  if (own->axis >= data->rank || numbers->rank != data->rank || nnd_sizes_of(m, own->updates)->count != numbers->count)
+  if (own->axis >= data->rank || numbers->rank != data->rank || nnd_shape_of(m, own->updates)->count != numbers->count)
     return nnd_fail(m->message, "updates do not fit their numbers, or these the data");
   t->row = (struct nnd_scatter_axis){1, 1, 1, 1};
   t->units = 1;
@@ -257,7 +257,7 @@ static void nnd_run_scatter_nd(const void *fields, void *const *at, struct nnd_p
 
 static int nnd_make_scatter_nd(struct nnd_maker *m) {
   const struct nnd_scatter_elements *own = m->step->own;
-  const struct nnd_shape *data = nnd_sizes_of(m, own->data), *numbers = nnd_sizes_of(m, own->numbers);
+  const struct nnd_shape *data = nnd_shape_of(m, own->data), *numbers = nnd_shape_of(m, own->numbers);
   struct nnd_scatter_nd_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size depth = numbers->rank ? numbers->sizes[numbers->rank - 1] : 0;
@@ -266,7 +266,7 @@ static int nnd_make_scatter_nd(struct nnd_maker *m) {
   for (int axis = 0; axis < t->depth; axis++) t->sizes[axis] = data->sizes[axis];
   t->rows = nnd_extent(data, 0, t->depth), t->slice = nnd_extent(data, t->depth, data->rank);
   t->tuples = numbers->count / depth;
-  if (!nnd_is_product(nnd_sizes_of(m, own->updates)->count, t->tuples, t->slice))
+  if (!nnd_is_product(nnd_shape_of(m, own->updates)->count, t->tuples, t->slice))
     return nnd_fail(m->message, "updates do not fit their numbers, or these the data");
   return nnd_scatter_done(m, nnd_run_scatter_nd);
 }

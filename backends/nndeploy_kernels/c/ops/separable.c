@@ -68,8 +68,8 @@ static int nnd_make_separable(struct nnd_maker *m) {
     return nnd_fail(m->message, "a pair whose second convolution is not pointwise");
   struct nnd_separable_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *in = nnd_sizes_of(m, first->in), *between = nnd_sizes_of(m, first->out);
-  const struct nnd_shape *out = nnd_sizes_of(m, second->out);
+  const struct nnd_shape *in = nnd_shape_of(m, first->in), *between = nnd_shape_of(m, first->out);
+  const struct nnd_shape *out = nnd_shape_of(m, second->out);
   const nnd_size images = in->sizes[0];
   t->fetches = nnd_pair_fetches(m, in->num_bytes, second->out_channels, &y, &x);
   const nnd_size row_bytes = between->num_bytes / (images * y.out_size);

@@ -97,7 +97,7 @@ static int nnd_make_stem(struct nnd_maker *m) {
     return nnd_fail(m->message, "a stem whose last convolution is not pointwise");
   struct nnd_stem_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
-  const struct nnd_shape *in = nnd_sizes_of(m, wide->in), *out = nnd_sizes_of(m, second->out);
+  const struct nnd_shape *in = nnd_shape_of(m, wide->in), *out = nnd_shape_of(m, second->out);
   const nnd_size capacity = nnd_capacity(m, in->num_bytes),
                  of_pixel = nnd_blocks(wide->out_channels) * NND_LANES * (nnd_size)sizeof(nnd_elem);
   const struct nnd_window window = nnd_window_for(capacity / 2, y.out_size, x.out_size, first->out_channels);

@@ -150,8 +150,8 @@ static void nnd_run_text_grams(const void *fields, void *const *at, struct nnd_p
 
 static int nnd_make_text_grams(struct nnd_maker *m) {
   const struct nnd_text_grams_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *ends = nnd_sizes_of(m, own->ends);
-  const struct nnd_shape *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *ends = nnd_shape_of(m, own->ends);
+  const struct nnd_shape *out = nnd_shape_of(m, own->out);
   struct nnd_text_grams_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (in->rank != 1 || ends->rank != 1 || out->rank != 2 || out->sizes[0] != ends->sizes[0] ||

@@ -45,7 +45,7 @@ static void nnd_run_tf_idf(const void *fields, void *const *at, struct nnd_part 
 
 static int nnd_make_tf_idf(struct nnd_maker *m) {
   const struct nnd_tf_idf_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_tf_idf_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (in->rank < 1 || in->rank > 2 || out->rank != in->rank || out->sizes[out->rank - 1] != own->tree.width ||

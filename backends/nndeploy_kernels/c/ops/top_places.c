@@ -92,7 +92,7 @@ static int nnd_make_top(struct nnd_maker *m) {
                                                        [NND_INT64] = nnd_top_int64,
                                                        [NND_FLOAT64] = nnd_top_float64};
   const struct nnd_top_places *own = m->step->own;
-  const nnd_size in = nnd_sizes_of(m, own->along.in)->count, out = nnd_sizes_of(m, own->along.out)->count;
+  const nnd_size in = nnd_shape_of(m, own->along.in)->count, out = nnd_shape_of(m, own->along.out)->count;
   struct nnd_top_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size size = nnd_size_of(m, own->along.size);

@@ -264,7 +264,7 @@ static int nnd_make_phases(struct nnd_maker *m, struct nnd_axis axis, struct nnd
 static int nnd_make_transposed(struct nnd_maker *m) {
   const struct nnd_transposed_own *own = m->step->own;
   const struct nnd_conv *c = &own->c;
-  const struct nnd_shape *in = nnd_sizes_of(m, c->in), *out = nnd_sizes_of(m, c->out);
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   struct nnd_axis axes[3];
   if (!nnd_volume_axes(m, c, &own->depth, axes)) return 0;
   struct nnd_transposed_fields *t = nnd_fields(m, sizeof *t);

@@ -217,7 +217,7 @@ static void nnd_run_trees(const void *fields, void *const *at, struct nnd_part p
 
 static int nnd_make_trees(struct nnd_maker *m) {
   const struct nnd_trees_own *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_trees_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   if (in->rank != 2 || out->rank != 2 || in->sizes[0] != out->sizes[0] || in->sizes[1] < own->features ||

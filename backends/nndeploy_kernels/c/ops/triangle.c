@@ -49,7 +49,7 @@ static void nnd_run_triangle(const void *fields, void *const *at, struct nnd_par
 
 static int nnd_make_triangle(struct nnd_maker *m) {
   const struct nnd_triangle *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *diagonal = nnd_sizes_of(m, own->diagonal);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *diagonal = nnd_shape_of(m, own->diagonal);
   struct nnd_triangle_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   *t = (struct nnd_triangle_fields){.is_upper = own->is_upper,
@@ -57,7 +57,7 @@ static int nnd_make_triangle(struct nnd_maker *m) {
                                     .rows = in->sizes[in->rank - 2],
                                     .columns = in->sizes[in->rank - 1]};
   t->units = in->count / t->columns, t->width = nnd_element_bytes[in->element];
-  if (nnd_sizes_of(m, own->out)->count != in->count)
+  if (nnd_shape_of(m, own->out)->count != in->count)
     return nnd_fail(m->message, "a triangle does not fit what is made of it");
   if (diagonal->count != 1) return nnd_fail(m->message, "a triangle has one diagonal");
   nnd_give_tensor(m, own->out);

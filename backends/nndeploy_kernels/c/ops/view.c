@@ -209,7 +209,7 @@ static void nnd_view_turn(struct nnd_view_fields *t, nnd_size lines) {
 /* Takes what the numbers may move a view by. */
 static int nnd_view_moves(struct nnd_maker *m, struct nnd_view_fields *t, struct nnd_reach *reach) {
   const struct nnd_view_at *own = m->step->own;
-  const struct nnd_shape *numbers = nnd_sizes_of(m, own->numbers);
+  const struct nnd_shape *numbers = nnd_shape_of(m, own->numbers);
   t->is_wide = numbers->element == NND_INT64;
   for (int i = 0; i < own->num_moves; i++) {
     const struct nnd_view_move *rules = &own->moves[i];
@@ -226,7 +226,7 @@ static int nnd_view_moves(struct nnd_maker *m, struct nnd_view_fields *t, struct
 
 static int nnd_make_view(struct nnd_maker *m) {
   const struct nnd_view_at *own = m->step->own;
-  const struct nnd_shape *in = nnd_sizes_of(m, own->in), *out = nnd_sizes_of(m, own->out);
+  const struct nnd_shape *in = nnd_shape_of(m, own->in), *out = nnd_shape_of(m, own->out);
   struct nnd_view_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   t->width = nnd_element_bytes[in->element];

@@ -134,7 +134,7 @@ static void nnd_run_volume(const void *fields, void *const *at, struct nnd_part 
 static int nnd_make_volume(struct nnd_maker *m) {
   const struct nnd_volume_own *own = m->step->own;
   const struct nnd_conv *c = &own->c;
-  const struct nnd_shape *in = nnd_sizes_of(m, c->in), *out = nnd_sizes_of(m, c->out);
+  const struct nnd_shape *in = nnd_shape_of(m, c->in), *out = nnd_shape_of(m, c->out);
   struct nnd_axis axes[3];
   if (!nnd_volume_axes(m, c, &own->depth, axes)) return 0;
   struct nnd_volume_fields *t = nnd_fields(m, sizeof *t);

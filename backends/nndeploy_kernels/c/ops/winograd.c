@@ -118,7 +118,7 @@ int nnd_make_winograd(struct nnd_maker *m, const struct nnd_conv *c, const struc
                                .in_channels = c->in_channels,
                                .out_channels = c->out_channels,
                                .end = c->end};
-  t->tiles = nnd_sizes_of(m, c->in)->sizes[0] * t->s.tiles_down * t->s.tiles_across;
+  t->tiles = nnd_shape_of(m, c->in)->sizes[0] * t->s.tiles_down * t->s.tiles_across;
   const nnd_size fitting = nnd_max(1, nnd_l2(m) / 2 / of_tile / pixels) * pixels;
   nnd_size chunks = nnd_ceil_div(t->tiles, fitting);
   if (nnd_threads(m) > 1) chunks = nnd_min(t->tiles, nnd_ceil_div(chunks, nnd_threads(m)) * nnd_threads(m));
