@@ -98,16 +98,10 @@ static int nnd_check_shape(const nnd_call *call, const struct nnd_end_of_program
   return 1;
 }
 
-static const struct nnd_end_of_program *nnd_end_named(const struct nnd_end_of_program *ends, int count,
-                                                      const char *name) {
-  for (int i = 0; i < count; i++)
-    if (!strcmp(ends[i].info.name, name)) return &ends[i];
-  return NULL;
-}
-
 int nnd_set_input(nnd_call *call, const char *name, const nnd_tensor *value, nnd_error *error) {
   const nnd_program *program = call->program;
-  const struct nnd_end_of_program *input = nnd_end_named(program->inputs, program->num_inputs, name);
+  const struct nnd_text called = {name, (int64_t)strlen(name)};
+  const struct nnd_end_of_program *input = nnd_end_named(program->inputs, program->num_inputs, &called);
   if (!input)
     return nnd_fail_with(error, NND_BAD_DATA, "no input is named '%s' (hint: known: '%s'%s)", name,
                          program->num_inputs ? program->inputs[0].info.name : "",
@@ -310,7 +304,8 @@ int nnd_run(nnd_call *call, nnd_error *error) {
 }
 
 int nnd_get_output(const nnd_call *call, const char *name, nnd_tensor *value, nnd_error *error) {
-  const struct nnd_end_of_program *output = nnd_end_named(call->program->outputs, call->program->num_outputs, name);
+  const struct nnd_text called = {name, (int64_t)strlen(name)};
+  const struct nnd_end_of_program *output = nnd_end_named(call->program->outputs, call->program->num_outputs, &called);
   if (!output) return nnd_fail_with(error, NND_BAD_DATA, "no output is named '%s'", name);
   const struct nnd_place *place = &call->places[output->value];
   if (!place->is_there) return nnd_fail_with(error, NND_BAD_DATA, "output '%s' is not there before a run", name);

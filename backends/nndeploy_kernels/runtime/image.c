@@ -56,16 +56,14 @@ static int nnd_read_order(const struct nnd_json *said, struct nnd_image_way *way
 int nnd_image_read(struct nnd_program *program, struct nnd_image_way **way, nnd_error *error) {
   const struct nnd_json *said = nnd_json_of_kind(nnd_json_member(program->bundle.manifest, "image_input"), NND_OBJECT);
   const struct nnd_json *name = nnd_json_of_kind(nnd_json_member(said, "name"), NND_STRING);
-  int is_input = 0;
   *way = NULL;
   if (!said) return 1;
   struct nnd_image_way *made = nnd_arena_take(&program->bundle.arena, sizeof *made, error);
   if (!made) return 0;
-  for (int i = 0; name && i < program->num_inputs; i++)
-    is_input = is_input ||
-               (nnd_is_text(&name->text, program->inputs[i].info.name) && program->inputs[i].info.dtype != NND_TEXT);
-  if (!is_input) return nnd_bad_image_input(error, "it is of no input");
-  made->info.input = name->text.data;
+  const struct nnd_end_of_program *input =
+      name ? nnd_end_named(program->inputs, program->num_inputs, &name->text) : NULL;
+  if (!input || input->info.dtype == NND_TEXT) return nnd_bad_image_input(error, "it is of no input");
+  made->info.input = input->info.name, made->dtype = input->info.dtype;
   if (!nnd_json_integer(nnd_json_member(said, "height"), 1, NND_MOST_PIXELS, &made->info.height) ||
       !nnd_json_integer(nnd_json_member(said, "width"), 1, NND_MOST_PIXELS, &made->info.width) ||
       made->info.height * made->info.width > NND_MOST_PIXELS)
@@ -229,14 +227,13 @@ static void nnd_put_value(void *values, nnd_dtype dtype, int64_t at, float value
 }
 
 /* Scales pixels of one or three channels, in the order and layout of the input. */
-static void nnd_scale(const struct nnd_image_way *way, const uint8_t *pixels, int channels, nnd_dtype dtype,
-                      void *values) {
+static void nnd_scale(const struct nnd_image_way *way, const uint8_t *pixels, int channels, void *values) {
   const int64_t count = way->info.height * way->info.width;
   for (int64_t i = 0; i < count; i++)
     for (int c = 0; c < way->channels; c++) {
       const int from = channels == 1 ? 0 : way->is_bgr ? 2 - c : c;
       const float value = ((float)pixels[i * channels + from] - way->mean[c]) / way->std[c];
-      nnd_put_value(values, dtype, way->is_planar ? c * count + i : i * way->channels + c, value);
+      nnd_put_value(values, way->dtype, way->is_planar ? c * count + i : i * way->channels + c, value);
     }
 }
 
@@ -256,14 +253,11 @@ int nnd_set_image(nnd_call *call, const uint8_t *pixels, int64_t height, int64_t
   const int kept = channels == 1 ? 1 : way->channels;
   const int64_t shape[] = {1, way->is_planar ? way->channels : to->height, way->is_planar ? to->height : to->width,
                            way->is_planar ? to->width : way->channels};
-  nnd_dtype dtype = NND_FLOAT32;
-  for (int i = 0; i < nnd_num_inputs(call->program); i++)
-    if (!strcmp(nnd_input(call->program, i)->name, to->input)) dtype = nnd_input(call->program, i)->dtype;
   if (!nnd_prepare_resize(call, &from, to, kept, &resize, error) ||
-      !nnd_have(&call->image.values, &call->image.values_bytes, nnd_bytes_in(dtype, 4, shape), error))
+      !nnd_have(&call->image.values, &call->image.values_bytes, nnd_bytes_in(way->dtype, 4, shape), error))
     return 0;
-  nnd_scale(way, nnd_resized(&resize, &from, to, kept), kept, dtype, call->image.values);
-  return nnd_set_input(call, to->input, &(nnd_tensor){dtype, 4, shape, call->image.values}, error);
+  nnd_scale(way, nnd_resized(&resize, &from, to, kept), kept, call->image.values);
+  return nnd_set_input(call, to->input, &(nnd_tensor){way->dtype, 4, shape, call->image.values}, error);
 }
 
 const nnd_image_info *nnd_image(const nnd_program *program) { return program->image ? &program->image->info : NULL; }

@@ -11,6 +11,7 @@
 
 struct nnd_image_way {
   nnd_image_info info;
+  nnd_dtype dtype;                 /* of the input */
   int channels, is_bgr, is_planar; /* 1 or 3 channels; planar: NCHW */
   float mean[3], std[3];
 };

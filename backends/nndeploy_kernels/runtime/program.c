@@ -15,6 +15,13 @@ static int nnd_bad_manifest(nnd_error *error, const char *why) {
   return nnd_fail_with(error, NND_BAD_DATA, "bad-bundle: manifest.json: %s", why);
 }
 
+const struct nnd_end_of_program *nnd_end_named(const struct nnd_end_of_program *ends, int count,
+                                               const struct nnd_text *name) {
+  for (int i = 0; i < count; i++)
+    if (nnd_is_text(name, ends[i].info.name)) return &ends[i];
+  return NULL;
+}
+
 int nnd_value_known(const struct nnd_program *program, const struct nnd_text *name, int scope) {
   for (int i = 0; i < program->num_values; i++)
     if (program->values[i].scope == scope && nnd_is_same_text(&program->values[i].name, name)) return i;

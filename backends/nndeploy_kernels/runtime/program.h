@@ -113,6 +113,9 @@ struct nnd_program {
   struct nnd_image_way *image; /* null where the bundle says nothing of images */
 };
 
+/* Returns the input or output of a name, null where there is none. */
+const struct nnd_end_of_program *nnd_end_named(const struct nnd_end_of_program *ends, int count,
+                                               const struct nnd_text *name);
 /* Returns the number of a value of a scope, -1 where it has none. */
 int nnd_value_known(const struct nnd_program *program, const struct nnd_text *name, int scope);
 /* Returns the same, a new one where it has none yet; -1 where there are too many. */

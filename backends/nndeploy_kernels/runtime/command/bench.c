@@ -20,17 +20,13 @@ struct nnd_times {
   double seconds;
 };
 
-double nnd_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static int64_t nnd_nanoseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+double nnd_seconds(void) { return (double)nnd_nanoseconds() * 1e-9; }
 
 static int nnd_by_time(const void *a, const void *b) {
   const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

@@ -9,7 +9,7 @@
 
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
-#include "runtime/inside.h"
+#include "runtime/program.h"
 
 /* A run over the lines of a file: how many items there were, and how the last that failed did. */
 struct nnd_lines {
@@ -22,21 +22,15 @@ struct nnd_lines {
   nnd_error last;
 };
 
-static const nnd_info *nnd_input_called(const nnd_program *program, const struct nnd_text *name, int *number) {
-  for (*number = 0; *number < nnd_num_inputs(program); ++*number)
-    if (nnd_is_text(name, nnd_input(program, *number)->name)) return nnd_input(program, *number);
-  return NULL;
-}
-
 /* Gives a call the values of a line. */
 static int nnd_give_line(struct nnd_lines *lines, const struct nnd_json *object, nnd_error *error) {
   nnd_program *program = lines->work->program;
   NND_EACH(item, object) {
-    int number;
-    const nnd_info *input = nnd_input_called(program, &item->key, &number);
+    const struct nnd_end_of_program *input = nnd_end_named(program->inputs, program->num_inputs, &item->key);
     if (!input) return nnd_fail_with(error, NND_BAD_DATA, "no input is named '%.200s'", item->key.data);
-    if (!nnd_array_from_json(item, input, &lines->arrays[number], error) ||
-        !nnd_set_input(lines->call, input->name, &lines->arrays[number].tensor, error))
+    struct nnd_array *array = &lines->arrays[input - program->inputs];
+    if (!nnd_array_from_json(item, &input->info, array, error) ||
+        !nnd_set_input(lines->call, input->info.name, &array->tensor, error))
       return 0;
   }
   return 1;

@@ -12,28 +12,25 @@
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
 #include "runtime/command/numbers.h"
-#include "runtime/inside.h"
+#include "runtime/program.h"
 
 #define NND_MOST_SHOWN 16
+
+static const nnd_info *nnd_input_called(const nnd_program *program, const char *name, int64_t size) {
+  const struct nnd_end_of_program *input =
+      nnd_end_named(program->inputs, program->num_inputs, &(struct nnd_text){name, size});
+  return input ? &input->info : NULL;
+}
 
 /* Reads NAME=JSON into a call; the text stays in `arena`. Returns 0 and code 0 where `what` is no such. */
 static int nnd_give_json(const nnd_program *program, nnd_call *call, const char *what, struct nnd_array *array,
                          struct nnd_arena *arena, nnd_error *error) {
   const char *equals = strchr(what, '=');
-  for (int i = 0; equals && i < nnd_num_inputs(program); i++) {
-    const nnd_info *input = nnd_input(program, i);
-    if ((long)strlen(input->name) != equals - what || strncmp(input->name, what, strlen(input->name))) continue;
-    const struct nnd_json *json = nnd_json_parse(equals + 1, (int64_t)strlen(equals + 1), arena, error);
-    if (!json) return nnd_usage(error, "a file is NAME=@FILE, a value NAME=JSON, not ", what);
-    return nnd_array_from_json(json, input, array, error) && nnd_set_input(call, input->name, &array->tensor, error);
-  }
-  return 0;
-}
-
-static const nnd_info *nnd_input_called(const nnd_program *program, const char *name) {
-  for (int i = 0; i < nnd_num_inputs(program); i++)
-    if (!strcmp(nnd_input(program, i)->name, name)) return nnd_input(program, i);
-  return NULL;
+  const nnd_info *input = equals ? nnd_input_called(program, what, equals - what) : NULL;
+  if (!input) return 0;
+  const struct nnd_json *json = nnd_json_parse(equals + 1, (int64_t)strlen(equals + 1), arena, error);
+  if (!json) return nnd_usage(error, "a file is NAME=@FILE, a value NAME=JSON, not ", what);
+  return nnd_array_from_json(json, input, array, error) && nnd_set_input(call, input->name, &array->tensor, error);
 }
 
 static int nnd_ends_with(const char *text, const char *end) {
@@ -44,7 +41,7 @@ static int nnd_ends_with(const char *text, const char *end) {
 /* Gives an input what a file holds: bytes alone where it is called so, an image, or an array. */
 static int nnd_give_file(const nnd_program *program, nnd_call *call, const char *name, const struct nnd_file *file,
                          struct nnd_array *array, nnd_error *error) {
-  const nnd_info *input = nnd_input_called(program, name);
+  const nnd_info *input = nnd_input_called(program, name, (int64_t)strlen(name));
   const nnd_image_info *image = nnd_image(program);
   if (nnd_is_image(file) && !image)
     return nnd_usage(error, "this bundle does not say how an image becomes an input: compile it with --image, for ",
