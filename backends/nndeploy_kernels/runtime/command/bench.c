@@ -10,6 +10,7 @@
 
 #include "runtime/call.h"
 #include "runtime/command/command.h"
+#include "runtime/command/numbers.h"
 
 #define NND_MOST_TIMES ((size_t)1 << 20)
 
@@ -89,14 +90,11 @@ static void nnd_answer_shapes(struct nnd_work *work, const nnd_call *call) {
   if (count) qsort(inputs, count, sizeof *inputs, nnd_by_name);
   for (size_t i = 0; i < count; i++) {
     const struct nnd_place *place = &call->places[inputs[i]->value];
-    char size[32];
+    char shape[NND_SHAPE_TEXT];
+    nnd_shape_text(place->rank, place->shape, shape);
     nnd_answer_add(&text, i ? " " : "");
     nnd_answer_add(&text, inputs[i]->info.name);
-    for (int axis = 0; axis < place->rank; axis++) {
-      snprintf(size, sizeof size, axis ? ",%lld" : "[%lld", (long long)place->shape[axis]);
-      nnd_answer_add(&text, size);
-    }
-    nnd_answer_add(&text, place->rank ? "]" : "[]");
+    nnd_answer_add(&text, shape);
   }
   work->answer.is_lost |= !inputs || text.is_lost;
   nnd_answer_open(&work->answer, "shapes", '[');

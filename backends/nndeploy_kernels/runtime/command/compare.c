@@ -78,25 +78,18 @@ static double nnd_cosine(const nnd_tensor *got, const nnd_tensor *want) {
   return isfinite(cosine) ? fmax(-1, fmin(1, cosine)) : NND_NO_COSINE;
 }
 
-static void nnd_shape_text(const nnd_tensor *tensor, char *text, size_t room) {
-  size_t used = (size_t)snprintf(text, room, "[");
-  for (int i = 0; i < tensor->rank && used < room; i++)
-    used += (size_t)snprintf(text + used, room - used, i ? ",%lld" : "%lld", (long long)tensor->shape[i]);
-  if (used < room) snprintf(text + used, room - used, "]");
-}
-
 /* Returns whether two are of one type and shape; else the comparison says what is other. */
 static int nnd_is_alike(const nnd_tensor *got, const nnd_tensor *want, struct nnd_comparison *found) {
-  char shapes[2][80];
+  char shapes[2][NND_SHAPE_TEXT];
   if (got->dtype != want->dtype) {
     snprintf(found->note, sizeof found->note, "%s instead of %s", nnd_dtype_name(got->dtype),
              nnd_dtype_name(want->dtype));
     return 0;
   }
   if (got->rank == want->rank && !memcmp(got->shape, want->shape, (size_t)want->rank * sizeof *want->shape)) return 1;
-  nnd_shape_text(got, shapes[0], sizeof shapes[0]);
-  nnd_shape_text(want, shapes[1], sizeof shapes[1]);
-  snprintf(found->note, sizeof found->note, "shape %s instead of %s", shapes[0], shapes[1]);
+  nnd_shape_text(got->rank, got->shape, shapes[0]);
+  nnd_shape_text(want->rank, want->shape, shapes[1]);
+  snprintf(found->note, sizeof found->note, "shape %.80s instead of %.80s", shapes[0], shapes[1]);
   return 0;
 }
 

@@ -7,20 +7,17 @@
 #include <string.h>
 
 #include "runtime/command/command.h"
+#include "runtime/command/numbers.h"
 #include "runtime/program.h"
 
 static void nnd_print_end(const char *side, const nnd_info *info, const nnd_tensor *keys) {
+  char shape[NND_SHAPE_TEXT];
   if (keys) {
     printf("%s %s: sequence(map(%s,float32[]))\n", side, info->name, nnd_dtype_name(keys->dtype));
     return;
   }
-  printf("%s %s: %s[", side, info->name, nnd_dtype_name(info->dtype));
-  for (int i = 0; i < info->rank; i++)
-    if (info->shape[i] < 0)
-      printf(i ? ",?" : "?");
-    else
-      printf(i ? ",%lld" : "%lld", (long long)info->shape[i]);
-  printf("]\n");
+  nnd_shape_text(info->rank, info->shape, shape);
+  printf("%s %s: %s%s\n", side, info->name, nnd_dtype_name(info->dtype), shape);
 }
 
 static void nnd_print_info(const nnd_program *program) {

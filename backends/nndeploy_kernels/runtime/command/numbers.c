@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/command/numbers.h"
 
+#include <stdio.h>
+
 #include "runtime/inside.h"
 
 int64_t nnd_num_elements(const nnd_tensor *tensor) {
@@ -28,4 +30,17 @@ double nnd_number_at(const nnd_tensor *tensor, int64_t at) {
   if (tensor->dtype == NND_FLOAT64) return ((const double *)tensor->data)[at];
   if (tensor->dtype == NND_FLOAT16) return nnd_from_half(((const uint16_t *)tensor->data)[at]);
   return (double)nnd_integer_at(tensor, at);
+}
+
+void nnd_shape_text(int rank, const int64_t *shape, char text[NND_SHAPE_TEXT]) {
+  char *at = text;
+  *at++ = '[';
+  for (int i = 0; i < rank; i++) {
+    if (i) *at++ = ',';
+    if (shape[i] < 0)
+      *at++ = '?';
+    else
+      at += snprintf(at, 24, "%lld", (long long)shape[i]);
+  }
+  *at++ = ']', *at = 0;
 }

@@ -120,9 +120,9 @@ static void nnd_print_maps(const char *name, const nnd_tensor *value, const nnd_
 
 static void nnd_print_output(const char *name, const nnd_tensor *value) {
   const int64_t count = nnd_num_elements(value);
-  printf("%s: %s[", name, nnd_dtype_name(value->dtype));
-  for (int i = 0; i < value->rank; i++) printf(i ? ",%lld" : "%lld", (long long)value->shape[i]);
-  printf("]");
+  char shape[NND_SHAPE_TEXT];
+  nnd_shape_text(value->rank, value->shape, shape);
+  printf("%s: %s%s", name, nnd_dtype_name(value->dtype), shape);
   for (int64_t i = 0; i < count && i < NND_MOST_SHOWN; i++)
     if (value->dtype == NND_TEXT)
       printf(" %s", ((const char *const *)value->data)[i]);
