@@ -39,12 +39,10 @@ class ServiceManager:
     def watching(self, standstill_ns: Callable[[], int]) -> Iterator[None]:
         """Says that the run is ready, and while it moves, that it does; `standstill_ns` is for how long it has not.
 
-        A run that the manager ends then writes on standard error where each of its threads is.
+        A run that has not moved for the limit writes on standard error where each of its threads is.
         """
         self._tell("READY=1")
         if self._limit_ns:
-            with suppress(OSError, ValueError):  # standard error may be no file
-                faulthandler.enable(sys.stderr)
             threading.Thread(target=self._watch, args=(standstill_ns,), name="nndeploy watchdog", daemon=True).start()
         try:
             yield
@@ -58,9 +56,19 @@ class ServiceManager:
             self._tell("STOPPING=1")
 
     def _watch(self, standstill_ns: Callable[[], int]) -> None:
+        is_told = False
         while not self._is_over.wait(self._limit_ns / LOOKS / 1e9):
-            if standstill_ns() < self._limit_ns * OLDEST:
+            standstill = standstill_ns()
+            if standstill < self._limit_ns * OLDEST:
                 self._tell("WATCHDOG=1")
+            if standstill < self._limit_ns:
+                is_told = False
+            elif not is_told:
+                is_told = True
+                # By this thread, which holds Python's lock, before the manager ends the process: a handler of its
+                # signal would read the frames of threads that run, and may fail at it.
+                with suppress(OSError, ValueError, RuntimeError):  # standard error may be no file, or closed
+                    faulthandler.dump_traceback(sys.stderr)
 
     def _tell(self, message: str) -> None:
         if not self._address:
