@@ -11,6 +11,7 @@ import ipaddress
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from nndeploy.errors import DataError, PolicyError
@@ -44,6 +45,7 @@ class Access:
         return not self.token and ("Origin" in headers or not _is_own_name(headers.get("Host", "")))
 
 
+@lru_cache(maxsize=64)  # clients send the same one each time
 def _is_own_name(host: str) -> bool:
     """Returns whether a Host header names no domain, which somebody else could let point here."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host

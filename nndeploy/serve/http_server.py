@@ -15,6 +15,7 @@ import json
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -30,6 +31,8 @@ from nndeploy.serve.served_model import ServedModel
 
 HEALTH, FIGURES = "/v2/health/", "/metrics"
 JSON_BYTES = "Inference-Header-Content-Length"
+SENT_AT_ONCE_BYTES = 1 << 15
+"""An answer so large fits into the buffer of a connection that has nothing left to send."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -152,31 +155,33 @@ class HttpServer:
             return await self._answer(request, model.name, asked, found)
 
     async def _body(self, request: web.Request, take: Callable[[int], None]) -> bytes:
-        pieces = []
+        limit, content = self._answering.options.max_body, request.content
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            raise RefusedError(415, "INVALID_ARGUMENT", "a body must be sent as it is, without Content-Encoding")
+        if (request.content_length or 0) > limit:
+            raise _too_large(request.content_length, limit)
+        pieces, num_bytes = [], 0
+
+        def keep(piece: bytes) -> None:
+            nonlocal num_bytes
+            num_bytes += len(piece)
+            if num_bytes > limit:
+                raise _too_large(num_bytes, limit)
+            take(len(piece))
+            pieces.append(piece)
+
         try:
-            async with asyncio.timeout(self._answering.options.request_timeout):
-                async for piece in self._pieces(request):
-                    take(len(piece))
-                    pieces.append(piece)
+            if content.is_eof():  # all of it came with the head: nothing is waited for
+                keep(content.read_nowait())
+            else:
+                async with asyncio.timeout(self._answering.options.request_timeout):
+                    async for piece in content.iter_any():
+                        keep(piece)
         except web.RequestPayloadError as err:  # which quotes the body
             raise InputError("the body is malformed HTTP") from err
         except TimeoutError as err:
             raise RefusedError(408, "DEADLINE_EXCEEDED", "the body was not received in time") from err
         return b"".join(pieces)
-
-    async def _pieces(self, request: web.Request) -> Any:
-        """Yields the body piece by piece."""
-        limit = self._answering.options.max_body
-        if request.headers.get("Content-Encoding", "identity") != "identity":
-            raise RefusedError(415, "INVALID_ARGUMENT", "a body must be sent as it is, without Content-Encoding")
-        if (request.content_length or 0) > limit:
-            raise _too_large(request.content_length, limit)
-        num_bytes = 0
-        async for piece in request.content.iter_any():
-            num_bytes += len(piece)
-            if num_bytes > limit:
-                raise _too_large(num_bytes, limit)
-            yield piece
 
     async def _answer(self, request: web.Request, model: str, asked: HttpRequest, found: Answer) -> web.StreamResponse:
         """Sends the answer, for so long at most as a request may take: who does not read it loses the connection."""
@@ -186,13 +191,15 @@ class HttpServer:
         if json_bytes is not None:
             answer.content_type = "application/octet-stream"
             answer.headers[JSON_BYTES] = str(json_bytes)
+        transport = request.transport
+        waits = len(body) > SENT_AT_ONCE_BYTES or transport is None or transport.get_write_buffer_size()
         try:
-            async with asyncio.timeout(self._answering.options.request_timeout):
+            async with asyncio.timeout(self._answering.options.request_timeout) if waits else nullcontext():
                 await answer.prepare(request)
                 await answer.write_eof()
         except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
+            if transport is not None:
+                transport.abort()
         return answer
 
 

@@ -12,6 +12,7 @@ Inference-Header-Content-Length.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ from nndeploy.stream.formats.json_lines import object_from_json
 from nndeploy.values.types import Value, dtype_name
 
 MAX_NAME_CHARACTERS = 1024
+KNOWN_HEAD_BYTES = 2048
+"""JSON up to so long is read once: clients that send raw tensors repeat it, and reading it takes longer than a small
+call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,37 @@ class HttpRequest:
     """A request, and which of its outputs go back as raw bytes: those named, else `is_binary`."""
 
     request: InferRequest
+    binary: Mapping[str, bool]
+    is_binary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What JSON says of an input: how many raw bytes behind it are its elements, or `data`, where there are none."""
+
+    name: str
+    datatype: Any
+    shape: tuple[int, ...]
+    num_bytes: int | None
+    data: Any
+
+    def value(self, raw: memoryview) -> Value:
+        if self.num_bytes is None:
+            return array_from_elements(self.name, self.datatype, self.shape, self.data)
+        if self.num_bytes > len(raw):
+            what = f"input {self.name!r} should have {self.num_bytes} bytes, and {len(raw)} are left of the body"
+            raise InputError(what)
+        return array_from_raw(self.name, self.datatype, self.shape, raw[: self.num_bytes])
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """All that JSON says; the same text says the same."""
+
+    inputs: tuple[_Input, ...]
+    id: str
+    outputs: tuple[str, ...]
+    timeout_ns: int
     binary: Mapping[str, bool]
     is_binary: bool
 
@@ -51,10 +86,22 @@ def request_from_body(body: bytes, json_bytes: int | None) -> HttpRequest:
     if json_bytes is not None and json_bytes > len(body):
         raise InputError(f"the JSON should have {json_bytes} bytes, and the body has {len(body)}")
     json_bytes = len(body) if json_bytes is None else json_bytes
-    found = object_from_json(body[:json_bytes], "the request", allow_nan=False)
+    read = _known_head if json_bytes <= KNOWN_HEAD_BYTES else _head
+    head, raw = read(body[:json_bytes]), memoryview(body)[json_bytes:]
+    values: dict[str, Value] = {}
+    for one in head.inputs:
+        values[one.name] = one.value(raw)
+        raw = raw[one.num_bytes or 0 :]
+    if len(raw):
+        raise InputError(f"{len(raw)} bytes of the body belong to no input")
+    return HttpRequest(InferRequest(values, head.id, head.outputs, head.timeout_ns), head.binary, head.is_binary)
+
+
+def _head(text: bytes) -> _Head:
+    found = object_from_json(text, "the request", allow_nan=False)
     _check_keys(found, {"id", "parameters", "inputs", "outputs"}, "the request")
     parameters = checked_parameters(_parameters(found), {TIMEOUT: int, "binary_data_output": bool}, "the request")
-    values = _inputs(found, memoryview(body)[json_bytes:])
+    inputs = _inputs(_list(found, "inputs"))
     outputs = _list(found, "outputs")
     names = each_once([_name(output, "output", {"name", "parameters"}) for output in outputs], "the output")
     binary = {
@@ -62,33 +109,28 @@ def request_from_body(body: bytes, json_bytes: int | None) -> HttpRequest:
         for name, output in zip(names, outputs, strict=True)
         if (checked := checked_parameters(_parameters(output), {"binary_data": bool}, f"output {name!r}"))
     }
-    request = InferRequest(values, _text(found, "id"), names, timeout_ns_of(parameters))
-    return HttpRequest(request, binary, parameters.get("binary_data_output") is True)
+    is_binary = parameters.get("binary_data_output") is True
+    return _Head(inputs, _text(found, "id"), names, timeout_ns_of(parameters), binary, is_binary)
 
 
-def _inputs(found: Mapping[str, Any], raw: memoryview) -> dict[str, Value]:
-    inputs = _list(found, "inputs")
+_known_head = lru_cache(maxsize=64)(_head)
+
+
+def _inputs(inputs: list[Any]) -> tuple[_Input, ...]:
     keys = {"name", "shape", "datatype", "parameters", "data"}
     names = each_once([_name(one, "input", keys) for one in inputs], "the input")
-    values: dict[str, Value] = {}
+    found = []
     for name, one in zip(names, inputs, strict=True):
         label = f"input {name!r}"
         shape = checked_shape(one.get("shape"), label)
-        sizes = checked_parameters(_parameters(one), {"binary_data_size": int}, label)
-        if not sizes:
-            values[name] = array_from_elements(name, one.get("datatype"), shape, one.get("data"))
-            continue
-        size = sizes["binary_data_size"]
-        assert isinstance(size, int)
-        if "data" in one:
+        num_bytes = checked_parameters(_parameters(one), {"binary_data_size": int}, label).get("binary_data_size")
+        assert isinstance(num_bytes, int | None)
+        if num_bytes is not None and "data" in one:
             raise InputError(f"{label} has data and binary_data_size", hint="one of them")
-        if not 0 <= size <= len(raw):
-            raise InputError(f"{label} should have {size} bytes, and {len(raw)} are left of the body")
-        values[name] = array_from_raw(name, one.get("datatype"), shape, raw[:size])
-        raw = raw[size:]
-    if len(raw):
-        raise InputError(f"{len(raw)} bytes of the body belong to no input")
-    return values
+        if num_bytes is not None and num_bytes < 0:
+            raise InputError(f"{label} should have {num_bytes} bytes")
+        found.append(_Input(name, one.get("datatype"), shape, num_bytes, one.get("data")))
+    return tuple(found)
 
 
 def _name(one: object, kind: str, keys: set[str]) -> str:

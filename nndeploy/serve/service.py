@@ -50,6 +50,8 @@ class Service:
             NndeployError: as `access_of`; or a bundle that should be followed is none of an installed name.
             UnavailableError: the libraries of the extra `serve` are missing.
         """
+        from uvloop import new_event_loop  # of the extra `serve`
+
         self._options = options
         self._bundles = dict(bundles)
         access = access_of(options)
@@ -62,7 +64,7 @@ class Service:
         ]
         self._say = say
         self._answering = Answering(self._models, options, access, BodyBudget(options.max_body))
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._elements = ThreadPoolExecutor(ELEMENT_THREADS, "nndeploy serve")
         self._loop.set_default_executor(self._elements)
         self._thread = threading.Thread(target=self._loop.run_forever, name="nndeploy serve", daemon=True)
@@ -188,6 +190,7 @@ def check_libraries() -> None:
         import aiohttp  # noqa: F401
         import google.protobuf  # noqa: F401
         import grpc  # noqa: F401
+        import uvloop  # noqa: F401
     except ImportError as err:
         hint = install_command("serve")
         raise UnavailableError(f"the service needs a package that is not installed: {err.name}", hint=hint) from err

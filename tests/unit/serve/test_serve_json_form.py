@@ -28,6 +28,15 @@ def test_a_request_in_json() -> None:
     assert not asked.is_binary
 
 
+def test_the_same_json_with_other_bytes_is_another_request() -> None:
+    head = body(inputs=[BINARY])
+    first, other = (request_from_body(head + raw, len(head)).request.inputs["y"] for raw in (b"\1\0\2\0", b"\3\0\4\0"))
+    assert (first.tolist(), other.tolist()) == ([1, 2], [3, 4])
+    assert (
+        request_from_body(body(), None).request.inputs["x"] is not request_from_body(body(), None).request.inputs["x"]
+    )
+
+
 def test_bytes_behind_the_json_belong_to_the_inputs_in_order() -> None:
     first = BINARY | {"name": "a"}
     head = body(inputs=[first, ONE, BINARY])
