@@ -327,6 +327,19 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
     links = [built, "-lpthread", "-lm", f"-Wl,-rpath,{built.parent}"]
     source_file = ROOT / "examples" / source
     subprocess.run([*flags, "-I", build_runtime.RUNTIME, source_file, *links, "-o", program], check=True)
+    assert_reads_a_digit(program, digits)
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo")
+def test_the_example_in_rust_reads_a_digit(digits, tmp_path) -> None:
+    library = build_runtime.build_libraries(level_here().arch)[0].parent
+    paths = {"NNDEPLOY_LIB": str(library), "CARGO_TARGET_DIR": str(tmp_path), "RUSTFLAGS": "-D warnings"}
+    command = ["cargo", "build", "--offline", "--locked", "--quiet", "--manifest-path", ROOT / "examples" / "rust" / "Cargo.toml"]
+    subprocess.run(command, env=os.environ | paths, check=True)
+    assert_reads_a_digit(tmp_path / "debug" / "digits", digits)
+
+
+def assert_reads_a_digit(program: Path, digits: Path) -> None:
     done = subprocess.run([program, digits], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     digit, probability = done.stdout.split(", probability ")
@@ -335,7 +348,7 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
     wanted = by_python(digits, {"image": stroke})["probabilities"]
     assert int(digit) == wanted.argmax()
     assert float(probability) == pytest.approx(wanted.max(), abs=1e-4)
-    missing = subprocess.run([program, tmp_path / "nowhere.nnd"], capture_output=True, text=True, check=False)
+    missing = subprocess.run([program, "nowhere.nnd"], capture_output=True, text=True, check=False)
     assert (missing.returncode, len(missing.stderr.splitlines())) == (66, 1)
 
 
