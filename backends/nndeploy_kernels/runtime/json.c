@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/utf8.h"
+
 #define NND_MOST_UNSORTED 256
 #define NND_MOST_EXPONENT 400 /* of ten: no float has more */
 
@@ -35,18 +37,6 @@ static int nnd_word_of(struct nnd_json_reader *r, const char *word) {
   return 1;
 }
 
-int nnd_utf8_size(const uint8_t *at, int64_t left) {
-  const uint8_t a = at[0];
-  const int size = a < 0x80 ? 1 : a >= 0xc2 && a < 0xe0 ? 2 : a >= 0xe0 && a < 0xf0 ? 3 : a >= 0xf0 && a < 0xf5 ? 4 : 0;
-  if (!size || left < size) return 0;
-  for (int i = 1; i < size; i++)
-    if ((at[i] & 0xc0) != 0x80) return 0;
-  if ((a == 0xe0 && at[1] < 0xa0) || (a == 0xed && at[1] > 0x9f) || (a == 0xf0 && at[1] < 0x90) ||
-      (a == 0xf4 && at[1] > 0x8f))
-    return 0;
-  return size;
-}
-
 static int nnd_hex4(struct nnd_json_reader *r, uint32_t *value) {
   if (r->end - r->at < 4) return 0;
   *value = 0;
@@ -72,14 +62,7 @@ static int nnd_escaped(struct nnd_json_reader *r, char *to) {
     if (!nnd_hex4(r, &low) || low < 0xdc00 || low >= 0xe000) return 0;
     value = 0x10000 + ((value - 0xd800) << 10 | (low - 0xdc00));
   }
-  if (value < 0x80) {
-    to[0] = (char)value;
-    return 1;
-  }
-  const int size = value < 0x800 ? 2 : value < 0x10000 ? 3 : 4;
-  for (int i = size - 1; i > 0; i--, value >>= 6) to[i] = (char)(0x80 | (value & 0x3f));
-  to[0] = (char)((size == 2 ? 0xc0 : size == 3 ? 0xe0 : 0xf0) | value);
-  return size;
+  return nnd_utf8_put(value, to);
 }
 
 static int nnd_string_of(struct nnd_json_reader *r, struct nnd_text *text) {

@@ -21,9 +21,6 @@ struct nnd_json {
   struct nnd_json *first, *next;
 };
 
-/* Returns the bytes of one character of UTF-8, 0 where it is none. */
-int nnd_utf8_size(const uint8_t *at, int64_t left);
-
 /* Returns null and the error where the text is none. */
 const struct nnd_json *nnd_json_parse(const char *text, int64_t size, struct nnd_arena *arena, nnd_error *error);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/command/command.h"
-#include "runtime/json.h"
+#include "runtime/utf8.h"
 
 static const struct {
   int code;

@@ -7,6 +7,7 @@
 #include "runtime/bundle.h"
 #include "runtime/command/array.h"
 #include "runtime/command/command.h"
+#include "runtime/utf8.h"
 
 #define NND_MOST_HEADER 65536
 #define NND_NUM_KINDS 8
@@ -50,19 +51,6 @@ static const char *nnd_read_header(const char *header, struct nnd_array *array, 
   }
 }
 
-/* Writes a character as UTF-8; returns behind it, null where it is none. */
-static char *nnd_put_character(char *to, uint32_t character) {
-  if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000)) return NULL;
-  if (character < 0x80) {
-    *to = (char)character;
-    return to + 1;
-  }
-  const int size = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
-  for (int i = size - 1; i > 0; i--, character >>= 6) to[i] = (char)(0x80 | (character & 0x3f));
-  *to = (char)((size == 2 ? 0xc0 : size == 3 ? 0xe0 : 0xf0) | character);
-  return to + size;
-}
-
 /* Makes texts of `width` characters each, UTF-32 with zeros behind. Returns them with their memory, null where they are
  * none, or there is no memory. */
 static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
@@ -74,13 +62,15 @@ static void *nnd_texts_of(const char *from, int64_t count, int64_t width) {
     const char *text = from + i * width * 4;
     texts[i] = to;
     while (used && !memcmp(text + (used - 1) * 4, "\0\0\0", 4)) used--;
-    for (int64_t j = 0; to && j < used; j++) {
+    for (int64_t j = 0; j < used; j++) {
       memcpy(&character, text + j * 4, 4);
-      to = character ? nnd_put_character(to, character) : NULL;
+      const int size = character ? nnd_utf8_put(character, to) : 0;
+      if (!size) {
+        free(texts);
+        return NULL;
+      }
+      to += size;
     }
-    if (to) continue;
-    free(texts);
-    return NULL;
   }
   return texts;
 }
