@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 FOUND_PYTHON = $(or $(PYTHON),$(error no Python >= 3.11 with venv on PATH: install one, or name one with PYTHON=...))
 
-.PHONY: help setup demo test test-slow check lint docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives npm web-tools wheel sbom release lock pythons clean
+.PHONY: help setup demo test test-slow check lint style types types-of-benches docs fix conformance operators zoo transformers rivals servers docker-registry arm64-root container-base figures-stale gpu-check runtime c-archives npm web-tools wheel sbom release lock pythons clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9%-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,13 +58,19 @@ test-slow: setup ## run the tests that take long: sanitizers, wheels installed, 
 
 check: lint docs test ## all that CI checks
 
-lint: setup ## ruff's rules and format, clang-format, mypy --strict, and import-linter: who may import whom
+lint: style types types-of-benches ## the rules of style and both checks of types, side by side with --jobs=2
+
+style: setup ## ruff's rules and format, clang-format, and import-linter: who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
-	$(BIN)/mypy
-	$(BIN)/mypy --config-file tests/bench/mypy.ini
 	$(BIN)/lint-imports
+
+types: setup ## mypy --strict over the product
+	$(BIN)/mypy
+
+types-of-benches: setup ## mypy over tests/bench and tests/gpu
+	$(BIN)/mypy --config-file tests/bench/mypy.ini
 
 docs: build/docs-env/ready ## build the site of docs/ into build/site, in an environment of its own
 	NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --quiet --strict -f configs/site/mkdocs.yml
