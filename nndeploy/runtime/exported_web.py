@@ -53,6 +53,10 @@ def export_page(bundle: Bundle, out: Path) -> Exported:
     Raises:
         UnavailableError, BundleError, CannotCreateError, InputOutputError: as of `exported_program.export_program`.
     """
+    for one in (*bundle.manifest.inputs, *bundle.manifest.outputs):
+        if not isinstance(one.type, TensorType) or one.type.dtype == "string":
+            hint = "export --for wasm writes a module that takes it, and without --for a program"
+            raise UnavailableError(f"{one.name!r} is {one.type}, which the page has no form for", hint=hint)
     script, bundle_bytes, left_out = _script(bundle)
     image = bundle.manifest.image_input
     parts = [script, *(_text(name) for name in PAGE_SCRIPTS)]
@@ -68,10 +72,6 @@ def export_page(bundle: Bundle, out: Path) -> Exported:
 def _script(bundle: Bundle) -> tuple[str, int, Sequence[str]]:
     """Returns the interpreter with the bundle inside, the bytes of the bundle in it, and what was left out."""
     part = runnable(bundle)
-    for one in (*bundle.manifest.inputs, *bundle.manifest.outputs):
-        if not isinstance(one.type, TensorType) or one.type.dtype == "string":
-            hint = "without --for wasm or html, export writes a program that takes it"
-            raise UnavailableError(f"{one.name!r} is {one.type}, which does not run in WebAssembly", hint=hint)
     package = part.backend.runner(WEB_ARCH, part.metadata)
     packed = _packed(b"".join(part.chunks))
     found = sorted(package.glob("nndeploy-*.wasm"))  # a module for each level of the kernels: a browser takes one

@@ -3,7 +3,7 @@
 //
 //   { package, bundles: [FILE], relaxed, runs: [{ NAME: { dtype, shape, data } }], states: { INPUT: OUTPUT }, repeat }
 //
-// Each bundle is opened once and its runs made `repeat` times; `data` is base64. A bundle gives { level, runs } with
+// Each bundle is opened once and its runs made `repeat` times; `data` is base64, of texts and maps a list. A bundle gives { level, runs } with
 // the outputs of the last time, or an error; and how many bytes its memory had after the first time and at the end.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -26,11 +26,15 @@ WebAssembly.Instance = function (...given) {
 const told = (err) => ({ error: { kind: err.constructor.name, code: err.code, text: err.message } });
 
 function valueOf({ dtype, shape, data }) {
+  if (Array.isArray(data)) return { data, shape };
   const bytes = Uint8Array.from(Buffer.from(data, "base64"));
   return { data: new KINDS[dtype](bytes.buffer), shape };
 }
 
-const textOf = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
+function textOf(array) {
+  if (!Array.isArray(array)) return Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
+  return array.map((one) => (one instanceof Map ? [...one].map((pair) => pair.map(String)) : one));
+}
 
 function run(program, values, carried) {
   try {
@@ -65,4 +69,4 @@ async function tried(bundle) {
 
 const results = [];
 for (const bundle of job.bundles) results.push(await tried(bundle));
-process.stdout.write(JSON.stringify(results));
+process.stdout.write(JSON.stringify(results, (_, one) => (typeof one === "bigint" ? String(one) : one)));

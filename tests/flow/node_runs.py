@@ -53,11 +53,17 @@ def relaxed_flags() -> list[str]:
 
 def plain(array: Any) -> dict[str, Any]:
     """Returns an array as JSON has it."""
+    if array.dtype == object:
+        return {"dtype": "text", "shape": list(array.shape), "data": array.ravel().tolist()}
     data = base64.b64encode(np.asarray(array).tobytes()).decode("ascii")
     return {"dtype": str(array.dtype), "shape": list(array.shape), "data": data}
 
 
 def array(value: Mapping[str, Any]) -> Any:
+    if isinstance(value["data"], list):
+        made = np.empty(len(value["data"]), object)
+        made[:] = [one if isinstance(one, str) else {key: float(score) for key, score in one} for one in value["data"]]
+        return made.reshape(value["shape"])
     return np.frombuffer(base64.b64decode(value["data"]), value["dtype"]).reshape(value["shape"])
 
 

@@ -260,6 +260,7 @@ USE = """
 import { open, NndeployError, type Input, type Program } from "@nndeploy/run";
 const program: Program = await open(new ArrayBuffer(8), { relaxed: false });
 const states: Record<string, Input> = { x: new Float32Array(3), n: { data: new BigInt64Array(1), shape: [1] } };
+states.text = ["a"];
 const { y } = program.run(states);
 const size: number = y.shape[0] + y.length;
 program.run({ before: y });

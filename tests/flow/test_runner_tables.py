@@ -13,10 +13,12 @@ import onnx
 import pytest
 from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
+from node_runs import NodeRefusalError, in_node, outputs_of, ran
 from onnx import TensorProto, helper
 from runner_answers import answer, with_reference
 
 import nndeploy
+from nndeploy.errors import InputError
 
 TEXT, FLOAT, INT64, BOOL = TensorProto.STRING, TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 ml = partial(helper.make_node, domain="ai.onnx.ml")
@@ -185,12 +187,49 @@ def test_an_exported_table_verifies_itself(nndeploy_command, compiled, tmp_path,
     assert [{key: one[key] for key in exact} for one in found] == [{key: one[key] for key in exact} for one in wanted]
 
 
-@pytest.mark.parametrize("form", ["wasm", "html"])
 @pytest.mark.parametrize("name", ["names", "columns"])
-def test_texts_and_maps_do_not_run_in_webassembly(nndeploy_command, compiled, tmp_path, name, form) -> None:
-    done = nndeploy_command("export", compiled(name), "-o", tmp_path / "out", "--for", form)
+def test_a_page_has_no_form_for_texts_and_maps(nndeploy_command, compiled, tmp_path, name) -> None:
+    done = nndeploy_command("export", compiled(name), "-o", tmp_path / "out", "--for", "html")
     assert done.returncode == 69
     assert not (tmp_path / "out").exists()
+
+
+DTYPES = {"x": np.float32, "size": np.int64, "town": object, "k": np.int64, "z": object}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_texts_and_maps_are_the_same_in_node(nndeploy_command, compiled, tmp_path, name) -> None:
+    module = tmp_path / "table.mjs"
+    assert nndeploy_command("export", compiled(name), "-o", module, "--for", "wasm").returncode == 0
+    dtypes = DTYPES | ({"x": object} if name in ("tables", "movement") else {})
+    runs = [{key: np.array(value, dtypes[key]) for key, value in line.items()} for line in CASES[name][1]]
+    found = in_node([None], runs, module=module)[0]["runs"]
+    with nndeploy.load_bundle(compiled(name), threads=1) as program:
+        for inputs, result in zip(runs, found, strict=True):
+            try:
+                wanted = program.run(inputs)
+            except InputError:
+                assert result["error"]["code"] == 65
+                continue
+            outputs = outputs_of(result)
+            assert outputs.keys() == wanted.keys()
+            for output, value in wanted.items():
+                assert outputs[output].shape == np.shape(value)
+                assert outputs[output].ravel().tolist() == [alike(one) for one in np.ravel(value).tolist()], output
+
+
+def alike(one: Any) -> Any:
+    """Returns what an element equals in Node, whose kernels are those of another processor."""
+    if isinstance(one, dict):
+        one = {str(key): score for key, score in one.items()}
+    return one if isinstance(one, str | int) else pytest.approx(one, rel=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_what_is_no_text_is_refused_in_node(compiled, text) -> None:
+    with pytest.raises(NodeRefusalError) as caught:
+        ran(compiled("tables"), {"x": np.array([[text, "b"]], object), "k": np.array([3])})
+    assert caught.value.code == 65
 
 
 def test_reference_texts_and_scores_that_differ_are_found(runner, compiled, tmp_path) -> None:

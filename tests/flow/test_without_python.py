@@ -334,7 +334,15 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
 def test_the_example_in_rust_reads_a_digit(digits, tmp_path) -> None:
     library = build_runtime.build_libraries(level_here().arch)[0].parent
     paths = {"NNDEPLOY_LIB": str(library), "CARGO_TARGET_DIR": str(tmp_path), "RUSTFLAGS": "-D warnings"}
-    command = ["cargo", "build", "--offline", "--locked", "--quiet", "--manifest-path", ROOT / "examples" / "rust" / "Cargo.toml"]
+    command = [
+        "cargo",
+        "build",
+        "--offline",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        ROOT / "examples" / "rust" / "Cargo.toml",
+    ]
     subprocess.run(command, env=os.environ | paths, check=True)
     assert_reads_a_digit(tmp_path / "debug" / "digits", digits)
 

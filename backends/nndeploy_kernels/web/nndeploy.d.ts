@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export type DType = "float32" | "int32" | "int64" | "bool" | "uint8" | "int8" | "float16" | "float64";
+export type DType = "float32" | "int32" | "int64" | "bool" | "uint8" | "int8" | "float16" | "float64" | "text";
 
 /** Elements of a value: float16 as bits in a Uint16Array, int64 as BigInt64Array, bool as 0 and 1 in a Uint8Array. */
 export type Elements = Float32Array | Int32Array | BigInt64Array | Uint8Array | Int8Array | Uint16Array | Float64Array;
@@ -8,18 +8,28 @@ export type Elements = Float32Array | Int32Array | BigInt64Array | Uint8Array | 
 /** An input or output of a program; a size that is open is -1. */
 export interface Info {
   readonly name: string;
+  /** Of an output that is a list of maps: that of their numbers. */
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Of an output that is a list of maps, as the scores of classifiers are. */
+  readonly keys?: readonly string[] | readonly bigint[];
 }
 
 /**
  * A value of an input: elements alone, where no more than one size is open, or with their shape. An output of a run has
  * one, and may be given as it is. Uint8ClampedArray stands for uint8, Float16Array for float16.
  */
-export type Input = ArrayBufferView | { readonly data: ArrayBufferView; readonly shape: readonly number[] };
+export type Input =
+  | ArrayBufferView
+  | readonly string[]
+  | Output
+  | { readonly data: ArrayBufferView | readonly string[]; readonly shape: readonly number[] };
 
-/** An output: its elements, in the order of ONNX (the last axis is contiguous), and its shape. It is the caller's. */
-export type Output = Elements & { readonly shape: readonly number[] };
+/**
+ * An output: its elements, in the order of ONNX (the last axis is contiguous), and its shape. It is the caller's. Texts
+ * are an array of strings, a list of maps an array of maps.
+ */
+export type Output = (Elements | string[] | Map<string | bigint, number>[]) & { readonly shape: readonly number[] };
 
 /** What went wrong: one line, and the code that `nndeploy run` would end with (65 bad data, 69 not run here, ...). */
 export class NndeployError extends Error {

@@ -4,9 +4,10 @@
 // Each program has an instance of the WebAssembly module, and so a memory, of its own: what it took is free when nobody
 // holds the program any more. Values are copied in and out; the memory of an input is kept for the next run.
 
-const DTYPES = ["float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64"];
+const DTYPES = ["float32", "int32", "int64", "bool", "uint8", "int8", "float16", "float64", "text"];
 const ARRAYS = [Float32Array, Int32Array, BigInt64Array, Uint8Array, Uint8Array, Int8Array, Uint16Array, Float64Array];
-const BAD_DATA = 65, UNAVAILABLE = 69, INTERNAL = 70, NO_MEMORY = 71;
+const TEXT = DTYPES.indexOf("text");
+const BAD_DATA = 65, INTERNAL = 70, NO_MEMORY = 71;
 
 // Sizes and places of the structures of nndeploy.h, where addresses have 32 bits.
 const ERROR_BYTES = 404, INFO = { name: 0, dtype: 4, rank: 8, shape: 12 };
@@ -117,6 +118,19 @@ class Library {
     return new TextDecoder().decode(memory.subarray(address, memory.indexOf(0, address)));
   }
 
+  /** Returns the elements of a value, and its shape. */
+  value(tensor) {
+    const view = this.view, shape = this.shape(view.getUint32(tensor + TENSOR.shape, true),
+      view.getInt32(tensor + TENSOR.rank, true));
+    const count = shape.reduce((product, size) => product * size, 1);
+    const dtype = view.getInt32(tensor + TENSOR.dtype, true);
+    const place = count ? view.getUint32(tensor + TENSOR.data, true) : 0;
+    const elements = dtype === TEXT
+      ? Array.from({ length: count }, (_, i) => this.text(view.getUint32(place + 4 * i, true)))
+      : new ARRAYS[dtype](this.c.memory.buffer, place, count).slice();
+    return Object.defineProperty(elements, "shape", { value: Object.freeze(shape) });
+  }
+
   shape(address, rank) {
     return Array.from({ length: rank }, (_, axis) => Number(this.view.getBigInt64(address + 8 * axis, true)));
   }
@@ -134,25 +148,53 @@ class Library {
   }
 }
 
-function infoAt(library, place) {
+/** Returns what is told of an input or output; `keys`: of a list of maps, where a tensor of them lies, else 0. */
+function infoAt(library, place, keys = 0) {
   const address = place >>> 0; // engines give addresses as signed numbers
   const rank = library.view.getInt32(address + INFO.rank, true);
+  const shape = library.shape(library.view.getUint32(address + INFO.shape, true), rank);
   return Object.freeze({
     name: library.text(library.view.getUint32(address + INFO.name, true)),
     dtype: DTYPES[library.view.getInt32(address + INFO.dtype, true)],
-    shape: Object.freeze(library.shape(library.view.getUint32(address + INFO.shape, true), rank)),
+    shape: Object.freeze(keys ? shape.slice(0, 1) : shape),
+    ...(keys ? { keys: Object.freeze([...library.value(keys >>> 0)]) } : {}),
   });
 }
 
+const isElements = (value) => ArrayBuffer.isView(value) || Array.isArray(value);
+
 /** Returns the dtype of an array for an input: arrays of 8 and 16 bits are what the input is. */
 function dtypeOf(array, info) {
+  if (Array.isArray(array) && array.every((one) => typeof one === "string")) return TEXT;
   const kind = Object.prototype.toString.call(array).slice(8, -1);
   if (info.dtype === "bool" && kind === "Uint8Array") return DTYPES.indexOf("bool");
   if (kind === "Float16Array") return DTYPES.indexOf("float16");
   if (kind === "Uint8ClampedArray") return DTYPES.indexOf("uint8");
   const found = ARRAYS.findIndex((one, i) => one.name === kind && DTYPES[i] !== "bool");
-  if (found < 0) throw bad(`input '${info.name}' must be a typed array of ${info.dtype}, got ${kind}`);
+  const wanted = info.dtype === "text" ? "an array of strings" : `a typed array of ${info.dtype}`;
+  if (found < 0) throw bad(`input '${info.name}' must be ${wanted}, got ${kind}`);
   return found;
+}
+
+/** Returns texts as UTF-8 that ends at a zero. */
+function encodedTexts(texts, name) {
+  return texts.map((text) => {
+    if (text.includes("\0")) throw bad(`input '${name}' holds a zero character`);
+    if (text.isWellFormed?.() === false) throw bad(`input '${name}' holds half a character, which UTF-8 has not`);
+    return new TextEncoder().encode(`${text}\0`);
+  });
+}
+
+/** Returns what lies at `address` for C: the addresses of texts, and the texts behind these. */
+function placedTexts(encoded, address, size) {
+  const bytes = new Uint8Array(size), view = new DataView(bytes.buffer);
+  let at = 4 * encoded.length;
+  encoded.forEach((one, i) => {
+    view.setUint32(4 * i, address + at, true);
+    bytes.set(one, at);
+    at += one.length;
+  });
+  return bytes;
 }
 
 /** Returns the shape of an array whose only open size follows from its length. */
@@ -182,18 +224,13 @@ class Program {
     library.c.free(options);
     this.#tensor = library.take(TENSOR_BYTES);
     this.#call = library.must("nnd_call_new", this.#program);
-    const listed = (count, at) =>
-      Object.freeze(Array.from({ length: count }, (_, i) => infoAt(library, at(this.#program, i))));
+    const listed = (count, make) => Object.freeze(Array.from({ length: count }, (_, i) => make(this.#program, i)));
     this.name = library.text(library.c.nnd_model_name(this.#program));
     this.level = library.text(library.c.nnd_level(this.#program));
-    this.inputs = listed(library.c.nnd_num_inputs(this.#program), library.c.nnd_input);
-    this.outputs = listed(library.c.nnd_num_outputs(this.#program), library.c.nnd_output);
-    const text = [...this.inputs, ...this.outputs].find((one) => one.dtype === undefined);
-    const maps = this.outputs.find((_, i) => library.c.nnd_output_keys(this.#program, i));
-    if (text ?? maps) {
-      const what = `'${(text ?? maps).name}' holds ${text ? "text" : "maps"}, which does not run in WebAssembly`;
-      throw new NndeployError(`${what} (hint: a program of nndeploy export takes it)`, UNAVAILABLE);
-    }
+    const { nnd_num_inputs, nnd_num_outputs, nnd_input, nnd_output, nnd_output_keys } = library.c;
+    this.inputs = listed(nnd_num_inputs(this.#program), (...at) => infoAt(library, nnd_input(...at)));
+    this.outputs = listed(nnd_num_outputs(this.#program), (...at) =>
+      infoAt(library, nnd_output(...at), nnd_output_keys(...at)));
     this.#outputNames = this.outputs.map((one) => library.putText(one.name));
   }
 
@@ -227,8 +264,8 @@ class Program {
   #set(name, value) {
     const library = this.#library, info = this.inputs.find((one) => one.name === name);
     if (!info) throw bad(`no input is named '${name}' (hint: known: ${this.inputs.map((one) => one.name).join(", ")})`);
-    const array = ArrayBuffer.isView(value) ? value : value?.data;
-    if (!ArrayBuffer.isView(array)) throw bad(`input '${name}' must be a typed array, or { data, shape }`);
+    const array = isElements(value) ? value : value?.data;
+    if (!isElements(array)) throw bad(`input '${name}' must be an array, or { data, shape }`);
     const shape = Array.from(value.shape ?? shapeFor(info, array.length)), dtype = dtypeOf(array, info);
     const count = shape.reduce((product, size) => product * size, 1);
     if (shape.length > MAX_RANK || !shape.every((size) => Number.isSafeInteger(size) && size >= 0)) {
@@ -237,8 +274,10 @@ class Program {
     if (count !== array.length) {
       throw bad(`input '${name}' has ${array.length} elements instead of the ${count} of [${shape}]`);
     }
-    const buffer = this.#buffer(name, array.byteLength);
-    new Uint8Array(library.c.memory.buffer).set(bytesOf(array), buffer.data);
+    const texts = dtype === TEXT ? encodedTexts(array, name) : undefined;
+    const buffer = this.#buffer(name, texts?.reduce((sum, one) => sum + 4 + one.length, 0) ?? array.byteLength);
+    const bytes = texts ? placedTexts(texts, buffer.data, buffer.size) : bytesOf(array);
+    new Uint8Array(library.c.memory.buffer).set(bytes, buffer.data);
     shape.forEach((size, axis) => library.view.setBigInt64(buffer.shape + 8 * axis, BigInt(size), true));
     const tensor = this.#tensor;
     library.view.setInt32(tensor + TENSOR.dtype, dtype, true);
@@ -268,13 +307,12 @@ class Program {
   #output(number) {
     const library = this.#library, tensor = this.#tensor;
     library.must("nnd_get_output", this.#call, this.#outputNames[number], tensor);
-    const view = library.view, rank = view.getInt32(tensor + TENSOR.rank, true);
-    const shape = library.shape(view.getUint32(tensor + TENSOR.shape, true), rank);
-    const count = shape.reduce((product, size) => product * size, 1);
-    const kind = ARRAYS[view.getInt32(tensor + TENSOR.dtype, true)];
-    const place = count ? view.getUint32(tensor + TENSOR.data, true) : 0;
-    const array = new kind(library.c.memory.buffer, place, count).slice();
-    return Object.defineProperty(array, "shape", { value: Object.freeze(shape) });
+    const found = library.value(tensor), { keys } = this.outputs[number];
+    if (!keys) return found;
+    const row = (_, i) => new Map(keys.map((key, j) => [key, found[i * keys.length + j]]));
+    return Object.defineProperty(Array.from({ length: found.shape[0] }, row), "shape", {
+      value: Object.freeze(found.shape.slice(0, 1)),
+    });
   }
 }
 
