@@ -212,7 +212,7 @@ build/sbom-env/ready: configs/sbom/requirements.lock
 
 lock: ## write the requirements*.lock files, the site's, the bill's and the wheels' for pyproject.toml; keeps its versions (delete the file first to take the newest)
 	$(FOUND_PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
-	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra dev --group kernels --group clients \
+	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra openvino --extra tensorrt-rtx --extra cudnn --extra triton --extra vision --extra video --extra loadgen --extra pacing --extra pkcs11 --extra registry --extra farm --extra serve --extra text --extra dev --group kernels --group clients \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements.lock
 	echo hatchling | build/lock/bin/uv pip compile pyproject.toml - --extra compile --extra cpu --extra vision --group kernels -c requirements.lock \
 		--python-version 3.11 --python-platform linux --generate-hashes --custom-compile-command 'make lock' --quiet -o requirements-demo.lock

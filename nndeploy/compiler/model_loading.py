@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.bundle.manifest import Manifest
+from nndeploy.checking.input_meanings import index_limits
 from nndeploy.compiler.chains.backend_order import TargetBackends
 from nndeploy.compiler.compilation import Compilation
 from nndeploy.compiler.independent_sizes import independent_symbols
@@ -18,6 +19,7 @@ from nndeploy.frontend.clamped_indices import clamp_indices, clamped
 from nndeploy.frontend.image_input import check_image_fits
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.frontend.value_sizes import check_value_sizes
+from nndeploy.graph.infer_sizes import known_sizes
 from nndeploy.graph.operator_rules import ANY_DOMAIN
 from nndeploy.onnx_gate.limits import limits_within
 from nndeploy.sandbox.memory import memory_limit
@@ -58,7 +60,9 @@ def model_to_compile(
     if options.image_input is not None:
         check_image_fits(options.image_input, loaded.inputs)
     if options.pipeline is not None:
-        options.pipeline.check(_outside(loaded))
+        none_known = dict[str, int]()
+        rows = compilation.or_else("tokens were not checked", lambda: _rows_to_choose_from(loaded), none_known)
+        options.pipeline.check(_outside(loaded), rows)
     compilation.warnings += loaded.warnings
     if loaded.stored is not None:
         lacking = loaded.stored.lacking(memory_limit())
@@ -78,6 +82,13 @@ def extra_domains(compilation: Compilation, chains: Sequence[TargetBackends]) ->
     if compilation.options.custom_op_libraries:
         return ANY_DOMAIN
     return frozenset(domain for chain in chains for b in chain.backends for domain in b.extra_domains)
+
+
+def _rows_to_choose_from(loaded: LoadedModel) -> dict[str, int]:
+    """Returns of inputs that choose rows of tables, as tokens do, how many rows the smallest table has."""
+    limits = index_limits(loaded.model.graph, known_sizes(loaded.model, loaded.ranges))
+    fixed = {name: [rows for rows in found if isinstance(rows, int)] for name, found in limits.items()}
+    return {name: min(rows) for name, rows in fixed.items() if rows}
 
 
 def _outside(loaded: LoadedModel) -> Manifest:

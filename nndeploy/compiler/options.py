@@ -39,8 +39,8 @@ class Carried(Protocol):
     def members(self) -> Mapping[str, bytes]:
         """The members that hold it."""
 
-    def check(self, manifest: Manifest) -> None:
-        """Checks it against the inputs, outputs and ranges of the bundle.
+    def check(self, manifest: Manifest, rows: Mapping[str, int]) -> None:
+        """Checks it against the inputs, outputs and ranges of the bundle, and the rows that its inputs choose from.
 
         Raises:
             DataError: it does not fit.

@@ -109,6 +109,18 @@ def vector_from_value(value: Value, what: str) -> npt.NDArray[np.float32]:
     return array.reshape(-1)
 
 
+def tokens_from_value(value: Value, what: str) -> npt.NDArray[np.int64]:
+    """Returns `value`, whole numbers such as those of tokens, as int64 (N,); axes of one are taken off.
+
+    Raises:
+        InputError: it holds something else, or has more than one axis that is not one.
+    """
+    array = np.asarray(value) if not isinstance(value, list) or value else np.zeros(0, np.int64)
+    if array.dtype.kind not in "iub" or sum(size != 1 for size in array.shape) > 1:
+        raise InputError(f"{what} must be whole numbers (N,), this is {shape_text(value)}")
+    return array.astype(np.int64).reshape(-1)
+
+
 def transform_from_value(value: Value) -> Transform:
     """Returns `value`, which must be a transform.
 

@@ -36,6 +36,20 @@ class StageStep(Protocol):
         """
 
 
+def step_name(step: StageStep) -> str:
+    """Returns what messages call a step: the name of its processor."""
+    return str(getattr(getattr(step, "processor", step), "name", ""))
+
+
+def largest_values(step: StageStep) -> dict[str, int]:
+    """Returns the largest whole numbers that a step gives, by field, where its processor knows them."""
+    processor = getattr(step, "processor", step)
+    known: Mapping[str, int] = getattr(processor, "largest_values", {})
+    return {
+        name: known[own] for own, name in zip(getattr(processor, "gives", ()), step.gives, strict=True) if own in known
+    }
+
+
 class Condition(Protocol):
     """A condition on the fields of a record, as `nndeploy.stream.conditions` reads it."""
 

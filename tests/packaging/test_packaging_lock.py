@@ -26,7 +26,7 @@ PINNED = re.compile(r"([a-z0-9][a-z0-9-]*)==([0-9][0-9a-z.]*)((?: \\\n    --hash
 EXTRAS = {
     "requirements.lock": (
         "compile", "cpu", "openvino", "tensorrt-rtx", "cudnn", "triton", "vision", "video", "loadgen", "pacing",
-        "pkcs11", "registry", "farm", "serve", "dev",
+        "pkcs11", "registry", "farm", "serve", "text", "dev",
     ),
     "requirements-demo.lock": ("compile", "cpu", "vision"),
     "requirements-pythons.lock": ("compile", "cpu", "vision", "dev"),

@@ -61,13 +61,13 @@ class CarriedPipeline:
     file: PipelineFile
     members: Mapping[str, bytes]
 
-    def check(self, manifest: Manifest) -> None:
-        """Checks it against the bundle's inputs, outputs and ranges.
+    def check(self, manifest: Manifest, rows: Mapping[str, int]) -> None:
+        """Checks it against the bundle's inputs, outputs and ranges, and the rows that its inputs choose from.
 
         Raises:
             DataError: it does not fit; the message names the file and the place in it.
         """
-        check_carried(self.file, manifest)
+        check_carried(self.file, manifest, rows)
 
 
 def carried_pipeline(path: Path, where: str = "") -> CarriedPipeline:

@@ -7,7 +7,9 @@
 from collections.abc import Mapping
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.stream.description import StreamPlan
+from nndeploy.errors import DataError
+from nndeploy.stream.description import PipelinePlan, StreamPlan, largest_values, step_name
+from nndeploy.stream.pipeline.field_flow import place_of
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
 from nndeploy.stream.pipeline.pipeline_sinks import check_sinks
 from nndeploy.stream.pipeline.pipeline_sources import check_join, source_fields
@@ -35,8 +37,10 @@ def checked_plan(
     return plan, types
 
 
-def check_carried(file: PipelineFile, manifest: Manifest) -> None:
+def check_carried(file: PipelineFile, manifest: Manifest, rows: Mapping[str, int]) -> None:
     """Checks a pipeline against the bundle that is to carry it, as far as that is known without its other models.
+
+    `rows` says of inputs that choose rows of a table how many there are.
 
     Raises:
         DataError: it does not fit.
@@ -45,8 +49,25 @@ def check_carried(file: PipelineFile, manifest: Manifest) -> None:
     own = {one.name: manifest for one in with_runner if one.runner is not None and not one.runner.model}
     if len(own) == len(with_runner):
         checked_plan(file, own)
-    else:
-        levels_with_models(file, own)
+    for number, level in enumerate(levels_with_models(file, own), 1):
+        for plan in level:
+            if plan.name in own:
+                _check_rows(plan, rows, f"{file.where}: {place_of(number, plan)}")
+
+
+def _check_rows(plan: PipelinePlan, rows: Mapping[str, int], where: str) -> None:
+    """Refuses loaders that give numbers for which a table of the model has no row."""
+    largest: dict[str, tuple[int, str]] = {}
+    for step in (step for stage in plan.loaders for step in stage.steps):
+        own = largest_values(step)
+        largest |= {name: (own.get(name, -1), step_name(step)) for name in step.gives}
+    for name, field in (plan.runner.inputs or {}).items() if plan.runner is not None else ():
+        number, step_of_it = largest.get(field, (-1, ""))
+        if number >= rows.get(name, number + 1):
+            raise DataError(
+                f"gives tokens up to {number}, but the model's input {name!r} chooses from {rows[name]} rows",
+                where=f"{where}, step {step_of_it!r}", hint="take the tokenizer that belongs to this model",
+            )  # fmt: skip
 
 
 def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest], source: str) -> dict[str, ValueType]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nndeploy.errors import DataError, did_you_mean
-from nndeploy.stream.description import LevelPlan, PipelinePlan, StagePlan, StageStep
+from nndeploy.stream.description import LevelPlan, PipelinePlan, StagePlan, step_name
 
 
 def place_of(number: int, plan: PipelinePlan) -> str:
@@ -99,7 +99,7 @@ class FieldFlow:
             own, place = set(known), f"{where} {number}" if len(stages) > 1 else where
             for step in stage.steps:
                 for name in step.takes:
-                    self._check(name, own, f"{place}, step {_name(step)!r}")
+                    self._check(name, own, f"{place}, step {step_name(step)!r}")
                 own |= set(step.gives)
             for name in stage.gives:
                 if name in givers:
@@ -128,10 +128,6 @@ def _certain_of(takers: Sequence[PipelinePlan], given: Mapping[str, set[str]], h
     if not takers or (how.not_taken == "pass" and not without_condition):
         return set()
     return set.intersection(*(given[plan.name] for plan in takers))
-
-
-def _name(step: StageStep) -> str:
-    return str(getattr(getattr(step, "processor", step), "name", ""))
 
 
 @dataclass(frozen=True, slots=True)
