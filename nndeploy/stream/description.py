@@ -133,9 +133,9 @@ class RunnerPlan:
 
     `inputs` maps inputs of the model to fields, None hands over all fields under their own names; `outputs` maps
     outputs of the model to fields. Up to `batch` records are run at once, the first waits at most `batch_delay_ns`
-    for others. `carry` maps outputs to the inputs that get them in the next part of the same record, or, with
-    `session`, in the next record of which that field says the same; the state of `sessions` of them is kept. There is
-    one runner, with a program of its own, for each of `devices`.
+    for others. `carry` maps outputs to the inputs that get them in the next part of the same record, in the next round
+    of a loop, or, with `session`, in the next record of which that field says the same; the state of `sessions` of them
+    is kept. There is one runner, with a program of its own, for each of `devices`.
     """
 
     inputs: Mapping[str, str] | None
@@ -150,11 +150,22 @@ class RunnerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """Steps after each call of the model, which is then called again, until they give the field `until` a value.
+
+    An empty text, 0 and false are none.
+    """
+
+    steps: tuple[StageStep, ...]
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class PipelinePlan:
     """Loaders, a runner and post-processors; different loaders each make a part, so do different post-processors.
 
-    With `each` the list of that name is worked on part by part, a part being the field `part`. `keep` are the fields
-    that go on from here, None for all.
+    With `each` the list of that name is worked on part by part, a part being the field `part`. With `loop` the runner
+    takes a record again and again. `keep` are the fields that go on from here, None for all.
     """
 
     name: str
@@ -165,6 +176,7 @@ class PipelinePlan:
     part: str = ""
     keep: tuple[str, ...] | None = None
     route: RoutePlan = RoutePlan()
+    loop: LoopPlan | None = None
 
     @property
     def num_held(self) -> int:
@@ -196,8 +208,13 @@ class PipelinePlan:
     def gives(self) -> tuple[str, ...]:
         """The fields that are made here, each once."""
         outputs = self.runner.outputs.values() if self.runner is not None else ()
-        steps = [name for stage in (*self.loaders, *self.posts) for name in stage.gives]
+        steps = [name for stage in (*self.loaders, *self.looped, *self.posts) for name in stage.gives]
         return tuple(dict.fromkeys((*steps, *outputs)))
+
+    @property
+    def looped(self) -> tuple[StagePlan, ...]:
+        """The steps of the loop as a stage, none without one."""
+        return () if self.loop is None else (StagePlan(self.loop.steps),)
 
 
 @dataclass(frozen=True, slots=True)

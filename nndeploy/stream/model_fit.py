@@ -2,13 +2,14 @@
 """Whether a pipeline fits its model: the names of inputs and outputs, the batch, the state that is carried."""
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest
-from nndeploy.errors import UsageError, did_you_mean
+from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.runtime.batching import batch_sizes
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
 from nndeploy.values.types import TensorType, numpy_dtype
@@ -27,16 +28,51 @@ def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
     _check_names(plan, manifest, where)
     if plan.batch > 1:
         _check_batch(plan, manifest, where)
-    if plan.session:
+    if pipeline.loop is not None:
+        _check_loop(pipeline, plan, where)
+    elif plan.session:
         _check_session(pipeline, plan, where)
     elif plan.carry and not pipeline.each:
-        told = "carry needs each or session: it leads from one part of a record, or record of a session, to the next"
+        told = "carry needs each, loop or session: it leads from one part of a record, round or record to the next"
         raise UsageError(told, where=where)
     for name in plan.carry.values():
         try:
             first_state(plan, manifest, name)
         except UsageError as err:
             raise err.within(f"{where}, carry to {name!r}") from err
+
+
+def _check_loop(pipeline: PipelinePlan, plan: RunnerPlan, where: str) -> None:
+    for name, is_there in (("each", bool(pipeline.each)), ("session", bool(plan.session)), ("batch", plan.batch > 1)):
+        if is_there:
+            raise UsageError(f"loop and {name} exclude each other: each record loops by itself", where=where)
+
+
+def expanded_carry(carry: Mapping[str, str], manifest: Manifest, where: str) -> dict[str, str]:
+    """Returns which output is carried to which input; `present.*` = `past.*` stands for all outputs of such names.
+
+    Raises:
+        DataError: a pattern fits no output, or an output that fits has no input of that name.
+    """
+    outputs, inputs = ([item.name for item in items] for items in (manifest.outputs, manifest.inputs))
+    found: dict[str, str] = {}
+    for source, to in carry.items():
+        if "*" not in source or source in outputs:
+            found[source] = to
+            continue
+        place = f"{where}, carry {source!r}"
+        if source.count("*") != 1 or to.count("*") != 1:
+            raise DataError(f"a pattern and its input each have one *, this is {source!r} to {to!r}", where=place)
+        pattern = re.compile("(.+)".join(map(re.escape, source.split("*"))))
+        fitting = {name: to.replace("*", fit[1]) for name in outputs if (fit := pattern.fullmatch(name))}
+        if not fitting:
+            raise DataError("no output of the model has such a name", where=place, hint=did_you_mean(source, outputs))
+        for name, into in fitting.items():
+            if into not in inputs:
+                hint = did_you_mean(into, inputs)
+                raise DataError(f"the model has the output {name!r}, but no input {into!r}", where=place, hint=hint)
+        found |= fitting
+    return found
 
 
 def _check_session(pipeline: PipelinePlan, plan: RunnerPlan, where: str) -> None:
@@ -86,7 +122,7 @@ def first_state(plan: RunnerPlan, manifest: Manifest, name: str) -> np.ndarray[A
     """Returns what an input that is carried begins with: zeros of its type.
 
     A size that is not fixed counts as 1; as 0 where the output that is carried to it has the same size and more, as the
-    cache of a decoder.
+    cache of a decoder, or another one than a size with "past" in its name, as exporters call that of a cache.
 
     Raises:
         UsageError: it is not a tensor of a known rank.
@@ -103,6 +139,6 @@ def first_state(plan: RunnerPlan, manifest: Manifest, name: str) -> np.ndarray[A
 
 
 def _grows(size: str | None, after: int | str | None) -> bool:
-    """Whether a size is a sum of another and more, as "past + 1" is of "past"."""
+    """Whether a size is a sum of another and more, as "past + 1" is of "past", or is of the past by its name."""
     terms = [term.strip() for term in after.split("+")] if isinstance(after, str) else []
-    return len(terms) > 1 and size in terms
+    return size in terms if len(terms) > 1 else size != after and "past" in (size or "")

@@ -39,12 +39,13 @@ Examples:
   nndeploy run model.nnd --input 'photos/*.jpg'              images, if the bundle describes preprocessing
   cat lines.jsonl | nndeploy run model.nnd --input - --output -
   nndeploy run faces@ --input photos/ --output results/      the installed bundle of that name
+  echo "Tell me a rhyme" | nndeploy run writer.nnd --input - --stream
   nndeploy run --pipeline faces.toml --input photos/ --output faces.jsonl --resume
 """
 
 
 SECTIONS = sections_of(
-    {"Inputs and outputs": ("inputs", "output"), "Pipelines and batches": ("pipeline", "no_pipeline")},
+    {"Inputs and outputs": ("inputs", "output", "streams"), "Pipelines and batches": ("pipeline", "no_pipeline")},
     RunOptions,
     {"Pacing": ("pace",)},
     PaceGoal,
@@ -63,6 +64,9 @@ SECTIONS = sections_of(
     "-o", "--output", type=ANY_FILE, metavar="WHERE",
     help="File (x.npz, x.jsonl), folder, pipe, or - for JSON lines. Default: print a summary.",
 )  # fmt: skip
+@click.option(
+    "--stream", "streams", is_flag=True, help="Print texts on standard output as a loop of the pipeline writes them."
+)
 @click.option(
     "--pipeline", type=TOML_FILE, metavar="FILE.toml",
     help="Pipeline file: one or more models with their pre- and postprocessing. Default: the bundle's own pipeline, "
@@ -104,11 +108,13 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     from nndeploy.cli.commands.run_signals import StopSignals
     from nndeploy.cli.commands.service_manager import ServiceManager
     from nndeploy.cli.views.run_view import RunView
+    from nndeploy.cli.views.written_text import WrittenText
     from nndeploy.stream.run.loaded import following
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
-    if options["as_json"] and output in STANDARD_OUTPUT:
-        raise UsageError("--json and --output - both want standard output", hint="name a file or a folder")
+    wanted = {"--json": options["as_json"], "--output -": output in STANDARD_OUTPUT, "--stream": options["streams"]}
+    if len(both := [name for name, is_wanted in wanted.items() if is_wanted]) > 1:
+        raise UsageError(f"{both[0]} and {both[1]} both want standard output", hint="name a file or a folder")
     how = replace(options_given(RunOptions, options), pace=pace_goal(options))
     with ExitStack() as stack:
         loaded = opened_models(
@@ -121,7 +127,9 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         ends = Ends(binary_stdin, sys.stdout, signals.stop)
         run = open_run(loaded, inputs, output, how, ends, _trace(stack, options["trace"]))
         _serve_metrics(stack, run.stream, options)
-        shows_items = output is None and not options["as_json"]
+        shows_items = output is None and not options["as_json"] and not options["streams"]
+        if options["streams"]:
+            run.stream.on_round = WrittenText(loaded.plan)
         with RunView(loaded, run.stream, run.source, shows_items=shows_items, verbose=options["verbose"]) as view:
             if run.before.num_records:
                 warn(f"resuming after {run.before.num_records:,} items of an earlier run")

@@ -25,6 +25,7 @@ from nndeploy.stream.description import (
     default_in_flight,
 )
 from nndeploy.stream.engine.carry import Carry
+from nndeploy.stream.engine.loop import Loop, OnRound, no_round
 from nndeploy.stream.engine.non_finite import NanPolicy
 from nndeploy.stream.engine.parts import Gatherer, Keeper, Splitter
 from nndeploy.stream.engine.queues import BasicQueue, CopyQueue, Outlet, QueueFigures, SyncQueue
@@ -32,7 +33,7 @@ from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, Share
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
 from nndeploy.stream.engine.sessions import Sessions
-from nndeploy.stream.engine.workers import RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
+from nndeploy.stream.engine.workers import Carried, RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 from nndeploy.stream.model_fit import check_fits
 
 Programs = Mapping[str, Sequence[Runs]]
@@ -51,8 +52,9 @@ class Assembly:
         nan: NanPolicy,
         tracer: Tracer | None = None,
         pacing: StreamPacing = STREAM_NOT_PACED,
+        on_round: OnRound = no_round,
     ) -> None:
-        """Builds everything; nothing runs before the schedule is started.
+        """Builds everything; nothing runs before the schedule is started. `on_round` sees the rounds of loops.
 
         Raises:
             UsageError: a runner does not fit its model.
@@ -62,6 +64,7 @@ class Assembly:
         self._nan = nan
         self._tracer = tracer
         self._pacing = pacing
+        self._on_round = on_round
         self._most = schedule.in_flight  # that can come into what is being built
         self._queues: list[BasicQueue | CopyQueue | SyncQueue | CopyRoutes | SwitchRoutes | SharedQueue] = []
         self._stages: list[Stage] = []
@@ -149,7 +152,7 @@ class Assembly:
         programs, name = self._programs[plan.name], plan.runner_stage
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
-        carry = self._carry(how, programs[0].manifest, name) if how.carry else None
+        carry = self._carry(plan, how, programs[0].manifest, name)
         proof = Proof()
         runners = [
             Runner(program, how, self._nan, name, proof, due)
@@ -162,7 +165,11 @@ class Assembly:
         ]
         return self._basic(name, workers, min(how.batch, self._most), how.batch_delay_ns), runners
 
-    def _carry(self, how: RunnerPlan, manifest: Manifest, name: str) -> Carry | Sessions:
+    def _carry(self, plan: PipelinePlan, how: RunnerPlan, manifest: Manifest, name: str) -> Carried | None:
+        if plan.loop is not None:
+            return Loop(how, plan.loop, manifest, f"{plan.name}: loop", self._on_round)
+        if not how.carry:
+            return None
         if not how.session:
             return Carry(how, manifest)
         self._sessions.append(Sessions(how, manifest, name))

@@ -18,6 +18,7 @@ from nndeploy.runtime.latency import Latencies
 from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.engine.assembly import Assembly, Programs
 from nndeploy.stream.engine.ends import Entrance, Exit
+from nndeploy.stream.engine.loop import OnRound, no_round
 from nndeploy.stream.engine.non_finite import NanPolicy
 from nndeploy.stream.engine.queues import QueueFigures
 from nndeploy.stream.engine.schedule import Schedule
@@ -105,13 +106,19 @@ class Stream:
         self._tracer = tracer
         self.pacing = pacing
         self.sources: Callable[[], list[SourceFigures]] = list  # what each did so far that a thread of its own reads
+        self.on_round: OnRound = no_round  # sees each round of a loop, called by the thread that did it
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
         self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))
         self._entrance: Entrance | None = None
         self._exit = Exit(self._schedule, options.first_index if options.is_ordered else None, pacing)
         self._schedule.add(self._exit)
-        self._assembly = Assembly(plan, programs, self._schedule, self._exit, options.nan, tracer, pacing)
+        self._assembly = Assembly(
+            plan, programs, self._schedule, self._exit, options.nan, tracer, pacing, self._seen_round
+        )
+
+    def _seen_round(self, record: Record, is_last: bool) -> None:
+        self.on_round(record, is_last)
 
     def queues(self) -> list[QueueFigures]:
         """Returns what the queues did so far, from the source to the sink."""

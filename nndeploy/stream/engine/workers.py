@@ -6,17 +6,15 @@ stays with the record; anything else is a bug or the end of the stream, and abor
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from nndeploy.errors import NndeployError
 from nndeploy.runtime.latency import Latencies, percentiles_ms
 from nndeploy.stream.description import StageStep
-from nndeploy.stream.engine.carry import Carry
 from nndeploy.stream.engine.queues import Outlet
 from nndeploy.stream.engine.runner import Runner
-from nndeploy.stream.engine.sessions import Sessions
+from nndeploy.stream.engine.steps import do_steps
 from nndeploy.stream.records import Record
 
 MAX_LATENCIES = 2048
@@ -31,6 +29,13 @@ class Tracer(Protocol):
 
     def finish(self) -> None:
         """Is called when the stream has ended well."""
+
+
+class Carried(Protocol):
+    """Runs records whose model has a state: from part to part, from round to round, or from record to record."""
+
+    def run(self, runner: Runner, record: Record, /) -> Iterator[Record]:
+        """Runs a record, if it is its turn, and others that waited for it; yields each that is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +104,6 @@ class Clock:
         return ended_ns - began_ns
 
 
-def do_steps(record: Record, steps: Iterable[StageStep], stage: str) -> None:
-    """Does the steps on a record, until one of them fails.
-
-    Raises:
-        NndeployError: what would hit every record alike.
-    """
-    if record.error is not None:
-        return
-    for step in steps:
-        try:
-            record.add(step(record.fields))
-        except NndeployError as err:
-            record.fail(err, stage)
-            return
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StepsWorker:
     """Does the steps of a stage on records; `prepare` is the runner behind it, if it alone is."""
@@ -148,7 +137,7 @@ class RunnerWorker:
     outlet: Outlet
     clock: Clock
     is_prepared: bool
-    carry: Carry | Sessions | None
+    carry: Carried | None
 
     def __call__(self, records: list[Record]) -> None:
         """Works on some records."""
@@ -166,7 +155,7 @@ class RunnerWorker:
         for record in records:
             self.outlet.put(record)
 
-    def _carried(self, part: Record, carry: Carry | Sessions) -> None:
+    def _carried(self, part: Record, carry: Carried) -> None:
         began_ns = time.perf_counter_ns()
         for done in carry.run(self.runner, part):
             self.clock.add(began_ns, (done.index,))

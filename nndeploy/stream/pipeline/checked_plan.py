@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError
 from nndeploy.stream.description import PipelinePlan, StreamPlan, largest_values, step_name
+from nndeploy.stream.model_fit import expanded_carry
 from nndeploy.stream.pipeline.field_flow import place_of
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
 from nndeploy.stream.pipeline.pipeline_sinks import check_sinks
@@ -79,7 +80,9 @@ def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest], source: 
     for one in file.levels[0]:
         if one.runner is None or one.route.source not in ((source,) if file.join is not None else ("", source)):
             continue
-        carried, renamed = set(one.runner.carry.values()), one.runner.inputs or {}
+        place = f"{file.where}: {place_of(1, one)}"
+        carried = set(expanded_carry(one.runner.carry, manifests[one.name], place).values())
+        renamed = one.runner.inputs or {}
         for item in manifests[one.name].inputs:
             if item.name not in carried:
                 types.setdefault(renamed.get(item.name, item.name), item.type)

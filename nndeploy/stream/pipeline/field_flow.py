@@ -67,6 +67,9 @@ class FieldFlow:
                 self._check(plan.runner.session, known, f"{where}, session")
             given |= set(plan.runner.outputs.values())
             known |= given
+        given |= self._follow_stages(f"{where}, loop", plan.looped, known)
+        if plan.loop is not None:
+            self._check(plan.loop.until, set(plan.looped[0].gives), f"{where}, loop, until")
         return given | self._follow_stages(f"{where}, post", plan.posts, known)
 
     def _coming_to(self, number: int, plan: PipelinePlan, where: str) -> set[str]:
@@ -176,6 +179,7 @@ def _takes(plan: PipelinePlan) -> set[str]:
     if plan.runner is not None:
         taken |= {*(plan.runner.inputs or {}).values(), plan.runner.session} - given - {""}
         given |= set(plan.runner.outputs.values())
+    taken |= _taken_by(plan.looped, given)
     asked = plan.route.when.mentions if plan.route.when is not None else frozenset[str]()
     return taken | _taken_by(plan.posts, given) | asked
 

@@ -21,13 +21,14 @@ from nndeploy.processors.parameters import FilesBeside
 from nndeploy.stream.description import (
     MAX_SESSIONS,
     LevelPlan,
+    LoopPlan,
     PipelinePlan,
     RunnerPlan,
     StagePlan,
     StageStep,
     StreamPlan,
 )
-from nndeploy.stream.model_fit import check_fits
+from nndeploy.stream.model_fit import check_fits, expanded_carry
 from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_of
 from nndeploy.stream.pipeline.routes import check_routes, level_from_toml, route_from_toml
 from nndeploy.stream.pipeline.source_tables import SourceTable, sources_from_toml
@@ -161,7 +162,7 @@ class _Reader:
         table.where += f" {name!r}" if "name" in table else ""
         copies = table.whole("copies", 1, 1, MAX_WORKERS)
         loaders = tuple(self._stage(one, copies) for one in table.tables("loader", "loader"))
-        runner = _runner(table, copies)
+        runner, loop = _runner(table, copies), self._loop(table)
         posts = tuple(self._stage(one, copies) for one in table.tables("post", "post"))
         each, part, route = table.text("each"), table.text("part"), route_from_toml(table)
         if bool(each) != bool(part):
@@ -169,15 +170,27 @@ class _Reader:
         table.done()
         if not loaders and not posts and runner is None:
             raise DataError("does nothing: it has no loader, no model and no post-processor", where=table.where)
-        return PipelinePlan(name, loaders, runner, posts, each, part, route=route)
+        if loop is not None and runner is None:
+            raise DataError("loop needs a runner, and runners is 0", where=table.where)
+        return PipelinePlan(name, loaders, runner, posts, each, part, route=route, loop=loop)
+
+    def _loop(self, pipeline: TomlTable) -> LoopPlan | None:
+        table = pipeline.table("loop")
+        if table is None:
+            return None
+        until = table.text("until", "end")
+        return LoopPlan(self._steps(table), until)
 
     def _stage(self, table: TomlTable, copies: int) -> StagePlan:
         workers, take = table.whole("workers", 1, 1, MAX_WORKERS), table.whole("take", 1, 1, MAX_BATCH)
+        return StagePlan(self._steps(table), workers * copies, take)
+
+    def _steps(self, table: TomlTable) -> tuple[StageStep, ...]:
         steps = tuple(self._make_step(one.rest(), one.where, self._read_file) for one in table.tables("steps", "step"))
         table.done()
         if not steps:
             raise DataError("has no steps", where=table.where, hint='steps = [{ use = "decode" }]')
-        return StagePlan(steps, workers * copies, take)
+        return steps
 
 
 def _runner(table: TomlTable, copies: int) -> RunnerPlan | None:
@@ -241,17 +254,18 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
     """Returns a pipeline with all inputs and outputs of its model, those that are not renamed under their own names."""
     if plan.runner is None:
         return plan
-    manifest, runner = manifests[plan.name], plan.runner
+    manifest, place = manifests[plan.name], f"{where}: {place_of(number, plan)}"
+    runner = replace(plan.runner, carry=expanded_carry(plan.runner.carry, manifest, place))
     if runner.session and number > 1:
         told = "a session needs records in their order, which levels behind the first do not keep"
-        raise DataError(told, where=f"{where}: {place_of(number, plan)}")
+        raise DataError(told, where=place)
     carried = set(runner.carry.values())
     needed = [item.name for item in manifest.inputs if not manifest.may_lack(item)]
     inputs = {name: name for name in needed if name not in carried} | dict(runner.inputs or {})
     outputs = {item.name: item.name for item in manifest.outputs} | dict(runner.outputs)
     made = replace(plan, runner=replace(runner, inputs=inputs, outputs=outputs))
     try:
-        check_fits(made, manifest, f"{where}: {place_of(number, plan)}")
+        check_fits(made, manifest, place)
     except NndeployError as err:  # the same words, but it is the file that is wrong
         raise DataError(err.what, where=err.where, hint=err.hint) from err
     return made
@@ -278,8 +292,8 @@ def last_fields(levels: Sequence[Sequence[PipelinePlan]]) -> tuple[str, ...]:
 
 
 def _gives_last(plan: PipelinePlan) -> list[str]:
-    if plan.posts:
-        return [name for stage in plan.posts for name in stage.gives]
+    if plan.posts or plan.loop is not None:
+        return [name for stage in plan.posts or plan.looped for name in stage.gives]
     if plan.runner is not None:
         return list(plan.runner.outputs.values())
     return [name for stage in plan.loaders for name in stage.gives]

@@ -226,4 +226,7 @@ def test_state_begins_with_zeros_of_its_type() -> None:
     assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", "past + t", 3))).shape == (
         1, 0, 3,
     )  # fmt: skip
-    assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", "all", 3))).shape == (1, 1, 3)
+    for after in ("all", None):  # a cache by its name, whatever the output's size is called
+        assert state(TensorType("float32", ("N", "past", 3)), TensorType("float32", ("N", after, 3))).shape == (1, 0, 3)
+    assert state(TensorType("float32", ("N", "t", 3)), TensorType("float32", ("N", "all", 3))).shape == (1, 1, 3)
+    assert state(TensorType("float32", ("N", "past", 3))).shape == (1, 1, 3)

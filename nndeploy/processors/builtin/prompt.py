@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""prompt: the tokens of a text -> what a decoder takes that is to go on with it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nndeploy.errors import InputError
+from nndeploy.processors.arrays import Array, tokens_from_value
+from nndeploy.processors.parameters import Count
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Begins a text that a decoder writes: no `tokens` of its own yet, and all of the prompt as its next input.
+
+    `attention_mask` and `position_ids` are (1, length), as `input_ids` are. A prompt that leaves no place within
+    `context`, the most tokens that the model takes, is refused.
+    """
+
+    name: ClassVar[str] = "prompt"
+    takes: ClassVar[tuple[str, ...]] = ("input_ids",)
+    gives: ClassVar[tuple[str, ...]] = ("prompt", "tokens", "input_ids", "attention_mask", "position_ids")
+
+    context: Count | None = None
+
+    def __call__(self, input_ids: object) -> tuple[Array, Array, Array, Array, Array]:
+        """Returns the prompt (length,), no tokens (0,), and the three inputs.
+
+        Raises:
+            InputError: it is empty, or too long.
+        """
+        prompt = tokens_from_value(input_ids, "input_ids")
+        if not len(prompt):
+            raise InputError("the prompt has no tokens")
+        if self.context is not None and len(prompt) >= self.context:
+            what = f"the prompt has {len(prompt)} tokens, which leaves no place in a context of {self.context}"
+            raise InputError(what, hint="shorten it, or cut it by tokenize's max-length")
+        prompt = prompt.astype(getattr(input_ids, "dtype", np.int64))
+        return prompt, prompt[:0], *inputs_from(prompt, 0)
+
+
+def inputs_from(tokens: Array, begin: int) -> tuple[Array, Array, Array]:
+    """Returns the inputs of a model that knows the tokens before `begin` from its cache: ids, mask, positions."""
+    positions = np.arange(begin, len(tokens), dtype=tokens.dtype)[None]
+    return tokens[None, begin:], np.ones((1, len(tokens)), tokens.dtype), positions

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sample: scores of all tokens -> the next token of a text, the text so far, and whether it ends there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+
+from nndeploy.errors import DataError, InputError
+from nndeploy.processors.arrays import Array, floats_from_value, shape_text, tokens_from_value, without_batch
+from nndeploy.processors.next_token import Choice
+from nndeploy.processors.parameters import Count, Fraction, Range, ReadFile
+from nndeploy.processors.tokenizer_file import TokenizerFile, decoded
+
+MAX_SEED = (1 << 63) - 1
+TAIL = 8
+"""So many tokens of the prompt are decoded with a text: some decoders drop the space where a text begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopTokens:
+    """Tokens by number, or by the text that the tokenizer has for them."""
+
+    written_as: ClassVar[str] = "a list of numbers or texts of tokens"
+
+    tokens: tuple[int | str, ...] = ()
+
+    @classmethod
+    def from_parameter(cls, value: object, read_file: ReadFile) -> Self:
+        """Returns the tokens of a list.
+
+        Raises:
+            DataError: it is none, or holds something else.
+        """
+        del read_file
+        if not isinstance(value, list) or not all(type(one) in (int, str) for one in value):
+            raise DataError(f"must be {cls.written_as}, is {value!r:.60}")
+        return cls(tuple(value))
+
+    def __str__(self) -> str:
+        return str(list(self.tokens))
+
+    def numbers(self, tokenizer: Any) -> frozenset[int]:
+        """Returns their numbers.
+
+        Raises:
+            DataError: the tokenizer has no such token.
+        """
+        found = {one: tokenizer.token_to_id(one) if isinstance(one, str) else one for one in self.tokens}
+        for one, number in found.items():
+            if number is None or tokenizer.id_to_token(number) is None:
+                raise DataError(f"the tokenizer has no token {one!r:.60}", where="stop-tokens")
+        return frozenset(found.values())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Adds the likeliest token of the last row of `logits` to a text, or draws one (`temperature` above 0).
+
+    Before it is drawn, `repetition-penalty` above 1 lowers tokens that are in prompt or text, and of the rest stay the
+    `top-k` best (0: all), then the best that reach the probability `top-p` together: what transformers means by these.
+    The same prompt and `seed` give the same text.
+
+    `text` is what was written, without special tokens and without half a character. `end` is empty as long as it may
+    go on; else it says what ended it: `stop-token` (one of `stop-tokens`, numbers or texts of the tokenizer; not in the
+    text), `stop-text` (one of `stop-texts`; the text ends before it), `max-tokens`, or `context`: prompt and text fill
+    the most tokens that the model takes.
+    """
+
+    name: ClassVar[str] = "sample"
+    takes: ClassVar[tuple[str, ...]] = ("logits", "prompt", "tokens")
+    gives: ClassVar[tuple[str, ...]] = ("tokens", "text", "end")
+
+    tokenizer: TokenizerFile
+    temperature: Annotated[float, Range(0, 100)] = 0.0
+    top_k: Annotated[int, Range(0, 1 << 31)] = 0
+    top_p: Fraction = 1.0
+    repetition_penalty: Annotated[float, Range(0.01, 100)] = 1.0
+    seed: Annotated[int, Range(0, MAX_SEED)] = 0
+    stop_tokens: StopTokens = StopTokens()
+    stop_texts: tuple[str, ...] = ()
+    max_tokens: Count = 256
+    context: Count | None = None
+
+    def __post_init__(self) -> None:
+        tokenizer = self.tokenizer.opened()
+        if "" in self.stop_texts:
+            raise DataError("a stop text is empty", where="stop-texts")
+        choice = Choice(self.temperature, self.top_k, self.top_p, self.repetition_penalty, self.seed)
+        object.__setattr__(self, "_made", (tokenizer, self.stop_tokens.numbers(tokenizer), choice))
+
+    def __call__(self, logits: object, prompt: object, tokens: object) -> tuple[Array, str, str]:
+        """Returns the tokens so far (length,), their text, and what ended it.
+
+        Raises:
+            InputError: the scores are none, or hold NaN.
+        """
+        tokenizer, stops, choice = self._parts
+        scores = without_batch(floats_from_value(logits, "logits"), 2)
+        if scores.ndim not in (1, 2):
+            raise InputError(f"logits must be (1, length, tokens), these are {shape_text(logits)}")
+        begun, written = tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")
+        seen = np.concatenate([begun, written])
+        new = choice.token(scores if scores.ndim == 1 else scores[-1], seen, len(seen))
+        end = "stop-token" if new in stops else ""
+        if not end:
+            written = np.append(written, new)
+            is_full = self.context is not None and len(seen) + 1 >= self.context
+            end = "max-tokens" if len(written) >= self.max_tokens else "context" if is_full else ""
+        text = _written(tokenizer, begun[-TAIL:].tolist(), written.tolist(), is_whole=bool(end))
+        cuts = [place for one in self.stop_texts if (place := text.find(one)) >= 0]
+        return (written, text[: min(cuts)], "stop-text") if cuts else (written, text, end)
+
+    @property
+    def _parts(self) -> tuple[Any, frozenset[int], Choice]:
+        made: tuple[Any, frozenset[int], Choice] = getattr(self, "_made")  # noqa: B009 - made by __post_init__
+        return made
+
+
+def _written(tokenizer: Any, before: Sequence[int], tokens: Sequence[int], *, is_whole: bool) -> str:
+    """Returns the text of tokens, as it follows that of the tokens before them."""
+    head = decoded(tokenizer, before, special_tokens=False)
+    both = decoded(tokenizer, [*before, *tokens], special_tokens=False, is_whole=is_whole)
+    if both.startswith(head):
+        return both[len(head) :]
+    return decoded(tokenizer, tokens, special_tokens=False, is_whole=is_whole)

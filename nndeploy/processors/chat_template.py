@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameter of a step that is a chat template: Jinja out of a tokenizer_config.json, or a file of its own.
+
+Templates may have been written by anybody. They run in Jinja's sandbox, which lets them change nothing and reach no
+attribute that begins with an underscore; what they write has a largest length. The package belongs to the extra `text`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, NoReturn, Self
+
+from nndeploy.errors import DataError, InputError, UnavailableError
+from nndeploy.processors.parameters import ReadFile
+from nndeploy.version import install_command
+
+MAX_TEXT = 1 << 24
+SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """A template, and the texts of special tokens that it may name."""
+
+    written_as: ClassVar[str] = "the name of a tokenizer_config.json or a .jinja file"
+
+    source: str = field(repr=False)
+    special: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_parameter(cls, value: object, read_file: ReadFile) -> Self:
+        """Returns the template in the file of that name.
+
+        Raises:
+            DataError: it is no name of a file, or the file has no template that Jinja reads.
+            UnavailableError: the package `jinja2` is not installed.
+        """
+        if not isinstance(value, str) or not value:
+            raise DataError(f"must be {cls.written_as}, is {value!r:.60}")
+        try:
+            text = read_file(value).decode("utf-8")
+        except UnicodeDecodeError as err:
+            raise DataError("is not UTF-8", where=value) from err
+        made = cls(text) if value.endswith(".jinja") else cls(*_of_config(text, value))
+        made.compiled()
+        return made
+
+    def compiled(self) -> Any:
+        """Returns Jinja's template.
+
+        Raises:
+            DataError: it is none.
+            UnavailableError: the package `jinja2` is not installed.
+        """
+        try:
+            from jinja2 import TemplateError
+            from jinja2.ext import loopcontrols
+            from jinja2.sandbox import ImmutableSandboxedEnvironment
+        except ImportError as err:
+            what = "a chat template needs the package jinja2, which is not installed"
+            raise UnavailableError(what, hint=install_command("text")) from err
+        sandbox = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+        sandbox.filters["tojson"] = _json
+        sandbox.globals |= {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
+        try:
+            return sandbox.from_string(self.source)
+        except (TemplateError, RecursionError) as err:
+            raise DataError(f"is no template of Jinja: {err}") from err
+
+    def text(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Returns what the template writes for messages, up to where the answer begins.
+
+        Raises:
+            InputError: it refuses them, fails on them, or writes too much.
+        """
+        written: list[str] = []
+        length = 0
+        try:
+            for part in self.compiled().generate(messages=messages, add_generation_prompt=True, **self.special):
+                length += len(part)
+                if length > MAX_TEXT:
+                    raise InputError(f"the template writes more than {MAX_TEXT} characters")
+                written.append(part)
+        except InputError:
+            raise
+        except Exception as err:  # a template may fail in any way
+            raise InputError(f"the chat template fails on these messages: {err}") from err
+        return "".join(written)
+
+
+def _of_config(text: str, name: str) -> tuple[str, dict[str, str]]:
+    """Returns the template of a tokenizer_config.json, and its special tokens."""
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise DataError(f"is no JSON: {err}", where=name) from err
+    found = config.get("chat_template") if isinstance(config, dict) else None
+    if isinstance(found, list):  # several by name
+        by_name = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
+        found = by_name.get("default")
+    if not isinstance(found, str):
+        raise DataError("has no chat_template", where=name, hint="it may be a file beside it: chat_template.jinja")
+    tokens = {key: config.get(key) for key in SPECIAL}
+    named = {key: one.get("content") if isinstance(one, dict) else one for key, one in tokens.items()}
+    return found, {key: one for key, one in named.items() if isinstance(one, str)}
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """Writes a value as transformers does: without escapes of HTML."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(f"the chat template refuses these messages: {message}")

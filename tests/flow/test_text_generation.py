@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a prompt to a text in one bundle: cache, chat template, sampling, and the text while it is written."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained_tokenizers import bytes_bpe
+
+import nndeploy
+from nndeploy.cli.main import run_command
+
+BENCH = Path(__file__).resolve().parents[1] / "bench"
+PROMPT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{{ '<|im_start|>assistant\n' }}"
+)
+PIPELINE = """
+[source]
+kind = "lines"
+[[level]]
+[[level.pipeline]]
+name = "write"
+carry = {{ "present.*" = "past_key_values.*" }}
+[[level.pipeline.loader]]
+steps = [
+    {{ use = "chat", template = "tokenizer_config.json", in = ["text"], out = ["asked"] }},
+    {{ use = "tokenize", tokenizer = "tokenizer.json", special-tokens = false, in = ["asked"] }},
+    {{ use = "prompt", context = 40 }},
+]
+[level.pipeline.loop]
+steps = [
+    {{ use = "sample", tokenizer = "tokenizer.json", context = 40, {sample} }},
+    {{ use = "next-inputs" }},
+]
+[[sink]]
+kind = "json-lines"
+fields = ["text", "end", "tokens"]
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Returns a folder with a small decoder of random weights, as exporters write Qwen's, its bundle and its texts."""
+    folder = tmp_path_factory.mktemp("decoder")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCH))
+        from decoders import Decoder, write_decoder
+
+    write_decoder(Decoder(2, 32, 48, 4, 2, 400, biases=True, head_size=8), "float32", folder / "m.onnx")
+    (folder / "tokenizer.json").write_bytes(bytes_bpe())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE}))
+    (folder / "p.toml").write_text(PIPELINE.format(sample="max-tokens = 12"))
+    command = ["compile", f"{folder}/m.onnx", "--pipeline", f"{folder}/p.toml", "-o", f"{folder}/m.nnd"]
+    assert run_command([*command, "--backends", "native", "--objective", "priority"]) == 0
+    return folder
+
+
+def expected(folder, text, count):
+    """Returns the likeliest tokens, the model being given the whole text for each of them, and no cache."""
+    tokenizer = pytest.importorskip("tokenizers").Tokenizer.from_file(f"{folder}/tokenizer.json")
+    ids = tokenizer.encode(PROMPT.format(text), add_special_tokens=False).ids
+    begin = len(ids)
+    with nndeploy.load_bundle(folder / "m.nnd") as program:
+        empty = {item.name: np.zeros((1, 2, 0, 8), np.float32) for item in program.manifest.inputs[3:]}
+        for _ in range(count):
+            given = np.array([ids])
+            inputs = {"input_ids": given, "attention_mask": np.ones_like(given)}
+            outputs = program.run({**inputs, "position_ids": np.arange(len(ids))[None], **empty})
+            ids.append(int(outputs["logits"][0, -1].argmax()))
+    return ids[begin:]
+
+
+def ran(folder, tmp_path, *arguments, lines="the cat\nhi\n"):
+    (tmp_path / "x.txt").write_text(lines)
+    command = ["run", f"{folder}/m.nnd", "--input", f"{tmp_path}/x.txt", "--output", f"{tmp_path}/y.jsonl"]
+    code = run_command([*command, *arguments])
+    return code, [json.loads(line) for line in (tmp_path / "y.jsonl").read_text().splitlines()]
+
+
+def pipeline(folder, sample):
+    path = folder / "other.toml"
+    path.write_text(PIPELINE.format(sample=sample))
+    return "--pipeline", str(path)
+
+
+def test_a_text_is_what_the_model_gives_without_a_cache(made, tmp_path) -> None:
+    code, found = ran(made, tmp_path)
+    assert code == 0
+    assert [one["outputs"]["tokens"] for one in found] == [expected(made, text, 12) for text in ("the cat", "hi")]
+    assert {one["outputs"]["end"] for one in found} == {"max-tokens"}
+
+
+def test_a_text_ends_where_the_context_is_full_and_a_longer_prompt_is_refused(made, tmp_path) -> None:
+    code, found = ran(made, tmp_path, *pipeline(made, "max-tokens = 99"), lines=f"hi\n{'a cat ' * 40}\nhi\n")
+    assert code == 1
+    assert [one.get("outputs", {}).get("end") for one in found] == ["context", None, "context"]
+    assert found[1]["error"]["code"] == "bad-input"
+    assert found[0]["outputs"] == found[2]["outputs"]  # nothing stays of a text
+
+
+def test_drawn_texts_depend_on_the_seed_alone(made, tmp_path) -> None:
+    texts = [
+        ran(made, tmp_path, *pipeline(made, f"temperature = 0.9, top-k = 50, max-tokens = 8, seed = {seed}"))[1]
+        for seed in (1, 1, 2)
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_text_is_printed_as_it_is_written(made, tmp_path, capsys) -> None:
+    _, found = ran(made, tmp_path, "--stream")
+    written = [one["outputs"]["text"] for one in found]
+    shown = capsys.readouterr().out
+    escaped = ["".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text) for text in written]
+    assert shown == "".join(f"{text}\n" for text in escaped)
+
+
+@pytest.mark.parametrize("arguments", [["--json"], ["--output", "-"], ["--no-pipeline"]])
+def test_a_text_is_not_printed_where_nothing_writes_or_something_else_is(made, tmp_path, arguments) -> None:
+    (tmp_path / "x.txt").write_text("hi\n")
+    command = ["run", f"{made}/m.nnd", "--input", "input_ids=[[1]]" if "--no" in arguments[0] else f"{tmp_path}/x.txt"]
+    assert run_command([*command, "--stream", *arguments]) == 2
+
+
+@pytest.mark.parametrize(("before", "after", "place"), [
+    ('"present.*" =', '"presents.*" =', "carry 'presents.*'"),
+    ('"past_key_values.*"', '"past.*"', "carry 'present.*'"),
+    ('"past_key_values.*"', '"past_key_values"', "carry 'present.*'"),
+    ('name = "write"', 'name = "write"\nbatch = 2', "'write'"),
+    ("[level.pipeline.loop]", '[level.pipeline.loop]\nuntil = "done"', "loop, until"),
+    ('name = "write"', 'name = "write"\nrunners = 0', "'write'"),
+    ('name = "write"', 'name = "write"\nsession = "text"', "'write'"),
+])  # fmt: skip
+def test_what_cannot_loop_is_one_line_before_anything_runs(made, capsys, before, after, place) -> None:
+    path = made / "wrong.toml"
+    text = (made / "p.toml").read_text()
+    path.write_text(text.replace(before, after))
+    assert path.read_text() != text
+    assert run_command(["run", f"{made}/m.nnd", "--pipeline", str(path), "--input", str(path)]) == 65
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "wrong.toml" in line
+    assert place in line

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chat templates: the text of messages as a model learned it, and templates of strangers."""
+
+import json
+import sys
+
+import pytest
+
+from nndeploy.errors import DataError, InputError, UnavailableError
+
+pytest.importorskip("jinja2", reason="the extra text is not installed")
+
+TEMPLATE = """{{ bos_token }}{% for m in messages %}
+{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}
+<{{ m.role }}>{{ m.content | trim }}{{ eos_token }}
+{% endfor %}
+{% if add_generation_prompt %}<assistant>{% endif %}"""
+HELLO = [{"role": "user", "content": " hello "}]
+
+
+@pytest.fixture
+def chat(step, tmp_path):
+    def make(template=TEMPLATE, *, system="", **config):
+        given = {"chat_template": template, "bos_token": "<s>", "eos_token": {"content": "</s>"}, **config}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(given))
+        return step("chat", template="tokenizer_config.json", system=system)
+
+    return make
+
+
+def test_messages_are_written_as_the_template_says(chat) -> None:
+    assert chat()({"messages": HELLO})["text"] == "<s><user>hello</s>\n<assistant>"
+    assert chat()({"messages": "hello"})["text"] == "<s><user>hello</s>\n<assistant>"
+    with_system = chat(system="be brief")
+    assert with_system({"messages": HELLO})["text"] == "<s><system>be brief</s>\n<user>hello</s>\n<assistant>"
+    given = [{"role": "system", "content": "x"}, *HELLO]
+    assert with_system({"messages": given})["text"] == chat()({"messages": given})["text"]
+    named = chat([{"name": "tools", "template": "no"}, {"name": "default", "template": "yes"}])
+    assert named({"messages": HELLO})["text"] == "yes"
+
+
+def test_a_file_of_jinja_is_a_template_too(step, tmp_path) -> None:
+    (tmp_path / "chat_template.jinja").write_text("{{ messages | tojson }}")
+    found = step("chat", template="chat_template.jinja")({"messages": [{"role": "user", "content": "<ü>"}]})["text"]
+    assert found == '[{"role": "user", "content": "<ü>"}]'
+
+
+@pytest.mark.parametrize("messages", [[], [{}], [{"role": "user"}], 3, None, [*HELLO, {"role": "tool", "content": ""}]])
+def test_what_are_no_messages_or_are_refused_by_the_template_is_one_line(chat, messages) -> None:
+    with pytest.raises(InputError):
+        chat()({"messages": messages})
+
+
+@pytest.mark.parametrize("template", [
+    "{{ messages.__class__.__mro__ }}", "{{ ''.__class__ }}", "{{ messages.append(1) }}",
+    "{{ cycler.__init__.__globals__.os }}", "{{ range(10 ** 9) | list }}",
+    "{% for i in range(99999) %}{{ 'x' * 999 }}{% endfor %}", "{{ 1 / 0 }}", "{% include 'x' %}",
+    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+])  # fmt: skip
+def test_a_template_reaches_nothing_outside_and_ends(chat, template) -> None:
+    with pytest.raises(InputError):
+        chat(template + "{{ raise_exception('an undefined value is not written') }}")({"messages": HELLO})
+
+
+@pytest.mark.parametrize("template", ["{% if %}", "{{ x", None, 3])
+def test_what_is_no_template_is_refused_before_anything_runs(chat, template) -> None:
+    with pytest.raises(DataError, match=r"p\.toml: chat: template"):
+        chat(template)
+
+
+def test_without_jinja_one_line_names_the_extra(chat, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(UnavailableError, match=r"nndeploy-toolchain\[text\]"):
+        chat()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The next token: with which probability each comes, the same one for a seed, and what ends a text."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trained_tokenizers import bytes_bpe
+
+from nndeploy.errors import DataError, InputError
+from nndeploy.processors.next_token import Choice
+from nndeploy.processors.registry import processor_from_table
+
+TOKENIZER = bytes_bpe()
+SCORES = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=2, max_size=12, unique=True)
+
+
+def expected(scores, seen, temperature, top_k, top_p, penalty):
+    """Returns probabilities token by token, as transformers' processors of scores are described."""
+    changed = {}
+    for token, score in enumerate(scores):
+        if token in seen:
+            score = score * penalty if score < 0 else score / penalty
+        changed[token] = score / temperature
+    best = sorted(changed, key=lambda token: -changed[token])
+    kept = best[:top_k] if top_k else best
+    weights = {token: math.exp(changed[token] - changed[best[0]]) for token in kept}
+    total, before, left = sum(weights.values()), 0.0, {}
+    for token in kept:
+        if before / total < top_p or token == best[0]:
+            left[token] = weights[token]
+        before += weights[token]
+    return [left.get(token, 0) / sum(left.values()) for token in range(len(scores))]
+
+
+@given(SCORES, st.sets(st.integers(0, 1)), st.sampled_from([0.3, 1, 2.5]), st.integers(0, 13),
+       st.sampled_from([0, 0.11, 0.5, 0.93, 1]), st.sampled_from([0.7, 1, 1.3]))  # fmt: skip
+def test_probabilities_are_those_that_the_settings_mean(scores, seen, temperature, top_k, top_p, penalty) -> None:
+    choice = Choice(temperature, top_k, top_p, penalty)
+    found = choice.probabilities(choice.penalised(np.array(scores), np.array(sorted(seen), np.int64)))
+    np.testing.assert_allclose(found, expected(scores, seen, temperature, top_k, top_p, penalty), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("spread", "top_p"), [(8, 0.9), (0.01, 0.9)])  # few tokens reach it, and most of them
+def test_a_large_vocabulary_is_no_other_case(spread, top_p) -> None:
+    scores = np.random.default_rng(0).standard_normal(3000) * spread
+    found = Choice(1.0, top_p=top_p).probabilities(scores)
+    np.testing.assert_allclose(found, expected(scores.tolist(), (), 1, 0, top_p, 1), rtol=1e-9, atol=1e-12)
+
+
+def test_tokens_are_drawn_as_often_as_their_probabilities_say() -> None:
+    scores, none = np.log([0.5, 0.3, 0.15, 0.05]), np.zeros(0, np.int64)
+    choice = Choice(temperature=1.0, top_k=3, seed=5)
+    drawn = np.bincount([choice.token(scores, none, place) for place in range(20_000)], minlength=4)
+    want = np.array([0.5, 0.3, 0.15, 0]) / 0.95
+    assert abs(drawn / 20_000 - want).max() < 0.015  # four standard deviations
+    assert drawn[3] == 0
+
+
+def test_the_same_seed_gives_the_same_token_and_another_one_others() -> None:
+    scores, none = np.zeros(1000), np.zeros(0, np.int64)
+    tokens = [[Choice(1.0, seed=seed).token(scores, none, place) for place in range(8)] for seed in (1, 1, 2)]
+    assert tokens[0] == tokens[1] != tokens[2]
+    assert len(set(tokens[0])) > 1
+
+
+def test_without_temperature_the_best_after_the_penalty_is_taken() -> None:
+    scores, seen = np.array([1.0, 2.0, 1.9]), np.array([1])
+    assert Choice().token(scores, seen, 0) == 1
+    assert Choice(repetition_penalty=1.2).token(scores, seen, 0) == 2
+    for wrong in (np.array([np.nan, 1]), np.array([-np.inf, -np.inf])):
+        with pytest.raises(InputError):
+            Choice().token(wrong, seen, 0)
+
+
+def sample(**parameters):
+    table = {"use": "sample", "tokenizer": "t.json", **{key.replace("_", "-"): one for key, one in parameters.items()}}
+    return processor_from_table(table, "p.toml", lambda name: TOKENIZER)
+
+
+def tokens_of(text):
+    step = processor_from_table({"use": "tokenize", "tokenizer": "t.json"}, "p.toml", lambda name: TOKENIZER)
+    return step({"text": text})["input_ids"][0].tolist()
+
+
+def written(step, tokens, prompt=(10,)):
+    """Returns what a model writes that gives these tokens one after the other: texts, and what ended it."""
+    fields, texts = {"prompt": np.array(prompt), "tokens": np.zeros(0, np.int64)}, []
+    for token in tokens:
+        logits = np.zeros((1, 2, 400), np.float32)
+        logits[0, -1, token] = 5
+        fields |= step(fields | {"logits": logits})
+        texts.append(fields["text"])
+        if fields["end"]:
+            break
+    return texts, fields["end"], fields["tokens"].tolist()
+
+
+def test_a_text_grows_by_whole_characters_until_a_stop_token() -> None:
+    tokens = tokens_of("the 🦊")
+    texts, end, found = written(sample(stop_tokens=["<|im_end|>"]), [*tokens, 2, 7])
+    assert (texts[-1], end, found) == ("the 🦊", "stop-token", tokens)
+    assert all("the 🦊".startswith(text) for text in texts)
+    assert written(sample(stop_tokens=[2]), [*tokens, 2])[1] == "stop-token"
+    assert written(sample(), [*tokens, 2, *tokens])[1] == ""
+
+
+def test_a_stop_text_ends_a_text_before_it() -> None:
+    texts, end, _ = written(sample(stop_texts=["zz", "\n\n"]), tokens_of("a cat\n\nb"))
+    assert (texts[-1], end) == ("a cat", "stop-text")
+
+
+def test_limits_end_a_text_and_say_which() -> None:
+    assert written(sample(max_tokens=3), [20] * 9)[1:] == ("max-tokens", [20] * 3)
+    assert written(sample(context=5), [20] * 9, prompt=(10, 11, 12))[1:] == ("context", [20] * 2)
+    assert written(sample(max_tokens=2, context=5), [20] * 9, prompt=(10, 11, 12))[1] == "max-tokens"
+
+
+@pytest.mark.parametrize("parameters", [
+    {"stop_tokens": ["none of it"]}, {"stop_tokens": [400]}, {"stop_tokens": "a"}, {"stop_texts": [""]},
+    {"temperature": -1}, {"top_p": 2}, {"seed": -1}, {"max_tokens": 0},
+])  # fmt: skip
+def test_settings_without_a_meaning_are_refused(parameters) -> None:
+    with pytest.raises(DataError, match=r"p\.toml: sample"):
+        sample(**parameters)
+
+
+def test_a_decoder_gets_the_whole_prompt_and_then_token_by_token(step) -> None:
+    first = step("prompt")({"input_ids": np.array([[5, 6, 7]], np.int32)})
+    assert first["prompt"].tolist() == [5, 6, 7]
+    assert first["tokens"].tolist() == []
+    inputs = ("input_ids", "attention_mask", "position_ids")
+    assert [first[name].tolist() for name in inputs] == [[[5, 6, 7]], [[1, 1, 1]], [[0, 1, 2]]]
+    then = step("next-inputs")({"prompt": first["prompt"], "tokens": np.array([8, 9])})
+    assert [then[name].tolist() for name in inputs] == [[[9]], [[1] * 5], [[4]]]
+    assert {then[name].dtype for name in inputs} == {np.dtype("int32")}
+    again = step("next-inputs", cache=False)({"prompt": first["prompt"], "tokens": np.array([8])})
+    assert again["input_ids"].tolist() == [[5, 6, 7, 8]]
+    with pytest.raises(InputError, match=r"3 tokens.*context of 3"):
+        step("prompt", context=3)({"input_ids": [5, 6, 7]})

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A loop: a record goes round until it is done, each record by itself, and an error ends its own record alone."""
+
+import numpy as np
+from streaming import Make, Program, within_limit
+
+from nndeploy.errors import InputError
+from nndeploy.stream.description import LoopPlan, PipelinePlan, RunnerPlan, StreamPlan
+from nndeploy.stream.engine.engine import Stream
+from nndeploy.stream.items import Item
+from nndeploy.stream.sinks.sinks import NoSink
+from nndeploy.values.types import TensorType
+
+NUMBER = TensorType("float32", (1,))
+
+
+def step(total, most):
+    if total > 100:
+        raise InputError("is too much")
+    return total, total >= most
+
+
+def ran(items, seen=None):
+    """Returns the outcomes of records that each add x to a state until it is at least `most`, and how often."""
+    program = Program(
+        lambda x, before: {"after": before + x},
+        {"x": NUMBER, "before": NUMBER},
+        {"after": NUMBER},
+    )
+    loop = LoopPlan((Make(("after", "most"), ("total", "end"), step),), "end")
+    runner = RunnerPlan({"x": "x"}, {"after": "after"}, devices=("", ""), carry={"after": "before"})
+    plan = StreamPlan(((PipelinePlan("p", runner=runner, loop=loop),),), ("total",))
+    stream = Stream(plan, {"p": [program, program]})
+    stream.on_round = lambda record, is_last: seen.append((record.index, is_last)) if seen is not None else None
+    outcomes = []
+    given = [
+        Item(i, str(i), str(i), lambda x=x, most=most: {"x": np.array([x], np.float32), "most": most})
+        for i, (x, most) in enumerate(items)
+    ]
+    within_limit(lambda: stream.run(given, NoSink(), outcomes.append))
+    return outcomes
+
+
+def test_each_record_goes_round_until_it_is_done() -> None:
+    seen = []
+    outcomes = ran([(1, 3), (5, 5), (2, 9), (-1, -7)] * 5, seen)
+    assert [one.outputs["total"].tolist() for one in outcomes] == [[3], [5], [10], [-1]] * 5
+    rounds = [sum(index == i for index, _ in seen) for i in range(20)]
+    assert rounds == [3, 1, 5, 1] * 5
+    assert sorted(index for index, is_last in seen if is_last) == list(range(20))
+
+
+def test_a_record_that_fails_in_a_round_ends_there() -> None:
+    outcomes = ran([(40, 1000), (1, 2)])
+    assert [None if one.error is None else one.error.code for one in outcomes] == ["bad-input", None]
+    assert outcomes[0].stage == "p: loop"
+    assert outcomes[1].outputs["total"].tolist() == [2]
