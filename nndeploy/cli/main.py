@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
+    "new": ("nndeploy.cli.commands.new:new", "Write a pipeline file for a model."),
     "compile": ("nndeploy.cli.commands.compile:compile_", "Compile an ONNX MODEL into a single offline bundle."),
     "batch": ("nndeploy.cli.commands.batch:batch", "Compile many models for many targets, as listed in a FLEET file."),
     "farm": ("nndeploy.cli.commands.farm:farm", "Run a build farm: scheduler, workers, certificates."),

@@ -39,6 +39,11 @@ def declared_values(
     return _Reader(data, limits).values()
 
 
+def declared_metadata(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, str]:
+    """Returns what exporters noted of a model that passed the gate: texts by key."""
+    return dict(_Reader(data, limits).metadata())
+
+
 def declared_inputs(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, DeclaredInput]:
     """Returns name -> input of a serialised model.
 
@@ -77,6 +82,11 @@ class _Reader:
             for kind in ("input", "output")
         )
         return tuple(replace(one, axes=axes[one.name].axes) for one in inputs if one.name not in weights), outputs
+
+    def metadata(self) -> Iterator[tuple[str, str]]:
+        model = self._read((0, len(self._data)), "ModelProto")
+        for pair in self._inner(model, "metadata_props", "StringStringEntryProto"):
+            yield pair.text("key"), pair.text("value")
 
     def _graphs(self) -> list[Fields]:
         graphs = self._inner(self._read((0, len(self._data)), "ModelProto"), "graph", "GraphProto")

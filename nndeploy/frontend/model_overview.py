@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nndeploy.errors import NndeployError
-from nndeploy.frontend.declared_inputs import DeclaredValue, declared_values
+from nndeploy.frontend.declared_inputs import DeclaredValue, declared_metadata, declared_values
 from nndeploy.graph.operator_rules import ANY_DOMAIN, shown_operator
 from nndeploy.onnx_gate.gate import check_file
 
@@ -20,6 +20,7 @@ class ModelOverview:
 
     `symbols` maps each size that has a name to the axes of inputs that have it ("x[0]"), by which a call binds it.
     `operators` maps operators, with their domain where it is not ONNX's own, to how many nodes have them, most first.
+    `metadata` are the texts that its exporter noted, by key.
     """
 
     size_bytes: int
@@ -31,6 +32,7 @@ class ModelOverview:
     outputs: tuple[DeclaredValue, ...]
     symbols: dict[str, tuple[str, ...]]
     operators: dict[str, int]
+    metadata: dict[str, str]
 
     @property
     def num_nodes(self) -> int:
@@ -49,7 +51,7 @@ def overview_of(path: Path) -> ModelOverview:
     """
     try:
         data, facts = check_file(path, extra_domains=ANY_DOMAIN)
-        inputs, outputs = declared_values(data)
+        (inputs, outputs), metadata = declared_values(data), declared_metadata(data)
     except NndeployError as err:
         raise err.within(str(path)) from None
     counts = {shown_operator(domain, name): count for (domain, name), count in facts.operators.items()}
@@ -63,6 +65,7 @@ def overview_of(path: Path) -> ModelOverview:
         outputs=outputs,
         symbols=_symbols(inputs),
         operators=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        metadata=metadata,
     )
 
 

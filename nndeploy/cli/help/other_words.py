@@ -31,7 +31,7 @@ COMMANDS = {
     "images": "nndeploy installed",
     "infer": "nndeploy run BUNDLE --input WHAT",
     "info": "nndeploy inspect BUNDLE",
-    "init": _COMPILE,
+    "init": "nndeploy new KIND --model MODEL -o FILE.toml",
     "list": _INSTALLED,
     "lock": "nndeploy compile --decisions FILE keeps the choice of backends",
     "login": "push and pull take what docker login stored, or --username with --password-stdin",

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy new`: a pipeline file to begin with, written from a model and what lies beside it."""
+
+from pathlib import Path
+
+import click
+
+from nndeploy.cli.console import print_json, print_line
+from nndeploy.cli.options.output_file import OUTPUT_FILE
+from nndeploy.cli.options.value_types import ANY_FILE
+from nndeploy.cli.standard_streams import effect_is_made
+
+KINDS = ("embed", "generate")
+
+EXAMPLES = """\b
+Examples:
+  nndeploy new embed --model minilm/model.onnx -o embed.toml
+  nndeploy new generate --model qwen/model.onnx -o write.toml
+"""
+
+
+@click.command("new", epilog=EXAMPLES)
+@click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
+@click.option("--model", type=ANY_FILE, required=True, metavar="MODEL.onnx", help="Model that the pipeline is for.")
+@click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE.toml", help="File to write.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
+def new(kind: str, model: str, output: Path, as_json: bool) -> None:
+    """Write a pipeline file for a model.
+
+    KIND is embed (texts to vectors) or generate (prompts to texts). Names, sizes and types come from the model, all
+    else from files that exporters write beside it: tokenizer.json, config.json, generation_config.json and others. The
+    pipeline is checked on one input before it is written.
+    """
+    from nndeploy.starters.written import write_pipeline
+
+    made = write_pipeline(kind, Path(model), output)
+    effect_is_made()
+    if as_json:
+        print_json({"pipeline": str(output), "inputs": made})
+        return
+    print_line(f"wrote {output}; of one input it makes {', '.join(f'{name} {kind}' for name, kind in made.items())}")
+    print_line(f"next: nndeploy compile {model} --pipeline {output}")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a text to its vector: the pipeline of an embedder, as sentence-transformers' files beside it say."""
+
+from nndeploy.errors import DataError
+from nndeploy.files.whole_files import read_regular
+from nndeploy.starters.model_folder import MAX_JSON, ModelFolder, quoted, whole
+from nndeploy.values.types import TensorType
+
+
+def embed(files: ModelFolder) -> str:
+    """Returns the TOML.
+
+    Raises:
+        DataError: the model takes no tokens, or gives no vectors.
+        MissingInputError: there is no tokenizer.
+    """
+    tokenizer = files.named(files.needed("tokenizer.json", "that of the model"))
+    ids = token_input(files)
+    output, steps = _vectors(files)
+    renamed = f'\noutputs = {{ {quoted(output)} = "{steps[0][0]}" }}' if output != steps[0][0] else ""
+    posts = "\n".join(f"    {text}" for _, text in steps)
+    return f"""\
+# Texts to vectors of length 1, whose product says how alike two texts are.
+#   nndeploy compile {files.model} --pipeline {files.out} -o embed.nnd
+#   nndeploy run embed.nnd --input texts.txt --output vectors.jsonl
+
+[source]
+kind = "lines"    # a text a line; json-lines reads {{"text": "..."}}
+
+[[level]]
+
+[[level.pipeline]]
+name = "embed"{renamed}
+
+[[level.pipeline.loader]]
+steps = [
+    # Longer texts are cut.
+    {{ use = "tokenize", tokenizer = {tokenizer}{_length(files, ids)}{dtype_of(ids)} }},
+]
+
+[[level.pipeline.post]]
+steps = [
+{posts}
+]
+
+[[sink]]
+kind = "json-lines"
+fields = ["embedding"]
+"""
+
+
+def token_input(files: ModelFolder) -> TensorType:
+    """Returns the type of the input that takes tokens.
+
+    Raises:
+        DataError: there is none.
+    """
+    found = files.inputs.get("input_ids")
+    if found is None or found.dtype not in ("int64", "int32"):
+        hint = f"it has {', '.join(files.inputs) or 'none'}"
+        raise DataError("the model has no input 'input_ids' of whole numbers", where=str(files.model), hint=hint)
+    return found
+
+
+def dtype_of(ids: TensorType) -> str:
+    """Returns the parameter that says of which type tokens are, where that is not the usual one."""
+    return ', dtype = "int32"' if ids.dtype == "int32" else ""
+
+
+def _length(files: ModelFolder, ids: TensorType) -> str:
+    """Returns the parameters of the length: what the model's only size is, else what its files say."""
+    fixed = ids.shape[-1] if ids.shape else None
+    if isinstance(fixed, int):
+        return f", max-length = {fixed}, pad-to = {fixed}"
+    said = (
+        files.json("sentence_bert_config.json").get("max_seq_length"),
+        files.json("tokenizer_config.json").get("model_max_length"),
+        files.json("config.json").get("max_position_embeddings"),
+    )
+    lengths = [length for one in said if (length := whole(one, 1 << 20)) is not None]
+    return f", max-length = {lengths[0]}" if lengths else ""
+
+
+def _vectors(files: ModelFolder) -> tuple[str, list[tuple[str, str]]]:
+    """Returns the output with vectors, and the steps behind it, each with the first field that it takes."""
+    floats = {name: kind.shape for name, kind in files.outputs.items() if kind.dtype.startswith("float") and kind.shape}
+    normalise = [("embedding", '{ use = "l2-normalise" },')] if _is_normalised(files) else []
+    for name in ("sentence_embedding", *floats):  # those of whole texts first: what pools is then in the model
+        if len(floats.get(name, ())) == 2:
+            return name, normalise or [("embedding", '{ use = "l2-normalise" },')]
+    for name in ("last_hidden_state", "token_embeddings", *floats):
+        if len(floats.get(name, ())) == 3:
+            return name, [("last_hidden_state", f'{{ use = "pool", by = "{_pooling(files)}" }},'), *normalise]
+    hint = "an output float32[batch, length, size] or float32[batch, size] is needed"
+    raise DataError("the model gives no vectors", where=str(files.model), hint=hint)
+
+
+def _pooling(files: ModelFolder) -> str:
+    config = files.json("1_Pooling/config.json")
+    for key, by in (("pooling_mode_cls_token", "cls"), ("pooling_mode_lasttoken", "last")):
+        if config.get(key) is True:
+            return by
+    return "mean"
+
+
+def _is_normalised(files: ModelFolder) -> bool:
+    """Whether sentence-transformers would give vectors of length 1; also where it says nothing."""
+    path = files.found("modules.json")
+    if path is None:
+        return True
+    return b"models.Normalize" in read_regular(path, MAX_JSON)
