@@ -18,7 +18,7 @@ from nndeploy.cli.main import COMMANDS, cli
 from nndeploy.compiler.option_texts import image_input
 from nndeploy.errors import MissingInputError
 from nndeploy.farm.fleet_file import fleet_from_toml
-from nndeploy.processors.parameters import FilesBeside, no_files
+from nndeploy.processors.parameters import FilesBeside
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import pipeline_from_toml
 from nndeploy.target.target import target_from_toml
@@ -27,6 +27,7 @@ LEVEL = "[[level]]\n[[level.pipeline]]\n"
 PARTS: Mapping[frozenset[str], str] = MappingProxyType(
     {
         frozenset({"steps"}): f"{LEVEL}[[level.pipeline.loader]]\n",
+        frozenset({"carry"}): LEVEL,
         frozenset({"carry", "session", "sessions"}): LEVEL,
         frozenset({"report"}): '[[models]]\nfiles = ["digits.onnx"]\n',
         frozenset({"options"}): '[[models]]\nfiles = ["digits.onnx"]\n',
@@ -55,7 +56,8 @@ def read_toml(text: str, path: Path) -> None:
 
 
 def _read_pipeline(path: Path) -> None:
-    file = pipeline_from_toml(path.read_bytes(), path.name, FilesBeside(no_files, path.parent, is_here=False))
+    beside = FilesBeside(lambda name: (path.parent / name).read_bytes(), path.parent, is_here=False)
+    file = pipeline_from_toml(path.read_bytes(), path.name, beside)
     if file.sources and all(one.runner is None for one in file.pipelines):
         assert checked_plan(file, {})[0].fields
 

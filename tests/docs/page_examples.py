@@ -2,7 +2,8 @@
 """The examples in the pages of docs/guide and docs/reference, and how each is run.
 
 A page is one session: its examples run from top to bottom in one folder, which begins with the files of
-examples/digits and examples/rhymes, and in a fresh account. Two HTML comments, which no reader sees, steer it:
+examples/digits, examples/rhymes and examples/text, and in a fresh account. Two HTML comments, which no reader sees,
+steer it:
 
     <!-- given: digits.nnd -->     anywhere: the page goes on with a bundle that another page makes
     <!-- not run: REASON -->       on the line before an example: it cannot run on every machine, and why

@@ -14,6 +14,7 @@ from page_examples import PAGES, README, ROOT, RUN, SHOWN, Example, ExampleError
 
 DIGITS = ROOT / "examples" / "digits"
 RHYMES = ROOT / "examples" / "rhymes"
+TEXT = ROOT / "examples" / "text"
 GIVEN = {
     "digits.nnd": "nndeploy compile digits.onnx --image image.toml -o digits.nnd",
     "paced.nnd": "nndeploy compile digits.onnx -o paced.nnd --pace --backends onnxruntime,reference",
@@ -50,6 +51,8 @@ def give_files(folder: Path) -> None:
     shutil.copytree(DIGITS / "png", folder / "png")
     for name in ("rhymes.onnx", "rhymes.toml", "talks.jsonl", "print_talks.py"):
         shutil.copy(RHYMES / name, folder)
+    for name in ("writer", "embedder"):
+        shutil.copytree(TEXT / name, folder / name)
 
 
 @pytest.fixture(scope="module")
