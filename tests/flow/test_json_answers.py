@@ -2,6 +2,7 @@
 """Every command answers `--json` with one document of the shipped schema, whether it worked or not."""
 
 import json
+import shutil
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 BATCH = jsonschema.Draft202012Validator(
     json.loads(resources.files("nndeploy.farm.reports").joinpath("batch.schema.json").read_text(encoding="utf-8"))
 )
+EMBEDDER = Path(__file__).resolve().parents[2] / "examples" / "text" / "embedder"
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
 
 
@@ -51,12 +53,14 @@ def test_the_schema_is_one_and_knows_every_command() -> None:
     (("run", "m.nnd", "--input", "x.npz", "--output", "y.npz"), 0), (("backends",), 0),
     (("sign", "m.nnd", "--key", "farm.key", "--release", "1.0"), 0), (("key", "list"), 0),
     (("install", "faces", "m.nnd"), 0), (("installed",), 0), (("doctor",), 0), (("targets",), 0), (("probe",), 0),
+    (("new", "embed", "--model", "embedder/model.onnx", "-o", "p.toml"), 0),
 ])  # fmt: skip
 def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
     write_double(here / "m.nnd")
     write_branches(here / "other.nnd")
     onnx.save(onnx.parser.parse_model(RELU), "m.onnx")
     np.savez("x.npz", image=np.ones((1, 3), np.float32))
+    shutil.copytree(EMBEDDER, "embedder")
     new_key(here / "farm.key")
     found, document = answer(capsys, *arguments, "--json")
     assert found == code
@@ -65,6 +69,7 @@ def test_a_command_that_works_answers(here, capsys, arguments, code) -> None:
 
 
 @pytest.mark.parametrize("arguments", [
+    ("new", "embed", "--model", "no.onnx", "-o", "p.toml"),
     ("compile", "no.onnx", "-o", "m.nnd"), ("batch", "no.toml"), ("batch", "no.toml", "--plan"),
     ("cache", "stats", "--no-such-option"), ("run", "no.nnd", "--input", "x.npz"), ("inspect", "no.nnd"),
     ("verify", "no.nnd"), ("bench", "no.nnd"), ("pace", "no.nnd", "--max-latency", "1ms"), ("diff", "no.nnd", "no.nnd"),

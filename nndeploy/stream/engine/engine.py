@@ -118,6 +118,7 @@ class Stream:
         )
 
     def _seen_round(self, record: Record, is_last: bool) -> None:
+        self._schedule.moves()
         self.on_round(record, is_last)
 
     def queues(self) -> list[QueueFigures]:
@@ -146,8 +147,8 @@ class Stream:
         now, now_at = time.perf_counter_ns(), self._schedule.situation()
         is_fed = not self._stop.is_waiting
         begins = [
-            max(began_ns, self._stop.waited_ns) if station is self._entrance else began_ns
-            for station, began_ns in now_at.at_work
+            max(moved_ns, self._stop.waited_ns) if station is self._entrance else moved_ns
+            for station, moved_ns in now_at.at_work
             if is_fed or station is not self._entrance
         ]
         if not begins and not now_at.has_deadline and (is_fed or now_at.num_on_way > 1):

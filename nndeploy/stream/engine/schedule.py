@@ -20,7 +20,7 @@ nothing can deadlock. The first failure of any thread aborts all.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock, Thread, get_ident
 from typing import Protocol, TypeAlias
 
 from nndeploy.stream.engine.habits import Habits
@@ -68,18 +68,24 @@ class Station(Protocol):
 
 @dataclass(slots=True)
 class _Task:
-    """A worker of a station with its work; once done, how long that took."""
+    """A worker of a station with its work, which a thread does; once done, how long that took.
+
+    `moved_ns` is when it began, or was last seen to go on.
+    """
 
     station: Station
     worker: Worker
     records: list[Record]
     share: float
     began_ns: int
+    moved_ns: int
+    thread: int
     busy_ns: int = 0
     wall_ns: int = 0
 
     def do(self) -> None:
         self.began_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+        self.moved_ns = self.began_ns
         self.worker(self.records)
         self.busy_ns = time.thread_time_ns() - cpu_ns
         self.wall_ns = time.perf_counter_ns() - self.began_ns
@@ -87,9 +93,10 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a schedule is at: the stations that work, each with when that began, and how many records are on their way.
+    """What a schedule is at: the stations that work, each with when that began or last went on.
 
-    `moved_ns` is when the last work was over; `has_deadline` says that what waits is going to be taken at a set time.
+    `num_on_way` records are on their way; `moved_ns` is when the last work was over; `has_deadline` says that what
+    waits is going to be taken at a set time.
     """
 
     at_work: tuple[tuple[Station, int], ...]
@@ -178,8 +185,16 @@ class Schedule:
     def situation(self) -> "Situation":
         """Returns who works and what waits; may be asked by any thread."""
         with self.lock:
-            at_work = tuple((task.station, task.began_ns) for task in self._working.values())
+            at_work = tuple((task.station, task.moved_ns) for task in self._working.values())
             return Situation(at_work, self._num_in - self._num_out, self._moved_ns, self._wakes_ns is not None)
+
+    def moves(self) -> None:
+        """Says that the work of this thread goes on, which takes long because it has many rounds."""
+        now, thread = time.perf_counter_ns(), get_ident()
+        with self.lock:
+            for task in self._working.values():
+                if task.thread == thread:
+                    task.moved_ns = now
 
     # Threads
 
@@ -255,7 +270,8 @@ class Schedule:
                 if worker not in station.idle:
                     worker = own[id(station)] = station.idle[-1]
                 station.idle.remove(worker)
-                task = _Task(station, worker, station.take(), station.habits.share, time.perf_counter_ns())
+                now = time.perf_counter_ns()
+                task = _Task(station, worker, station.take(), station.habits.share, now, now, get_ident())
                 self._working[id(task)] = task
                 self._call_another(is_held=station.habits.is_short)
                 return task
