@@ -4,65 +4,99 @@
 Law: what is written is read by `run` and `compile --pipeline`, and its loaders make what the model declares to take.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from nndeploy.bundle.manifest import Manifest, NamedType
-from nndeploy.errors import DataError
+from nndeploy.errors import DataError, UsageError
 from nndeploy.files.named_outputs import write_output
 from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.parameters import FilesBeside
+from nndeploy.starters.classify import classify
+from nndeploy.starters.detect import detect
 from nndeploy.starters.embed import embed
 from nndeploy.starters.generate import generate
 from nndeploy.starters.model_folder import ModelFolder, model_folder
+from nndeploy.starters.ocr import ocr
 from nndeploy.stream.description import PipelinePlan
 from nndeploy.stream.pipeline.bundled_pipeline import MAX_NAMED_BYTES
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import pipeline_from_toml
 from nndeploy.values.types import TensorType, Value
 
-KINDS: Mapping[str, Callable[[ModelFolder], str]] = MappingProxyType({"embed": embed, "generate": generate})
-"""What a pipeline is for -> what writes it."""
+KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
+    {"embed": embed, "generate": generate, "classify": classify, "detect": detect, "ocr": ocr}
+)
+"""What a pipeline is for -> what writes it, of the folder of each model."""
+NUM_MODELS: Mapping[str, int] = MappingProxyType({"ocr": 2})
+"""How many models a kind takes, where it is not one."""
+
+_GREY_PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63686868000003"
+    "0401814bd3d2100000000049454e44ae426082"
+)
+"""An image of one pixel."""
 
 
-def write_pipeline(kind: str, model: Path, out: Path) -> dict[str, str]:
-    """Writes a pipeline of a kind for a model; returns what its loaders made of one input, by input of the model.
+def write_pipeline(kind: str, models: Sequence[Path], out: Path) -> dict[str, str]:
+    """Writes a pipeline of a kind for its models; returns what its loaders made of one input, by input of the model.
 
     Raises:
-        MissingInputError: the model, or a file that has to stand beside it, is not there.
+        UsageError: the kind takes another number of models.
+        MissingInputError: a model, or a file that has to stand beside it, is not there.
         ModelError: it is no model.
         DataError: it is no model for that, or a file beside it does not fit it.
         CannotCreateError: the file cannot be written.
     """
-    files = model_folder(model, out)
-    data = KINDS[kind](files).encode("utf-8")
-    made = _checked(data, files)
+    if len(models) != NUM_MODELS.get(kind, 1):
+        hint = "one finds lines of text, one reads them" if kind == "ocr" else ""
+        raise UsageError(f"{kind} takes {NUM_MODELS.get(kind, 1)} models, not {len(models)}", hint=hint)
+    folders = [model_folder(model, out) for model in models]
+    data = KINDS[kind](*folders).encode("utf-8")
+    made = _checked(data, folders, out)
     write_output(out, lambda file: file.write(data))
     return made
 
 
-def _checked(data: bytes, files: ModelFolder) -> dict[str, str]:
-    """Returns the types of what a pipeline makes for its model of one input.
+def _checked(data: bytes, folders: Sequence[ModelFolder], out: Path) -> dict[str, str]:
+    """Returns the types of what a pipeline makes for its models of one input.
 
     Raises:
-        DataError: the pipeline does not fit the model.
+        DataError: the pipeline does not fit a model.
     """
-    folder = files.out.absolute().parent
+    folder = out.absolute().parent
     beside = FilesBeside(lambda name: read_regular(folder / name, MAX_NAMED_BYTES), folder, is_here=False)
-    file = pipeline_from_toml(data, str(files.out), beside)
+    file = pipeline_from_toml(data, str(out), beside)
+    models = {one.name: _model_of(one, folders) for one in file.pipelines}
+    plan, _ = checked_plan(file, {name: _outside(model) for name, model in models.items()})
+    made = {one.name: _made_of_one_input(one, models[one.name]) for one in plan.pipelines}
+    return {
+        f"{name} of {stage}" if len(made) > 1 else name: kind for stage in made for name, kind in made[stage].items()
+    }
+
+
+def _model_of(plan: PipelinePlan, folders: Sequence[ModelFolder]) -> ModelFolder:
+    """Returns the model of a pipeline: the one whose bundle it names, else the one whose input it fills."""
+    assert plan.runner is not None
+    own = [one for one in folders if one.model.with_suffix(".nnd").name == plan.runner.model]
+    others = [one for one in folders if plan.runner.outputs.keys() <= one.outputs.keys()]
+    return (own or others or [*folders])[0]
+
+
+def _outside(files: ModelFolder) -> Manifest:
     inputs, outputs = (
         tuple(NamedType(name, kind) for name, kind in values.items()) for values in (files.inputs, files.outputs)
     )
-    (one,) = file.pipelines
-    plan, _ = checked_plan(file, {one.name: Manifest(files.model.stem, "", inputs, outputs, (), {})})
-    return _made_of_one_input(plan.pipelines[0], files)
+    return Manifest(files.model.stem, "", inputs, outputs, (), {})
 
 
 def _made_of_one_input(plan: PipelinePlan, files: ModelFolder) -> dict[str, str]:
-    fields: dict[str, Value] = {"text": "A text of a few words."}
+    fields: dict[str, Value] = {"text": "A text of a few words.", "data": _GREY_PNG}
+    if plan.part:
+        fields[plan.part] = np.zeros((8, 64, 3), np.uint8)
     for step in (step for stage in plan.loaders for step in stage.steps):
         fields |= step(fields)
     assert plan.runner is not None

@@ -10,33 +10,39 @@ from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 
-KINDS = ("embed", "generate")
+KINDS = ("embed", "generate", "classify", "detect", "ocr")
 
 EXAMPLES = """\b
 Examples:
   nndeploy new embed --model minilm/model.onnx -o embed.toml
   nndeploy new generate --model qwen/model.onnx -o write.toml
+  nndeploy new detect --model yolo11n.onnx -o detect.toml
+  nndeploy new ocr --model det.onnx --model rec.onnx -o ocr.toml
 """
 
 
 @click.command("new", epilog=EXAMPLES)
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
-@click.option("--model", type=ANY_FILE, required=True, metavar="MODEL.onnx", help="Model that the pipeline is for.")
+@click.option(
+    "--model", "models", type=ANY_FILE, required=True, multiple=True, metavar="MODEL.onnx",
+    help="Model that the pipeline is for. For ocr: one that finds lines, and one that reads them (repeatable).",
+)  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE.toml", help="File to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
-def new(kind: str, model: str, output: Path, as_json: bool) -> None:
+def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None:
     """Write a pipeline file for a model.
 
-    KIND is embed (texts to vectors) or generate (prompts to texts). Names, sizes and types come from the model, all
-    else from files that exporters write beside it: tokenizer.json, config.json, generation_config.json and others. The
-    pipeline is checked on one input before it is written.
+    KIND is embed (texts to vectors), generate (prompts to texts), classify (images to classes), detect (images to
+    boxes, by a YOLO) or ocr (images to texts, by PP-OCR). Names, sizes and types come from the model, all else from its
+    metadata and from files that exporters write beside it: tokenizer.json, config.json, generation_config.json,
+    preprocessor_config.json and others. The pipeline is checked on one input before it is written.
     """
     from nndeploy.starters.written import write_pipeline
 
-    made = write_pipeline(kind, Path(model), output)
+    made = write_pipeline(kind, [Path(model) for model in models], output)
     effect_is_made()
     if as_json:
         print_json({"pipeline": str(output), "inputs": made})
         return
     print_line(f"wrote {output}; of one input it makes {', '.join(f'{name} {kind}' for name, kind in made.items())}")
-    print_line(f"next: nndeploy compile {model} --pipeline {output}")
+    print_line("its first lines say how to go on")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an image to the texts in it: PP-OCR's detector of lines, and its recogniser of what stands in one."""
+
+from nndeploy.errors import DataError
+from nndeploy.files.whole_files import read_regular
+from nndeploy.processors.text_lines import TextLines
+from nndeploy.starters.images import image_input, label_list
+from nndeploy.starters.model_folder import MAX_JSON, ModelFolder, quoted
+from nndeploy.values.types import TensorType
+
+HEIGHT = 48
+"""The height of a line of text in pixels for recognisers that take any, as those since PP-OCRv3 want it."""
+FILES = ("ppocr_keys_v1.txt", "dict.txt", "en_dict.txt", "keys.txt", "characters.txt")
+"""What a file of a recogniser's characters is usually called."""
+
+
+def ocr(*models: ModelFolder) -> str:
+    """Returns the TOML for a detector and a recogniser, in whichever order they come.
+
+    Raises:
+        DataError: they are no such models, or nothing says which characters the recogniser knows.
+    """
+    find, read = sorted(models, key=_rank, reverse=True)
+    likely, image = _ends(find, 4, "probabilities of pixels")
+    characters, line = _ends(read, 3, "probabilities of characters")
+    names, has_space = _characters(read, read.outputs[characters])
+    height = image_input(read).height or HEIGHT
+    bundle = read.model.with_suffix(".nnd").name
+    return f"""\
+# Images to the lines of text in them. The bundle of the recogniser stands beside that of the detector.
+#   nndeploy compile {read.model} -o {bundle}
+#   nndeploy compile {find.model} --pipeline {find.out} -o ocr.nnd
+#   nndeploy run ocr.nnd --input photos/ --output texts.jsonl
+
+[source]
+kind = "images"
+
+[[level]]
+
+[[level.pipeline]]
+name = "find"
+inputs = {{ {quoted(image)} = "tensor" }}
+outputs = {{ {quoted(likely)} = "likely" }}
+
+# ImageNet's mean and deviation in the order of PP-OCR's channels, blue first.
+[[level.pipeline.loader]]
+workers = 2
+steps = [
+    {{ use = "decode" }},
+    {{ use = "scale", longest-at-most = 960, multiple = 32, out = ["small", "transform"] }},
+    {{ use = "normalise", in = ["small"], divide-by = 255, mean = [0.406, 0.456, 0.485], std = [0.225, 0.224, 0.229] }},
+    {{ use = "layout", channels = "BGR" }},
+]
+
+[[level.pipeline.post]]
+steps = [
+    {{ use = "text-boxes", in = ["likely"], out = ["quads", "quad-scores"], box-threshold = 0.5 }},
+    {{ use = "map-back", in = ["quads", "transform"], out = ["quads"] }},
+    {{ use = "crop-quads" }},
+]
+
+[[level]]
+
+[[level.pipeline]]
+name = "read"
+model = {quoted(bundle)}
+each = "crops"
+part = "crop"
+inputs = {{ {quoted(line)} = "line" }}
+outputs = {{ {quoted(characters)} = "characters" }}
+
+[[level.pipeline.loader]]
+steps = [
+    {{ use = "scale", height = {height}, in = ["crop"], out = ["line", "line-transform"] }},
+    {{ use = "normalise", in = ["line"], out = ["line"], divide-by = 255, mean = [0.5], std = [0.5] }},
+    {{ use = "layout", in = ["line"], out = ["line"], channels = "BGR" }},
+]
+
+[[level.pipeline.post]]
+
+[[level.pipeline.post.steps]]
+use = "ctc"
+in = ["characters"]
+space = {str(has_space).lower()}
+characters = {names}
+
+[[sink]]
+kind = "json-lines"
+fields = ["text", "score", "quads"]
+"""
+
+
+def _rank(files: ModelFolder) -> int:
+    return max((len(kind.shape or ()) for kind in files.outputs.values()), default=0)
+
+
+def _ends(files: ModelFolder, rank: int, what: str) -> tuple[str, str]:
+    """Returns the output of a rank, and the input that takes an image."""
+    image = image_input(files)
+    for name, kind in files.outputs.items():
+        if kind.dtype.startswith("float") and len(kind.shape or ()) == rank and image.order == "CHW":
+            return name, image.name
+    raise DataError(f"the model gives no {what}", where=str(files.model), hint="name PP-OCR's detector and recogniser")
+
+
+def _characters(files: ModelFolder, output: TensorType) -> tuple[str, bool]:
+    """Returns the characters as TOML, and whether a space is one more class of the model."""
+    text, path = files.metadata.get("character"), files.found(*FILES)
+    if text is not None:
+        texts = tuple(text.removesuffix("\n").split("\n"))
+        shown = label_list(list(texts))
+    elif path is not None:
+        texts, shown = (
+            TextLines.from_parameter(path.name, lambda _: read_regular(path, MAX_JSON)).texts,
+            files.named(path),
+        )
+    else:
+        hint = f"put them beside it, one a line, in {FILES[1]}"
+        raise DataError("nothing says which characters it knows", where=str(files.model), hint=hint)
+    count = output.shape[-1] if output.shape else None
+    if isinstance(count, int) and count not in (len(texts) + 1, len(texts) + 2):
+        told = f"there are {len(texts)} characters, but the model has {count} classes, of which one is none of them"
+        raise DataError(told, where=str(files.model), hint="take the characters that belong to this model")
+    return shown, count == len(texts) + 2

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`new classify`, `detect` and `ocr`: sizes, pixels and names are those of the model and the files beside it."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import onnx
+import pytest
+
+from nndeploy.cli.main import run_command
+
+pytest.importorskip("PIL", reason="the extra vision is not installed")
+
+FLOAT, BYTE = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8
+NAMES = {"names": "{0: 'person', 1: 'big \"cat\"'}", "task": "detect", "imgsz": "[320, 640]"}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write_model(takes, gives, metadata=None, dtype=FLOAT, out="y", path="m.onnx"):
+    """Writes a model with one input x and one output of these sizes; what it computes does not matter."""
+    value = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node("Op", ["x"], [out], domain="any")
+    graph = onnx.helper.make_graph([node], "g", [value("x", dtype, takes)], [value(out, FLOAT, gives)])
+    sets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("any", 1)]
+    model = onnx.helper.make_model(graph, opset_imports=sets, ir_version=10)
+    onnx.helper.set_model_props(model, metadata or {})
+    onnx.save(model, path)
+
+
+def written(kind, code=0):
+    """Returns the pipeline that a call writes, and its steps by name."""
+    assert run_command(["new", kind, "--model", "m.onnx", "-o", "p.toml"]) == code
+    if code:
+        return None
+    (pipeline,) = tomllib.loads(Path("p.toml").read_text())["level"][0]["pipeline"]
+    return pipeline, {
+        step["use"]: step for stage in (*pipeline["loader"], *pipeline["post"]) for step in stage["steps"]
+    }
+
+
+def test_a_classifier_takes_images_as_its_files_say() -> None:
+    write_model(["n", 3, "h", "w"], ["n", 3])
+    for name, data in {
+        "preprocessor_config.json": {
+            "size": {"shortest_edge": 256}, "crop_size": {"height": 192, "width": 160}, "resample": 3,
+            "rescale_factor": 1 / 255, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.1, 0.2, 0.3],
+        },
+        "config.json": {"id2label": {"0": "cat", "2": "dog", "1": "fox"}},
+    }.items():  # fmt: skip
+        Path(name).write_text(json.dumps(data))
+    pipeline, steps = written("classify")
+    assert (pipeline["inputs"], pipeline["outputs"]) == ({"x": "tensor"}, {"y": "scores"})
+    assert {key: steps["resize"][key] for key in ("width", "height", "filter")} == {
+        "width": 160, "height": 192, "filter": "bicubic",
+    }  # fmt: skip
+    assert steps["normalise"] == {
+        "use": "normalise", "in": ["small"], "divide-by": 255, "mean": [0.5, 0.4, 0.3], "std": [0.1, 0.2, 0.3],
+    }  # fmt: skip
+    assert "softmax" in steps
+    assert steps["top-k"] == {"use": "top-k", "k": 3, "labels": ["cat", "fox", "dog"]}
+
+
+@pytest.mark.parametrize(("takes", "dtype", "layout"), [
+    (["n", 3, 8, 8], FLOAT, {}), (["n", 8, 8, 3], FLOAT, {"order": "HWC"}), (["n", 1, 8, 8], FLOAT, {"channels": "L"}),
+    (["n", 8, 8, 3], BYTE, {"order": "HWC", "in": ["small"], "out": ["small"]}),
+])  # fmt: skip
+def test_axes_and_types_are_the_model_s(takes, dtype, layout) -> None:
+    write_model(takes, ["n", 1000], dtype=dtype, out="probs")
+    pipeline, steps = written("classify")
+    assert steps["layout"] == {"use": "layout", **layout}
+    assert ("normalise" in steps) == (dtype == FLOAT)
+    assert "softmax" not in steps
+    assert pipeline["outputs"] == {"probs": "probabilities"}
+    assert steps["top-k"]["k"] == 5
+    assert (steps["resize"]["width"], steps["resize"]["height"]) == (8, 8)
+
+
+@pytest.mark.parametrize(("gives", "order", "objectness"), [
+    ([1, 6, 8400], "columns", False), ([1, 25200, 7], "rows", True), (["n", "boxes", 6], "rows", False),
+])  # fmt: skip
+def test_a_detector_is_what_its_metadata_say(gives, order, objectness) -> None:
+    write_model([1, 3, "h", "w"], gives, NAMES)
+    _, steps = written("detect")
+    assert (steps["letterbox"]["width"], steps["letterbox"]["height"]) == (640, 320)
+    assert (steps["boxes-from-rows"]["order"], steps["boxes-from-rows"]["objectness"]) == (order, objectness)
+    assert steps["labels"]["labels"] == ["person", 'big "cat"']
+    assert steps["normalise"]["divide-by"] == 255
+
+
+@pytest.mark.parametrize(("kind", "takes", "gives", "metadata"), [
+    ("classify", ["n", 8], ["n", 3], {}), ("classify", ["n", 3, 8, 8], ["n", 3, 4], {}),
+    ("classify", ["n", 3, 8, 8], ["n", 3], NAMES), ("detect", ["n", 3, 8, 8], ["n", 6, 10], {}),
+    ("detect", ["n", 3, 8, 8], ["n", 300, 6], NAMES | {"names": "{0: 'a'}"}),
+    ("detect", ["n", 3, 8, 8], ["n", 6, 6], NAMES),
+    ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "{0: open('x')}"}),
+    ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "(" * 9999}),
+    ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "{1: 'a', 2: 'b'}"}),
+])  # fmt: skip
+def test_another_kind_of_model_is_one_line_and_no_file(capsys, kind, takes, gives, metadata) -> None:
+    write_model(takes, gives, metadata)
+    written(kind, code=65)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not Path("p.toml").exists()
+
+
+def write_ocr(count, metadata=None, height="h"):
+    write_model(["n", 3, "h", "w"], ["n", 1, "h", "w"], path="det.onnx")
+    write_model(["n", 3, height, "w"], ["n", "t", count], metadata, path="rec.onnx")
+
+
+def written_ocr(first="det", second="rec", code=0):
+    assert run_command(["new", "ocr", "--model", f"{first}.onnx", "--model", f"{second}.onnx", "-o", "p.toml"]) == code
+    return None if code else [level["pipeline"][0] for level in tomllib.loads(Path("p.toml").read_text())["level"]]
+
+
+def test_models_of_texts_may_come_in_any_order_and_note_their_characters() -> None:
+    write_ocr(5, {"character": "a\nb\n \n"})
+    for order in (("det", "rec"), ("rec", "det")):
+        find, read = written_ocr(*order)
+        assert (find.get("model"), read["model"]) == (None, "rec.nnd")
+        (ctc,) = read["post"][0]["steps"]
+        assert (ctc["characters"], ctc["space"]) == (["a", "b", " "], True)
+        assert read["loader"][0]["steps"][0]["height"] == 48
+
+
+def test_characters_may_be_a_file_and_the_height_the_model_s() -> None:
+    write_ocr(4, height=32)
+    Path("dict.txt").write_text("a\nb\nc\n")
+    _, read = written_ocr()
+    assert (read["post"][0]["steps"][0]["characters"], read["post"][0]["steps"][0]["space"]) == ("dict.txt", False)
+    assert read["loader"][0]["steps"][0]["height"] == 32
+
+
+def test_other_models_of_texts_are_refused(capsys) -> None:
+    write_ocr(9, {"character": "a\nb"})
+    written_ocr(code=65)  # 2 characters, 9 classes
+    write_ocr(4)
+    written_ocr(code=65)  # nothing says which
+    written_ocr("det", "det", code=65)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 3
+    assert run_command(["new", "ocr", "--model", "det.onnx", "-o", "p.toml"]) == 2
+    assert not Path("p.toml").exists()
+
+
+def test_what_is_written_for_real_models_is_the_pipeline_that_reads_signs(models_folder) -> None:
+    shipped = Path(__file__).resolve().parents[3] / "configs" / "pipelines"
+    Path("dict.txt").write_bytes((shipped / "labels" / "ppocr_en.txt").read_bytes())
+    for name, path in (("ppocr_det_mobile_v2", "det"), ("ppocr_rec_en_mobile_v2", "rec")):
+        Path(f"{path}.onnx").symlink_to(models_folder / f"{name}.onnx")
+    for found, level in zip(
+        written_ocr(), tomllib.loads((shipped / "read-text.toml").read_text())["level"], strict=True
+    ):
+        expected = level["pipeline"][0]
+        for one in (found, expected):
+            one.pop("model", None)
+            for post in one["post"]:
+                for step in post["steps"]:
+                    step.pop("characters", None)
+        assert found == expected
