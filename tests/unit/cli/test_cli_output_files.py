@@ -60,7 +60,7 @@ def test_a_folder_of_results_is_made_in_one_that_is_there(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "hint"), [
-    ("--golden", "did you mean '--goldens'?"), ("--model", "it is an option of run"), ("--inflite", "see nndeploy")
+    ("--golden", "did you mean '--goldens'?"), ("--model", "it is an option of new, run"), ("--inflite", "see nndeploy")
 ])  # fmt: skip
 def test_an_unknown_option_has_no_wrong_guess(option: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, line = refused(["compile", "m.onnx", "-o", "m.nnd", option, "1"], capsys)
