@@ -13,6 +13,7 @@ from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Array
 
 MANY = 1024
+"""So many of the best tokens are sorted first: all of a large vocabulary take longer than a small model computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +36,25 @@ class Choice:
         Raises:
             InputError: a score is NaN, or a token of `seen` has none.
         """
-        scores = self.penalised(np.asarray(scores, np.float64), seen)
+        scores = self.penalised(scores, seen)
         if self.temperature == 0:
             return int(np.argmax(scores))
-        probabilities = self.probabilities(scores)
-        shares = np.cumsum(probabilities)
-        drawn = np.random.Generator(np.random.Philox(key=[self.seed, place])).random() * shares[-1]
-        last = np.flatnonzero(probabilities)[-1]  # which also takes what rounding leaves
-        return int(min(np.searchsorted(shares, drawn, side="right"), last))
+        tokens, shares = self.candidates(scores)
+        sums = np.cumsum(shares)
+        drawn = np.random.Generator(np.random.Philox(key=[self.seed, place])).random() * sums[-1]
+        last = np.flatnonzero(shares)[-1]  # which also takes what rounding leaves
+        return int(tokens[min(np.searchsorted(sums, drawn, side="right"), last)])
 
-    def probabilities(self, scores: Array) -> Array:
-        """Returns with which probability each token is drawn, by scores after the penalty."""
-        scores = scores / self.temperature
+    def candidates(self, scores: Array) -> tuple[Array, Array]:
+        """Returns the tokens that may be drawn, by scores after the penalty, and the probability of each."""
+        tokens = np.arange(len(scores))
         if 0 < self.top_k < len(scores):
-            scores = np.where(scores < np.partition(scores, -self.top_k)[-self.top_k], -np.inf, scores)
-        if self.top_p < 1:
-            scores = _best_together(scores, self.top_p)
-        return _softmax(scores)
+            tokens = np.flatnonzero(scores >= np.partition(scores, -self.top_k)[-self.top_k])
+        shares = _softmax(scores[tokens].astype(np.float64) / self.temperature)
+        if self.top_p == 1:
+            return tokens, shares
+        best = _best_together(shares, self.top_p)
+        return tokens[best], shares[best] / shares[best].sum()
 
     def penalised(self, scores: Array, seen: Array) -> Array:
         """Returns scores of which those of tokens that are there are lower (or higher, by a penalty below 1).
@@ -59,7 +62,7 @@ class Choice:
         Raises:
             InputError: a score is NaN, none is finite, or a token of `seen` has none.
         """
-        if np.isnan(scores).any() or not np.isfinite(scores.max()):
+        if not np.isfinite(scores[np.argmax(scores)]):  # which finds NaN too
             raise InputError("scores hold NaN, or none of them is finite", hint="see what the model is given")
         if self.repetition_penalty == 1 or not len(seen):
             return scores
@@ -73,18 +76,18 @@ class Choice:
         return changed
 
 
-def _best_together(scores: Array, top_p: float) -> Array:
-    """Returns scores without all but the best tokens whose probabilities reach `top_p` together, at least one."""
-    shares, best = _softmax(scores), np.arange(len(scores))
-    if len(best) > MANY:  # to sort all of a large vocabulary takes longer than what small models compute
-        part = np.argpartition(-scores, MANY)[:MANY]
-        best = np.sort(part) if shares[part].sum() > top_p else best
-    best = best[np.argsort(-scores[best], kind="stable")]
+def _best_together(shares: Array, top_p: float) -> Array:
+    """Returns the places of the largest shares that reach `top_p` together, at least one; of equal ones the first."""
+    best, count = np.arange(len(shares)), MANY
+    while count < len(shares):
+        part = np.argpartition(shares, -count)[-count:]
+        if shares[part].sum() > top_p:
+            best = np.sort(np.flatnonzero(shares >= shares[part].min()))
+            break
+        count *= 8
+    best = best[np.argsort(-shares[best], kind="stable")]
     better = np.cumsum(shares[best]) - shares[best]
-    kept = best[: max(1, int(np.searchsorted(better, top_p)))]
-    left = np.full(len(scores), -np.inf)
-    left[kept] = scores[kept]
-    return left
+    return best[: max(1, int(np.searchsorted(better, top_p)))]
 
 
 def _softmax(scores: Array) -> Array:
