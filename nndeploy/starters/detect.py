@@ -2,7 +2,7 @@
 """From an image to boxes around things: the pipeline of a YOLO, as ultralytics exports it."""
 
 from nndeploy.errors import DataError
-from nndeploy.starters.images import image_input, label_list, labels, normalise, size_of
+from nndeploy.starters.images import image_input, label_list, labels, layout, normalise, size_of
 from nndeploy.starters.model_folder import ModelFolder, quoted
 from nndeploy.values.types import Dim
 
@@ -42,7 +42,7 @@ steps = [
     {{ use = "decode" }},
     {{ use = "letterbox", width = {width}, height = {height}, out = ["small", "transform"] }},
     {pixels},
-    {image.layout},
+    {layout(image)},
 ]
 
 [[level.pipeline.post]]

@@ -14,8 +14,7 @@ def embed(files: ModelFolder) -> str:
         DataError: the model takes no tokens, or gives no vectors.
         MissingInputError: there is no tokenizer.
     """
-    tokenizer = files.named(files.needed("tokenizer.json", "that of the model"))
-    ids = token_input(files)
+    tokens = tokenize(files)
     output, steps = _vectors(files)
     renamed = f'\noutputs = {{ {quoted(output)} = "{steps[0][0]}" }}' if output != steps[0][0] else ""
     posts = "\n".join(f"    {text}" for _, text in steps)
@@ -35,7 +34,7 @@ name = "embed"{renamed}
 [[level.pipeline.loader]]
 steps = [
     # Longer texts are cut.
-    {{ use = "tokenize", tokenizer = {tokenizer}{_length(files, ids)}{dtype_of(ids)} }},
+    {tokens}
 ]
 
 [[level.pipeline.post]]
@@ -47,6 +46,17 @@ steps = [
 kind = "json-lines"
 fields = ["embedding"]
 """
+
+
+def tokenize(files: ModelFolder) -> str:
+    """Returns the step that makes the model's inputs of a text.
+
+    Raises:
+        DataError: the model takes no tokens.
+        MissingInputError: there is no tokenizer.
+    """
+    tokenizer, ids = files.named(files.needed("tokenizer.json", "that of the model")), token_input(files)
+    return f'{{ use = "tokenize", tokenizer = {tokenizer}{_length(files, ids)}{dtype_of(ids)} }},'
 
 
 def token_input(files: ModelFolder) -> TensorType:

@@ -28,16 +28,16 @@ class ImageOf:
     height: int | None
     width: int | None
 
-    @property
-    def layout(self) -> str:
-        """The step that puts axes in the model's order."""
-        order, grey = ['order = "HWC"'] * (self.order == "HWC"), ['channels = "L"'] * (self.channels == 1)
-        return step("layout", *order, *grey)
-
 
 def step(name: str, *parameters: str) -> str:
     """Returns the table of a step."""
     return f"{{ {', '.join([f'use = {quoted(name)}', *parameters])} }}"
+
+
+def layout(image: ImageOf, *fields: str) -> str:
+    """Returns the step that puts axes in the model's order; `fields` are its other parameters."""
+    order, grey = ['order = "HWC"'] * (image.order == "HWC"), ['channels = "L"'] * (image.channels == 1)
+    return step("layout", *fields, *order, *grey)
 
 
 def image_input(files: ModelFolder) -> ImageOf:
@@ -76,11 +76,11 @@ def _sides(said: object) -> tuple[int | None, int | None]:
     return whole(height, 1 << 15), whole(width, 1 << 15)
 
 
-def resize_filter(files: ModelFolder) -> str:
+def resize_filter(files: ModelFolder) -> list[str]:
     """Returns the parameter of a step that resizes, where the files beside the model say how."""
     number = files.json("preprocessor_config.json").get("resample")
     name = FILTERS[number] if type(number) is int and 0 <= number < len(FILTERS) else _timm(files).get("interpolation")
-    return f', filter = "{name}"' if name in FILTERS and name != "bilinear" else ""
+    return [f'filter = "{name}"'] if name in FILTERS and name != "bilinear" else []
 
 
 def normalise(files: ModelFolder, image: ImageOf) -> str:

@@ -32,9 +32,9 @@ Examples:
 def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None:
     """Write a pipeline file for a model.
 
-    KIND is embed (texts to vectors), generate (prompts to texts), classify (images to classes), detect (images to
-    boxes, by a YOLO) or ocr (images to texts, by PP-OCR). Names, sizes and types come from the model, all else from its
-    metadata and from files that exporters write beside it: tokenizer.json, config.json, generation_config.json,
+    KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
+    to boxes, by a YOLO) or ocr (images to texts, by PP-OCR). Names, sizes and types come from the model, all else from
+    its metadata and from files that exporters write beside it: tokenizer.json, config.json, generation_config.json,
     preprocessor_config.json and others. The pipeline is checked on one input before it is written.
     """
     from nndeploy.starters.written import write_pipeline

@@ -180,3 +180,14 @@ def test_without_files_the_likeliest_tokens_are_taken(decoder) -> None:
     assert "chat" not in steps
     assert (steps["sample"]["temperature"], steps["sample"]["repetition-penalty"]) == (0.0, 1.1)
     assert "context" not in steps["sample"]
+
+
+def test_a_classifier_of_texts_has_the_names_of_its_classes(folder) -> None:
+    write_model("m.onnx", IDS, {"logits": "float32[n,2]"})
+    beside(config={"id2label": {"0": "bad", "1": "good"}, "max_position_embeddings": 512})
+    pipeline, steps = written("classify")
+    assert pipeline["outputs"] == {"logits": "scores"}
+    assert steps["tokenize"]["max-length"] == 512
+    assert steps["top-k"] == {"use": "top-k", "k": 2, "labels": ["bad", "good"]}
+    (folder / "texts.txt").write_text("a b\n")
+    assert run_command(["run", "--pipeline", "p.toml", "--input", "texts.txt"]) == 2  # it lacks the bundle alone
