@@ -74,8 +74,9 @@ def expected(folder, text, count):
 
 
 def ran(folder, tmp_path, *arguments, lines="the cat\nhi\n"):
-    (tmp_path / "x.txt").write_text(lines)
-    command = ["run", f"{folder}/m.nnd", "--input", f"{tmp_path}/x.txt", "--output", f"{tmp_path}/y.jsonl"]
+    given = tmp_path / ("x.jsonl" if lines.startswith("{") else "x.txt")
+    given.write_text(lines)
+    command = ["run", f"{folder}/m.nnd", "--input", str(given), "--output", f"{tmp_path}/y.jsonl"]
     code = run_command([*command, *arguments])
     return code, [json.loads(line) for line in (tmp_path / "y.jsonl").read_text().splitlines()]
 
@@ -142,3 +143,20 @@ def test_what_cannot_loop_is_one_line_before_anything_runs(made, capsys, before,
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "wrong.toml" in line
     assert place in line
+
+
+def test_a_conversation_may_come_as_messages(made, tmp_path) -> None:
+    text = (made / "p.toml").read_text()
+    text = text.replace('kind = "lines"', 'kind = "json-lines"\nfields = ["messages"]').replace(
+        'in = ["text"], out', "out"
+    )
+    (made / "talk.toml").write_text(text)
+    talk = [{"role": "user", "content": "hi"}]
+    lines = [{"messages": talk}, {"messages": [{"role": "system", "content": "rhyme"}, *talk]}, {"messages": 3}]
+    code, found = ran(
+        made, tmp_path, "--pipeline", f"{made}/talk.toml", lines="".join(f"{json.dumps(one)}\n" for one in lines)
+    )
+    assert code == 1
+    assert found[0]["outputs"] == ran(made, tmp_path, lines="hi\n")[1][0]["outputs"]
+    assert found[1]["outputs"]["tokens"] != found[0]["outputs"]["tokens"]
+    assert found[2]["error"]["code"] == "bad-input"
