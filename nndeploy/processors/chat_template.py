@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameter of a step that is a chat template: Jinja out of a tokenizer_config.json, or a file of its own.
+"""The parameter of a step that is a chat template: Jinja in or beside a tokenizer_config.json, or a file of its own.
 
 Templates may have been written by anybody. They run in Jinja's sandbox, which lets them change nothing and reach no
 attribute that begins with an underscore; what they write has a largest length. The package belongs to the extra `text`.
@@ -9,13 +9,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, NoReturn, Self
 
-from nndeploy.errors import DataError, InputError, UnavailableError
+from nndeploy.errors import DataError, InputError, MissingInputError, UnavailableError
 from nndeploy.processors.parameters import ReadFile
 from nndeploy.version import install_command
 
 MAX_TEXT = 1 << 24
+BESIDE = "chat_template.jinja"
+"""Where newer exports have the template, beside a tokenizer_config.json that has the special tokens alone."""
 SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -38,11 +41,11 @@ class ChatTemplate:
         """
         if not isinstance(value, str) or not value:
             raise DataError(f"must be {cls.written_as}, is {value!r:.60}")
-        try:
-            text = read_file(value).decode("utf-8")
-        except UnicodeDecodeError as err:
-            raise DataError("is not UTF-8", where=value) from err
-        made = cls(text) if value.endswith(".jinja") else cls(*_of_config(text, value))
+        if value.endswith(".jinja"):
+            made = cls(_text(value, read_file))
+        else:
+            source, special = _of_config(_text(value, read_file), value)
+            made = cls(source or _beside(value, read_file), special)
         made.compiled()
         return made
 
@@ -89,18 +92,35 @@ class ChatTemplate:
         return "".join(written)
 
 
+def _text(name: str, read_file: ReadFile) -> str:
+    try:
+        return read_file(name).decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise DataError("is not UTF-8", where=name) from err
+
+
+def _beside(name: str, read_file: ReadFile) -> str:
+    """Returns the template that lies beside a tokenizer_config.json without one."""
+    try:
+        return _text(str(PurePosixPath(name).with_name(BESIDE)), read_file)
+    except MissingInputError as err:
+        raise DataError(f"has no chat_template, and no {BESIDE} lies beside it", where=name) from err
+
+
 def _of_config(text: str, name: str) -> tuple[str, dict[str, str]]:
-    """Returns the template of a tokenizer_config.json, and its special tokens."""
+    """Returns the template of a tokenizer_config.json, "" where there is none, and its special tokens."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as err:
         raise DataError(f"is no JSON: {err}", where=name) from err
-    found = config.get("chat_template") if isinstance(config, dict) else None
+    if not isinstance(config, dict):
+        raise DataError("holds no JSON object", where=name)
+    found = config.get("chat_template", "")
     if isinstance(found, list):  # several by name
         by_name = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
         found = by_name.get("default")
     if not isinstance(found, str):
-        raise DataError("has no chat_template", where=name, hint="it may be a file beside it: chat_template.jinja")
+        raise DataError("its chat_template is no text", where=name)
     tokens = {key: config.get(key) for key in SPECIAL}
     named = {key: one.get("content") if isinstance(one, dict) else one for key, one in tokens.items()}
     return found, {key: one for key, one in named.items() if isinstance(one, str)}

@@ -3,6 +3,7 @@
 
 from nndeploy.errors import DataError
 from nndeploy.files.whole_files import read_regular
+from nndeploy.processors.chat_template import BESIDE
 from nndeploy.processors.tokenizer_file import TokenizerFile
 from nndeploy.starters.embed import dtype_of, token_input
 from nndeploy.starters.model_folder import ModelFolder, quoted, whole
@@ -105,9 +106,9 @@ def _carried(files: ModelFolder, scores: str) -> str:
 
 def _prompt(files: ModelFolder, tokenizer: str, dtype: str) -> str:
     """Returns the steps from a text to its tokens: through the chat template where there is one."""
-    config = files.found("tokenizer_config.json")
-    has_template = "chat_template" in files.json("tokenizer_config.json")
-    template = config if has_template else files.found("chat_template.jinja")
+    config, beside = files.found("tokenizer_config.json"), files.found(BESIDE)
+    has_template = beside is not None or "chat_template" in files.json("tokenizer_config.json")
+    template = (config or beside) if has_template else None
     if template is None:
         return f'    {{ use = "tokenize", tokenizer = {tokenizer}{dtype} }},'
     chat = f'{{ use = "chat", template = {files.named(template)}, system = "", in = ["text"], out = ["asked"] }},'

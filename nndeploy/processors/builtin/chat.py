@@ -10,7 +10,7 @@ from nndeploy.processors.chat_template import ChatTemplate
 
 @dataclass(frozen=True)
 class Chat:
-    """Writes messages as the model learned them, by the template in its tokenizer_config.json or a file of Jinja.
+    """Writes messages as the model learned them: by a file of Jinja, or the one in or beside a tokenizer_config.json.
 
     `messages` is a list of tables with `role` and `content`, or a text: one message of the user. `system` is put before
     them where they begin with no system message. The text ends where the answer begins. Special tokens are in it, so

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nndeploy.files.whole_files import read_regular
 from nndeploy.processors.processor import ProcessorStep
 from nndeploy.processors.registry import processor_from_table
 
@@ -16,6 +17,8 @@ def step(tmp_path: Path) -> Callable[..., ProcessorStep]:
 
     def make(use: str, **parameters: object) -> ProcessorStep:
         table = {key.replace("_", "-"): value for key, value in parameters.items()}
-        return processor_from_table({"use": use, **table}, "p.toml", lambda name: (tmp_path / name).read_bytes())
+        return processor_from_table(
+            {"use": use, **table}, "p.toml", lambda name: read_regular(tmp_path / name, 1 << 26)
+        )
 
     return make

@@ -45,6 +45,14 @@ def test_a_file_of_jinja_is_a_template_too(step, tmp_path) -> None:
     assert found == '[{"role": "user", "content": "<ü>"}]'
 
 
+def test_a_template_beside_the_special_tokens_is_found(step, tmp_path) -> None:
+    (tmp_path / "tokenizer_config.json").write_text('{"bos_token": "<s>"}')
+    with pytest.raises(DataError, match=r"chat_template\.jinja"):
+        step("chat", template="tokenizer_config.json")
+    (tmp_path / "chat_template.jinja").write_text("{{ bos_token }}{{ messages[0].content }}")
+    assert step("chat", template="tokenizer_config.json")({"messages": HELLO})["text"] == "<s> hello "
+
+
 @pytest.mark.parametrize("messages", [[], [{}], [{"role": "user"}], 3, None, [*HELLO, {"role": "tool", "content": ""}]])
 def test_what_are_no_messages_or_are_refused_by_the_template_is_one_line(chat, messages) -> None:
     with pytest.raises(InputError):

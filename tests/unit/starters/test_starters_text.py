@@ -170,6 +170,14 @@ def test_a_text_is_written_as_the_files_of_the_model_say(decoder) -> None:
     assert steps["next-inputs"] == {"use": "next-inputs"}
 
 
+def test_a_chat_template_may_lie_beside_the_special_tokens(decoder, folder) -> None:
+    decoder()
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    assert written("generate")[1]["chat"]["template"] == "chat_template.jinja"
+    beside(tokenizer_config={"eos_token": "<|im_end|>"})
+    assert written("generate")[1]["chat"]["template"] == "tokenizer_config.json"
+
+
 def test_without_files_the_likeliest_tokens_are_taken(decoder) -> None:
     write_model("m.onnx", IDS, {"scores": "float32[n,t,400]"})
     beside(generation_config={"temperature": 0.6, "repetition_penalty": 1.1})
