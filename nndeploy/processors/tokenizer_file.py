@@ -40,7 +40,8 @@ class TokenizerFile:
         if not isinstance(value, str) or not value:
             raise DataError(f"must be {cls.written_as}, is {value!r:.60}")
         made = cls(value, read_file(value))
-        made.opened()
+        tokenizer = made.opened()
+        called(lambda: tokenizer.encode("", ""), DataError, f"{value} encodes nothing")  # a template may name no token
         return made
 
     def opened(self) -> Any:

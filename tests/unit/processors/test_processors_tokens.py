@@ -132,3 +132,11 @@ def test_a_pipeline_without_texts_imports_no_tokenizers() -> None:
         "step({'use': 'pool'}, 'p'); step({'use': 'softmax'}, 'p'); sys.exit('tokenizers' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_template_that_names_no_token_is_found_before_anything_runs(step, tmp_path) -> None:
+    data = bert_words(["a"]).replace(b'"[SEP]":{"id":"[SEP]"', b'"[SEQ]":{"id":"[SEQ]"')
+    assert b"[SEQ]" in data
+    (tmp_path / "t.json").write_bytes(data)
+    with pytest.raises(DataError, match=r"p\.toml: tokenize: tokenizer: t\.json"):
+        step("tokenize", tokenizer="t.json")
