@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nndeploy.values.types import DimRange, OptionalType, ValueType
+from nndeploy.values.types import DimRange, OptionalType, TensorType, ValueType
 
 FORMAT_NAME = "nndeploy-bundle"
 FORMAT_MAJOR = 1
-FORMAT_MINOR = 9
+FORMAT_MINOR = 10
 
 PORTABLE = "portable"
 """Names the chain that runs on any CPU, where chains are named."""
@@ -29,6 +29,13 @@ class NamedType:
 
     name: str
     type: ValueType
+
+    @property
+    def open_axes(self) -> tuple[tuple[int, str], ...]:
+        """The axes of a tensor whose size is open, each with its symbol; `<name>.<axis>` where it has none."""
+        shape = self.type.shape if isinstance(self.type, TensorType) else None
+        every = enumerate(shape or ())
+        return tuple((axis, dim or f"{self.name}.{axis}") for axis, dim in every if not isinstance(dim, int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +91,15 @@ class TargetChain:
     """Another way to run the program, for boxes of one kind: submodels of their own, cut where that kind wants it.
 
     `id` is unique in the bundle, `target` the name of the box; `values` gives the type of every value in this chain.
+    `ranges` are the sizes that the chain was built for where the program takes any; other calls run on the portable
+    chain. An axis without a name has the key `<input>.<axis>`.
     """
 
     id: str
     target: str
     submodels: tuple[Submodel, ...]
     values: Mapping[str, ValueType]
+    ranges: Mapping[str, DimRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from nndeploy.bundle.manifest import PORTABLE, ImageInput, Manifest, NamedType, 
 from nndeploy.bundle.manifest_json import MANIFEST_NAME
 from nndeploy.errors import BundleError, did_you_mean
 from nndeploy.target.place_limits import PlaceLimit, is_gpu, why_no_places
-from nndeploy.values.types import Dim, MapType, OptionalType, SequenceType, TensorType, ValueType
+from nndeploy.values.types import Dim, DimRange, MapType, OptionalType, SequenceType, TensorType, ValueType
 
 REPORT_NAME = "report.json"
 SIGNATURE_NAME = "signature"
@@ -38,6 +38,7 @@ def check_manifest(manifest: Manifest) -> None:
     for chain in manifest.target_chains:
         try:
             _check_chain(manifest, chain.submodels, chain.values)
+            _check_ranges(chain.ranges)
         except BundleError as err:
             err.within(f"chain {chain.id}")
             raise
@@ -46,7 +47,7 @@ def check_manifest(manifest: Manifest) -> None:
     _check_members(manifest)
     _check_compressed(manifest)
     _check_limits(manifest)
-    _check_ranges(manifest)
+    _check_ranges(manifest.ranges)
     _check_defaults(manifest)
     _check_placings(manifest)
     if manifest.image_input is not None:
@@ -217,8 +218,8 @@ def _check_limits(manifest: Manifest) -> None:
                 raise BundleError(f"{name!r:.80} is no output", where=where, hint=did_you_mean(name, outputs))
 
 
-def _check_ranges(manifest: Manifest) -> None:
-    for name, sizes in manifest.ranges.items():
+def _check_ranges(ranges: Mapping[str, DimRange]) -> None:
+    for name, sizes in ranges.items():
         if not sizes.min <= sizes.best <= sizes.max:
             raise BundleError(
                 f"expected min <= best <= max, got {sizes.min}, {sizes.best}, {sizes.max}", where=f"ranges[{name!r}]"

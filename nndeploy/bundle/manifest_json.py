@@ -62,6 +62,7 @@ FIRST_WITH_MACHINES = 6  # the minor version that brought several kinds of machi
 FIRST_WITH_COMPRESSED = 7  # the minor version that brought members that are stored compressed
 FIRST_WITH_PLACINGS = 8  # the minor version that brought chains over several places
 FIRST_WITH_DEFAULTS = 9  # the minor version that brought defaults of inputs
+FIRST_WITH_CHAIN_RANGES = 10  # the minor version that brought ranges of sizes of one chain
 MAX_RANK = 64
 MAX_PIXELS = 65535  # of one side of an image
 
@@ -94,7 +95,7 @@ def decode_manifest(text: bytes | memoryview) -> Manifest:
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     """Returns the manifest as plain data."""
     image, minor = manifest.image_input, _least_minor(manifest)
-    chains = [_target_chain_to_json(chain) for chain in manifest.target_chains]
+    chains = [_target_chain_to_json(chain, minor) for chain in manifest.target_chains]
     compressed = {name: _compressed_to_json(item) for name, item in manifest.compressed.items()}
     placings = {name: dataclasses.asdict(placing) for name, placing in manifest.placings.items()}
     return {
@@ -140,7 +141,7 @@ def manifest_from_json(data: object) -> Manifest:
         outputs=tuple(_named_type(item) for item in fields.list_of_fields("outputs")),
         submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
         values=_types(fields),
-        target_chains=tuple(_target_chain(item) for item in chains),
+        target_chains=tuple(_target_chain(item, minor) for item in chains),
         ranges={name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")},
         aliases=fields.names_by_name("aliases"),
         constants=fields.member_or_empty("constants"),
@@ -202,12 +203,15 @@ def _submodel(fields: Fields) -> Submodel:
     return result
 
 
-def _target_chain(fields: Fields) -> TargetChain:
+def _target_chain(fields: Fields, minor: int) -> TargetChain:
     result = TargetChain(
         id=fields.identifier("id"),
         target=fields.name("target"),
         submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
         values=_types(fields),
+        ranges={name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")}
+        if minor >= FIRST_WITH_CHAIN_RANGES
+        else {},
     )
     fields.end()
     return result
@@ -365,6 +369,8 @@ def _submodel_to_json(submodel: Submodel) -> dict[str, Any]:
 
 def _least_minor(manifest: Manifest) -> int:
     """Returns the oldest minor version that can say this, so that boxes with an older nndeploy read what they can."""
+    if any(chain.ranges for chain in manifest.target_chains):
+        return FIRST_WITH_CHAIN_RANGES
     if manifest.defaults:
         return FIRST_WITH_DEFAULTS
     if manifest.placings:
@@ -386,12 +392,14 @@ def _least_minor(manifest: Manifest) -> int:
     return FIRST_WITH_TARGETS if manifest.target_chains or needs & GPU_NEEDS else 0
 
 
-def _target_chain_to_json(chain: TargetChain) -> dict[str, Any]:
+def _target_chain_to_json(chain: TargetChain, minor: int) -> dict[str, Any]:
+    ranges = {name: _dim_range_to_json(sizes, minor) for name, sizes in chain.ranges.items()}
     return {
         "id": chain.id,
         "target": chain.target,
         "submodels": [_submodel_to_json(submodel) for submodel in chain.submodels],
         "values": _types_to_json(chain.values),
+        **({"ranges": ranges} if minor >= FIRST_WITH_CHAIN_RANGES else {}),
     }
 
 

@@ -200,12 +200,14 @@ class ChainReport(BuiltReport):
     """What a compile did for one target with GPUs.
 
     `idle_gpu` says why nothing of the model runs there, "" where something does. Such a chain is not in the bundle: the
-    target runs the portable one.
+    target runs the portable one. `ranges` are those of sizes that nobody declared, as texts; calls with others run on
+    the portable chain.
     """
 
     id: str
     target: str
     idle_gpu: str = ""
+    ranges: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 import onnx_ir as ir
 
 from nndeploy.values.size import Dim, UndecidedError
+from nndeploy.values.types import DimRange
 
 BATCH, IMAGE, LENGTH, WAVE, PAST, CHANNELS, FRAMES, COUNT = (
     "batch", "image", "length", "wave", "past", "channels", "frames", "count",
@@ -32,6 +33,18 @@ _USUAL: Mapping[str, Sequence[int]] = {
 }
 """Kind -> sizes that models are exported for, the likeliest first; those of one column are tried together."""
 NUM_COLUMNS = 12
+
+_RANGES: Mapping[str, DimRange] = {
+    BATCH: DimRange(1, 8, 1),
+    CHANNELS: DimRange(1, 4, 3),
+    COUNT: DimRange(1, 16, 2),
+    FRAMES: DimRange(1, 32, 8),
+    IMAGE: DimRange(32, 640, 224, 32),
+    LENGTH: DimRange(1, 512, 64),
+    PAST: DimRange(1, 512, 16),
+    WAVE: DimRange(160, 64000, 8000, 160),
+}
+"""Kind -> the sizes that code is built for which needs a range, where nobody says one."""
 
 _PAST = ("past", "cache")
 _NAMES = (
@@ -134,6 +147,11 @@ def _computed(tree: ast.expr, size_of: Callable[[str], Dim]) -> Dim:
 def usual_sizes(kind: str) -> Sequence[int]:
     """Returns `NUM_COLUMNS` sizes of a kind, the likeliest first."""
     return _USUAL[kind]
+
+
+def usual_range(kind: str) -> DimRange:
+    """Returns the sizes of a kind that code is built for which needs a range, where nobody says one."""
+    return _RANGES[kind]
 
 
 def sizes_to_try(kind: str, most: int) -> Iterator[int]:

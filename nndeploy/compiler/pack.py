@@ -57,7 +57,7 @@ from nndeploy.pacing.plan.operators_file import OPERATORS_NAME, CountedOperators
 from nndeploy.partition.count_operators import counted_operators
 from nndeploy.partition.placement import Placement
 from nndeploy.plugin.interface import Backend
-from nndeploy.values.types import TensorType, Value
+from nndeploy.values.types import DimRange, Value
 from nndeploy.version import __version__
 
 MAX_GOLDEN_BYTES = 64 << 20
@@ -136,6 +136,7 @@ def pack(
                 chain.backends.target.name,
                 tuple(_submodel(built, members) for built in chain.settled.pieces),
                 {**chain.settled.types, **interface},
+                chain.ranges,
             )
             for chain in packing.chains
             if chain.uses_gpu
@@ -198,10 +199,11 @@ def _chain_report(chain: PlannedChain | SettledChain, packing: Packing) -> Chain
     warnings = (*chain.backends.warnings, *chain.plan.placement.warnings)
     why = partial(why_later, candidates=(), pins=packing.options.pins)
     built = _built(chain.backends.backends, chain.plan, settled, why=why, warnings=warnings)
-    idle_gpu = why_idle(chain, built["submodels"], _open_inputs(packing))
+    idle_gpu = why_idle(chain, built["submodels"], _open_inputs(packing, chain.ranges))
     if idle_gpu:
         built["warnings"] = (*warnings, idle_gpu)
-    return ChainReport(id=chain.id, target=chain.backends.target.name, idle_gpu=idle_gpu, **built)
+    ranges = {} if idle_gpu else {name: str(limits) for name, limits in chain.ranges.items()}
+    return ChainReport(id=chain.id, target=chain.backends.target.name, idle_gpu=idle_gpu, ranges=ranges, **built)
 
 
 def _built(
@@ -230,15 +232,10 @@ def _built(
     }
 
 
-def _open_inputs(packing: Packing) -> list[NamedType]:
+def _open_inputs(packing: Packing, ranges: Mapping[str, DimRange]) -> list[NamedType]:
     """Returns the inputs with a size that has no range, which no backend for GPUs builds for."""
-    loaded = packing.loaded
-    return [
-        named
-        for named in loaded.inputs
-        if isinstance(named.type, TensorType)
-        and any(not isinstance(dim, int) and dim not in loaded.ranges for dim in named.type.shape or ())
-    ]
+    known = {*packing.loaded.ranges, *ranges}
+    return [named for named in packing.loaded.inputs if any(symbol not in known for _, symbol in named.open_axes)]
 
 
 def _transforms(plan: ChainPlan) -> tuple[PassReport, ...]:

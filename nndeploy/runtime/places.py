@@ -18,10 +18,10 @@ from nndeploy.cuda import cuda_unavailable, gpu_number
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.placed_chain import Place, placed_submodels
-from nndeploy.runtime.select import choose
+from nndeploy.runtime.select import SessionOptions, choose
 from nndeploy.target.place_limits import places_text
 from nndeploy.target.target import host_target, unmet
-from nndeploy.values.types import ValueType
+from nndeploy.values.types import DimRange, ValueType, ranges_text
 
 Opened = TypeVar("Opened")
 
@@ -40,7 +40,8 @@ class ChainPassedOver:
 class ChainChoice:
     """The chain that runs, its submodels and the types of its values, where, and the better ones passed over.
 
-    `placed` are the places of the submodels of a chain that spans several; of another all are at `place`.
+    `placed` are the places of the submodels of a chain that spans several; of another all are at `place`. `ranges` are
+    the sizes that it was built for, where the program takes any.
     """
 
     id: str
@@ -49,6 +50,7 @@ class ChainChoice:
     place: Place
     passed_over: tuple[ChainPassedOver, ...] = ()
     placed: Mapping[str, Place] = field(default_factory=dict)
+    ranges: Mapping[str, DimRange] = field(default_factory=dict)
 
     def place_of(self, submodel: Submodel) -> Place:
         """Returns where a submodel of the chain runs."""
@@ -69,6 +71,11 @@ class ChainChoice:
         better = "as the bundle places it" if losses[-1].chain == self.id else "one for a GPU"
         reasons = "; ".join(f"{other.chain}: {other.reason}" for other in losses)
         return f"the chain {self.id} runs on {self.where}, not {better}: {reasons}"
+
+
+def wants_gpu(options: LoadOptions) -> bool:
+    """Returns whether a GPU was asked for: then nothing runs on the portable chain in its place."""
+    return options.device.startswith("cuda") or any(place.is_gpu for place in options.places)
 
 
 def portable_place() -> Place:
@@ -100,8 +107,8 @@ def open_chain(
 def _first(manifest: Manifest, options: LoadOptions, attempt: Callable[[ChainChoice], Opened]) -> Opened:
     """Returns what `attempt` gives for the first chain and place for which it does not raise UnavailableError."""
     passed_over: list[ChainPassedOver] = []
-    wants_gpu = options.device.startswith("cuda") or any(place.is_gpu for place in options.places)
-    wants_cpu = options.device == "cpu" or (bool(options.places) and not wants_gpu)
+    named_gpu = wants_gpu(options)
+    wants_cpu = options.device == "cpu" or (bool(options.places) and not named_gpu)
     for chain in manifest.target_chains if not wants_cpu else ():
         refusals: list[ChainPassedOver] = []
         for choice in _choices(manifest, chain, options):
@@ -116,7 +123,7 @@ def _first(manifest: Manifest, options: LoadOptions, attempt: Callable[[ChainCho
                     refusal = ChainPassedOver(chain.id, str(err), err.hint)
             refusals.append(refusal)
         passed_over.append(max(refusals, key=lambda refusal: refusal.is_loss))  # of one GPU: the one that is meant
-    if wants_gpu or (options.strict and passed_over):
+    if named_gpu or (options.strict and passed_over):
         raise UnavailableError(_nothing_for_gpus(options, passed_over), hint=_hint(passed_over))
     return _portable(manifest, options, attempt, [replace(other, is_loss=True) for other in passed_over])
 
@@ -147,14 +154,14 @@ def _choices(manifest: Manifest, chain: TargetChain, options: LoadOptions) -> It
     """Yields where a chain for GPUs may run, or why it cannot."""
     if not _is_placed(manifest, chain.id, options):
         for place in _places(options.device):
-            yield ChainChoice(chain.id, chain.submodels, chain.values, place)
+            yield ChainChoice(chain.id, chain.submodels, chain.values, place, ranges=chain.ranges)
         return
     try:
         placed = _placed(manifest, chain.id, chain.submodels, options)
     except UnavailableError as err:
         yield ChainPassedOver(chain.id, err.what, err.hint, is_loss=bool(host_target().gpus))
     else:
-        yield ChainChoice(chain.id, chain.submodels, chain.values, portable_place(), (), placed)
+        yield ChainChoice(chain.id, chain.submodels, chain.values, portable_place(), (), placed, chain.ranges)
 
 
 def _is_placed(manifest: Manifest, chain: str, options: LoadOptions) -> bool:
@@ -191,6 +198,9 @@ def place_for(requires: Mapping[str, Any], kind: str) -> tuple[Place, str]:
 
 def _why_not(chain: ChainChoice, options: LoadOptions) -> ChainPassedOver | None:
     """Returns why a chain cannot be taken where it would run, or None when nothing speaks against opening it."""
+    if chain.ranges and isinstance(options, SessionOptions) and options.pace:
+        why = f"paced runs have one chain for all sizes, and it was built for {ranges_text(chain.ranges)}"
+        return ChainPassedOver(chain.id, why, hint="compile with --shape for these sizes")
     reasons = [
         unmet(variant.requires, chain.place_of(submodel).host)
         for submodel in chain.submodels

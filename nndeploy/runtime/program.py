@@ -10,7 +10,7 @@ Law: an input that does not fit is refused before anything is computed; outputs 
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +31,8 @@ from nndeploy.runtime.input_checks import InputChecks
 from nndeploy.runtime.load_keywords import LoadKeywords
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
-from nndeploy.runtime.places import ChainChoice, open_chain
+from nndeploy.runtime.outside_sizes import OutsideSizes
+from nndeploy.runtime.places import ChainChoice, open_chain, wants_gpu
 from nndeploy.runtime.select import Choice, SessionOptions
 from nndeploy.values.types import Value
 
@@ -47,9 +48,18 @@ class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
     def __init__(
-        self, bundle: Bundle, chain: ChainChoice, opened: OpenedChain, pacing: ProgramPacing = NOT_PACED
+        self,
+        bundle: Bundle,
+        chain: ChainChoice,
+        opened: OpenedChain,
+        pacing: ProgramPacing = NOT_PACED,
+        portable: "Callable[[], Program] | None" = None,
     ) -> None:
-        """Takes over the bundle and the sessions, one for each submodel of the chain in order."""
+        """Takes over the bundle and the sessions, one for each submodel of the chain in order.
+
+        `portable` opens the same bundle's chain for calls with sizes that this one was not built for; None: there is
+        none for them.
+        """
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
         self.chain: ChainChoice = chain
@@ -73,7 +83,9 @@ class Program:
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run
         only_produced = self._made if opened.gpu_streams else self._run_chain
-        self._results = pacing.paced(only_produced if has_only_produced else self._with_others)
+        results = pacing.paced(only_produced if has_only_produced else self._with_others)
+        self._outside = OutsideSizes(manifest.inputs, chain.id, chain.ranges, portable) if chain.ranges else None
+        self.run_checked = results if self._outside is None else self._outside.around(results)
         self._running: list[None] = []  # one for each call; a list is changed in one step, without a lock
         self._closing = threading.Lock()
         self._is_closed = False
@@ -109,6 +121,11 @@ class Program:
             for loss in choice.losses
         )
 
+    @property
+    def outside_note(self) -> str:
+        """One line on the first call with sizes that the chain was not built for; "" before it."""
+        return "" if self._outside is None else self._outside.note
+
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name.
 
@@ -127,7 +144,7 @@ class Program:
         try:
             if self._is_closed:
                 raise UsageError("the program is closed")
-            return self._results(values)
+            return self.run_checked(values)
         finally:
             self._running.pop()
 
@@ -139,11 +156,17 @@ class Program:
             self._is_closed = True
         while self._running:
             time.sleep(CLOSING_SECONDS)
+        self.close_sessions()
+        self._bundle.close()
+
+    def close_sessions(self) -> None:
+        """Frees the sessions, and leaves the file to who shares it."""
+        if self._outside is not None:
+            self._outside.close()
         self._chain.close()
         self.pacing.close()
         self._opened.close()
         self._constants = {}
-        self._bundle.close()
 
     def __enter__(self) -> Self:
         return self
@@ -240,12 +263,16 @@ def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing
     def opened(choice: ChainChoice) -> OpenedChain:
         return open_sessions(bundle, choice, options)
 
+    def portable() -> Program:
+        how = replace(options, device="cpu", places=())
+        return Program(bundle, *open_chain(allowed, how, lambda choice: open_sessions(bundle, choice, how)))
+
     allowed = manifest if options.allow_native_code else without_code(manifest, files_in(bundle))
     chain, sessions = open_chain(allowed, options, opened)
     try:
         if pacing.is_paced and sessions.pools:
             raise UsageError("runs over pools of cores cannot be paced", hint="--device cpu runs all on all cores")
-        program = Program(bundle, chain, sessions, pacing)
+        program = Program(bundle, chain, sessions, pacing, None if options.strict or wants_gpu(options) else portable)
         pacing.learn(program.run, bundle)
         return program
     except BaseException:

@@ -111,6 +111,11 @@ class DimRange:
         return min(self.max, self.min + num_steps * self.step)
 
 
+def ranges_text(ranges: Mapping[str, DimRange]) -> str:
+    """Returns ranges as "N 1..8, H 32..640:32"."""
+    return ", ".join(f"{name} {limits}" for name, limits in ranges.items())
+
+
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Returns the numpy dtype for a name of `DTYPES`; "string" is object.
 

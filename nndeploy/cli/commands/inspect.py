@@ -168,6 +168,11 @@ def _print_values(manifest: Manifest) -> None:
     rows = [("input", item.name, str(item.type)) for item in manifest.inputs]
     rows += [("output", item.name, str(item.type)) for item in manifest.outputs]
     rows += [("range", name, f"{limits}, best {limits.best}") for name, limits in manifest.ranges.items()]
+    rows += [
+        (f"range of {chain.id}", name, f"{limits}, best {limits.best}; other sizes run on the portable chain")
+        for chain in manifest.target_chains
+        for name, limits in chain.ranges.items()
+    ]
     rows += [("alias", name, f"the input {source}") for name, source in manifest.aliases.items()]
     if manifest.image_input is not None:
         how = manifest.image_input

@@ -2,7 +2,7 @@
 """What a person sees of a compile: progress and warnings on standard error, tables at the end on standard output."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -104,6 +104,8 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
     _print_chain(report, report.model, verbose)
     for chain in report.target_chains if verbose else report.used_chains:
         _print_chain(report.of_chain(chain), f"{report.model} for {chain.target}", verbose)
+        if chain.ranges:
+            print_line(sizes_of_chain(chain.ranges))
     print_quantisation(report, verbose=verbose)
     print_targets(report)
     print_places(report.places)
@@ -115,6 +117,12 @@ def print_report(report: Report, *, verbose: bool, dry_run: bool) -> None:
         print_line(_error_line(report))
         print_line(f"wrote {report.bundle} ({report.bundle_bytes:,} bytes)")
         print_contents(report.contents, verbose=verbose)
+
+
+def sizes_of_chain(ranges: Mapping[str, str]) -> str:
+    """Returns which sizes a chain was built for that takes not all that the program takes."""
+    sizes = ", ".join(f"{name} {limits}" for name, limits in ranges.items())
+    return f"for the GPU: {sizes}; other sizes run on the portable chain (--shape gives other ranges)"
 
 
 def cache_line(cache: "CacheNews") -> str:

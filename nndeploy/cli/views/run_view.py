@@ -30,7 +30,7 @@ from nndeploy.stream.run.loaded import Loaded
 from nndeploy.stream.sources.input_paths import passed_over_text
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.sources import Source
-from nndeploy.values.types import Value, dtype_name
+from nndeploy.values.types import Value, dtype_name, ranges_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -55,6 +55,7 @@ class RunView:
         self._stream = stream
         self._source = source
         self._is_verbose = verbose
+        self._has_told_outside = False
         self._shows_items = shows_items
         self._records: list[dict[str, Any]] = []
         self._num_done = 0
@@ -98,8 +99,17 @@ class RunView:
         if outcome.non_finite:
             names = ", ".join(map(repr, outcome.non_finite))
             self._warn(f"nndeploy: warning: {one_line(outcome.origin)}: NaN or infinity in {one_line(names)}")
+        if self._is_verbose:
+            self._tell_outside()
         self._record(outcome)
         self._progress()
+
+    def _tell_outside(self) -> None:
+        """Says once which calls do not run on the chain that was chosen."""
+        notes = {one.outside_note for programs in self._programs.values() for one in programs} - {""}
+        if notes and not self._has_told_outside:
+            self._has_told_outside = True
+            self._say(f"nndeploy: {one_line(min(notes))}")
 
     def finish(self, summary: Summary) -> None:
         """Prints the figures of the whole run on standard error."""
@@ -294,6 +304,8 @@ def source_text(source: SourceFigures) -> str:
 
 def _tell_chain(chain: ChainChoice) -> None:
     tell(f"nndeploy: chain {chain.id} on {chain.where}")
+    if chain.ranges:
+        tell(f"nndeploy:   for {ranges_text(chain.ranges)}; other sizes run on the portable chain")
     for other in chain.passed_over:
         tell(f"nndeploy:   not {other.chain}: {one_line(other.reason)}")
 

@@ -8,30 +8,32 @@ is built, listed and not compared, which the report says of each submodel.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from nndeploy.bundle.manifest import PORTABLE, NamedType
 from nndeploy.bundle.report import SubmodelReport
+from nndeploy.checking.usual_ranges import usual_ranges
 from nndeploy.compiler.chains.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle
-from nndeploy.values.types import TensorType, ValueType
+from nndeploy.values.types import DimRange, TensorType, ValueType
 
 MAX_ID = 40
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChain:
-    """Who would run what on a target."""
+    """Who would run what on a target; `ranges` are those of sizes that nobody declared."""
 
     id: str
     backends: TargetBackends
     plan: ChainPlan
+    ranges: Mapping[str, DimRange]
 
     @property
     def uses_gpu(self) -> bool:
@@ -41,11 +43,12 @@ class PlannedChain:
 
 @dataclass(frozen=True, slots=True)
 class SettledChain:
-    """A chain for one target that was built."""
+    """A chain for one target that was built; `ranges` are those of sizes that nobody declared."""
 
     id: str
     backends: TargetBackends
     settled: Settled
+    ranges: Mapping[str, DimRange]
 
     @property
     def plan(self) -> ChainPlan:
@@ -93,10 +96,11 @@ def plan_chains(
     setting: Setting, model: ir.Model, targets: Sequence[TargetBackends], pins: Pins
 ) -> tuple[PlannedChain, ...]:
     """Returns for each target who would run what; nothing is built."""
+    ranges = usual_ranges(model, setting.build_options.ranges, setting.samples)
 
     def planned(name: str, who: TargetBackends) -> PlannedChain:
-        plan = plan_for(_setting(setting, name, who), model, who.backends, pins_for(pins, who.backends))
-        return PlannedChain(name, who, plan)
+        plan = plan_for(_setting(setting, name, who, ranges), model, who.backends, pins_for(pins, who.backends))
+        return PlannedChain(name, who, plan, ranges)
 
     return tuple(planned(name, who) for name, who in _with_ids(targets))
 
@@ -109,19 +113,21 @@ def settle_chains(
     Raises:
         ModelError: a node has no backend left on a target.
     """
+    ranges = usual_ranges(model, setting.build_options.ranges, setting.samples)
 
     def settled(name: str, who: TargetBackends) -> SettledChain:
-        found = settle(_setting(setting, name, who), model, who.backends, pins_for(pins, who.backends))
-        return SettledChain(name, who, found)
+        found = settle(_setting(setting, name, who, ranges), model, who.backends, pins_for(pins, who.backends))
+        return SettledChain(name, who, found, ranges)
 
     return tuple(settled(name, who) for name, who in _with_ids(targets))
 
 
-def _setting(setting: Setting, name: str, backends: TargetBackends) -> Setting:
+def _setting(setting: Setting, name: str, backends: TargetBackends, ranges: Mapping[str, DimRange]) -> Setting:
     def events(stage: str, detail: str) -> None:
         setting.events(stage, f"{name}: {detail}")
 
-    return replace(setting, target=backends.target, prefix=f"{name}.", events=events)
+    options = replace(setting.build_options, ranges={**setting.build_options.ranges, **ranges})
+    return replace(setting, target=backends.target, prefix=f"{name}.", events=events, build_options=options)
 
 
 def _with_ids(targets: Sequence[TargetBackends]) -> list[tuple[str, TargetBackends]]:

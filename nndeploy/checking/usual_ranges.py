@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of the sizes that a model leaves open and nobody declared, for code that must be built for some: that of GPUs.
+
+    image [N, 3, H, W]     ->  N: 1..8, H and W: 32..640:32
+    ids [B, S]             ->  B: 1..8, S: 1..512
+
+A range is what is usual for what a size probably is (`likely_sizes.usual_range`), widened to the sizes of the samples
+and tuned for the first of them. Where a usual end breaks a condition of the model, the samples' own size is the end: a
+size that weights decide is that one size. Law: the smallest sizes together, and the largest, break no condition that
+those of the samples do not.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+import onnx_ir as ir
+
+from nndeploy.checking.likely_sizes import usual_range
+from nndeploy.checking.open_sizes import OpenSizes, Sizes, open_sizes
+from nndeploy.values.size import evaluated
+from nndeploy.values.types import DimRange, Value
+
+
+def usual_ranges(
+    model: ir.Model, declared: Mapping[str, DimRange], samples: Sequence[Mapping[str, Value]]
+) -> dict[str, DimRange]:
+    """Returns symbol -> range of the open sizes of a model's inputs that are not among the `declared` ones.
+
+    `samples` are inputs with which the model runs. A size of an input of which not even the rank is known has none.
+    """
+    axes = [axis for axis in _open_axes(model) if axis[2] not in declared]
+    if not axes:
+        return {}
+    unknown = open_sizes(model)
+    seen = {name: _sizes_in(samples, model, name) for name in unknown.kinds}
+    usual = {name: usual_range(kind) for name, kind in unknown.kinds.items() if name not in declared}
+    best = {name: declared[name].best for name in unknown.kinds if name in declared}
+    best |= {name: seen[name][0] if seen[name] else limits.best for name, limits in usual.items()}
+    low, high = (
+        _end(
+            unknown,
+            best,
+            {
+                name: getattr(declared[name], end) if name in declared else pick(seen[name] or [best[name]])
+                for name in best
+            },
+            {name: pick([getattr(limits, end), *seen[name], best[name]]) for name, limits in usual.items()},
+        )
+        for end, pick in (("min", min), ("max", max))
+    )
+    found = {}
+    for value, axis, name in axes:
+        size = unknown.shapes[value][axis]
+        with suppress(KeyError, ZeroDivisionError):  # it depends on the data
+            least, most, first = (evaluated(size, sizes) for sizes in (low, high, best))
+            steps = [usual[name].step, first - least, *(one - least for one in seen[name])] if name in usual else [1]
+            found[name] = _range(least, most, first, math.gcd(*steps))
+    return found
+
+
+def _range(least: int, most: int, first: int, step: int) -> DimRange:
+    """Returns the range with the steps that all sizes lie on, the largest of them at most `most`."""
+    step = step or 1
+    return DimRange(least, least + (most - least) // step * step, first, step)
+
+
+def _end(unknown: OpenSizes, best: Sizes, samples: Sizes, wanted: Sizes) -> dict[str, int]:
+    """Returns the sizes of one end: as many at once at those that are `wanted` as the conditions of the model allow."""
+    allowed, found = _num_broken(unknown, best), {**best, **samples}
+    kinds = [[name for name in wanted if unknown.kinds[name] == kind] for kind in dict.fromkeys(unknown.kinds.values())]
+    for names in (list(wanted), *kinds, *([name] for name in wanted)):
+        moved = {**found, **{name: wanted[name] for name in names}}
+        if _num_broken(unknown, moved) <= allowed:
+            found = moved
+    return found
+
+
+def _num_broken(unknown: OpenSizes, sizes: Sizes) -> int:
+    return sum(one.is_firm and one.excess(sizes) != 0 for one in unknown.conditions)
+
+
+def _open_axes(model: ir.Model) -> Iterator[tuple[str, int, str]]:
+    """Yields (input, axis, symbol) of the sizes of tensors that are no numbers."""
+    for value in model.graph.inputs:
+        for axis, dim in enumerate(value.shape or ()):
+            if isinstance(dim, ir.SymbolicDim) and dim.value:
+                yield value.name or "", axis, dim.value
+
+
+def _sizes_in(samples: Sequence[Mapping[str, Value]], model: ir.Model, symbol: str) -> list[int]:
+    """Returns the sizes that a symbol has in the samples, in their order."""
+    places = [(value, axis) for value, axis, name in _open_axes(model) if name == symbol]
+    found = ((sample.get(value), axis) for sample in samples for value, axis in places)
+    return [value.shape[axis] for value, axis in found if isinstance(value, np.ndarray) and axis < value.ndim]

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models with open sizes on boxes with GPUs: chains for usual sizes, and what becomes of a call with another."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from compile_with import compile_with
+from faulty_backends import Install
+from pretended_gpus import box, gpu_backend, machine_with
+
+import nndeploy
+from nndeploy.bundle.reader import open_bundle
+from nndeploy.cli.main import run_command
+from nndeploy.errors import InputError
+from nndeploy.plugin.interface import Support
+from nndeploy.values.types import DimRange
+
+T4 = box("t4 box", "7.5")
+WEIGHTS = np.random.default_rng(0).standard_normal((64, 10)).astype(np.float32)
+
+
+def model(rows: str = "N") -> onnx.ModelProto:
+    found = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
+    digits (float[{rows},64] x) => (float[{rows},10] y) {{ a = MatMul(x, w)  y = Tanh(a) }}""")
+    found.graph.initializer.append(onnx.numpy_helper.from_array(WEIGHTS, "w"))
+    if rows == "?":
+        for value in (*found.graph.input, *found.graph.output):
+            value.type.tensor_type.shape.dim[0].ClearField("dim_param")
+    return found
+
+
+@pytest.fixture
+def gpu(install: Install) -> Any:
+    """A backend for GPUs that takes what has ranges for all of its sizes, as those do that build for ranges."""
+
+    class Bounded(gpu_backend("gpu", "MatMul", "Tanh")):  # type: ignore[misc]
+        def supports(self, model: Any, target: Any, options: Any) -> list[Support]:
+            dims = {dim for value in model.graph.inputs for dim in value.shape if not isinstance(dim, int)}
+            if any(dim.value not in options.ranges for dim in dims):
+                return [Support(False, "a size has no range")] * len(model.graph)
+            return super().supports(model, target, options)
+
+    install(Bounded)
+    return Bounded
+
+
+def compiled(path: Path, rows: str = "N", **options: Any) -> Any:
+    asked = {"backends": ("gpu", "native", "onnxruntime", "reference"), "targets": (T4,), "objective": "priority"}
+    with machine_with():
+        return compile_with(model(rows), path, **{**asked, **options})
+
+
+def inputs(rows: int) -> dict[str, Any]:
+    return {"x": np.linspace(-1, 1, rows * 64, dtype=np.float32).reshape(rows, 64)}
+
+
+def assert_right(outputs: dict[str, Any], rows: int) -> None:
+    np.testing.assert_allclose(outputs["y"], np.tanh(inputs(rows)["x"] @ WEIGHTS), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("rows", "symbol"), [("N", "N"), ("?", "x.0")])
+def test_an_open_batch_gets_a_chain_for_usual_sizes_that_the_manifest_names(tmp_path, rows, symbol) -> None:
+    report = compiled(tmp_path / "m.nnd", rows)
+    (chain,) = report.used_chains
+    assert chain.ranges == {symbol: "1..8"}
+    assert not any(found.idle_gpu for found in report.target_chains)
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        assert bundle.manifest.ranges == {}
+        assert bundle.manifest.target_chains[0].ranges == {symbol: DimRange(1, 8, 1)}
+
+
+@pytest.mark.parametrize("rows", ["N", "?"])
+def test_calls_of_any_size_are_right_and_those_outside_run_on_the_portable_chain(gpu, tmp_path, rows) -> None:
+    compiled(tmp_path / "m.nnd", rows)
+    with machine_with("7.5") as driver:
+        with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+            assert (program.chain.id, program.outside_note) == ("t4-box", "")
+            for size in (1, 2, 7, 8, 9, 64, 3):
+                gpu.events.clear()
+                assert_right(program.run(inputs(size)), size)
+                assert bool(gpu.events) == (size <= 8)
+            assert "is 9, outside 1..8" in program.outside_note
+        assert driver.live_bytes == 0
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("options", [{"strict": True}, {"device": "cuda:0"}], ids=str)
+def test_who_must_use_the_gpu_gets_an_error_with_the_range(tmp_path, options) -> None:
+    compiled(tmp_path / "m.nnd")
+    with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(**options)) as program:
+        assert_right(program.run(inputs(8)), 8)
+        with pytest.raises(InputError, match=r"'x': axis 0 \(N\) is 9, outside 1\.\.8.*--shape"):
+            program.run(inputs(9))
+        assert_right(program.run(inputs(2)), 2)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_declared_range_is_that_of_all_chains(tmp_path) -> None:
+    report = compiled(tmp_path / "m.nnd", shapes={"x": "1..32,64"})
+    assert report.used_chains[0].ranges == {}
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        assert bundle.manifest.ranges["N"].max == 32
+        assert bundle.manifest.target_chains[0].ranges == {}
+
+
+@pytest.mark.usefixtures("gpu")
+def test_samples_are_inside_the_range(tmp_path) -> None:
+    compiled(tmp_path / "m.nnd", samples=[inputs(20), inputs(3)])
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        assert bundle.manifest.target_chains[0].ranges == {"N": DimRange(1, 20, 20)}
+
+
+@pytest.mark.usefixtures("gpu")
+def test_run_says_once_with_v_which_calls_are_not_on_the_gpu(tmp_path, capsys) -> None:
+    compiled(tmp_path / "m.nnd")
+    files = []
+    for size in (2, 9, 10):
+        files.append(str(tmp_path / f"{size}.npz"))
+        np.savez(files[-1], **inputs(size))
+    given = [argument for file in files for argument in ("--input", file)]
+    with machine_with("7.5"):
+        assert run_command(["run", str(tmp_path / "m.nnd"), "-v", *given]) == 0
+        said = capsys.readouterr().err
+        assert run_command(["run", str(tmp_path / "m.nnd"), *given]) == 0
+    assert said.count("outside 1..8") == 1
+    assert "outside" not in capsys.readouterr().err
