@@ -6,6 +6,7 @@ requires that compute capability, and the session says the rest.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +18,8 @@ from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Gpu, Target
 from nndeploy_cudnn.buffers import Buffer, lay_out
 from nndeploy_cudnn.emitter import Emission, EmittedStep
-from nndeploy_cudnn.lowering import Lowered, lower
+from nndeploy_cudnn.ladder import Ladder, ladder_of
+from nndeploy_cudnn.lowering import Lowered, lower, lower_rungs
 from nndeploy_cudnn.operations import Array, Value
 from nndeploy_cudnn.patterns.translation import NotTakenError
 from nndeploy_cudnn.planner import Planner, planner_for
@@ -29,6 +31,7 @@ from nndeploy_cudnn.program import (
     Program,
     ProgramStep,
     Tensor,
+    folder_of,
     program_to_json,
 )
 
@@ -44,10 +47,26 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions) -> Artifact
     gpu, graph = target.gpus[0], submodel.graph
     try:
         with planner_for(gpu) as planner:
-            lowered = lower(list(graph), graph.inputs, graph.outputs, planner, options.ranges)
-            return _artifact(lowered, gpu, planner)
+            ladder = ladder_of(graph.inputs, options.ranges)
+            if ladder is None:
+                lowered = lower(list(graph), graph.inputs, graph.outputs, planner, options.ranges)
+                return _artifact(lowered, gpu, planner)
+            every = lower_rungs(graph, ladder, planner, options.ranges)
+            return _of_rungs(ladder, [_artifact(lowered, gpu, planner) for lowered in every])
     except (NotTakenError, UnavailableError) as err:
         raise BuildRefusedError(one_line(str(err))) from err
+
+
+def _of_rungs(ladder: Ladder, made: Sequence[Artifact]) -> Artifact:
+    """Returns the artifacts of all rungs as one, each in a folder of its own; what is equal is stored once."""
+    files = zip(ladder.rungs, made, strict=True)
+    return replace(
+        made[-1],
+        files={f"{folder_of(rows)}/{name}": data for rows, one in files for name, data in one.files.items()},
+        metadata={**made[-1].metadata, "rows": list(ladder.rungs)},
+        deterministic=all(one.deterministic for one in made),
+        log="\n".join(f"{rows} rows: {one.log}" for rows, one in zip(ladder.rungs, made, strict=True)),
+    )
 
 
 def _artifact(lowered: Lowered, gpu: Gpu, planner: Planner) -> Artifact:

@@ -57,6 +57,8 @@ class Plugin:
     def build(self, submodel: "ir.Model", target: Target, options: BuildOptions, workdir: Path) -> Artifact:  # noqa: ARG002
         """Returns `program.json`, `plans.bin` and `constants.safetensors` for the target's first GPU.
 
+        Where the batch is in a range, so for each size of a ladder.
+
         Raises:
             BuildRefusedError: cuDNN does not take it, or is not usable here.
         """
@@ -68,9 +70,9 @@ class Plugin:
         """Returns the plans, of which cuDNN makes code."""
         from nndeploy_cudnn.program import PLANS_FILE
 
-        return CodeFiles(frozenset({PLANS_FILE}) & files.keys())
+        return CodeFiles(frozenset(name for name in files if name.rpartition("/")[2] == PLANS_FILE))
 
-    def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:  # noqa: ARG002
+    def open(self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
         """Returns a session over an artifact of `build`.
 
         Raises:
@@ -79,4 +81,4 @@ class Plugin:
         """
         from nndeploy_cudnn.session import open_session
 
-        return open_session(files, options)
+        return open_session(files, metadata, options)

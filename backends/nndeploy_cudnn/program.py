@@ -5,6 +5,7 @@
     plans.bin                 the texts of the plans, one after the other, each once
     constants.safetensors     weights, biases and the like, as they lie on the device
 
+Where the batch is in a range, these stand in a folder for each number of rows that there are plans for: "rows-8".
 Law: `program_from_json(program_to_json(p)) == p`, and whatever would reach outside its memory is refused.
 """
 
@@ -68,6 +69,11 @@ class Program:
     constants: tuple[tuple[str, int, int], ...]
     plans: tuple[tuple[int, int], ...]
     steps: tuple[ProgramStep, ...]
+
+
+def folder_of(rows: int) -> str:
+    """Returns the folder of what is for a batch of so many rows."""
+    return f"rows-{rows}"
 
 
 def program_to_json(program: Program) -> bytes:

@@ -4,11 +4,13 @@
 The run half of the backend: numpy, the driver and cuDNN, never onnx. Outputs are fresh arrays on the device; what is in
 between lives in one arena that all calls share, which is safe because the work of all calls is in order on the
 program's stream. `enqueue` neither allocates nor waits, so after the first run it is captured as a CUDA graph, over
-arrays that the session keeps; where cuDNN does not allow that, every run queues its steps.
+arrays that the session keeps; where cuDNN does not allow that, every run queues its steps. Where the batch is in a
+range, there is such a session for each rung of a ladder; they share handle and memory.
 """
 
 import contextlib
 import ctypes
+import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -19,8 +21,9 @@ from safetensors.numpy import load
 from nndeploy.cuda import CapturedCall, CudaError, Device, DeviceArray, cuda_unavailable, device, gpu_number
 from nndeploy.cuda.array import Allocation
 from nndeploy.errors import BundleError, UnavailableError, UsageError
-from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy.plugin.interface import Json, OpenOptions, Session
 from nndeploy.values.types import Value
+from nndeploy_cudnn.ladder_session import LadderSession
 from nndeploy_cudnn.library import CudnnError, Handle, Library, LoadedPlan, Pack, cudnn_library
 from nndeploy_cudnn.program import (
     CONSTANTS_FILE,
@@ -30,6 +33,7 @@ from nndeploy_cudnn.program import (
     Program,
     ProgramStep,
     Tensor,
+    folder_of,
     program_from_json,
 )
 
@@ -41,44 +45,86 @@ Arrays = Mapping[str, Sequence[DeviceArray]]
 """The arrays of a call by kind of binding: "input" and "output"."""
 
 
-def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Session:
+def open_session(files: Mapping[str, memoryview], metadata: Mapping[str, Json], options: OpenOptions) -> Session:
     """Returns a session over an artifact's files.
 
     Raises:
         UnavailableError: there is no GPU, no cuDNN, or they are not those that the plans were made for.
         BundleError: the artifact is malformed.
     """
-    for name in (PROGRAM_FILE, PLANS_FILE, CONSTANTS_FILE):
-        if name not in files:
-            raise BundleError(f"the artifact has no {name}")
-    program = program_from_json(files[PROGRAM_FILE])
+    rungs = _rungs(metadata)
+    parts = {rows: _inside(files, folder_of(rows)) for rows in rungs} if rungs else {0: files}
+    programs = {rows: _program_of(part) for rows, part in parts.items()}
     if why := cuda_unavailable():
         raise UnavailableError(f"cuDNN needs an NVIDIA GPU: {why}")
     library = cudnn_library()
-    if library.version != program.cudnn_version:
-        raise UnavailableError(
-            f"the plans were made by cuDNN {program.cudnn_version}, this machine has {library.version}",
-            hint="the device and the machine that compiles need the same version of cuDNN",
-        )
-    return CudnnSession(program, files, library, device(_number_of(options.device)))
+    for program in programs.values():
+        if library.version != program.cudnn_version:
+            raise UnavailableError(
+                f"the plans were made by cuDNN {program.cudnn_version}, this machine has {library.version}",
+                hint="the device and the machine that compiles need the same version of cuDNN",
+            )
+    gpu, sessions, largest = device(_number_of(options.device)), dict[int, CudnnSession](), None
+    for rows in reversed(parts):  # the largest has memory for the others
+        sessions[rows] = CudnnSession(programs[rows], parts[rows], library, gpu, largest)
+        largest = largest or sessions[rows]
+    return LadderSession({rows: sessions[rows] for rows in rungs}, programs, gpu) if rungs else sessions[0]
+
+
+def _rungs(metadata: Mapping[str, Json]) -> list[int]:
+    """Returns the sizes of the batch that there are plans for, the smallest first; none where it is fixed.
+
+    Raises:
+        BundleError: they are none.
+    """
+    rows = metadata.get("rows", [])
+    if not isinstance(rows, list) or not all(type(one) is int and one > 0 for one in rows) or rows != sorted(set(rows)):
+        raise BundleError(f"no sizes of a batch: {rows!r:.60}")
+    return rows
+
+
+def _inside(files: Mapping[str, memoryview], folder: str) -> dict[str, memoryview]:
+    return {name.removeprefix(f"{folder}/"): data for name, data in files.items() if name.startswith(f"{folder}/")}
+
+
+def _program_of(files: Mapping[str, memoryview]) -> Program:
+    for name in (PROGRAM_FILE, PLANS_FILE, CONSTANTS_FILE):
+        if name not in files:
+            raise BundleError(f"the artifact has no {name}")
+    return program_from_json(files[PROGRAM_FILE])
 
 
 class CudnnSession:
     """A program on its device; `device` is "cuda:<number>"."""
 
-    def __init__(self, program: Program, files: Mapping[str, memoryview], library: Library, gpu: Device) -> None:
+    def __init__(
+        self,
+        program: Program,
+        files: Mapping[str, memoryview],
+        library: Library,
+        gpu: Device,
+        like: "CudnnSession | None" = None,
+    ) -> None:
+        """Loads a program; of `like`, which runs another of the same artifact, it uses what it can."""
         self.device = gpu.name
         self._program, self._gpu = program, gpu
-        self._lock = threading.RLock()
+        self._lock: threading.RLock = threading.RLock() if like is None else like._lock
         with gpu.entered():
-            self._handle: Handle | None = _opened(library, gpu)
+            self._handle: Handle | None = _opened(library, gpu) if like is None else like._handle
+            assert self._handle is not None, "it is open"
             self._plans = _loaded(self._handle, program, files[PLANS_FILE], gpu)
-        self._memory = {
-            "constant": Allocation(gpu, program.constant_bytes),
-            "arena": Allocation(gpu, program.arena_bytes),
-            "workspace": Allocation(gpu, max((plan.workspace_bytes for plan in self._plans), default=0)),
+        workspace_bytes = max((plan.workspace_bytes for plan in self._plans), default=0)
+        others = dict[str, Allocation]() if like is None else like._memory
+        self._memory: dict[str, Allocation] = {
+            "arena": _large_enough(others.get("arena"), gpu, program.arena_bytes),
+            "workspace": _large_enough(others.get("workspace"), gpu, workspace_bytes),
         }
-        self._place_constants(files[CONSTANTS_FILE])
+        self._constants = (program.constant_bytes, program.constants, hashlib.sha256(files[CONSTANTS_FILE]).digest())
+        if like is not None and self._constants == like._constants:
+            self._memory["constant"] = others["constant"]
+        else:
+            self._memory["constant"] = Allocation(gpu, program.constant_bytes)
+            self._place_constants(files[CONSTANTS_FILE])
         self._scalars = [[(uid, ctypes.c_float(number)) for uid, number in step.scalars] for step in program.steps]
         self._packs = [self._fixed_pack(number) for number in range(len(program.steps))]
         self._call: CapturedCall | None = None
@@ -177,6 +223,10 @@ class CudnnSession:
             if data.nbytes != size:
                 raise BundleError(f"{CONSTANTS_FILE} has {data.nbytes} bytes of {name!r}, expected {size}")
             DeviceArray(self._memory["constant"], (size,), np.dtype(np.uint8), offset).write(data)
+
+
+def _large_enough(found: Allocation | None, gpu: Device, num_bytes: int) -> Allocation:
+    return found if found is not None and found.num_bytes >= num_bytes else Allocation(gpu, num_bytes)
 
 
 def _opened(library: Library, gpu: Device) -> Handle:

@@ -109,6 +109,16 @@ class DeviceArray:
             raise UsageError(f"cannot see an array of shape {self.shape} as {tuple(shape)}")
         return DeviceArray(self._allocation, shape, self.dtype, self.ptr - self._allocation.ptr)
 
+    def rows(self, begin: int, end: int) -> "DeviceArray":
+        """Returns what lies from `begin` to before `end` on the first axis: the same bytes, no copy.
+
+        Raises:
+            UsageError: there are not so many.
+        """
+        shape, row_bytes = (end - begin, *self.shape[1:]), math.prod(self.shape[1:]) * self.dtype.itemsize
+        offset = self.ptr - self._allocation.ptr + begin * row_bytes
+        return DeviceArray(self._allocation, shape, self.dtype, offset)
+
     def write(self, source: "np.ndarray[Any, Any] | DeviceArray") -> None:
         """Overwrites the array with values of the same shape and dtype, from the host or from this device.
 

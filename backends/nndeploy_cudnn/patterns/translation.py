@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from nndeploy.backend_kit.query import constant_of
 from nndeploy.values.types import DimRange
+from nndeploy_cudnn.ladder import size_of
 from nndeploy_cudnn.operations import Array, Operation, Value
 from nndeploy_cudnn.views import ITEM_BYTES, Dims
 
@@ -95,9 +96,9 @@ class Translation:
     def _size(self, size: "int | ir.SymbolicDimProtocol", name: str) -> int:
         if isinstance(size, int):
             return size
-        known = self._ranges.get(size.value or "")
-        if known is not None and known.min == known.max:
-            return known.min
+        found, known = size_of(size.value, self._ranges), self._ranges.get(size.value or "")
+        if isinstance(found, int):
+            return found
         said = "?" if size.value is None else f"{size.value}" + (f" ({known})" if known else "")
         raise NotTakenError(f"the size {said} of {name!r} is not fixed, cuDNN plans fixed sizes (see --shape)")
 
