@@ -121,7 +121,8 @@ def _broadcast_axis(operation: Operation, inputs: Sequence[Value], axes: Mapping
 
 
 def _mixed(operation: Operation) -> str:
-    return f"{operation.y.name!r} may depend on several rows of the batch, which must be fixed for that (see --shape)"
+    name = "a value" if operation.y.name.startswith("#") else repr(operation.y.name)
+    return f"{name} may depend on several rows of the batch, which must be fixed for that (see --shape)"
 
 
 def check_alike(one: Sequence[Operation], other: Sequence[Operation]) -> None:

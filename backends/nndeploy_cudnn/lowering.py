@@ -5,7 +5,7 @@ Where the batch is in a range, that is done for each rung of a ladder, and rows 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -63,18 +63,18 @@ def lower_rungs(graph: ir.Graph, ladder: Ladder, planner: Plans, ranges: Mapping
         _translated(list(graph), graph.inputs, graph.outputs, _at(ladder.symbol, rows, ranges)) for rows in ladder.rungs
     ]
     for rows, found in zip(ladder.rungs, every, strict=True):
-        check_alike(every[-1].operations, found.operations)
-        inputs = {of: value for of, value in found.inputs.items() if _has(of, ladder.symbol, ranges)}
-        places = {value: math.prod(value.dims[1:]) for value in inputs.values()}
-        if any(_open_axes(of, ladder.symbol, ranges) != [0] or value.dims[0] != rows for of, value in inputs.items()):
+        axes = {value: _open_axes(of, ladder.symbol, ranges) for of, value in found.inputs.items()}
+        places = {value: math.prod(value.dims[1:]) for value in axes if axes[value]}
+        if any(axes[value] != [0] or value.dims[0] != rows for value in places):
             raise NotTakenError(f"{ladder.symbol} is not the first axis alone of each input")
         if rows == 1:
-            continue
+            continue  # nothing is filled up to it
         places = places_of_rows(found.operations, places, rows)
         for output, largest in zip(found.outputs, every[-1].outputs, strict=True):
             is_same = output not in places and output.dims == largest.dims
             if not is_same and not (output in places and is_first_axis(output.dims, places[output], rows)):
                 raise NotTakenError(f"{ladder.symbol} is not the first axis of {output.name!r}")
+        check_alike(every[-1].operations, found.operations)
     return [_lowered(found, planner) for found in every]
 
 
@@ -90,10 +90,6 @@ def _open_axes(value: ir.Value, symbol: str, ranges: Mapping[str, DimRange]) -> 
         for axis, size in enumerate(sizes)
         if isinstance(size, Size) and any(one.name == symbol for one in size.symbols)
     ]
-
-
-def _has(value: ir.Value, symbol: str, ranges: Mapping[str, DimRange]) -> bool:
-    return bool(_open_axes(value, symbol, ranges))
 
 
 def _lowered(found: _Translated, planner: Plans) -> Lowered:
@@ -114,13 +110,23 @@ def _translated(
     return _Translated(translation.operations, used, found)
 
 
-def refusal_of(node: ir.Node, planner: Plans, ranges: Mapping[str, DimRange]) -> str:
-    """Returns why cuDNN does not take a node by itself, or ""."""
+def batches_of(inputs: Sequence[ir.Value], ranges: Mapping[str, DimRange]) -> set[str]:
+    """Returns the symbols that are the first axis, and no other, of each of a model's inputs that have them."""
+    return {
+        symbol
+        for symbol in ranges
+        if all(_open_axes(value, symbol, ranges) in ([], [0]) for value in inputs)
+        and any(_open_axes(value, symbol, ranges) for value in inputs)
+    }
+
+
+def refusal_of(node: ir.Node, planner: Plans, ranges: Mapping[str, DimRange], batches: Collection[str] = ()) -> str:
+    """Returns why cuDNN does not take a node by itself, or ""; `batches` are symbols that a ladder may stand for."""
     inputs = [value for value in values_read(node) if constant_of(value) is None]
     outputs = [output for output in node.outputs if output.uses() or output.is_graph_output()] or node.outputs[:1]
     ladder = ladder_of([*inputs, *outputs], ranges)
     try:
-        if ladder is None:
+        if ladder is None or ladder.symbol not in batches:
             lower([node], inputs, list(outputs), planner, ranges)
         else:
             _check_node(node, inputs, list(outputs), planner, ranges, ladder)

@@ -16,7 +16,7 @@ from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import TAKEN, BuildOptions, Support
 from nndeploy.target.target import Target
 from nndeploy_cudnn.graph import Graph, GraphTensor
-from nndeploy_cudnn.lowering import refusal_of
+from nndeploy_cudnn.lowering import batches_of, refusal_of
 from nndeploy_cudnn.planner import Planned, Planner, planner_for
 from nndeploy_cudnn.views import memory_order, row_major, same_strides, strides_in_order
 
@@ -31,7 +31,8 @@ def supports(model: ir.Model, target: Target, options: BuildOptions) -> list[Sup
     try:
         with planner_for(target.gpus[0]) as planner:
             asked = SmallPlanner(planner)
-            reasons = [refusal_of(node, asked, options.ranges) for node in model.graph]
+            batches = batches_of(model.graph.inputs, options.ranges)
+            reasons = [refusal_of(node, asked, options.ranges, batches) for node in model.graph]
     except UnavailableError as err:
         return [Support(False, one_line_reason(str(err)))] * len(model.graph)
     return [Support(False, one_line_reason(reason)) if reason else TAKEN for reason in reasons]
