@@ -36,45 +36,44 @@ def usual_ranges(
     unknown = open_sizes(model)
     seen = {name: _sizes_in(samples, model, name) for name in unknown.kinds}
     usual = {name: usual_range(kind) for name, kind in unknown.kinds.items() if name not in declared}
-    best = {name: declared[name].best for name in unknown.kinds if name in declared}
-    best |= {name: seen[name][0] if seen[name] else limits.best for name, limits in usual.items()}
-    low, high = (
-        _end(
-            unknown,
-            best,
-            {
-                name: getattr(declared[name], end) if name in declared else pick(seen[name] or [best[name]])
-                for name in best
-            },
-            {name: pick([getattr(limits, end), *seen[name], best[name]]) for name, limits in usual.items()},
-        )
-        for end, pick in (("min", min), ("max", max))
-    )
+    best = {name: (seen[name] or [limits.best])[0] for name, limits in {**usual, **_among(declared, unknown)}.items()}
+    low, high = dict(best), dict(best)
+    for name, limits in _among(declared, unknown).items():
+        low[name], high[name] = limits.min, limits.max
+    for name in usual:
+        low[name], high[name] = min([best[name], *seen[name]]), max([best[name], *seen[name]])
+    allowed = _num_broken(unknown, best)
+    low = _moved(unknown, low, {name: min(limits.min, low[name]) for name, limits in usual.items()}, allowed)
+    high = _moved(unknown, high, {name: max(limits.max, high[name]) for name, limits in usual.items()}, allowed)
     found = {}
     for value, axis, name in axes:
-        size = unknown.shapes[value][axis]
         with suppress(KeyError, ZeroDivisionError):  # it depends on the data
-            least, most, first = (evaluated(size, sizes) for sizes in (low, high, best))
-            steps = [usual[name].step, first - least, *(one - least for one in seen[name])] if name in usual else [1]
+            least, first, most = (evaluated(unknown.shapes[value][axis], sizes) for sizes in (low, best, high))
+            steps = [usual[name].step, *(one - least for one in (first, *seen[name]))] if name in usual else [1]
             found[name] = _range(least, most, first, math.gcd(*steps))
     return found
 
 
+def _among(declared: Mapping[str, DimRange], unknown: OpenSizes) -> dict[str, DimRange]:
+    return {name: limits for name, limits in declared.items() if name in unknown.kinds}
+
+
 def _range(least: int, most: int, first: int, step: int) -> DimRange:
-    """Returns the range with the steps that all sizes lie on, the largest of them at most `most`."""
-    step = step or 1
-    return DimRange(least, least + (most - least) // step * step, first, step)
+    """Returns the range in steps, the largest size of which is at most `most`."""
+    return DimRange(least, most - (most - least) % step, first, step) if least < most else DimRange(least, least, least)
 
 
-def _end(unknown: OpenSizes, best: Sizes, samples: Sizes, wanted: Sizes) -> dict[str, int]:
-    """Returns the sizes of one end: as many at once at those that are `wanted` as the conditions of the model allow."""
-    allowed, found = _num_broken(unknown, best), {**best, **samples}
+def _moved(unknown: OpenSizes, sizes: Sizes, wanted: Sizes, allowed: int) -> Sizes:
+    """Returns the sizes with as many at once at those that are `wanted` as break no more conditions than are allowed.
+
+    Those of one kind go together before each is tried alone: a height and a width may have to be equal.
+    """
     kinds = [[name for name in wanted if unknown.kinds[name] == kind] for kind in dict.fromkeys(unknown.kinds.values())]
     for names in (list(wanted), *kinds, *([name] for name in wanted)):
-        moved = {**found, **{name: wanted[name] for name in names}}
-        if _num_broken(unknown, moved) <= allowed:
-            found = moved
-    return found
+        changed = {**sizes, **{name: wanted[name] for name in names}}
+        if _num_broken(unknown, changed) <= allowed:
+            sizes = changed
+    return sizes
 
 
 def _num_broken(unknown: OpenSizes, sizes: Sizes) -> int:

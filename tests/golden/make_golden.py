@@ -44,6 +44,7 @@ PATH_1_6 = PATH.with_name("format-1.6.nnd")
 PATH_1_7 = PATH.with_name("format-1.7.nnd")
 PATH_1_8 = PATH.with_name("format-1.8.nnd")
 PATH_1_9 = PATH.with_name("format-1.9.nnd")
+PATH_1_10 = PATH.with_name("format-1.10.nnd")
 
 # <ir_version: 8, opset_import: ["" : 17]>
 # head (float[N,1,4,4] x) => (float[N,1,4,4] r) { r = Relu(x) }
@@ -174,6 +175,9 @@ MANIFEST_1_8 = replace(
 
 MANIFEST_1_9 = replace(MANIFEST, defaults={"x": "goldens/0/inputs.values"})
 
+BUILT_FOR = {"N": DimRange(1, 8, 1), "x.1": DimRange(4, 16, 4, step=4)}
+MANIFEST_1_10 = replace(MANIFEST_1_1, target_chains=(replace(MANIFEST_1_1.target_chains[0], ranges=BUILT_FOR),))
+
 REPORT = {"model": "golden", "objective": "priority", "backends": ["onnxruntime"], "nodes": [], "submodels": []}
 
 
@@ -188,6 +192,7 @@ WRITTEN = {
     PATH_1_7.name: (MANIFEST_1_7, MEMBERS_1_7),
     PATH_1_8.name: (MANIFEST_1_8, MEMBERS_1_1),
     PATH_1_9.name: (MANIFEST_1_9, MEMBERS),
+    PATH_1_10.name: (MANIFEST_1_10, MEMBERS_1_1),
 }
 
 

@@ -36,6 +36,7 @@ def test_a_manifest_comes_back_as_it_was(full_manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(full_manifest)) == full_manifest
 
 
+RANGES = {"N": DimRange(1, 8, 1), "image.2": DimRange(32, 640, 224, step=32)}
 LIMITS = {"scores": Limits(0.5, 0.25, 0.25, 0.125), "labels": Limits(0.0, 0.0, 0.0, 0.0, 1, 0.5)}
 PLACES = {"head": PlacedSubmodel("cpu:0", 1, 2), "tail": PlacedSubmodel("cpu:1", 3, 4)}
 COMPRESSED = {TAIL: Compressed("22" * 32, 9, (HEAD,)), HEAD: Compressed("3" * 64, 1)}
@@ -48,6 +49,7 @@ NEWER: list[tuple[int, str, Callable[[Manifest], dict[str, Any]]]] = [
     (7, "compressed", lambda _: {"compressed": COMPRESSED}),
     (8, "placings", lambda _: {"placings": {"portable": Placing(PLACES, {"features": 32})}}),
     (9, "defaults", lambda manifest: {"defaults": {manifest.inputs[0].name: "weights/defaults.values"}}),
+    (10, "", lambda one: {"target_chains": (TargetChain("rtx", "RTX", one.submodels, one.values, RANGES),)}),
 ]
 """The minor version, the field that it added, and what of a manifest needs it."""
 
