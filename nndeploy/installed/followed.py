@@ -51,6 +51,11 @@ class FollowedProgram:
         """What the bundle is that calls go to now; inputs and outputs are the same of all that are followed."""
         return self._now.manifest
 
+    @property
+    def rows_at_once(self) -> int:
+        """The most rows of the first axis that the chain which calls go to now was built for."""
+        return self._now.rows_at_once
+
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the value of every output by name; raises as `Program.run` does."""
         self._look()

@@ -35,6 +35,10 @@ class Runs(Protocol):
     def manifest(self) -> Manifest:
         """What the bundle says of itself."""
 
+    @property
+    def rows_at_once(self) -> int:
+        """The most rows of the first axis that the chain which runs was built for."""
+
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the outputs of one call."""
 
@@ -75,6 +79,8 @@ class Proof:
 class JoinedCalls:
     """Calls a program with several samples at once, at most `most_rows` rows of the batch axis.
 
+    There are no more of them than the program's chain was built for.
+
     `refusal` says why the model takes no batches, "" where it does; `most_rows` then is 1.
     """
 
@@ -84,7 +90,7 @@ class JoinedCalls:
         sizes = batch_sizes(program.manifest)
         self.refusal = sizes if isinstance(sizes, str) else ""
         self._sizes = ONE_ROW if isinstance(sizes, str) else sizes
-        self.most_rows = max(1, min(most_rows, self._sizes.max))
+        self.most_rows = max(1, min(most_rows, self._sizes.max, program.rows_at_once))
         self._program = program
         self._proof = proof or Proof()
 

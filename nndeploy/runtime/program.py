@@ -34,6 +34,7 @@ from nndeploy.runtime.opened_chain import OpenedChain, open_sessions
 from nndeploy.runtime.outside_sizes import OutsideSizes
 from nndeploy.runtime.places import ChainChoice, open_chain, wants_gpu
 from nndeploy.runtime.select import Choice, SessionOptions
+from nndeploy.values.size import MAX_SIZE
 from nndeploy.values.types import Value
 
 if TYPE_CHECKING:  # what paces runs is loaded where one is to be paced
@@ -120,6 +121,12 @@ class Program:
             for choice in self.choices
             for loss in choice.losses
         )
+
+    @property
+    def rows_at_once(self) -> int:
+        """The most rows of the first axis that the chain was built for."""
+        batches = {symbol for item in self.inputs for axis, symbol in item.open_axes if axis == 0}
+        return min((one.max for name, one in self.chain.ranges.items() if name in batches), default=MAX_SIZE)
 
     @property
     def outside_note(self) -> str:

@@ -163,6 +163,8 @@ class Work:
 class KnownProgram:
     """A program with an input x and an output y that works as long as it is told."""
 
+    rows_at_once = 1 << 31
+
     seconds: float = 0.0
     rounds: int = 0
     manifest: Manifest = field(init=False)

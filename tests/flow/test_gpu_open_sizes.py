@@ -15,7 +15,9 @@ import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import InputError
+from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.plugin.interface import Support
+from nndeploy.runtime.batching import JoinedCalls
 from nndeploy.values.types import DimRange
 
 T4 = box("t4 box", "7.5")
@@ -128,3 +130,21 @@ def test_run_says_once_with_v_which_calls_are_not_on_the_gpu(tmp_path, capsys) -
         assert run_command(["run", str(tmp_path / "m.nnd"), *given]) == 0
     assert said.count("outside 1..8") == 1
     assert "outside" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("gpu")
+def test_joined_calls_stay_on_the_gpu(tmp_path) -> None:
+    compiled(tmp_path / "m.nnd")
+    with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert JoinedCalls(program).most_rows == 8
+    with machine_with(), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert JoinedCalls(program).most_rows > 8
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_paced_program_takes_the_chain_for_all_sizes(tmp_path) -> None:
+    compiled(tmp_path / "m.nnd", pace=True)
+    with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd", pace=PaceGoal(cpu_limit=0.9)) as program:
+        assert program.chain.id == "portable"
+        assert "N 1..8" in program.warnings[0]
+        assert_right(program.run(inputs(9)), 9)

@@ -128,7 +128,7 @@ def test_metrics_are_a_file_and_a_page_for_this_machine_alone(two_levels) -> Non
         assert 0 < one["p50"] <= one["p90"] <= one["p99"]
 
     class Program:
-        manifest = type("Manifest", (), {"inputs": (), "outputs": ()})
+        manifest, rows_at_once = type("Manifest", (), {"inputs": (), "outputs": ()}), 1
 
     plan = StreamPlan(((PipelinePlan('a "b"', runner=RunnerPlan(None, {})),),), ())
     stream = Stream(plan, {'a "b"': [Program()]})

@@ -13,7 +13,8 @@ def chain_to_json(chain: "ChainChoice") -> dict[str, Any]:
     """Returns the chain that was chosen as plain data."""
     passed_over = [dataclasses.asdict(other) for other in chain.passed_over]
     places = {submodel: place.name for submodel, place in chain.placed.items()}
-    return {"id": chain.id, "gpu": chain.place.gpu, "places": places, "passed_over": passed_over}
+    ranges = {name: str(limits) for name, limits in chain.ranges.items()}
+    return {"id": chain.id, "gpu": chain.place.gpu, "places": places, "ranges": ranges, "passed_over": passed_over}
 
 
 def choice_to_json(choice: "Choice") -> dict[str, Any]:

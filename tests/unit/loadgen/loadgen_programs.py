@@ -24,6 +24,8 @@ def manifest(
 class FakeProgram:
     """y = function(x); keeps the number of rows of every call."""
 
+    rows_at_once = 1 << 31
+
     def __init__(self, function: Callable[[Value], Value] = lambda x: 2 * x, **sizes: object) -> None:
         self.manifest = manifest(**sizes)
         self.rows: list[int] = []

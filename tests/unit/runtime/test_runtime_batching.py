@@ -30,6 +30,8 @@ def manifest(inputs, outputs, ranges=None):
 class FakeProgram:
     """y0 = function(x0); keeps what it was called with. A fixed batch refuses other ones, as `Program` does."""
 
+    rows_at_once = 1 << 31
+
     def __init__(self, function=lambda x: 2 * x, first=ROWS, last=ROWS, ranges=None):
         self.manifest = manifest([first], [last], ranges)
         self.calls = []
@@ -193,3 +195,10 @@ def test_equal_samples_prove_nothing() -> None:
     assert program.rows == [2, 1]
     with pytest.raises(UsageError, match="depends on the others"):
         calls.prove([one, one, other], calls.run([one, one, other]))
+
+
+def test_no_more_rows_are_joined_than_the_chain_was_built_for():
+    program = FakeProgram()
+    program.rows_at_once = 3
+    calls = JoinedCalls(program, 8)
+    assert (calls.most_rows, calls.num_joined(samples(5))) == (3, 3)

@@ -37,6 +37,8 @@ def double(x: Value) -> dict[str, Value]:
 class FakeProgram:
     """Checks inputs as a program does, computes with a Python function, and has one golden, which doubles."""
 
+    rows_at_once = 1 << 31
+
     def __init__(
         self,
         function: Callable[..., dict[str, Value]] = double,

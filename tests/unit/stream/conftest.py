@@ -45,6 +45,8 @@ def short_turns() -> Iterator[None]:
 class FakeProgram:
     """Checks inputs as a program does, and computes with a Python function."""
 
+    rows_at_once = 1 << 31
+
     def __init__(self, manifest: Manifest, function: Callable[..., dict[str, Value]]) -> None:
         self.manifest = manifest
         self._checks = InputChecks(manifest.inputs, manifest.ranges)

@@ -56,6 +56,8 @@ class Make:
 class Program:
     """A program that computes with a Python function of its inputs, by name."""
 
+    rows_at_once = 1 << 31
+
     function: Callable[..., Mapping[str, Any]]
     inputs: Mapping[str, ValueType] = field(default_factory=lambda: {"x": TensorType("float32", None)})
     outputs: Mapping[str, ValueType] = field(default_factory=lambda: {"y": TensorType("float32", None)})
