@@ -11,7 +11,7 @@ those of the samples do not.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -22,13 +22,22 @@ from nndeploy.checking.open_sizes import OpenSizes, Sizes, open_sizes
 from nndeploy.values.size import evaluated
 from nndeploy.values.types import DimRange, Value
 
+MAX_ELEMENTS = 2**31 - 2**16
+"""Kernels count elements in 32 bits."""
+PARTS = (1, 2, 4)
+"""Parts of the usual largest sizes that are tried, where a value would be too large."""
+
 
 def usual_ranges(
-    model: ir.Model, declared: Mapping[str, DimRange], samples: Sequence[Mapping[str, Value]]
+    model: ir.Model,
+    declared: Mapping[str, DimRange],
+    samples: Sequence[Mapping[str, Value]],
+    max_elements: int = MAX_ELEMENTS,
 ) -> dict[str, DimRange]:
     """Returns symbol -> range of the open sizes of a model's inputs that are not among the `declared` ones.
 
-    `samples` are inputs with which the model runs. A size of an input of which not even the rank is known has none.
+    `samples` are inputs with which the model runs; no value has more than `max_elements` where theirs have not. A size
+    of an input of which not even the rank is known has no range.
     """
     axes = [axis for axis in _open_axes(model) if axis[2] not in declared]
     if not axes:
@@ -42,9 +51,12 @@ def usual_ranges(
         low[name], high[name] = limits.min, limits.max
     for name in usual:
         low[name], high[name] = min([best[name], *seen[name]]), max([best[name], *seen[name]])
-    allowed = _num_broken(unknown, best)
-    low = _moved(unknown, low, {name: min(limits.min, low[name]) for name, limits in usual.items()}, allowed)
-    high = _moved(unknown, high, {name: max(limits.max, high[name]) for name, limits in usual.items()}, allowed)
+    most_broken = _num_broken(unknown, best, max_elements)
+    for names in _groups(usual, unknown.kinds):
+        wanted = [{**low, **{name: min(usual[name].min, low[name]) for name in names}}]
+        low = next((one for one in wanted if _num_broken(unknown, one, max_elements) <= most_broken), low)
+        wanted = [{**high, **{name: max(usual[name].max // part, high[name]) for name in names}} for part in PARTS]
+        high = next((one for one in wanted if _num_broken(unknown, one, max_elements) <= most_broken), high)
     found = {}
     for value, axis, name in axes:
         with suppress(KeyError, ZeroDivisionError):  # it depends on the data
@@ -63,21 +75,17 @@ def _range(least: int, most: int, first: int, step: int) -> DimRange:
     return DimRange(least, most - (most - least) % step, first, step) if least < most else DimRange(least, least, least)
 
 
-def _moved(unknown: OpenSizes, sizes: Sizes, wanted: Sizes, allowed: int) -> Sizes:
-    """Returns the sizes with as many at once at those that are `wanted` as break no more conditions than are allowed.
-
-    Those of one kind go together before each is tried alone: a height and a width may have to be equal.
-    """
-    kinds = [[name for name in wanted if unknown.kinds[name] == kind] for kind in dict.fromkeys(unknown.kinds.values())]
-    for names in (list(wanted), *kinds, *([name] for name in wanted)):
-        changed = {**sizes, **{name: wanted[name] for name in names}}
-        if _num_broken(unknown, changed) <= allowed:
-            sizes = changed
-    return sizes
+def _num_broken(unknown: OpenSizes, sizes: Sizes, max_elements: int) -> int:
+    """Returns how many conditions are broken, and how many values too large, at some sizes."""
+    elements = (math.prod(shape) for shape in unknown.shapes_of_values(sizes).values())
+    conditions = sum(one.is_firm and one.excess(sizes) != 0 for one in unknown.conditions)
+    return conditions + sum(count > max_elements for count in elements)
 
 
-def _num_broken(unknown: OpenSizes, sizes: Sizes) -> int:
-    return sum(one.is_firm and one.excess(sizes) != 0 for one in unknown.conditions)
+def _groups(symbols: Iterable[str], kinds: Mapping[str, str]) -> list[list[str]]:
+    """Returns the symbols together, by kind and each alone: a height and a width may have to be equal."""
+    by_kind = [[name for name in symbols if kinds[name] == kind] for kind in dict.fromkeys(kinds.values())]
+    return [list(symbols), *by_kind, *([name] for name in symbols)]
 
 
 def _open_axes(model: ir.Model) -> Iterator[tuple[str, int, str]]:

@@ -15,15 +15,18 @@ import onnx_ir as ir
 
 from nndeploy.bundle.manifest import PORTABLE, NamedType
 from nndeploy.bundle.report import SubmodelReport
-from nndeploy.checking.usual_ranges import usual_ranges
+from nndeploy.checking.usual_ranges import MAX_ELEMENTS, usual_ranges
 from nndeploy.compiler.chains.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan, plan_for
 from nndeploy.compiler.chains.chain_setting import Setting
 from nndeploy.compiler.chains.lower import settle
+from nndeploy.target.target import Target
 from nndeploy.values.types import DimRange, TensorType, ValueType
 
 MAX_ID = 40
+LEAST_VALUES, BYTES_OF_ELEMENT = 8, 4
+"""So many float32 values of the largest size of a usual range have room on a GPU at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +99,9 @@ def plan_chains(
     setting: Setting, model: ir.Model, targets: Sequence[TargetBackends], pins: Pins
 ) -> tuple[PlannedChain, ...]:
     """Returns for each target who would run what; nothing is built."""
-    ranges = usual_ranges(model, setting.build_options.ranges, setting.samples)
 
     def planned(name: str, who: TargetBackends) -> PlannedChain:
+        ranges = _ranges(setting, model, who.target)
         plan = plan_for(_setting(setting, name, who, ranges), model, who.backends, pins_for(pins, who.backends))
         return PlannedChain(name, who, plan, ranges)
 
@@ -113,13 +116,20 @@ def settle_chains(
     Raises:
         ModelError: a node has no backend left on a target.
     """
-    ranges = usual_ranges(model, setting.build_options.ranges, setting.samples)
 
     def settled(name: str, who: TargetBackends) -> SettledChain:
+        ranges = _ranges(setting, model, who.target)
         found = settle(_setting(setting, name, who, ranges), model, who.backends, pins_for(pins, who.backends))
         return SettledChain(name, who, found, ranges)
 
     return tuple(settled(name, who) for name, who in _with_ids(targets))
+
+
+def _ranges(setting: Setting, model: ir.Model, target: Target) -> dict[str, DimRange]:
+    """Returns the ranges of sizes that nobody declared, of which no value takes much of a GPU's memory."""
+    memories = [gpu.memory_bytes for gpu in target.gpus if gpu.memory_bytes]
+    max_elements = min([MAX_ELEMENTS, *(one // LEAST_VALUES // BYTES_OF_ELEMENT for one in memories)])
+    return usual_ranges(model, setting.build_options.ranges, setting.samples, max_elements)
 
 
 def _setting(setting: Setting, name: str, backends: TargetBackends, ranges: Mapping[str, DimRange]) -> Setting:

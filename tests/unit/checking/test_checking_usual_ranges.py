@@ -101,3 +101,10 @@ def test_an_input_of_unknown_rank_has_no_range() -> None:
     model.graph.input[0].type.tensor_type.ClearField("shape")
     model.graph.output[0].type.tensor_type.ClearField("shape")
     assert usual_ranges(load_model(model).model, {}, [{"x": zeros(3)}]) == {}
+
+
+def test_what_would_be_too_large_is_not_in_the_range() -> None:
+    model = loaded(CONVOLVED, w=zeros(4, 3, 3, 3))
+    largest = usual_ranges(model, {}, images((1, 64, 64)), max_elements=8 * 3 * 640 * 640)
+    assert (largest["N"].max, largest["H"].max, largest["W"].max) == (8, 640, 320)
+    assert usual_ranges(model, {}, images((9, 64, 64)), max_elements=1)["N"] == DimRange(1, 9, 9)
