@@ -52,6 +52,8 @@ class Way:
 class OverHttp:
     """A program behind the service; each thread that calls it has a connection of its own."""
 
+    rows_at_once = 1 << 31
+
     def __init__(self, manifest: Manifest, address: str) -> None:
         self.manifest = manifest
         self._address = address
@@ -70,6 +72,8 @@ class OverHttp:
 
 
 class OverGrpc:
+    rows_at_once = 1 << 31
+
     def __init__(self, manifest: Manifest, address: str) -> None:
         self.manifest = manifest
         channel = grpc.insecure_channel(address, options=serve_engines.UNLIMITED)

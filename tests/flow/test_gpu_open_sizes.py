@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models with open sizes on boxes with GPUs: chains for usual sizes, and what becomes of a call with another."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,9 @@ import onnx
 import pytest
 from compile_with import compile_with
 from faulty_backends import Install
+from nndeploy_cudnn import session
+from nndeploy_cudnn.library import installed_path
+from oracle.in_float64 import outputs_in_float64
 from pretended_gpus import box, gpu_backend, machine_with
 
 import nndeploy
@@ -17,8 +22,13 @@ from nndeploy.cli.main import run_command
 from nndeploy.errors import InputError
 from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.plugin.interface import Support
+from nndeploy.plugin.registry import backend
 from nndeploy.runtime.batching import JoinedCalls
+from nndeploy.target.known_targets import target_of
 from nndeploy.values.types import DimRange
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "cudnn"))
+from cudnn_interpreter import InterpretedHandle
 
 T4 = box("t4 box", "7.5")
 WEIGHTS = np.random.default_rng(0).standard_normal((64, 10)).astype(np.float32)
@@ -148,3 +158,46 @@ def test_a_paced_program_takes_the_chain_for_all_sizes(tmp_path) -> None:
         assert program.chain.id == "portable"
         assert "N 1..8" in program.warnings[0]
         assert_right(program.run(inputs(9)), 9)
+
+
+def digits() -> onnx.ModelProto:
+    found = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+    digits (float[N,1,8,8] image) => (float[N,10] scores)
+    { a = Conv<pads=[1,1,1,1]>(image, w)  b = Relu(a)  p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(b)  f = Flatten(p)
+      scores = Gemm(f, v) }""")
+    dice = np.random.default_rng(0)
+    for name, shape in {"w": (4, 1, 3, 3), "v": (64, 10)}.items():
+        weights = dice.standard_normal(shape).astype(np.float32) / 4
+        found.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
+    return found
+
+
+@pytest.mark.parametrize("name", ["tensorrt", "cudnn", "triton"])
+def test_each_backend_for_gpus_takes_an_open_batch_whole(name, tmp_path) -> None:
+    if not backend(name).probe(target_of("t4")).can_build:
+        pytest.skip(f"{name} is not installed")
+    with machine_with():
+        report = compile_with(
+            digits(), tmp_path / "m.nnd", targets=(target_of("t4"),), backends=(name, "native", "onnxruntime"),
+            strict_targets=True,
+        )  # fmt: skip
+    (chain,) = report.used_chains
+    assert (chain.ranges, chain.share_of(name)) == ({"N": "1..8"}, pytest.approx(1.0))
+
+
+def test_calls_of_any_size_are_right_on_plans_of_cudnn_and_outside(tmp_path, monkeypatch) -> None:
+    if not installed_path():
+        pytest.skip("cuDNN is not installed")
+    with machine_with():
+        compile_with(digits(), tmp_path / "m.nnd", targets=(target_of("t4"),), backends=("cudnn", "native"))
+    with open_bundle(tmp_path / "m.nnd") as bundle:
+        version = bundle.manifest.target_chains[0].submodels[0].variants[0].metadata["cudnn_version"]
+    monkeypatch.setattr(session, "Handle", lambda _library: InterpretedHandle())
+    monkeypatch.setattr(session, "cudnn_library", lambda: SimpleNamespace(version=version))
+    with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        assert program.chain.id == "t4"
+        for rows in (1, 3, 4, 7, 8, 9, 2):
+            images = np.random.default_rng(rows).standard_normal((rows, 1, 8, 8)).astype(np.float32)
+            want = outputs_in_float64(digits(), {"image": images})["scores"]
+            np.testing.assert_allclose(program.run({"image": images})["scores"], want, rtol=1e-4, atol=1e-5)
+        assert "is 9" in program.outside_note
