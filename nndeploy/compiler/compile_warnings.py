@@ -7,7 +7,7 @@ it was asked for.
 
 from collections.abc import Sequence
 
-from nndeploy.bundle.report import CheckReport
+from nndeploy.bundle.report import CheckReport, TargetReport
 from nndeploy.comparison.judge import is_weak
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import ChainPlan
@@ -43,6 +43,18 @@ def of_last_resorts(plan: ChainPlan, order: Sequence[Backend]) -> list[str]:
             others = f" and {more} more" if more else ""
             found.append(f"{name}, which is slow, runs {nodes[0]!r}{others}: {share:.1%} of the compute")
     return found
+
+
+def of_other_sizes(floor: Sequence[TargetReport]) -> list[str]:
+    """Returns a line for each target whose GPU's chain is for some sizes, and that is not known to run the others.
+
+    `floor` is what these targets take of the portable chain.
+    """
+    lacking = {report.target: report for report in reversed(floor) if not report.variant}
+    return [
+        f"{target}: calls with sizes that its GPU's chain is not for need a library there ({report.reason})"
+        for target, report in lacking.items()
+    ]
 
 
 def of_sandbox(unprotected: str) -> list[str]:

@@ -200,6 +200,10 @@ def _flow(
             on_gpu = {chain.backends.target for chain in chains if chain.uses_gpu}
             settled, targets = variants.settled, target_reports(variants, portable, compilation.host, but=on_gpu)
             check_served(targets)
+            in_ranges = {chain.backends.target: chain.ranges for chain in chains if chain.uses_gpu and chain.ranges}
+            others_there = [target for target in options.targets if target not in in_ranges]
+            floor = target_reports(variants, portable, compilation.host, but=others_there)
+            compilation.warnings += compile_warnings.of_other_sizes(floor)
     packing = replace(packing, quantisation=quantisation, targets=targets, chains=chains)
     check_settled(compilation, packing, settled)
     compilation.warnings += compile_warnings.of_precision(packing, settled)

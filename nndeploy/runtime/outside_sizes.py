@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, UnavailableError
 from nndeploy.values.types import DimRange, Value
 
 Run = Callable[[dict[str, Value]], dict[str, Value]]
@@ -35,9 +35,9 @@ class OutsideSizes:
         inputs: Sequence[NamedType],
         chain: str,
         ranges: Mapping[str, DimRange],
-        other: Callable[[], Sessions] | None,
+        other: Callable[[], Sessions],
     ) -> None:
-        """Takes the `ranges` that the `chain` was built for, and what opens the other one; None refuses the calls."""
+        """Takes the `ranges` that the `chain` was built for, and what opens the other or raises UnavailableError."""
         self._limits = tuple(
             (item.name, axis, symbol, ranges[symbol])
             for item in inputs
@@ -52,7 +52,7 @@ class OutsideSizes:
     def around(self, run: Run) -> Run:
         """Returns the call that runs on the chain, by `run`, what that was built for.
 
-        It raises InputError where there is no other chain for the rest.
+        It raises InputError where no other chain runs the rest.
         """
 
         def call(values: dict[str, Value]) -> dict[str, Value]:
@@ -69,13 +69,12 @@ class OutsideSizes:
     ) -> dict[str, Value]:
         size: int = values[name].shape[axis]
         what = f"input {name!r}: axis {axis} ({symbol}) is {size}, outside {limits} of the chain {self._chain}"
-        if self._open_other is None:
-            raise InputError(
-                what, hint=f"compile with --shape for another range of {symbol}, or run without a named GPU"
-            )
-        with self._lock:
-            self._other = self._other or self._open_other()
-            self.note = self.note or f"{what}: such calls run on the portable chain"
+        try:
+            with self._lock:
+                self._other = self._other or self._open_other()
+        except UnavailableError as err:
+            raise InputError(f"{what}; {err}", hint=f"compile with --shape for another range of {symbol}") from err
+        self.note = self.note or f"{what}: such calls run on the portable chain"
         return self._other.run_checked(values)
 
     def close(self) -> None:

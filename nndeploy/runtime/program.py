@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
-from nndeploy.errors import BundleError, NndeployError, UsageError
+from nndeploy.errors import BundleError, NndeployError, UnavailableError, UsageError
 from nndeploy.pacing.run.protocol import NOT_PACED, Part, ProgramPacing
 from nndeploy.plugin.interface import StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied
@@ -45,6 +45,10 @@ CLOSING_SECONDS = 0.001
 """Who closes a program looks this often whether calls still run."""
 
 
+def _no_other() -> "Program":
+    raise UnavailableError("there is no chain for other sizes")
+
+
 class Program:
     """A loaded bundle; made by `load_bundle`, closed by `close` or the end of its `with` block."""
 
@@ -54,12 +58,11 @@ class Program:
         chain: ChainChoice,
         opened: OpenedChain,
         pacing: ProgramPacing = NOT_PACED,
-        portable: "Callable[[], Program] | None" = None,
+        portable: "Callable[[], Program]" = _no_other,
     ) -> None:
         """Takes over the bundle and the sessions, one for each submodel of the chain in order.
 
-        `portable` opens the same bundle's chain for calls with sizes that this one was not built for; None: there is
-        none for them.
+        `portable` opens the same bundle's chain for calls with sizes that this one was not built for.
         """
         manifest = bundle.manifest
         self.manifest: Manifest = manifest
@@ -271,6 +274,8 @@ def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing
         return open_sessions(bundle, choice, options)
 
     def portable() -> Program:
+        if options.strict or wants_gpu(options):
+            raise UnavailableError("only the GPU was allowed")
         how = replace(options, device="cpu", places=())
         return Program(bundle, *open_chain(allowed, how, lambda choice: open_sessions(bundle, choice, how)))
 
@@ -279,7 +284,7 @@ def _program(bundle: Bundle, manifest: Manifest, options: SessionOptions, pacing
     try:
         if pacing.is_paced and sessions.pools:
             raise UsageError("runs over pools of cores cannot be paced", hint="--device cpu runs all on all cores")
-        program = Program(bundle, chain, sessions, pacing, None if options.strict or wants_gpu(options) else portable)
+        program = Program(bundle, chain, sessions, pacing, portable)
         pacing.learn(program.run, bundle)
         return program
     except BaseException:

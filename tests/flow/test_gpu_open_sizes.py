@@ -2,6 +2,7 @@
 """Models with open sizes on boxes with GPUs: chains for usual sizes, and what becomes of a call with another."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from compile_with import compile_with
-from faulty_backends import Install
+from faulty_backends import Install, good_backend
 from nndeploy_cudnn import session
 from nndeploy_cudnn.library import installed_path
 from oracle.in_float64 import outputs_in_float64
@@ -19,7 +20,7 @@ from pretended_gpus import box, gpu_backend, machine_with
 import nndeploy
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, UnavailableError
 from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.plugin.interface import Support
 from nndeploy.plugin.registry import backend
@@ -105,9 +106,32 @@ def test_who_must_use_the_gpu_gets_an_error_with_the_range(tmp_path, options) ->
     compiled(tmp_path / "m.nnd")
     with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(**options)) as program:
         assert_right(program.run(inputs(8)), 8)
-        with pytest.raises(InputError, match=r"'x': axis 0 \(N\) is 9, outside 1\.\.8.*--shape"):
-            program.run(inputs(9))
+        for _ in range(2):
+            with pytest.raises(InputError, match=r"'x': axis 0 \(N\) is 9, outside 1\.\.8.*--shape"):
+                program.run(inputs(9))
         assert_right(program.run(inputs(2)), 2)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("target", "is_warned"), [(T4, True), (replace(T4, libraries=(("onnxruntime", ""),)), False)])
+def test_a_target_that_lacks_what_runs_other_sizes_is_named(tmp_path, target, is_warned) -> None:
+    report = compiled(tmp_path / "m.nnd", targets=(target,), backends=("gpu", "onnxruntime", "reference"))
+    assert report.used_chains
+    assert any(line.startswith("t4 box: calls with sizes") for line in report.all_warnings()) == is_warned
+
+
+@pytest.mark.usefixtures("gpu")
+def test_where_nothing_runs_other_sizes_a_call_says_so(tmp_path, monkeypatch) -> None:
+    compiled(tmp_path / "m.nnd", backends=("gpu", "onnxruntime", "reference"), keep_fallback=False)
+
+    def gone(*_: Any) -> Any:
+        raise UnavailableError("onnxruntime is not here")
+
+    with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        monkeypatch.setattr(good_backend(), "open", gone)
+        with pytest.raises(InputError, match=r"is 9, outside 1\.\.8 .*onnxruntime is not here.*--shape"):
+            program.run(inputs(9))
+        assert_right(program.run(inputs(8)), 8)
 
 
 @pytest.mark.usefixtures("gpu")

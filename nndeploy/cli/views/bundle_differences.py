@@ -13,6 +13,7 @@ from nndeploy.bundle.place_reports import places_of
 from nndeploy.bundle.reader import Bundle
 from nndeploy.bundle.report import Report, report_from_json
 from nndeploy.cli.views.difference_classes import Classes
+from nndeploy.values.types import ranges_text
 
 _CHECK_OF = ("scope", "backend", "output", "sample")
 """What a comparison is known by, its scope first."""
@@ -107,6 +108,7 @@ def _parts(bundle: Bundle) -> dict[str, dict[str, Any]]:
             for variant in submodel["variants"]
         },
         "chain": {chain.id: f"{len(chain.submodels)} submodels for {chain.target}" for chain in manifest.target_chains},
+        "range of a chain": {chain.id: ranges_text(chain.ranges) for chain in manifest.target_chains if chain.ranges},
         "place": {f"{row.chain}: {row.submodel}": row.place for row in places_of(manifest)},
         "placing": dict(plain.get("placings", {})),
         "value": _values(manifest),

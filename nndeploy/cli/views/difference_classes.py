@@ -18,6 +18,7 @@ CLASSES = (NUMBERS, PLACEMENT, BYTES, PROVENANCE)
 REPORT = "report.json"
 _OF_PART = {
     **dict.fromkeys(("submodel", "boundary", "chain", "place", "placing", "library of delays", "amounts"), PLACEMENT),
+    "range of a chain": PLACEMENT,
     **dict.fromkeys(("model", "provenance", "signature"), PROVENANCE),
     "stored": BYTES,
 }
