@@ -51,8 +51,9 @@ def gpu(install: Install) -> Any:
 
     class Bounded(gpu_backend("gpu", "MatMul", "Tanh")):  # type: ignore[misc]
         def supports(self, model: Any, target: Any, options: Any) -> list[Support]:
-            dims = {dim for value in model.graph.inputs for dim in value.shape if not isinstance(dim, int)}
-            if any(dim.value not in options.ranges for dim in dims):
+            shapes = [value.shape for value in model.graph.inputs]
+            dims = {dim for shape in shapes for dim in shape or () if not isinstance(dim, int)}
+            if None in shapes or any(dim.value not in options.ranges for dim in dims):
                 return [Support(False, "a size has no range")] * len(model.graph)
             return super().supports(model, target, options)
 
@@ -98,6 +99,19 @@ def test_calls_of_any_size_are_right_and_those_outside_run_on_the_portable_chain
                 assert bool(gpu.events) == (size <= 8)
             assert "is 9, outside 1..8" in program.outside_note
         assert driver.live_bytes == 0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_size_that_gets_no_range_leaves_the_gpu_idle(tmp_path) -> None:
+    unranked = model()
+    unranked.graph.input[0].type.tensor_type.ClearField("shape")
+    unranked.graph.output[0].type.tensor_type.ClearField("shape")
+    with machine_with():
+        report = compile_with(
+            unranked, tmp_path / "m.nnd", targets=(replace(T4, libraries=(("onnxruntime", ""),)),),
+            backends=("gpu", "onnxruntime"), samples=[inputs(2)],
+        )  # fmt: skip
+    assert (report.used_chains, [bool(chain.idle_gpu) for chain in report.target_chains]) == ([], [True])
 
 
 @pytest.mark.usefixtures("gpu")
