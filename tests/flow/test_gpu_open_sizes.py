@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models with open sizes on boxes with GPUs: chains for usual sizes, and what becomes of a call with another."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,16 @@ def test_an_open_batch_gets_a_chain_for_usual_sizes_that_the_manifest_names(tmp_
     with open_bundle(tmp_path / "m.nnd") as bundle:
         assert bundle.manifest.ranges == {}
         assert bundle.manifest.target_chains[0].ranges == {symbol: DimRange(1, 8, 1)}
+
+
+@pytest.mark.usefixtures("gpu")
+def test_inspect_and_diff_show_the_ranges_of_a_chain(tmp_path, capsys) -> None:
+    for name, samples in (("m", None), ("n", [inputs(9)])):
+        compiled(tmp_path / f"{name}.nnd", samples=samples)
+    assert run_command(["inspect", str(tmp_path / "m.nnd")]) == 0
+    assert re.search(r"t4-box +N +1\.\.8", capsys.readouterr().out)
+    assert run_command(["diff", str(tmp_path / "m.nnd"), str(tmp_path / "n.nnd")]) == 1
+    assert "N 1..9" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("rows", ["N", "?"])

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from nndeploy.bundle.manifest import PORTABLE, NamedType
 from nndeploy.bundle.report import SubmodelReport
+from nndeploy.checking.likely_sizes import kind_of, usual_range
 from nndeploy.checking.usual_ranges import MAX_ELEMENTS, usual_ranges
 from nndeploy.compiler.chains.backend_order import Pins, TargetBackends, pins_for
 from nndeploy.compiler.chains.built_chain import Settled
@@ -91,8 +92,8 @@ def why_idle(
 
 def _with_ranges(type_: ValueType) -> str:
     dims = (type_.shape if isinstance(type_, TensorType) else None) or ()
-    ranges = ("1..8", *["1..256"] * len(dims))
-    return ",".join(str(dim) if isinstance(dim, int) else example for dim, example in zip(dims, ranges, strict=False))
+    ranges = [usual_range(kind_of(dim, axis, dims)) for axis, dim in enumerate(dims)]
+    return ",".join(str(dim if isinstance(dim, int) else usual) for dim, usual in zip(dims, ranges, strict=True))
 
 
 def plan_chains(
