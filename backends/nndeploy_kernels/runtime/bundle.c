@@ -9,7 +9,7 @@
 #define NND_MOST_MANIFEST ((int64_t)4 << 20)
 #define NND_MOST_BASES 32
 #define NND_MAJOR 1
-#define NND_MINOR 9
+#define NND_MINOR 10
 #define NND_MOST_BYTES_OF_VALUE ((int64_t)1 << 46)
 
 static const struct {
