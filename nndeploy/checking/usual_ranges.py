@@ -36,8 +36,8 @@ def usual_ranges(
 ) -> dict[str, DimRange]:
     """Returns symbol -> range of the open sizes of a model's inputs that are not among the `declared` ones.
 
-    `samples` are inputs with which the model runs; no value has more than `max_elements` where theirs have not. A size
-    of an input of which not even the rank is known has no range.
+    `samples` are inputs with which the model runs; no value has more than `max_elements`, or than with the first of
+    them. A size of an input of which not even the rank is known has no range.
     """
     axes = [axis for axis in _open_axes(model) if axis[2] not in declared]
     if not axes:
@@ -51,12 +51,19 @@ def usual_ranges(
         low[name], high[name] = limits.min, limits.max
     for name in usual:
         low[name], high[name] = min([best[name], *seen[name]]), max([best[name], *seen[name]])
-    most_broken = _num_broken(unknown, best, max_elements)
+    most_broken, elements = _num_broken(unknown, best), _num_elements(unknown, best)
+
+    def may_be(sizes: Sizes) -> bool:
+        if _num_broken(unknown, sizes) > most_broken:
+            return False
+        found = _num_elements(unknown, sizes).items()
+        return all(count <= max(max_elements, elements.get(name, 0)) for name, count in found)
+
     for names in _groups(usual, unknown.kinds):
         wanted = [{**low, **{name: min(usual[name].min, low[name]) for name in names}}]
-        low = next((one for one in wanted if _num_broken(unknown, one, max_elements) <= most_broken), low)
+        low = next(filter(may_be, wanted), low)
         wanted = [{**high, **{name: max(usual[name].max // part, high[name]) for name in names}} for part in PARTS]
-        high = next((one for one in wanted if _num_broken(unknown, one, max_elements) <= most_broken), high)
+        high = next(filter(may_be, wanted), high)
     found = {}
     for value, axis, name in axes:
         with suppress(KeyError, ZeroDivisionError):  # it depends on the data
@@ -75,11 +82,12 @@ def _range(least: int, most: int, first: int, step: int) -> DimRange:
     return DimRange(least, most - (most - least) % step, first, step) if least < most else DimRange(least, least, least)
 
 
-def _num_broken(unknown: OpenSizes, sizes: Sizes, max_elements: int) -> int:
-    """Returns how many conditions are broken, and how many values too large, at some sizes."""
-    elements = (math.prod(shape) for shape in unknown.shapes_of_values(sizes).values())
-    conditions = sum(one.is_firm and one.excess(sizes) != 0 for one in unknown.conditions)
-    return conditions + sum(count > max_elements for count in elements)
+def _num_broken(unknown: OpenSizes, sizes: Sizes) -> int:
+    return sum(one.is_firm and one.excess(sizes) != 0 for one in unknown.conditions)
+
+
+def _num_elements(unknown: OpenSizes, sizes: Sizes) -> dict[str, int]:
+    return {name: math.prod(shape) for name, shape in unknown.shapes_of_values(sizes).items()}
 
 
 def _groups(symbols: Iterable[str], kinds: Mapping[str, str]) -> list[list[str]]:

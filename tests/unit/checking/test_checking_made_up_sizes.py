@@ -20,6 +20,7 @@ from nndeploy.checking.open_sizes import open_sizes
 from nndeploy.checking.other_sizes import other_sizes
 from nndeploy.checking.samples import MadeUpSample, generated_samples
 from nndeploy.checking.size_hints import suggested
+from nndeploy.checking.usual_ranges import usual_ranges
 from nndeploy.errors import BuildRefusedError
 from nndeploy.frontend.load import LoadedModel, load_model
 from nndeploy.jobs.tasks import evaluate
@@ -228,6 +229,21 @@ def test_the_first_choice_of_sizes_runs(text: str, shapes: dict[str, tuple[int, 
     sample, number = tries(with_weights(text if named else without_names(text)))
     assert number == 1
     assert shapes == {name: value.shape for name, value in sample.items() if name in shapes}
+
+
+OF_ONE = "a cache in ONNX Runtime's attention, a mask of all positions"
+"""It takes one row alone where there is a past, which nothing of the model says."""
+
+
+@pytest.mark.parametrize("end", ["min", "max"])
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, (text, _) in KINDS.items() if name != OF_ONE])
+def test_it_runs_at_both_ends_of_its_usual_ranges(text: str, end: str) -> None:
+    loaded = with_weights(text)
+    unknown, (sample, _) = open_sizes(loaded.model), tries(loaded)
+    ranges = usual_ranges(loaded.model, {}, [sample], max_elements=1 << 16)
+    sizes = {name: getattr(limits, end) for name, limits in ranges.items() if name in unknown.kinds}
+    at_end = next(iter(generated_samples(loaded.model, loaded.inputs, sizes, 1, unknown)))
+    evaluate("onnxruntime", loaded.original.SerializeToString(), [at_end], BuildOptions())
 
 
 @pytest.mark.parametrize(("text", "rank"), [
