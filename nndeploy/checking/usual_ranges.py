@@ -13,6 +13,7 @@ those of the samples do not.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -47,23 +48,16 @@ def usual_ranges(
     usual = {name: usual_range(kind) for name, kind in unknown.kinds.items() if name not in declared}
     best = {name: (seen[name] or [limits.best])[0] for name, limits in {**usual, **_among(declared, unknown)}.items()}
     low, high = dict(best), dict(best)
-    for name, limits in _among(declared, unknown).items():
-        low[name], high[name] = limits.min, limits.max
+    for name, said in _among(declared, unknown).items():
+        low[name], high[name] = said.min, said.max
     for name in usual:
         low[name], high[name] = min([best[name], *seen[name]]), max([best[name], *seen[name]])
-    most_broken, elements = _num_broken(unknown, best), _num_elements(unknown, best)
-
-    def may_be(sizes: Sizes) -> bool:
-        if _num_broken(unknown, sizes) > most_broken:
-            return False
-        found = _num_elements(unknown, sizes).items()
-        return all(count <= max(max_elements, elements.get(name, 0)) for name, count in found)
-
+    limits = _Limits(unknown, usual, best, max_elements)
     for names in _groups(usual, unknown.kinds):
         wanted = [{**low, **{name: min(usual[name].min, low[name]) for name in names}}]
-        low = next(filter(may_be, wanted), low)
+        low = next(filter(limits.allow, wanted), low)
         wanted = [{**high, **{name: max(usual[name].max // part, high[name]) for name in names}} for part in PARTS]
-        high = next(filter(may_be, wanted), high)
+        high = next(filter(limits.allow, wanted), high)
     found = {}
     for value, axis, name in axes:
         with suppress(KeyError, ZeroDivisionError):  # it depends on the data
@@ -82,12 +76,42 @@ def _range(least: int, most: int, first: int, step: int) -> DimRange:
     return DimRange(least, most - (most - least) % step, first, step) if least < most else DimRange(least, least, least)
 
 
-def _num_broken(unknown: OpenSizes, sizes: Sizes) -> int:
-    return sum(one.is_firm and one.excess(sizes) != 0 for one in unknown.conditions)
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Which sizes a range may end at: the model runs there as it does at the `best` ones, and no value is too large."""
 
+    unknown: OpenSizes
+    usual: Mapping[str, DimRange]
+    best: Sizes
+    max_elements: int
 
-def _num_elements(unknown: OpenSizes, sizes: Sizes) -> dict[str, int]:
-    return {name: math.prod(shape) for name, shape in unknown.shapes_of_values(sizes).items()}
+    def allow(self, sizes: Sizes) -> bool:
+        """Returns whether ranges may end at these sizes together."""
+        if self._num_broken(sizes) > self._num_broken(self.best) or self._breaks_beside(sizes):
+            return False
+        at_best = self._num_elements(self.best)
+        found = self._num_elements(sizes).items()
+        return all(count <= max(self.max_elements, at_best.get(name, 0)) for name, count in found)
+
+    def _num_broken(self, sizes: Sizes) -> int:
+        return sum(one.is_firm and one.excess(sizes) != 0 for one in self.unknown.conditions)
+
+    def _breaks_beside(self, sizes: Sizes) -> bool:
+        """Returns whether the next size of a range is none by itself: 1 may go with all sizes, 2 with none."""
+        steps = {
+            name: limits.step if sizes[name] < self.best[name] else -limits.step
+            for name, limits in self.usual.items()
+            if sizes[name] != self.best[name]
+        }
+        return any(
+            one.excess({name: sizes[name] + step})
+            for name, step in steps.items()
+            for one in self.unknown.conditions
+            if one.is_firm and one.symbols == {name}
+        )
+
+    def _num_elements(self, sizes: Sizes) -> dict[str, int]:
+        return {name: math.prod(shape) for name, shape in self.unknown.shapes_of_values(sizes).items()}
 
 
 def _groups(symbols: Iterable[str], kinds: Mapping[str, str]) -> list[list[str]]:

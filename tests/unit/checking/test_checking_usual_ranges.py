@@ -108,3 +108,8 @@ def test_what_would_be_too_large_is_not_in_the_range() -> None:
     largest = usual_ranges(model, {}, images((1, 64, 64)), max_elements=8 * 3 * 640 * 640)
     assert (largest["N"].max, largest["H"].max, largest["W"].max) == (8, 640, 320)
     assert usual_ranges(model, {}, images((9, 64, 64)), max_elements=1)["N"] == DimRange(1, 9, 9)
+
+
+def test_a_size_that_may_be_one_or_what_weights_say_is_that_of_the_sample() -> None:
+    model = loaded("(float[N,D] x) => (float[N,12] y) { y = Add(x, w) }", w=zeros(12))
+    assert usual_ranges(model, {}, [{"x": zeros(1, 12)}]) == {"N": BATCH, "D": DimRange(12, 12, 12)}
