@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime as a reference: a model's outputs as the file says, without optimisation, on one thread.
 
-There are two exceptions. Where products of integers would saturate, what keeps them from that (`EXACT_PRODUCTS`) is an
-optimisation of the second level. And some operators have kernels only as the optimised model has them: a Gather of
-4-bit weights that are dequantised behind it.
+There are three exceptions. Where products of integers would saturate, what keeps them from that (`EXACT_PRODUCTS`) is
+an optimisation of the second level. Some operators have kernels only as the optimised model has them: a Gather of
+4-bit weights that are dequantised behind it. And Sigmoid is computed by its definition (`defined_sigmoid`).
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.types import Value
+from nndeploy_onnxruntime.defined_sigmoid import with_defined_sigmoid
 from nndeploy_onnxruntime.library import onnxruntime, saturates, session_options, without_packing
 from nndeploy_onnxruntime.mapped_weights import session_with_weights
 from nndeploy_onnxruntime.model_bytes import bytes_for_onnxruntime
@@ -53,6 +55,9 @@ def _session(model: bytes, libraries: Sequence[str]) -> tuple[object, Any]:
 
     Before it comes what must stay as long as it.
     """
+    if (defined := with_defined_sigmoid(model)) is not model:
+        with contextlib.suppress(Exception):  # of float64 it has no Softplus
+            return _session_at_some_level(defined, libraries)
     try:
         return _session_at_some_level(model, libraries)
     except Exception as err:

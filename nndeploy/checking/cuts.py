@@ -6,7 +6,7 @@ TopK, NonMaxSuppression and their like choose and sort. What they are given can 
 (`listing_axes`, `nndeploy.comparison.result_rows`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
@@ -55,13 +55,15 @@ def model_before_cuts(model: ir.Model) -> ir.Model | None:
         if value.producer().op_type != "Constant"  # type: ignore[union-attr]
     }
     outside = {value.name: value for value in copy.graph.outputs if value.name not in behind and value.producer()}
-    ends = list((given | outside).values())
-    if not given:
-        return None
-    copy.graph.outputs.clear()
-    copy.graph.outputs.extend(ends)
-    _remove_unused(copy.graph)
-    return copy
+    return ending_with(copy, list((given | outside).values())) if given else None
+
+
+def ending_with(model: ir.Model, values: Sequence[ir.Value]) -> ir.Model:
+    """Gives a model these outputs, of its own values, and removes what is not used then; returns it."""
+    model.graph.outputs.clear()
+    model.graph.outputs.extend(values)
+    _remove_unused(model.graph)
+    return model
 
 
 def _chooses(node: ir.Node) -> bool:

@@ -3,6 +3,7 @@
 
     y = Conv(x, w)   ->   y = Conv(x, w) + u * 4 ulp * max |y|       u drawn from -1..1 for each element
     y = Exp(x)       ->   y = Exp(x) * (1 + u * 4 ulp)
+    y = Sigmoid(x)   ->   y = max(0, Sigmoid(x) + u * 4 ulp)        of 1, as engines round that take a tanh for it
     QLinearConv(..)  ->   QuantizeLinear(Conv(DequantizeLinear(..)))   first, so that its rounding is shifted too
 
 Sums lose about that much of the largest element in another order, all else of the element itself. What the outputs do
@@ -18,6 +19,7 @@ from onnx_ir.passes.common import ShapeInferencePass
 
 from nndeploy.backend_kit.transforms.decompose_qlinear import DecomposeQLinear
 from nndeploy.backend_kit.transforms.operator_versions import version_of
+from nndeploy.checking.saturation import SATURATING
 
 ULP = {ir.DataType.FLOAT: 2.0**-23, ir.DataType.FLOAT16: 2.0**-10, ir.DataType.BFLOAT16: 2.0**-7}
 NUM_ULP = 4.0
@@ -68,6 +70,10 @@ def _shift(graph: ir.Graph, node: ir.Node, value: ir.Value, seed: float) -> None
     value.name = f"{name}__exact"
     ir.convenience.replace_all_uses_with(value, moved, replace_graph_outputs=True)
     noise = ir.node("RandomUniformLike", [value], {"low": -size, "high": size, "seed": seed})
+    if node.op_type in SATURATING:
+        total = ir.node("Add", [value, noise.outputs[0]])
+        graph.insert_after(node, [noise, total, ir.node("Relu", [total.outputs[0]], outputs=[moved])])
+        return
     weight = ir.node("Abs", [value])
     nodes = [noise, weight]
     if node.op_type in _SUMS and not is_short:

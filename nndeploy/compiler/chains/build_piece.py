@@ -9,10 +9,13 @@ Law: what fails in a lower precision than float32 is built again in float32 befo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import onnx_ir as ir
+
 from nndeploy.bundle.report import CheckReport
 from nndeploy.checking.check import compare_outputs, describe_failure, in_precision, not_compared
 from nndeploy.checking.cuts import model_before_cuts
-from nndeploy.comparison.judge import BY_ROWS
+from nndeploy.checking.saturation import model_before_saturation, saturated_outputs
+from nndeploy.comparison.judge import BY_LIMITS, BY_ROWS
 from nndeploy.compiler.chains.between_pieces import NO_SAMPLE, types_between_pieces
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import Piece
@@ -93,7 +96,10 @@ def _tried(
     )
     checks = in_precision(compared, precision)
     if any(check.rule == BY_ROWS for check in checks):
-        checks += _before_cuts(setting, piece, backend, fed)
+        checks += _before(setting, piece, backend, fed, model_before_cuts(piece.model))
+    by_limits = {check.output for check in checks if check.rule == BY_LIMITS}
+    if saturated := saturated_outputs(piece.model, boundaries, by_limits):
+        checks += _before(setting, piece, backend, fed, model_before_saturation(piece.model, saturated))
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is None:
         return Outcome(piece, built, tuple(checks))
@@ -110,12 +116,14 @@ def _target(setting: Setting, piece: Piece) -> Target:
     return replace(setting.target, gpus=(setting.target.gpus[number_of(piece.place)],), places=())
 
 
-def _before_cuts(setting: Setting, piece: Piece, backend: str, fed: Sequence[Mapping[str, Value]]) -> list[CheckReport]:
-    """Returns comparisons of what operators that choose and sort are given in a piece: that is no list, but numbers.
+def _before(
+    setting: Setting, piece: Piece, backend: str, fed: Sequence[Mapping[str, Value]], before: ir.Model | None
+) -> list[CheckReport]:
+    """Returns comparisons of what operators are given in a piece behind which numbers tell little.
 
-    The backend builds the part of the piece before them; where it will not, there is nothing more to compare.
+    The backend builds `before`, the part of the piece before them; where there is none, or the backend will not, there
+    is nothing more to compare.
     """
-    before = model_before_cuts(piece.model)
     if before is None:
         return []
     part = replace(piece, model=before, outputs=tuple(value.name or "" for value in before.graph.outputs))
