@@ -9,6 +9,7 @@ right values at every border, whatever the backends do.
 """
 
 import hashlib
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +38,7 @@ class Reference:
     right: RightEngines | None = None
     has_soon_evaluator: bool = False
     _limits: dict[str, list[dict[str, Limits]]] = field(default_factory=dict)
+    _asking: dict[str, threading.Lock] = field(default_factory=dict)
     _loads: dict[tuple[str, bytes], bool] = field(default_factory=dict)
 
     def evaluate(self, model: bytes, samples: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
@@ -92,6 +94,7 @@ class Reference:
             order=(*right, *others),
             right=None if self.right is None else self.right.after(verdict),
             _limits={},
+            _asking={},
             _loads={},
         )
 
@@ -111,20 +114,21 @@ class Reference:
             return [{} for _ in want]
         shapes = [(name, getattr(value, "shape", ())) for sample in samples for name, value in sample.items()]
         key = hashlib.sha256(model_bytes(model) + repr((shapes, sorted(tolerances.items()))).encode()).hexdigest()
-        if key not in self._limits:
-            right = self.right.outputs(model, samples, [{name: w[name] for name in types} for w in want])
-            behind = behind_cuts(model.graph)
-            self._limits[key] = [
-                limits_of(
-                    w,
-                    [of[i] for of in right],
-                    types,
-                    tolerances,
-                    listing_axes(behind & types.keys(), w),
-                    self.right.quantised,
-                )
-                for i, w in enumerate(want)
-            ]
+        with self._asking.setdefault(key, threading.Lock()):  # candidates that are built at once ask it at once
+            if key not in self._limits:
+                right = self.right.outputs(model, samples, [{name: w[name] for name in types} for w in want])
+                behind = behind_cuts(model.graph)
+                self._limits[key] = [
+                    limits_of(
+                        w,
+                        [of[i] for of in right],
+                        types,
+                        tolerances,
+                        listing_axes(behind & types.keys(), w),
+                        self.right.quantised,
+                    )
+                    for i, w in enumerate(want)
+                ]
         return self._limits[key]
 
     def along_chain(

@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nndeploy.checking.engines import EVALUATOR, Engines, is_reference_engine
-from nndeploy.checking.shifted_rounding import shifted
+from nndeploy.checking.shifted_rounding import shifted, taken_apart
 from nndeploy.checking.vote import Outputs, Verdict
 from nndeploy.checking.widened import has_short_floats, widened
 from nndeploy.errors import BuildRefusedError
@@ -92,17 +92,18 @@ class RightEngines:
 def _variants(model: ir.Model) -> Iterator[Callable[[], ir.Model]]:
     """Yields what makes each rewritten model."""
     is_short = has_short_floats(model.graph)
+    try:
+        apart = taken_apart(model)
+    except Exception:  # a graph that cannot be rewritten: no such witness
+        return
 
     def made(seed: int | None) -> ir.Model:
-        of = shifted(model, seed)
+        of = apart if seed is None else shifted(apart, seed)
         return widened(of) if is_short else of
 
     seeds: list[int | None] = [*range(1, NUM_SHIFTED + 1)]
-    try:
-        if is_short or len(shifted(model, None).graph) != len(model.graph):  # else it is the model itself
-            seeds.insert(0, None)
-    except Exception:  # a graph that cannot be rewritten: no such witness
-        return
+    if is_short or len(apart.graph) != len(model.graph):  # else it is the model itself
+        seeds.insert(0, None)
     for seed in seeds:
         yield lambda seed=seed: _refused_if_failing(lambda: made(seed))  # type: ignore[misc]
 

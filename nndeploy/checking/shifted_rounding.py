@@ -10,8 +10,8 @@ Sums lose about that much of the largest element in another order, all else of t
 then is the model's own doing: nothing where it is calm, steps where it quantises, another order where it sorts. This
 is Monte Carlo arithmetic on a whole graph. Operators that only move or choose values are exact everywhere and stay.
 
-Source: Parker, "Monte Carlo Arithmetic", 1997. Law: with `seed` None nothing is shifted, and outputs do not change but
-for what decomposing does.
+Source: Parker, "Monte Carlo Arithmetic", 1997. Law: what is only taken apart gives what the model gives, but for
+rounding.
 """
 
 import onnx_ir as ir
@@ -42,17 +42,22 @@ _EXACT = frozenset({
 FIRST_WITH_AXIS = 13  # the opset of DequantizeLinear with a scale for each channel
 
 
-def shifted(model: ir.Model, seed: int | None) -> ir.Model:
-    """Returns a copy of a model with quantised operators taken apart and, with a seed, its rounding shifted."""
+def taken_apart(model: ir.Model) -> ir.Model:
+    """Returns a copy of a model with quantised operators taken apart; the types of its values are known."""
     copy = model.clone()
     DecomposeQLinear()(copy, lambda _node: True)
     _decompose_convolutions(copy)
     _infer(copy)
-    if seed is not None:
-        for index, node in enumerate(list(copy.graph)):
-            for value in node.outputs:
-                if value.name and value.dtype in ULP and node.op_type not in _EXACT:
-                    _shift(copy.graph, node, value, float(seed * 100_003 + index + 1))
+    return copy
+
+
+def shifted(model: ir.Model, seed: int) -> ir.Model:
+    """Returns a copy of a model that was taken apart, with its rounding shifted."""
+    copy = model.clone()
+    for index, node in enumerate(list(copy.graph)):
+        for value in node.outputs:
+            if value.name and value.dtype in ULP and node.op_type not in _EXACT:
+                _shift(copy.graph, node, value, float(seed * 100_003 + index + 1))
     return copy
 
 

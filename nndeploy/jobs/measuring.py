@@ -7,7 +7,7 @@ A call's time is that on the clock less what the threads of this process waited 
 Linux counts (Documentation/scheduler/sched-stats.rst). The figure is the lower quartile of the calls that waited least:
 whatever else works on the machine only makes calls longer, and some are left alone. Who is hopeless in the best of
 `FIRST_CALLS` that find their memory warm, and take turns too, is not run again; his figure is that call's. Who is
-`BEHIND` after `FEWEST_ROUNDS` or more takes no further turns.
+`BEHIND` after some rounds takes no further turns. Long calls have fewer rounds: as many as the time is enough for.
 """
 
 import contextlib
@@ -25,19 +25,20 @@ from typing import BinaryIO, NamedTuple
 from nndeploy.sandbox.memory import give_memory_back
 from nndeploy.values.types import Value
 
-ROUNDS = 15
+ROUNDS, FEW_ROUNDS = 15, 5
 FEWEST_ROUNDS = 3
 FIRST_CALLS = 3
 SLOW_SECONDS = 0.1
-"""A call of this length is long beside what disturbs it: fewer rounds tell as much."""
+"""A call of this length is long beside what disturbs it: the fewest rounds tell as much."""
 STRETCH_NS = 200_000
 """Ten times what the kernel takes to say how long the threads of an engine waited."""
 UNDISTURBED = 0.02
 """Share of the time: who waited no longer for a processor is as good as alone."""
 MOST_WAITED = 0.5
 """What threads waited together counts more than once: so much at most is taken off."""
-HOPELESS, BEHIND = 2.0, 1.3
-"""Times the fastest at the first calls, and after some rounds: who takes longer is not run again."""
+HOPELESS = 2.0
+BEHIND = {FEWEST_ROUNDS: 1.3, 5: 1.2, 8: 1.1}
+"""Times the fastest at the first calls, and after so many rounds: who takes longer is not run again."""
 
 Call = Callable[[Mapping[str, Value]], object]
 Load = Callable[[], contextlib.AbstractContextManager[Call]]
@@ -90,7 +91,7 @@ def raced_apart(
     """
     found: dict[int, list[Measured]] = {}
     for i in (*range(len(loads)), *reversed(range(len(loads)))):
-        if i in found and found[i][0].ms[0][0] > BEHIND * min(one[0].ms[0][0] for one in found.values()):
+        if i in found and found[i][0].ms[0][0] > BEHIND[FEWEST_ROUNDS] * min(one[0].ms[0][0] for one in found.values()):
             continue
         with loads[i]() as call:
             found.setdefault(i, []).append(raced([call], samples, seconds / 2, inflight))
@@ -137,22 +138,31 @@ def _raced_on(
     hopeful = [i for i, ms in enumerate(first) if ms <= HOPELESS * min(first)]
     if len(hopeful) == 1 < len(calls):
         return first
-    num_rounds = FEWEST_ROUNDS if min(first) > SLOW_SECONDS * 1e3 else ROUNDS
+    num_rounds = _num_rounds(min(first) / 1e3, seconds)
     timed: dict[int, list[Timed]] = {i: [] for i in hopeful}
     for done in range(num_rounds):
         if done >= FEWEST_ROUNDS:
-            hopeful = _not_behind(hopeful, timed)
+            hopeful = _not_behind(hopeful, timed, done)
         if len(hopeful) == 1 < len(calls):
             break
         for i in hopeful:
+            end = time.perf_counter() + seconds / num_rounds
             runs[i]()
-            timed[i] += timer(runs[i], seconds / num_rounds)
+            timed[i] += timer(runs[i], max(0.0, end - time.perf_counter()))
     return [_figure(timed[i]) if i in timed else ms for i, ms in enumerate(first)]
 
 
-def _not_behind(racing: Sequence[int], timed: Mapping[int, Sequence[Timed]]) -> list[int]:
+def _num_rounds(call_seconds: float, seconds: float) -> int:
+    """Returns how many turns of two calls there is time for."""
+    if call_seconds > SLOW_SECONDS:
+        return FEWEST_ROUNDS
+    return min(max(FEW_ROUNDS, int(seconds / (2 * call_seconds))), ROUNDS) if call_seconds else ROUNDS
+
+
+def _not_behind(racing: Sequence[int], timed: Mapping[int, Sequence[Timed]], num_rounds: int) -> list[int]:
     figures = {i: _figure(timed[i]) for i in racing}
-    return [i for i, figure in figures.items() if figure <= BEHIND * min(figures.values())]
+    most = min(factor for after, factor in BEHIND.items() if num_rounds >= after)
+    return [i for i, figure in figures.items() if figure <= most * min(figures.values())]
 
 
 def _figure(timed: Sequence[Timed]) -> float:
@@ -172,10 +182,12 @@ def _first_ms(runs: Sequence[Callable[[], object]], alone: Timer) -> list[float]
 
 
 def _calls(delay: RunDelay, run: Callable[[], object], seconds: float) -> list[Timed]:
+    """Returns what as many calls took as end in time, one at least."""
     timed: list[Timed] = []
-    end = time.perf_counter() + seconds
-    while not timed or time.perf_counter() < end:
+    begun = now = time.perf_counter()
+    while not timed or now + (now - begun) / len(timed) <= begun + seconds:
         timed.append(_stretch(delay, run))
+        now = time.perf_counter()
     return timed
 
 

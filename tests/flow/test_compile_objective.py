@@ -220,3 +220,24 @@ def test_engines_that_are_near_the_best_are_raced_with_the_graph_that_was_export
     found = {one.name for one in report.candidates}
     assert "openvino, as exported" in found
     assert ("onnxruntime, as exported" in found) == (second_ms < 1.5 * 0.05)
+
+
+def test_the_best_of_a_first_race_alone_races_against_further_candidates(tmp_path) -> None:
+    """The machine takes twice as long in the second race: who did not run again is as far behind as it was."""
+    left = [[0.05, 0.07], [0.1, 0.11, 0.12]]
+
+    class Slower(InProcessWorkers):
+        def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
+            times = left.pop(0)
+            return Measured([[times[i]] for i, _ in enumerate(paths)])
+
+    report = compile_with(
+        onnx.parser.parse_model(TWO_PASSES), tmp_path / "m.nnd", backends=("openvino", "onnxruntime"),
+        samples=[SAMPLE], objective="latency", workers=Slower(),
+    )  # fmt: skip
+    assert not left
+    found = {one.name: one.median_ms for one in report.candidates}
+    assert found == {
+        "openvino": 0.1, "onnxruntime": 0.14, "openvino, as exported": 0.11, "onnxruntime, as exported": 0.12,
+    }  # fmt: skip
+    assert chosen(report) == "openvino"

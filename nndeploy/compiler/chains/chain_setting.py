@@ -7,6 +7,7 @@ nothing of it changes but what backends answered, which is kept so that each is 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import onnx_ir as ir
 
@@ -77,7 +78,7 @@ class Setting:
         """Returns what tells how far right engines differ on these samples; None where the user said how far."""
         if not self.has_limits:
             return None
-        return lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"])
+        return cache(lambda: self.reference.limits(model(), samples, want, types, self.tolerances["fp32"]))
 
 
 def options_for(setting: Setting, model: ir.Model) -> BuildOptions:

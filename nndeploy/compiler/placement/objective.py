@@ -3,7 +3,8 @@
 
     recipes (candidates.py) -> plans -> predicted -> built and checked -> raced as the bundles they would be
       -> the split by the order of tiers, unless another is `MIN_GAIN` faster or an engine alone beats it at all
-      -> variations of the best split, and engines that are near the best with the graph as it was exported, raced too
+      -> variations of the best split, and engines that are near the best with the graph as it was exported, raced
+         against the best
 
 A candidate is measured as the bundle it would be, through the runtime: calls of submodels, copies and conversions of
 layouts at their borders included. With ranges of sizes it is measured at several shapes, and the geometric mean counts:
@@ -175,7 +176,7 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     can_race = race.samples and not warnings
     if can_race and (more := _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)):
         trials = _distinct((*trials, *_built(setting, graphs, order, more, memos)))
-        trials, warnings = raced_trials(setting, trials, race)
+        trials, warnings = raced_trials(setting, trials, race, best)
         best = _decided_trial(trials, tiers, race.sizes_vary)
     chosen, recipe = trials[best], trials[best].planned.recipe
     shapes = tuple(shapes_text(sample) for sample in race.samples[: len(chosen.shape_ms)])

@@ -58,29 +58,33 @@ class Race:
     sizes_vary: bool = False
 
 
-def raced_trials(setting: Setting, trials: list[Trial], race: Race) -> tuple[list[Trial], tuple[str, ...]]:
+def raced_trials(
+    setting: Setting, trials: list[Trial], race: Race, best: int | None = None
+) -> tuple[list[Trial], tuple[str, ...]]:
     """Returns the trials with what they took, and warnings; as they are where there is nothing to compare.
 
-    A second race begins with the trials of the first, whose bundles are there.
+    A second race begins with the trials of the first, whose bundles are there. Of these the `best` alone races against
+    the new ones; the others stay as many times slower than it as they were.
     """
-    if len(trials) < 2 or not race.samples:
+    racing = [i for i, trial in enumerate(trials) if i == best or best is None or not trial.shape_ms]
+    if len(racing) < 2 or not race.samples:
         return trials, ()
-    paths = []
-    for i, trial in enumerate(trials):
-        paths.append(race.folder / f"{i}.nnd")
-        if not paths[-1].exists():
-            race.write(trial.settled, trial.planned.recipe, paths[-1])
-    setting.events("measure", f"{len(trials)} candidates")
+    paths = [race.folder / f"{i}.nnd" for i in racing]
+    for i, path in zip(racing, paths, strict=True):
+        if not path.exists():
+            race.write(trials[i].settled, trials[i].planned.recipe, path)
+    setting.events("measure", f"{len(racing)} candidates")
     try:
         first = _measured(setting, race, paths)
-        timed = _with_times(trials, first.ms)
+        timed = _with_times(trials, racing, first.ms, best)
         if not _is_doubtful(timed):
             return timed, ()
-        setting.events("measure", f"{len(trials)} candidates once more: the figures contradict each other")
+        setting.events("measure", f"{len(racing)} candidates once more: the figures contradict each other")
         second = _measured(setting, race, paths)
     except (BuildRefusedError, DataError):
         return trials, ()
-    least = _with_times(trials, [[*map(min, a, b)] for a, b in zip(first.ms, second.ms, strict=True)])
+    fewest = [[*map(min, a, b)] for a, b in zip(first.ms, second.ms, strict=True)]
+    least = _with_times(trials, racing, fewest, best)
     if not _is_doubtful(least) or _are_alike(first, second):
         return least, ()
     untimed = [replace(trial, shape_ms=()) for trial in trials]
@@ -95,10 +99,16 @@ def _too_busy(waited: float) -> str:
     )
 
 
-def _with_times(trials: Sequence[Trial], times: Sequence[Sequence[float]]) -> list[Trial]:
-    return [
-        replace(trial, shape_ms=tuple(round(ms, 5) for ms in each)) for trial, each in zip(trials, times, strict=True)
-    ]
+def _with_times(
+    trials: Sequence[Trial], racing: Sequence[int], times: Sequence[Sequence[float]], best: int | None
+) -> list[Trial]:
+    """Returns the trials with the times of those that raced; the others by how the time of the `best` has changed."""
+    ms = dict(zip(racing, times, strict=True))
+    if best is not None and trials[best].shape_ms:
+        changes = [now / before for now, before in zip(ms[best], trials[best].shape_ms, strict=False)]
+        for i in set(range(len(trials))) - set(racing):
+            ms[i] = [before * change for before, change in zip(trials[i].shape_ms, changes, strict=False)]
+    return [replace(trial, shape_ms=tuple(round(one, 5) for one in ms[i])) for i, trial in enumerate(trials)]
 
 
 def _is_doubtful(trials: Sequence[Trial]) -> bool:

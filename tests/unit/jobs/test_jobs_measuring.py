@@ -13,7 +13,6 @@ import pytest
 
 from nndeploy.jobs import measuring
 from nndeploy.jobs.measuring import (
-    FEWEST_ROUNDS,
     FIRST_CALLS,
     ROUNDS,
     Call,
@@ -62,7 +61,7 @@ def runner(clock: Clock) -> Callable[..., Call]:
 
 def test_calls_take_turns_and_the_figure_is_the_time_of_a_call(runner) -> None:
     log: list[str] = []
-    assert raced([runner(1.0, log, "a"), runner(1.2, log, "b")], [{}], 0.045).ms == [[1.0], [1.2]]
+    assert raced([runner(1.0, log, "a"), runner(1.09, log, "b")], [{}], 0.045).ms == [[1.0], [1.09]]
     assert _turns(log) == ["a", "b"] * (1 + FIRST_CALLS + ROUNDS)
 
 
@@ -70,12 +69,22 @@ def _turns(log: list[str]) -> list[str]:
     return [name for i, name in enumerate(log) if i == 0 or log[i - 1] != name]
 
 
-def test_who_is_behind_after_some_rounds_takes_no_further_turns(runner) -> None:
+@pytest.mark.parametrize(("ms", "num_rounds"), [(1.7, 3), (1.25, 5), (1.15, 8), (1.09, ROUNDS)])
+def test_who_is_behind_after_some_rounds_takes_no_further_turns(runner, ms: float, num_rounds: int) -> None:
     log: list[str] = []
-    racing = [runner(1.0, log, "a"), runner(1.7, log, "behind"), runner(1.0, log, "b")]
-    assert raced(racing, [{}], 0.045).ms == [[1.0], [1.7], [1.0]]
-    assert _turns(log).count("behind") == 1 + FIRST_CALLS + FEWEST_ROUNDS
+    racing = [runner(1.0, log, "a"), runner(ms, log, "behind"), runner(1.0, log, "b")]
+    assert raced(racing, [{}], 0.045).ms == [[1.0], [ms], [1.0]]
+    assert _turns(log).count("behind") == 1 + FIRST_CALLS + num_rounds
     assert _turns(log).count("a") == 1 + FIRST_CALLS + ROUNDS
+
+
+@pytest.mark.parametrize(("ms", "num_rounds"), [(1.0, 15), (10.0, 7), (50.0, 5), (101.0, 3)])
+def test_long_calls_have_the_rounds_that_there_is_time_for(runner, ms: float, num_rounds: int) -> None:
+    log: list[str] = []
+    raced([runner(ms, log, "a"), runner(ms, log, "b")], [{}], 0.14)
+    assert _turns(log) == ["a", "b"] * (1 + FIRST_CALLS + num_rounds)
+    if ms == 10.0:
+        assert log.count("a") == 1 + FIRST_CALLS + 2 * num_rounds
 
 
 def test_large_bundles_are_loaded_one_after_the_other_twice_and_those_behind_once(runner) -> None:
@@ -94,7 +103,7 @@ def test_large_bundles_are_loaded_one_after_the_other_twice_and_those_behind_onc
 
 def test_hopeless_call_is_run_a_few_times_and_no_more(runner) -> None:
     log: list[str] = []
-    times = raced([runner(20.0, log, "slow"), runner(1.0, log, "fast"), runner(1.0, log, "as fast")], [{}], 0.014).ms
+    times = raced([runner(20.0, log, "slow"), runner(1.0, log, "fast"), runner(1.0, log, "as fast")], [{}], 0.03).ms
     assert log.count("slow") == 1 + FIRST_CALLS
     assert times == [[20.0], [1.0], [1.0]]
     assert log.count("fast") == log.count("as fast") == 1 + FIRST_CALLS + 2 * ROUNDS
