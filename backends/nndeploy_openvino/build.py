@@ -11,9 +11,7 @@ a fresh one gives the same bytes each time.
 Law: the same submodel gives the same bytes.
 """
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from nndeploy.files.file_content import content_of
 from nndeploy.plugin.interface import Artifact, BuildOptions
 from nndeploy.target.target import Target
 from nndeploy_openvino.conversion import Converted, convert, forget_names
+from nndeploy_openvino.export_process import export, stand_by
 from nndeploy_openvino.files import BLOB_FILE, GRAPH_FILE, REASON_FILE, WEIGHTS_FILE
 from nndeploy_openvino.ir_gate import check_ir
 from nndeploy_openvino.library import DEVICE, configuration, core, openvino
@@ -42,6 +41,7 @@ def build(submodel: ir.Model, target: Target, options: BuildOptions, workdir: Pa
         BuildRefusedError: OpenVINO does not convert or compile the submodel, makes a layer of it that is not opened
             here, or it is larger than 2 GiB.
     """
+    stand_by()  # before the library is used
     precision = options.precision
     converted = convert(submodel, options.ranges)
     forget_names(converted.model)
@@ -89,15 +89,11 @@ def _check_that_it_compiles(model: Any, precision: str) -> None:
 
 def _export_blob(workdir: Path, precision: str) -> None:
     """Compiles the IR in `workdir` in a fresh process, which leaves the blob or a reason there."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-P", "-m", "nndeploy_openvino.export_blob", str(workdir), precision]
     try:
-        done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=EXPORT_SECONDS, check=False
-        )
+        status = export(workdir, precision, EXPORT_SECONDS)
     except subprocess.TimeoutExpired as err:
         raise BuildRefusedError(f"OpenVINO did not compile it within {EXPORT_SECONDS:g} s") from err
     if (workdir / REASON_FILE).exists():
         raise BuildRefusedError((workdir / REASON_FILE).read_text(encoding="utf-8"))
-    if done.returncode != 0 or not (workdir / BLOB_FILE).exists():
-        raise BuildRefusedError(f"OpenVINO ended with status {done.returncode} while compiling it")
+    if status != 0 or not (workdir / BLOB_FILE).exists():
+        raise BuildRefusedError(f"OpenVINO ended with status {status} while compiling it")

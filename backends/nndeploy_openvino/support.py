@@ -10,6 +10,7 @@ from nndeploy.errors import BuildRefusedError
 from nndeploy.plugin.interface import Support
 from nndeploy.values.types import DimRange
 from nndeploy_openvino.conversion import convert
+from nndeploy_openvino.export_process import stand_by
 from nndeploy_openvino.library import DEVICE, configuration, core
 from nndeploy_openvino.reason import reason_of
 from nndeploy_openvino.rules import Rules
@@ -17,6 +18,7 @@ from nndeploy_openvino.rules import Rules
 
 def supports(model: ir.Model, ranges: Mapping[str, DimRange]) -> list[Support]:
     """Returns the library's answer for each node of the main graph."""
+    stand_by()  # before the library is used: a build may follow in this process
     return supported_nodes(model, lambda asked: refusal(asked, ranges), Rules(ranges))
 
 

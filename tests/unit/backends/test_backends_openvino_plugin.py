@@ -386,6 +386,49 @@ def test_the_blob_is_code_and_the_ir_does_without_it(with_blob: Artifact, tmp_pa
     assert not built(model_of(SMALL), tmp_path).native_code
 
 
+_EXPORTS = """
+import subprocess, sys
+from pathlib import Path
+from nndeploy_openvino.export_process import export, stand_by
+from nndeploy_openvino.library import core
+copy, folder = stand_by(), Path(sys.argv[1])
+assert copy is not None
+core()
+blobs = []
+for _ in range(2):
+    assert export(folder, "fp32", 60.0) == 0
+    blobs.append((folder / "model.blob").read_bytes())
+    (folder / "model.blob").unlink()
+assert export(folder / "none", "fp32", 60.0) == 1
+try:
+    export(folder, "fp32", 0.0)
+except subprocess.TimeoutExpired:
+    blobs.append(b"late")
+assert export(folder, "fp32", 60.0) == 0
+assert blobs == [(folder / "model.blob").read_bytes()] * 2 + [b"late"]
+"""
+
+
+def test_a_process_that_is_forked_leaves_the_blob_of_one_that_is_started_anew(
+    with_blob: Artifact, tmp_path: Path
+) -> None:
+    """NumPy has one thread there, so a copy of the process is kept; one that runs too long is ended."""
+    for name in ("model.xml", "model.bin"):
+        (tmp_path / name).write_bytes(with_blob.files[name])
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", _EXPORTS, str(tmp_path)], env=environment, check=True, timeout=120)
+    assert (tmp_path / "model.blob").read_bytes() == bytes(with_blob.files["model.blob"])
+
+
+def test_no_copy_is_kept_of_a_process_that_has_used_the_library() -> None:
+    script = (
+        "from nndeploy_openvino.export_process import stand_by; from nndeploy_openvino.library import core; "
+        "core(); assert stand_by() is None"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+
+
 def test_small_model_has_no_blob(tmp_path: Path) -> None:
     artifact = built(model_of(SMALL), tmp_path)
     assert set(artifact.files) == {"model.xml", "model.bin"}
