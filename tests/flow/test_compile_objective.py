@@ -205,7 +205,7 @@ def test_a_race_that_contradicts_itself_is_run_again_and_then_the_prediction_dec
     assert any("busy" in warning for warning in report.warnings) != is_measured
 
 
-@pytest.mark.parametrize("second_ms", [0.07, 0.08])
+@pytest.mark.parametrize("second_ms", [0.06, 0.07])
 def test_engines_that_are_near_the_best_are_raced_with_the_graph_that_was_exported(tmp_path, second_ms) -> None:
     ms = {"openvino": 0.05, "onnxruntime": second_ms}
 
@@ -219,12 +219,12 @@ def test_engines_that_are_near_the_best_are_raced_with_the_graph_that_was_export
     )  # fmt: skip
     found = {one.name for one in report.candidates}
     assert "openvino, as exported" in found
-    assert ("onnxruntime, as exported" in found) == (second_ms < 1.5 * 0.05)
+    assert ("onnxruntime, as exported" in found) == (second_ms < 1.3 * 0.05)
 
 
 def test_the_best_of_a_first_race_alone_races_against_further_candidates(tmp_path) -> None:
     """The machine takes twice as long in the second race: who did not run again is as far behind as it was."""
-    left = [[0.05, 0.07], [0.1, 0.11, 0.12]]
+    left = [[0.05, 0.06], [0.1, 0.11, 0.115]]
 
     class Slower(InProcessWorkers):
         def measure(self, paths: Any, samples: Any, options: Any) -> Measured:
@@ -238,6 +238,6 @@ def test_the_best_of_a_first_race_alone_races_against_further_candidates(tmp_pat
     assert not left
     found = {one.name: one.median_ms for one in report.candidates}
     assert found == {
-        "openvino": 0.1, "onnxruntime": 0.14, "openvino, as exported": 0.11, "onnxruntime, as exported": 0.12,
+        "openvino": 0.1, "onnxruntime": 0.12, "openvino, as exported": 0.11, "onnxruntime, as exported": 0.115,
     }  # fmt: skip
     assert chosen(report) == "openvino"
