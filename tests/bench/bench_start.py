@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start: load and first result of models, what a compile costs, the overhead of a call, many weights, the command.
 
-    compile   `nndeploy compile MODEL` of every real model, nothing from a cache: processor and wall time of all its
-              processes, the most memory that they have together, and the wall time of each stage
+    compile   `nndeploy compile MODEL` of the digit reader and every real model, nothing from a cache: processor and
+              wall time of all its processes, the most memory that they have together, and the wall time of each stage
     models    load, first and second call of a bundle of `native`, of ONNX Runtime and OpenVINO from the .onnx file;
               processor time of `nndeploy compile` and its children
     large     `nndeploy compile` of encoders with random weights, `--layers` of 50 MB each, as `compile`; then load,
@@ -49,6 +49,8 @@ from whole_compile import Compile, children_seconds, whole_compile
 
 GOALS = {"first result": 5.0, "compile": 1500.0, "load": 100.0, "peak": 1.3, "overhead": 25.0}
 """Milliseconds; processor milliseconds; milliseconds; peak memory over the weights; microseconds."""
+DIGITS_SECONDS, MEDIAN_SECONDS = 1.0, 3.0
+"""Goals of `compile` on the clock: of the digit reader, and the median of the real models, which are below 10 MB."""
 TOLERANCE = 1e-4
 SIZE, CALLS = 2048, 5000
 NEGATED = '<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
@@ -127,7 +129,7 @@ def main() -> None:
 def _compile(report: Report, options: argparse.Namespace) -> None:
     table = report.table("model", "file MB:", "processor s:", "wall s:", "peak MB:", "wall s of the stages")
     found: dict[str, Compile] = {}
-    for path in sorted(options.models.glob("*.onnx")):
+    for path in (DIGITS, *sorted(options.models.glob("*.onnx"))):
         with tempfile.TemporaryDirectory() as folder:
             one = whole_compile(path, Path(folder) / "model.nnd")
         if one is None:
@@ -136,10 +138,13 @@ def _compile(report: Report, options: argparse.Namespace) -> None:
         stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in one.stages.items())
         size = path.stat().st_size / 1e6
         table.row(path.stem, f"{size:.1f}", f"{one.processor:.1f}", f"{one.wall:.1f}", f"{one.peak / 1e6:.0f}", stages)
-    processor, wall = (
-        statistics.median(getattr(one, name) for one in found.values()) for name in ("processor", "wall")
+    digits, *real = found.values()
+    processor, wall = (statistics.median(getattr(one, name) for one in real) for name in ("processor", "wall"))
+    report.text(
+        f"Median of the real models: {processor:.1f} s of processor time, {wall:.1f} s on the clock; the goal is "
+        f"{MEDIAN_SECONDS:g} s. The digit reader: {digits.processor:.1f} s and {digits.wall:.1f} s; the goal is "
+        f"{DIGITS_SECONDS:g} s."
     )
-    report.text(f"Median: {processor:.1f} s of processor time, {wall:.1f} s on the clock.")
     report.sample(compiles={name: asdict(one) for name, one in found.items()})
 
 
