@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from nndeploy.graph.constants import constant_array, constant_ints
 from nndeploy.values.size import Dim, symbol
-from nndeploy.values.size_text import size_from_text, symbol_in
+from nndeploy.values.size_text import size_in
 from nndeploy.values.types import DimRange
 
 Shape: TypeAlias = tuple[Dim, ...]
@@ -29,7 +29,7 @@ class KnownSizes:
 
     def size_of(self, text: str) -> Dim:
         """Returns the size that a dimension of the inputs stands for."""
-        return size_from_text(text, lambda name: symbol_in(name, self._ranges))
+        return size_in(text, self._ranges)
 
     def shape(self, value: ir.Value | None) -> Shape | None:
         """Returns the sizes of a tensor, None where not even its rank is known."""

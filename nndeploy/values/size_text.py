@@ -14,6 +14,7 @@ Law: `size_from_text(text_of(size, ranges), symbol_of)` is the size, where `symb
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from nndeploy.values.size import Atom, Dim, Size, Symbol, UndecidedError, least, most, replaced, symbol
 from nndeploy.values.types import DimRange
@@ -38,7 +39,16 @@ def symbol_in(name: str, ranges: Mapping[str, DimRange]) -> Dim:
 
 
 def text_of(size: Size, ranges: Mapping[str, DimRange]) -> str | None:
-    """Returns the text of a size, None where it would not be read as that size."""
+    """Returns the text of a size, None where it would not be read as that size.
+
+    Many values of a model have the same few sizes, so what was written lately is kept, here and in `size_in`.
+    """
+    return _text_of(size, tuple(ranges.items()))
+
+
+@lru_cache(maxsize=1024)
+def _text_of(size: Size, known: tuple[tuple[str, DimRange], ...]) -> str | None:
+    ranges = dict(known)
     if any(set("{}") & set(one.name) for one in size.symbols):
         return None
     alone = next(iter(size.symbols)).name
@@ -59,6 +69,17 @@ def _said(one: Atom, ranges: Mapping[str, DimRange]) -> "Dim | None":
     if found is None or found.step == 1:
         return None
     return (symbol(one.name, found.min, found.max) - found.min) // found.step
+
+
+def size_in(text: str, ranges: Mapping[str, DimRange]) -> Dim:
+    """Returns the size of a text by the ranges of its symbols; of those that have none nothing is known."""
+    return _size_in(text, tuple(ranges.items()))
+
+
+@lru_cache(maxsize=1024)
+def _size_in(text: str, ranges: tuple[tuple[str, DimRange], ...]) -> Dim:
+    known = dict(ranges)
+    return size_from_text(text, lambda name: symbol_in(name, known))
 
 
 def size_from_text(text: str, symbol_of: SymbolOf) -> Dim:

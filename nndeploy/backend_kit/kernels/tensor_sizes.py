@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from nndeploy.errors import BuildRefusedError
 from nndeploy.values.size import Dim, Size, bounds, is_fixed, product
-from nndeploy.values.size_text import size_from_text, symbol_in
+from nndeploy.values.size_text import size_in
 from nndeploy.values.types import DimRange
 
 MAX_ELEMENTS = 2**31 - 2**16
@@ -50,4 +50,4 @@ def _size(value: ir.Value, dim: object, ranges: Mapping[str, DimRange]) -> Dim:
     text = dim.value if isinstance(dim, ir.SymbolicDim) else None
     if text is None:
         raise BuildRefusedError(f"a size of {value.name!r} is not known")
-    return size_from_text(text, lambda name: symbol_in(name, ranges))
+    return size_in(text, ranges)

@@ -9,6 +9,7 @@ Laws: every node is in exactly one piece; a backend is asked once of the same gr
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import onnx_ir as ir
 
@@ -88,9 +89,10 @@ def plan_for(
 ) -> ChainPlan:
     """Returns who runs which node of `model`, asked of the backends in `order`."""
     by_name = {backend.name: backend for backend in order}
+    fingerprint = cache(_fingerprint)  # of a model that all are asked about
 
     def ask(name: str, asked: ir.Model) -> list[Support]:
-        key = (name, setting.target, _fingerprint(asked))
+        key = (name, setting.target, fingerprint(asked))
         if key not in setting.answers:
             setting.events("partition", f"asking {name}")
             options = options_for(setting, asked)

@@ -25,7 +25,7 @@ from nndeploy.values.size import (
     symbol,
     typical,
 )
-from nndeploy.values.size_text import MAX_TEXT, size_from_text, symbol_in, text_of
+from nndeploy.values.size_text import MAX_TEXT, size_from_text, size_in, symbol_in, text_of
 from nndeploy.values.types import DimRange
 
 RANGES = {
@@ -176,3 +176,14 @@ def test_names_with_braces_have_no_text() -> None:
     assert text_of(odd, {}) is None
     assert text_of(odd + 1, {}) is None  # type: ignore[arg-type]
     assert replaced(odd + 1, lambda _: 4) == 5
+
+
+def test_what_was_read_or_written_is_kept_for_the_ranges_that_it_was_for() -> None:
+    some, steps = {"n": DimRange(1, 8, 4)}, {"n": DimRange(2, 8, 4, 2)}
+    for _ in range(2):
+        assert bounds(size_in("2*{n}", some)) == (2, 16)
+        assert bounds(size_in("2*{n}", steps)) == (4, 16)
+        counted = symbol_in("n", steps)
+        assert isinstance(counted, Size)
+        assert text_of(counted, steps) == "n"
+        assert text_of(counted, {}) == str(counted)
