@@ -2,7 +2,8 @@
 """Start: load and first result of models, what a compile costs, the overhead of a call, many weights, the command.
 
     compile   `nndeploy compile MODEL` of the digit reader and every real model, nothing from a cache: processor and
-              wall time of all its processes, the most memory that they have together, and the wall time of each stage
+              wall time of all its processes, the most memory that they have together, and the wall time of each stage;
+              with `--other` beside another version, in turns; the least of `--compiles`
     models    load, first and second call of a bundle of `native`, of ONNX Runtime and OpenVINO from the .onnx file;
               processor time of `nndeploy compile` and its children
     large     `nndeploy compile` of encoders with random weights, `--layers` of 50 MB each, as `compile`; then load,
@@ -29,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -115,6 +116,8 @@ def main() -> None:
     parser = bench_parser(__doc__, parts)
     add_models(parser)
     parser.add_argument("--layers", type=lambda text: [*map(int, words(text))], default="2,7,24", help="of `large`")
+    parser.add_argument("--other", help="of `compile`: the Python of another version")
+    parser.add_argument("--compiles", type=int, default=1, help="of `compile`: of each model, by each version")
     parser.add_argument("--names", type=words, default="ultraface_rfb320", help="of `models`")
     parser.add_argument("--mebibytes", type=int, default=96, help="of `weights`")
     parser.add_argument("--threads", type=int, default=1)
@@ -128,24 +131,42 @@ def main() -> None:
 
 def _compile(report: Report, options: argparse.Namespace) -> None:
     table = report.table("model", "file MB:", "processor s:", "wall s:", "peak MB:", "wall s of the stages")
-    found: dict[str, Compile] = {}
+    versions = [*filter(None, (options.other, sys.executable))]
+    found: dict[str, list[Compile]] = {}
     for path in (DIGITS, *sorted(options.models.glob("*.onnx"))):
         with tempfile.TemporaryDirectory() as folder:
-            one = whole_compile(path, Path(folder) / "model.nnd")
-        if one is None:
+            turns = [
+                [whole_compile(path, Path(folder) / "model.nnd", python) for python in versions]
+                for _ in range(options.compiles)
+            ]
+        if None in turns[0]:
             continue  # operators that this installation lacks
-        found[path.stem] = one
-        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in one.stages.items())
+        found[path.stem] = each = [
+            _least([one for one in runs if one is not None]) for runs in zip(*turns, strict=True)
+        ]
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in each[-1].stages.items())
+        figures = (
+            [f"{one.processor:.1f}" for one in each],
+            [f"{one.wall:.1f}" for one in each],
+            [f"{one.peak / 1e6:.0f}" for one in each],
+        )
         size = path.stat().st_size / 1e6
-        table.row(path.stem, f"{size:.1f}", f"{one.processor:.1f}", f"{one.wall:.1f}", f"{one.peak / 1e6:.0f}", stages)
-    digits, *real = found.values()
-    processor, wall = (statistics.median(getattr(one, name) for one in real) for name in ("processor", "wall"))
-    report.text(
-        f"Median of the real models: {processor:.1f} s of processor time, {wall:.1f} s on the clock; the goal is "
-        f"{MEDIAN_SECONDS:g} s. The digit reader: {digits.processor:.1f} s and {digits.wall:.1f} s; the goal is "
-        f"{DIGITS_SECONDS:g} s."
-    )
-    report.sample(compiles={name: asdict(one) for name, one in found.items()})
+        table.row(path.stem, f"{size:.1f}", *(" -> ".join(of_each) for of_each in figures), stages)
+    for i, python in enumerate(versions):
+        digits, *real = (each[i] for each in found.values())
+        processor, wall = (statistics.median(getattr(one, name) for one in real) for name in ("processor", "wall"))
+        report.text(
+            f"Median of the real models{'' if python == sys.executable else ' before'}: {processor:.1f} s of processor "
+            f"time, {wall:.1f} s on the clock; the goal is {MEDIAN_SECONDS:g} s. The digit reader: "
+            f"{digits.processor:.1f} s and {digits.wall:.1f} s; the goal is {DIGITS_SECONDS:g} s."
+        )
+    report.sample(compiles={name: [asdict(one) for one in each] for name, each in found.items()})
+
+
+def _least(runs: Sequence[Compile]) -> Compile:
+    """Returns the least that some compiles of a model took, of each figure; the stages are those of the fastest."""
+    fastest = min(runs, key=lambda one: one.wall)
+    return Compile(min(one.processor for one in runs), fastest.wall, min(one.peak for one in runs), fastest.stages)
 
 
 def _large(report: Report, options: argparse.Namespace) -> None:

@@ -27,10 +27,10 @@ class Compile:
     stages: dict[str, float]
 
 
-def whole_compile(model: Path, bundle: Path) -> Compile | None:
-    """Returns what a compile took; None where a rule forbids the model."""
+def whole_compile(model: Path, bundle: Path, python: str = sys.executable) -> Compile | None:
+    """Returns what a compile took by the version that a Python has; None where a rule forbids the model."""
     before, start = children_seconds(), time.perf_counter()
-    command = [sys.executable, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--no-cache", "--json", "-q"]
+    command = [python, "-m", "nndeploy", "compile", str(model), "-o", str(bundle), "--no-cache", "--json", "-q"]
     with tempfile.TemporaryFile() as answer:
         with subprocess.Popen(command, stdout=answer, stderr=subprocess.DEVNULL) as process:
             peak = _peak_bytes(psutil.Process(process.pid))
