@@ -49,6 +49,7 @@ class Call(ctypes.Structure):
         ("scratch_bytes", ctypes.c_int64),
         ("pace", ctypes.c_void_p),
         *((f"fault_{name}", ctypes.c_int64) for name in ("step", "at", "index", "size")),
+        ("step_ns", ctypes.c_void_p),
     )
 
 
@@ -139,7 +140,8 @@ def opened(
     flat = [number for array in arrays for number in (DTYPE_NAMES.index(array.dtype.name), array.ndim, *array.shape)]
     table = lib.nnd_table_make(
         ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
-        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), message, ctypes.c_int64(len(message)),
+        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), None, message,
+        ctypes.c_int64(len(message)),
     )  # fmt: skip
     if not table:
         lib.nnd_model_close(model)

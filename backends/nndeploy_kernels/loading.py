@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, precisions, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 3
+API_VERSION = 4
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
@@ -28,8 +28,8 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_table_make": (
         ctypes.c_void_p,
         (
-            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p,
-            ctypes.c_int64,
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+            ctypes.c_char_p, ctypes.c_int64,
         ),
     ),
     "nnd_table_free": (None, (ctypes.c_void_p,)),
@@ -38,6 +38,7 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_table_output": (ctypes.c_int64, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
     "nnd_table_step_shape": (ctypes.c_int64, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
     "nnd_table_describe": (None, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64)),
+    "nnd_table_step_bytes": (None, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
     "nnd_pool_make": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)),
     "nnd_pool_free": (None, (ctypes.c_void_p,)),
     "nnd_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),

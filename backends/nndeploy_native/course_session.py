@@ -118,9 +118,9 @@ class CourseSession:
         for session in self._sessions:
             session.close()
 
-    def steps_here(self) -> list[dict[str, int | str]]:
-        """Returns the steps of all plans with their sizes and windows at the least sizes, then those of Python."""
-        of_plans = [step for session in self._sessions for step in session.steps_here()]
+    def steps_here(self, shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int | str]]:
+        """Returns the steps of all plans with their sizes and windows, then those of Python; sizes as of a plan."""
+        of_plans = [step for session in self._sessions for step in session.steps_here(shapes)]
         return of_plans + told_python_steps(self._course)
 
 

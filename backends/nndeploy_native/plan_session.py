@@ -60,6 +60,7 @@ class _Call(ctypes.Structure):
         ("scratch_bytes", ctypes.c_int64),
         ("pace", ctypes.c_void_p),
         ("fault", _Fault),
+        ("step_ns", ctypes.c_void_p),
     )
 
 
@@ -117,7 +118,10 @@ class _Tables:
         library, text, numbers = self._model.library, ctypes.create_string_buffer(MESSAGE_BYTES), _numbers([0] * 10)
         library.nnd_table_describe(table.address, step, text, len(text))
         count = library.nnd_table_step_shape(table.address, step, numbers)
-        return {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
+        scratch, kept = ctypes.c_int64(), ctypes.c_int64()
+        library.nnd_table_step_bytes(table.address, step, ctypes.byref(scratch), ctypes.byref(kept))
+        told = {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
+        return told | {name: one.value for name, one in (("scratch_bytes", scratch), ("kept_bytes", kept)) if one.value}
 
     def _made(self, shapes: _Shapes) -> _Table:
         values = [self.symbol(number, shapes) for number in range(len(self._document.symbols))]
@@ -130,7 +134,7 @@ class _Tables:
         message = ctypes.create_string_buffer(MESSAGE_BYTES)
         library = self._model.library
         address = library.nnd_table_make(
-            self._model.address, symbols, len(values), sizes, len(flat), message, len(message)
+            self._model.address, symbols, len(values), sizes, len(flat), None, message, len(message)
         )
         if not address:
             raise self._refusal(message.value.decode(errors="replace"), shapes)
@@ -254,8 +258,12 @@ class PlanSession:
         self._slots = []
         self._pool.close()
 
-    def steps_here(self) -> list[dict[str, int | str]]:
-        """Returns the steps with their sizes and windows at the least sizes of the ranges."""
+    def steps_here(self, given: Mapping[str, tuple[int, ...]]) -> list[dict[str, int | str]]:
+        """Returns the steps with their sizes and windows for shapes of inputs by name, else the least of the ranges.
+
+        Raises:
+            OtherSizesError: the plan does not hold for shapes that were all given.
+        """
         shapes = [[1 if size is None else size for size in one.shape] for one in self._document.plan_inputs]
         for one in self._document.symbols:
             shapes[one.number][one.axis] = one.offset + one.factor * one.low
@@ -263,10 +271,14 @@ class PlanSession:
             from nndeploy_native.cache_memory import LEAST_ROOM
 
             shapes[-1] = [LEAST_ROOM]
+        for number, border in enumerate(self._document.inputs):
+            shapes[number] = list(given.get(border.name, shapes[number]))
         try:
             table = self._tables.table_for(tuple(map(tuple, shapes)))
-        except OtherSizesError:  # a size that follows from several symbols
-            return [dict(step) for step in self._document.steps]
+        except OtherSizesError:
+            if self._document.inputs and all(border.name in given for border in self._document.inputs):
+                raise
+            return [dict(step) for step in self._document.steps]  # a size that follows from several symbols
         return [{**step, **self._tables.told(table, number)} for number, step in enumerate(self._document.steps)]
 
     def _taken_slot(self) -> "_Slot":

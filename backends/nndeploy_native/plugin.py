@@ -103,9 +103,20 @@ class Plugin:
         Raises:
             BundleError: the artifact is malformed.
         """
+        return self.steps_of_shapes(files, metadata, {})
+
+    def steps_of_shapes(
+        self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], shapes: Mapping[str, tuple[int, ...]]
+    ) -> Sequence[Mapping[str, int | str]] | None:
+        """Returns the same for shapes of the inputs.
+
+        Raises:
+            BundleError: the artifact is malformed.
+            OtherSizesError: the plan does not hold for these shapes.
+        """
         from nndeploy_native.session import steps_here
 
-        return steps_here(files, metadata)
+        return steps_here(files, metadata, shapes)
 
     def pace_library(self) -> Path:
         """Returns the library of delays, which comes with the kernel library.

@@ -89,19 +89,22 @@ def _check_files(names: Sequence[str], files: Mapping[str, memoryview]) -> None:
             raise BundleError(f"the artifact has no {name}")
 
 
-def steps_here(files: Mapping[str, memoryview], metadata: Mapping[str, Json]) -> list[dict[str, int | str]] | None:
+def steps_here(
+    files: Mapping[str, memoryview], metadata: Mapping[str, Json], shapes: Mapping[str, tuple[int, ...]]
+) -> list[dict[str, int | str]] | None:
     """Returns the steps of a plan with the windows that this machine chooses; None where it has no library.
 
-    Sizes that depend on the inputs are the least of their ranges.
+    An input that is not in `shapes` has the least sizes of its ranges.
 
     Raises:
         BundleError: a file is missing or malformed.
+        OtherSizesError: the plan does not hold for these shapes.
     """
     try:
         session = open_session(files, metadata, OpenOptions(threads=1))
     except UnavailableError:
         return None
-    return session.steps_here()
+    return session.steps_here(shapes)
 
 
 def checked(artifact: Artifact) -> Artifact:

@@ -262,6 +262,21 @@ class TellsSteps(Protocol):
 
 
 @runtime_checkable
+class TellsStepsOfShapes(TellsSteps, Protocol):
+    """What a backend may offer besides `TellsSteps`: to tell the steps for shapes of a submodel's inputs."""
+
+    def steps_of_shapes(
+        self, files: Mapping[str, memoryview], metadata: Mapping[str, Json], shapes: Mapping[str, tuple[int, ...]]
+    ) -> Sequence[Mapping[str, int | str]] | None:
+        """Returns what `steps_here` does; an input that is not in `shapes` has the least sizes.
+
+        Raises:
+            BundleError: the artifact is malformed.
+            OtherSizesError: it was not built for these shapes.
+        """
+
+
+@runtime_checkable
 class ReferenceEngine(Protocol):
     """What a backend may offer besides: to run a model as the file says, for use as a reference.
 

@@ -4,7 +4,8 @@
 A backend tells by a file `plan.json` whose `steps` is a list of flat objects, in the order in which they run: texts and
 whole numbers by name. `kernel` and `what` say what a step is; `window` (rows x columns x channels), `buffer_bytes` and
 `layout` say how a fused one works. Of this machine it may tell more: `shape`, the sizes of what a step writes,
-`window_pixels` of a step that takes so many pixels at a time, and `how` in words.
+`window_pixels` of a step that takes so many pixels at a time, `scratch_bytes` of each thread, `kept_bytes` of what a
+fused step makes between its operators that never leave the cache, and `how` in words.
 """
 
 from collections.abc import Mapping

@@ -155,6 +155,12 @@ static void *border_memory(const struct nnd_shape *shape, int is_input) {
   return memory;
 }
 
+/* A number of bytes of a choice: none, of any magnitude, or odd. */
+static int64_t choice_of_bytes(void) {
+  const int64_t kind = below(8);
+  return kind < 3 ? 0 : kind < 7 ? (int64_t)1 << below(42) : -below(1000);
+}
+
 /* The shapes that a model says its inputs have. */
 static struct nnd_table *table_of(const struct nnd_model *model) {
   int64_t symbols[16], shapes[1024], at = 0;
@@ -172,7 +178,14 @@ static struct nnd_table *table_of(const struct nnd_model *model) {
       for (int axis = 0; axis < tensor->rank; axis++) shapes[at++] = draft.sizes[tensor->sizes[axis]];
     }
   free(draft.sizes);
-  return nnd_table_make(model, symbols, model->num_symbols, shapes, at, message, sizeof message);
+  struct nnd_choice *choices = below(2) ? calloc((size_t)model->num_steps + 1, sizeof *choices) : NULL;
+  for (nnd_size i = 0; choices && i < model->num_steps; i++)
+    choices[i] = (struct nnd_choice){choice_of_bytes(), choice_of_bytes(), below(4) ? 0 : below(200) - 8, below(5) - 1,
+                                     below(5) - 1};
+  struct nnd_table *table =
+      nnd_table_make(model, symbols, model->num_symbols, shapes, at, choices, message, sizeof message);
+  free(choices);
+  return table;
 }
 
 static nnd_size border_bytes(const struct nnd_table *table, const nnd_size *borders, nnd_size count) {
@@ -221,7 +234,7 @@ static int run(const struct nnd_table *table, int threads) {
       __asan_unpoison_memory_region((char *)arena + table->offsets[value], (size_t)shape->num_bytes);
   }
   __asan_poison_memory_region((char *)scratch + scratch_bytes, 64);
-  struct nnd_call call = {(const void *const *)inputs, outputs, arena, scratch, table->scratch_bytes, NULL, {0}};
+  struct nnd_call call = {(const void *const *)inputs, outputs, arena, scratch, table->scratch_bytes, NULL, {0}, NULL};
   run_steps(table, &call, threads);
   __asan_unpoison_memory_region(arena, (size_t)table->arena_bytes + 64);
   __asan_unpoison_memory_region(scratch, (size_t)scratch_bytes + 64);

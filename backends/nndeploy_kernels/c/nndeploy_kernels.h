@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 3
+#define NND_API_VERSION 4
 
 #pragma GCC visibility push(default)
 
@@ -33,13 +33,26 @@ struct nnd_options {
   int64_t l2_bytes, buffer_bytes, threads, gives_weights, plain_bytes, shares_all;
 };
 
+/* How one step is done where not as the rule of its operator says; 0 in each field is the rule. Whatever it says, the
+ * bits of the results are the same, and what does not fit a step is the rule.
+ *   cache_bytes   the second cache, as the rule counts its blocks with it
+ *   buffer_bytes  the buffer of its sliding windows; one larger than all is the pair apart
+ *   chunks        into how many each worker's share is cut
+ *   sharing       1: one worker does all of it; 2: all of them
+ *   stores        1: what it writes goes through the caches; 2: past them */
+struct nnd_choice {
+  int64_t cache_bytes, buffer_bytes, chunks, sharing, stores;
+};
+
 /* An index that is out of range: element `at` of the indices of step `step` is `index`, the axis has `size`. */
 struct nnd_fault {
   int64_t step, at, index, size;
 };
 
 /* One call. `inputs` and `outputs` are in the order of the plan, their elements in the order of ONNX; `arena` and
- * `scratch` begin at 64 bytes; each thread has `scratch_bytes` of scratch. `pace`: null where nothing is paced. */
+ * `scratch` begin at 64 bytes; each thread has `scratch_bytes` of scratch. `pace`: null where nothing is paced.
+ * `step_ns`: null, or for each step a number to which its nanoseconds are added: of processor time of a caller who works
+ * alone, else of the clock. */
 struct nnd_call {
   const void *const *inputs;
   void *const *outputs;
@@ -47,6 +60,7 @@ struct nnd_call {
   int64_t scratch_bytes;
   struct nnd_pace_item *pace;
   struct nnd_fault fault;
+  int64_t *step_ns;
 };
 
 /* What the library was built for, as "x86-64-v4", and NND_API_VERSION. */
@@ -67,9 +81,10 @@ int64_t nnd_model_packed_bytes(const struct nnd_model *model);
 /* Makes the table for `symbols`, the numbers that the sizes of the plan depend on, and checks that the inputs have the
  * shapes that follow: for each input its element (0 float32, 1 int32, 2 int64, 3 bool, 4 uint8, 5 int8, 6 float16,
  * 7 float64), its rank, then its sizes, in `shapes`. A message about an input that has another shape begins with "input "
- * and its number. */
+ * and its number. `choices`: one for each step, or null: all as the rules say. */
 struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *symbols, int64_t num_symbols,
-                                 const int64_t *shapes, int64_t num_shapes, char *message, int64_t message_bytes);
+                                 const int64_t *shapes, int64_t num_shapes, const struct nnd_choice *choices,
+                                 char *message, int64_t message_bytes);
 void nnd_table_free(struct nnd_table *table);
 int64_t nnd_table_arena_bytes(const struct nnd_table *table);
 int64_t nnd_table_scratch_bytes(const struct nnd_table *table); /* of each thread */
@@ -80,6 +95,10 @@ int64_t nnd_table_output(const struct nnd_table *table, int64_t number, int64_t 
 int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_t *numbers);
 /* Writes what step `step` does with these shapes, for people: its window and the like. */
 void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes);
+
+/* Writes the bytes of scratch of each thread that step `step` takes, and those of what it makes between its convolutions
+ * that never leave the second cache; 0 of a step that is none. */
+void nnd_table_step_bytes(const struct nnd_table *table, int64_t step, int64_t *scratch, int64_t *kept);
 
 /* Returns a pool of `workers` for a model, the caller being one of them; null where the system gives none. */
 struct nnd_pool *nnd_pool_make(const struct nnd_model *model, int workers);

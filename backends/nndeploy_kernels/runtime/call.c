@@ -213,7 +213,7 @@ static int nnd_run_plan(nnd_call *call, struct nnd_session *session, const struc
     if (bytes < 0 || !nnd_have(&run->moved, &run->moved_bytes, bytes, error)) return 0;
     run->outputs[plan->num_outputs] = run->moved;
   }
-  struct nnd_kernel_call kernel = {run->inputs, run->outputs, call->work, call->work + arena, scratch, NULL, {0}};
+  struct nnd_kernel_call kernel = {run->inputs, run->outputs, call->work, call->work + arena, scratch, NULL, {0}, NULL};
   void *pool = session->pool && !pthread_mutex_trylock(&session->pool_lock) ? session->pool : NULL;
   const int has_fault = session->kernels->run(kept->table, &kernel, pool);
   if (pool) pthread_mutex_unlock(&session->pool_lock);

@@ -19,7 +19,7 @@ static int64_t nnd_steps_of(const void *model) { return nnd_model_num_steps(mode
 
 static void *nnd_make_table(const void *model, const int64_t *symbols, int64_t num_symbols, const int64_t *shapes,
                             int64_t num_shapes, char *message, int64_t message_bytes) {
-  return nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, message, message_bytes);
+  return nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, NULL, message, message_bytes);
 }
 
 static void nnd_free_table(void *table) { nnd_table_free(table); }

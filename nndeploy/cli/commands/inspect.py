@@ -17,7 +17,7 @@ from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.cli.console import Cell, print_json, print_line, print_table
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.quiet_option import QUIET
-from nndeploy.cli.options.value_types import BUNDLE_OR_MODEL
+from nndeploy.cli.options.value_types import BUNDLE_OR_MODEL, SHAPE_OF_INPUT
 from nndeploy.cli.views.bundle_contents import print_contents
 from nndeploy.cli.views.candidate_lines import candidate_lines
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
@@ -45,6 +45,7 @@ Examples:
   nndeploy inspect model.nnd --chain rtx4090 -v    the backend of each node on that target, and why
   nndeploy inspect model.nnd -v                    every node, check, step and build message
   nndeploy inspect model.nnd --tables              the sizes and windows of each step on this machine
+  nndeploy inspect model.nnd --tables --shape x=1,3,640,640
   nndeploy inspect model.nnd --json
 """
 
@@ -58,11 +59,22 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would select, and why.")
 @click.option("--chain", "chain_id", help="Show only this chain (its ID, or 'portable'), also in the HTML page.")
 @click.option("--tables", is_flag=True, help="Show the sizes and windows of each step on this machine, as diagrams.")
+@click.option(
+    "--shape", "shapes", type=SHAPE_OF_INPUT, multiple=True, metavar="INPUT=SIZES",
+    help="Sizes of an input for --tables, such as x=1,3,640,640 (repeatable). Default: as the first stored sample.",
+)  # fmt: skip
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest and report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, check, step and member.")
 def inspect(
-    bundle: Path, page: Path | None, here: bool, chain_id: str | None, tables: bool, as_json: bool, verbose: bool
+    bundle: Path,
+    page: Path | None,
+    here: bool,
+    chain_id: str | None,
+    tables: bool,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Show the contents of a BUNDLE, which backend runs what, and why.
 
@@ -80,8 +92,10 @@ def inspect(
     if tables:
         if page is not None or chain_id is not None:
             raise UsageError("--html and --chain do not go with --tables")
-        show_tables(inspect_bundle(bundle, here=True), as_json=as_json)
+        show_tables(inspect_bundle(bundle, here=True, shapes=dict(shapes)), as_json=as_json)
         return
+    if shapes:
+        raise UsageError("--shape is for --tables")
     found = inspect_bundle(bundle, here=here)
     chains = _chains(found.report)
     if chain_id is not None:

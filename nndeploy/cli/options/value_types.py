@@ -22,6 +22,7 @@ DEVICES = ("auto", "cpu")
 GPUS = Path("/proc/driver/nvidia/gpus")
 """Has a folder for each GPU that NVIDIA's driver knows."""
 
+_SIZES = re.compile(r"(\d{1,10}(,\d{1,10}){0,31})?")
 _SERVED_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 Items: TypeAlias = "list[CompletionItem[str]]"  # generic in click 8.3 and later alone
@@ -245,6 +246,25 @@ class NamedBundle(Text):
         return paths(path, (".nnd",), before=name + equals) if equals else []
 
 
+class ShapeOfInput(click.ParamType):  # type: ignore[type-arg] # as above
+    """INPUT=SIZES, with a whole number for each axis: x=1,3,640,640."""
+
+    name = "INPUT=SIZES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """Returns the name of the input and its sizes.
+
+        Raises:
+            UsageError: the text is none of that form.
+        """
+        if isinstance(value, tuple):
+            return value
+        name, equals, sizes = str(value).rpartition("=")
+        if not equals or not name or not _SIZES.fullmatch(sizes):
+            raise UsageError(f"{value!r:.80} is no shape of an input", hint="for example --shape x=1,3,640,640")
+        return name, tuple(int(size) for size in sizes.split(",") if size)
+
+
 class Device(Text):
     """auto, cpu or cuda:N."""
 
@@ -291,6 +311,7 @@ NODES_TO_BACKEND = NodesToBackend()
 BACKEND_SHARE = BackendShare()
 NAMED_BUNDLE = NamedBundle()
 DEVICE = Device()
+SHAPE_OF_INPUT = ShapeOfInput()
 ANY_FILE = AnyFile()
 FOLDER = Folder()
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy inspect --tables`: what each step of a bundle writes on this machine, and how that is cut into windows.
 
-Steps come from `inspect(..., here=True)`, as their backend tells them; sizes that depend on the inputs are the least
-ones. Law: the picture shows what the data say and nothing else. Texts are those of the bundle: what has not the form of
-sizes is no size.
+Steps come from `inspect(..., here=True)`, as their backend tells them, for the shapes of inputs that stand above. Law:
+the picture shows what the data say and nothing else. Texts are those of the bundle: what has not the form of sizes is
+no size.
 """
 
 import re
@@ -42,8 +42,11 @@ def show_tables(found: Inspection, *, as_json: bool) -> None:
         raise UnavailableError("no backend reports its steps on this machine", where=where, hint=hint)
     if as_json:
         named = [{"submodel": submodel, "variant": variant, "steps": steps} for submodel, variant, steps in tables]
-        print_json({"bundle": str(found.path), "tables": named})
+        shapes = {name: list(shape) for name, shape in found.shapes.items()}
+        print_json({"bundle": str(found.path), "shapes": shapes, "tables": named})
         return
+    if found.shapes:
+        print_line("for " + " ".join(f"{name}[{','.join(map(str, shape))}]" for name, shape in found.shapes.items()))
     for submodel, variant, steps in tables:
         print_line(f"{submodel}/{variant}: {counted(len(steps), 'step')} on this machine")
         for number, step in enumerate(steps):
@@ -83,6 +86,9 @@ def _lines(number: int, step: Mapping[str, Any]) -> Iterator[str]:
         picture = list(_picture(rows, columns)) if rows.parts * columns.parts > 1 else []
     if isinstance(buffer, int):
         words.append(f"buffer {buffer / 1024:g} KiB")
+    for key, what in (("scratch_bytes", "scratch"), ("kept_bytes", "never leave the cache:")):
+        if isinstance(num_bytes := step.get(key), int):
+            words.append(f"{what} {num_bytes / 1024:g} KiB")
     words.append(str(step.get("how", "")))
     yield from (f"     {line}" for line in (", ".join(filter(None, words)), *picture))
 

@@ -53,7 +53,7 @@ int main(int count, char **arguments) {
   struct nnd_model *model =
       must(nnd_model_open(plan, head[0], weights, head[1], &options, message, sizeof message), message);
   struct nnd_table *table =
-      must(nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, message, sizeof message), message);
+      must(nnd_table_make(model, symbols, num_symbols, shapes, num_shapes, NULL, message, sizeof message), message);
   const void *inputs[MOST_BORDERS];
   void *outputs[MOST_BORDERS];
   int64_t sizes[MOST_BORDERS];
@@ -71,7 +71,7 @@ int main(int count, char **arguments) {
   }
   const int64_t scratch = nnd_table_scratch_bytes(table);
   void *arena = aligned(nnd_table_arena_bytes(table));
-  struct nnd_call call = {inputs, outputs, arena, aligned(scratch * head[3]), scratch, NULL, {0}};
+  struct nnd_call call = {inputs, outputs, arena, aligned(scratch * head[3]), scratch, NULL, {0}, NULL};
   struct nnd_pool *pool = head[3] > 1 ? nnd_pool_make(model, (int)head[3]) : NULL;
   nnd_run(table, &call, pool);
   if (pool) nnd_pool_free(pool);

@@ -119,7 +119,7 @@ def test_a_machine_without_a_library_builds_and_says_why_it_does_not_run(
     files = {name: memoryview(data) for name, data in artifact.files.items()}
     with pytest.raises(UnavailableError, match="the target lacks"):
         open_session(files, artifact.metadata, OpenOptions())
-    assert session_module.steps_here(files, artifact.metadata) is None
+    assert session_module.steps_here(files, artifact.metadata, {}) is None
     with pytest.raises(UnavailableError, match="run on the CPU"):
         open_session(files, artifact.metadata, OpenOptions(device="cuda:0"))
 
@@ -165,7 +165,7 @@ def test_a_buffer_that_the_user_sets_makes_the_windows_that_it_allows(tmp_path: 
         artifact = Plugin().build(model_of(TEXT, WEIGHTS), target, BuildOptions(), tmp_path)
         _open(artifact).close()
         files = {name: memoryview(data) for name, data in artifact.files.items()}
-        (step,) = session_module.steps_here(files, artifact.metadata) or ()
+        (step,) = session_module.steps_here(files, artifact.metadata, {}) or ()
         windows.append((step["window"], step["buffer_bytes"]))
     assert windows[0][0] == "1x1x4"
     assert windows[1][0] == "5x5x4"

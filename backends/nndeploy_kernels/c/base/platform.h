@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that the kernels ask of the system: pages, threads, and to sleep until a word changes.
+ * All that the kernels ask of the system: pages, threads, the time, and to sleep until a word changes.
  *
  *   nnd_pages_take, nnd_pages_free   memory whose bytes are zero, at whole huge pages, where nnd_has_pages
  *   nnd_pages_give_back              the whole pages inside of a range, which nobody reads again
  *   nnd_thread_start                 whether a thread began; nnd_thread_join waits for its end
  *   nnd_word_wait, nnd_word_wake     as a futex of Linux
+ *   nnd_now_ns                       processor time of this thread, or the clock; 0 where there is neither
  *   nnd_pause                        a moment of a loop that waits
  */
 #ifndef NND_PLATFORM_H

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 NND_INLINE int nnd_has_pages(void) { return 1; }
@@ -49,6 +50,12 @@ NND_INLINE void nnd_word_wait(atomic_int *word, int while_it_is) {
 
 NND_INLINE void nnd_word_wake(atomic_int *word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+NND_INLINE int64_t nnd_now_ns(int of_thread) {
+  struct timespec now;
+  clock_gettime(of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 NND_INLINE void nnd_pause(void) {

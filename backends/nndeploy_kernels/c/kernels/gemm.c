@@ -530,14 +530,16 @@ static void nnd_gemm_pack_tile(nnd_size rows, nnd_size k, const float *a, nnd_si
   }
 }
 
-nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int threads, nnd_size products) {
+nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, struct nnd_gemm_caches caches, int threads,
+                       nnd_size products) {
   const int is_narrow = nnd_gemm_is_narrow(g->columns);
   const int may_dot = g->b_step == 1 && g->a_step == 1 && (g->rows <= NND_DOT_ROWS || is_narrow);
-  const nnd_size most = l2_bytes / 4 / (nnd_size)sizeof(float); /* floats of packed rows */
+  const nnd_size most = caches.rows / 4 / (nnd_size)sizeof(float); /* floats of packed rows */
+  const nnd_size of_parts = caches.machine / 4 / (nnd_size)sizeof(float);
   g->parts = 1, g->part = g->inner;
   if (g->bits && (g->rows <= NND_FEW_FOR_BITS || g->bits->rounds_rows)) {
     const nnd_size row_bytes = nnd_bits_ready_floats(g->bits, 1) * (nnd_size)sizeof(float);
-    const nnd_size held = nnd_max(NND_BITS_ROWS, l2_bytes / 2 / row_bytes);
+    const nnd_size held = nnd_max(NND_BITS_ROWS, caches.rows / 2 / row_bytes);
     g->b_kind = NND_B_FEW_BITS;
     g->groups = g->rows <= NND_FEW_FOR_BITS ? 1 : nnd_ceil_div(g->rows, held);
     g->tiles = g->groups;
@@ -565,10 +567,10 @@ nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int
     return 0;
   }
   const nnd_size rows = nnd_min(g->rows, NND_GEMM_ROWS);
-  nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, nnd_min(NND_GEMM_LONGEST, most / rows));
+  nnd_size longest = g->tiles > 1 ? NND_GEMM_PART : nnd_max(NND_GEMM_PART, nnd_min(NND_GEMM_LONGEST, of_parts / rows));
   if (!is_packed)
     longest = nnd_min(longest, NND_GEMM_PART_IN_PLACE * nnd_max(1, NND_PAGE_FLOATS / nnd_max(1, g->b_step)));
-  if (g->bits) longest = nnd_min(longest, nnd_max(NND_GEMM_LEAST_OF_BITS, most / (g->tiles * NND_GEMM_ROWS)));
+  if (g->bits) longest = nnd_min(longest, nnd_max(NND_GEMM_LEAST_OF_BITS, of_parts / (g->tiles * NND_GEMM_ROWS)));
   g->part = nnd_gemm_padded(nnd_ceil_div(g->inner, nnd_ceil_div(g->inner, longest)));
   if (g->bits) g->part = nnd_min(g->inner, nnd_ceil_div(g->part, g->bits->piece) * g->bits->piece);
   g->parts = nnd_ceil_div(g->inner, g->part);

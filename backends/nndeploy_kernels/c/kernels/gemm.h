@@ -56,9 +56,15 @@ nnd_size nnd_gemm_packed_floats(nnd_size inner, nnd_size columns);
 void nnd_gemm_pack(nnd_size inner, nnd_size columns, const float *b, nnd_size b_step, nnd_size b_column, nnd_size first,
                    nnd_size last, float *to);
 
+/* Bytes of the second cache: of the machine, with which parts of sums are counted; as groups of rows are. */
+struct nnd_gemm_caches {
+  nnd_size machine, rows;
+};
+
 /* Says how a product is done, from its sizes and strides (and `b_kind` where that is NND_B_PANELS), for so many threads
  * that share `products` of them. Returns the bytes of scratch. */
-nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, nnd_size l2_bytes, int threads, nnd_size products);
+nnd_size nnd_gemm_plan(struct nnd_gemm *g, int is_packed, struct nnd_gemm_caches caches, int threads,
+                       nnd_size products);
 
 /* k of a packed row, and the first row of a tile. */
 NND_INLINE nnd_size nnd_gemm_padded(nnd_size k) { return nnd_ceil_div(k, NND_GEMM_K) * NND_GEMM_K; }

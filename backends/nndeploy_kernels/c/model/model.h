@@ -123,6 +123,7 @@ struct nnd_instance {
   void (*run)(const void *fields, void *const *at, struct nnd_part part);
   const void *fields;
   int num_operands, chunks, is_small;
+  nnd_size scratch_bytes, kept_bytes; /* as nnd_table_step_bytes() tells them */
   struct nnd_operand operands[NND_MOST_OPERANDS];
   char shown[96];
 };
@@ -159,6 +160,7 @@ struct nnd_opener {
 struct nnd_maker {
   struct nnd_table *table;
   const struct nnd_step *step;
+  const struct nnd_choice *choice; /* never null */
   struct nnd_instance *instance;
   nnd_size scratch_bytes;
   struct nnd_message *message;

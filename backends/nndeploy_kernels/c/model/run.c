@@ -66,6 +66,13 @@ static int nnd_is_alone(const struct nnd_running *running, nnd_size number) {
          running->table->instances[number].is_small;
 }
 
+/* Adds what went by since `*since`, which becomes now. */
+static void nnd_add_time(int64_t *ns, int64_t *since, int is_alone) {
+  const int64_t now = nnd_now_ns(is_alone);
+  *ns += now - *since;
+  *since = now;
+}
+
 static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker) {
   const struct nnd_running *running = context;
   const struct nnd_table *table = running->table;
@@ -73,6 +80,8 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
   char *scratch = running->call->scratch + worker * running->call->scratch_bytes;
   struct nnd_pace_item *pace = running->call->pace;
   struct nnd_under_way step = {.pace = pace, .worker = worker, .faults = running->faults};
+  int64_t *times = worker ? NULL : running->call->step_ns;
+  int64_t since = times ? nnd_now_ns(!pool) : 0;
   int is_mine = 0; /* the small steps that are under way */
   for (nnd_size number = 0; number < count; number++) {
     const struct nnd_instance *instance = &table->instances[number];
@@ -88,6 +97,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
       if (is_mine)
         instance->run(instance->fields, step.at, (struct nnd_part){0, 1, scratch, &held, step.faults, number});
       if (!nnd_is_alone(running, number + 1)) nnd_pool_claimed_done(pool, (int)number, is_mine);
+      if (times) nnd_add_time(&times[number], &since, !pool);
       continue;
     }
     if (pace) step.each = nnd_paced_chunks(pace, number, pool ? pool->workers : 1, step.each);
@@ -97,6 +107,7 @@ static void nnd_all_steps(const void *context, struct nnd_pool *pool, int worker
       for (int i = 0; i < step.each; i++)
         nnd_chunk(&step, (struct nnd_part){.number = i, .count = step.each, .scratch = scratch, .held = &held});
     if (pace) pace->pass(pace, worker, number, 1, 1);
+    if (times) nnd_add_time(&times[number], &since, !pool);
   }
 }
 

@@ -210,6 +210,8 @@ static void nnd_run_nothing(const void *fields, void *const *at, struct nnd_part
   (void)fields, (void)at, (void)part;
 }
 
+#define NND_MOST_CHUNKS 64
+
 /* Whether kernels may count on elements in every value that a step names. */
 static int nnd_has_elements(const struct nnd_table *table, const struct nnd_step *step) {
   for (int k = 0; k < step->num_named; k++)
@@ -217,7 +219,14 @@ static int nnd_has_elements(const struct nnd_table *table, const struct nnd_step
   return 1;
 }
 
-static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) {
+/* Does as a choice says what does not depend on the operator. */
+static void nnd_take_choice(struct nnd_instance *instance, const struct nnd_choice *choice) {
+  if (choice->chunks > 0 && instance->chunks > 1) instance->chunks = (int)nnd_min(choice->chunks, NND_MOST_CHUNKS);
+  if (choice->sharing > 0) instance->is_small = choice->sharing == 1;
+}
+
+static int nnd_make_steps(struct nnd_table *table, const struct nnd_choice *choices, struct nnd_message *message) {
+  static const struct nnd_choice by_rule = {0};
   const struct nnd_model *model = table->model;
   table->all_small = 1;
   for (nnd_size i = 0; i < model->num_steps; i++) {
@@ -232,13 +241,15 @@ static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) 
     if (!model->steps[i].takes_empty && !nnd_has_elements(table, &model->steps[i]))
       return nnd_fail(message, "step %lld (%.60s) reads a value that has no elements for these shapes", (long long)i,
                       model->steps[i].op->name);
-    struct nnd_maker maker = {table, &model->steps[i], instance, 0, message};
+    struct nnd_maker maker = {table, &model->steps[i], choices ? &choices[i] : &by_rule, instance, 0, message};
     if (!model->steps[i].op->make(&maker))
       nnd_fail(message, "step %lld (%.60s) cannot be done", (long long)i, model->steps[i].op->name);
     if (message->failed) return 0;
     if (maker.scratch_bytes < 0 || maker.scratch_bytes > NND_MOST_BYTES)
       return nnd_fail(message, "step %lld needs too much scratch", (long long)i);
     table->scratch_bytes = nnd_max(table->scratch_bytes, maker.scratch_bytes);
+    instance->scratch_bytes = maker.scratch_bytes;
+    nnd_take_choice(instance, maker.choice);
     table->all_small &= instance->is_small;
   }
   table->scratch_bytes = nnd_ceil_div(table->scratch_bytes, NND_ALIGNMENT) * NND_ALIGNMENT;
@@ -246,7 +257,8 @@ static int nnd_make_steps(struct nnd_table *table, struct nnd_message *message) 
 }
 
 struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *symbols, int64_t num_symbols,
-                                 const int64_t *shapes, int64_t num_shapes, char *text, int64_t text_bytes) {
+                                 const int64_t *shapes, int64_t num_shapes, const struct nnd_choice *choices,
+                                 char *text, int64_t text_bytes) {
   struct nnd_message message = {text, text_bytes, 0};
   struct nnd_table *table = calloc(1, sizeof *table);
   if (!table) {
@@ -264,7 +276,7 @@ struct nnd_table *nnd_table_make(const struct nnd_model *model, const int64_t *s
   int is_made = !message.failed && nnd_evaluate(table, symbols, &message);
   for (nnd_size i = 0; is_made && i < model->num_tensors; i++) is_made = nnd_shape_tensor(table, i, &message);
   is_made = is_made && nnd_check_inputs(table, shapes, num_shapes, &message) && nnd_check_reads(table, &message) &&
-            nnd_place_values(table, &message) && nnd_make_steps(table, &message);
+            nnd_place_values(table, &message) && nnd_make_steps(table, choices, &message);
   if (is_made) return table;
   nnd_table_free(table);
   return NULL;
@@ -298,6 +310,12 @@ int64_t nnd_table_step_shape(const struct nnd_table *table, int64_t step, int64_
 void nnd_table_describe(const struct nnd_table *table, int64_t step, char *text, int64_t text_bytes) {
   if (text_bytes > 0 && step >= 0 && step < table->model->num_steps)
     snprintf(text, (size_t)text_bytes, "%s", table->instances[step].shown);
+}
+
+void nnd_table_step_bytes(const struct nnd_table *table, int64_t step, int64_t *scratch, int64_t *kept) {
+  const int is_there = step >= 0 && step < table->model->num_steps;
+  *scratch = is_there ? table->instances[step].scratch_bytes : 0;
+  *kept = is_there ? table->instances[step].kept_bytes : 0;
 }
 
 /* Operations of a small step, of some five microseconds: two workers would save half of it, and lose two to four where

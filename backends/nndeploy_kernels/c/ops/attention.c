@@ -306,13 +306,14 @@ static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fie
                                    struct nnd_gemm values) {
   t->row_floats = nnd_blocks(t->keys) * NND_LANES;
   t->packs = t->rows > NND_GEMM_ROWS && !nnd_gemm_is_narrow(t->keys) && !nnd_gemm_is_narrow(t->columns);
-  const nnd_size fitting = nnd_l2(m) / 4 / (nnd_size)sizeof(float) / t->row_floats;
+  const nnd_size fitting = nnd_machine_l2(m) / 4 / (nnd_size)sizeof(float) / t->row_floats;
   const nnd_size wished = nnd_max(1, fitting / NND_GEMM_ROWS) * NND_GEMM_ROWS;
   t->blocks = nnd_ceil_div(t->rows, wished);
   if (nnd_threads(m) > 1) /* as many units as let threads share them evenly */
     t->blocks = nnd_max(t->blocks,
                         nnd_min(nnd_ceil_div(t->rows, NND_GEMM_ROWS), nnd_ceil_div(4 * nnd_threads(m), t->products)));
   t->most = nnd_ceil_div(t->rows, t->blocks);
+  const struct nnd_gemm_caches caches = {nnd_machine_l2(m), nnd_machine_l2(m)};
   nnd_size bytes = 0, of_products = 0;
   nnd_take_floats(&bytes, t->most * t->row_floats);
   t->weights_at = t->packs ? nnd_take_floats(&bytes, t->most * nnd_gemm_padded(t->keys)) : 0;
@@ -328,8 +329,8 @@ static nnd_size nnd_plan_attention(struct nnd_maker *m, struct nnd_attention_fie
     scores.out_row = values.a_row = t->row_floats;
     values.out_row = t->out_row;
     t->scores[less] = scores, t->values[less] = values;
-    of_products = nnd_max(of_products, nnd_gemm_plan(&t->scores[less], t->packs, nnd_l2(m), 1, 1));
-    of_products = nnd_max(of_products, nnd_gemm_plan(&t->values[less], t->packs, nnd_l2(m), 1, 1));
+    of_products = nnd_max(of_products, nnd_gemm_plan(&t->scores[less], t->packs, caches, 1, 1));
+    of_products = nnd_max(of_products, nnd_gemm_plan(&t->values[less], t->packs, caches, 1, 1));
   }
   return t->products_at + of_products;
 }

@@ -88,7 +88,7 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
                                 .in_plane = pixels * NND_LANES,
                                 .out_plane = pixels * NND_LANES,
                                 .end = c->end,
-                                .stream = out->num_bytes > NND_STREAM_FROM,
+                                .stream = nnd_streams(m, out->num_bytes),
                                 .prefetch_weights = weights > NND_PREFETCH_FROM};
   t->pixels = pixels, t->images = in->sizes[0];
   t->window = nnd_window_for(nnd_capacity(m, in->num_bytes), 1, pixels, c->in_channels).columns;
@@ -196,7 +196,7 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
                                   .in_channels = c->in_channels,
                                   .out_channels = c->out_channels,
                                   .out_plane = y->out_size * x->out_size * NND_LANES,
-                                  .stream = out->num_bytes > NND_STREAM_FROM,
+                                  .stream = nnd_streams(m, out->num_bytes),
                                   .end = c->end,
                                   .is_planar = !in->is_blocked};
   t->grouped = own->grouped;

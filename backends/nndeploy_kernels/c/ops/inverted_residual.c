@@ -238,6 +238,8 @@ static int nnd_make_inverted(struct nnd_maker *m) {
   const nnd_size rows = nnd_shared_rows(t->window.rows, y.out_size, in->sizes[0], nnd_threads(m));
   if (rows != t->window.rows) /* what one thread does as one image, several do in windows of all hidden channels */
     t->window = (struct nnd_inverted_window){rows, nnd_full_panels(nnd_blocks(channels)) + 1};
+  nnd_tell_kept(m, nnd_shape_of(m, expand->out)->num_bytes + nnd_shape_of(m, first->out)->num_bytes,
+                nnd_inverted_bytes(t->window, &y, &x, channels, &t->first_at));
   t->is_whole = t->window.rows >= y.out_size;
   m->scratch_bytes = nnd_inverted_bytes(t->window, &y, &x, channels, &t->first_at);
   t->depthwise = (struct nnd_depthwise){y, x, first->end, nnd_window_rows(y, t->window.rows), nnd_depthwise_for(&x)};

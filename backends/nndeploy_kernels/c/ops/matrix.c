@@ -256,7 +256,8 @@ static int nnd_make_product(struct nnd_maker *m) {
     return nnd_fail(m->message, "the matrices of a product do not fit their tensors");
   nnd_join_rows(t);
   nnd_tell_operations(m, nnd_max(out, NND_READ_ROWS * columns), t->g.inner);
-  m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, nnd_l2(m), nnd_threads(m), t->products);
+  m->scratch_bytes = nnd_gemm_plan(&t->g, is_packed, (struct nnd_gemm_caches){nnd_machine_l2(m), nnd_l2(m)},
+                                   nnd_threads(m), t->products);
   nnd_give_tensor(m, own->of_out.out);
   static const float zero = 0.0f;
   if (is_empty)

@@ -247,7 +247,7 @@ static int nnd_planes_pay(nnd_size channels, const struct nnd_axis *x) {
  * one window: then windows are those of pairs that read blocks, and each makes blocks of all that it reads, a vector of
  * channels at a time. */
 static nnd_size nnd_kept_rows(const struct nnd_maker *m, const struct nnd_axis *y, nnd_size in_row, nnd_size row) {
-  const nnd_size buffer = m->table->model->options.buffer_bytes;
+  const nnd_size buffer = nnd_said_buffer(m);
   const nnd_size room = nnd_l2(m) / 8 * 5, shared = (y->kernel - 1) * y->dilation + 1 - y->stride;
   nnd_size rows = shared < room / in_row ? (room - shared * in_row) / (y->stride * in_row + row) : 0;
   if (buffer > 0) rows = nnd_min(rows, buffer / row);
@@ -259,8 +259,36 @@ static nnd_size nnd_kept_rows(const struct nnd_maker *m, const struct nnd_axis *
 static nnd_size nnd_anew_capacity(const struct nnd_maker *m, nnd_size capacity, const struct nnd_axis *y,
                                   nnd_size row) {
   const nnd_size shared = (y->kernel - 1) * y->dilation;
-  if (m->table->model->options.buffer_bytes > 0 || row > capacity) return capacity;
+  if (nnd_said_buffer(m) > 0 || row > capacity) return capacity;
   return nnd_max(capacity, nnd_min(y->out_size, 2 * shared) * row);
+}
+
+struct nnd_planar_window {
+  struct nnd_window window;
+  nnd_size capacity;
+  int keeps_rows, by_planes;
+};
+
+/* `in_bytes`: of the images as if they were NCHWc. */
+static struct nnd_planar_window nnd_planar_window_of(const struct nnd_maker *m, const struct nnd_planar_own *own,
+                                                     nnd_size in_bytes, const struct nnd_axis *y,
+                                                     const struct nnd_axis *x) {
+  const struct nnd_shape *between = nnd_shape_of(m, own->first.out);
+  const nnd_size images = nnd_shape_of(m, own->first.in)->sizes[0], channels = own->first.out_channels;
+  const nnd_size row_bytes = between->num_bytes / (images * y->out_size);
+  struct nnd_planar_window w = {
+      .capacity = nnd_pair_capacity(m, in_bytes, between->num_bytes, row_bytes, 0, own->second.out_channels)};
+  if (own->planar_out && nnd_said_buffer(m) <= 0) /* what a panel gives is no larger */
+    w.capacity = nnd_min(w.capacity, nnd_l2(m) / 2 * nnd_blocks(channels) / NND_PANEL);
+  if (own->planar_in) {
+    const nnd_size rows = nnd_kept_rows(m, y, in_bytes / (images * y->size), row_bytes);
+    w.keeps_rows = rows > 0;
+    w.capacity = rows > 0 ? rows * row_bytes : nnd_anew_capacity(m, w.capacity, y, row_bytes);
+  }
+  w.window = nnd_shared_window(nnd_window_for(w.capacity, y->out_size, x->out_size, channels), y->out_size, x->out_size,
+                               images, nnd_threads(m));
+  w.by_planes = own->planar_in && nnd_planes_pay(channels, x) && w.window.columns == x->out_size;
+  return w;
 }
 
 static int nnd_make_planar(struct nnd_maker *m) {
@@ -277,28 +305,21 @@ static int nnd_make_planar(struct nnd_maker *m) {
   struct nnd_planar_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const nnd_size images = in->sizes[0], channels = first->out_channels, vector = NND_LANES * (nnd_size)sizeof(nnd_elem);
-  const nnd_size row_bytes = between->num_bytes / (images * y.out_size);
   const nnd_size in_bytes = images * nnd_blocks(channels) * y.size * x.size * vector; /* as if it were NCHWc */
-  nnd_size capacity = nnd_pair_capacity(m, in_bytes, between->num_bytes, row_bytes, 0, second->out_channels);
-  const nnd_size buffer = m->table->model->options.buffer_bytes;
-  if (own->planar_out && buffer <= 0) /* what a panel gives is no larger */
-    capacity = nnd_min(capacity, nnd_l2(m) / 2 * nnd_blocks(channels) / NND_PANEL);
-  if (own->planar_in) {
-    const nnd_size rows = nnd_kept_rows(m, &y, in_bytes / (images * y.size), row_bytes);
-    t->keeps_rows = rows > 0;
-    capacity = rows > 0 ? rows * row_bytes : nnd_anew_capacity(m, capacity, &y, row_bytes);
-  }
-  struct nnd_window window = nnd_window_for(capacity, y.out_size, x.out_size, channels);
-  window = nnd_shared_window(window, y.out_size, x.out_size, images, nnd_threads(m));
-  t->window_rows = window.rows, t->window_columns = window.columns;
-  t->by_planes = own->planar_in && nnd_planes_pay(channels, &x) && window.columns == x.out_size;
+  const struct nnd_maker by_rule = nnd_by_rule(m);
+  const struct nnd_planar_window rule = nnd_planar_window_of(&by_rule, own, in_bytes, &y, &x);
+  struct nnd_planar_window chosen = nnd_planar_window_of(m, own, in_bytes, &y, &x);
+  if (chosen.by_planes != rule.by_planes) chosen = rule; /* planes and blocks may round otherwise */
+  const nnd_size buffer = nnd_said_buffer(m), capacity = chosen.capacity;
+  t->window_rows = chosen.window.rows, t->window_columns = chosen.window.columns;
+  t->keeps_rows = chosen.keeps_rows, t->by_planes = chosen.by_planes;
   t->planar_in = own->planar_in, t->planar_out = own->planar_out, t->images = images;
   t->pointwise = (struct nnd_pointwise){
       .in_channels = channels,
       .out_channels = second->out_channels,
       .panel_channels = channels,
       .end = second->end,
-      .stream = out->num_bytes > NND_STREAM_FROM,
+      .stream = nnd_streams(m, out->num_bytes),
       .prefetch_weights = channels * second->out_channels * (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM};
   const nnd_size pixels = t->window_rows * t->window_columns;
   t->blocks = (struct nnd_depthwise){y, x, first->end, 0, nnd_depthwise_for(&x)};
@@ -320,6 +341,7 @@ static int nnd_make_planar(struct nnd_maker *m) {
   t->panels = nnd_max(1, nnd_l2(m) / 4 / (NND_PANEL * pixels * vector));
   const nnd_size blocks = nnd_min(nnd_blocks(second->out_channels), (t->panels - 1) * NND_PANEL + NND_MOST_VECTORS);
   m->scratch_bytes = t->second_at + (own->planar_out ? blocks * pixels * vector : 0);
+  nnd_tell_kept(m, between->num_bytes, t->second_at);
   m->instance->run = nnd_run_planar;
   nnd_give_tensor(m, second->out);
   nnd_give_tensor(m, first->in);

@@ -59,6 +59,26 @@ static void nnd_run_separable(const void *fields, void *const *at, struct nnd_pa
   }
 }
 
+struct nnd_pair_window {
+  struct nnd_window window;
+  nnd_size capacity;
+  int fetches;
+};
+
+static struct nnd_pair_window nnd_pair_window_of(const struct nnd_maker *m, const struct nnd_conv *first,
+                                                 const struct nnd_conv *second, const struct nnd_axis *y,
+                                                 const struct nnd_axis *x) {
+  const struct nnd_shape *in = nnd_shape_of(m, first->in), *between = nnd_shape_of(m, first->out);
+  const nnd_size images = in->sizes[0], row_bytes = between->num_bytes / (images * y->out_size);
+  const int fetches = nnd_pair_fetches(m, in->num_bytes, second->out_channels, y, x);
+  const nnd_size capacity =
+      nnd_pair_capacity(m, in->num_bytes, between->num_bytes, row_bytes, fetches, second->out_channels);
+  const struct nnd_window window =
+      nnd_shared_window(nnd_window_for(capacity, y->out_size, x->out_size, first->out_channels), y->out_size,
+                        x->out_size, images, nnd_threads(m));
+  return (struct nnd_pair_window){window, capacity, fetches && window.columns == x->out_size}; /* rows below */
+}
+
 static int nnd_make_separable(struct nnd_maker *m) {
   const struct nnd_separable_own *own = m->step->own;
   const struct nnd_conv *first = &own->first, *second = &own->second;
@@ -71,14 +91,12 @@ static int nnd_make_separable(struct nnd_maker *m) {
   const struct nnd_shape *in = nnd_shape_of(m, first->in), *between = nnd_shape_of(m, first->out);
   const struct nnd_shape *out = nnd_shape_of(m, second->out);
   const nnd_size images = in->sizes[0];
-  t->fetches = nnd_pair_fetches(m, in->num_bytes, second->out_channels, &y, &x);
-  const nnd_size row_bytes = between->num_bytes / (images * y.out_size);
-  const nnd_size capacity =
-      nnd_pair_capacity(m, in->num_bytes, between->num_bytes, row_bytes, t->fetches, second->out_channels);
-  const struct nnd_window window =
-      nnd_shared_window(nnd_window_for(capacity, y.out_size, x.out_size, first->out_channels), y.out_size, x.out_size,
-                        images, nnd_threads(m));
-  t->fetches = t->fetches && window.columns == x.out_size; /* rows of the window below */
+  const struct nnd_maker by_rule = nnd_by_rule(m);
+  const struct nnd_pair_window rule = nnd_pair_window_of(&by_rule, first, second, &y, &x);
+  struct nnd_pair_window chosen = nnd_pair_window_of(m, first, second, &y, &x);
+  if (chosen.window.channels != rule.window.channels) chosen = rule; /* parts of sums would round otherwise */
+  const struct nnd_window window = chosen.window;
+  t->fetches = chosen.fetches;
   t->s = (struct nnd_separable){
       .depthwise = {y, x, first->end, 0, nnd_depthwise_for(&x)},
       .pointwise = {.in_channels = first->out_channels,
@@ -86,7 +104,7 @@ static int nnd_make_separable(struct nnd_maker *m) {
                     .panel_channels = first->out_channels,
                     .out_plane = y.out_size * x.out_size * NND_LANES,
                     .end = second->end,
-                    .stream = out->num_bytes > NND_STREAM_FROM,
+                    .stream = nnd_streams(m, out->num_bytes),
                     .prefetch_weights =
                         second->in_channels * second->out_channels * (nnd_size)sizeof(nnd_weight) > NND_PREFETCH_FROM},
       .channels = first->out_channels,
@@ -96,6 +114,7 @@ static int nnd_make_separable(struct nnd_maker *m) {
       .piece = nnd_piece(m, window.channels)};
   t->images = images;
   m->scratch_bytes = window.rows * window.columns * window.channels * (nnd_size)sizeof(nnd_elem);
+  nnd_tell_kept(m, between->num_bytes, m->scratch_bytes);
   m->instance->run = nnd_run_separable;
   nnd_give_tensor(m, second->out);
   nnd_give_tensor(m, first->in);
@@ -107,7 +126,7 @@ static int nnd_make_separable(struct nnd_maker *m) {
   nnd_give_tensor(m, second->residual);
   nnd_give(m, second->numbers);
   snprintf(m->instance->shown, sizeof m->instance->shown, "window %lldx%lldx%lld, buffer %lld bytes",
-           (long long)window.rows, (long long)window.columns, (long long)window.channels, (long long)capacity);
+           (long long)window.rows, (long long)window.columns, (long long)window.channels, (long long)chosen.capacity);
   return 1;
 }
 

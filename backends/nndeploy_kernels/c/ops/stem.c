@@ -117,12 +117,13 @@ static int nnd_make_stem(struct nnd_maker *m) {
                                         .panel_channels = first->out_channels,
                                         .out_plane = y.out_size * x.out_size * NND_LANES,
                                         .end = second->end,
-                                        .stream = out->num_bytes > NND_STREAM_FROM};
+                                        .stream = nnd_streams(m, out->num_bytes)};
   if (!nnd_make_rows(m, &t->wide)) return 0;
   t->images = in->sizes[0];
   t->ring_at = nnd_ceil_div(nnd_copies_bytes(&t->wide), NND_ALIGNMENT) * NND_ALIGNMENT;
   t->first_at = t->ring_at + of_pixel * ring * x.size;
   m->scratch_bytes = t->first_at + of_pixel * t->window_rows * x.out_size;
+  nnd_tell_kept(m, nnd_shape_of(m, wide->out)->num_bytes + nnd_shape_of(m, first->out)->num_bytes, m->scratch_bytes);
   m->instance->run = nnd_run_stem;
   m->instance->chunks = 2; /* each makes again the rows that it shares with the one before */
   nnd_give_tensor(m, second->out);

@@ -275,7 +275,7 @@ static int nnd_make_transposed(struct nnd_maker *m) {
   t->in_channels = c->in_channels, t->out_channels = c->out_channels, t->images = in->sizes[0];
   t->out_plane = out->sizes[2] * out->sizes[3] * NND_LANES;
   t->end = c->end;
-  t->stream = out->num_bytes > NND_STREAM_FROM;
+  t->stream = nnd_streams(m, out->num_bytes);
   t->panels_outside =
       c->in_channels / c->groups * c->out_channels * c->kernel[0] * c->kernel[1] * (nnd_size)sizeof(nnd_weight) >
       nnd_l2(m) / 2;

@@ -144,7 +144,7 @@ static int nnd_make_volume(struct nnd_maker *m) {
   t->in_channels = c->in_channels, t->out_channels = c->out_channels, t->images = in->sizes[0];
   t->out_plane = out->sizes[2] * out->sizes[3] * NND_LANES;
   t->end = c->end;
-  t->stream = out->num_bytes > NND_STREAM_FROM;
+  t->stream = nnd_streams(m, out->num_bytes);
   t->by_panels = t->images * out->sizes[2] < NND_FEW_ROWS;
   t->pitch = nnd_copied_rows(t->y, t->x, 0).pitch;
   t->copied_rows = nnd_min(t->z.kernel, t->z.size) * t->y.kernel; /* taps along the depth that lie inside */

@@ -23,9 +23,40 @@ struct nnd_window {
   nnd_size rows, columns, channels;
 };
 
-NND_INLINE nnd_size nnd_l2(const struct nnd_maker *m) {
+/* The second cache of the machine: for what must not depend on choices, as the bits of long sums would. */
+NND_INLINE nnd_size nnd_machine_l2(const struct nnd_maker *m) {
   const nnd_size l2 = m->table->model->options.l2_bytes;
   return l2 > 0 ? l2 : NND_USUAL_L2;
+}
+
+/* The second cache as blocks and windows are counted with it. */
+NND_INLINE nnd_size nnd_l2(const struct nnd_maker *m) {
+  return m->choice->cache_bytes > 0 ? nnd_min(m->choice->cache_bytes, NND_MOST_BYTES) : nnd_machine_l2(m);
+}
+
+/* The bytes of the buffer of windows where that was said, by the user or by a choice; else 0. */
+NND_INLINE nnd_size nnd_said_buffer(const struct nnd_maker *m) {
+  const nnd_size chosen = m->choice->buffer_bytes;
+  return chosen > 0 ? nnd_min(chosen, NND_MOST_BYTES) : nnd_max(0, m->table->model->options.buffer_bytes);
+}
+
+/* Whether what a step writes goes past the caches. */
+NND_INLINE int nnd_streams(const struct nnd_maker *m, nnd_size num_bytes) {
+  return m->choice->stores > 0 ? m->choice->stores == 2 : num_bytes > NND_STREAM_FROM;
+}
+
+/* The same step as the rule does it, on the machine as it is. */
+NND_INLINE struct nnd_maker nnd_by_rule(const struct nnd_maker *m) {
+  static const struct nnd_choice by_rule = {0};
+  struct nnd_maker same = *m;
+  same.choice = &by_rule;
+  return same;
+}
+
+/* Tells how many bytes between the convolutions of a step never leave the second cache: all where what a window makes
+ * of them, `held`, fits it. */
+NND_INLINE void nnd_tell_kept(struct nnd_maker *m, nnd_size between, nnd_size held) {
+  m->instance->kept_bytes = held <= nnd_machine_l2(m) ? between : 0;
 }
 
 NND_INLINE int nnd_threads(const struct nnd_maker *m) {
@@ -36,7 +67,7 @@ NND_INLINE int nnd_threads(const struct nnd_maker *m) {
  * 32 x 640 x 640, 2026-11-20: 128 to 256 KiB is within 8% of the best everywhere, 512 KiB and more 11-36% worse on
  * inputs that exceed the caches. */
 NND_INLINE nnd_size nnd_capacity(const struct nnd_maker *m, nnd_size input_bytes) {
-  const nnd_size buffer = m->table->model->options.buffer_bytes;
+  const nnd_size buffer = nnd_said_buffer(m);
   return buffer > 0 ? buffer : nnd_l2(m) / (input_bytes > NND_LARGE_INPUT ? 8 : 4);
 }
 
@@ -68,7 +99,7 @@ NND_INLINE int nnd_pair_fetches(const struct nnd_maker *m, nnd_size input_bytes,
 NND_INLINE nnd_size nnd_pair_capacity(const struct nnd_maker *m, nnd_size input_bytes, nnd_size first_bytes,
                                       nnd_size row_bytes, int fetches, nnd_size out_channels) {
   const nnd_size capacity = nnd_capacity(m, input_bytes);
-  if (m->table->model->options.buffer_bytes > 0 || input_bytes <= nnd_l2(m)) return capacity;
+  if (nnd_said_buffer(m) > 0 || input_bytes <= nnd_l2(m)) return capacity;
   if (!fetches || out_channels < 2 * NND_LANES || row_bytes > capacity) return 2 * nnd_l2(m);
   const double share = (double)first_bytes / (double)nnd_max(first_bytes, input_bytes);
   return nnd_max((nnd_size)((double)capacity * share), row_bytes);
