@@ -3,7 +3,7 @@
 
 import ctypes
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.plan import DTYPES
 from nndeploy_native.plan_words import write_step
 from nndeploy_native.plan_writer import PlanWriter
+from nndeploy_native.step_choices import StepChoice, choices_in_memory
 from nndeploy_native.steps.step import NativeStep
 from nndeploy_native.tensors import Array, Tensor
 
@@ -28,6 +29,9 @@ LEVELS_HERE = [
 
 DTYPE_NAMES = tuple(DTYPES.values())
 """The types of elements, in the order of their numbers."""
+
+ChoicesOf = Callable[[int], Sequence[StepChoice]]
+"""Number of steps -> how they are done."""
 
 _PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -124,8 +128,11 @@ def opened(
     options: Options,
     arrays: Sequence[Array],
     symbols: Sequence[int] = (),
+    choices: ChoicesOf | None = None,
 ) -> tuple[int, int]:
     """Returns a model, whose weights lie at the address `weights`, and its table for the shapes of `arrays`.
+
+    `choices` says how so many steps are done; None: by the rules.
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
@@ -137,10 +144,11 @@ def opened(
     )  # fmt: skip
     if not model:
         raise RefusedError(message.value.decode())
+    chosen = None if choices is None else choices_in_memory(choices(lib.nnd_model_num_steps(ctypes.c_void_p(model))))
     flat = [number for array in arrays for number in (DTYPE_NAMES.index(array.dtype.name), array.ndim, *array.shape)]
     table = lib.nnd_table_make(
         ctypes.c_void_p(model), (ctypes.c_int64 * max(1, len(symbols)))(*symbols), ctypes.c_int64(len(symbols)),
-        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), None, message,
+        (ctypes.c_int64 * max(1, len(flat)))(*flat), ctypes.c_int64(len(flat)), chosen, message,
         ctypes.c_int64(len(message)),
     )  # fmt: skip
     if not table:
@@ -161,10 +169,11 @@ def run_plan(
     buffer_bytes: int = 0,
     plain_bytes: bool = False,
     shares_all: bool = True,
+    choices: ChoicesOf | None = None,
 ) -> list[Array]:
     """Returns the outputs, of `shapes` or as the library says; all memory ends at guard pages.
 
-    Threads share small steps too, but where `shares_all` is taken away.
+    Threads share small steps too, but where `shares_all` is taken away. `choices` as `opened` takes them.
 
     Raises:
         RefusedError: the library refuses the plan or the shapes.
@@ -174,7 +183,7 @@ def run_plan(
     copied = Guarded(len(weights), 64)
     copied.bytes[:] = np.frombuffer(weights, np.uint8)
     options = Options(l2_bytes, buffer_bytes, threads, 0, plain_bytes, shares_all)
-    model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols)
+    model, table = opened(lib, words, copied.address, len(weights), options, arrays, symbols, choices)
     borders = [_border(lib, table, number) for number in range(lib.nnd_model_num_outputs(ctypes.c_void_p(model)))]
     if shapes is not None:
         borders = [(dtype, shape) for (dtype, _), shape in zip(borders, shapes, strict=True)]

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nndeploy.errors import InputError, OtherSizesError, UsageError
+from nndeploy.plugin.interface import Json
 from nndeploy.plugin.pacing import PacePoint, Pacer, Wanted
 from nndeploy.values.types import Value
 from nndeploy_native.course import (
@@ -117,6 +118,29 @@ class CourseSession:
         self._is_open = False
         for session in self._sessions:
             session.close()
+
+    @property
+    def tuning_note(self) -> str:
+        """Why what was measured of a plan before is not taken, "" where it is."""
+        return next(filter(None, (one.tuning_note for one in self._sessions)), "")
+
+    def begin_tuning(self, seconds: float) -> None:
+        """As of a plan."""
+        for session in self._sessions:
+            session.begin_tuning(seconds)
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether there is nothing more to try of any plan."""
+        return all(session.is_tuned for session in self._sessions)
+
+    def end_tuning(self) -> list[Json]:
+        """As of a plan."""
+        return [one for session in self._sessions for one in session.end_tuning()]
+
+    def replay_tuning(self, data: Sequence[Json]) -> list[Json]:
+        """As of a plan."""
+        return [one for session in self._sessions for one in session.replay_tuning(data)]
 
     def steps_here(self, shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int | str]]:
         """Returns the steps of all plans with their sizes and windows, then those of Python; sizes as of a plan."""

@@ -6,6 +6,7 @@ one model. Inputs are read where they are, outputs are written into arrays that 
 """
 
 import ctypes
+import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nndeploy.errors import BundleError, InputError, OtherSizesError, UsageError
+from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError, UsageError
 from nndeploy.plugin.pacing import PACE_VERSION, PacePoint, Pacer, Wanted
 from nndeploy.values.plan_steps import step_name
 from nndeploy.values.types import Value
@@ -28,10 +29,13 @@ from nndeploy_native.plan import (
     PlanBorder,
     PlanDocument,
 )
+from nndeploy_native.step_choices import StepChoice, StepFacts, choices_in_memory
+from nndeploy_native.tuned_tables import TunedFile, TunedTable, tables_to_data
 from nndeploy_native.worker_pool import WorkerPool
 
-if TYPE_CHECKING:  # few models have caches that grow
+if TYPE_CHECKING:  # few models have caches that grow, and few runs are tuned
     from nndeploy_native.cache_memory import CacheMemories, CachesOfCall
+    from nndeploy_native.plan_tuning import PlanTuning
 
 MAX_TABLES = 1024
 """Tables of a session that are kept; each is some kilobytes."""
@@ -81,11 +85,19 @@ class _Table:
 class _Tables:
     """The tables of one session. Threads may ask at once: two may make the same table, one of which is kept."""
 
-    def __init__(self, model: OpenedModel, document: PlanDocument) -> None:
+    def __init__(
+        self, model: OpenedModel, document: PlanDocument, chosen: Mapping[_Shapes, tuple[StepChoice, ...]]
+    ) -> None:
         self._model, self._document = model, document
+        self._chosen = dict(chosen)
         self._names = [one.name for one in document.plan_inputs]
         self._kept: dict[_Shapes, _Table] = {}
         self._lock = threading.Lock()
+
+    def choose(self, shapes: _Shapes, choices: Sequence[StepChoice]) -> None:
+        """Lets later calls of these shapes do their steps so."""
+        self._chosen[shapes] = tuple(choices)
+        self._kept.pop(shapes, None)
 
     def table_for(self, shapes: _Shapes) -> _Table:
         """Returns the table of the shapes of the inputs.
@@ -95,7 +107,7 @@ class _Tables:
         """
         found = self._kept.get(shapes)
         if found is None:
-            found = self._made(shapes)
+            found = self.made(shapes, self._chosen.get(shapes))
             with self._lock:
                 while len(self._kept) >= MAX_TABLES:
                     self._kept.pop(next(iter(self._kept)))
@@ -113,6 +125,13 @@ class _Tables:
         except InputError as err:
             raise OtherSizesError(err.what, where=err.where, hint=err.hint) from err
 
+    def facts(self, table: _Table, step: int, kernel: str) -> StepFacts:
+        """Returns what a step is like, but for what its buffer was said to hold."""
+        told = self.told(table, step)
+        sizes = [int(size) for size in str(told.pop("shape")).split("x") if size]
+        told.pop("buffer_bytes", None)
+        return StepFacts(kernel, repr(told), 4 * math.prod(sizes))
+
     def told(self, table: _Table, step: int) -> dict[str, int | str]:
         """Returns the sizes of what a step writes, and how it is done, in the words of the library."""
         library, text, numbers = self._model.library, ctypes.create_string_buffer(MESSAGE_BYTES), _numbers([0] * 10)
@@ -123,18 +142,23 @@ class _Tables:
         told = {"shape": "x".join(map(str, numbers[2:count])), **_choices_of(text.value.decode(errors="replace"))}
         return told | {name: one.value for name, one in (("scratch_bytes", scratch), ("kept_bytes", kept)) if one.value}
 
-    def _made(self, shapes: _Shapes) -> _Table:
+    def made(self, shapes: _Shapes, choices: Sequence[StepChoice] | None) -> _Table:
+        """Returns a table that is not kept, whose steps are done as choices say; None: as the rules do.
+
+        Raises:
+            OtherSizesError: the plan does not hold for these shapes.
+        """
         values = [self.symbol(number, shapes) for number in range(len(self._document.symbols))]
         flat = [
             number
             for one, shape in zip(self._document.plan_inputs, shapes, strict=True)
             for number in (ELEMENTS[one.element], len(shape), *shape)
         ]
-        symbols, sizes = _numbers(values), _numbers(flat)
+        symbols, sizes, chosen = _numbers(values), _numbers(flat), choices_in_memory(choices)
         message = ctypes.create_string_buffer(MESSAGE_BYTES)
         library = self._model.library
         address = library.nnd_table_make(
-            self._model.address, symbols, len(values), sizes, len(flat), None, message, len(message)
+            self._model.address, symbols, len(values), sizes, len(flat), chosen, message, len(message)
         )
         if not address:
             raise self._refusal(message.value.decode(errors="replace"), shapes)
@@ -172,13 +196,19 @@ class _Tables:
 class PlanSession:
     """One plan with its packed weights and a pool of threads; slots are made as callers need them."""
 
-    def __init__(self, model: OpenedModel, document: PlanDocument, pool: WorkerPool) -> None:
-        """`pool` is for as many steps as the model has, at least; sessions that take turns may share it."""
+    def __init__(self, model: OpenedModel, document: PlanDocument, pool: WorkerPool, tuned: TunedFile) -> None:
+        """`pool` is for as many steps as the model has, at least; sessions that take turns may share it.
+
+        `tuned` is where choices for the steps are kept.
+        """
         self.pace_note = ""
+        chosen, self.tuning_note = tuned.read()
+        self._tuned_file = tuned
+        self._tuning: PlanTuning | None = None
         self._model, self._document = model, document
         grown = {one.input for one in document.grown}
         self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
-        self._tables = _Tables(model, document)
+        self._tables = _Tables(model, document, chosen)
         self._caches = _cache_memories(document, self._tables) if document.grown else None
         self.takes_strided = frozenset(document.inputs[one.input].name for one in document.grown)
         self._slots: list[_Slot] = []
@@ -236,9 +266,11 @@ class PlanSession:
         shapes = tuple([array.shape for array, _ in given])
         if caches is not None:
             shapes += ((caches.room,),)
-        table = self._tables.table_for(shapes)
+        trial = None if self._tuning is None else self._tuning.trial(shapes)
+        table = self._tables.table_for(shapes) if trial is None else self._tables.made(shapes, trial.choices)
         slot = self._taken_slot()
         outputs = slot.prepared(given, table, caches)
+        slot.time(None if trial is None else trial.step_ns)
         if self._pace is not None:
             slot.pace(self._pace())
         pool = self._pool.taken()
@@ -248,6 +280,8 @@ class PlanSession:
             self._pool.give_back(pool)
         if has_fault:
             raise slot.fault()
+        if trial is not None:
+            trial.end()
         is_moved = slot.moved is not None and bool(slot.moved.any())
         self._slots.append(slot)
         return outputs, is_moved
@@ -280,6 +314,63 @@ class PlanSession:
                 raise
             return [dict(step) for step in self._document.steps]  # a size that follows from several symbols
         return [{**step, **self._tables.told(table, number)} for number, step in enumerate(self._document.steps)]
+
+    def take_choices(self, shapes: _Shapes, choices: Sequence[StepChoice]) -> None:
+        """Lets later calls of these shapes do their steps so, which changes no bit of a result."""
+        self._tables.choose(shapes, choices)
+
+    def begin_tuning(self, seconds: float) -> None:
+        """Lets calls, for so many seconds, do their steps in other ways and be timed.
+
+        Raises:
+            InputOutputError: what is measured cannot be kept.
+        """
+        from nndeploy_native.plan_tuning import PlanTuning
+
+        self._tuned_file.check_writable()
+        self._tuning = PlanTuning(self._facts_of, len(self._document.steps), self._tuned_file.box, seconds)
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether there is nothing more to try, for the shapes that came."""
+        return self._tuning is None or self._tuning.is_done
+
+    def end_tuning(self) -> list[dict[str, Any]]:
+        """Takes and keeps what was found; returns it as plain data.
+
+        Raises:
+            InputOutputError: it cannot be kept.
+        """
+        tables = [] if self._tuning is None else self._tuning.tables()
+        self._tuning = None
+        return self._taken_tables(tables)
+
+    def replay_tuning(self, data: Sequence[Any]) -> list[dict[str, Any]]:
+        """Takes and keeps what `end_tuning` returned of this plan on this machine; returns that.
+
+        Raises:
+            DataError: it is malformed, or of another plan or machine.
+            InputOutputError: it cannot be kept.
+        """
+        own = [one for one in data if isinstance(one, dict) and one.get("plan_sha256") == self._tuned_file.plan_sha256]
+        if not own:
+            raise DataError("the decisions are for another bundle")
+        return self._taken_tables([table for one in own for table in self._tuned_file.replayed(one)])
+
+    def _taken_tables(self, tables: Sequence[TunedTable]) -> list[dict[str, Any]]:
+        for one in tables:
+            self.take_choices(one.shapes, one.choices)
+        if tables:
+            self._tuned_file.add(tables)
+        return [tables_to_data(self._tuned_file.plan_sha256, tables)]
+
+    def _facts_of(self, shapes: _Shapes, choices: Sequence[StepChoice]) -> list[StepFacts]:
+        """Returns what the steps are like with choices."""
+        table = self._tables.made(shapes, choices)
+        return [
+            self._tables.facts(table, number, str(step.get("kernel")))
+            for number, step in enumerate(self._document.steps)
+        ]
 
     def _taken_slot(self) -> "_Slot":
         try:
@@ -349,6 +440,10 @@ class _Slot:
         low = -fault.size if step.get("kernel") in COUNTING_FROM_THE_END else 0
         what = f"element {fault.at} of {step.get('indices', '')!r:.60} is {fault.index}"
         return InputError(f"{what}, outside of {low}..{fault.size - 1}", where=step_name(step), hint=CLAMP_HINT)
+
+    def time(self, step_ns: "ByteArray | None") -> None:
+        """Lets the call add the nanoseconds of its steps to numbers."""
+        self._call.step_ns = None if step_ns is None else address_of(step_ns)
 
     def pace(self, address: int) -> None:
         """Lets the call pass points of the item at `address`, none where it is 0."""

@@ -2,14 +2,17 @@
 """The files of an artifact -> a session: of its plan, or of a course through several plans."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from nndeploy.errors import BuildRefusedError, BundleError, UnavailableError
 from nndeploy.plugin.interface import Artifact, Json, OpenOptions
-from nndeploy.target.target import WINDOW_BUFFER, host_target
+from nndeploy.target.cpu_name import cpu_name
+from nndeploy.target.target import WINDOW_BUFFER, Target, host_target
+from nndeploy.version import __version__
 from nndeploy_native.course import course_from_json, plan_file
 from nndeploy_native.course_session import CourseSession
-from nndeploy_native.kernel_library import kernel_library
+from nndeploy_native.kernel_library import kernel_library, level_here
 from nndeploy_native.opened_model import OpenedModel, Options, Weights, opened_model
 from nndeploy_native.plan import (
     DOCUMENT_FILE,
@@ -22,6 +25,7 @@ from nndeploy_native.plan import (
     document_from_json,
 )
 from nndeploy_native.plan_session import PlanSession
+from nndeploy_native.tuned_tables import TunedFile
 from nndeploy_native.worker_pool import WorkerPool
 
 NativeSession: TypeAlias = PlanSession | CourseSession
@@ -75,7 +79,24 @@ def _sessions(
         if model.num_borders != borders or model.num_steps != len(document.steps):
             raise BundleError(f"{name} and {DOCUMENT_FILE} are of two builds")
     pool = _pool_for(max(models, key=lambda model: model.num_steps), threads) if models else None
-    return [PlanSession(model, document, pool) for model, document in zip(models, documents, strict=True) if pool]
+    box = cache(lambda: _box(str(metadata.get("precision", "fp32")), host, buffer_bytes, threads))
+    return [
+        PlanSession(model, document, pool, TunedFile(options.cache_dir, bytes(files[name]), model.num_steps, box))
+        for name, model, document in zip(names, models, documents, strict=True)
+        if pool
+    ]
+
+
+def _box(precision: str, host: Target, buffer_bytes: int, threads: int) -> dict[str, Json]:
+    """Returns all of this machine that the choice of how steps are done depends on."""
+    return {
+        "processor": cpu_name(),
+        "level": level_here(precision).name,
+        "caches": {name: size for name, size in host.caches if name != WINDOW_BUFFER},
+        "buffer_bytes": buffer_bytes,
+        "threads": threads,
+        "version": __version__,
+    }
 
 
 def _pool_for(model: OpenedModel, threads: int) -> WorkerPool:

@@ -61,6 +61,7 @@ COMMANDS = {
     "key": ("nndeploy.cli.commands.key:key", "Create signing keys, and manage the keys trusted here."),
     "export": ("nndeploy.cli.commands.export:export", "Write a BUNDLE as one file that runs without Python."),
     "bench": ("nndeploy.cli.commands.bench:bench", "Benchmark a BUNDLE here: latency and throughput."),
+    "tune": ("nndeploy.cli.commands.tune:tune_", "Tune a BUNDLE for this machine."),
     "pace": ("nndeploy.cli.commands.pace:pace", "Show how a BUNDLE would be paced on this machine."),
     "install": ("nndeploy.cli.commands.install:install", "Install a bundle under a NAME, for `run NAME@`."),
     "installed": ("nndeploy.cli.commands.install:installed", "List the installed bundles and their previous versions."),
@@ -91,7 +92,9 @@ Examples:
   nndeploy inspect model.nnd
 """
 
-AT_WORK = ("verify", "bench", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "cache", "wheelhouse")
+AT_WORK = (
+    "verify", "bench", "tune", "pace", "diff", "inspect", "install", "doctor", "push", "pull", "cache", "wheelhouse",
+)  # fmt: skip
 """Commands that may take long and tell nothing meanwhile."""
 
 _NO_COMMAND, _TOO_MANY = re.compile("No such command '(.*?)'"), re.compile(r"Got unexpected extra arguments? \((.*)\)")

@@ -121,8 +121,8 @@ class Artifact:
 class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
-    `cache_dir` is a folder in which a backend may keep what it compiled for this machine, "" for none. With `pace`
-    runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the submodel's
+    `cache_dir` is a folder in which a backend may keep what it compiled or measured for this machine, "" for none. With
+    `pace` runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the submodel's
     values, by name, None where nobody says: an artifact that says otherwise is none of this bundle.
     """
 
@@ -170,6 +170,41 @@ class StridedSession(Protocol):
 
     takes_strided: frozenset[str]
     """Their names. All other inputs come C-contiguous."""
+
+
+@runtime_checkable
+class TunedSession(Protocol):
+    """What a session may offer besides: to time other ways of doing its work on this machine, which give the same bits.
+
+    What it found it keeps in `OpenOptions.cache_dir`, and takes when the artifact is opened again on the same machine.
+    """
+
+    tuning_note: str
+    """Why what was found before is not taken, in one line; "" where it is, or where there is nothing."""
+    is_tuned: bool
+    """Whether there is nothing more to try."""
+
+    def begin_tuning(self, seconds: float) -> None:
+        """Lets runs, for about so many seconds, try other ways and be timed.
+
+        Raises:
+            InputOutputError: what is found cannot be kept.
+        """
+
+    def end_tuning(self) -> list[Json]:
+        """Takes and keeps what was found; returns it as plain data: `tables` with `shapes`, `steps` and times in us.
+
+        Raises:
+            InputOutputError: it cannot be kept.
+        """
+
+    def replay_tuning(self, data: Sequence[Json]) -> list[Json]:
+        """Takes and keeps what `end_tuning` returned before, maybe of other sessions too; returns what is its own.
+
+        Raises:
+            DataError: it is malformed, or of another artifact or machine.
+            InputOutputError: it cannot be kept.
+        """
 
 
 class Transform(Protocol):

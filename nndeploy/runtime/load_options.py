@@ -55,7 +55,9 @@ class LoadOptions:
         section=_MACHINE,
     )
     cache_dir: str | None = described(
-        None, "Cache directory for GPU kernels compiled on this machine; '' disables it. Default: BUNDLE.cache.",
+        None,
+        "Cache directory for GPU kernels compiled on this machine and for what `nndeploy tune` found; '' disables it. "
+        "Default: BUNDLE.cache.",
         section=_MACHINE, flags=("--cache",), metavar="FOLDER",
     )  # fmt: skip
     custom_op_libraries: tuple[str, ...] = described(

@@ -20,7 +20,7 @@ from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.bundle.reader import Bundle, open_bundle
 from nndeploy.errors import BundleError, NndeployError, UnavailableError, UsageError
 from nndeploy.pacing.run.protocol import NOT_PACED, Part, ProgramPacing
-from nndeploy.plugin.interface import StridedSession
+from nndeploy.plugin.interface import Session, StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import is_stranger, why_no_code
@@ -103,6 +103,13 @@ class Program:
     def outputs(self) -> tuple[NamedType, ...]:
         """The outputs, in the model's order."""
         return self.manifest.outputs
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        """The session of each submodel, in the order of the chain."""
+        return {
+            submodel.id: session for submodel, session in zip(self.chain.submodels, self._opened.sessions, strict=True)
+        }
 
     @property
     def bundle(self) -> Bundle:

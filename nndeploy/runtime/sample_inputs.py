@@ -28,6 +28,17 @@ def sample_inputs(manifest: Manifest, seed: int = 0) -> dict[str, Value]:
     return {item.name: _sample(item.type, manifest.ranges, dice) for item in manifest.inputs}
 
 
+def sample_of_shapes(manifest: Manifest, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
+    """Returns a value for every input, tensors of the shapes that are given."""
+    dice = np.random.default_rng(0)
+    return {
+        item.name: _array(item.type, shapes[item.name], dice)
+        if isinstance(item.type, TensorType) and item.name in shapes
+        else _sample(item.type, manifest.ranges, dice)
+        for item in manifest.inputs
+    }
+
+
 def _sample(value_type: ValueType, ranges: Mapping[str, DimRange], dice: np.random.Generator) -> Value:
     match value_type:
         case OptionalType(element):
@@ -41,7 +52,10 @@ def _sample(value_type: ValueType, ranges: Mapping[str, DimRange], dice: np.rand
 
 
 def _tensor(tensor: TensorType, ranges: Mapping[str, DimRange], dice: np.random.Generator) -> Value:
-    shape = tuple(_size(dim, ranges) for dim in tensor.shape or ())
+    return _array(tensor, tuple(_size(dim, ranges) for dim in tensor.shape or ()), dice)
+
+
+def _array(tensor: TensorType, shape: tuple[int, ...], dice: np.random.Generator) -> Value:
     dtype = numpy_dtype(tensor.dtype)
     if tensor.dtype == "string":
         return np.full(shape, "", dtype=object)

@@ -21,6 +21,7 @@ from nndeploy.pacing.show.missed_goal import missed_goal
 from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
+from nndeploy.runtime.tune_program import tuning_notes
 from nndeploy.stream.engine.engine import Stream, Summary
 from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.stream.formats.images import best_label
@@ -255,7 +256,7 @@ def _tell_program(program: Program) -> None:
     _tell_chain(program.chain)
     for choice in program.choices:
         _tell_choice(choice)
-    for note in program.pacing.notes:
+    for note in (*program.pacing.notes, *tuning_notes(program)):
         tell(f"nndeploy: {note}")
 
 

@@ -13,7 +13,7 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from kernel_library import LEVELS_HERE, run_plan
+from kernel_library import LEVELS_HERE, ChoicesOf, run_plan
 from nndeploy_native import session
 from nndeploy_native.build import build
 from nndeploy_native.course import Choice, Course, Empty, Refused, course_from_json, kind_of, plan_file
@@ -80,11 +80,12 @@ def built(model: ir.Model, ranges: Mapping[str, DimRange] | None = None) -> Arti
 def run(
     artifact: Artifact, inputs: Mapping[str, Array], level: str = FLOAT_LEVELS[-1], *, threads: int = 1,
     buffer_bytes: int = 0, l2_bytes: int = 0, shares_all: bool = True, plain_bytes: bool = False,
+    choices: ChoicesOf | None = None,
 ) -> dict[str, Array]:  # fmt: skip
     """Returns the outputs of an artifact on a level; all memory ends at guard pages, threads share small steps too."""
     taken = partial(
         run_plan, level, threads=threads, buffer_bytes=buffer_bytes, l2_bytes=l2_bytes, shares_all=shares_all,
-        plain_bytes=plain_bytes,
+        plain_bytes=plain_bytes, choices=choices,
     )  # fmt: skip
     weights = artifact.files[WEIGHTS_FILE]
     if PLAN_FILE in artifact.files:

@@ -83,6 +83,22 @@ NND_INLINE nnd_size nnd_pointwise_tiles(const struct nnd_pointwise *s, nnd_size 
          nnd_ceil_div(pixels, nnd_tile_pixels(nnd_last_panel(blocks), nnd_has_half(s->out_channels)));
 }
 
+/* Whether some sums of `pixels` pixels are split (nnd_sums_are_split). */
+NND_INLINE int nnd_pointwise_splits(nnd_size pixels, nnd_size out_channels, int exact) {
+  const nnd_size blocks = nnd_blocks(out_channels);
+  const int last = nnd_last_panel(blocks), has_half = nnd_has_half(out_channels);
+  const int half = has_half && (last > 1 || pixels >= NND_FEW_FOR_HALVES);
+  return pixels > 0 && ((nnd_full_panels(blocks) > 0 &&
+                         nnd_cut_splits(nnd_cut_of(NND_NEXT, NND_PANEL, 0, pixels, exact), NND_NEXT, NND_PANEL, 0)) ||
+                        nnd_cut_splits(nnd_cut_of(NND_NEXT, last, half, pixels, exact), NND_NEXT, last, half));
+}
+
+/* The same of `pixels` pixels, `each` at a time. */
+NND_INLINE int nnd_pieces_split(nnd_size pixels, nnd_size each, nnd_size out_channels, int exact) {
+  return nnd_pointwise_splits(nnd_min(pixels, each), out_channels, exact) ||
+         nnd_pointwise_splits(pixels % each, out_channels, exact);
+}
+
 /* `d` at panel `panel` of those before the last. */
 NND_INLINE struct nnd_pointwise_data nnd_pointwise_from(const struct nnd_pointwise *s, struct nnd_pointwise_data d,
                                                         nnd_size panel) {

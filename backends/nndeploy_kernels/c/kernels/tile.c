@@ -93,8 +93,7 @@ NND_INLINE vf nnd_multiply_add(vf sum, nnd_weights w, vf x) { return sum + w * x
     }                                                                                                                  \
   }
 
-/* Few sums are kept twice, for even and for odd channels: an addition waits for the one before. */
-NND_INLINE int nnd_tile_is_small(struct nnd_tile t) { return !t.half && t.pixels * t.vectors <= 8 && NND_GROUP == 1; }
+NND_INLINE int nnd_tile_is_small(struct nnd_tile t) { return nnd_sums_are_split(t.pixels, t.vectors, t.half); }
 
 static const _Alignas(vf) nnd_elem nnd_zeros[NND_LANES];
 

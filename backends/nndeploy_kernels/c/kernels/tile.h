@@ -156,6 +156,23 @@ NND_INLINE void nnd_run_cut(struct nnd_cut cut, int way, int vectors, int half, 
   }
 }
 
+/* Few sums are kept twice, for even and for odd channels: an addition waits for the one before. */
+NND_INLINE int nnd_sums_are_split(nnd_size pixels, int vectors, int half) {
+  return !half && pixels * vectors <= 8 && NND_GROUP == 1;
+}
+
+/* Whether some tile of a cut keeps its sums twice, which round otherwise. */
+NND_INLINE int nnd_cut_splits(struct nnd_cut cut, int way, int vectors, int half) {
+  if (cut.large >= 0) return nnd_sums_are_split(cut.count > cut.large ? cut.each : cut.each + 1, vectors, half);
+  nnd_size left = cut.pixels;
+  for (int each = cut.each; left > 0; each = nnd_smaller_tile[way][vectors - 1][half][left]) {
+    if (nnd_sums_are_split(each, vectors, half)) return 1;
+    left %= each;
+    if (left > 0 && !cut.exact) return nnd_sums_are_split(nnd_larger_tile[way][vectors - 1][half][left], vectors, half);
+  }
+  return 0;
+}
+
 /* The last panel takes what is left, but never a single vector where it can be joined to the panel before. */
 NND_INLINE int nnd_last_panel(nnd_size blocks) {
   const int rest = (int)(blocks % NND_PANEL);

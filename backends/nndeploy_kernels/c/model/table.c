@@ -219,9 +219,11 @@ static int nnd_has_elements(const struct nnd_table *table, const struct nnd_step
   return 1;
 }
 
-/* Does as a choice says what does not depend on the operator. */
+/* Does as a choice says what does not depend on the operator. What is cut in no chunks may round by how it is shared, as
+ * sums over hidden states do. */
 static void nnd_take_choice(struct nnd_instance *instance, const struct nnd_choice *choice) {
-  if (choice->chunks > 0 && instance->chunks > 1) instance->chunks = (int)nnd_min(choice->chunks, NND_MOST_CHUNKS);
+  if (instance->chunks == 1) return;
+  if (choice->chunks > 0) instance->chunks = (int)nnd_min(choice->chunks, NND_MOST_CHUNKS);
   if (choice->sharing > 0) instance->is_small = choice->sharing == 1;
 }
 

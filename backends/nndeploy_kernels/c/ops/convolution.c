@@ -91,7 +91,10 @@ static int nnd_make_pointwise(struct nnd_maker *m, const struct nnd_conv *c, con
                                 .stream = nnd_streams(m, out->num_bytes),
                                 .prefetch_weights = weights > NND_PREFETCH_FROM};
   t->pixels = pixels, t->images = in->sizes[0];
+  const struct nnd_maker by_rule = nnd_by_rule(m);
   t->window = nnd_window_for(nnd_capacity(m, in->num_bytes), 1, pixels, c->in_channels).columns;
+  const nnd_size rule = nnd_window_for(nnd_capacity(&by_rule, in->num_bytes), 1, pixels, c->in_channels).columns;
+  t->window = nnd_same_bits(t->window, rule, pixels, c->out_channels);
   t->by_panels = t->images * nnd_ceil_div(pixels, t->window) < NND_FEW_WINDOWS || weights >= NND_LARGE_WEIGHTS;
   m->instance->run = nnd_run_pointwise;
   snprintf(m->instance->shown, sizeof m->instance->shown, "pointwise, window %lld", (long long)t->window);
@@ -209,9 +212,10 @@ static int nnd_make_dense(struct nnd_maker *m, const struct nnd_convolution_own 
   m->scratch_bytes = nnd_copies_bytes(&t->s);
   m->instance->run = nnd_run_dense;
   snprintf(m->instance->shown, sizeof m->instance->shown, "%s",
-           t->s.is_planar    ? "from NCHW"
-           : t->grouped.span ? "grouped"
-                             : "dense");
+           t->s.is_planar      ? "from NCHW"
+           : t->grouped.span   ? "grouped"
+           : t->panels_outside ? "dense, panel by panel"
+                               : "dense");
   return 1;
 }
 

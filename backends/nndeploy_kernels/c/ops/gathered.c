@@ -79,10 +79,11 @@ int nnd_make_gathered(struct nnd_maker *m, const struct nnd_conv *c, const struc
   if (!t) return 0;
   const nnd_size pixels = y->out_size * x->out_size, channels = c->kernel[0] * c->kernel[1] * c->in_channels;
   const nnd_size tile = NND_ACCUMULATORS / NND_PANEL, of_pixel = channels * (nnd_size)sizeof(nnd_elem);
-  const nnd_size fitting = nnd_max(tile, nnd_l2(m) / 2 / of_pixel / tile * tile);
   t->y = *y, t->x = *x;
   t->blocks = nnd_blocks(c->in_channels), t->images = nnd_shape_of(m, c->in)->sizes[0];
-  t->window = nnd_evened(pixels, nnd_min(pixels, fitting));
+  const nnd_size chosen = nnd_evened(pixels, nnd_max(tile, nnd_l2(m) / 2 / of_pixel / tile * tile));
+  const nnd_size rule = nnd_evened(pixels, nnd_max(tile, nnd_machine_l2(m) / 2 / of_pixel / tile * tile));
+  t->window = nnd_same_bits(chosen, rule, pixels, c->out_channels);
   t->s = (struct nnd_pointwise){.in_channels = channels,
                                 .out_channels = c->out_channels,
                                 .panel_channels = channels,

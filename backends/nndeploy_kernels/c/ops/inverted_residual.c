@@ -221,6 +221,26 @@ static struct nnd_inverted_window nnd_inverted_window_for(nnd_size capacity, con
   return (struct nnd_inverted_window){nnd_evened(y->out_size, fits), panels};
 }
 
+/* The same as threads share it. */
+static struct nnd_inverted_window nnd_shared_inverted(const struct nnd_maker *m, nnd_size capacity,
+                                                      const struct nnd_axis *y, const struct nnd_axis *x,
+                                                      nnd_size channels, nnd_size images) {
+  const struct nnd_inverted_window window = nnd_inverted_window_for(capacity, y, x, channels);
+  const nnd_size rows = nnd_shared_rows(window.rows, y->out_size, images, nnd_threads(m));
+  if (rows == window.rows) return window;
+  /* what one thread does as one image, several do in windows of all hidden channels */
+  return (struct nnd_inverted_window){rows, nnd_full_panels(nnd_blocks(channels)) + 1};
+}
+
+/* Whether some sums of windows are split: of hidden channels, a row or all at a time, or of outputs. */
+static int nnd_inverted_splits(struct nnd_inverted_window w, const struct nnd_axis *y, const struct nnd_axis *x,
+                               nnd_size channels, const struct nnd_conv *second) {
+  const nnd_size panels = nnd_full_panels(nnd_blocks(channels)) + 1, pixels = w.rows * x->out_size;
+  const struct nnd_window window = {w.rows, x->out_size, channels};
+  return nnd_pointwise_splits(x->size, channels, 0) || nnd_pointwise_splits(y->size * x->size, channels, 0) ||
+         nnd_windows_split(window, y->out_size, x->out_size, pixels, second->out_channels, w.panels < panels);
+}
+
 static int nnd_make_inverted(struct nnd_maker *m) {
   const struct nnd_inverted_own *own = m->step->own;
   const struct nnd_conv *expand = &own->expand, *first = &own->first, *second = &own->second;
@@ -233,11 +253,14 @@ static int nnd_make_inverted(struct nnd_maker *m) {
   struct nnd_inverted_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *in = nnd_shape_of(m, expand->in);
-  const nnd_size capacity = nnd_capacity(m, in->num_bytes), channels = expand->out_channels;
-  t->window = nnd_inverted_window_for(capacity, &y, &x, channels);
-  const nnd_size rows = nnd_shared_rows(t->window.rows, y.out_size, in->sizes[0], nnd_threads(m));
-  if (rows != t->window.rows) /* what one thread does as one image, several do in windows of all hidden channels */
-    t->window = (struct nnd_inverted_window){rows, nnd_full_panels(nnd_blocks(channels)) + 1};
+  const struct nnd_maker by_rule = nnd_by_rule(m);
+  const nnd_size channels = expand->out_channels, images = in->sizes[0];
+  const struct nnd_inverted_window rule =
+      nnd_shared_inverted(&by_rule, nnd_capacity(&by_rule, in->num_bytes), &y, &x, channels, images);
+  nnd_size capacity = nnd_capacity(m, in->num_bytes);
+  t->window = nnd_shared_inverted(m, capacity, &y, &x, channels, images);
+  if (nnd_inverted_splits(rule, &y, &x, channels, second) || nnd_inverted_splits(t->window, &y, &x, channels, second))
+    t->window = rule, capacity = nnd_capacity(&by_rule, in->num_bytes);
   nnd_tell_kept(m, nnd_shape_of(m, expand->out)->num_bytes + nnd_shape_of(m, first->out)->num_bytes,
                 nnd_inverted_bytes(t->window, &y, &x, channels, &t->first_at));
   t->is_whole = t->window.rows >= y.out_size;

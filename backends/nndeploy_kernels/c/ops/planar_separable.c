@@ -291,6 +291,13 @@ static struct nnd_planar_window nnd_planar_window_of(const struct nnd_maker *m, 
   return w;
 }
 
+/* Whether some sums of these windows are split; those of planes never are. */
+static int nnd_planar_splits(const struct nnd_maker *m, const struct nnd_planar_window *w,
+                             const struct nnd_conv *second, const struct nnd_axis *y, const struct nnd_axis *x) {
+  return !w->by_planes && nnd_windows_split(w->window, y->out_size, x->out_size, nnd_piece(m, second->in_channels),
+                                            second->out_channels, 0);
+}
+
 static int nnd_make_planar(struct nnd_maker *m) {
   const struct nnd_planar_own *own = m->step->own;
   const struct nnd_conv *first = &own->first, *second = &own->second;
@@ -309,7 +316,9 @@ static int nnd_make_planar(struct nnd_maker *m) {
   const struct nnd_maker by_rule = nnd_by_rule(m);
   const struct nnd_planar_window rule = nnd_planar_window_of(&by_rule, own, in_bytes, &y, &x);
   struct nnd_planar_window chosen = nnd_planar_window_of(m, own, in_bytes, &y, &x);
-  if (chosen.by_planes != rule.by_planes) chosen = rule; /* planes and blocks may round otherwise */
+  const int is_chosen = chosen.by_planes == rule.by_planes && !nnd_planar_splits(m, &chosen, second, &y, &x) &&
+                        !nnd_planar_splits(&by_rule, &rule, second, &y, &x); /* else sums would round otherwise */
+  if (!is_chosen) chosen = rule;
   const nnd_size buffer = nnd_said_buffer(m), capacity = chosen.capacity;
   t->window_rows = chosen.window.rows, t->window_columns = chosen.window.columns;
   t->keeps_rows = chosen.keeps_rows, t->by_planes = chosen.by_planes;
@@ -337,7 +346,7 @@ static int nnd_make_planar(struct nnd_maker *m) {
   t->second_at = t->first_at + (t->by_planes ? (channels * pixels + NND_LANES) * (nnd_size)sizeof(float)
                                              : nnd_blocks(channels) * pixels * vector);
   t->second_at = nnd_ceil_div(t->second_at, NND_ALIGNMENT) * NND_ALIGNMENT;
-  t->piece = nnd_piece(m, channels);
+  t->piece = nnd_piece(is_chosen ? m : &by_rule, channels);
   t->panels = nnd_max(1, nnd_l2(m) / 4 / (NND_PANEL * pixels * vector));
   const nnd_size blocks = nnd_min(nnd_blocks(second->out_channels), (t->panels - 1) * NND_PANEL + NND_MOST_VECTORS);
   m->scratch_bytes = t->second_at + (own->planar_out ? blocks * pixels * vector : 0);

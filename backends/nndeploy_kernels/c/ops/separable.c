@@ -79,6 +79,14 @@ static struct nnd_pair_window nnd_pair_window_of(const struct nnd_maker *m, cons
   return (struct nnd_pair_window){window, capacity, fetches && window.columns == x->out_size}; /* rows below */
 }
 
+/* Whether some sums of these windows are split. */
+static int nnd_pair_splits(const struct nnd_maker *m, const struct nnd_pair_window *w, const struct nnd_conv *second,
+                           const struct nnd_axis *y, const struct nnd_axis *x) {
+  const int in_parts = w->window.channels < nnd_blocks(second->in_channels) * NND_LANES;
+  return nnd_windows_split(w->window, y->out_size, x->out_size, nnd_piece(m, w->window.channels), second->out_channels,
+                           in_parts);
+}
+
 static int nnd_make_separable(struct nnd_maker *m) {
   const struct nnd_separable_own *own = m->step->own;
   const struct nnd_conv *first = &own->first, *second = &own->second;
@@ -94,7 +102,10 @@ static int nnd_make_separable(struct nnd_maker *m) {
   const struct nnd_maker by_rule = nnd_by_rule(m);
   const struct nnd_pair_window rule = nnd_pair_window_of(&by_rule, first, second, &y, &x);
   struct nnd_pair_window chosen = nnd_pair_window_of(m, first, second, &y, &x);
-  if (chosen.window.channels != rule.window.channels) chosen = rule; /* parts of sums would round otherwise */
+  const int is_chosen = !nnd_pair_splits(m, &chosen, second, &y, &x) &&
+                        !nnd_pair_splits(&by_rule, &rule, second, &y, &x) &&
+                        chosen.window.channels == rule.window.channels; /* else sums would round otherwise */
+  if (!is_chosen) chosen = rule;
   const struct nnd_window window = chosen.window;
   t->fetches = chosen.fetches;
   t->s = (struct nnd_separable){
@@ -111,7 +122,7 @@ static int nnd_make_separable(struct nnd_maker *m) {
       .window_rows = window.rows,
       .window_columns = window.columns,
       .window_channels = window.channels,
-      .piece = nnd_piece(m, window.channels)};
+      .piece = nnd_piece(is_chosen ? m : &by_rule, window.channels)};
   t->images = images;
   m->scratch_bytes = window.rows * window.columns * window.channels * (nnd_size)sizeof(nnd_elem);
   nnd_tell_kept(m, between->num_bytes, m->scratch_bytes);

@@ -86,6 +86,26 @@ static void nnd_run_stem(const void *fields, void *const *at, struct nnd_part pa
   }
 }
 
+struct nnd_stem_window {
+  nnd_size rows, capacity;
+};
+
+static struct nnd_stem_window nnd_stem_window_of(const struct nnd_maker *m, const struct nnd_shape *in,
+                                                 const struct nnd_conv *first, const struct nnd_axis *y,
+                                                 const struct nnd_axis *x) {
+  const nnd_size capacity = nnd_capacity(m, in->num_bytes);
+  const struct nnd_window window = nnd_window_for(capacity / 2, y->out_size, x->out_size, first->out_channels);
+  const nnd_size whole = window.columns == x->out_size ? window.rows : 1; /* whole rows, however long they are */
+  return (struct nnd_stem_window){nnd_shared_rows(whole, y->out_size, in->sizes[0], nnd_threads(m)), capacity};
+}
+
+/* Whether some sums of these windows are split. */
+static int nnd_stem_splits(const struct nnd_stem_window *w, const struct nnd_conv *second, const struct nnd_axis *y,
+                           const struct nnd_axis *x) {
+  const struct nnd_window window = {w->rows, x->out_size, second->in_channels};
+  return nnd_windows_split(window, y->out_size, x->out_size, w->rows * x->out_size, second->out_channels, 0);
+}
+
 static int nnd_make_stem(struct nnd_maker *m) {
   const struct nnd_stem_own *own = m->step->own;
   const struct nnd_conv *wide = &own->wide, *first = &own->first, *second = &own->second;
@@ -98,11 +118,13 @@ static int nnd_make_stem(struct nnd_maker *m) {
   struct nnd_stem_fields *t = nnd_fields(m, sizeof *t);
   if (!t) return 0;
   const struct nnd_shape *in = nnd_shape_of(m, wide->in), *out = nnd_shape_of(m, second->out);
-  const nnd_size capacity = nnd_capacity(m, in->num_bytes),
-                 of_pixel = nnd_blocks(wide->out_channels) * NND_LANES * (nnd_size)sizeof(nnd_elem);
-  const struct nnd_window window = nnd_window_for(capacity / 2, y.out_size, x.out_size, first->out_channels);
-  const nnd_size whole = window.columns == x.out_size ? window.rows : 1; /* whole rows, however long they are */
-  t->window_rows = nnd_shared_rows(whole, y.out_size, in->sizes[0], nnd_threads(m));
+  const nnd_size of_pixel = nnd_blocks(wide->out_channels) * NND_LANES * (nnd_size)sizeof(nnd_elem);
+  const struct nnd_maker by_rule = nnd_by_rule(m);
+  const struct nnd_stem_window rule = nnd_stem_window_of(&by_rule, in, first, &y, &x);
+  struct nnd_stem_window chosen = nnd_stem_window_of(m, in, first, &y, &x);
+  if (nnd_stem_splits(&rule, second, &y, &x) || nnd_stem_splits(&chosen, second, &y, &x)) chosen = rule;
+  const nnd_size capacity = chosen.capacity;
+  t->window_rows = chosen.rows;
   const nnd_size ring = nnd_window_rows(y, t->window_rows);
   t->wide = (struct nnd_convolution){.y = wide_y,
                                      .x = wide_x,

@@ -289,8 +289,8 @@ static int nnd_make_transposed(struct nnd_maker *m) {
   nnd_give(m, c->bias);
   nnd_give_tensor(m, c->residual);
   nnd_give(m, c->numbers);
-  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld phases",
-           (long long)nnd_min(1 << 20, c->stride[0] * c->stride[1]));
+  snprintf(m->instance->shown, sizeof m->instance->shown, "%lld phases%s",
+           (long long)nnd_min(1 << 20, c->stride[0] * c->stride[1]), t->panels_outside ? ", panel by panel" : "");
   return 1;
 }
 

@@ -8,7 +8,7 @@
 #ifndef NND_WINDOWS_H
 #define NND_WINDOWS_H
 
-#include "kernels/tile.h"
+#include "kernels/pointwise.h"
 #include "model/model.h"
 
 #define NND_USUAL_L2 ((nnd_size)1 << 20)
@@ -144,6 +144,28 @@ NND_INLINE struct nnd_window nnd_shared_window(struct nnd_window w, nnd_size out
 /* Pixels of the first result whose channels take a quarter of L2: the panels of the pointwise part read them in turn. */
 NND_INLINE nnd_size nnd_piece(const struct nnd_maker *m, nnd_size channels) {
   return nnd_max(NND_MOST_PIXELS, nnd_l2(m) / 4 / (nnd_blocks(channels) * NND_LANES * (nnd_size)sizeof(nnd_elem)));
+}
+
+/* Pixels at a time as chosen, where the bits are those of the rule: no sums are split by either. */
+NND_INLINE nnd_size nnd_same_bits(nnd_size chosen, nnd_size rule, nnd_size pixels, nnd_size out_channels) {
+  const int is_same = chosen == rule || (!nnd_pieces_split(pixels, chosen, out_channels, 0) &&
+                                         !nnd_pieces_split(pixels, rule, out_channels, 0));
+  return is_same ? chosen : rule;
+}
+
+/* Whether some sums of the pointwise part of windows of an image of rows x columns are split; each takes `piece` pixels
+ * at a time. A choice may change windows where none are, by the rule and by itself: the bits are the same then. */
+NND_INLINE int nnd_windows_split(struct nnd_window w, nnd_size rows, nnd_size columns, nnd_size piece,
+                                 nnd_size out_channels, int exact) {
+  const nnd_size heights[2] = {nnd_min(rows, w.rows), rows % w.rows};
+  const nnd_size widths[2] = {nnd_min(columns, w.columns), columns % w.columns};
+  for (int i = 0; i < 4; i++) {
+    const nnd_size pixels = heights[i / 2] * widths[i % 2];
+    if (pixels && (nnd_pointwise_splits(pixels, out_channels, exact) ||
+                   nnd_pieces_split(pixels, nnd_evened(pixels, piece), out_channels, exact)))
+      return 1;
+  }
+  return 0;
 }
 
 #endif

@@ -119,10 +119,14 @@ int nnd_make_winograd(struct nnd_maker *m, const struct nnd_conv *c, const struc
                                .out_channels = c->out_channels,
                                .end = c->end};
   t->tiles = nnd_shape_of(m, c->in)->sizes[0] * t->s.tiles_down * t->s.tiles_across;
-  const nnd_size fitting = nnd_max(1, nnd_l2(m) / 2 / of_tile / pixels) * pixels;
-  nnd_size chunks = nnd_ceil_div(t->tiles, fitting);
-  if (nnd_threads(m) > 1) chunks = nnd_min(t->tiles, nnd_ceil_div(chunks, nnd_threads(m)) * nnd_threads(m));
-  t->s.at_once = nnd_ceil_div(t->tiles, chunks);
+  nnd_size at_once[2]; /* by the rule, as chosen */
+  for (int i = 0; i < 2; i++) {
+    const nnd_size fitting = nnd_max(1, (i ? nnd_l2(m) : nnd_machine_l2(m)) / 2 / of_tile / pixels) * pixels;
+    nnd_size chunks = nnd_ceil_div(t->tiles, fitting);
+    if (nnd_threads(m) > 1) chunks = nnd_min(t->tiles, nnd_ceil_div(chunks, nnd_threads(m)) * nnd_threads(m));
+    at_once[i] = nnd_ceil_div(t->tiles, chunks);
+  }
+  t->s.at_once = nnd_same_bits(at_once[1], at_once[0], t->tiles, c->out_channels);
   m->scratch_bytes = t->s.at_once * of_tile;
   m->instance->run = nnd_run_winograd;
   snprintf(m->instance->shown, sizeof m->instance->shown, "by Winograd, %lld of %lld tiles at once",

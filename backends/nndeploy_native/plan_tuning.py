@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tuning of one plan while it is called: a race for each set of shapes that comes."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nndeploy_native.step_choices import StepChoice, StepFacts
+from nndeploy_native.tuned_tables import Box, Shapes, TunedTable
+from nndeploy_native.tuning import Race, RaceOptions
+
+USUAL_L2 = 1 << 20
+"""What the library counts with where the second cache is not known."""
+
+
+class Trial:
+    """One call of a race: how its steps are done, and where their nanoseconds go."""
+
+    def __init__(self, race: Race, num_steps: int, end: Callable[[], None]) -> None:
+        self.choices = race.next_choices()
+        self.step_ns = np.zeros(num_steps, np.int64)
+        self._race, self._end = race, end
+
+    def end(self) -> None:
+        """Tells the race what the call took."""
+        self._race.told(self.step_ns.tolist())
+        self._end()
+
+
+class PlanTuning:
+    """The races of one session. One call at a time is part of one; others are done as ever."""
+
+    def __init__(
+        self,
+        facts_of: Callable[[Shapes, Sequence[StepChoice]], Sequence[StepFacts]],
+        num_steps: int,
+        box: Box,
+        seconds: float,
+    ) -> None:
+        """`facts_of` tells what the steps are like for shapes and choices; `box` is this machine."""
+        self._facts_of, self._num_steps, self._box = facts_of, num_steps, box
+        l2_bytes = box["caches"].get("l2", USUAL_L2)
+        self._how = RaceOptions(seconds, box["threads"], l2_bytes, box["buffer_bytes"])
+        self._races: dict[Shapes, Race] = {}
+        self._is_taken = threading.Lock()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to try for any shapes that came."""
+        return bool(self._races) and all(race.is_done for race in self._races.values())
+
+    def trial(self, shapes: Shapes) -> Trial | None:
+        """Returns how a call of these shapes is tried; None where it is not."""
+        if not self._is_taken.acquire(blocking=False):
+            return None
+        race = self._races.get(shapes)
+        if race is None:
+            race = Race(lambda choices: self._facts_of(shapes, choices), self._num_steps, self._how)
+            self._races[shapes] = race
+        if race.is_done:
+            self._is_taken.release()
+            return None
+        return Trial(race, self._num_steps, self._is_taken.release)
+
+    def tables(self) -> list[TunedTable]:
+        """Returns what was found for each set of shapes."""
+        found = {shapes: race.found() for shapes, race in self._races.items()}
+        return [TunedTable(self._box, shapes, *one) for shapes, one in found.items()]

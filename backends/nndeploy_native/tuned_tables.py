@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file in which a machine keeps what it measured of a plan: choices for the steps, by machine and shapes.
+
+    {"format": 1, "plan_sha256": "...", "tables": [
+      {"box": {...}, "shapes": [[1, 3, 224, 224]], "steps": {"4": {"buffer_bytes": 65536}}, "rule_us": 9.1,
+       "tuned_us": 8.7}]}
+
+`box` is all that the choices depend on beside plan and shapes: processor, level of the kernels, caches, threads, the
+buffer that the user set, version. `steps` are those that are not done by the rule, by number. Law: what the file says
+changes no bit of a result; what is malformed, or of another plan or machine, is as if it were not there.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from nndeploy.errors import DataError, InputOutputError
+from nndeploy.plugin.cache_file import read_cache, write_cache
+from nndeploy_native.step_choices import BY_RULE, StepChoice, choice_from_data, choice_to_data
+
+FORMAT = 1
+MAX_BYTES = 4 << 20
+MAX_TABLES = 256
+"""Tables of one file; the oldest go first."""
+
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+Box: TypeAlias = Mapping[str, Any]
+
+
+class TunedTable(NamedTuple):
+    """What was found for shapes of a plan's inputs on a box, and the microseconds of a run before and after."""
+
+    box: Box
+    shapes: Shapes
+    choices: tuple[StepChoice, ...]
+    rule_us: float
+    tuned_us: float
+
+
+class TunedFile:
+    """The file of one plan in a folder of a cache."""
+
+    def __init__(self, folder: str, plan: bytes, num_steps: int, box: Callable[[], Box]) -> None:
+        """`box` tells what this machine is, and is asked where that matters; `folder` "" keeps nothing."""
+        self._box = box
+        self.plan_sha256 = hashlib.sha256(plan).hexdigest()
+        self._num_steps = num_steps
+        self.path = Path(folder, f"native-{self.plan_sha256[:32]}.json") if folder else None
+
+    @property
+    def box(self) -> Box:
+        """This machine."""
+        return self._box()
+
+    def read(self) -> tuple[dict[Shapes, tuple[StepChoice, ...]], str]:
+        """Returns the choices for this machine by shapes; and why those of the file are not taken, "" if they are."""
+        data = read_cache(self.path, MAX_BYTES) if self.path is not None else b""
+        if not data:
+            return {}, ""
+        try:
+            tables = tables_from_data(json.loads(data), self.plan_sha256, self._num_steps)
+        except (ValueError, RecursionError) as err:
+            return {}, f"{self.path}: {err}"
+        found = {one.shapes: one.choices for one in tables if one.box == self.box}
+        return found, "" if found or not tables else f"{self.path}: tuned on another machine, or with other threads"
+
+    def check_writable(self) -> None:
+        """Passes a folder in which the file can be written; it is made where it is not there.
+
+        Raises:
+            InputOutputError: it cannot.
+        """
+        if self.path is None:
+            raise InputOutputError("there is no folder for what is measured", hint="name one with --cache FOLDER")
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(self.path.parent, os.W_OK | os.X_OK):
+            raise _not_kept(self.path)
+
+    def add(self, tables: Sequence[TunedTable]) -> None:
+        """Writes tables beside those that are there, in the place of those of the same machine and shapes.
+
+        Raises:
+            InputOutputError: the file cannot be written.
+        """
+        self.check_writable()
+        assert self.path is not None, "it was checked"
+        known = {(key_of_box(one.box), one.shapes) for one in tables}
+        try:
+            data = json.loads(read_cache(self.path, MAX_BYTES) or b"{}")
+            before = tables_from_data(data, self.plan_sha256, self._num_steps) if data else ()
+        except (ValueError, RecursionError):
+            before = ()
+        kept = [one for one in before if (key_of_box(one.box), one.shapes) not in known]
+        text = json.dumps(tables_to_data(self.plan_sha256, [*kept, *tables][-MAX_TABLES:]), indent=1)
+        if not write_cache(self.path, (text + "\n").encode("ascii"), ".native-"):
+            raise _not_kept(self.path)
+
+    def replayed(self, data: Any) -> list[TunedTable]:
+        """Returns the tables of plain data that are of this machine.
+
+        Raises:
+            DataError: it is malformed, or of another plan or machine.
+        """
+        try:
+            tables = tables_from_data(data, self.plan_sha256, self._num_steps)
+        except ValueError as err:
+            raise DataError(str(err)) from err
+        if found := [one for one in tables if one.box == self.box]:
+            return found
+        raise DataError("the decisions were made on another machine, or with other threads")
+
+
+def _not_kept(path: Path) -> InputOutputError:
+    hint = "name a folder that can be written with --cache FOLDER"
+    return InputOutputError("what is measured cannot be kept", where=str(path), hint=hint)
+
+
+def key_of_box(box: Box) -> str:
+    """Returns a text that two equal boxes have alike."""
+    return json.dumps(box, sort_keys=True)
+
+
+def tables_to_data(plan_sha256: str, tables: Sequence[TunedTable]) -> dict[str, Any]:
+    """Returns what stands in the file."""
+    return {
+        "format": FORMAT,
+        "plan_sha256": plan_sha256,
+        "tables": [
+            {
+                "box": one.box,
+                "shapes": [list(shape) for shape in one.shapes],
+                "steps": {str(number): choice_to_data(how) for number, how in enumerate(one.choices) if how != BY_RULE},
+                "rule_us": one.rule_us,
+                "tuned_us": one.tuned_us,
+            }
+            for one in tables
+        ],
+    }
+
+
+def tables_from_data(data: Any, plan_sha256: str, num_steps: int) -> list[TunedTable]:
+    """Returns the tables of a plan with so many steps.
+
+    Raises:
+        ValueError: it is malformed, or of another plan.
+    """
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ValueError(f"not tuned choices of format {FORMAT}")
+    if data.get("plan_sha256") != plan_sha256:
+        raise ValueError("the choices are of another plan")
+    tables = data.get("tables")
+    if not isinstance(tables, list) or len(tables) > MAX_TABLES:
+        raise ValueError("malformed choices: no list of tables")
+    return [_table(one, num_steps) for one in tables]
+
+
+def _table(data: Any, num_steps: int) -> TunedTable:
+    if not isinstance(data, dict) or not isinstance(data.get("box"), dict):
+        raise ValueError("malformed choices: a table without a box")
+    steps, shapes = data.get("steps"), data.get("shapes")
+    if not isinstance(steps, dict) or not isinstance(shapes, list):
+        raise ValueError("malformed choices: a table without steps or shapes")
+    choices = [BY_RULE] * num_steps
+    for text, choice in steps.items():
+        if not (text.isdecimal() and text.isascii() and len(text) < 8 and int(text) < num_steps):
+            raise ValueError(f"malformed choices: no step {text!r:.20}")
+        choices[int(text)] = choice_from_data(choice)
+    times = [data.get(name) for name in ("rule_us", "tuned_us")]
+    if not all(type(one) in (int, float) and one >= 0 for one in times):
+        raise ValueError("malformed choices: a table without times")
+    return TunedTable(data["box"], tuple(map(_shape, shapes)), tuple(choices), float(times[0]), float(times[1]))
+
+
+def _shape(data: Any) -> tuple[int, ...]:
+    if not isinstance(data, list) or not all(type(size) is int for size in data):
+        raise ValueError(f"malformed choices: not a shape: {data!r:.60}")
+    return tuple(data)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times other ways of doing the steps of a plan, while it runs, and says which are faster than the rule.
+
+For the shapes of a call a `Race` says how each step is done in the next run, and is told how long each took:
+
+    look      the rule, a few times: which steps take most of the time
+    windows   other buffers of sliding windows and other blocks
+    caches    of fused steps other blocks as well; results past the caches or through them
+    threads   how steps are cut and shared; with several threads alone
+    proof     what won against the rule, run by run; what does not win again is the rule's
+    whole     all that is left against the rule, by the time of whole runs
+
+Each step goes through its own alternatives in turn, in a new order each time, and loses those that are far behind, so
+that as many steps as there are measure at once. Law: ways that are tried give the bits of the rule.
+"""
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nndeploy_native.step_choices import BY_RULE, MAX_CHOICE_BYTES, StepChoice, StepFacts
+
+LOOKS = 7
+"""Runs by the rule that tell which steps take most."""
+LEAST_SAMPLES = 5
+"""Of each alternative before a phase may end."""
+MOST_SAMPLES = 25
+"""Of each alternative after which a phase ends."""
+COVERED = 0.97
+"""Share of the time of a run whose steps are raced; the others take too little to gain from."""
+FAR_BEHIND = 1.15
+"""An alternative whose time is so many times the best one's is not tried again."""
+GAIN = 0.98
+"""Share of the rule's time that a step must stay below to be done otherwise, in each of two phases."""
+WHOLE_GAIN = 0.997
+"""The same of whole runs."""
+SHARED_NS = 300_000
+"""Steps that take less may be done by one thread alone."""
+LARGE_BYTES = 1 << 19
+"""Results from this size on may be stored past the caches."""
+
+WINDOWED = ("separable", "planar_separable", "stem", "inverted_residual")
+BLOCKED = (
+    "convolution", "volume_convolution", "transposed", "fully_connected", "bits_connected", "product",
+    "int8_convolution", "int8_connected", "int8_padded",
+)  # fmt: skip
+"""Kernels with blocks that are counted with the second cache."""
+STORING = ("separable", "planar_separable", "stem", "convolution", "volume_convolution", "transposed")
+"""Kernels that may store past the caches."""
+
+_SHARES = tuple(1 << power for power in range(14, 24))
+"""Bytes of buffers and caches that are tried: 16 KiB to 8 MiB."""
+
+
+FactsOf = Callable[[Sequence[StepChoice]], Sequence[StepFacts]]
+"""What all steps are like with these choices."""
+
+
+class RaceOptions(NamedTuple):
+    """How a race is run: for how many seconds, with how many threads, and what the rule counts with.
+
+    `buffer_bytes`: what the user set, 0 where he did not.
+    """
+
+    seconds: float
+    threads: int
+    l2_bytes: int
+    buffer_bytes: int
+
+
+class Tried(NamedTuple):
+    """The result of a race: a choice for each step, and the microseconds of a run by the rule and with them."""
+
+    choices: tuple[StepChoice, ...]
+    rule_us: float
+    tuned_us: float
+
+
+class _Lane:
+    """The alternatives of one step in one phase; the first is what was best before."""
+
+    def __init__(self, alternatives: Sequence[StepChoice], dice: random.Random) -> None:
+        self.alternatives, self._dice = list(alternatives), dice
+        self.times: list[list[int]] = [[] for _ in alternatives]
+        self._live = list(range(len(alternatives)))
+        self._turn: list[int] = []
+        self.now = 0
+
+    def drawn(self) -> StepChoice:
+        """Returns the alternative whose turn it is."""
+        if not self._turn:
+            self._drop()
+            self._turn = list(self._live)
+            self._dice.shuffle(self._turn)
+        self.now = self._turn.pop()
+        return self.alternatives[self.now]
+
+    def told(self, ns: int) -> None:
+        """Takes the time of the one that was drawn."""
+        self.times[self.now].append(ns)
+
+    @property
+    def num_samples(self) -> int:
+        """How often the least tried one that is left was tried."""
+        return min(len(self.times[one]) for one in self._live)
+
+    def _drop(self) -> None:
+        if self.num_samples < 3:
+            return
+        best = min(_low(self.times[one]) for one in self._live)
+        self._live = [one for one in self._live if one == 0 or _low(self.times[one]) <= FAR_BEHIND * best]
+
+    def best(self, gain: float) -> StepChoice:
+        """Returns the fastest, the first where no other stays below its share of that one's time."""
+        number = min(self._live, key=lambda one: _low(self.times[one]))
+        wins = _low(self.times[number]) < gain * _low(self.times[0])
+        return self.alternatives[number if wins else 0]
+
+
+class Race:
+    """The race for one set of shapes; one caller at a time."""
+
+    def __init__(self, facts_of: FactsOf, num_steps: int, how: RaceOptions) -> None:
+        """Asks `facts_of` once for what the steps are by the rule."""
+        self._facts_of, self._how = facts_of, how
+        self._dice = random.Random(num_steps)  # noqa: S311 - no secret
+        self._rule = (BY_RULE,) * num_steps
+        self._best = list(self._rule)
+        self._facts = facts_of(self._rule)
+        self._until = time.perf_counter() + how.seconds
+        self._looks: list[Sequence[int]] = []
+        self._lanes: dict[int, _Lane] = {}
+        self._phases = ["windows", "caches", *(["threads"] if how.threads > 1 else []), "proof", "whole"]
+        self._ends_at = 0.0
+        self._whole: tuple[list[int], list[int]] = ([], [])
+        self.is_done = False
+        self._phase = "look"
+
+    def next_choices(self) -> tuple[StepChoice, ...]:
+        """Returns how the steps of the next run are done."""
+        if self._phase == "whole":
+            return tuple(self._best) if len(self._whole[0]) > len(self._whole[1]) else self._rule
+        drawn = list(self._best)
+        for step, lane in self._lanes.items():
+            drawn[step] = lane.drawn()
+        return tuple(drawn)
+
+    def told(self, step_ns: Sequence[int]) -> None:
+        """Takes the nanoseconds of each step of the run for which choices were asked last."""
+        if self._phase == "look":
+            self._looks.append(list(step_ns))
+            if len(self._looks) >= LOOKS:
+                self._next_phase()
+        elif self._phase == "whole":
+            rule, tuned = self._whole
+            (tuned if len(rule) > len(tuned) else rule).append(sum(step_ns))
+            if len(rule) == len(tuned) and (len(rule) >= 2 * MOST_SAMPLES or self._is_late(len(rule))):
+                self.is_done = True
+        else:
+            for step, lane in self._lanes.items():
+                lane.told(step_ns[step])
+            least = min(lane.num_samples for lane in self._lanes.values())
+            if least >= MOST_SAMPLES or self._is_late(least):
+                self._next_phase()
+
+    def found(self) -> Tried:
+        """Returns what won; all is the rule's where nothing did."""
+        rule, tuned = (self._whole[0][: len(self._whole[1])], self._whole[1])
+        if len(tuned) >= LEAST_SAMPLES:
+            before, after = statistics.median(rule), statistics.median(tuned)
+            ratio = statistics.median(b / max(1, a) for a, b in zip(rule, tuned, strict=True))
+            if ratio < WHOLE_GAIN and after < before:
+                return Tried(tuple(self._best), before / 1e3, after / 1e3)
+            return Tried(self._rule, before / 1e3, before / 1e3)
+        looks = [sum(one) for one in self._looks] or [0]
+        return Tried(self._rule, statistics.median(looks) / 1e3, statistics.median(looks) / 1e3)
+
+    def _is_late(self, num_samples: int) -> bool:
+        return num_samples >= LEAST_SAMPLES and time.perf_counter() >= self._ends_at
+
+    def _next_phase(self) -> None:
+        """Takes over what won, and begins the next phase in which there is something to try."""
+        for step, lane in self._lanes.items():
+            self._best[step] = lane.best(GAIN)
+        while self._phases:
+            self._phase = self._phases.pop(0)
+            self._lanes = {}
+            now = time.perf_counter()
+            self._ends_at = now + max(0.0, self._until - now) / (len(self._phases) + 1)
+            if self._phase == "whole":
+                self.is_done = tuple(self._best) == self._rule
+                return
+            every = [(step, self._alternatives(step)) for step in self._costly()]
+            if self._phase not in ("proof", "threads"):
+                every = self._different(every)
+            self._lanes = {step: _Lane(some, self._dice) for step, some in every if len(some) > 1}
+            if self._lanes:
+                return
+        self.is_done = True
+
+    def _costly(self) -> list[int]:
+        """Returns the steps that take most of a run."""
+        times = [statistics.median(column) for column in zip(*self._looks, strict=True)]
+        order = sorted(range(len(times)), key=lambda step: -times[step])
+        found, covered, total = [], 0.0, sum(times)
+        for step in order:
+            if covered >= COVERED * total:
+                break
+            found.append(step)
+            covered += times[step]
+        return found
+
+    def _alternatives(self, step: int) -> list[StepChoice]:
+        """Returns what is tried of a step in this phase, what was best before first."""
+        best, facts = self._best[step], self._facts[step]
+        if self._phase == "proof":
+            return [BY_RULE, best] if best != BY_RULE else []
+        found = [best]
+        if self._phase == "windows" and facts.kernel in WINDOWED and not self._how.buffer_bytes:
+            found += [best._replace(buffer_bytes=size) for size in (*_SHARES, MAX_CHOICE_BYTES)]
+        elif self._phase == "windows" and facts.kernel in BLOCKED:
+            found += [best._replace(cache_bytes=size) for size in (*_SHARES, MAX_CHOICE_BYTES)]
+        elif self._phase == "caches" and facts.kernel in WINDOWED:
+            found += [best._replace(cache_bytes=self._how.l2_bytes * part // 4) for part in (1, 2, 8, 16)]
+        elif self._phase == "threads":
+            found += [best._replace(chunks=count) for count in (1, 2, 8, 16)]
+            if statistics.median(look[step] for look in self._looks) < SHARED_NS:
+                found += [best._replace(sharing=how) for how in (1, 2)]
+        if self._phase == "caches" and facts.kernel in STORING and facts.num_bytes >= LARGE_BYTES:
+            found += [best._replace(stores=how) for how in (1, 2)]
+        return found
+
+    def _different(self, every: Sequence[tuple[int, list[StepChoice]]]) -> list[tuple[int, list[StepChoice]]]:
+        """Leaves out alternatives that do as one before them; of a step that does not tell all but a few."""
+        most = max((len(some) for _, some in every), default=0)
+        seen: dict[int, dict[object, StepChoice]] = {step: {} for step, _ in every}
+        for number in range(most):
+            choices = list(self._best)
+            for step, some in every:
+                choices[step] = some[min(number, len(some) - 1)]
+            facts = self._facts_of(choices)
+            for step, some in every:
+                if number < len(some):
+                    one = some[number]
+                    key = (facts[step].shown, one.stores, one.cache_bytes if self._phase == "caches" else 0)
+                    seen[step].setdefault(key, one)
+        return [(step, list(seen[step].values())) for step, _ in every]
+
+
+def _low(times: Sequence[int]) -> float:
+    """Returns the lower quartile: a run is delayed by others, never hurried."""
+    ordered = sorted(times)
+    return float(ordered[len(ordered) // 4]) if ordered else float("inf")

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy tune`: times other ways of doing the steps of a bundle on this machine, and keeps those that are faster."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nndeploy.cli.commands.bench_inputs import bench_inputs
+from nndeploy.cli.commands.loading import BUNDLE, load
+from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.options.help_sections import SectionedCommand
+from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
+from nndeploy.cli.options.quiet_option import QUIET
+from nndeploy.cli.options.value_types import ANY_FILE, JSON_FILE, SHAPE_OF_INPUT, Number
+from nndeploy.cli.views.progress import Heartbeat
+from nndeploy.errors import DataError, InputOutputError, UsageError
+from nndeploy.files.whole_files import write_file
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.program import Program
+from nndeploy.runtime.sample_inputs import sample_of_shapes
+from nndeploy.runtime.tune_program import replay, tables_of, tune
+from nndeploy.runtime.value_shapes import shapes_of_inputs
+from nndeploy.values.amounts import counted
+from nndeploy.values.types import Value
+
+EXAMPLES = """\b
+Examples:
+  nndeploy tune model.nnd
+  nndeploy tune model.nnd --seconds 30 --threads 1
+  nndeploy tune model.nnd --shape x=1,3,640,640 --shape n=1
+  nndeploy tune model.nnd --decisions tuned.json      measures once; the next machine of that kind only takes it over
+"""
+DEFAULT_SECONDS = 10.0
+MAX_INPUTS = 64
+FORMAT = 1
+"""That of the file of --decisions."""
+MAX_BYTES = 64 << 20
+
+SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "decisions")}, LoadOptions)
+
+
+@click.command("tune", cls=SectionedCommand, sections=SECTIONS, epilog=EXAMPLES)
+@BUNDLE
+@click.option(
+    "-i", "--input", "inputs", type=ANY_FILE, multiple=True, metavar="WHAT",
+    help="Inputs to run, as for `nndeploy run`; one of each set of shapes is taken. Default: the bundle's stored "
+    "sample inputs, or generated ones.",
+)  # fmt: skip
+@click.option(
+    "--shape", "shapes", type=SHAPE_OF_INPUT, multiple=True, metavar="INPUT=SIZES",
+    help="Sizes of an input to generate, such as x=1,3,640,640 (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=Number(min=0, min_open=True), default=DEFAULT_SECONDS, show_default=True, metavar="SECONDS",
+    help="How long to measure, in all.",
+)  # fmt: skip
+@click.option(
+    "--decisions", type=JSON_FILE, metavar="FILE",
+    help="Reuse what was found in FILE, without measuring; create it if it does not exist.",
+)  # fmt: skip
+@options_of(LoadOptions)
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON on standard output.")
+def tune_(
+    bundle: Path,
+    inputs: tuple[str, ...],
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    seconds: float,
+    decisions: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Tune a BUNDLE for this machine.
+
+    A bundle runs at once, by fixed rules for how its steps are done. This command times other windows, blocks and
+    divisions among threads, whose results are the same to the bit, and keeps the faster ones in the cache of the bundle
+    (--cache). Later runs on this machine use them.
+    """
+    if inputs and shapes:
+        raise UsageError("--input and --shape exclude each other", hint="--shape generates inputs")
+    with load(bundle, options_given(LoadOptions, options)) as program:
+        before = _read(decisions) if decisions is not None and decisions.exists() else None
+        if before is not None:
+            try:
+                found = replay(program, before)
+            except DataError as err:
+                raise err.within(str(decisions)) from err
+        else:
+            samples = [_generated(program, dict(shapes))] if shapes else _given(program, inputs)
+            with Heartbeat(f"measuring {bundle}"):
+                found = tune(program, samples, seconds)
+            if decisions is not None:
+                _write(decisions, found)
+    if as_json:
+        print_json({"bundle": str(bundle), "replayed": before is not None, "tuned": found})
+    else:
+        _print(found, is_measured=before is None)
+
+
+def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:
+    samples, _ = bench_inputs(program, texts, most=MAX_INPUTS)
+    return [one.values for one in samples]
+
+
+def _generated(program: Program, asked: Mapping[str, Sequence[int]]) -> Mapping[str, Value]:
+    return sample_of_shapes(program.manifest, shapes_of_inputs(program.bundle, asked))
+
+
+def _read(path: Path) -> list[Any]:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise DataError(f"decisions may have at most {MAX_BYTES:,} bytes", where=str(path))
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as err:
+        raise InputOutputError(f"the decisions cannot be read: {err.strerror}", where=str(path)) from err
+    except (ValueError, RecursionError) as err:
+        raise DataError("the decisions are not JSON", where=str(path)) from err
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tuned"), list):
+        raise DataError(f"not a file of tuned choices of format {FORMAT}", where=str(path))
+    return list(data["tuned"])
+
+
+def _write(path: Path, found: Sequence[Any]) -> None:
+    text = json.dumps({"format": FORMAT, "tuned": found}, indent=1) + "\n"
+    write_file(path, lambda file: file.write(text.encode("ascii")))
+
+
+def _print(found: Sequence[Any], *, is_measured: bool) -> None:
+    rows = [
+        (
+            " ".join("x".join(map(str, shape)) or "1" for shape in table["shapes"]),
+            f"{table['rule_us'] / 1e3:.3f}",
+            f"{table['tuned_us'] / 1e3:.3f}",
+            f"{table['rule_us'] / table['tuned_us']:.3f}" if table["tuned_us"] else "-",
+            str(len(table["steps"])),
+        )
+        for table in tables_of(found)
+    ]
+    columns = ("shapes of the inputs", "by the rules, ms", "tuned, ms", "faster by", "steps changed")
+    print_table("tuned for this machine", columns, rows, right=columns[1:])
+    what = "kept" if is_measured else "taken over"
+    print_line(f"{counted(len(rows), 'table')} {what}; `nndeploy run` uses what is faster")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nndeploy tune`: what it measures is used by later loads on this machine, and no result changes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from separable_model import needs_native, separable_model
+from tests_flow_bundles import write_double
+
+from nndeploy import load_bundle
+from nndeploy.cli.main import run_command
+
+SHORT = ("--seconds", "0.3", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    needs_native()
+    folder = tmp_path_factory.mktemp("tuned")
+    model, out = separable_model(folder / "separable.onnx"), folder / "separable.nnd"
+    assert run_command(["compile", str(model), "-o", str(out), "--backends", "native"]) == 0
+    return out
+
+
+def tuned(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict[str, object]:
+    capsys.readouterr()
+    assert run_command(["tune", *map(str, arguments), "--json"]) == code
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def output(bundle: Path, cache: Path) -> bytes:
+    with load_bundle(bundle, threads=1, cache_dir=str(cache)) as program:
+        x = np.random.default_rng(0).random((1, 32, 24, 24), np.float32)
+        return np.asarray(program.run({"x": x})["y"]).tobytes()
+
+
+def test_what_was_found_is_kept_and_taken(compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = output(compiled, tmp_path / "none")
+    found = tuned(capsys, compiled, "--cache", tmp_path / "cache", *SHORT)
+    (one,) = found["tuned"]  # type: ignore[misc] # of JSON
+    (table,) = one["tables"]  # type: ignore[index]
+    assert table["shapes"] == [[1, 32, 24, 24]]
+    (path,) = (tmp_path / "cache").iterdir()
+    assert json.loads(path.read_text())["tables"] == [table]
+    assert output(compiled, tmp_path / "cache") == before
+
+
+def test_decisions_are_recorded_and_replayed(
+    compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decisions = tmp_path / "tuned.json"
+    recorded = tuned(capsys, compiled, "--cache", tmp_path / "one", "--decisions", decisions, *SHORT)
+    replayed = tuned(capsys, compiled, "--cache", tmp_path / "two", "--decisions", decisions, "--threads", "1")
+    assert replayed["tuned"] == recorded["tuned"]
+    assert (recorded["replayed"], replayed["replayed"]) == (False, True)
+    one, two = ([path.read_text() for path in (tmp_path / name).iterdir()] for name in ("one", "two"))
+    assert one == two
+    tuned(capsys, compiled, "--cache", tmp_path / "two", "--decisions", decisions, "--threads", "2", code=65)
+    decisions.write_text("{")
+    tuned(capsys, compiled, "--cache", tmp_path / "two", "--decisions", decisions, code=65)
+
+
+def test_shapes_and_inputs_say_what_is_tuned(
+    compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = ("--cache", tmp_path / "cache")
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 32, 24, 24), np.float32))
+    tuned(capsys, compiled, *cache, "--input", tmp_path / "x.npz", *SHORT)
+    tuned(capsys, compiled, *cache, "--shape", "x=1,32,24,24", *SHORT)
+    tuned(capsys, compiled, *cache, "--shape", "x=1,32,24,25", *SHORT, code=65)
+    tuned(capsys, compiled, *cache, "--shape", "x=1,32,24,24", "--input", tmp_path / "x.npz", *SHORT, code=2)
+
+
+def test_a_table_of_other_threads_is_told_with_verbose(
+    compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 32, 24, 24), np.float32))
+    tuned(capsys, compiled, "--cache", tmp_path / "cache", *SHORT)
+    (path,) = (tmp_path / "cache").iterdir()
+    run = ["run", str(compiled), "-i", str(tmp_path / "x.npz"), "-o", str(tmp_path / "y.npz")]
+    run += ["--cache", str(tmp_path / "cache"), "-v"]
+    assert run_command([*run, "--threads", "2"]) == 0
+    assert str(path) in capsys.readouterr().err
+    assert run_command([*run, "--threads", "1"]) == 0
+    assert str(path) not in capsys.readouterr().err
+
+
+def test_without_a_folder_tune_fails_and_run_does_not(
+    compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 32, 24, 24), np.float32))
+    for cache in ("", str(tmp_path / "file")):
+        tuned(capsys, compiled, "--cache", cache, *SHORT, code=74)
+        run = ["run", str(compiled), "-i", str(tmp_path / "x.npz"), "-o", str(tmp_path / "y.npz"), "--cache", cache]
+        assert run_command(run) == 0
+
+
+def test_what_no_session_can_tune_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_double(tmp_path / "m.nnd")
+    answer = tuned(capsys, tmp_path / "m.nnd", code=69)
+    assert "error" in answer
