@@ -13,6 +13,7 @@ changes no bit of a result; what is malformed, or of another plan or machine, is
 import contextlib
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -170,10 +171,14 @@ def _table(data: Any, num_steps: int) -> TunedTable:
         if not (text.isdecimal() and text.isascii() and len(text) < 8 and int(text) < num_steps):
             raise ValueError(f"malformed choices: no step {text!r:.20}")
         choices[int(text)] = choice_from_data(choice)
-    times = [data.get(name) for name in ("rule_us", "tuned_us")]
-    if not all(type(one) in (int, float) and one >= 0 for one in times):
-        raise ValueError("malformed choices: a table without times")
-    return TunedTable(data["box"], tuple(map(_shape, shapes)), tuple(choices), float(times[0]), float(times[1]))
+    rule_us, tuned_us = (_time(data.get(name)) for name in ("rule_us", "tuned_us"))
+    return TunedTable(data["box"], tuple(map(_shape, shapes)), tuple(choices), rule_us, tuned_us)
+
+
+def _time(data: Any) -> float:
+    if type(data) not in (int, float) or not 0 <= data < math.inf:
+        raise ValueError(f"malformed choices: not a time: {data!r:.60}")
+    return float(data)
 
 
 def _shape(data: Any) -> tuple[int, ...]:

@@ -4,16 +4,19 @@
 For the shapes of a call a `Race` says how each step is done in the next run, and is told how long each took:
 
     look      the rule, a few times: which steps take most of the time
-    windows   other buffers of sliding windows and other blocks
-    caches    of fused steps other blocks as well; results past the caches or through them
+    caches    the rule as it would be with a smaller or larger second cache
+    windows   other buffers of sliding windows and other blocks, one by one
+    stores    results past the caches or through them
     threads   how steps are cut and shared; with several threads alone
     proof     what won against the rule, run by run; what does not win again is the rule's
     whole     all that is left against the rule, by the time of whole runs
 
 Each step goes through its own alternatives in turn, in a new order each time, and loses those that are far behind, so
-that as many steps as there are measure at once. Law: ways that are tried give the bits of the rule.
+that as many steps as there are measure at once. Where runs are long and the time is short, alternatives are left out.
+Law: ways that are tried give the bits of the rule.
 """
 
+import math
 import random
 import statistics
 import time
@@ -25,16 +28,19 @@ from nndeploy_native.step_choices import BY_RULE, MAX_CHOICE_BYTES, StepChoice, 
 LOOKS = 7
 """Runs by the rule that tell which steps take most."""
 LEAST_SAMPLES = 5
-"""Of each alternative before a phase may end."""
-MOST_SAMPLES = 25
+"""Of each side before what won is taken for sure."""
+LEAST_TRIES = 2
+"""Of each alternative before one is preferred."""
+MOST_SAMPLES = 41
 """Of each alternative after which a phase ends."""
 COVERED = 0.97
 """Share of the time of a run whose steps are raced; the others take too little to gain from."""
 FAR_BEHIND = 1.15
 """An alternative whose time is so many times the best one's is not tried again."""
-GAIN = 0.98
-"""Share of the rule's time that a step must stay below to be done otherwise, in each of two phases."""
-WHOLE_GAIN = 0.997
+LEAST_GAIN, NOISE = 0.01, 0.05
+"""Share of its time that a step must gain to be done otherwise, in each of two phases; and with n samples, of the noise
+of one, noise / sqrt(n)."""
+LEAST_GAIN_OF_RUNS, NOISE_OF_RUNS = 0.003, 0.02
 """The same of whole runs."""
 SHARED_NS = 300_000
 """Steps that take less may be done by one thread alone."""
@@ -50,8 +56,8 @@ BLOCKED = (
 STORING = ("separable", "planar_separable", "stem", "convolution", "volume_convolution", "transposed")
 """Kernels that may store past the caches."""
 
-_SHARES = tuple(1 << power for power in range(14, 24))
-"""Bytes of buffers and caches that are tried: 16 KiB to 8 MiB."""
+_SHARES = tuple(1 << power for power in (18, 20, 16, 21, 17, 19, 22, 15, 23, 14))
+"""Bytes of buffers and caches that are tried: 16 KiB to 8 MiB, those in the middle first."""
 
 
 FactsOf = Callable[[Sequence[StepChoice]], Sequence[StepFacts]]
@@ -112,10 +118,12 @@ class _Lane:
         best = min(_low(self.times[one]) for one in self._live)
         self._live = [one for one in self._live if one == 0 or _low(self.times[one]) <= FAR_BEHIND * best]
 
-    def best(self, gain: float) -> StepChoice:
-        """Returns the fastest, the first where no other stays below its share of that one's time."""
+    def best(self) -> StepChoice:
+        """Returns the fastest, the first where no other gains enough."""
         number = min(self._live, key=lambda one: _low(self.times[one]))
-        wins = _low(self.times[number]) < gain * _low(self.times[0])
+        num_samples = min(len(self.times[number]), len(self.times[0]))
+        gain = max(LEAST_GAIN, NOISE / math.sqrt(max(1, num_samples)))
+        wins = _low(self.times[number]) < (1 - gain) * _low(self.times[0])
         return self.alternatives[number if wins else 0]
 
 
@@ -129,10 +137,11 @@ class Race:
         self._rule = (BY_RULE,) * num_steps
         self._best = list(self._rule)
         self._facts = facts_of(self._rule)
-        self._until = time.perf_counter() + how.seconds
+        self._began = time.perf_counter()
+        self._until, self._run_seconds = self._began + how.seconds, 0.0
         self._looks: list[Sequence[int]] = []
         self._lanes: dict[int, _Lane] = {}
-        self._phases = ["windows", "caches", *(["threads"] if how.threads > 1 else []), "proof", "whole"]
+        self._phases = ["caches", "windows", "stores", *(["threads"] if how.threads > 1 else []), "proof", "whole"]
         self._ends_at = 0.0
         self._whole: tuple[list[int], list[int]] = ([], [])
         self.is_done = False
@@ -151,18 +160,21 @@ class Race:
         """Takes the nanoseconds of each step of the run for which choices were asked last."""
         if self._phase == "look":
             self._looks.append(list(step_ns))
-            if len(self._looks) >= LOOKS:
+            self._run_seconds = (time.perf_counter() - self._began) / len(self._looks)
+            is_long = len(self._looks) >= LEAST_TRIES and 10 * LOOKS * self._run_seconds > self._how.seconds
+            if len(self._looks) >= LOOKS or is_long:
                 self._next_phase()
         elif self._phase == "whole":
             rule, tuned = self._whole
             (tuned if len(rule) > len(tuned) else rule).append(sum(step_ns))
-            if len(rule) == len(tuned) and (len(rule) >= 2 * MOST_SAMPLES or self._is_late(len(rule))):
+            is_enough = len(rule) >= 2 * MOST_SAMPLES or self._is_late(len(rule), LEAST_SAMPLES)
+            if len(rule) == len(tuned) and is_enough:
                 self.is_done = True
         else:
             for step, lane in self._lanes.items():
                 lane.told(step_ns[step])
             least = min(lane.num_samples for lane in self._lanes.values())
-            if least >= MOST_SAMPLES or self._is_late(least):
+            if least >= MOST_SAMPLES or self._is_late(least, LEAST_SAMPLES if self._phase == "proof" else LEAST_TRIES):
                 self._next_phase()
 
     def found(self) -> Tried:
@@ -171,19 +183,20 @@ class Race:
         if len(tuned) >= LEAST_SAMPLES:
             before, after = statistics.median(rule), statistics.median(tuned)
             ratio = statistics.median(b / max(1, a) for a, b in zip(rule, tuned, strict=True))
-            if ratio < WHOLE_GAIN and after < before:
+            gain = max(LEAST_GAIN_OF_RUNS, NOISE_OF_RUNS / math.sqrt(len(tuned)))
+            if ratio < 1 - gain and _low(tuned) < _low(rule) and after < before:
                 return Tried(tuple(self._best), before / 1e3, after / 1e3)
             return Tried(self._rule, before / 1e3, before / 1e3)
         looks = [sum(one) for one in self._looks] or [0]
         return Tried(self._rule, statistics.median(looks) / 1e3, statistics.median(looks) / 1e3)
 
-    def _is_late(self, num_samples: int) -> bool:
-        return num_samples >= LEAST_SAMPLES and time.perf_counter() >= self._ends_at
+    def _is_late(self, num_samples: int, least: int) -> bool:
+        return num_samples >= least and time.perf_counter() >= self._ends_at
 
     def _next_phase(self) -> None:
         """Takes over what won, and begins the next phase in which there is something to try."""
         for step, lane in self._lanes.items():
-            self._best[step] = lane.best(GAIN)
+            self._best[step] = lane.best()
         while self._phases:
             self._phase = self._phases.pop(0)
             self._lanes = {}
@@ -193,12 +206,20 @@ class Race:
                 self.is_done = tuple(self._best) == self._rule
                 return
             every = [(step, self._alternatives(step)) for step in self._costly()]
-            if self._phase not in ("proof", "threads"):
+            if self._phase in ("caches", "windows"):
                 every = self._different(every)
+            if self._phase != "proof":
+                every = [(step, some[: 1 + self._most_tried(some)]) for step, some in every]
             self._lanes = {step: _Lane(some, self._dice) for step, some in every if len(some) > 1}
             if self._lanes:
                 return
         self.is_done = True
+
+    def _most_tried(self, some: Sequence[StepChoice]) -> int:
+        """Returns how many alternatives there is time for, with what proves them kept back."""
+        left = self._until - time.perf_counter() - 4 * LEAST_SAMPLES * self._run_seconds
+        fitting = int(left / max(1e-9, LEAST_TRIES * self._run_seconds)) - 1
+        return max(0, min(len(some) - 1, fitting))
 
     def _costly(self) -> list[int]:
         """Returns the steps that take most of a run."""
@@ -218,18 +239,19 @@ class Race:
         if self._phase == "proof":
             return [BY_RULE, best] if best != BY_RULE else []
         found = [best]
-        if self._phase == "windows" and facts.kernel in WINDOWED and not self._how.buffer_bytes:
+        is_windowed = facts.kernel in WINDOWED
+        if self._phase == "caches" and (is_windowed or facts.kernel in BLOCKED):
+            found += [best._replace(cache_bytes=self._how.l2_bytes * part // 4) for part in (16, 1, 8, 2)]
+        elif self._phase == "windows" and is_windowed and not self._how.buffer_bytes:
             found += [best._replace(buffer_bytes=size) for size in (*_SHARES, MAX_CHOICE_BYTES)]
         elif self._phase == "windows" and facts.kernel in BLOCKED:
             found += [best._replace(cache_bytes=size) for size in (*_SHARES, MAX_CHOICE_BYTES)]
-        elif self._phase == "caches" and facts.kernel in WINDOWED:
-            found += [best._replace(cache_bytes=self._how.l2_bytes * part // 4) for part in (1, 2, 8, 16)]
+        elif self._phase == "stores" and facts.kernel in STORING and facts.num_bytes >= LARGE_BYTES:
+            found += [best._replace(stores=how) for how in (2, 1)]
         elif self._phase == "threads":
-            found += [best._replace(chunks=count) for count in (1, 2, 8, 16)]
             if statistics.median(look[step] for look in self._looks) < SHARED_NS:
                 found += [best._replace(sharing=how) for how in (1, 2)]
-        if self._phase == "caches" and facts.kernel in STORING and facts.num_bytes >= LARGE_BYTES:
-            found += [best._replace(stores=how) for how in (1, 2)]
+            found += [best._replace(chunks=count) for count in (2, 8, 1, 16)]
         return found
 
     def _different(self, every: Sequence[tuple[int, list[StepChoice]]]) -> list[tuple[int, list[StepChoice]]]:
@@ -244,7 +266,8 @@ class Race:
             for step, some in every:
                 if number < len(some):
                     one = some[number]
-                    key = (facts[step].shown, one.stores, one.cache_bytes if self._phase == "caches" else 0)
+                    is_windowed = facts[step].kernel in WINDOWED  # how it fetches it does not tell
+                    key = facts[step].shown, one.cache_bytes if is_windowed else 0
                     seen[step].setdefault(key, one)
         return [(step, list(seen[step].values())) for step, _ in every]
 

@@ -122,8 +122,8 @@ class OpenOptions:
     """How a session is opened: `device` is "cpu" or "cuda:N"; `threads` None means the backend's default.
 
     `cache_dir` is a folder in which a backend may keep what it compiled or measured for this machine, "" for none. With
-    `pace` runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the submodel's
-    values, by name, None where nobody says: an artifact that says otherwise is none of this bundle.
+    `pace` runs will be paced (`nndeploy.plugin.pacing`). `inputs` and `outputs` are what the bundle says of the
+    submodel's values, by name, None where nobody says: an artifact that says otherwise is none of this bundle.
     """
 
     device: str = "cpu"

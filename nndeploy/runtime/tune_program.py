@@ -56,7 +56,8 @@ def tuning_notes(program: Program) -> list[str]:
 
 
 def _tuned_sessions(program: Program) -> list[TunedSession]:
-    if found := [session for session in program.sessions.values() if isinstance(session, TunedSession)]:
+    found: list[TunedSession] = [one for one in program.sessions.values() if isinstance(one, TunedSession)]
+    if found:
         return found
     hint = "the native backend can be tuned, in this process: compile with --backends native, run without --isolate all"
     raise UnavailableError("nothing of the bundle can be tuned here", where=str(program.path), hint=hint)

@@ -103,3 +103,14 @@ def test_what_no_session_can_tune_is_refused(tmp_path: Path, capsys: pytest.Capt
     write_double(tmp_path / "m.nnd")
     answer = tuned(capsys, tmp_path / "m.nnd", code=69)
     assert "error" in answer
+
+
+def test_a_compile_may_tune_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_native()
+    model, out = separable_model(tmp_path / "separable.onnx"), tmp_path / "separable.nnd"
+    arguments = ["compile", str(model), "-o", str(out), "--backends", "native", "--threads", "1", "--tune", "0.3"]
+    assert run_command([*arguments, "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["tuned"]
+    (path,) = Path(f"{out}.cache").iterdir()
+    assert json.loads(path.read_text())["tables"] == one["tables"]
+    assert run_command([*arguments, "--dry-run"]) == 2

@@ -14,11 +14,11 @@ from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import given, options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.quiet_option import QUIET
-from nndeploy.cli.options.value_types import MODEL_FILE, TOML_FILE
+from nndeploy.cli.options.value_types import MODEL_FILE, TOML_FILE, Number
 from nndeploy.cli.standard_streams import effect_is_made
 from nndeploy.compiler.cached_compile import CacheOptions
 from nndeploy.compiler.options import CompileLimits, CompileOptions
-from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, did_you_mean
+from nndeploy.errors import CheckError, DataError, MissingInputError, NndeployError, UsageError, did_you_mean
 from nndeploy.files.named_outputs import is_stream
 from nndeploy.files.toml_file import toml_from_file
 from nndeploy.options.described import described_fields, option_name
@@ -103,7 +103,7 @@ _DESCRIBED = [
 ]
 SECTIONS = sections_of(
     CompileOptions,
-    {"Output": ("output", "as_json", "verbose")},
+    {"Output": ("output", "tune", "as_json", "verbose")},
     CompileLimits,
     CacheOptions,
     CI_SECTION,
@@ -126,6 +126,10 @@ def _british(name: str) -> str:
 @options_of(CompileLimits)
 @options_of(CacheOptions)
 @ci_options
+@click.option(
+    "--tune", type=Number(min=0, min_open=True), metavar="SECONDS",
+    help="Then tune the bundle for this machine, as `nndeploy tune` does, for so long.",
+)  # fmt: skip
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every node, not only the submodels.")
@@ -167,6 +171,8 @@ def _compile(context: click.Context, options: Mapping[str, Any], told: "CommandR
     from nndeploy.compiler.stages import stages_of
     from nndeploy.target.target import host_target
 
+    if options["tune"] is not None and (options["dry_run"] or is_stream(options["output"])):
+        raise UsageError("--tune is for a bundle in a file", hint="without --dry-run, and with -o FILE")
     if not options["dry_run"]:
         check_can_create(options["output"])
     if not options["model"].exists():
@@ -176,15 +182,20 @@ def _compile(context: click.Context, options: Mapping[str, Any], told: "CommandR
     source = str(options["model"].absolute())
     place = None if out is None else str(out.absolute())
 
-    def show(report: "Report", cache: CacheNews | None = None) -> None:
+    def show(report: "Report", cache: CacheNews | None = None, tuned: "list[Any] | None" = None) -> None:
         print_warnings(report)
         tell_ci(told, report)
         if options["as_json"]:
-            print_json({**report_to_json(report), **({} if cache is None else {"cache": asdict(cache)})})
+            more = {"cache": None if cache is None else asdict(cache), "tuned": tuned}
+            print_json({**report_to_json(report), **{key: value for key, value in more.items() if value is not None}})
             return
         print_report(report, verbose=options["verbose"], dry_run=cache is None or options["dry_run"])
         if cache is not None and (line := cache_line(cache)):
             print_line(line)
+        if tuned is not None:
+            from nndeploy.cli.views.tuned_view import print_tuned
+
+            print_tuned(tuned, is_measured=True)
 
     try:
         limits, asked = options_given(CompileLimits, options), given(CompileOptions, options)
@@ -206,7 +217,19 @@ def _compile(context: click.Context, options: Mapping[str, Any], told: "CommandR
     report = replace(
         compiled.report, bundle=str(options["output"] or "")
     )  # as the user wrote it, not as the child saw it
-    show(report, compiled.cache)
+    try:
+        tuned = None if options["tune"] is None else _tuned(options, asked.get("threads"))
+    except NndeployError:
+        show(report, compiled.cache)  # the bundle is there
+        raise
+    show(report, compiled.cache, tuned)
+
+
+def _tuned(options: Mapping[str, Any], threads: int | None) -> list[Any]:
+    from nndeploy.cli.commands.tune import tuned_bundle
+    from nndeploy.runtime.load_options import LoadOptions
+
+    return tuned_bundle(options["output"], LoadOptions(threads=threads), options["tune"])
 
 
 def _recipe(options: Mapping[str, Any]) -> "Recipe":

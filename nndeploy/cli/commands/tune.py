@@ -10,20 +10,20 @@ import click
 
 from nndeploy.cli.commands.bench_inputs import bench_inputs
 from nndeploy.cli.commands.loading import BUNDLE, load
-from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.console import print_json
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import ANY_FILE, JSON_FILE, SHAPE_OF_INPUT, Number
 from nndeploy.cli.views.progress import Heartbeat
+from nndeploy.cli.views.tuned_view import print_tuned
 from nndeploy.errors import DataError, InputOutputError, UsageError
 from nndeploy.files.whole_files import write_file
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.sample_inputs import sample_of_shapes
-from nndeploy.runtime.tune_program import replay, tables_of, tune
+from nndeploy.runtime.tune_program import replay, tune
 from nndeploy.runtime.value_shapes import shapes_of_inputs
-from nndeploy.values.amounts import counted
 from nndeploy.values.types import Value
 
 EXAMPLES = """\b
@@ -90,14 +90,29 @@ def tune_(
                 raise err.within(str(decisions)) from err
         else:
             samples = [_generated(program, dict(shapes))] if shapes else _given(program, inputs)
-            with Heartbeat(f"measuring {bundle}"):
-                found = tune(program, samples, seconds)
+            found = _measured(program, samples, seconds)
             if decisions is not None:
                 _write(decisions, found)
     if as_json:
         print_json({"bundle": str(bundle), "replayed": before is not None, "tuned": found})
     else:
-        _print(found, is_measured=before is None)
+        print_tuned(found, is_measured=before is None)
+
+
+def tuned_bundle(bundle: Path, options: LoadOptions, seconds: float) -> list[Any]:
+    """Returns what was found for the stored samples of a bundle, or generated ones, and is kept.
+
+    Raises:
+        UnavailableError: this machine does not run the bundle, or nothing of it can be tuned.
+        InputOutputError: what is found cannot be kept.
+    """
+    with load(bundle, options) as program:
+        return _measured(program, _given(program, ()), seconds)
+
+
+def _measured(program: Program, samples: Sequence[Mapping[str, Value]], seconds: float) -> list[Any]:
+    with Heartbeat(f"measuring {program.path}"):
+        return tune(program, samples, seconds)
 
 
 def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:
@@ -126,20 +141,3 @@ def _read(path: Path) -> list[Any]:
 def _write(path: Path, found: Sequence[Any]) -> None:
     text = json.dumps({"format": FORMAT, "tuned": found}, indent=1) + "\n"
     write_file(path, lambda file: file.write(text.encode("ascii")))
-
-
-def _print(found: Sequence[Any], *, is_measured: bool) -> None:
-    rows = [
-        (
-            " ".join("x".join(map(str, shape)) or "1" for shape in table["shapes"]),
-            f"{table['rule_us'] / 1e3:.3f}",
-            f"{table['tuned_us'] / 1e3:.3f}",
-            f"{table['rule_us'] / table['tuned_us']:.3f}" if table["tuned_us"] else "-",
-            str(len(table["steps"])),
-        )
-        for table in tables_of(found)
-    ]
-    columns = ("shapes of the inputs", "by the rules, ms", "tuned, ms", "faster by", "steps changed")
-    print_table("tuned for this machine", columns, rows, right=columns[1:])
-    what = "kept" if is_measured else "taken over"
-    print_line(f"{counted(len(rows), 'table')} {what}; `nndeploy run` uses what is faster")

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `nndeploy tune` gains over the rules: on this machine, and where the rules count with another machine.
+
+Each model is compiled for `native` alone and tuned for `--seconds`. Programs by the rules and with the tuned choices are
+loaded side by side in one process, which packs their weights once, and called in turn, the first of a round being
+another each time. One thread: processor time, medians over `--rounds`, ratios taken within a round, so that the machine
+may be shared. Two threads: the clock, the lower decile, for which the machine must have been free a tenth of the time.
+Outputs must be equal to the bit, or the command ends.
+
+    here     gain over the rules as they are
+    shared   the same with two threads
+    moved    the rules count with a quarter of this machine's L2, and with four times of it: what that loses, and how
+             much of the loss tuning wins back; and the gain on lower levels of the instruction set
+"""
+
+import statistics
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from model_sets import Subject, compiled, network_subject, real_model, real_names
+from nndeploy_kernels.levels import LEVELS
+from nndeploy_native import kernel_library, session
+from report import Report, add_models, bench_parser, geometric_mean, matching, run_parts
+
+from nndeploy.errors import NndeployError
+from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.runtime.tune_program import tables_of, tune
+from nndeploy.target.target import Target, host_target
+
+BUILT = {"v1 224": ("v1", 224), "v2 224": ("v2", 224), "v1 640": ("v1", 640), "resnet 224": ("resnet", 224)}
+"""Networks beside the real models."""
+LEAST_MS = 0.05
+"""Models that take less are left out: a step is some microseconds then, and nothing is raced."""
+
+
+def main() -> int:
+    parser = bench_parser(__doc__, ("here", "shared", "moved"), ("here",))
+    add_models(parser)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[], help="models by name, with * and ?")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of tuning")
+    parser.add_argument("--rounds", type=int, default=31)
+    return run_parts(parser.parse_args(), "speed.md", "Tuning", {"here": _here, "shared": _shared, "moved": _moved})
+
+
+def _here(report: Report, options: Namespace) -> None:
+    _gains(report, options, 1)
+
+
+def _shared(report: Report, options: Namespace) -> None:
+    _gains(report, options, 2)
+
+
+def _gains(report: Report, options: Namespace, threads: int) -> None:
+    table = report.table("model", "by the rules, ms:", "tuned, ms:", "faster by:", "steps changed:", "tuning, s:")
+    gains = []
+    for one in _subjects(options):
+        bundle, cache = _compiled(one, options.folder), options.folder / f"{one.name}.{threads}"
+        if bundle is None:
+            continue
+        changed, seconds = _tuned(bundle, cache, one.inputs, options.seconds, threads=threads)
+        rule, tuned = _raced(bundle, one.inputs, options.rounds, [(None, None), (None, cache)], threads)
+        if statistics.median(rule) < LEAST_MS:
+            continue
+        gains.append(_ratio(rule, tuned) if threads == 1 else _decile(rule) / _decile(tuned))
+        report.sample(threads=threads, model=one.name, rule_ms=rule, tuned_ms=tuned, steps=changed)
+        told = [f"{statistics.median(times) if threads == 1 else _decile(times):.3f}" for times in (rule, tuned)]
+        table.row(one.name, *told, f"{gains[-1]:.3f}", changed, f"{seconds:.1f}")
+    report.text(f"Geometric mean of {len(gains)}: {geometric_mean(gains):.3f}; least {min(gains):.3f}.")
+
+
+def _moved(report: Report, options: Namespace) -> None:
+    host = host_target()
+    l2_bytes = dict(host.caches).get("l2", 1 << 20)
+    table = report.table("model", "the rules count with", "loss:", "left after tuning:", "won back:")
+    lost, left = [], []
+    for one in _subjects(options):
+        bundle = _compiled(one, options.folder)
+        for part, bytes_told in (("L2 / 4", l2_bytes // 4), ("4 L2", 4 * l2_bytes)) if bundle else ():
+            assert bundle is not None
+            cache = options.folder / f"{one.name}.{bytes_told}"
+            other = replace(host, caches=tuple(sorted({**dict(host.caches), "l2": bytes_told}.items())))
+            _tuned(bundle, cache, one.inputs, options.seconds, other)
+            right, wrong, tuned = _raced(
+                bundle, one.inputs, options.rounds, [(None, None), (other, None), (other, cache)]
+            )
+            if statistics.median(right) < LEAST_MS:
+                continue
+            loss, rest = _ratio(wrong, right), _ratio(tuned, right)
+            lost.append(loss)
+            left.append(rest)
+            report.sample(part="moved", model=one.name, l2=bytes_told, right_ms=right, wrong_ms=wrong, tuned_ms=tuned)
+            back = f"{(loss - rest) / (loss - 1):.0%}" if loss > 1.02 else ""
+            table.row(one.name, part, f"{loss:.3f}", f"{rest:.3f}", back)
+    losses, rests = geometric_mean(lost), geometric_mean(left)
+    real = [(loss, rest) for loss, rest in zip(lost, left, strict=True) if loss > 1.02]
+    won = sum(loss - rest for loss, rest in real) / max(1e-9, sum(loss - 1 for loss, _ in real))
+    report.text(
+        f"Geometric mean of {len(lost)}: loss {losses:.3f}, after tuning {rests:.3f}; of the {len(real)} losses of "
+        f"more than 2% {won:.0%} is won back."
+    )
+    _levels(report, options, host)
+
+
+def _levels(report: Report, options: Namespace, host: Target) -> None:
+    table = report.table("model", "level", "by the rules, ms:", "tuned, ms:", "faster by:")
+    gains: dict[str, list[float]] = {}
+    for one in _subjects(options):
+        bundle = _compiled(one, options.folder)
+        for level in ("x86-64-v2", "x86-64-v3") if bundle else ():
+            assert bundle is not None
+            features = next(known.cpu_features for known in LEVELS if known.name == level)
+            other = replace(host, cpu_features=features)
+            cache = options.folder / f"{one.name}.{level}"
+            _tuned(bundle, cache, one.inputs, options.seconds, other)
+            rule, tuned = _raced(bundle, one.inputs, options.rounds, [(other, None), (other, cache)])
+            if statistics.median(rule) < LEAST_MS:
+                continue
+            gains.setdefault(level, []).append(_ratio(rule, tuned))
+            table.row(one.name, level, _ms(rule), _ms(tuned), f"{gains[level][-1]:.3f}")
+    for level, of_level in gains.items():
+        report.text(f"{level}: geometric mean {geometric_mean(of_level):.3f}, least {min(of_level):.3f}.")
+
+
+def _subjects(options: Namespace) -> Iterator[Subject]:
+    for name in matching([*real_names(options.models), *BUILT], options.only):
+        if name in BUILT:
+            yield replace(network_subject(BUILT[name][0], options.folder, BUILT[name][1]), name=name)
+        else:
+            yield real_model(options.models, name)
+
+
+def _compiled(one: Subject, folder: Path) -> Path | None:
+    """Returns the bundle of a model for `native` alone; None where that does not take it whole."""
+    bundle = folder / f"{one.name}.nnd"
+    try:
+        if not bundle.exists():
+            compiled(one.path, bundle, backends=("native",), objective="priority")
+        with load_bundle(bundle, threads=1, cache_dir="", trusted=True) as program:
+            program.run(one.inputs)
+    except NndeployError as err:
+        sys.stderr.write(f"{one.name}: {err}\n")
+        return None
+    return bundle
+
+
+@contextmanager
+def _on(machine: Target | None) -> Iterator[None]:
+    """Lets sessions be opened as if this were another machine."""
+    with ExitStack() as stack:
+        if machine is not None:
+            for module in (session, kernel_library):
+                stack.enter_context(patch.object(module, "host_target", lambda: machine))
+        yield
+
+
+def _loaded(bundle: Path, machine: Target | None, cache: Path | None, threads: int = 1) -> Program:
+    with _on(machine):
+        return load_bundle(bundle, threads=threads, cache_dir="" if cache is None else str(cache), trusted=True)
+
+
+def _tuned(
+    bundle: Path,
+    cache: Path,
+    inputs: Mapping[str, Any],
+    seconds: float,
+    machine: Target | None = None,
+    threads: int = 1,
+) -> tuple[int, float]:
+    """Tunes into a cache; returns how many steps are changed, and the seconds that it took."""
+    began = time.perf_counter()
+    with _loaded(bundle, machine, cache, threads) as program:
+        found = tune(program, [inputs], seconds)
+    return sum(len(table["steps"]) for table in tables_of(found)), time.perf_counter() - began
+
+
+def _raced(
+    bundle: Path,
+    inputs: Mapping[str, Any],
+    rounds: int,
+    ways: Sequence[tuple[Target | None, Path | None]],
+    threads: int = 1,
+) -> list[list[float]]:
+    """Returns the milliseconds of each way's calls, round by round."""
+    with ExitStack() as stack:
+        programs = [stack.enter_context(_loaded(bundle, machine, cache, threads)) for machine, cache in ways]
+        outputs = [program.run(inputs) for program in programs]
+        of_same_machine = [found for (machine, _), found in zip(ways, outputs, strict=True) if machine == ways[-1][0]]
+        if not all(_is_same(of_same_machine[0], found) for found in of_same_machine):
+            raise SystemExit(f"{bundle.stem}: tuned choices change bits")
+        times: list[list[float]] = [[] for _ in ways]
+        now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
+        for number in range(rounds if threads == 1 else 5 * rounds):
+            for turn in range(len(ways)):
+                which = (number + turn) % len(ways)
+                programs[which].run(inputs)  # caches as after a call of its own
+                began = now()
+                programs[which].run(inputs)
+                times[which].append((now() - began) / 1e6)
+        return times
+
+
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(
+        np.asarray(one[name]).tobytes() == np.asarray(other[name]).tobytes()
+        for name in one
+        if isinstance(one[name], np.ndarray) and one[name].dtype != object
+    )
+
+
+def _ratio(one: Sequence[float], other: Sequence[float]) -> float:
+    return statistics.median(a / b for a, b in zip(one, other, strict=True))
+
+
+def _decile(times: Sequence[float]) -> float:
+    return sorted(times)[len(times) // 10]
+
+
+def _ms(times: Sequence[float]) -> str:
+    return f"{statistics.median(times):.3f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
