@@ -29,6 +29,8 @@ LOOKS = 7
 """Runs by the rule that tell which steps take most."""
 LEAST_SAMPLES = 5
 """Of each side before what won is taken for sure."""
+PROVED = 0.6
+"""Share of the time, at most, that is kept back for that."""
 LEAST_TRIES = 2
 """Of each alternative before one is preferred."""
 MOST_SAMPLES = 41
@@ -217,7 +219,8 @@ class Race:
 
     def _most_tried(self, some: Sequence[StepChoice]) -> int:
         """Returns how many alternatives there is time for, with what proves them kept back."""
-        left = self._until - time.perf_counter() - 4 * LEAST_SAMPLES * self._run_seconds
+        left = self._until - time.perf_counter()
+        left -= min(PROVED * left, 4 * LEAST_SAMPLES * self._run_seconds)
         fitting = int(left / max(1e-9, LEAST_TRIES * self._run_seconds)) - 1
         return max(0, min(len(some) - 1, fitting))
 

@@ -14,7 +14,7 @@ from nndeploy.plugin.interface import Json, TunedSession
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value, shapes_text
 
-OVERTIME = 1.5
+OVERTIME = 2.0
 """A program whose runs take long ends after so many times the seconds that were given."""
 
 

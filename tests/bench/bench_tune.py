@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `nndeploy tune` gains over the rules: on this machine, and where the rules count with another machine.
 
-Each model is compiled for `native` alone and tuned for `--seconds`. Programs by the rules and with the tuned choices are
+Each model is compiled for `native` alone and tuned for `--seconds`. Programs by the rules and with tuned choices are
 loaded side by side in one process, which packs their weights once, and called in turn, the first of a round being
 another each time. One thread: processor time, medians over `--rounds`, ratios taken within a round, so that the machine
 may be shared. Two threads: the clock, the lower decile, for which the machine must have been free a tenth of the time.
-Outputs must be equal to the bit, or the command ends.
+Where no step is changed the programs are the same. Outputs must be equal to the bit, or the command ends.
 
     here     gain over the rules as they are
     shared   the same with two threads
@@ -69,7 +69,8 @@ def _gains(report: Report, options: Namespace, threads: int) -> None:
         rule, tuned = _raced(bundle, one.inputs, options.rounds, [(None, None), (None, cache)], threads)
         if statistics.median(rule) < LEAST_MS:
             continue
-        gains.append(_ratio(rule, tuned) if threads == 1 else _decile(rule) / _decile(tuned))
+        gain = _ratio(rule, tuned) if threads == 1 else _decile(rule) / _decile(tuned)
+        gains.append(gain if changed else 1.0)
         report.sample(threads=threads, model=one.name, rule_ms=rule, tuned_ms=tuned, steps=changed)
         told = [f"{statistics.median(times) if threads == 1 else _decile(times):.3f}" for times in (rule, tuned)]
         table.row(one.name, *told, f"{gains[-1]:.3f}", changed, f"{seconds:.1f}")

@@ -2,6 +2,8 @@
  *
  * The table of one level; compiled with the kernels of that level, under its names. NND_TABLE is the table's.
  */
+#include <stddef.h>
+
 #include "runtime/kernels.h"
 
 static void *nnd_open_model(const void *plan, int64_t plan_bytes, const void *weights, int64_t weights_bytes,
