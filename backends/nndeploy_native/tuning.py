@@ -28,20 +28,20 @@ from nndeploy_native.step_choices import BY_RULE, MAX_CHOICE_BYTES, StepChoice, 
 LOOKS = 7
 """Runs by the rule that tell which steps take most."""
 LEAST_SAMPLES = 5
-"""Of each side before what won is taken for sure."""
+"""So often each side is timed before what won is taken for sure."""
 PROVED = 0.6
-"""Share of the time, at most, that is kept back for that."""
+"""At most this share of the time that is left is kept back for proofs."""
 LEAST_TRIES = 2
-"""Of each alternative before one is preferred."""
+"""So often each alternative is timed before one is preferred."""
 MOST_SAMPLES = 41
-"""Of each alternative after which a phase ends."""
+"""A phase ends when each alternative was timed so often."""
 COVERED = 0.97
 """Share of the time of a run whose steps are raced; the others take too little to gain from."""
 FAR_BEHIND = 1.15
 """An alternative whose time is so many times the best one's is not tried again."""
 LEAST_GAIN, NOISE = 0.01, 0.05
-"""Share of its time that a step must gain to be done otherwise, in each of two phases; and with n samples, of the noise
-of one, noise / sqrt(n)."""
+"""A step is done otherwise if that gains this share of its time, in each of two phases; with few samples, n, noise may
+seem to gain NOISE / sqrt(n), and more than that is wanted."""
 LEAST_GAIN_OF_RUNS, NOISE_OF_RUNS = 0.003, 0.02
 """The same of whole runs."""
 SHARED_NS = 300_000
