@@ -3,9 +3,10 @@
 
 Each model is compiled for `native` alone and tuned for `--seconds`. Programs by the rules and with tuned choices are
 loaded side by side in one process, which packs their weights once, and called in turn, the first of a round being
-another each time. One thread: processor time, medians over `--rounds`, ratios taken within a round, so that the machine
-may be shared. Two threads: the clock, the lower decile, for which the machine must have been free a tenth of the time.
-Where no step is changed the programs are the same. Outputs must be equal to the bit, or the command ends.
+another each time; three times, in memories of their own. One thread: processor time, medians, ratios taken within a
+round, so that the machine may be shared. Two threads: the clock, the lower decile, for which the machine must have been
+free a tenth of the time. Where no step is changed the programs are the same. Outputs must be equal to the bit, or the
+command ends.
 
     here     gain over the rules as they are
     shared   the same with two threads
@@ -13,6 +14,7 @@ Where no step is changed the programs are the same. Outputs must be equal to the
              much of the loss tuning wins back; and the gain on lower levels of the instruction set
 """
 
+import random
 import statistics
 import sys
 import time
@@ -37,6 +39,8 @@ from nndeploy.target.target import Target, host_target
 
 BUILT = {"v1 224": ("v1", 224), "v2 224": ("v2", 224), "v1 640": ("v1", 640), "resnet 224": ("resnet", 224)}
 """Networks beside the real models."""
+MEMORIES = 3
+"""How often programs are loaded: the same program takes some percent more in one memory than in another."""
 LEAST_MS = 0.05
 """Models that take less are left out: a step is some microseconds then, and nothing is raced."""
 
@@ -46,7 +50,7 @@ def main() -> int:
     add_models(parser)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], help="models by name, with * and ?")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tuning")
-    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--rounds", type=int, default=15, help="in each of three memories")
     return run_parts(parser.parse_args(), "speed.md", "Tuning", {"here": _here, "shared": _shared, "moved": _moved})
 
 
@@ -190,22 +194,24 @@ def _raced(
     threads: int = 1,
 ) -> list[list[float]]:
     """Returns the milliseconds of each way's calls, round by round."""
-    with ExitStack() as stack:
-        programs = [stack.enter_context(_loaded(bundle, machine, cache, threads)) for machine, cache in ways]
-        outputs = [program.run(inputs) for program in programs]
-        of_same_machine = [found for (machine, _), found in zip(ways, outputs, strict=True) if machine == ways[-1][0]]
-        if not all(_is_same(of_same_machine[0], found) for found in of_same_machine):
-            raise SystemExit(f"{bundle.stem}: tuned choices change bits")
-        times: list[list[float]] = [[] for _ in ways]
-        now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
-        for number in range(rounds if threads == 1 else 5 * rounds):
-            for turn in range(len(ways)):
-                which = (number + turn) % len(ways)
-                programs[which].run(inputs)  # caches as after a call of its own
-                began = now()
-                programs[which].run(inputs)
-                times[which].append((now() - began) / 1e6)
-        return times
+    times: list[list[float]] = [[] for _ in ways]
+    now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
+    for _ in range(MEMORIES):
+        with ExitStack() as stack:
+            order = random.sample(range(len(ways)), len(ways))
+            programs = [stack.enter_context(_loaded(bundle, *ways[which], threads)) for which in order]
+            outputs = {which: program.run(inputs) for which, program in zip(order, programs, strict=True)}
+            alike = [outputs[which] for which, (machine, _) in enumerate(ways) if machine == ways[-1][0]]
+            if not all(_is_same(alike[0], found) for found in alike):
+                raise SystemExit(f"{bundle.stem}: tuned choices change bits")
+            for number in range(rounds if threads == 1 else 5 * rounds):
+                for turn in range(len(ways)):
+                    at = (number + turn) % len(ways)
+                    programs[at].run(inputs)  # caches as after a call of its own
+                    began = now()
+                    programs[at].run(inputs)
+                    times[order[at]].append((now() - began) / 1e6)
+    return times
 
 
 def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

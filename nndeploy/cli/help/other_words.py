@@ -19,6 +19,7 @@ _QUANTISE = "nndeploy compile MODEL -o BUNDLE --quantise int8 --samples FOLDER"
 _UNINSTALL = "nndeploy uninstall NAME removes what is installed under a name; a bundle that is not is one file"
 
 COMMANDS = {
+    "autotune": "nndeploy tune BUNDLE",
     "build": _COMPILE,
     "benchmark": "nndeploy bench BUNDLE",
     "check": "nndeploy verify BUNDLE",
