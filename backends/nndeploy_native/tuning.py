@@ -48,6 +48,8 @@ SHARED_NS = 300_000
 """Steps that take less may be done by one thread alone."""
 LARGE_BYTES = 1 << 19
 """Results from this size on may be stored past the caches."""
+STREAM_FROM = 16 << 20
+"""Results above this size are stored past them by the rule: NND_STREAM_FROM of `ops/windows.h`."""
 
 WINDOWED = ("separable", "planar_separable", "stem", "inverted_residual")
 BLOCKED = (
@@ -250,7 +252,7 @@ class Race:
         elif self._phase == "windows" and facts.kernel in BLOCKED:
             found += [best._replace(cache_bytes=size) for size in (*_SHARES, MAX_CHOICE_BYTES)]
         elif self._phase == "stores" and facts.kernel in STORING and facts.num_bytes >= LARGE_BYTES:
-            found += [best._replace(stores=how) for how in (2, 1)]
+            found.append(best._replace(stores=1 if facts.num_bytes > STREAM_FROM else 2))
         elif self._phase == "threads":
             if statistics.median(look[step] for look in self._looks) < SHARED_NS:
                 found += [best._replace(sharing=how) for how in (1, 2)]

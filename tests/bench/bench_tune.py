@@ -11,7 +11,8 @@ command ends.
     here     gain over the rules as they are
     shared   the same with two threads
     moved    the rules count with a quarter of this machine's L2, and with four times of it: what that loses, and how
-             much of the loss tuning wins back; and the gain on lower levels of the instruction set
+             much of the loss tuning wins back
+    levels   gain over the rules on lower levels of the instruction set
 """
 
 import random
@@ -46,12 +47,17 @@ LEAST_MS = 0.05
 
 
 def main() -> int:
-    parser = bench_parser(__doc__, ("here", "shared", "moved"), ("here",))
+    parser = bench_parser(__doc__, ("here", "shared", "moved", "levels"), ("here",))
     add_models(parser)
     parser.add_argument("--only", type=lambda text: text.split(","), default=[], help="models by name, with * and ?")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tuning")
     parser.add_argument("--rounds", type=int, default=15, help="in each of three memories")
-    return run_parts(parser.parse_args(), "speed.md", "Tuning", {"here": _here, "shared": _shared, "moved": _moved})
+    return run_parts(
+        parser.parse_args(),
+        "speed.md",
+        "Tuning",
+        {"here": _here, "shared": _shared, "moved": _moved, "levels": _levels},
+    )
 
 
 def _here(report: Report, options: Namespace) -> None:
@@ -111,10 +117,10 @@ def _moved(report: Report, options: Namespace) -> None:
         f"Geometric mean of {len(lost)}: loss {losses:.3f}, after tuning {rests:.3f}; of the {len(real)} losses of "
         f"more than 2% {won:.0%} is won back."
     )
-    _levels(report, options, host)
 
 
-def _levels(report: Report, options: Namespace, host: Target) -> None:
+def _levels(report: Report, options: Namespace) -> None:
+    host = host_target()
     table = report.table("model", "level", "by the rules, ms:", "tuned, ms:", "faster by:")
     gains: dict[str, list[float]] = {}
     for one in _subjects(options):
@@ -124,11 +130,11 @@ def _levels(report: Report, options: Namespace, host: Target) -> None:
             features = next(known.cpu_features for known in LEVELS if known.name == level)
             other = replace(host, cpu_features=features)
             cache = options.folder / f"{one.name}.{level}"
-            _tuned(bundle, cache, one.inputs, options.seconds, other)
+            changed, _ = _tuned(bundle, cache, one.inputs, options.seconds, other)
             rule, tuned = _raced(bundle, one.inputs, options.rounds, [(other, None), (other, cache)])
             if statistics.median(rule) < LEAST_MS:
                 continue
-            gains.setdefault(level, []).append(_ratio(rule, tuned))
+            gains.setdefault(level, []).append(_ratio(rule, tuned) if changed else 1.0)
             table.row(one.name, level, _ms(rule), _ms(tuned), f"{gains[level][-1]:.3f}")
     for level, of_level in gains.items():
         report.text(f"{level}: geometric mean {geometric_mean(of_level):.3f}, least {min(of_level):.3f}.")

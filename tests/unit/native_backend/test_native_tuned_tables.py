@@ -3,7 +3,7 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +16,9 @@ from nndeploy_native import session as session_module
 from nndeploy_native.plan_session import PlanSession
 from nndeploy_native.probe import probe
 from nndeploy_native.session import open_session
-from nndeploy_native.step_choices import StepChoice
+from nndeploy_native.step_choices import StepChoice, StepFacts
 from nndeploy_native.tuned_tables import TunedFile, TunedTable, tables_from_data, tables_to_data
+from nndeploy_native.tuning import Race, RaceOptions
 
 from nndeploy.errors import DataError, InputOutputError
 from nndeploy.plugin.interface import Artifact, OpenOptions
@@ -212,3 +213,22 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputOutputError, match="file"):
         tuned.check_writable()
     assert tuned.read() == ({}, "")
+
+
+def test_a_race_prefers_what_is_faster_and_ends_with_the_rule_where_nothing_is() -> None:
+    """Of two steps of made-up times one is twice as fast with another buffer, and no choice helps the other."""
+    for factor, wins in ((0.5, True), (1.0, False)):
+        race = Race(_facts_of, 2, RaceOptions(60, 1, 1 << 20, 0))
+        runs = 0
+        while not race.is_done:
+            first, _ = race.next_choices()
+            runs += 1
+            race.told([int(90_000 * (factor if first.buffer_bytes == 1 << 16 else 1.0)) + runs % 7, 50_000 + runs % 5])
+        found = race.found()
+        assert (found.choices[0].buffer_bytes == 1 << 16) == wins
+        assert found.choices[1] == StepChoice()
+        assert (found.tuned_us < found.rule_us) == wins
+
+
+def _facts_of(choices: Sequence[StepChoice]) -> list[StepFacts]:
+    return [StepFacts("separable", str(one), 64) for one in choices]
