@@ -205,6 +205,7 @@ class PlanSession:
         chosen, self.tuning_note = tuned.read()
         self._tuned_file = tuned
         self._tuning: PlanTuning | None = None
+        self._slots_memory = 0
         self._model, self._document = model, document
         grown = {one.input for one in document.grown}
         self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
@@ -268,6 +269,8 @@ class PlanSession:
             shapes += ((caches.room,),)
         trial = None if self._tuning is None else self._tuning.trial(shapes)
         table = self._tables.table_for(shapes) if trial is None else self._tables.made(shapes, trial.choices)
+        if trial is not None and trial.memory != self._slots_memory:
+            self._slots, self._slots_memory = [], trial.memory
         slot = self._taken_slot()
         outputs = slot.prepared(given, table, caches)
         slot.time(None if trial is None else trial.step_ns)

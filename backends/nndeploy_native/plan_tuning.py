@@ -15,10 +15,13 @@ USUAL_L2 = 1 << 20
 
 
 class Trial:
-    """One call of a race: how its steps are done, and where their nanoseconds go."""
+    """One call of a race: how its steps are done, and where their nanoseconds go.
+
+    Calls of one `memory` may use the same, calls of others may not.
+    """
 
     def __init__(self, race: Race, num_steps: int, end: Callable[[], None]) -> None:
-        self.choices = race.next_choices()
+        self.choices, self.memory = race.next_choices(), race.memory
         self.step_ns = np.zeros(num_steps, np.int64)
         self._race, self._end = race, end
 

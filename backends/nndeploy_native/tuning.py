@@ -39,6 +39,8 @@ COVERED = 0.97
 """Share of the time of a run whose steps are raced; the others take too little to gain from."""
 FAR_BEHIND = 1.15
 """An alternative whose time is so many times the best one's is not tried again."""
+RUNS_IN_MEMORY = 5
+"""Whole runs of each side that follow each other in the same memory."""
 LEAST_GAIN, NOISE = 0.01, 0.05
 """A step is done otherwise if that gains this share of its time, in each of two phases; with few samples, n, noise may
 seem to gain NOISE / sqrt(n), and more than that is wanted."""
@@ -149,6 +151,9 @@ class Race:
         self._ends_at = 0.0
         self._whole: tuple[list[int], list[int]] = ([], [])
         self.is_done = False
+        self.memory = 0
+        """Rises when runs are to go on in other memory: what wins in one may lose in another."""
+        self._is_cold = False
         self._phase = "look"
 
     def next_choices(self) -> tuple[StepChoice, ...]:
@@ -162,7 +167,9 @@ class Race:
 
     def told(self, step_ns: Sequence[int]) -> None:
         """Takes the nanoseconds of each step of the run for which choices were asked last."""
-        if self._phase == "look":
+        if self._is_cold:  # whose pages were touched first
+            self._is_cold = False
+        elif self._phase == "look":
             self._looks.append(list(step_ns))
             self._run_seconds = (time.perf_counter() - self._began) / len(self._looks)
             is_long = len(self._looks) >= LEAST_TRIES and 10 * LOOKS * self._run_seconds > self._how.seconds
@@ -174,12 +181,18 @@ class Race:
             is_enough = len(rule) >= 2 * MOST_SAMPLES or self._is_late(len(rule), LEAST_SAMPLES)
             if len(rule) == len(tuned) and is_enough:
                 self.is_done = True
+            elif len(rule) == len(tuned) and not len(rule) % RUNS_IN_MEMORY:
+                self._move()
         else:
             for step, lane in self._lanes.items():
                 lane.told(step_ns[step])
             least = min(lane.num_samples for lane in self._lanes.values())
             if least >= MOST_SAMPLES or self._is_late(least, LEAST_SAMPLES if self._phase == "proof" else LEAST_TRIES):
                 self._next_phase()
+
+    def _move(self) -> None:
+        self.memory += 1
+        self._is_cold = True
 
     def found(self) -> Tried:
         """Returns what won; all is the rule's where nothing did."""
@@ -206,6 +219,8 @@ class Race:
             self._lanes = {}
             now = time.perf_counter()
             self._ends_at = now + max(0.0, self._until - now) / (len(self._phases) + 1)
+            if self._phase in ("proof", "whole"):
+                self._move()
             if self._phase == "whole":
                 self.is_done = tuple(self._best) == self._rule
                 return
