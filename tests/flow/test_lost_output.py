@@ -20,6 +20,8 @@ from nndeploy.installed.bundle_store import store_at
 from nndeploy.trust.trust_store import trust_store
 
 RELU = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu(x) }'
+IMAGES = """<ir_version: 8, opset_import: ["": 18]> g (float[1,3,8,8] x) => (float[1,3] y) {
+  axes = Constant<value_ints = [2, 3]>() y = ReduceMax<keepdims = 0>(x, axes) }"""
 MODEL, FLEET = "relu.onnx", '[[models]]\nfiles = ["*.onnx"]\n[report]\njson = "batch.json"\n'
 REFERENCE = "oci://127.0.0.1:1/m:1"
 STRAY = f"cache/cas/aa/{'a' * 64}"
@@ -37,6 +39,7 @@ def current() -> Any:
 
 CHANGES: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "compile": ((MODEL, "-o", "new.nnd", "--backends", "reference", "--objective", "priority"), at("new.nnd")),
+    "new": (("classify", "--model", "images/net.onnx", "-o", "new.toml"), at("new.toml")),
     "batch": (("fleet.toml", "--collect"), at("batch.json")),
     "farm ca": (("certs",), at("certs/ca.pem")),
     "sign": (("one.nnd", "--key", "farm.key", "--release", "2.0"), at("one.nnd")),
@@ -59,8 +62,8 @@ CHANGES: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
 CODES = {"batch": 75, "cache verify": 1}
 """How they end where that is not 0: no job is built, and a file was damaged."""
 READS = (
-    "run", "bench", "pace", "inspect", "verify", "installed", "doctor", "diff", "backends", "targets", "probe", "help",
-    "completion", "top", "serve", "farm scheduler", "farm worker", "key list", "cache stats",
+    "run", "bench", "tune", "pace", "inspect", "verify", "installed", "doctor", "diff", "backends", "targets", "probe",
+    "help", "completion", "top", "serve", "farm scheduler", "farm worker", "key list", "cache stats",
 )  # fmt: skip
 """Commands that tell or measure; what some of them write beside that is the same if they are called again."""
 
@@ -87,7 +90,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setattr("nndeploy.wheelhouse.here.check_can_gather", lambda: None)
     for number, name in enumerate(("one", "two", "three")):
         write_double(Path(f"{name}.nnd"), members={"note": bytes([number])})
-    Path(MODEL).write_bytes(onnx.parser.parse_model(RELU).SerializeToString())
+    Path("images").mkdir()
+    for path, text in ((MODEL, RELU), ("images/net.onnx", IMAGES)):
+        Path(path).write_bytes(onnx.parser.parse_model(text).SerializeToString())
     Path("fleet.toml").write_text(FLEET)
     for folder in FOLDERS:
         Path("cache", folder).mkdir(parents=True)

@@ -47,6 +47,7 @@ void nnd_answer_chain(struct nnd_answer *answer) {
   nnd_answer_text(answer, "id", "portable");
   nnd_answer_text(answer, "gpu", "");
   nnd_answer_word(answer, "places", "{}");
+  nnd_answer_word(answer, "ranges", "{}");
   nnd_answer_word(answer, "passed_over", "[]");
   nnd_answer_close(answer, '}');
 }
