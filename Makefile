@@ -51,7 +51,7 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 	@touch $@
 
 test: setup ## run the tests but for those that take long
-	$(BIN)/pytest -n 3 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: setup ## run the tests that take long: sanitizers, wheels installed, whole networks; before a release, each night
 	$(BIN)/pytest -n 2 --dist loadfile -m slow

@@ -21,7 +21,6 @@ from nndeploy.errors import DataError, InputOutputError, UsageError
 from nndeploy.files.whole_files import write_file
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
-from nndeploy.runtime.sample_inputs import sample_of_shapes
 from nndeploy.runtime.tune_program import replay, tune
 from nndeploy.runtime.value_shapes import shapes_of_inputs
 from nndeploy.values.types import Value
@@ -121,6 +120,8 @@ def _given(program: Program, texts: Sequence[str]) -> list[Mapping[str, Value]]:
 
 
 def _generated(program: Program, asked: Mapping[str, Sequence[int]]) -> Mapping[str, Value]:
+    from nndeploy.runtime.sample_inputs import sample_of_shapes  # which loads NumPy's dice
+
     return sample_of_shapes(program.manifest, shapes_of_inputs(program.bundle, asked))
 
 

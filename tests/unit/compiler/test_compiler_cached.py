@@ -372,6 +372,7 @@ NO_PARTS = {
     "model": "its content and name are parts", "output": "where the bundle is written",
     "dry_run": "no bundle is written, and no cache is asked", "as_json": "how the report is printed",
     "quiet": "what is said meanwhile", "junit": "where the result is told", "markdown": "where the result is told",
+    "tune": "the bundle is tuned when it is there",
     "verbose": "how the report is printed", "config": "its keys are the options", "dump_config": "nothing is compiled",
     "jobs": "how many builds run at once; each has its own limits",
     "total_time_limit": "a compile that passes it writes no bundle",
