@@ -10,12 +10,18 @@ import onnx
 import pytest
 from trained_tokenizers import bert_words, bytes_bpe
 
+from nndeploy.cli.commands import new
 from nndeploy.cli.main import run_command
+from nndeploy.starters.written import KINDS
 
 IDS = {"input_ids": "int64[n,t]", "attention_mask": "int64[n,t]"}
 STATES = {"last_hidden_state": "float32[n,t,8]"}
 POSITIONS = {"position_ids": "int64[n,t]"}
 SCORES = {"logits": "float32[n,t,400]"}
+
+
+def test_the_command_knows_each_kind() -> None:
+    assert set(new.KINDS) == set(KINDS)
 
 
 @pytest.fixture
