@@ -15,8 +15,8 @@ from separable_model import needs_native
 from nndeploy.cli.main import run_command
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pair of convolutions whose height and width are open."""
     needs_native()
     dice = np.random.default_rng(0)
@@ -29,13 +29,19 @@ def bundle(tmp_path: Path) -> Path:
     inputs = [oh.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, "h", "w"])]
     outputs = [oh.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, "h", "w"])]
     opset = [oh.make_opsetid("", 17)]
-    model = oh.make_model(oh.make_graph(nodes, "pair", inputs, outputs, arrays), opset_imports=opset, ir_version=8)
-    save(model, tmp_path / "pair.onnx")
-    return tmp_path / "pair.onnx"
+    pair = oh.make_model(oh.make_graph(nodes, "pair", inputs, outputs, arrays), opset_imports=opset, ir_version=8)
+    path = tmp_path_factory.mktemp("pair") / "pair.onnx"
+    save(pair, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def bundle(model: Path) -> str:
+    return compiled(model)
 
 
 def compiled(model: Path, *options: str) -> str:
-    out = model.with_suffix(".nnd")
+    out = model.with_name(f"{len(options)}.nnd")
     assert run_command(["compile", str(model), "-o", str(out), "--backends", "native", *options]) == 0
     return str(out)
 
@@ -48,10 +54,8 @@ def told(capsys: pytest.CaptureFixture[str], bundle: str, *options: str) -> dict
 
 
 @pytest.mark.parametrize("ranges", [(), ("--shape", "x=1,16,8..512,8..512")], ids=["open", "ranges"])
-def test_steps_are_told_for_any_sizes(
-    bundle: Path, capsys: pytest.CaptureFixture[str], ranges: tuple[str, ...]
-) -> None:
-    path = compiled(bundle, *ranges)
+def test_steps_are_told_for_any_sizes(model: Path, capsys: pytest.CaptureFixture[str], ranges: tuple[str, ...]) -> None:
+    path = compiled(model, *ranges)
     for height, width in ((40, 24), (301, 500)):
         found = told(capsys, path, "--shape", f"x=1,16,{height},{width}")
         assert found["shapes"] == {"x": [1, 16, height, width]}
@@ -63,12 +67,12 @@ def test_steps_are_told_for_any_sizes(
         assert step["kept_bytes"] == 4 * 16 * height * width  # what lies between, which no step writes
 
 
-def test_without_sizes_they_are_those_of_a_stored_sample(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, compiled(bundle))
+def test_without_sizes_they_are_those_of_a_stored_sample(bundle: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, bundle)
     (shape,) = found["shapes"].values()
     assert found["tables"][0]["steps"][-1]["shape"][2:] == shape[2:]
     capsys.readouterr()
-    assert run_command(["inspect", str(bundle.with_suffix(".nnd")), "--tables"]) == 0
+    assert run_command(["inspect", bundle, "--tables"]) == 0
     assert f"x[{','.join(map(str, shape))}]" in capsys.readouterr().out.splitlines()[0]
 
 
@@ -76,9 +80,9 @@ def test_without_sizes_they_are_those_of_a_stored_sample(bundle: Path, capsys: p
     ("x=1,15,8,8", 65), ("x=1,16,8", 65), ("z=1", 65), ("x=1,16,8,8,", 2),
     ("x=1,16,8..9,8", 2), ("1,2", 2),
 ])  # fmt: skip
-def test_what_is_no_shape_of_an_input_is_refused(bundle: Path, shape: str, code: int) -> None:
-    assert run_command(["inspect", compiled(bundle), "--tables", "--shape", shape]) == code
+def test_what_is_no_shape_of_an_input_is_refused(bundle: str, shape: str, code: int) -> None:
+    assert run_command(["inspect", bundle, "--tables", "--shape", shape]) == code
 
 
-def test_sizes_are_for_tables_alone(bundle: Path) -> None:
-    assert run_command(["inspect", compiled(bundle), "--shape", "x=1,16,8,8"]) == 2
+def test_sizes_are_for_tables_alone(bundle: str) -> None:
+    assert run_command(["inspect", bundle, "--shape", "x=1,16,8,8"]) == 2

@@ -215,11 +215,11 @@ def random_networks(count: int) -> Iterator[tuple[int, str]]:
 @pytest.mark.usefixtures("planners")
 def test_random_networks_are_right_at_every_size_or_refused(host_gpu: SimpleNamespace) -> None:
     built_ones = 0
-    for _seed, text in random_networks(24):
+    for _seed, text in random_networks(10):
         proto, model = network(text, k=(4, 4, 3, 3), w=(4, 4))
         try:
             assert_right_at_every_size(proto, model, host_gpu)
         except BuildRefusedError:
             continue
         built_ones += 1
-    assert 8 <= built_ones < 24
+    assert 3 <= built_ones < 10
