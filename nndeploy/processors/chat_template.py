@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -46,11 +47,12 @@ class ChatTemplate:
         else:
             source, special = _of_config(_text(value, read_file), value)
             made = cls(source or _beside(value, read_file), special)
-        made.compiled()
+        _ = made.compiled
         return made
 
+    @cached_property
     def compiled(self) -> Any:
-        """Returns Jinja's template.
+        """Jinja's template.
 
         Raises:
             DataError: it is none.
@@ -80,7 +82,7 @@ class ChatTemplate:
         written: list[str] = []
         length = 0
         try:
-            for part in self.compiled().generate(messages=messages, add_generation_prompt=True, **self.special):
+            for part in self.compiled.generate(messages=messages, add_generation_prompt=True, **self.special):
                 length += len(part)
                 if length > MAX_TEXT:
                     raise InputError(f"the template writes more than {MAX_TEXT} characters")

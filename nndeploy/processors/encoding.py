@@ -39,7 +39,7 @@ class Encoding:
                 strategy = self.cut.replace("-", "_")
                 tokenizer.enable_truncation(self.max_length, strategy=strategy, direction=self.cut_side)
         if self.pad_to is not None:
-            padding = self.tokenizer.padding
+            padding = self.tokenizer.padding(tokenizer)
             if padding is None:
                 raise DataError("pad-to needs a padding token, and the tokenizer has none")
             tokenizer.enable_padding(

@@ -28,6 +28,7 @@ class TokenizerFile:
 
     name: str
     data: bytes = field(repr=False)
+    _unused: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)  # opened, by no step yet
 
     @classmethod
     def from_parameter(cls, value: object, read_file: ReadFile) -> Self:
@@ -42,6 +43,7 @@ class TokenizerFile:
         made = cls(value, read_file(value))
         tokenizer = made.opened()
         called(lambda: tokenizer.encode("", ""), DataError, f"{value} encodes nothing")  # a template may name no token
+        made._unused.append(tokenizer)  # a large one takes half a second to open
         return made
 
     def opened(self) -> Any:
@@ -51,6 +53,8 @@ class TokenizerFile:
             DataError: the file holds no tokenizer.
             UnavailableError: the package `tokenizers` is not installed.
         """
+        if self._unused:
+            return self._unused.pop()
         try:
             import tokenizers
         except ImportError as err:
@@ -66,13 +70,11 @@ class TokenizerFile:
         """The largest number that it gives a token."""
         return max(self.opened().get_vocab(with_added_tokens=True).values(), default=0)
 
-    @cached_property
-    def padding(self) -> tuple[int, str] | None:
-        """The number and text of its padding: what its file says, else a token with a usual name, or None."""
+    def padding(self, tokenizer: Any) -> tuple[int, str] | None:
+        """Returns number and text of the padding: what the file says, else a token with a usual name, or None."""
         told = json.loads(self.data).get("padding")
         if isinstance(told, dict) and isinstance(told.get("pad_id"), int) and isinstance(told.get("pad_token"), str):
             return told["pad_id"], told["pad_token"]
-        tokenizer = self.opened()
         found = ((tokenizer.token_to_id(text), text) for text in PADDING_TOKENS)
         return next(((number, text) for number, text in found if number is not None), None)
 
