@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from nndeploy.cli.commands.bench_gates import BenchGates, raise_if_failed
-from nndeploy.cli.commands.bench_inputs import bench_inputs
+from nndeploy.cli.commands.bench_inputs import MAX_INPUTS, bench_inputs
 from nndeploy.cli.commands.loading import BUNDLE, load
 from nndeploy.cli.console import note, print_json, print_line
 from nndeploy.cli.options.ci_options import CI_SECTION, ci_options, ci_report
@@ -30,7 +30,6 @@ from nndeploy.runtime.program import Program
 from nndeploy.target.cpu_name import cpu_name
 from nndeploy.values.types import shapes_text
 
-MAX_INPUTS = 64
 DEFAULT_SECONDS = 3.0
 
 EXAMPLES = """\b

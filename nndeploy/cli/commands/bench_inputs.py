@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `bench` runs: the inputs that were named, else the goldens of the bundle, else made-up ones."""
+"""What `bench` and `tune` run: the inputs that were named, else the goldens of the bundle, else made-up ones."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -12,6 +12,9 @@ from nndeploy.errors import MissingInputError, NndeployError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.runtime.program import Program
 from nndeploy.values.amounts import counted
+
+MAX_INPUTS = 64
+"""Inputs that are kept in memory, where a command runs the same ones again and again."""
 
 
 def bench_inputs(

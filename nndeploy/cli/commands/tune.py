@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy tune`: times other ways of doing the steps of a bundle on this machine, and keeps those that are faster."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nndeploy.cli.commands.bench_inputs import bench_inputs
+from nndeploy.cli.commands.bench_inputs import MAX_INPUTS, bench_inputs
 from nndeploy.cli.commands.loading import BUNDLE, load
 from nndeploy.cli.console import print_json
 from nndeploy.cli.options.help_sections import SectionedCommand
@@ -17,8 +16,8 @@ from nndeploy.cli.options.quiet_option import QUIET
 from nndeploy.cli.options.value_types import ANY_FILE, JSON_FILE, SHAPE_OF_INPUT, Number
 from nndeploy.cli.views.progress import Heartbeat
 from nndeploy.cli.views.tuned_view import print_tuned
-from nndeploy.errors import DataError, InputOutputError, UsageError
-from nndeploy.files.whole_files import write_file
+from nndeploy.errors import DataError, UsageError
+from nndeploy.files.decisions_file import read_decisions_file, write_decisions_file
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.tune_program import replay, tune
@@ -33,10 +32,8 @@ Examples:
   nndeploy tune model.nnd --decisions tuned.json      measures once; the next machine of that kind only takes it over
 """
 DEFAULT_SECONDS = 10.0
-MAX_INPUTS = 64
 FORMAT = 1
 """That of the file of --decisions."""
-MAX_BYTES = 64 << 20
 
 SECTIONS = sections_of({"Measurement": ("inputs", "shapes", "seconds", "decisions")}, LoadOptions)
 
@@ -91,7 +88,7 @@ def tune_(
             samples = [_generated(program, dict(shapes))] if shapes else _given(program, inputs)
             found = _measured(program, samples, seconds)
             if decisions is not None:
-                _write(decisions, found)
+                write_decisions_file(decisions, {"format": FORMAT, "tuned": found})
     if as_json:
         print_json({"bundle": str(bundle), "replayed": before is not None, "tuned": found})
     else:
@@ -126,19 +123,7 @@ def _generated(program: Program, asked: Mapping[str, Sequence[int]]) -> Mapping[
 
 
 def _read(path: Path) -> list[Any]:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"decisions may have at most {MAX_BYTES:,} bytes", where=str(path))
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as err:
-        raise InputOutputError(f"the decisions cannot be read: {err.strerror}", where=str(path)) from err
-    except (ValueError, RecursionError) as err:
-        raise DataError("the decisions are not JSON", where=str(path)) from err
+    data = read_decisions_file(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tuned"), list):
         raise DataError(f"not a file of tuned choices of format {FORMAT}", where=str(path))
     return list(data["tuned"])
-
-
-def _write(path: Path, found: Sequence[Any]) -> None:
-    text = json.dumps({"format": FORMAT, "tuned": found}, indent=1) + "\n"
-    write_file(path, lambda file: file.write(text.encode("ascii")))

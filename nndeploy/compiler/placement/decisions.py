@@ -16,11 +16,10 @@ from typing import Any
 
 from nndeploy.bundle.report import Candidate, candidate_from_json
 from nndeploy.compiler.placement.candidates import EXPORTED, OPTIMISED, Recipe
-from nndeploy.errors import DataError, InputOutputError
-from nndeploy.files.whole_files import write_file
+from nndeploy.errors import DataError
+from nndeploy.files.decisions_file import read_decisions_file, write_decisions_file
 
 FORMAT = 1
-MAX_BYTES = 64 << 20
 _KEYS = {"format", "model_sha256", "options_sha256", "chosen", "candidates", "measured_shapes", "dropped"}
 
 
@@ -42,7 +41,7 @@ def decisions_from_file(path: Path, model_sha256: str, options: Mapping[str, Any
         InputOutputError: it cannot be read.
     """
     where, hint = str(path), "remove the file to decide anew"
-    data = _read(path)
+    data = read_decisions_file(path)
     if not isinstance(data, dict) or data.keys() != _KEYS or data["format"] != FORMAT:
         raise DataError(f"not a decisions file of format {FORMAT}", where=where)
     if data["model_sha256"] != model_sha256:
@@ -72,18 +71,7 @@ def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options
         "measured_shapes": decisions.measured_shapes,
         "dropped": decisions.dropped,
     }
-    write_file(path, lambda file: file.write((json.dumps(data, indent=1) + "\n").encode("ascii")))
-
-
-def _read(path: Path) -> Any:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"decisions may have at most {MAX_BYTES:,} bytes", where=str(path))
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as err:
-        raise InputOutputError(f"the decisions cannot be read: {err.strerror}", where=str(path)) from err
-    except (ValueError, RecursionError) as err:
-        raise DataError("the decisions are not JSON", where=str(path)) from err
+    write_decisions_file(path, data)
 
 
 def _recipe(data: Any) -> Recipe:
