@@ -107,7 +107,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "submodels": [_submodel_to_json(submodel) for submodel in manifest.submodels],
         "values": _types_to_json(manifest.values),
         **({"target_chains": chains} if minor >= FIRST_WITH_TARGETS else {}),
-        "ranges": {name: _dim_range_to_json(sizes, minor) for name, sizes in manifest.ranges.items()},
+        "ranges": _ranges_to_json(manifest.ranges, minor),
         "aliases": dict(manifest.aliases),
         "constants": manifest.constants,
         "goldens": [_golden_to_json(golden, minor) for golden in manifest.goldens],
@@ -142,7 +142,7 @@ def manifest_from_json(data: object) -> Manifest:
         submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
         values=_types(fields),
         target_chains=tuple(_target_chain(item, minor) for item in chains),
-        ranges={name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")},
+        ranges=_ranges(fields, minor),
         aliases=fields.names_by_name("aliases"),
         constants=fields.member_or_empty("constants"),
         goldens=tuple(_golden(item, minor) for item in fields.list_of_fields("goldens")),
@@ -209,9 +209,7 @@ def _target_chain(fields: Fields, minor: int) -> TargetChain:
         target=fields.name("target"),
         submodels=tuple(_submodel(item) for item in fields.list_of_fields("submodels")),
         values=_types(fields),
-        ranges={name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")}
-        if minor >= FIRST_WITH_CHAIN_RANGES
-        else {},
+        ranges=_ranges(fields, minor) if minor >= FIRST_WITH_CHAIN_RANGES else {},
     )
     fields.end()
     return result
@@ -250,6 +248,14 @@ def _files(fields: Fields) -> dict[str, str]:
             raise BundleError(f"{name!r:.80} is no name of a backend's file", where=fields.at("files"))
         member_name(member, f"{fields.at('files')}[{name!r}]")
     return files
+
+
+def _ranges_to_json(ranges: Mapping[str, DimRange], minor: int) -> dict[str, dict[str, int]]:
+    return {name: _dim_range_to_json(sizes, minor) for name, sizes in ranges.items()}
+
+
+def _ranges(fields: Fields, minor: int) -> dict[str, DimRange]:
+    return {name: _dim_range(item, minor) for name, item in fields.named_fields("ranges")}
 
 
 def _dim_range_to_json(sizes: DimRange, minor: int) -> dict[str, int]:
@@ -393,13 +399,12 @@ def _least_minor(manifest: Manifest) -> int:
 
 
 def _target_chain_to_json(chain: TargetChain, minor: int) -> dict[str, Any]:
-    ranges = {name: _dim_range_to_json(sizes, minor) for name, sizes in chain.ranges.items()}
     return {
         "id": chain.id,
         "target": chain.target,
         "submodels": [_submodel_to_json(submodel) for submodel in chain.submodels],
         "values": _types_to_json(chain.values),
-        **({"ranges": ranges} if minor >= FIRST_WITH_CHAIN_RANGES else {}),
+        **({"ranges": _ranges_to_json(chain.ranges, minor)} if minor >= FIRST_WITH_CHAIN_RANGES else {}),
     }
 
 
