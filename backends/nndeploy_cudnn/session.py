@@ -65,8 +65,9 @@ def open_session(files: Mapping[str, memoryview], metadata: Mapping[str, Json], 
                 hint="the device and the machine that compiles need the same version of cuDNN",
             )
     gpu, sessions, largest = device(_number_of(options.device)), dict[int, CudnnSession](), None
-    for rows in reversed(parts):  # the largest has memory for the others
-        sessions[rows] = CudnnSession(programs[rows], parts[rows], library, gpu, largest)
+    for rows in reversed(parts):  # the largest has memory for the others, and constants where theirs are equal
+        digest = hashlib.sha256(parts[rows][CONSTANTS_FILE]).digest() if rungs else b""
+        sessions[rows] = CudnnSession(programs[rows], parts[rows], library, gpu, largest, digest)
         largest = largest or sessions[rows]
     return LadderSession({rows: sessions[rows] for rows in rungs}, programs, gpu) if rungs else sessions[0]
 
@@ -104,8 +105,12 @@ class CudnnSession:
         library: Library,
         gpu: Device,
         like: "CudnnSession | None" = None,
+        constants_digest: bytes = b"",
     ) -> None:
-        """Loads a program; of `like`, which runs another of the same artifact, it uses what it can."""
+        """Loads a program; of `like`, which runs another of the same artifact, it uses what it can.
+
+        `constants_digest` tells the constants of one from those of the other.
+        """
         self.device = gpu.name
         self._program, self._gpu = program, gpu
         self._lock: threading.RLock = threading.RLock() if like is None else like._lock
@@ -119,7 +124,7 @@ class CudnnSession:
             "arena": _large_enough(others.get("arena"), gpu, program.arena_bytes),
             "workspace": _large_enough(others.get("workspace"), gpu, workspace_bytes),
         }
-        self._constants = (program.constant_bytes, program.constants, hashlib.sha256(files[CONSTANTS_FILE]).digest())
+        self._constants = (program.constant_bytes, program.constants, constants_digest)
         if like is not None and self._constants == like._constants:
             self._memory["constant"] = others["constant"]
         else:
