@@ -273,7 +273,8 @@ class PlanSession:
             self._slots, self._slots_memory = [], trial.memory
         slot = self._taken_slot()
         outputs = slot.prepared(given, table, caches)
-        slot.time(None if trial is None else trial.step_ns)
+        if trial is not None:
+            slot.time(trial.step_ns)
         if self._pace is not None:
             slot.pace(self._pace())
         pool = self._pool.taken()
@@ -284,6 +285,7 @@ class PlanSession:
         if has_fault:
             raise slot.fault()
         if trial is not None:
+            slot.time(None)
             trial.end()
         is_moved = slot.moved is not None and bool(slot.moved.any())
         self._slots.append(slot)
