@@ -125,7 +125,7 @@ class CourseSession:
         return next(filter(None, (one.tuning_note for one in self._sessions)), "")
 
     def begin_tuning(self, seconds: float) -> None:
-        """As of a plan."""
+        """Lets calls try other ways for so many seconds, as `PlanSession.begin_tuning` does, in every plan."""
         for session in self._sessions:
             session.begin_tuning(seconds)
 
@@ -135,11 +135,11 @@ class CourseSession:
         return all(session.is_tuned for session in self._sessions)
 
     def end_tuning(self) -> list[Json]:
-        """As of a plan."""
+        """Takes and keeps what was found of every plan, as `PlanSession.end_tuning` does; returns it."""
         return [one for session in self._sessions for one in session.end_tuning()]
 
     def replay_tuning(self, data: Sequence[Json]) -> list[Json]:
-        """As of a plan."""
+        """Takes over what `end_tuning` returned before, as `PlanSession.replay_tuning` does, in every plan."""
         return [one for session in self._sessions for one in session.replay_tuning(data)]
 
     def steps_here(self, shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int | str]]:

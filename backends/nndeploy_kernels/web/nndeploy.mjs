@@ -120,8 +120,8 @@ class Library {
 
   /** Returns the elements of a value, and its shape. */
   value(tensor) {
-    const view = this.view, shape = this.shape(view.getUint32(tensor + TENSOR.shape, true),
-      view.getInt32(tensor + TENSOR.rank, true));
+    const view = this.view, rank = view.getInt32(tensor + TENSOR.rank, true);
+    const shape = this.shape(view.getUint32(tensor + TENSOR.shape, true), rank);
     const count = shape.reduce((product, size) => product * size, 1);
     const dtype = view.getInt32(tensor + TENSOR.dtype, true);
     const place = count ? view.getUint32(tensor + TENSOR.data, true) : 0;

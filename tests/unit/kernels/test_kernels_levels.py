@@ -69,7 +69,7 @@ def test_the_level_that_is_built_here_is_the_widest_that_this_machine_runs() -> 
 
 
 def test_two_functions_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Of other types a linker takes either, and only warns."""
+    """Where their types differ a linker takes one of them, and only warns."""
     (tmp_path / "a.c").write_text("int f(int a) { return a; }")
     (tmp_path / "b.c").write_text("int f(int a, int b) { return a + b; } int g(void) { return f(1, 2); }")
     target = ["-target", "wasm32-wasi"]
