@@ -104,36 +104,31 @@ NND_INLINE void nnd_depthwise_tiles(const struct nnd_depthwise *s, int kernel, i
   }
 }
 
-/* Kernels of a width and stride that are compiled in. */
-#define NND_DEPTHWISE_CASE(K, S, P)                                                                                    \
-  case P:                                                                                                              \
+/* Kernels of a width, a stride and a tile that are compiled in. Each tile has a function of its own: in one function
+ * they take a compiler several times as long. */
+#define NND_DEPTHWISE_TILES(K, S, P)                                                                                   \
+  NND_NOINLINE void nnd_depthwise_##K##_##S##_##P(                                                                     \
+      const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin, nnd_size end, const nnd_elem *in,    \
+      const float *weights, const float *bias, vf number, nnd_size pitch, nnd_elem *out) {                             \
     for (nnd_size r = 0; r < rows; r++)                                                                                \
       nnd_depthwise_tiles(s, K, S, P, row + r, begin, end, in, weights, bias, number, out + r * pitch * NND_LANES);    \
-    return;
+  }
+#define NND_DEPTHWISE_CASE(K, S, P)                                                                                    \
+  case P: nnd_depthwise_##K##_##S##_##P(s, row, rows, begin, end, in, weights, bias, number, pitch, out); return;
 #define NND_DEPTHWISE(K, S)                                                                                            \
+  NND_EACH_TILE(NND_DEPTHWISE_TILES, K, S)                                                                             \
   static void nnd_depthwise_##K##_##S(const struct nnd_depthwise *s, nnd_size row, nnd_size rows, nnd_size begin,      \
                                       nnd_size end, const nnd_elem *in, const float *weights, const float *bias,       \
                                       vf number, nnd_size pitch, nnd_elem *out) {                                      \
-    switch (nnd_depthwise_pixels(end - begin)) {                                                                       \
-      NND_DEPTHWISE_CASE(K, S, 1)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 2)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 3)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 4)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 5)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 6)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 7)                                                                                      \
-      NND_DEPTHWISE_CASE(K, S, 8)                                                                                      \
-      NND_WIDE_CASES(K, S)                                                                                             \
-    }                                                                                                                  \
+    switch (nnd_depthwise_pixels(end - begin)) { NND_EACH_TILE(NND_DEPTHWISE_CASE, K, S) }                             \
   }
 
+#define NND_NARROW_TILES(DO, K, S)                                                                                     \
+  DO(K, S, 1) DO(K, S, 2) DO(K, S, 3) DO(K, S, 4) DO(K, S, 5) DO(K, S, 6) DO(K, S, 7) DO(K, S, 8)
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
-#define NND_WIDE_CASES(K, S)                                                                                           \
-  NND_DEPTHWISE_CASE(K, S, 10)                                                                                         \
-  NND_DEPTHWISE_CASE(K, S, 12)                                                                                         \
-  NND_DEPTHWISE_CASE(K, S, 14)
+#define NND_EACH_TILE(DO, K, S) NND_NARROW_TILES(DO, K, S) DO(K, S, 10) DO(K, S, 12) DO(K, S, 14)
 #else
-#define NND_WIDE_CASES(K, S)
+#define NND_EACH_TILE NND_NARROW_TILES
 #endif
 
 NND_DEPTHWISE(3, 1)
