@@ -29,8 +29,8 @@ setup: .venv/ready ## make .venv and install the project into it
 .venv/ready: requirements-demo.lock requirements.lock pyproject.toml
 	$(FOUND_PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements-demo.lock
-	PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build $(shell uname -m) && \
-		PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build_runtime $(shell uname -m) wasm32 & building=$$!; \
+	PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build_runtime $(shell uname -m) wasm32 && \
+		PYTHONPATH=backends $(BIN)/python -m nndeploy_kernels.build $(shell uname -m) & building=$$!; \
 		$(BIN)/pip install --quiet --require-hashes --only-binary=:all: -r requirements.lock; \
 		installed=$$?; wait $$building && exit $$installed
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 
 from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, zig_target
@@ -159,9 +160,8 @@ def zig(tool: str, arguments: Sequence[str]) -> None:
     Raises:
         RuntimeError: it fails.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "ziglang", tool, *arguments], cwd=SOURCES, capture_output=True, text=True, check=False
-    )
+    program = files("ziglang").joinpath("zig")  # `python -m ziglang` starts an interpreter first
+    done = subprocess.run([str(program), tool, *arguments], cwd=SOURCES, capture_output=True, text=True, check=False)
     if done.returncode or "warning:" in done.stderr:  # of two functions of one name a linker takes either, and warns
         raise RuntimeError(f"zig {tool} fails: {done.stderr.strip()[:2000]}")
 
