@@ -2,25 +2,21 @@
 """A library that is loaded from bytes: once for the same bytes, and from memory that nobody can change."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from c_library import library_from_source, zig_missing
 
 from nndeploy.errors import UnavailableError
 from nndeploy.files.shared_object import library_from_bytes
 
-pytest.importorskip("ziglang", reason="ziglang is not installed")
+pytestmark = pytest.mark.skipif(bool(zig_missing()), reason=zig_missing())
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    folder = tmp_path_factory.mktemp("library")
-    (folder / "seven.c").write_text("int seven(void) { return 7; }\n")
-    command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-s", "seven.c", "-o", "seven.so"]
-    subprocess.run(command, check=True, capture_output=True, cwd=folder)
-    return (folder / "seven.so").read_bytes()
+    source = '__attribute__((visibility("default"))) int seven(void) { return 7; }'
+    return library_from_source([source], tmp_path_factory.mktemp("library")).read_bytes()
 
 
 def test_equal_bytes_are_loaded_once(library: bytes) -> None:
