@@ -5,12 +5,14 @@ For the compile half alone: a model of a bundle names no file (`open_session.py`
 """
 
 import mmap
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from nndeploy.errors import BuildRefusedError
+from nndeploy.files.file_content import file_map, letting_go_of_pages
 from nndeploy.files.held_folder import PREFIX, SUFFIX
 from nndeploy.files.onnx_external_data import named_files
 from nndeploy_onnxruntime.library import inference_session
@@ -32,7 +34,8 @@ def session_with_weights(model: bytes, options: Any) -> tuple[list[mmap.mmap], A
     if names:
         options.add_session_config_entry(_IN_PLACE, "1")
         options.add_external_initializers_from_files_in_memory(names, maps, [len(data) for data in maps])
-    return maps, inference_session(model, options)  # who forgets both forgets the session first
+    with letting_go_of_pages() if names else nullcontext():
+        return maps, inference_session(model, options)  # who forgets both forgets the session first
 
 
 def with_weights_in(model: bytes, folder: Path, file_name: str) -> bytes:
@@ -61,4 +64,4 @@ def _mapped(name: str) -> mmap.mmap:
     if not (folder.is_absolute() and folder.name.startswith(PREFIX) and folder.name.endswith(SUFFIX)):
         raise BuildRefusedError(f"the model reads the file {name!r:.120}, which is none of the compile's own")
     with Path(name).open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return file_map(file.fileno())

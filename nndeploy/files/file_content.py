@@ -4,19 +4,28 @@
 What is mapped takes no memory of its own and stays when the file is removed. For files that nobody writes to any more.
 """
 
+import contextlib
 import hashlib
 import mmap
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import TypeAlias
 
 Content: TypeAlias = bytes | memoryview
 
 MIN_MAPPED_BYTES = 1 << 20
 _WRITTEN_BYTES = 1 << 26
+_LET_GO_SECONDS = 0.01
+"""A library copies some 30 MB within it."""
 
 
 class _FileMap(mmap.mmap):
     """The map of a file: what is let go of it can be read again, which is not so of memory without one."""
+
+
+_maps: "weakref.WeakSet[_FileMap]" = weakref.WeakSet()
 
 
 def content_of(path: Path) -> Content:
@@ -29,7 +38,14 @@ def content_of(path: Path) -> Content:
 
 def mapped_content(descriptor: int) -> memoryview:
     """Returns the bytes of an open file, which has some."""
-    return memoryview(_FileMap(descriptor, 0, access=mmap.ACCESS_READ))
+    return memoryview(file_map(descriptor))
+
+
+def file_map(descriptor: int) -> mmap.mmap:
+    """Returns the map of an open file, which has some bytes."""
+    mapped = _FileMap(descriptor, 0, access=mmap.ACCESS_READ)
+    _maps.add(mapped)
+    return mapped
 
 
 def is_file_map(content: Content) -> bool:
@@ -41,6 +57,29 @@ def let_go_of_pages(content: Content) -> None:
     """Gives the pages of a mapped file back, which count as this process's until then."""
     if (mapped := _file_map_of(content)) is not None:
         mapped.madvise(mmap.MADV_DONTNEED)
+
+
+@contextlib.contextmanager
+def letting_go_of_pages() -> Iterator[None]:
+    """Gives the pages of all mapped files back again and again, while a library copies what is in them.
+
+    They would count as this process's beside the copies. What is needed once more is read again, from the system's
+    memory of files, so this is not for calls that use mapped weights where they are.
+    """
+    is_copied = Event()
+
+    def let_go() -> None:
+        while not is_copied.wait(_LET_GO_SECONDS):
+            for mapped in list(_maps):
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    thread = Thread(target=let_go, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_copied.set()
+        thread.join()
 
 
 def _file_map_of(content: Content) -> _FileMap | None:

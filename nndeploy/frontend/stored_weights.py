@@ -21,6 +21,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from nndeploy.files.file_content import file_map
 from nndeploy.frontend.traversal import bodies_of, nodes_of
 from nndeploy.onnx_gate.limits import PROTOBUF_MAX_BYTES
 from nndeploy.onnx_gate.tensor_rules import EXTERNAL
@@ -37,8 +38,8 @@ MIN_MODEL_BYTES = 16 << 20
 MIN_STORED_BYTES = 4096
 """Smaller tensors stay in the model: shapes, axes and the like, which inference must see."""
 
-MEMORY_OF_WEIGHTS, DISK_OF_WEIGHTS = 3.5, 6.0
-"""What a compile may take of both, in times the weights: the most that was measured."""
+MEMORY_OF_WEIGHTS, DISK_OF_WEIGHTS, MEMORY_BESIDE = 2.5, 6.0, 300 << 20
+"""What a compile may take of both, in times the weights, and bytes beside these: the most that was measured."""
 
 _ALIGNMENT = 4096  # Source: ONNX, ExternalData.md: a multiple of the page size can be mapped
 _CHUNK_BYTES = 1 << 24
@@ -68,7 +69,7 @@ class StoredWeights:
 
     def lacking(self, memory_bytes: int) -> list[str]:
         """Returns a line for each of memory and disk that a compile of these weights may have too little of."""
-        memory, disk = (round(times * self._end) for times in (MEMORY_OF_WEIGHTS, DISK_OF_WEIGHTS))
+        memory, disk = round(MEMORY_OF_WEIGHTS * self._end) + MEMORY_BESIDE, round(DISK_OF_WEIGHTS * self._end)
         free = shutil.disk_usage(self.path.parent).free
         of = f"a compile of {_gigabytes(self._end)} of weights may take"
         found = []
@@ -168,7 +169,7 @@ def _map_of(path: str, end: int) -> mmap.mmap:
     known = _maps.get(path)
     if known is None or len(known) < end:
         with Path(path).open("rb") as file:
-            known = _maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            known = _maps[path] = file_map(file.fileno())
     return known
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nndeploy.errors import BuildRefusedError, NndeployError, UnavailableError, full_disk, lacks_space, one_line
+from nndeploy.files.file_content import letting_go_of_pages
 from nndeploy.files.onnx_external_data import named_files
 from nndeploy.jobs.measuring import Call, Measured, raced, raced_apart
 from nndeploy.jobs.temporary import temporary_folder
@@ -92,7 +93,8 @@ def supports(name: str, model: "ir.Model", target: Target, options: BuildOptions
     """
     try:
         model = _as_read_by(name, model)
-        said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
+        with letting_go_of_pages():
+            said = _refused_if_failing(lambda: backend(name).supports(model, target, options))
     except BuildRefusedError as err:
         return [Support(False, str(err) or "it failed")] * len(model.graph)
     if len(said) != len(model.graph):
@@ -107,7 +109,7 @@ def build(name: str, submodel: "ir.Model", target: Target, options: BuildOptions
         BuildRefusedError: the library would not build it, or failed on a sample.
     """
     submodel = _as_read_by(name, submodel)
-    with temporary_folder("build") as workdir:
+    with temporary_folder("build") as workdir, letting_go_of_pages():
         artifact = _refused_if_failing(lambda: backend(name).build(submodel, target, options, workdir))
     artifact = _checked_artifact(name, artifact, options)
     place, unmet_here = place_for(artifact.requires, backend(name).device_kind)
@@ -272,7 +274,8 @@ def _run(
 ) -> list[dict[str, Value]]:
     files = {file: memoryview(data) for file, data in artifact.files.items()}
     open_options = OpenOptions(place.gpu or "cpu", 1, options.custom_op_libraries)
-    session = backend(name).open(files, artifact.metadata, open_options)
+    with letting_go_of_pages():
+        session = backend(name).open(files, artifact.metadata, open_options)
     try:
         return [_outputs_on(session, sample) for sample in samples]
     finally:

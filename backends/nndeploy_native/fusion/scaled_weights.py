@@ -94,7 +94,7 @@ def _joined_lines(
 def _scaled(maker: Product, scale: Floats, shift: Floats) -> Product | None:
     assert isinstance(maker.b, np.ndarray)
     with np.errstate(all="ignore"):
-        weights = (maker.b * scale).astype(np.float32)
+        weights = maker.b if (scale == 1).all() else (maker.b * scale).astype(np.float32)  # they may be gigabytes
         bias = (0.0 if maker.bias is None else maker.bias.reshape(-1).astype(np.float64)) * scale + shift
         bias = np.broadcast_to(bias, maker.b.shape[-1:]).astype(np.float32)
     if not np.isfinite(weights).all() or not np.isfinite(bias).all():

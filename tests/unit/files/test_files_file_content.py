@@ -3,13 +3,21 @@
 
 import hashlib
 import mmap
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nndeploy.files import file_content
-from nndeploy.files.file_content import MIN_MAPPED_BYTES, KnownHashes, content_of, let_go_of_pages, write_content
+from nndeploy.files.file_content import (
+    MIN_MAPPED_BYTES,
+    KnownHashes,
+    content_of,
+    let_go_of_pages,
+    letting_go_of_pages,
+    write_content,
+)
 
 
 @pytest.mark.parametrize("size", [1, MIN_MAPPED_BYTES - 1, MIN_MAPPED_BYTES + 1])
@@ -20,6 +28,28 @@ def test_a_file_is_read_and_stays_when_it_is_removed_and_let_go(size: int, tmp_p
     (tmp_path / "file").unlink()
     let_go_of_pages(content)
     assert bytes(content) == data
+
+
+def test_pages_of_a_mapped_file_are_given_back_while_a_library_copies_it(tmp_path: Path) -> None:
+    data = np.arange(MIN_MAPPED_BYTES // 4).tobytes()
+    (tmp_path / "weights").write_bytes(data)
+    content = content_of(tmp_path / "weights")
+    assert bytes(content) == data
+    assert _resident_bytes(tmp_path / "weights") == len(data)
+    with letting_go_of_pages():
+        deadline = time.monotonic() + 30.0
+        while _resident_bytes(tmp_path / "weights"):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    assert bytes(content) == data
+    assert _resident_bytes(tmp_path / "weights") == len(data)
+
+
+def _resident_bytes(path: Path) -> int:
+    """Returns the bytes of a mapped file that are this process's now."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    assert any(line.endswith(f" {path}") for line in lines)
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Rss:"))
 
 
 @pytest.mark.parametrize("is_read_only", [True, False])
