@@ -22,11 +22,12 @@ from nndeploy.serve.figures import Figures
 from nndeploy.serve.infer_request import Answer, InferRequest, status_of, wanted
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_model import ServedModel
+from nndeploy.serve.watched_record import OnText
 from nndeploy.version import __version__
 
 NAME = "nndeploy"
 VERSION = __version__
-EXTENSIONS = ("binary_tensor_data",)
+EXTENSIONS = ("binary_tensor_data", "generate")
 LAST_ANSWERS_SECONDS = 1.0
 """How long answers may still be on their way to clients when the service closes, after the last call has ended."""
 INLINE_BYTES = 1 << 16
@@ -66,8 +67,12 @@ class Answering:
             raise MissingInputError(f"{name!r} has no version {version!r:.80}", hint=f"it has {model.version!r}")
         return model
 
-    async def infer(self, model: ServedModel, request: InferRequest, began_ns: int) -> Answer:
+    async def infer(
+        self, model: ServedModel, request: InferRequest, began_ns: int, on_text: OnText | None = None
+    ) -> Answer:
         """Returns the outputs that a request asks for; `began_ns` is when it came, on the monotonic clock.
+
+        `on_text` is told the text so far, where a loop writes one.
 
         Raises:
             UnavailableError: the service ends, which who asks whether it is ready is told from the same moment on.
@@ -78,7 +83,7 @@ class Answering:
         limit_ns = round(self.options.request_timeout * 1e9)
         limit_ns = min(limit_ns, request.timeout_ns or limit_ns)
         until_ns = began_ns + limit_ns
-        done = model.submit(dict(request.inputs), until_ns)
+        done = model.submit(dict(request.inputs), until_ns, on_text)
         if not await _ended(done, (until_ns - time.monotonic_ns()) / 1e9):
             raise DeadlineError(f"no answer within {limit_ns / 1e6:.3g} ms", where=model.name)
         found = done.result()

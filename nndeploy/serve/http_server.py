@@ -14,8 +14,8 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -24,10 +24,12 @@ from aiohttp import web
 from nndeploy.errors import InputError, NndeployError
 from nndeploy.serve.access import SCHEME
 from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
+from nndeploy.serve.generate_form import GenerateRequest, event, generate_request
 from nndeploy.serve.http_connections import PROTOCOL, Connections
 from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
 from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
 from nndeploy.serve.served_model import ServedModel
+from nndeploy.serve.text_in_progress import TextInProgress
 
 HEALTH, FIGURES = "/v2/health/", "/metrics"
 JSON_BYTES = "Inference-Header-Content-Length"
@@ -53,6 +55,8 @@ class HttpServer:
             app.router.add_get(path, self._model_metadata)
             app.router.add_get(f"{path}/ready", self._model_ready)
             app.router.add_post(f"{path}/infer", self._infer)
+            app.router.add_post(f"{path}/generate", self._generate)
+            app.router.add_post(f"{path}/generate_stream", self._generate_stream)
         app.router.add_get("/v2", self._server_metadata)
         app.router.add_get(f"{HEALTH}live", self._live)
         app.router.add_get(f"{HEALTH}ready", self._ready)
@@ -153,6 +157,53 @@ class HttpServer:
             del body
             found = await answering.infer(model, asked.request, began_ns)
             return await self._answer(request, model.name, asked, found)
+
+    async def _generate(self, request: web.Request) -> web.StreamResponse:
+        async with self._text(request) as (asked, text):
+            return _json(asked.answer(await text.answer()))
+
+    async def _generate_stream(self, request: web.Request) -> web.StreamResponse:
+        """Sends what is new of a text as it is written; an error behind the first piece is the last event."""
+        async with self._text(request) as (asked, text):
+            answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+            sent = ""
+            async for piece in text.pieces():
+                sent += piece
+                await self._send_event(request, answer, asked.piece(piece))
+            try:
+                last = asked.answer(await text.answer(), sent)
+            except NndeployError as err:
+                if not answer.prepared:
+                    raise
+                last = {"error": told(err)}
+            await self._send_event(request, answer, last)
+            await answer.write_eof()
+            return answer
+
+    @asynccontextmanager
+    async def _text(self, request: web.Request) -> AsyncIterator[tuple[GenerateRequest, TextInProgress]]:
+        began_ns = time.monotonic_ns()
+        answering = self._answering
+        with answering.counted(request.match_info["name"], PROTOCOL), answering.budget.held() as take:
+            model = self._model(request)
+            asked = generate_request(await self._body(request, take), model)
+            text = TextInProgress(answering, model, asked.request, began_ns)
+            try:
+                yield asked, text
+            finally:
+                text.close()
+
+    async def _send_event(self, request: web.Request, answer: web.StreamResponse, data: Mapping[str, object]) -> None:
+        """Sends an event; who does not read it in time loses the connection."""
+        try:
+            async with asyncio.timeout(self._answering.options.request_timeout):
+                if not answer.prepared:
+                    await answer.prepare(request)
+                await answer.write(event(data))
+        except TimeoutError as err:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionError("the client does not read") from err
 
     async def _body(self, request: web.Request, take: Callable[[int], None]) -> bytes:
         limit, content = self._answering.options.max_body, request.content

@@ -17,6 +17,7 @@ from nndeploy.serve.call_queue import Call, CallQueue
 from nndeploy.serve.datatypes import Tensor
 from nndeploy.serve.infer_request import Answer
 from nndeploy.serve.options import ServeOptions
+from nndeploy.serve.watched_record import OnText, WatchedRecord
 from nndeploy.stream.records import Record
 from nndeploy.values.types import Value
 
@@ -100,17 +101,19 @@ class ServedModel:
         """
         return self._now().served
 
-    def submit(self, inputs: dict[str, Value], until_ns: int = 0) -> "Future[Answer]":
+    def submit(self, inputs: dict[str, Value], until_ns: int = 0, on_text: OnText | None = None) -> "Future[Answer]":
         """Returns what will be the answer to a call, whose time is over at `until_ns` of the monotonic clock, if ever.
 
-        The future's error is what `Program.run` raises, or a DeadlineError.
+        `on_text` is told the text so far, where a loop writes one. The future's error is what `Program.run` raises, or
+        a DeadlineError.
 
         Raises:
             UnavailableError: it is not ready, or ends.
             BusyError: too many calls wait.
         """
         self._now()
-        call = Call(Record(0, "", "", fields=inputs), until_ns)
+        watched = on_text and WatchedRecord(0, "", "", fields=inputs, on_text=on_text)
+        call = Call(watched or Record(0, "", "", fields=inputs), until_ns)
         self.queue.put(call)
         return call.done
 

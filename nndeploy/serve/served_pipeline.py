@@ -18,10 +18,11 @@ from queue import SimpleQueue
 import numpy as np
 
 from nndeploy.bundle.manifest import NamedType
-from nndeploy.errors import InputError, NndeployError, UsageError, did_you_mean
+from nndeploy.errors import DataError, InputError, NndeployError, UsageError, did_you_mean
 from nndeploy.processors.wav_files import mono, sound_from_bytes
 from nndeploy.runtime.plain_data import plain_from_value
 from nndeploy.serve.datatypes import Tensor, tensor_of
+from nndeploy.serve.watched_record import TEXT, WatchedRecord
 from nndeploy.stream.description import default_in_flight
 from nndeploy.stream.engine.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item, Outcome
@@ -73,6 +74,7 @@ class ServedPipeline:
         self._is_closed = False
         self._stop = Stop()
         self._stream = Stream(loaded.plan, loaded.runs, StreamOptions("pass", is_ordered=False), self._stop)
+        self._stream.on_round = self._tell
         self._thread = threading.Thread(target=self._work, name="nndeploy pipeline", daemon=True)
         self._thread.start()
 
@@ -129,6 +131,12 @@ class ServedPipeline:
 
     def discard(self) -> None:
         """Does nothing: what waits is told the stream's failure."""
+
+    def _tell(self, record: Record, is_last: bool) -> None:
+        """Tells who watches a record what its loop has written; the loop ends where nobody waits any more."""
+        watched = self._on_way[record.index].record
+        if isinstance(watched, WatchedRecord) and not watched.on_text(record.fields.get(TEXT)) and not is_last:
+            record.fail(DataError("nobody waits for the text"))
 
     def _items(self) -> Iterator[Item]:
         index = 0

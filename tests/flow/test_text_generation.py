@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a prompt to a text in one bundle: cache, chat template, sampling, and the text while it is written."""
 
+import http.client
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,13 @@ import pytest
 from trained_tokenizers import bytes_bpe
 
 import nndeploy
+from nndeploy import load_bundle
 from nndeploy.cli.main import run_command
+from nndeploy.serve.address import Address
+from nndeploy.serve.open_served import open_served
+from nndeploy.serve.options import ServeOptions
+from nndeploy.serve.service import Service
+from nndeploy.serve.watched_record import WatchedRecord
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 PROMPT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
@@ -160,3 +168,67 @@ def test_a_conversation_may_come_as_messages(made, tmp_path) -> None:
     assert found[0]["outputs"] == ran(made, tmp_path, lines="hi\n")[1][0]["outputs"]
     assert found[1]["outputs"]["tokens"] != found[0]["outputs"]["tokens"]
     assert found[2]["error"]["code"] == "bad-input"
+
+
+@pytest.fixture(scope="module")
+def service(made):
+    """Returns the address of a service of the bundle, whose texts have 12 tokens."""
+    options = ServeOptions(http=Address("127.0.0.1", 0), grpc=None)
+    with Service({"m": made / "m.nnd"}, options, load_bundle, print) as one:
+        one.load()
+        yield one.addresses["http"].port
+
+
+def asked(port, path, body):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with closing(connection):
+        connection.request("POST", f"/v2/models/m/{path}", json.dumps(body))
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Content-Type"), answer.read()
+
+
+def test_the_service_writes_the_text_of_a_run_whole_and_piece_by_piece(made, service, tmp_path) -> None:
+    _, (run,) = ran(made, tmp_path, lines="the cat\n")
+    body = {"text_input": "the cat", "id": "7", "parameters": {"details": True}}
+    status, _, whole = asked(service, "generate", body)
+    assert (status, json.loads(whole)) == (
+        200,
+        {
+            "id": "7", "model_name": "m", "model_version": json.loads(whole)["model_version"],
+            "text_output": run["outputs"]["text"], "details": {"finish_reason": "length"},
+        },
+    )  # fmt: skip
+    status, kind, stream = asked(service, "generate_stream", body)
+    events = [json.loads(part.removeprefix(b"data: ")) for part in stream.split(b"\n\n")[:-1]]
+    assert (status, kind) == (200, "text/event-stream")
+    assert "".join(event["text_output"] for event in events) == run["outputs"]["text"]
+    assert [event.get("details") for event in events] == [None] * (len(events) - 1) + [{"finish_reason": "length"}]
+
+
+@pytest.mark.parametrize("path", ["generate", "generate_stream"])
+@pytest.mark.parametrize("body", [
+    {}, {"text_input": 1}, {"text_input": "the cat", "parameters": {"temperature": 0.5}}, {"text_input": "a cat " * 40},
+    {"text_input": "the cat", "stream": True}, ["the cat"],
+])  # fmt: skip
+def test_a_request_that_is_none_is_refused(path, body, service) -> None:
+    status, kind, answer = asked(service, path, body)
+    assert (status, kind, list(json.loads(answer))) == (400, "application/json", ["error"])
+
+
+def test_a_text_that_nobody_waits_for_is_written_no_further(made) -> None:
+    seen = []
+
+    def on_text(text):
+        seen.append(text)
+        return len(seen) < 3
+
+    def text_of(prompt):
+        record = WatchedRecord(0, "", "", fields={"text": np.array([prompt], object)}, on_text=on_text)
+        pipeline.run([record])
+        return record
+
+    with closing(open_served("m", made / "m.nnd", ServeOptions(), load_bundle, print)) as pipeline:
+        assert text_of("the cat").error is not None
+        assert len(seen) == 3
+        assert text_of("hi").error is not None
+        assert len(seen) == 4

@@ -62,10 +62,11 @@ class Sample:
     `top-k` best (0: all), then the best that reach the probability `top-p` together: what transformers means by these.
     The same prompt and `seed` give the same text.
 
-    `text` is what was written, without special tokens and without half a character. `end` is empty as long as it may
-    go on; else it says what ended it: `stop-token` (one of `stop-tokens`, numbers or texts of the tokenizer; not in the
-    text), `stop-text` (one of `stop-texts`; the text ends before it), `max-tokens`, or `context`: prompt and text fill
-    the most tokens that the model takes.
+    `text` is what was written, without special tokens, without half a character and, as long as it may go on, without
+    what may be the beginning of a stop text. `end` is empty as long as it may go on; else it says what ended it:
+    `stop-token` (one of `stop-tokens`, numbers or texts of the tokenizer; not in the text), `stop-text` (one of
+    `stop-texts`; the text ends before it), `max-tokens`, or `context`: prompt and text fill the most tokens that the
+    model takes.
     """
 
     name: ClassVar[str] = "sample"
@@ -110,12 +111,20 @@ class Sample:
             end = "max-tokens" if len(written) >= self.max_tokens else "context" if is_full else ""
         text = _written(tokenizer, begun[-TAIL:].tolist(), written.tolist(), is_whole=bool(end))
         cuts = [place for one in self.stop_texts if (place := text.find(one)) >= 0]
-        return (written, text[: min(cuts)], "stop-text") if cuts else (written, text, end)
+        if cuts:
+            return written, text[: min(cuts)], "stop-text"
+        return written, text if end else _without_begun(text, self.stop_texts), end
 
     @property
     def _parts(self) -> tuple[Any, frozenset[int], Choice]:
         made: tuple[Any, frozenset[int], Choice] = getattr(self, "_made")  # noqa: B009 - made by __post_init__
         return made
+
+
+def _without_begun(text: str, stop_texts: Sequence[str]) -> str:
+    """Returns a text without an end that is the beginning of a stop text."""
+    begun = (one[:size] for one in stop_texts for size in range(1, len(one)))
+    return text[: len(text) - max((len(one) for one in begun if text.endswith(one)), default=0)]
 
 
 def _written(tokenizer: Any, before: Sequence[int], tokens: Sequence[int], *, is_whole: bool) -> str:

@@ -41,6 +41,7 @@ class Loop:
             do_steps(record, self._loop.steps, self._stage)
             is_last = record.error is not None or _is_given(record.fields[self._loop.until])
             self._on_round(record, is_last)
+            is_last = is_last or record.error is not None  # who sees a round may end the record
         yield record
 
 

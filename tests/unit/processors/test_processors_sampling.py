@@ -121,6 +121,14 @@ def test_a_stop_text_ends_a_text_before_it() -> None:
     assert (texts[-1], end) == ("a cat", "stop-text")
 
 
+def test_what_may_begin_a_stop_text_is_kept_back_until_it_does_not() -> None:
+    tokens = [*tokens_of("a c"), *tokens_of("a"), *tokens_of("b")]
+    texts, *_ = written(sample(stop_texts=["cat", "catch"]), tokens)
+    assert (texts[-2:], written(sample(), tokens)[0][-2:]) == (["a ", "a cab"], ["a ca", "a cab"])
+    texts, end, _ = written(sample(stop_texts=["cat"], max_tokens=len(tokens) - 1), tokens)
+    assert (texts[-1], end) == ("a ca", "max-tokens")
+
+
 def test_limits_end_a_text_and_say_which() -> None:
     assert written(sample(max_tokens=3), [20] * 9)[1:] == ("max-tokens", [20] * 3)
     assert written(sample(context=5), [20] * 9, prompt=(10, 11, 12))[1:] == ("context", [20] * 2)

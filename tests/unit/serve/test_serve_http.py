@@ -55,7 +55,7 @@ def test_the_paths_of_the_protocol(serving) -> None:
     assert caller.ask("/v2/health/live") == (200, {"live": True})
     assert caller.ask("/v2/health/ready") == (200, {"ready": True, "live": True})
     status, about = caller.ask("/v2")
-    assert (status, about["name"], about["extensions"]) == (200, "nndeploy", ["binary_tensor_data"])
+    assert (status, about["name"], about["extensions"]) == (200, "nndeploy", ["binary_tensor_data", "generate"])
     told = {
         "name": "m", "versions": ["1"], "platform": "nndeploy_bundle",
         "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}],
