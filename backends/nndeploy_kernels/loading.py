@@ -9,7 +9,7 @@ from pathlib import Path
 from nndeploy_kernels.levels import LEVELS, Level, driver_stub, pace_library, precisions, runner
 
 LIBRARIES = Path(__file__).with_name("lib")
-API_VERSION = 4
+API_VERSION = 5
 """That of nndeploy_kernels.h."""
 
 _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
@@ -42,6 +42,7 @@ _SIGNATURES: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
     "nnd_pool_make": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)),
     "nnd_pool_free": (None, (ctypes.c_void_p,)),
     "nnd_run": (ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    "nnd_probe": (ctypes.c_double, (ctypes.c_int, ctypes.c_int64, ctypes.c_int)),
 }  # fmt: skip
 
 _loaded: dict[Path, ctypes.CDLL] = {}

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nndeploy.errors import InputError, OtherSizesError, UsageError
-from nndeploy.plugin.interface import Json
+from nndeploy.plugin.interface import FusedTimes, Json
 from nndeploy.plugin.pacing import PacePoint, Pacer, Wanted
 from nndeploy.values.types import Value
 from nndeploy_native.course import (
@@ -141,6 +141,19 @@ class CourseSession:
     def replay_tuning(self, data: Sequence[Json]) -> list[Json]:
         """Takes over what `end_tuning` returned before, as `PlanSession.replay_tuning` does, in every plan."""
         return [one for session in self._sessions for one in session.replay_tuning(data)]
+
+    @property
+    def has_fused_steps(self) -> bool:
+        """Whether steps of the only plan can be done apart too; with several there are no points to tell times of."""
+        return self._is_one_plan and self._sessions[0].has_fused_steps
+
+    def begin_apart(self) -> None:
+        """Lets every second call do its fused steps apart, as `PlanSession.begin_apart` does."""
+        self._sessions[0].begin_apart()
+
+    def end_apart(self) -> list[FusedTimes | None]:
+        """Ends that; returns the times of each step of the only plan."""
+        return self._sessions[0].end_apart()
 
     def steps_here(self, shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int | str]]:
         """Returns the steps of all plans with their sizes and windows, then those of Python; sizes as of a plan."""

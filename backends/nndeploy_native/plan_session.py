@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError, UsageError
+from nndeploy.plugin.interface import FusedTimes
 from nndeploy.plugin.pacing import PACE_VERSION, PacePoint, Pacer, Wanted
 from nndeploy.values.plan_steps import step_name
 from nndeploy.values.types import Value
@@ -29,12 +30,13 @@ from nndeploy_native.plan import (
     PlanBorder,
     PlanDocument,
 )
-from nndeploy_native.step_choices import StepChoice, StepFacts, choices_in_memory
+from nndeploy_native.step_choices import BY_RULE, StepChoice, StepFacts, choices_in_memory
 from nndeploy_native.tuned_tables import TunedFile, TunedTable, tables_to_data
 from nndeploy_native.worker_pool import WorkerPool
 
 if TYPE_CHECKING:  # few models have caches that grow, and few runs are tuned
     from nndeploy_native.cache_memory import CacheMemories, CachesOfCall
+    from nndeploy_native.fused_and_apart import FusedAndApart
     from nndeploy_native.plan_tuning import PlanTuning
 
 MAX_TABLES = 1024
@@ -98,6 +100,10 @@ class _Tables:
         """Lets later calls of these shapes do their steps so."""
         self._chosen[shapes] = tuple(choices)
         self._kept.pop(shapes, None)
+
+    def choices_for(self, shapes: _Shapes) -> tuple[StepChoice, ...]:
+        """Returns how calls of these shapes do their steps."""
+        return self._chosen.get(shapes) or (BY_RULE,) * len(self._document.steps)
 
     def table_for(self, shapes: _Shapes) -> _Table:
         """Returns the table of the shapes of the inputs.
@@ -205,6 +211,7 @@ class PlanSession:
         chosen, self.tuning_note = tuned.read()
         self._tuned_file = tuned
         self._tuning: PlanTuning | None = None
+        self._apart: FusedAndApart | None = None
         self._slots_memory = 0
         self._model, self._document = model, document
         grown = {one.input for one in document.grown}
@@ -267,7 +274,8 @@ class PlanSession:
         shapes = tuple([array.shape for array, _ in given])
         if caches is not None:
             shapes += ((caches.room,),)
-        trial = None if self._tuning is None else self._tuning.trial(shapes)
+        tried_by = self._apart or self._tuning
+        trial = None if tried_by is None else tried_by.trial(shapes)
         table = self._tables.table_for(shapes) if trial is None else self._tables.made(shapes, trial.choices)
         if trial is not None and trial.memory != self._slots_memory:
             self._slots, self._slots_memory = [], trial.memory
@@ -362,6 +370,28 @@ class PlanSession:
             raise DataError("the decisions are for another bundle")
         return self._taken_tables([table for one in own for table in self._tuned_file.replayed(one)])
 
+    @property
+    def has_fused_steps(self) -> bool:
+        """Whether steps have windows, so that they can be done apart too."""
+        from nndeploy_native.tuning import WINDOWED
+
+        return not {*WINDOWED}.isdisjoint(self._kernels)
+
+    def begin_apart(self) -> None:
+        """Lets every second call do its fused steps apart, and times the steps of all calls."""
+        from nndeploy_native.fused_and_apart import FusedAndApart
+
+        self._apart = FusedAndApart(self._facts_of, self._tables.choices_for, self._kernels)
+
+    def end_apart(self) -> list[FusedTimes | None]:
+        """Ends that; returns the times of each step at the shapes that were called last."""
+        apart, self._apart = self._apart, None
+        return [] if apart is None else apart.times()
+
+    @property
+    def _kernels(self) -> list[str]:
+        return [str(step.get("kernel")) for step in self._document.steps]
+
     def _taken_tables(self, tables: Sequence[TunedTable]) -> list[dict[str, Any]]:
         for one in tables:
             self.take_choices(one.shapes, one.choices)
@@ -372,10 +402,7 @@ class PlanSession:
     def _facts_of(self, shapes: _Shapes, choices: Sequence[StepChoice]) -> list[StepFacts]:
         """Returns what the steps are like with choices."""
         table = self._tables.made(shapes, choices)
-        return [
-            self._tables.facts(table, number, str(step.get("kernel")))
-            for number, step in enumerate(self._document.steps)
-        ]
+        return [self._tables.facts(table, number, kernel) for number, kernel in enumerate(self._kernels)]
 
     def _taken_slot(self) -> "_Slot":
         try:

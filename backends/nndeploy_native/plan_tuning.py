@@ -3,6 +3,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -14,20 +15,32 @@ USUAL_L2 = 1 << 20
 """What the library counts with where the second cache is not known."""
 
 
+class Trials(Protocol):
+    """Who says how calls of one set of shapes are done, and is told what they took: a race, or who else takes turns."""
+
+    memory: int
+
+    def next_choices(self) -> tuple[StepChoice, ...]:
+        """Returns how the steps of the next call are done."""
+
+    def told(self, step_ns: Sequence[int]) -> None:
+        """Takes the nanoseconds of each step of that call."""
+
+
 class Trial:
-    """One call of a race: how its steps are done, and where their nanoseconds go.
+    """One call that is tried: how its steps are done, and where their nanoseconds go.
 
     Calls of one `memory` may use the same, calls of others may not.
     """
 
-    def __init__(self, race: Race, num_steps: int, end: Callable[[], None]) -> None:
-        self.choices, self.memory = race.next_choices(), race.memory
+    def __init__(self, trials: Trials, num_steps: int, end: Callable[[], None]) -> None:
+        self.choices, self.memory = trials.next_choices(), trials.memory
         self.step_ns = np.zeros(num_steps, np.int64)
-        self._race, self._end = race, end
+        self._trials, self._end = trials, end
 
     def end(self) -> None:
-        """Tells the race what the call took."""
-        self._race.told(self.step_ns.tolist())
+        """Tells what the call took."""
+        self._trials.told(self.step_ns.tolist())
         self._end()
 
 

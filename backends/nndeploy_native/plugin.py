@@ -14,6 +14,7 @@ from nndeploy.plugin.interface import (
     Json,
     OpenOptions,
     Probe,
+    Roof,
     Session,
     Support,
     Transform,
@@ -127,6 +128,16 @@ class Plugin:
         from nndeploy_native.kernel_library import pace_library
 
         return pace_library()
+
+    def roof(self, threads: int | None, most_bytes: int) -> Roof:
+        """Returns what the kernel library measures of this processor.
+
+        Raises:
+            UnavailableError: it is not installed, or cannot measure here.
+        """
+        from nndeploy_native.roof import measured_roof
+
+        return measured_roof(threads, most_bytes)
 
     def runner(self, arch: str, metadata: Sequence[Mapping[str, Json]] = ()) -> Path:
         """Returns `nndeploy-run` for an architecture, which the wheel of that architecture brings for float32.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the steps of a plan are done where not as the rules of their operators say: one choice for each step.
 
-Law: whatever a choice says, a step gives the same bits; the choice of zeros is the rule.
+Law: whatever a choice says, a step gives the same bits, unless it may round; the choice of zeros is the rule.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ class StepChoice(NamedTuple):
 
     `cache_bytes`: the second cache, as blocks are counted with it. `buffer_bytes`: of sliding windows. `chunks`: into
     how many each thread's share is cut. `sharing`: 1 by one thread, 2 by all. `stores`: 1 through the caches, 2 past
-    them.
+    them. `rounding`: 1 where sums may round otherwise, which no file may say.
     """
 
     cache_bytes: int = 0
@@ -25,11 +25,12 @@ class StepChoice(NamedTuple):
     chunks: int = 0
     sharing: int = 0
     stores: int = 0
+    rounding: int = 0
 
 
 BY_RULE = StepChoice()
-MOST = StepChoice(MAX_CHOICE_BYTES, MAX_CHOICE_BYTES, MAX_CHUNKS, 2, 2)
-"""The largest number of each field."""
+MOST = StepChoice(MAX_CHOICE_BYTES, MAX_CHOICE_BYTES, MAX_CHUNKS, 2, 2, 0)
+"""The largest number of each field in a file."""
 
 
 def choices_in_memory(choices: Sequence[StepChoice] | None) -> Any:

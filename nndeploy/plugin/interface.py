@@ -13,7 +13,7 @@ backends of this project checks yours: `nndeploy.testing.BackendConformance`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from nndeploy.plugin.pacing import HasPacePoints
 from nndeploy.values.types import DimRange, Value, ValueType
@@ -207,6 +207,30 @@ class TunedSession(Protocol):
         """
 
 
+@runtime_checkable
+class FusedSession(Protocol):
+    """What a session may offer besides: to time its fused steps against the same steps done apart.
+
+    Results may round otherwise meanwhile. Steps are those of its pace points (`nndeploy.plugin.pacing`), in order.
+    """
+
+    has_fused_steps: bool
+    """Whether there is anything to time."""
+
+    def begin_apart(self) -> None:
+        """Lets every second run do its fused steps apart, and times the steps of all runs."""
+
+    def end_apart(self) -> "list[FusedTimes | None]":
+        """Ends that; returns the times of each step, None of one that is not fused, or that is done apart anyway."""
+
+
+class FusedTimes(NamedTuple):
+    """The median nanoseconds of a step, fused and apart, of runs that took turns."""
+
+    fused_ns: float
+    apart_ns: float
+
+
 class Transform(Protocol):
     """A rewrite that helps one backend: it replaces operators that the backend refuses by ones that it takes."""
 
@@ -308,6 +332,32 @@ class TellsStepsOfShapes(TellsSteps, Protocol):
         Raises:
             BundleError: the artifact is malformed.
             OtherSizesError: it was not built for these shapes.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """The most that a processor was seen to do with `threads` threads, a second.
+
+    `float32_per_s` and `int8_per_s`: operations, a multiply-add being two. `bytes_per_s`: for sizes, each twice the one
+    before, how fast so many bytes are read that were read just before: in the smallest cache that holds them.
+    """
+
+    threads: int
+    float32_per_s: float
+    int8_per_s: float
+    bytes_per_s: Mapping[int, float]
+
+
+@runtime_checkable
+class MeasuresRoof(Protocol):
+    """What a backend may offer besides: to measure what the processor does at most."""
+
+    def roof(self, threads: int | None, most_bytes: int) -> Roof:
+        """Returns it for so many threads, None: one a core, and for sizes of memory up to `most_bytes` or a bit more.
+
+        Raises:
+            UnavailableError: it cannot be measured here.
         """
 
 

@@ -107,6 +107,15 @@ def test_operators_are_timed_without_delays(models, capsys) -> None:
     for row in rows:
         assert row["submodel"] == "s0"
         assert row["gflops_per_s"] == pytest.approx(row["flops"] / row["us"] / 1e3)
+        assert (row["roof_us"] > 0) == (row["flops"] + row["bytes"] > 0)
+        assert row["roof_share"] == pytest.approx(row["roof_us"] / row["us"])
+        assert row["bound"] in ("float32", "memory")
+    roof, sizes = report["roof"], [one["bytes"] for one in report["roof"]["memory"]]
+    assert (roof["threads"], sizes[-1] >= max(row["bytes"] for row in rows)) == (1, True)
+    whole_us = sum(row["roof_us"] for row in rows)
+    assert report["roof_us"] == pytest.approx(whole_us)
+    assert report["roof_share"] == pytest.approx(whole_us / sum(row["us"] for row in rows))
+    assert [row["apart"] for row in rows] == [None] * len(rows)  # nothing of ONNX Runtime is fused by us
     assert report["estimate_r2"] is None or 0 <= report["estimate_r2"] <= 1
     assert run_command(arguments) == 0
     assert "GFLOP/s" in capsys.readouterr().out

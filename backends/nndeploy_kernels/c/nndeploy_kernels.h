@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define NND_API_VERSION 4
+#define NND_API_VERSION 5
 
 #pragma GCC visibility push(default)
 
@@ -34,14 +34,15 @@ struct nnd_options {
 };
 
 /* How one step is done where not as the rule of its operator says; 0 in each field is the rule. Whatever it says, the
- * bits of the results are the same, and what does not fit a step is the rule.
+ * bits of the results are the same unless `rounding` is 1, and what does not fit a step is the rule.
  *   cache_bytes   the second cache, as the rule counts its blocks with it
  *   buffer_bytes  the buffer of its sliding windows; one larger than all is the pair apart
  *   chunks        into how many each worker's share is cut
  *   sharing       1: one worker does all of it; 2: all of them
- *   stores        1: what it writes goes through the caches; 2: past them */
+ *   stores        1: what it writes goes through the caches; 2: past them
+ *   rounding      1: windows may be such that sums round otherwise */
 struct nnd_choice {
-  int64_t cache_bytes, buffer_bytes, chunks, sharing, stores;
+  int64_t cache_bytes, buffer_bytes, chunks, sharing, stores, rounding;
 };
 
 /* An index that is out of range: element `at` of the indices of step `step` is `index`, the axis has `size`. */
@@ -107,6 +108,14 @@ void nnd_pool_free(struct nnd_pool *pool);
 /* Runs the steps; `pool` is null where the caller works alone. Returns 0; or 1 where an index was out of range: the
  * first such of the first step is `call->fault` then, whatever the number of threads, and the outputs mean nothing. */
 int nnd_run(const struct nnd_table *table, struct nnd_call *call, struct nnd_pool *pool);
+
+/* What nnd_probe() measures: operations on float32, operations on bytes, bytes read. A multiply-add is two operations. */
+enum { NND_PROBE_FLOAT32, NND_PROBE_INT8, NND_PROBE_READING };
+
+/* Returns how many of them `workers` threads of this machine do a second, at most; 0: it cannot be measured. What is read
+ * are `num_bytes`, again and again, of which each thread has a part: where they fit a cache, they are in it. Takes some
+ * milliseconds, and a few more where memory is large. */
+double nnd_probe(int what, int64_t num_bytes, int workers);
 
 #pragma GCC visibility pop
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nndeploy.pacing.plan.operators import Amount
+from nndeploy.plugin.interface import Roof
 from nndeploy.target.target import BYTES_PER_S, FLOPS_PER_S, Target
 from nndeploy.values.types import Array
 
@@ -21,6 +22,18 @@ def estimated_ns(amounts: Sequence[Amount], target: Target | None = None) -> Arr
     if target is not None and has_rates(target):
         return 1e9 * np.maximum(flops / target.flops_per_s, moved / target.bytes_per_s)
     return 1e9 * np.maximum(flops / FLOPS_PER_S, moved / BYTES_PER_S)
+
+
+def least_ns(amount: Amount, roof: Roof, *, is_quantised: bool) -> tuple[float, float]:
+    """Returns the nanoseconds that the operations of an operator take at least on a processor, and that its bytes do.
+
+    Bytes come as fast as from the smallest memory that holds all of them: those of a small operator from a cache,
+    wherever they were before, so that no operator seems closer to the roof than it is.
+    """
+    operations = roof.int8_per_s if is_quantised else roof.float32_per_s
+    held = [rate for size, rate in roof.bytes_per_s.items() if size >= amount.bytes]
+    reading = max(held, default=min(roof.bytes_per_s.values()))
+    return 1e9 * amount.flops / operations, 1e9 * amount.bytes / reading
 
 
 def explained(estimated: Array, measured: Array) -> float | None:

@@ -6,10 +6,14 @@ pace point behind which its value stands, and one without a point to that of its
 of one point are not counted as moved.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+_OF_BYTES = re.compile("^Q[A-Z]|[qQ]uantize|Integer|NBits")
+"""What kinds of operators compute with integers of few bits, or make them."""
 
 
 class Amount(NamedTuple):
@@ -78,6 +82,14 @@ class Operators:
             copied_bytes[point] += 2 * self.values[value][1]
         amounts = zip(map(self._amount, self._groups(owners, len(points))), copied_bytes, strict=True)
         return [Amount(amount.flops, amount.bytes + copied) for amount, copied in amounts]
+
+    def quantised(self, points: Sequence[Sequence[str]]) -> list[bool]:
+        """Returns whether operators of each point compute with integers of few bits, for points as of `between`."""
+        return [self.is_quantised(group) for group in self._groups(self._owners(points)[0], len(points))]
+
+    def is_quantised(self, numbers: Iterable[int]) -> bool:
+        """Returns whether any of some operators, by number, does."""
+        return any(_OF_BYTES.search(self.operators[number].kind) for number in numbers)
 
     def flow(self, points: Sequence[Sequence[str]]) -> PointFlow:
         """Returns what flows between points, which are given as in `between`.

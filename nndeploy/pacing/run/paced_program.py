@@ -31,11 +31,15 @@ AT_ONCE = "submodels that do not wait for each other run at once; loads over tim
 
 
 class ProgramPoint(NamedTuple):
-    """A point of a program: its submodel, the operator before it, and what that computes, None where nobody says."""
+    """A point of a program: its submodel, the operator before it, and what that computes, None where nobody says.
+
+    `is_quantised`: with integers of few bits.
+    """
 
     submodel: str
     name: str
     amount: Amount | None
+    is_quantised: bool
 
 
 def paced_program(bundle: Bundle, by: PaceGoal | PacePlanFile) -> "PacedProgram":
@@ -115,8 +119,8 @@ class PacedProgram(ProgramPacing):
             operators = self._operators.get(submodel.id)
             flow.add([point.values for point in added], operators, submodel.inputs, submodel.outputs)
             points += [
-                ProgramPoint(submodel.id, one.name, amount)
-                for one, amount in zip(added, _amounts(operators, own), strict=True)
+                ProgramPoint(submodel.id, one.name, amount, is_quantised)
+                for one, (amount, is_quantised) in zip(added, _amounts(operators, own), strict=True)
             ]
             firsts.append(first)
             at = _PlaceOfStep(self.pacer, len(with_points), first, passes=not own)
@@ -205,11 +209,17 @@ class PacedProgram(ProgramPacing):
         return {name for one, name in self._plan.points if one == submodel}.__contains__
 
 
-def _amounts(operators: Operators | None, own: Sequence[PacePoint]) -> list[Amount | None]:
-    """Returns what is computed before each point of a submodel, before its end where it has none of its own."""
+def _amounts(operators: Operators | None, own: Sequence[PacePoint]) -> list[tuple[Amount | None, bool]]:
+    """Returns what is computed before each point of a submodel, before its end where it has none of its own.
+
+    And whether that is done with integers of few bits.
+    """
     if operators is None:
-        return [None] * max(1, len(own))
-    return list(operators.between([point.values for point in own])) if own else [operators.whole()]
+        return [(None, False)] * max(1, len(own))
+    if not own:
+        return [(operators.whole(), operators.is_quantised(range(len(operators.operators))))]
+    values = [point.values for point in own]
+    return list(zip(operators.between(values), operators.quantised(values), strict=True))
 
 
 def _continued(values: dict[str, Value] | None, step: Step) -> dict[str, Value] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 
+import numpy as np
 import pytest
 from kernel_library import every_level
 from native_models import Array, built, model_of, opened, reals, run
@@ -118,6 +119,18 @@ def test_choices_reach_the_steps() -> None:
             session.take_choices(shapes, [StepChoice(buffer_bytes=buffer_bytes)] * num_steps)
             windows += [step["window"] for step in session.steps_here({"x": shapes[0]}) if "window" in step]
     assert len(set(windows)) == 2
+
+
+def test_only_a_choice_that_may_round_changes_the_bits_of_a_pair() -> None:
+    used = {key: reals(*shape, seed=3) for key, shape in WEIGHTS.items() if f"{key})" in LAYERS["pair of blocks"]}
+    model = model_of(f"g (float[1,16,61,47] x) => (float[n,o,p,q] y) {{ {LAYERS['pair of blocks']} }}", used)
+    artifact, inputs = built(model), {"x": reals(1, 16, 61, 47)}
+    by_rule = run(artifact, inputs, "x86-64-v3")["y"]
+    one = StepChoice(buffer_bytes=MAX_CHOICE_BYTES, rounding=1)
+    apart = run(artifact, inputs, "x86-64-v3", choices=lambda steps: [one] * steps)["y"]
+    assert np.abs(apart - by_rule).max() <= 1e-5 * np.abs(by_rule).max()
+    with pytest.raises(ValueError, match="rounding"):  # no file may say so
+        choice_from_data({"rounding": 1})
 
 
 @pytest.mark.parametrize("data", [

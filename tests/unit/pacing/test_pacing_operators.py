@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nndeploy.pacing.plan.estimate import estimated_ns, explained
+from nndeploy.pacing.plan.estimate import estimated_ns, explained, least_ns
 from nndeploy.pacing.plan.operators import Amount, Operator, Operators
 from nndeploy.partition.count_operators import counted_operators
+from nndeploy.plugin.interface import Roof
 from nndeploy.target.target import Target
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
@@ -119,3 +120,30 @@ def test_r2_is_one_for_any_scale_and_less_where_estimates_are_wrong() -> None:
     assert right < 0.9
     assert explained(np.ones(3), measured) is None
     assert explained(np.ones(1), np.ones(1)) is None
+
+
+ROOF = Roof(1, float32_per_s=100e9, int8_per_s=400e9, bytes_per_s={1 << 14: 200e9, 1 << 15: 100e9, 1 << 16: 25e9})
+
+
+@pytest.mark.parametrize(
+    ("amount", "is_quantised", "computing", "moving"),
+    [
+        (Amount(1000, 0), False, 10.0, 0.0),
+        (Amount(1000, 0), True, 2.5, 0.0),
+        (Amount(0, 1 << 14), False, 0.0, (1 << 14) / 200),  # all of it in the smallest memory
+        (Amount(0, (1 << 14) + 1), False, 0.0, ((1 << 14) + 1) / 100),
+        (Amount(0, 1 << 20), False, 0.0, (1 << 20) / 25),  # more than was measured
+    ],
+)
+def test_the_roof_is_that_of_the_operations_and_of_the_smallest_memory_that_holds_the_bytes(
+    amount: Amount, is_quantised: bool, computing: float, moving: float
+) -> None:
+    assert least_ns(amount, ROOF, is_quantised=is_quantised) == pytest.approx((computing, moving))
+
+
+def test_points_that_make_integers_of_few_bits_are_known() -> None:
+    kinds = ("Conv", "QLinearConv", "MatMulInteger", "QuantizeLinear", "Relu")
+    operators = [Operator(kind, (number,), (number + 1,), 1, 0) for number, kind in enumerate(kinds)]
+    found = Operators(tuple((f"v{number}", 4) for number in range(6)), tuple(operators))
+    assert found.quantised([[f"v{number}"] for number in range(1, 6)]) == [False, True, True, True, False]
+    assert found.quantised([["v1"], ["v5"]]) == [False, True]  # the last one is fused with those before it

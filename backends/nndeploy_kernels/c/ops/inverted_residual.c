@@ -259,8 +259,9 @@ static int nnd_make_inverted(struct nnd_maker *m) {
       nnd_shared_inverted(&by_rule, nnd_capacity(&by_rule, in->num_bytes), &y, &x, channels, images);
   nnd_size capacity = nnd_capacity(m, in->num_bytes);
   t->window = nnd_shared_inverted(m, capacity, &y, &x, channels, images);
-  if (nnd_inverted_splits(rule, &y, &x, channels, second) || nnd_inverted_splits(t->window, &y, &x, channels, second))
-    t->window = rule, capacity = nnd_capacity(&by_rule, in->num_bytes);
+  const int is_same =
+      !nnd_inverted_splits(rule, &y, &x, channels, second) && !nnd_inverted_splits(t->window, &y, &x, channels, second);
+  if (!is_same && !nnd_may_round(m)) t->window = rule, capacity = nnd_capacity(&by_rule, in->num_bytes);
   nnd_tell_kept(m, nnd_shape_of(m, expand->out)->num_bytes + nnd_shape_of(m, first->out)->num_bytes,
                 nnd_inverted_bytes(t->window, &y, &x, channels, &t->first_at));
   t->is_whole = t->window.rows >= y.out_size;

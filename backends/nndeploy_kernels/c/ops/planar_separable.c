@@ -250,6 +250,7 @@ static nnd_size nnd_kept_rows(const struct nnd_maker *m, const struct nnd_axis *
   const nnd_size buffer = nnd_said_buffer(m);
   const nnd_size room = nnd_l2(m) / 8 * 5, shared = (y->kernel - 1) * y->dilation + 1 - y->stride;
   nnd_size rows = shared < room / in_row ? (room - shared * in_row) / (y->stride * in_row + row) : 0;
+  if (buffer / row >= y->out_size) return 0; /* the pair apart */
   if (buffer > 0) rows = nnd_min(rows, buffer / row);
   return rows < y->out_size ? rows : 0;
 }
@@ -316,8 +317,9 @@ static int nnd_make_planar(struct nnd_maker *m) {
   const struct nnd_maker by_rule = nnd_by_rule(m);
   const struct nnd_planar_window rule = nnd_planar_window_of(&by_rule, own, in_bytes, &y, &x);
   struct nnd_planar_window chosen = nnd_planar_window_of(m, own, in_bytes, &y, &x);
-  const int is_chosen = chosen.by_planes == rule.by_planes && !nnd_planar_splits(m, &chosen, second, &y, &x) &&
-                        !nnd_planar_splits(&by_rule, &rule, second, &y, &x); /* else sums would round otherwise */
+  const int is_same = chosen.by_planes == rule.by_planes && !nnd_planar_splits(m, &chosen, second, &y, &x) &&
+                      !nnd_planar_splits(&by_rule, &rule, second, &y, &x); /* else sums would round otherwise */
+  const int is_chosen = is_same || nnd_may_round(m);
   if (!is_chosen) chosen = rule;
   const nnd_size buffer = nnd_said_buffer(m), capacity = chosen.capacity;
   t->window_rows = chosen.window.rows, t->window_columns = chosen.window.columns;

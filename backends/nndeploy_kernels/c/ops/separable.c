@@ -102,9 +102,10 @@ static int nnd_make_separable(struct nnd_maker *m) {
   const struct nnd_maker by_rule = nnd_by_rule(m);
   const struct nnd_pair_window rule = nnd_pair_window_of(&by_rule, first, second, &y, &x);
   struct nnd_pair_window chosen = nnd_pair_window_of(m, first, second, &y, &x);
-  const int is_chosen = !nnd_pair_splits(m, &chosen, second, &y, &x) &&
-                        !nnd_pair_splits(&by_rule, &rule, second, &y, &x) &&
-                        chosen.window.channels == rule.window.channels; /* else sums would round otherwise */
+  const int is_same = !nnd_pair_splits(m, &chosen, second, &y, &x) &&
+                      !nnd_pair_splits(&by_rule, &rule, second, &y, &x) &&
+                      chosen.window.channels == rule.window.channels; /* else sums would round otherwise */
+  const int is_chosen = is_same || nnd_may_round(m);
   if (!is_chosen) chosen = rule;
   const struct nnd_window window = chosen.window;
   t->fetches = chosen.fetches;

@@ -122,7 +122,8 @@ static int nnd_make_stem(struct nnd_maker *m) {
   const struct nnd_maker by_rule = nnd_by_rule(m);
   const struct nnd_stem_window rule = nnd_stem_window_of(&by_rule, in, first, &y, &x);
   struct nnd_stem_window chosen = nnd_stem_window_of(m, in, first, &y, &x);
-  if (nnd_stem_splits(&rule, second, &y, &x) || nnd_stem_splits(&chosen, second, &y, &x)) chosen = rule;
+  const int is_same = !nnd_stem_splits(&rule, second, &y, &x) && !nnd_stem_splits(&chosen, second, &y, &x);
+  if (!is_same && !nnd_may_round(m)) chosen = rule;
   const nnd_size capacity = chosen.capacity;
   t->window_rows = chosen.rows;
   const nnd_size ring = nnd_window_rows(y, t->window_rows);

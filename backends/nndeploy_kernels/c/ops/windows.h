@@ -45,6 +45,9 @@ NND_INLINE int nnd_streams(const struct nnd_maker *m, nnd_size num_bytes) {
   return m->choice->stores > 0 ? m->choice->stores == 2 : num_bytes > NND_STREAM_FROM;
 }
 
+/* Whether windows may be such that sums round otherwise than by the rule. */
+NND_INLINE int nnd_may_round(const struct nnd_maker *m) { return m->choice->rounding == 1; }
+
 /* The same step as the rule does it, on the machine as it is. */
 NND_INLINE struct nnd_maker nnd_by_rule(const struct nnd_maker *m) {
   static const struct nnd_choice by_rule = {0};
