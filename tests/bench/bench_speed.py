@@ -10,6 +10,7 @@ Suites, each a table:
     tables     classifiers of tables and texts as skl2onnx writes them (`make zoo`), 1 row and 64: the bundle of native
     rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
     checkouts  native of this tree against that of another one (--other FOLDER)
+    roof       real models: which share of the roof of the processor their operators reach (roof_shares.py); no race
 
 One process an engine, the others stopped, interleaved rounds (interleaved.py); ordinary inputs and outputs, layout
 conversions included. Ratios are the fastest peer over ours, medians over rounds. In the same run every output is
@@ -31,6 +32,7 @@ from figures import ROOT
 from interleaved import Array, Engine, Pace, Race, race
 from model_sets import Subject
 from report import Report, add_models, add_race, bench_parser, geometric_mean, matching, numbers, words
+from roof_shares import roof_table
 
 RIVALS_ENVIRONMENT = ROOT / "build" / "rivals-env"
 SINGLES = ("native", "onnxruntime", "openvino")
@@ -44,6 +46,7 @@ FOR_RIVALS = (
     "mobilenet_v3_large,efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_x,repvgg,densenet,"
     "squeezenet,convnext,yolov8n,unet,vit,bert_fixed"
 )
+ROOF = "roof"
 BUNDLED = "bundled onnxruntime"
 OTHER, FIXED, OPEN = "other", "this", "this, sizes open"
 
@@ -64,6 +67,10 @@ class Suite:
 
 def main() -> None:
     options = _options()
+    if options.suite == ROOF:
+        with Report(options, "speed.md", f"Speed: {ROOF}") as report:
+            roof_table(report, options)
+        return
     suite = SUITES[options.suite]
     pace = Pace(options.seconds, options.rounds)
     means: dict[tuple[int, str], list[float]] = {}
@@ -97,7 +104,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = bench_parser(__doc__)
-    parser.add_argument("suite", choices=SUITES, nargs="?", default="real")
+    parser.add_argument("suite", choices=(*SUITES, ROOF), nargs="?", default="real")
     parser.add_argument("--only", type=words, help="models by name; with * and ? in `rivals`")
     parser.add_argument("--files", type=words, default="", help="of `quantised`: further models")
     parser.add_argument("--sizes", type=numbers, default="224,640", help="of `networks`: rows and columns of the image")

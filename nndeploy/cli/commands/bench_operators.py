@@ -14,11 +14,12 @@ import numpy as np
 from nndeploy.cli.commands.bench_inputs import bench_inputs
 from nndeploy.cli.commands.bench_roof import add_apart, add_roof, limit_text, reached, roof_to_json
 from nndeploy.cli.commands.loading import load
-from nndeploy.cli.console import print_json, print_line, print_table
+from nndeploy.cli.console import note, print_json, print_line, print_table
 from nndeploy.errors import NndeployError
 from nndeploy.loadgen.samples import NamedSample
 from nndeploy.pacing.plan.estimate import estimated_ns, explained
 from nndeploy.pacing.plan.goal import ONLY_TIMES
+from nndeploy.pacing.plan.operators_file import counted_operators
 from nndeploy.pacing.run.paced_program import PacedProgram, ProgramPoint, shapes_of
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
@@ -47,7 +48,7 @@ def bench_operators(
     with load(bundle, options, pace=ONLY_TIMES) as program:
         samples, origin = bench_inputs(program, inputs, most=1)
         assert isinstance(program.pacing, PacedProgram)
-        pacer, points = program.pacing.pacer, program.pacing.points
+        pacer, points = program.pacing.pacer, _counted(program, program.pacing.points, samples[0])
         for _ in range(1 + warmup):
             _run(program, samples[0])
         pacer.forget()
@@ -64,7 +65,7 @@ def bench_operators(
             "runs": runs,
             "run_us": latency_ns / 1e3,
             "roof": None if roof is None else roof_to_json(roof),
-            **reached(rows),
+            **reached(rows, points),
             "operators": rows,
             "estimate_r2": _explained(points, times_ns),
         }
@@ -72,6 +73,16 @@ def bench_operators(
         print_json(report)
     else:
         _print(report)
+
+
+def _counted(program: Program, points: Sequence[ProgramPoint], sample: NamedSample) -> Sequence[ProgramPoint]:
+    """Returns the points, without amounts where these were counted for inputs of other shapes than the sample's."""
+    counted_for = counted_operators(program.bundle).shapes
+    here = {name: value.shape for name, value in sample.values.items() if isinstance(value, np.ndarray)}
+    if not counted_for or all(counted_for[name] == shape for name, shape in here.items() if name in counted_for):
+        return points
+    note("what operators compute was counted for inputs of other shapes: compile with --shape, or leave --input out")
+    return [point._replace(amount=None) for point in points]
 
 
 def _runs(program: Program, sample: NamedSample, iterations: int | None, seconds: float | None) -> int:

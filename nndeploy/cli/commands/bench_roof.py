@@ -21,17 +21,24 @@ FLOAT32, INT8, MEMORY = "float32", "int8", "memory"
 def add_roof(
     rows: Sequence[dict[str, Any]], points: Sequence[ProgramPoint], program: Program, threads: int | None
 ) -> Roof | None:
-    """Adds to each row `roof_us`, `roof_share` and `bound`, None where nothing is known; returns what was measured."""
+    """Adds to each row `roof_us`, `roof_share` and `bound`, None where nothing is known; returns what was measured.
+
+    An operator whose values have no name in the model counts with the next one of which it is known what it computes.
+    """
     on_cpu = {one.submodel for one in program.choices if one.device == "cpu"}
     amounts = [point.amount if point.submodel in on_cpu else None for point in points]
     roof = _measured(threads, max((one.bytes for one in amounts if one is not None), default=0))
+    us_before = dict.fromkeys((point.submodel for point in points), 0.0)
     for row, amount, point in zip(rows, amounts, points, strict=True):
         row |= {"roof_us": None, "roof_share": None, "bound": None}
-        if amount is not None and roof is not None:
+        us = us_before[point.submodel] + row["us"]
+        us_before[point.submodel] = us
+        if amount is not None and any(amount) and roof is not None:
             computing, moving = least_ns(amount, roof, is_quantised=point.is_quantised)
             row["roof_us"] = max(computing, moving) / 1e3
-            row["roof_share"] = row["roof_us"] / row["us"] if row["us"] else None
+            row["roof_share"] = row["roof_us"] / us if us else None
             row["bound"] = MEMORY if moving > computing else INT8 if point.is_quantised else FLOAT32
+            us_before[point.submodel] = 0.0
     return roof
 
 
@@ -63,12 +70,12 @@ def add_apart(rows: Sequence[dict[str, Any]], program: Program, run: Callable[[]
         row["apart"] = None if found is None or not found.fused_ns else found.apart_ns / found.fused_ns
 
 
-def reached(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Returns `roof_us` and `roof_share` of all operators together, None where the roof of one is not known."""
-    roofs, us = [row["roof_us"] for row in rows], sum(row["us"] for row in rows)
-    if None in roofs or not us:
+def reached(rows: Sequence[Mapping[str, Any]], points: Sequence[ProgramPoint]) -> Mapping[str, Any]:
+    """Returns `roof_us` and `roof_share` of all operators together, None where it is not known what one computes."""
+    roof_us, us = sum(row["roof_us"] or 0.0 for row in rows), sum(row["us"] for row in rows)
+    if not us or not roof_us or any(point.amount is None for point in points):
         return {"roof_us": None, "roof_share": None}
-    return {"roof_us": sum(roofs), "roof_share": sum(roofs) / us}
+    return {"roof_us": roof_us, "roof_share": roof_us / us}
 
 
 def roof_to_json(roof: Roof) -> Mapping[str, Any]:

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How close the operators of real models come to the roof of the processor, by `nndeploy bench --operators`."""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import model_sets
+import numpy as np
+from commands import NNDEPLOY, ran
+from model_sets import Subject
+from report import Report
+
+from nndeploy.errors import NndeployError
+
+BACKENDS = ("native", "onnxruntime", "reference")
+GOAL, LEAST_SHARE = 0.7, 0.02
+"""Operators that operations limit are named where they stay below the goal and take at least this share of the time."""
+NAMED = 3
+
+
+def roof_table(report: Report, options: argparse.Namespace) -> None:
+    """Adds a row for each real model and number of threads, and what the processor does at most."""
+    table = report.table(
+        "model", "threads:", "ms:", "roof:", "limited by operations:", "their roof:", "below 70%: of the time, roof"
+    )
+    roofs = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only or model_sets.real_names(options.models):
+            one, inputs = model_sets.real_model(options.models, name), Path(folder) / f"{name}.npz"
+            try:
+                bundle = _paced(one, Path(folder))
+            except NndeployError as err:
+                table.row(name, "", "", "", "", "", f"refused: {err.what:.80}")
+                continue
+            np.savez(inputs, allow_pickle=False, **one.inputs)
+            for threads in options.threads:
+                found = _benched(bundle, inputs, threads, options.seconds * options.rounds)
+                roofs[threads] = found["roof"]
+                table.row(name, threads, *_cells(found["operators"]))
+                report.sample(model=name, **found)
+    report.line()
+    for threads, roof in roofs.items():
+        memory = ", ".join(f"{one['gbytes_per_s']:.0f} GB/s of {one['bytes'] >> 10:,} KiB" for one in roof["memory"])
+        report.line(
+            f"* {threads} threads, at most: {roof['float32_gflops_per_s']:.0f} GFLOP/s, int8 "
+            f"{roof['int8_gops_per_s']:.0f} Gop/s, {memory}"
+        )
+
+
+def _paced(one: Subject, folder: Path) -> Path:
+    bundle, shapes = folder / f"{one.name}.nnd", model_sets.fixed_shapes(one.inputs)
+    model_sets.compiled(one.path, bundle, backends=BACKENDS, objective="priority", pace=True, shapes=shapes)
+    return bundle
+
+
+def _benched(bundle: Path, inputs: Path, threads: int, seconds: float) -> Any:
+    how = ["--operators", "--threads", threads, "--duration", seconds, "--input", inputs, "--json"]
+    return json.loads(ran([*NNDEPLOY, "bench", bundle, *how]).answer)
+
+
+def _cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    us = sum(row["us"] for row in rows)
+    limited = [row for row in rows if row["bound"] in ("float32", "int8") and row["flops"]]
+    limited_us = sum(map(_us, limited))
+    below = [row for row in limited if row["roof_share"] < GOAL and _us(row) >= LEAST_SHARE * us]
+    below.sort(key=_us, reverse=True)
+    named = "; ".join(f"{_what(row)} {_us(row) / us:.0%}, {row['roof_share']:.0%}" for row in below[:NAMED])
+    return [
+        f"{us / 1e3:.3f}",
+        _share(rows, us),
+        f"{limited_us / us:.0%}",
+        _share(limited, limited_us),
+        named + (f"; {len(below) - NAMED} more" if len(below) > NAMED else ""),
+    ]
+
+
+def _us(row: Mapping[str, Any]) -> float:
+    """Returns the time of an operator with that of those before it which count with it."""
+    return float(row["roof_us"] / row["roof_share"])
+
+
+def _share(rows: Sequence[Mapping[str, Any]], us: float) -> str:
+    return f"{sum(row['roof_us'] or 0.0 for row in rows) / us:.0%}" if us else ""
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    """Returns what an operator is, without the name of its value."""
+    return str(row["operator"]).rsplit(" ", 1)[0]
