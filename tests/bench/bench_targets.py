@@ -18,13 +18,11 @@ import numpy as np
 import onnx
 import onnx.parser
 from commands import NNDEPLOY, ran
-from model_sets import Subject, real_model, real_names, shares_of
+from model_sets import ANY_SIZES, Subject, real_model, real_names, shares_of
 from report import Report, add_models, bench_parser
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 TARGETS = ("rtx4090", "t4", "x86-64-v3")
-ANY_SIZES = ("silero_vad_v5",)
-"""Networks that are malformed at fixed sizes: a branch for another sampling rate fits other ones."""
 SPLIT = """<ir_version: 9, opset_import: ["": 19]>
 antialias (float[1,3,128,128] x, float[32,3,3,3] w1, float[64,32,3,3] w2, float[64,64,3,3] w3, float[8,64,3,3] w4)
     => (float[1,8,32,32] y) <float[4] scales = {1, 1, 0.5, 0.5}> {

@@ -20,6 +20,8 @@ import onnx
 from interleaved import Array
 from onnx import TensorProto, helper, numpy_helper
 
+ANY_SIZES = ("silero_vad_v5",)
+"""Networks that are malformed at fixed sizes: a branch for another sampling rate fits other ones."""
 EXPORTED, REAL = "exported graphs", "real models"
 
 

@@ -52,8 +52,10 @@ def roof_table(report: Report, options: argparse.Namespace) -> None:
 
 
 def _paced(one: Subject, folder: Path) -> Path:
-    bundle, shapes = folder / f"{one.name}.nnd", model_sets.fixed_shapes(one.inputs)
-    model_sets.compiled(one.path, bundle, backends=BACKENDS, objective="priority", pace=True, shapes=shapes)
+    bundle = folder / f"{one.name}.nnd"
+    sizes = {} if one.name in model_sets.ANY_SIZES else {"shapes": model_sets.fixed_shapes(one.inputs)}
+    how = {"backends": BACKENDS, "objective": "priority", "pace": True, "samples": [one.inputs], **sizes}
+    model_sets.compiled(one.path, bundle, **how)
     return bundle
 
 
