@@ -223,7 +223,7 @@ def _built(
         "backends": names,
         "nodes": nodes,
         "submodels": tuple(_submodel_reports(plan, nodes)),
-        "passes": (*passes, *_transforms(plan)),
+        "passes": (*passes, *_transforms(plan), *(_rewrites(settled) if settled else ())),
         "checks": (*checks, *(settled.checks if settled else ())),
         "dropped": settled.dropped if settled else (),
         "warnings": warnings,
@@ -240,6 +240,10 @@ def _open_inputs(packing: Packing, ranges: Mapping[str, DimRange]) -> list[Named
 
 def _transforms(plan: ChainPlan) -> tuple[PassReport, ...]:
     return tuple(PassReport(f"{TRANSFORMS}{backend}", count) for backend, count in plan.placement.transformed)
+
+
+def _rewrites(settled: Settled) -> tuple[PassReport, ...]:
+    return tuple(PassReport(f"{TRANSFORMS}{backend} on what it takes", count) for backend, count in settled.rewrites)
 
 
 def _all_checks(packing: Packing, settled: Settled, findings: Findings) -> list[CheckReport]:

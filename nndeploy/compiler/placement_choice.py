@@ -98,7 +98,8 @@ def packed_by(packing: Packing, recipe: Recipe) -> Packing:
 def packed_as_chosen(packing: Packing, chosen: Chosen) -> Packing:
     """Returns what is packed of the placement that was chosen, with the candidates that it was chosen from."""
     packing = packed_by(packing, chosen.recipe)
-    return replace(packing, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
+    setting = replace(packing.setting, as_taken=frozenset(chosen.recipe.as_taken))
+    return replace(packing, setting=setting, candidates=chosen.candidates, measured_shapes=chosen.measured_shapes)
 
 
 def keep_decisions(compilation: Compilation, chosen: Chosen, loaded: LoadedModel) -> None:

@@ -232,7 +232,7 @@ class FusedTimes(NamedTuple):
 
 
 class Transform(Protocol):
-    """A rewrite that helps one backend: it replaces operators that the backend refuses by ones that it takes."""
+    """A rewrite that helps one backend: it replaces operators by others that mean the same."""
 
     name: str
 
@@ -258,7 +258,7 @@ class Backend(Protocol):
         """Returns what can be done on this machine for `target`, quickly and without side effects."""
 
     def transforms(self, target: "Target") -> Sequence[Transform]:
-        """Returns the backend-dependent rewrites, in order."""
+        """Returns the rewrites of operators that the backend refuses into ones that it takes, in order."""
 
     def supports(self, model: "ir.Model", target: "Target", options: BuildOptions) -> list[Support]:
         """Returns one `Support` for each node of `model.graph`, in its order; asked of the real library."""
@@ -278,6 +278,18 @@ class Backend(Protocol):
         Raises:
             UnavailableError: the library or the device is not here.
         """
+
+
+@runtime_checkable
+class RewritesOwn(Protocol):
+    """What a backend may do besides: rewrite the nodes that it takes into ones that it does faster, before `build`.
+
+    What comes of it is built and compared as ever. Where it is wrong, is refused, or is measured to be slower, the
+    submodel is built as it was, and a warning says so.
+    """
+
+    def rewrites(self, target: "Target") -> Sequence[Transform]:
+        """Returns these rewrites, in order; inputs and outputs of the graph must keep their names and types."""
 
 
 @runtime_checkable

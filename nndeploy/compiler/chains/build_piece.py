@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """One piece through one backend: built, run on the samples, compared with the reference.
 
-    piece, backend -> build in a child -> outputs -> compared -> `Outcome`: an artifact, or the reason why not
+    piece, backend -> its own rewrites -> build in a child -> outputs -> compared -> `Outcome`: an artifact, or why not
 
-Law: what fails in a lower precision than float32 is built again in float32 before the backend loses the piece.
+Law: what fails after the backend's own rewrites is built again without them, and what fails in a lower precision than
+float32 in float32, before the backend loses the piece.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import onnx_ir as ir
 
@@ -20,6 +22,7 @@ from nndeploy.compiler.chains.between_pieces import NO_SAMPLE, types_between_pie
 from nndeploy.compiler.chains.built_chain import Settled
 from nndeploy.compiler.chains.chain_plan import Piece
 from nndeploy.compiler.chains.chain_setting import Setting
+from nndeploy.compiler.chains.own_rewrites import Rewritten, rewritten
 from nndeploy.errors import BuildRefusedError, one_line
 from nndeploy.jobs.messages import model_bytes
 from nndeploy.jobs.tasks import Built
@@ -32,7 +35,8 @@ from nndeploy.values.types import Value, shapes_text
 class Outcome:
     """What came of building a piece: an artifact and comparisons, or the reason why not.
 
-    `reverted` says why it is in float32 although less was allowed, "" where it is not so.
+    `reverted` says why it is in float32 although less was allowed, and `unrewritten` why a rewrite of the backend was
+    left out, "" where it is not so; `rewrites` is how many nodes were rewritten.
     """
 
     piece: Piece
@@ -40,6 +44,8 @@ class Outcome:
     checks: tuple[CheckReport, ...] = ()
     failure: str = ""
     reverted: str = ""
+    unrewritten: str = ""
+    rewrites: int = 0
 
     @property
     def made(self) -> list[CheckReport]:
@@ -50,13 +56,35 @@ class Outcome:
 def build_piece(
     setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
 ) -> Outcome:
-    """Builds and compares a piece; where that fails in a lower precision than float32, in float32."""
-    outcome = _tried(setting, piece, backend, boundaries, note)
+    """Builds and compares a piece as the backend rewrites it; where that fails, as it is."""
+    found = Rewritten() if backend in setting.as_taken else rewritten(piece.model, backend, _target(setting, piece))
+    build = partial(_in_some_precision, setting, piece, backend, boundaries, note)
+    if found.model is None:
+        return replace(build(piece.model), unrewritten=found.why_not)
+    outcome = build(found.model)
+    if not outcome.failure:
+        return replace(outcome, rewrites=found.count)
+    plain = build(piece.model)
+    if plain.failure:  # which is no fault of the rewrites
+        return plain
+    return replace(plain, unrewritten=f"{backend} builds {piece.id} without its own rewrites: {outcome.failure}")
+
+
+def _in_some_precision(
+    setting: Setting,
+    piece: Piece,
+    backend: str,
+    boundaries: Sequence[Mapping[str, Value]],
+    note: str,
+    model: ir.Model,
+) -> Outcome:
+    """Builds `model`, which is the piece or what the backend made of it, in what is allowed, else in float32."""
+    outcome = _tried(setting, piece, backend, boundaries, note, model)
     allowed = setting.build_options.precision
     if not outcome.failure or allowed == "fp32" or (outcome.built and outcome.built.artifact.precision == "fp32"):
         return outcome
     in_float32 = replace(setting, build_options=replace(setting.build_options, precision="fp32"))
-    again = _tried(in_float32, piece, backend, boundaries, note)
+    again = _tried(in_float32, piece, backend, boundaries, note, model)
     reason = f"{backend} computes {len(piece.nodes)} nodes in fp32, not in {allowed}: {outcome.failure}"
     return again if again.failure else replace(again, reverted=reason)
 
@@ -68,12 +96,17 @@ def built_and_checked(setting: Setting, settled: Settled, piece: Piece, backend:
 
 
 def _tried(
-    setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
+    setting: Setting,
+    piece: Piece,
+    backend: str,
+    boundaries: Sequence[Mapping[str, Value]],
+    note: str,
+    model: ir.Model,
 ) -> Outcome:
     setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
     fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
     try:
-        built = setting.workers.build(backend, piece.model, _target(setting, piece), setting.build_options, fed)
+        built = setting.workers.build(backend, model, _target(setting, piece), setting.build_options, fed)
     except BuildRefusedError as err:
         return Outcome(piece, None, failure=one_line(str(err)))
     if note or built.not_run:
@@ -82,7 +115,7 @@ def _tried(
         )
     types = types_between_pieces([piece], boundaries)
     whole = setting.whole_of(piece.outputs)
-    model = whole.model if whole is not None else lambda: piece.model
+    original = whole.model if whole is not None else lambda: piece.model
     precision = built.artifact.precision
     compared = compare_outputs(
         piece.id,
@@ -92,7 +125,7 @@ def _tried(
         {name: types[name] for name in piece.outputs},
         setting.tolerances[precision],
         setting.incomparable,
-        setting.limits(model, fed, boundaries, {name: types[name] for name in piece.outputs}),
+        setting.limits(original, fed, boundaries, {name: types[name] for name in piece.outputs}),
     )
     checks = in_precision(compared, precision)
     if any(check.rule == BY_ROWS for check in checks):

@@ -41,7 +41,8 @@ class Settled:
     """A plan whose every piece was built and gave the right numbers.
 
     `boundaries` holds for each sample the reference's value of everything that enters or leaves a piece (empty where
-    no reference engine could run the model); `types` the type of each of those.
+    no reference engine could run the model); `types` the type of each of those. `rewrites` tells how many nodes each
+    backend rewrote before it built them.
     """
 
     plan: ChainPlan
@@ -50,6 +51,7 @@ class Settled:
     types: Mapping[str, ValueType]
     checks: tuple[CheckReport, ...]
     dropped: tuple[str, ...]
+    rewrites: tuple[tuple[str, int], ...] = ()
 
 
 def precision_of(chains: Iterable[Settled]) -> str:

@@ -8,6 +8,7 @@ Every round takes at least one node from a backend for good, so this ends; when 
 node has no taker and why.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,7 +26,8 @@ from nndeploy.plugin.interface import Backend
 from nndeploy.values.types import Value
 
 Memo = dict[tuple[str, tuple[str, ...]], "Outcome"]
-"""(backend, nodes) -> what came of building them; for plans of one graph, where the same nodes are the same piece."""
+"""(backend, nodes) -> what came of building them; for plans of one graph, where the same nodes are the same piece, and
+for settings that leave the same rewrites out."""
 
 
 def settle(
@@ -59,9 +61,7 @@ def settle(
         outcomes = _build_all(here, pieces, boundaries, note, memo)
         failed = [outcome for outcome in outcomes if outcome.failure]
         if not failed:
-            reverted = [outcome.reverted for outcome in outcomes]
-            dropped = tuple(filter(None, (*lost, *reverted, _of_made_up(setting, lost))))
-            return _settled(setting, plan, outcomes, boundaries, dropped)
+            return _settled(setting, plan, outcomes, boundaries, lost)
         for outcome in failed:
             piece = outcome.piece
             banned = banned.with_nodes(piece.backend, piece.nodes, outcome.failure)
@@ -76,7 +76,7 @@ def settle_planned(setting: Setting, plan: ChainPlan) -> tuple[Settled | None, s
     failure = next((outcome.failure for outcome in outcomes if outcome.failure), "")
     if failure:
         return None, failure
-    return _settled(setting, plan, outcomes, boundaries, ()), ""
+    return _settled(setting, plan, outcomes, boundaries, []), ""
 
 
 def _settled(
@@ -84,11 +84,17 @@ def _settled(
     plan: ChainPlan,
     outcomes: Sequence[Outcome],
     boundaries: tuple[Mapping[str, Value], ...],
-    dropped: tuple[str, ...],
+    lost: Sequence[str],
 ) -> Settled:
     types = types_between_pieces([outcome.piece for outcome in outcomes], boundaries)
     checks = tuple(check for outcome in outcomes for check in outcome.checks)
-    return Settled(plan, tuple(_built_piece(setting, o) for o in outcomes), boundaries, types, checks, dropped)
+    lines = (line for outcome in outcomes for line in (outcome.reverted, outcome.unrewritten))
+    dropped = tuple(filter(None, (*lost, *lines, _of_made_up(setting, lost))))
+    rewrites = Counter[str]()
+    for outcome in outcomes:
+        rewrites[outcome.piece.backend] += outcome.rewrites
+    built = tuple(_built_piece(setting, outcome) for outcome in outcomes)
+    return Settled(plan, built, boundaries, types, checks, dropped, tuple((+rewrites).items()))
 
 
 def _of_made_up(setting: Setting, lost: Sequence[str]) -> str:

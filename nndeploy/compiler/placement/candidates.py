@@ -34,12 +34,16 @@ MIN_SHARE_OF_COMPILED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What makes a plan: a graph by its name in `Graphs`, backends in order, pins; `name` is for people."""
+    """What makes a plan: a graph by its name in `Graphs`, backends in order, pins; `name` is for people.
+
+    `as_taken` are backends whose own rewrites are left out.
+    """
 
     name: str
     graph: str
     order: tuple[str, ...]
     pins: Pins = ()
+    as_taken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,10 @@ class Planned:
     @property
     def name(self) -> str:
         """What to call it: the backend that has the whole model, or what the recipe is called."""
+        left_out = "".join(f", without rewrites of {backend}" for backend in self.recipe.as_taken)
         if not self.is_whole:
-            return self.recipe.name
-        return self.plan.regions[0].backend + (", as exported" if self.recipe.graph == EXPORTED else "")
+            return self.recipe.name + left_out
+        return self.plan.regions[0].backend + (", as exported" if self.recipe.graph == EXPORTED else "") + left_out
 
 
 Graphs = Mapping[str, ir.Model]
@@ -195,8 +200,9 @@ def plans_of(
 
 
 def is_same(one: Planned, other: Planned) -> bool:
-    """Returns whether two plans place the same graph alike."""
-    return one.recipe.graph == other.recipe.graph and one.plan.backend_of == other.plan.backend_of
+    """Returns whether two plans place the same graph alike, and rewrite alike."""
+    kept = one.recipe.graph == other.recipe.graph and one.recipe.as_taken == other.recipe.as_taken
+    return kept and one.plan.backend_of == other.plan.backend_of
 
 
 def literal(name: str) -> str:

@@ -19,7 +19,7 @@ from nndeploy.compiler.placement.candidates import EXPORTED, OPTIMISED, Recipe
 from nndeploy.errors import DataError
 from nndeploy.files.decisions_file import read_decisions_file, write_decisions_file
 
-FORMAT = 1
+FORMAT = 2
 _KEYS = {"format", "model_sha256", "options_sha256", "chosen", "candidates", "measured_shapes", "dropped"}
 
 
@@ -75,14 +75,14 @@ def write_decisions(path: Path, decisions: Decisions, model_sha256: str, options
 
 
 def _recipe(data: Any) -> Recipe:
-    name, graph, order, pins = data["name"], data["graph"], data["order"], data["pins"]
+    name, graph, order, pins, as_taken = (data[key] for key in ("name", "graph", "order", "pins", "as_taken"))
     pairs = [tuple(pin) for pin in pins]
-    texts = [name, *order, *(text for pair in pairs for text in pair)]
+    texts = [name, *order, *as_taken, *(text for pair in pairs for text in pair)]
     if graph not in (OPTIMISED, EXPORTED) or not order or any(len(pair) != 2 for pair in pairs):
         raise ValueError("the choice is not a recipe")
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a name is not a string")
-    return Recipe(name, graph, tuple(order), tuple((glob, backend) for glob, backend in pairs))
+    return Recipe(name, graph, tuple(order), tuple((glob, backend) for glob, backend in pairs), tuple(as_taken))
 
 
 def _digest(options: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@
       -> the split by the order of tiers, unless another is `MIN_GAIN` faster or an engine alone beats it at all
       -> variations of the best split, and engines that are near the best with the graph as it was exported, raced
          against the best
+      -> where backends rewrote what they take, the same without that, which is taken where it is faster
 
 A candidate is measured as the bundle it would be, through the runtime: calls of submodels, copies and conversions of
 layouts at their borders included. With ranges of sizes it is measured at several shapes, and the geometric mean counts:
@@ -69,6 +70,8 @@ PRUNED_COMPILED = 1.1
 """The same for those that are compiled for each model, which takes long."""
 SMALL_SECONDS = 100e-6
 """A call of this length is not worth a compiler."""
+REWRITES_GAIN = 0.01
+"""Rewrites of a backend are left out where the same without them is faster by this, and not by noise alone."""
 MAX_REGIONS_TRIED = 4
 MAX_SHAPES = 8
 
@@ -140,7 +143,7 @@ def chosen_again(
         ModelError: some node has no backend left.
     """
     builders = [_by_name(order)(name) for name in recipe.order]
-    return settle(setting, graphs[recipe.graph], builders, recipe.pins, memo=memo)
+    return settle(_for(setting, recipe), graphs[recipe.graph], builders, recipe.pins, memo=memo)
 
 
 def planned_best(
@@ -181,14 +184,38 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
         trials = _distinct((*trials, *_built(setting, graphs, order, more, memos)))
         trials, warnings = raced_trials(setting, trials, race, best)
         best = _decided_trial(trials, tiers, race.sizes_vary)
+    left_out = ""
+    if can_race and trials[best].settled.rewrites:
+        trials, best, left_out = _as_fast_without(setting, graphs, order, trials, best, race)
     chosen, recipe = trials[best], trials[best].planned.recipe
     shapes = tuple(shapes_text(sample) for sample in race.samples[: len(chosen.shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
+    lost |= {left_out: None} if left_out else {}
     memo, settled = memos[recipe.graph], chosen.settled
     if is_alone(recipe):  # fallbacks are taken from what the others say
         settled = chosen_again(setting, graphs, order, recipe, memo)
     settled = replace(settled, dropped=tuple(lost))
     return Chosen(settled, recipe, _table(trials, best, pruned), shapes, warnings, memo)
+
+
+def _as_fast_without(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], trials: list[Trial], best: int, race: Race
+) -> tuple[list[Trial], int, str]:
+    """Races the best against the same without the rewrites of its backends.
+
+    Returns the trials with that one, the index of the faster of both, and a warning where that is the one without.
+    """
+    names = tuple(name for name, _ in trials[best].settled.rewrites)
+    plain = replace(trials[best].planned, recipe=replace(trials[best].planned.recipe, as_taken=names))
+    built = _built(setting, graphs, order, [plain], {})
+    timed, warnings = raced_trials(setting, [*trials, *built], race, best)
+    if not built or warnings or not timed[-1].shape_ms:
+        return trials, best, ""
+    with_ms, without_ms = timed[best].ms, timed[-1].ms
+    if without_ms > (1 - REWRITES_GAIN) * with_ms:
+        return timed, best, ""
+    line = f"rewrites of {', '.join(names)} were left out: {with_ms:.3g} ms with them, {without_ms:.3g} ms without"
+    return timed, len(timed) - 1, line
 
 
 def _second_heat(
@@ -233,6 +260,11 @@ def _limit(plan: Planned, by_name: Callable[[str], Backend], least: float) -> fl
     return 1.0 if least < SMALL_SECONDS else PRUNED_COMPILED
 
 
+def _for(setting: Setting, recipe: Recipe) -> Setting:
+    """Returns the setting in which a recipe is built."""
+    return replace(setting, as_taken=frozenset(recipe.as_taken))
+
+
 def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:
     return {backend.name: backend for backend in order}.__getitem__
 
@@ -247,7 +279,8 @@ def _built(
         builders = [by_name(name) for name in asked(recipe)]
         memo = memos.setdefault(recipe.graph, {})
         try:
-            settled = settle(setting, graphs[recipe.graph], builders, recipe.pins, first=plan.plan, memo=memo)
+            here, graph = _for(setting, recipe), graphs[recipe.graph]
+            settled = settle(here, graph, builders, recipe.pins, first=plan.plan, memo=memo)
         except (ModelError, UsageError):
             return None  # nobody builds what it leaves
         return Trial(as_settled(recipe, settled.plan), settled)
