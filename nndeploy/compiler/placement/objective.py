@@ -191,7 +191,7 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     shapes = tuple(shapes_text(sample) for sample in race.samples[: len(chosen.shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
     lost |= {left_out: None} if left_out else {}
-    memo, settled = memos[recipe.graph], chosen.settled
+    memo, settled = {} if recipe.as_taken else memos[recipe.graph], chosen.settled
     if is_alone(recipe):  # fallbacks are taken from what the others say
         settled = chosen_again(setting, graphs, order, recipe, memo)
     settled = replace(settled, dropped=tuple(lost))
