@@ -29,6 +29,7 @@ from nndeploy.plugin.interface import (
     Backend,
     BuildOptions,
     OpenOptions,
+    RewritesOwn,
     Session,
     Support,
     TellsCode,
@@ -138,7 +139,8 @@ class BackendConformance:
         assert not loaded.intersection(self.heavy), f"loaded before asked: {loaded.intersection(self.heavy)}"
 
     def test_transforms_have_names(self) -> None:
-        for transform in self.backend.transforms(host_target()):
+        own = self.backend.rewrites(host_target()) if isinstance(self.backend, RewritesOwn) else ()
+        for transform in (*self.backend.transforms(host_target()), *own):
             assert re.fullmatch(r"[a-z][a-z0-9-]*", transform.name)
             assert callable(transform)
 
@@ -168,6 +170,21 @@ class BackendConformance:
             check_calls_from_several_threads(case, session)
         finally:
             session.close()
+            session.close()
+
+    def test_what_it_rewrites_it_gets_right(self, target: Target, tmp_path: Path) -> None:
+        if not isinstance(self.backend, RewritesOwn):
+            pytest.skip("this backend does not rewrite what it takes")
+        for case in CASES:
+            model = case.model()
+            if not all(answer.ok for answer in self.backend.supports(model, target, BuildOptions())):
+                continue
+            if not sum(rewrite(model, lambda _: True) for rewrite in self.backend.rewrites(target)):
+                continue
+            workdir = tmp_path / case.name
+            workdir.mkdir(parents=True)
+            session = self._open(self.backend.build(model, target, BuildOptions(), workdir))
+            check_calls(case, session)
             session.close()
 
     def test_takes_something(self, target: Target) -> None:

@@ -81,6 +81,32 @@ def test_an_artifact_that_hides_code_is_found(tmp_path: Path) -> None:
         hiding.test_tells_code_as_its_artifact_does(TARGET, tmp_path / "wrong")
 
 
+class Rewriting(Faulty):
+    """A right backend that makes an operator of each Mul."""
+
+    def __init__(self, op_type: str) -> None:
+        super().__init__()
+        self._op_type = op_type
+
+    def rewrites(self, target: Any) -> list[Any]:
+        return [self._rewrite]
+
+    def _rewrite(self, model: Any, may_touch: Any) -> int:
+        found = [node for node in model.graph if node.op_type == "Mul" and may_touch(node)]
+        for node in found:
+            node.op_type = self._op_type
+        return len(found)
+
+
+def test_a_rewrite_that_changes_numbers_is_found(tmp_path: Path) -> None:
+    found = BackendConformance()
+    found.backend = Rewriting("Mul")  # type: ignore[misc]
+    found.test_what_it_rewrites_it_gets_right(TARGET, tmp_path / "right")
+    found.backend = Rewriting("Add")  # type: ignore[misc]
+    with pytest.raises(AssertionError, match="off by"):
+        found.test_what_it_rewrites_it_gets_right(TARGET, tmp_path / "wrong")
+
+
 def hands_out_its_input(session: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {**session.run(inputs), "same": inputs["x"]}
 

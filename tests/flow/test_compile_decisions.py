@@ -80,11 +80,12 @@ def test_decisions_for_something_else_are_refused_in_one_line(tmp_path) -> None:
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("change", [
-    lambda data: data | {"format": 2}, lambda data: data | {"chosen": {"name": "x"}},
+    lambda data: data | {"format": 1}, lambda data: data | {"chosen": {"name": "x"}},
     lambda data: data | {"chosen": data["chosen"] | {"graph": "any"}},
     lambda data: data | {"chosen": data["chosen"] | {"order": ["hare", 5]}},
     lambda data: data | {"chosen": data["chosen"] | {"order": ["absent"]}},
     lambda data: data | {"chosen": data["chosen"] | {"pins": [["a"]]}},
+    lambda data: data | {"chosen": data["chosen"] | {"as_taken": [5]}},
     lambda data: data | {"candidates": [{"name": 1}]}, lambda data: data | {"more": 1}, lambda data: [data],
 ])  # fmt: skip
 def test_malformed_decisions_are_refused(tmp_path, change) -> None:

@@ -24,7 +24,7 @@ from nndeploy.plugin.interface import MayTouch
 OLDEST_OPSET = 11
 """The first whose Split counts axes from the end."""
 SPLIT_BY_INPUT = 13
-"""From this opset on Split gets its sizes as an input."""
+"""The first whose Split gets its sizes as an input."""
 MOST_BYTES = 256 << 20
 """Weights of one merged product: they are in memory, where the model's own may be in a file."""
 
