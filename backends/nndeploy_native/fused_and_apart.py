@@ -54,10 +54,8 @@ class FusedAndApart:
             one._replace(buffer_bytes=MAX_CHOICE_BYTES, rounding=1) if kernel in WINDOWED else one
             for one, kernel in zip(fused, self._kernels, strict=True)
         )
-        differs = [
-            a.shown != b.shown for a, b in zip(*map(self._facts_of, (shapes, shapes), (fused, apart)), strict=True)
-        ]
-        return _Turns(fused, apart, differs)
+        facts = zip(self._facts_of(shapes, fused), self._facts_of(shapes, apart), strict=True)
+        return _Turns(fused, apart, [before.shown != after.shown for before, after in facts])
 
 
 class _Turns:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which placement a bundle gets: candidates are predicted, the hopeless left out, the others built and raced.
 
-    recipes (candidates.py) -> plans -> predicted -> built and checked -> raced as the bundles they would be
+    recipes (candidates.py) -> plans -> predicted -> built and checked -> raced as the bundles they would be, those in
+      which backends rewrote what they take also without that
       -> the split by the order of tiers, unless another is `MIN_GAIN` faster or an engine alone beats it at all
       -> variations of the best split, and engines that are near the best with the graph as it was exported, raced
          against the best
-      -> where backends rewrote what they take, the same without that, which is taken where it is faster
+      -> rewrites of backends are left out of the chosen where it is faster without
 
 A candidate is measured as the bundle it would be, through the runtime: calls of submodels, copies and conversions of
 layouts at their borders included. With ranges of sizes it is measured at several shapes, and the geometric mean counts:
@@ -21,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import TypeAlias
 
 from nndeploy.bundle.report import Candidate
 from nndeploy.compiler.chains.built_chain import Settled
@@ -81,6 +83,10 @@ MOST_SECONDS = 1.0
 """Each candidate and shape."""
 
 
+Graph: TypeAlias = tuple[str, tuple[str, ...]]
+"""A graph by its name, and the backends whose own rewrites are left out of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The placement that was chosen, built; how it is made again; and the table of all that were thought of.
@@ -127,10 +133,10 @@ def chosen_by_prediction(setting: Setting, graphs: Graphs, order: Sequence[Backe
 
 def _first_built(setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned]) -> Chosen | None:
     for i, plan in enumerate(plans):
-        memos: dict[str, Memo] = {}
+        memos: dict[Graph, Memo] = {}
         if trials := _built(setting, graphs, order, [plan], memos):
             table = _table(trials, 0, [*plans[:i], *plans[i + 1 :]])
-            return Chosen(trials[0].settled, plan.recipe, table, built=memos[plan.recipe.graph])
+            return Chosen(trials[0].settled, plan.recipe, table, built=memos[_graph(plan.recipe)])
     return None
 
 
@@ -170,52 +176,58 @@ def fastest(setting: Setting, graphs: Graphs, order: Sequence[Backend], pins: Pi
     least = min(plan.seconds for plan in plans)
     by_name = _by_name(order)
     pruned = [plan for plan in plans if plan.seconds > _limit(plan, by_name, least) * least]
-    memos: dict[str, Memo] = {}
+    memos: dict[Graph, Memo] = {}
     trials = _built(setting, graphs, order, [plan for plan in plans if plan not in pruned], memos)
     if not trials:
         alone = plans_of(setting, graphs, exported_alone(graphs, order, order, pins), by_name)
         trials = _built(setting, graphs, order, [*pruned, *alone], memos)
     if not trials:  # the reason is that of the split by priority
         return chosen_by_priority(setting, graphs, order, pins)
-    trials, warnings = raced_trials(setting, trials, race)
+    trials, warnings = raced_trials(setting, _with_plain(setting, graphs, order, trials, memos), race)
     best = _decided_trial(trials, tiers, race.sizes_vary)
     can_race = race.samples and not warnings
     if can_race and (more := _second_heat(setting, graphs, order, pins, trials, trials[best], pruned)):
-        trials = _distinct((*trials, *_built(setting, graphs, order, more, memos)))
+        added = _with_plain(setting, graphs, order, _built(setting, graphs, order, more, memos), memos)
+        trials = _distinct((*trials, *added))
         trials, warnings = raced_trials(setting, trials, race, best)
         best = _decided_trial(trials, tiers, race.sizes_vary)
-    left_out = ""
-    if can_race and trials[best].settled.rewrites:
-        trials, best, left_out = _as_fast_without(setting, graphs, order, trials, best, race)
+    best, left_out = _plain_if_faster(trials, best)
     chosen, recipe = trials[best], trials[best].planned.recipe
     shapes = tuple(shapes_text(sample) for sample in race.samples[: len(chosen.shape_ms)])
     lost = dict.fromkeys(line for trial in trials for line in trial.settled.dropped)
     lost |= {left_out: None} if left_out else {}
-    memo, settled = {} if recipe.as_taken else memos[recipe.graph], chosen.settled
+    memo, settled = memos[_graph(recipe)], chosen.settled
     if is_alone(recipe):  # fallbacks are taken from what the others say
         settled = chosen_again(setting, graphs, order, recipe, memo)
     settled = replace(settled, dropped=tuple(lost))
     return Chosen(settled, recipe, _table(trials, best, pruned), shapes, warnings, memo)
 
 
-def _as_fast_without(
-    setting: Setting, graphs: Graphs, order: Sequence[Backend], trials: list[Trial], best: int, race: Race
-) -> tuple[list[Trial], int, str]:
-    """Races the best against the same without the rewrites of its backends.
+def _with_plain(
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], trials: Sequence[Trial], memos: dict[Graph, Memo]
+) -> list[Trial]:
+    """Returns trials, and behind them those in which backends rewrote what they take without that, where it is new."""
+    plain = [replace(trial.planned, recipe=_as_taken(trial)) for trial in trials if trial.settled.rewrites]
+    return _distinct((*trials, *_built(setting, graphs, order, plain, memos)))
 
-    Returns the trials with that one, the index of the faster of both, and a warning where that is the one without.
+
+def _as_taken(trial: Trial) -> Recipe:
+    """Returns the recipe of a trial without the rewrites that its backends made."""
+    return replace(trial.planned.recipe, as_taken=tuple(name for name, _ in trial.settled.rewrites))
+
+
+def _plain_if_faster(trials: Sequence[Trial], best: int) -> tuple[int, str]:
+    """Returns the index of the best trial, or of the same without rewrites where that was measured to be faster.
+
+    And a warning where rewrites are left out.
     """
-    names = tuple(name for name, _ in trials[best].settled.rewrites)
-    plain = replace(trials[best].planned, recipe=replace(trials[best].planned.recipe, as_taken=names))
-    built = _built(setting, graphs, order, [plain], {})
-    timed, warnings = raced_trials(setting, [*trials, *built], race, best)
-    if not built or warnings or not timed[-1].shape_ms:
-        return trials, best, ""
-    with_ms, without_ms = timed[best].ms, timed[-1].ms
-    if without_ms > (1 - REWRITES_GAIN) * with_ms:
-        return timed, best, ""
-    line = f"rewrites of {', '.join(names)} were left out: {with_ms:.3g} ms with them, {without_ms:.3g} ms without"
-    return timed, len(timed) - 1, line
+    chosen = trials[best]
+    plain = replace(chosen.planned, recipe=_as_taken(chosen)) if chosen.settled.rewrites else None
+    twin = next((i for i, one in enumerate(trials) if plain is not None and is_same(one.planned, plain)), best)
+    if twin != best and chosen.shape_ms and trials[twin].ms < (1 - REWRITES_GAIN) * chosen.ms:
+        best = twin
+    left_out = trials[best].planned.recipe.as_taken
+    return best, f"rewrites of {', '.join(left_out)} are left out: it is faster without" if left_out else ""
 
 
 def _second_heat(
@@ -260,6 +272,10 @@ def _limit(plan: Planned, by_name: Callable[[str], Backend], least: float) -> fl
     return 1.0 if least < SMALL_SECONDS else PRUNED_COMPILED
 
 
+def _graph(recipe: Recipe) -> Graph:
+    return recipe.graph, recipe.as_taken
+
+
 def _for(setting: Setting, recipe: Recipe) -> Setting:
     """Returns the setting in which a recipe is built."""
     return replace(setting, as_taken=frozenset(recipe.as_taken))
@@ -270,14 +286,14 @@ def _by_name(order: Sequence[Backend]) -> Callable[[str], Backend]:
 
 
 def _built(
-    setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned], memos: dict[str, Memo]
+    setting: Setting, graphs: Graphs, order: Sequence[Backend], plans: Sequence[Planned], memos: dict[Graph, Memo]
 ) -> list[Trial]:
     by_name = _by_name(order)
 
     def built(plan: Planned) -> Trial | None:
         recipe = plan.recipe
         builders = [by_name(name) for name in asked(recipe)]
-        memo = memos.setdefault(recipe.graph, {})
+        memo = memos.setdefault(_graph(recipe), {})
         try:
             here, graph = _for(setting, recipe), graphs[recipe.graph]
             settled = settle(here, graph, builders, recipe.pins, first=plan.plan, memo=memo)
