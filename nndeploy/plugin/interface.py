@@ -207,6 +207,13 @@ class TunedSession(Protocol):
         """
 
 
+class FusedTimes(NamedTuple):
+    """The median nanoseconds of a step, fused and apart, of runs that took turns."""
+
+    fused_ns: float
+    apart_ns: float
+
+
 @runtime_checkable
 class FusedSession(Protocol):
     """What a session may offer besides: to time its fused steps against the same steps done apart.
@@ -220,15 +227,8 @@ class FusedSession(Protocol):
     def begin_apart(self) -> None:
         """Lets every second run do its fused steps apart, and times the steps of all runs."""
 
-    def end_apart(self) -> "list[FusedTimes | None]":
+    def end_apart(self) -> list[FusedTimes | None]:
         """Ends that; returns the times of each step, None of one that is not fused, or that is done apart anyway."""
-
-
-class FusedTimes(NamedTuple):
-    """The median nanoseconds of a step, fused and apart, of runs that took turns."""
-
-    fused_ns: float
-    apart_ns: float
 
 
 class Transform(Protocol):
