@@ -4,9 +4,9 @@
 import argparse
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import model_sets
 import numpy as np
@@ -64,31 +64,43 @@ def _benched(bundle: Path, inputs: Path, threads: int, seconds: float) -> Any:
     return json.loads(ran([*NNDEPLOY, "bench", bundle, *how]).answer)
 
 
+class _Part(NamedTuple):
+    """Operators that count together: what the longest is, without the name of its value, their time and their roof."""
+
+    what: str
+    us: float
+    roof_us: float
+    is_limited: bool
+    """Whether operations limit it, and not memory."""
+
+
+def _parts(rows: Sequence[Mapping[str, Any]]) -> Iterator[_Part]:
+    """Yields the operators of each row that has a roof, with those before it that have none."""
+    together: list[Mapping[str, Any]] = []
+    for row in rows:
+        together.append(row)
+        if row["roof_us"] is not None:
+            longest = max(together, key=lambda one: one["us"])
+            us, is_limited = sum(one["us"] for one in together), row["bound"] != "memory" and row["flops"] > 0
+            yield _Part(str(longest["operator"]).rsplit(" ", 1)[0], us, row["roof_us"], is_limited)
+            together = []
+
+
 def _cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    us = sum(row["us"] for row in rows)
-    limited = [row for row in rows if row["bound"] in ("float32", "int8") and row["flops"]]
-    limited_us = sum(map(_us, limited))
-    below = [row for row in limited if row["roof_share"] < GOAL and _us(row) >= LEAST_SHARE * us]
-    below.sort(key=_us, reverse=True)
-    named = "; ".join(f"{_what(row)} {_us(row) / us:.0%}, {row['roof_share']:.0%}" for row in below[:NAMED])
+    us, parts = sum(row["us"] for row in rows), list(_parts(rows))
+    limited = [part for part in parts if part.is_limited]
+    limited_us = sum(part.us for part in limited)
+    below = [part for part in limited if part.roof_us < GOAL * part.us and part.us >= LEAST_SHARE * us]
+    below.sort(key=lambda part: part.us, reverse=True)
+    named = "; ".join(f"{part.what} {part.us / us:.0%}, {part.roof_us / part.us:.0%}" for part in below[:NAMED])
     return [
         f"{us / 1e3:.3f}",
-        _share(rows, us),
+        _share(parts, us),
         f"{limited_us / us:.0%}",
         _share(limited, limited_us),
         named + (f"; {len(below) - NAMED} more" if len(below) > NAMED else ""),
     ]
 
 
-def _us(row: Mapping[str, Any]) -> float:
-    """Returns the time of an operator with that of those before it which count with it."""
-    return float(row["roof_us"] / row["roof_share"])
-
-
-def _share(rows: Sequence[Mapping[str, Any]], us: float) -> str:
-    return f"{sum(row['roof_us'] or 0.0 for row in rows) / us:.0%}" if us else ""
-
-
-def _what(row: Mapping[str, Any]) -> str:
-    """Returns what an operator is, without the name of its value."""
-    return str(row["operator"]).rsplit(" ", 1)[0]
+def _share(parts: Sequence[_Part], us: float) -> str:
+    return f"{sum(part.roof_us for part in parts) / us:.0%}" if us else ""
