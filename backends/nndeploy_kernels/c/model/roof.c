@@ -7,7 +7,7 @@
 #include "kernels/int8_ways.h"
 #include "model/model.h"
 
-#define NND_PROBE_ROUNDS 5
+#define NND_PROBE_ROUNDS 9
 #define NND_PROBE_NS 500000 /* that a round takes at least */
 #define NND_PROBE_MOST ((nnd_size)1 << 40)
 
