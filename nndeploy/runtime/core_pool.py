@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools of cores: `cpu:0`, `cpu:1`, ... are disjoint sets of this machine's cores, each with threads bound to it.
+"""Pools of cores: `cpu:0`, `cpu:1`, ... each stand for a share of this machine, as many threads as it has cores.
 
-Of N pools each gets an N-th of the cores that this process may use, those of one NUMA node together. A session that is
-opened and run on a pool's threads starts its own threads from there, so they are bound to the same cores, and memory
-that they touch first is on their node.
+Of N pools each gets an N-th of the cores that this process may use, those of one NUMA node together. A pool stays on
+the nodes where its cores are: a session that is opened and run on its threads starts its own threads from there, so
+they are bound to the same nodes, and memory that they touch first is there. On which core of a node a thread runs is
+the system's choice, and a pool whose nodes are all that there are is bound to nothing: a thread that must stay on one
+core waits where other work takes it, while another core is free.
 """
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -23,8 +26,16 @@ T = TypeVar("T")
 NODES = Path("/sys/devices/system/node")
 
 
-def pool_cores(names: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Returns the cores of each of the places called `names` that is a pool.
+@dataclass(frozen=True, slots=True)
+class PoolShare:
+    """What a pool has: so many threads, and the cores of the nodes that they are bound to; () for no bounds."""
+
+    num_threads: int
+    cores: tuple[int, ...] = ()
+
+
+def pool_shares(names: Iterable[str]) -> dict[str, PoolShare]:
+    """Returns the share of each of the places called `names` that is a pool.
 
     Raises:
         UnavailableError: this machine has fewer cores than there are pools, or binds no threads to cores.
@@ -34,43 +45,55 @@ def pool_cores(names: Iterable[str]) -> dict[str, tuple[int, ...]]:
         return {}
     if not hasattr(os, "sched_setaffinity"):
         raise UnavailableError(f"there is no device {pools[-1]}: this system cannot bind threads to cores")
-    cores, count = _cores_by_node(), num_pools(pools)
-    if len(cores) < count:
-        has = f"{len(cores)} core{'s' * (len(cores) != 1)}"
+    count, usable = num_pools(pools), os.sched_getaffinity(0)
+    if len(usable) < count:
+        has = f"{len(usable)} core{'s' * (len(usable) != 1)}"
         raise UnavailableError(f"there is no device {pools[-1]}: this process has {has}, too few for {count} pools")
+    node_of = _node_of()
+    cores = sorted(usable, key=lambda core: (node_of.get(core, -1), core))
     bounds = [len(cores) * i // count for i in range(count + 1)]
-    return {name: tuple(cores[bounds[number_of(name)] : bounds[number_of(name) + 1]]) for name in pools}
+    found = {}
+    for name in pools:
+        own = cores[bounds[number_of(name)] : bounds[number_of(name) + 1]]
+        nodes = {node_of.get(core, -1) for core in own}
+        around = tuple(core for core in cores if node_of.get(core, -1) in nodes)
+        found[name] = PoolShare(len(own), around if len(around) < len(cores) else ())
+    return found
 
 
-def _cores_by_node() -> list[int]:
-    """Returns the cores that this process may use, those of a NUMA node next to each other."""
-    node_of: dict[int, int] = {}
+def _node_of() -> dict[int, int]:
+    """Returns the NUMA node of each core of this machine, as far as the system says."""
+    found: dict[int, int] = {}
     for path in NODES.glob("node[0-9]*/cpulist"):
         for part in filter(None, path.read_text().strip().split(",")):
             first, _, last = part.partition("-")
-            node_of.update(dict.fromkeys(range(int(first), int(last or first) + 1), int(path.parent.name[4:])))
-    return sorted(os.sched_getaffinity(0), key=lambda core: (node_of.get(core, -1), core))
+            found.update(dict.fromkeys(range(int(first), int(last or first) + 1), int(path.parent.name[4:])))
+    return found
 
 
 class CorePool:
-    """Threads that run on some cores alone, as many as these are; begun when they are first needed."""
+    """What runs calls for a pool: threads that stay on its nodes, or the caller's thread where it is not bound."""
 
-    def __init__(self, name: str, cores: tuple[int, ...]) -> None:
-        """Takes the place's name and its cores."""
+    def __init__(self, name: str, share: PoolShare) -> None:
+        """Takes the place's name and its share; threads are begun when they are first needed."""
         from concurrent.futures import ThreadPoolExecutor  # most programs start without it
 
         self.name = name
-        self.cores = cores
-        bind = partial(os.sched_setaffinity, 0, cores)  # of the calling thread
-        self._threads = ThreadPoolExecutor(len(cores), f"nndeploy-{name}", initializer=bind)
+        self._threads: ThreadPoolExecutor | None = None
+        if share.cores:
+            bind = partial(os.sched_setaffinity, 0, share.cores)  # of the calling thread
+            self._threads = ThreadPoolExecutor(share.num_threads, f"nndeploy-{name}", initializer=bind)
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Returns what `call` returns on one of the threads, or raises what it raises."""
+        """Returns what `call` returns there, or raises what it raises."""
+        if self._threads is None:
+            return call(*args, **kwargs)
         return self._threads.submit(call, *args, **kwargs).result()
 
     def close(self) -> None:
         """Ends the threads, once nothing runs on them."""
-        self._threads.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
 
 
 class PoolStep:

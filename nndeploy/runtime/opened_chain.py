@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The open sessions of a chain: one for each submodel, opened several at once, closed together.
 
-A session is opened where it will run: with the streams of the program's GPUs, and on the threads of its pool of cores.
+A session is opened where it will run: with the streams of the program's GPUs, and on the threads of a pool of cores.
 """
 
 import os
@@ -67,7 +67,7 @@ def open_sessions(bundle: Bundle, chain: ChainChoice, options: SessionOptions) -
     places = {submodel.id: chain.place_of(submodel) for submodel in chain.submodels}
     gpus = dict.fromkeys(place.gpu for place in (chain.place, *places.values()) if place.gpu)
     gpu_streams = GpuStreams(gpus) if gpus else None
-    by_name = {place.pool: CorePool(place.pool, place.cores) for place in set(places.values()) if place.pool}
+    by_name = {place.pool: CorePool(place.pool, place.share) for place in set(places.values()) if place.share}
     pools = {name: by_name[place.pool] for name, place in places.items() if place.pool}
 
     def opened_here(submodel: Submodel) -> tuple[Session, Choice]:
@@ -111,8 +111,8 @@ def _choice_of(session: Session, choice: Choice) -> Choice:
 
 
 def _options_at(place: Place, options: SessionOptions) -> SessionOptions:
-    """Returns the options with as many threads as a pool has cores, where nobody says how many."""
-    return replace(options, threads=len(place.cores)) if place.cores and options.threads is None else options
+    """Returns the options with as many threads as a pool has, where nobody says how many."""
+    return replace(options, threads=place.share.num_threads) if place.share and options.threads is None else options
 
 
 def _next_variant(

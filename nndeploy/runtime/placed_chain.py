@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from nndeploy.bundle.manifest import PlacedSubmodel, Placing, Submodel
 from nndeploy.errors import UnavailableError
 from nndeploy.plugin.registry import backend, is_installed
-from nndeploy.runtime.core_pool import pool_cores
+from nndeploy.runtime.core_pool import PoolShare, pool_shares
 from nndeploy.target.place_limits import CPU, PlaceLimit, binary_size, is_gpu, number_of
 from nndeploy.target.spanned_places import memory_bytes, spanned_places
 from nndeploy.target.spread import NoRoom, SpreadStep, spread
@@ -23,13 +23,13 @@ class Place:
     """Where a chain or a submodel runs.
 
     `host` is this machine with the one GPU that it may use, `gpu` that GPU ("cuda:0") or ""; `pool` is the pool of
-    cores whose threads run it ("cpu:0"), and `cores` are these; "" for all cores.
+    cores that runs it ("cpu:0"), and `share` what that has; "" and None for all cores.
     """
 
     host: Target
     gpu: str = ""
     pool: str = ""
-    cores: tuple[int, ...] = ()
+    share: PoolShare | None = None
 
     @property
     def name(self) -> str:
@@ -67,10 +67,10 @@ def places_here(names: Iterable[str], host: Target) -> dict[str, Place]:
         UnavailableError: it lacks one.
     """
     found, without_gpus = dict[str, Place](), replace(host, gpus=())
-    cores = pool_cores(names := tuple(names))
+    shares = pool_shares(names := tuple(names))
     for name in names:
         if not is_gpu(name):
-            found[name] = Place(without_gpus, "", "" if name == CPU else name, cores.get(name, ()))
+            found[name] = Place(without_gpus, "", "" if name == CPU else name, shares.get(name))
         elif memory_bytes(name, host) >= 0:
             found[name] = Place(replace(host, gpus=(host.gpus[number_of(name)],)), name)
     return found

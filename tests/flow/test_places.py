@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,53 +68,63 @@ import json, os, sys
 from pathlib import Path
 import nndeploy
 from layers_in_a_line import INPUT, assert_right
-from test_places import watched
+from nndeploy.runtime import core_pool
+from nndeploy.runtime.chain import ChainStep
 
 def cores_of_threads():
     # of each thread of this process, as Linux lists them
     threads = {thread.name: (thread / "status").read_text() for thread in Path("/proc/self/task").iterdir()}
     return {name: text.split("Cpus_allowed_list:")[1].split()[0] for name, text in threads.items()}
 
+ran, run = [], ChainStep.__call__
+ChainStep.__call__ = lambda step, values: (ran.append(sorted(os.sched_getaffinity(0))), run(step, values))[1]
+core_pool.NODES = Path(sys.argv[2])
 before = cores_of_threads()
 with nndeploy.load_bundle(sys.argv[1]) as program:
-    ran = watched(program)
     assert_right(program.run(INPUT))
     begun = {cores for thread, cores in cores_of_threads().items() if thread not in before}
 print(json.dumps({
-    "where": program.chain.where, "warnings": program.warnings, "ran": [sorted(cores) for cores in ran],
+    "where": program.chain.where, "warnings": program.warnings, "ran": ran,
     "begun": sorted(begun), "own": sorted(os.sched_getaffinity(0)),
 }))
 """
 
 
-@TWO_CORES
-@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
-def test_each_submodel_runs_on_the_cores_of_its_pool_alone(tmp_path, backend) -> None:
-    """In a child: threads that earlier tests left in this process may begin others at any time."""
-    path = tmp_path / "m.nnd"
-    compiled(path, BOTH, backends=(backend,))
+def placed_run(bundle: Path, nodes: Path) -> dict[str, Any]:
+    """Returns what a child saw of the cores: threads that earlier tests left here may begin others at any time."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", CHILD, str(path)]
+    command = [sys.executable, "-c", CHILD, str(bundle), str(nodes)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    said = json.loads(done.stdout)
+    said: dict[str, Any] = json.loads(done.stdout)
     assert (said["where"], said["warnings"]) == ("cpu:0, cpu:1", [])
+    assert said["own"] == sorted(os.sched_getaffinity(0)), "the caller's thread is not bound"
+    return said
+
+
+@TWO_CORES
+@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
+def test_each_submodel_runs_on_the_node_of_its_pool_alone(tmp_path, backend) -> None:
+    path = tmp_path / "m.nnd"
+    compiled(path, BOTH, backends=(backend,))
     cores = sorted(os.sched_getaffinity(0))
-    assert said["ran"] == [cores[: len(cores) // 2], cores[len(cores) // 2 :]]
+    nodes = [cores[: len(cores) // 2], cores[len(cores) // 2 :]]
+    for number, node in enumerate(nodes):
+        (tmp_path / f"node{number}").mkdir()
+        (tmp_path / f"node{number}" / "cpulist").write_text(",".join(map(str, node)))
+    said = placed_run(path, tmp_path)
+    assert said["ran"] == nodes
     assert len(said["begun"]) == 2, "every thread that was begun is bound to the cores of one pool"
-    assert said["own"] == cores, "the caller's thread is not bound"
 
 
-def watched(program: Any) -> list[set[int]]:
-    """Returns a list that gets, for each session that runs, the cores that it may use."""
-    ran: list[set[int]] = []
-    for session in program._opened.sessions:
-        run: Callable[..., Any] = session.run
-        for step in program._chain._steps:
-            inner = step._step
-            if inner._run == run:
-                inner._run = lambda values, run=run: (ran.append(os.sched_getaffinity(0)), run(values))[1]
-    return ran
+@TWO_CORES
+@pytest.mark.parametrize("backend", ["native", "onnxruntime"])
+def test_pools_on_one_node_are_bound_to_no_core(tmp_path, backend) -> None:
+    path = tmp_path / "m.nnd"
+    compiled(path, BOTH, backends=(backend,))
+    said = placed_run(path, tmp_path)
+    assert said["ran"] == [sorted(os.sched_getaffinity(0))] * 2
+    assert len(said["begun"]) <= 1, "all threads may use all cores"
 
 
 @TWO_CORES

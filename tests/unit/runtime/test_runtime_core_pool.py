@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools of cores: disjoint, of one NUMA node where that goes, and threads that stay on them."""
+"""Pools of cores: each has its share, of one NUMA node where that goes, and stays on its nodes, not on its cores."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime import core_pool
-from nndeploy.runtime.core_pool import CorePool, pool_cores
+from nndeploy.runtime.core_pool import CorePool, PoolShare, pool_shares
 
 
 @pytest.fixture
@@ -21,30 +22,46 @@ def two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
 
 
-@pytest.mark.parametrize(("names", "cores"), [
+LEFT, RIGHT = (0, 1, 4, 5), (2, 3, 6, 7)
+
+
+@pytest.mark.parametrize(("names", "shares"), [
     (["cpu", "cuda:0"], {}),
-    (["cpu:0"], {"cpu:0": (0, 1, 4, 5, 2, 3, 6, 7)}),
-    (["cpu:1", "cpu:0"], {"cpu:0": (0, 1, 4, 5), "cpu:1": (2, 3, 6, 7)}),
-    (["cpu:1"], {"cpu:1": (2, 3, 6, 7)}),
-    (["cpu:0", "cpu:1", "cpu:2"], {"cpu:0": (0, 1), "cpu:1": (4, 5, 2), "cpu:2": (3, 6, 7)}),
+    (["cpu:0"], {"cpu:0": PoolShare(8)}),
+    (["cpu:1", "cpu:0"], {"cpu:0": PoolShare(4, LEFT), "cpu:1": PoolShare(4, RIGHT)}),
+    (["cpu:1"], {"cpu:1": PoolShare(4, RIGHT)}),
+    (["cpu:0", "cpu:1", "cpu:2"], {"cpu:0": PoolShare(2, LEFT), "cpu:1": PoolShare(3), "cpu:2": PoolShare(3, RIGHT)}),
+    (["cpu:3"], {"cpu:3": PoolShare(2, RIGHT)}),
 ], ids=str)  # fmt: skip
-def test_each_pool_has_its_share_by_node(two_nodes: None, names: list[str], cores: dict[str, tuple[int, ...]]) -> None:
-    assert pool_cores(names) == cores
+def test_each_pool_has_its_share_and_stays_on_its_nodes(
+    two_nodes: None, names: list[str], shares: dict[str, PoolShare]
+) -> None:
+    assert pool_shares(names) == shares
+
+
+def test_a_pool_on_a_machine_with_one_node_is_bound_to_no_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_pool, "NODES", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)))
+    assert pool_shares(["cpu:0", "cpu:1"]) == {"cpu:0": PoolShare(2), "cpu:1": PoolShare(3)}
 
 
 def test_there_are_no_more_pools_than_cores(two_nodes: None) -> None:
     with pytest.raises(
         UnavailableError, match="there is no device cpu:8: this process has 8 cores, too few for 9 pools"
     ):
-        pool_cores(["cpu:8"])
+        pool_shares(["cpu:8"])
 
 
-def test_what_runs_in_a_pool_may_use_its_cores_alone_and_its_errors_come_out() -> None:
-    core = max(os.sched_getaffinity(0))
-    pool = CorePool("cpu:0", (core,))
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_what_runs_in_a_pool_may_use_the_cores_of_its_nodes_and_its_errors_come_out(is_bound: bool) -> None:
+    every = os.sched_getaffinity(0)
+    cores = (max(every),) if is_bound else ()
+    pool = CorePool("cpu:0", PoolShare(1, cores))
     try:
-        assert pool.run(os.sched_getaffinity, 0) == {core}
+        assert pool.run(os.sched_getaffinity, 0) == (set(cores) if is_bound else every)
+        assert (pool.run(threading.get_ident) == threading.get_ident()) is not is_bound
         with pytest.raises(ZeroDivisionError):
             pool.run(divmod, 1, 0)
     finally:
         pool.close()
+    assert os.sched_getaffinity(0) == every
