@@ -22,6 +22,7 @@ from nndeploy.errors import BundleError, NndeployError, UnavailableError, UsageE
 from nndeploy.pacing.run.protocol import NOT_PACED, Part, ProgramPacing
 from nndeploy.plugin.interface import Session, StridedSession
 from nndeploy.runtime.chain import Chain, ChainStep, Runnable, branch_edges, copied
+from nndeploy.runtime.chain_stages import staged
 from nndeploy.runtime.code_policy import files_in, with_code_flags, without_code
 from nndeploy.runtime.code_trust import is_stranger, why_no_code
 from nndeploy.runtime.core_pool import PoolStep
@@ -83,6 +84,13 @@ class Program:
             opened.gpu_streams,
             lambda: self._checked(_sample_of(bundle)),
         )
+        places = [chain.place_of(submodel).name for submodel in chain.submodels]
+        stages = staged(steps, places, self._produced(), opened.gpu_streams) if len(set(places)) > 1 else []
+        self.stages: tuple[str, ...] = ()
+        """The places of a chain that spans several, through which calls follow each other; paced runs do not."""
+        if len({one.place for one in stages}) > 1 and not pacing.is_paced:
+            self.stages = tuple(dict.fromkeys(one.place for one in stages))
+            steps = stages
         self._chain = Chain(steps, self._produced(), one_by_one=pacing.runs_one_by_one)
         has_only_produced = not manifest.aliases and not self._constants
         self._run_chain = self._chain.run
@@ -137,6 +145,11 @@ class Program:
         """The most rows of the first axis that the chain was built for."""
         batches = {symbol for item in self.inputs for axis, symbol in item.open_axes if axis == 0}
         return min((one.max for name, one in self.chain.ranges.items() if name in batches), default=MAX_SIZE)
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls keep all that it runs on busy: one for each stage, and one that waits for the first."""
+        return len(self.stages) + bool(self.stages)
 
     @property
     def outside_note(self) -> str:

@@ -135,7 +135,8 @@ class RunnerPlan:
     outputs of the model to fields. Up to `batch` records are run at once, the first waits at most `batch_delay_ns`
     for others. `carry` maps outputs to the inputs that get them in the next part of the same record, in the next round
     of a loop, or, with `session`, in the next record of which that field says the same; the state of `sessions` of them
-    is kept. There is one runner, with a program of its own, for each of `devices`.
+    is kept. There is one program for each of `devices`. `stages` are the places of a chain that spans several, through
+    which calls follow each other; `serial` says why they go one by one, "" where they need not.
     """
 
     inputs: Mapping[str, str] | None
@@ -147,6 +148,18 @@ class RunnerPlan:
     carry: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
     sessions: int = MAX_SESSIONS
+    stages: tuple[str, ...] = ()
+    serial: str = ""
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls of each program are under way: one for each place, and one that waits for the first."""
+        return 1 if self.serial or not self.stages else len(self.stages) + 1
+
+    @property
+    def num_runners(self) -> int:
+        """How many runners there are: threads may be inside so many calls."""
+        return len(self.devices) * self.calls_at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +195,7 @@ class PipelinePlan:
     def num_held(self) -> int:
         """How many records its workers have in hand, each as many as it takes."""
         workers = sum(stage.workers * stage.take for stage in (*self.loaders, *self.posts))
-        return workers + (len(self.runner.devices) * self.runner.batch if self.runner is not None else 0)
+        return workers + (self.num_runners * self.runner.batch if self.runner is not None else 0)
 
     @property
     def loader_workers(self) -> dict[str, int]:
@@ -202,7 +215,7 @@ class PipelinePlan:
     @property
     def num_runners(self) -> int:
         """How many runners there are, 0 without a model."""
-        return 0 if self.runner is None else len(self.runner.devices)
+        return 0 if self.runner is None else self.runner.num_runners
 
     @property
     def gives(self) -> tuple[str, ...]:

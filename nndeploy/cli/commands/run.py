@@ -109,7 +109,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     from nndeploy.cli.commands.service_manager import ServiceManager
     from nndeploy.cli.views.run_view import RunView
     from nndeploy.cli.views.written_text import WrittenText
-    from nndeploy.stream.run.loaded import following
+    from nndeploy.stream.run.loaded import following, one_by_one
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
     wanted = {"--json": options["as_json"], "--output -": output in STANDARD_OUTPUT, "--stream": options["streams"]}
@@ -122,6 +122,8 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         )
         if how.follow:
             loaded = following(stack, loaded, how, load, warn)
+        if options["streams"]:
+            loaded = one_by_one(loaded, "--stream prints one text at a time")
         manager = ServiceManager()
         signals = stack.enter_context(StopSignals(manager.stopping))
         ends = Ends(binary_stdin, sys.stdout, signals.stop)

@@ -22,6 +22,7 @@ from nndeploy.runtime.places import ChainChoice
 from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
 from nndeploy.runtime.tune_program import tuning_notes
+from nndeploy.stream.description import RunnerPlan
 from nndeploy.stream.engine.engine import Stream, Summary
 from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.stream.formats.images import best_label
@@ -72,6 +73,9 @@ class RunView:
         if verbose:
             for programs in loaded.programs.values():
                 _tell_program(programs[0])
+            for pipeline in loaded.plan.pipelines:
+                if pipeline.runner is not None:
+                    _tell_stages(pipeline.runner, loaded.programs[pipeline.name][0])
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -258,6 +262,14 @@ def _tell_program(program: Program) -> None:
         _tell_choice(choice)
     for note in (*program.pacing.notes, *tuning_notes(program)):
         tell(f"nndeploy: {note}")
+
+
+def _tell_stages(runner: RunnerPlan, program: Program) -> None:
+    """Says whether calls follow each other over the places of a chain that spans several."""
+    if runner.serial:
+        tell(f"nndeploy: one call at a time on {program.chain.where}: {runner.serial}")
+    elif runner.stages:
+        tell(f"nndeploy: up to {runner.calls_at_once} calls at once on {program.chain.where}, one on each place")
 
 
 def _program_to_json(program: Program) -> dict[str, Any]:

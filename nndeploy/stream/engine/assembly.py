@@ -33,7 +33,7 @@ from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, Share
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
 from nndeploy.stream.engine.sessions import Sessions
-from nndeploy.stream.engine.workers import Carried, RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
+from nndeploy.stream.engine.workers import Carried, Clock, RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 from nndeploy.stream.model_fit import check_fits
 
 Programs = Mapping[str, Sequence[Runs]]
@@ -148,22 +148,34 @@ class Assembly:
         return self._basic(name, workers, min(kind.take, self._most), is_eager=True)
 
     def _runners(self, plan: PipelinePlan, how: RunnerPlan, outlet: Outlet) -> tuple[Outlet, list[Runner]]:
-        """Returns the queue of the runners of a pipeline, and the runners."""
+        """Returns the queue of the runners of a pipeline, and the runners.
+
+        A program whose chain spans places has several, so that its calls follow each other over these.
+        """
         programs, name = self._programs[plan.name], plan.runner_stage
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
         carry = self._carry(plan, how, programs[0].manifest, name)
         proof = Proof()
+        numbers = [i for i in range(len(programs)) for _ in range(how.calls_at_once)]
         runners = [
-            Runner(program, how, self._nan, name, proof, due)
-            for program, due in zip(programs, self._pacing.due(plan), strict=True)
+            Runner(programs[i], how, self._nan, name, proof, due)
+            for i, due in zip(numbers, self._pacing.due(plan), strict=True)
         ]
-        clocks, is_prepared = self._stage(name, len(runners)).clocks(), len(plan.loaders) == 1
+        places = self._places(name, how)
+        whole = Stage(name, len(runners)) if places else self._stage(name, len(runners))
         workers = [
-            RunnerWorker(runner, outlet, clock, is_prepared, carry)
-            for runner, clock in zip(runners, clocks, strict=True)
+            RunnerWorker(
+                runner, outlet, clock, len(plan.loaders) == 1, carry, {place: one[i] for place, one in places.items()}
+            )
+            for i, runner, clock in zip(numbers, runners, whole.clocks(), strict=True)
         ]
         return self._basic(name, workers, min(how.batch, self._most), how.batch_delay_ns), runners
+
+    def _places(self, name: str, how: RunnerPlan) -> dict[str, list[Clock]]:
+        """Returns the clocks of the places of a chain that spans several, one for each program."""
+        stages = {place: self._stage(f"{name} {place}", len(how.devices)) for place in reversed(how.stages)}
+        return {place: stage.clocks() for place, stage in stages.items()}
 
     def _carry(self, plan: PipelinePlan, how: RunnerPlan, manifest: Manifest, name: str) -> Carried | None:
         if plan.loop is not None:

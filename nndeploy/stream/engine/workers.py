@@ -6,10 +6,11 @@ stays with the record; anything else is a bug or the end of the stream, and abor
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nndeploy.runtime.chain_stages import stages_told
 from nndeploy.runtime.latency import Latencies, percentiles_ms
 from nndeploy.stream.description import StageStep
 from nndeploy.stream.engine.queues import Outlet
@@ -93,11 +94,14 @@ class Clock:
         self.stage = stage.name
         self._tracer = tracer
 
-    def add(self, began_ns: int, indices: Sequence[int]) -> int:
-        """Adds a piece of work on the records of these indices that ends now; returns how long it took."""
+    def add(self, began_ns: int, indices: Sequence[int], *, is_again: bool = False) -> int:
+        """Adds a piece of work on the records of these indices that ends now; returns how long it took.
+
+        `is_again` says that they were counted before.
+        """
         ended_ns = time.perf_counter_ns()
         self.busy_ns += ended_ns - began_ns
-        self.num_done += len(indices)
+        self.num_done += 0 if is_again else len(indices)
         self.latencies.add(ended_ns - began_ns)
         if self._tracer is not None:
             self._tracer.span(self.worker, self.stage, began_ns, ended_ns, indices)
@@ -131,16 +135,31 @@ class StepsWorker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunnerWorker:
-    """Runs records through a model, those that come together in one batch."""
+    """Runs records through a model, those that come together in one batch; `places` has a clock for each stage."""
 
     runner: Runner
     outlet: Outlet
     clock: Clock
     is_prepared: bool
     carry: Carried | None
+    places: Mapping[str, Clock] = field(default_factory=dict)
 
     def __call__(self, records: list[Record]) -> None:
         """Works on some records."""
+        if not self.places:
+            self._work(records)
+            return
+        seen = set[str]()
+        indices = [record.index for record in records]
+
+        def on_stage(place: str, began_ns: int) -> None:
+            self.places[place].add(began_ns, indices, is_again=place in seen)
+            seen.add(place)
+
+        with stages_told(on_stage):
+            self._work(records)
+
+    def _work(self, records: list[Record]) -> None:
         began_ns = time.perf_counter_ns()
         for record in records:
             record.load()

@@ -13,7 +13,7 @@ from nndeploy.installed.followed import FollowedProgram
 from nndeploy.pacing.stream.paced_stream import item_goal, stream_pacing
 from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
 from nndeploy.runtime.program import Program
-from nndeploy.stream.description import RunnerPlan, StreamPlan, only_the_model
+from nndeploy.stream.description import PipelinePlan, RunnerPlan, StreamPlan, only_the_model
 from nndeploy.stream.engine.assembly import Programs
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields
@@ -71,7 +71,8 @@ def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) 
         assert one.runner is not None
         runner = replace(one.runner, batch=options.batch, batch_delay_ns=round(options.batch_delay_ms * 1e6))
         plan = replace(plan, levels=((replace(one, runner=runner),),))
-    return Loaded(plan, {one.name: [program] for one in plan.pipelines}, None, {})
+    programs = {one.name: [program] for one in plan.pipelines}
+    return Loaded(_with_stages(plan, programs), programs, None, {})
 
 
 def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, options: RunOptions, load: Load) -> Loaded:
@@ -104,8 +105,39 @@ def load_pipeline(stack: ExitStack, file: PipelineFile, bundle: Path | None, opt
     }
     manifests = {name: opened[0].manifest for name, opened in programs.items()}
     plan, types = checked_plan(file, manifests)
+    plan = _with_stages(plan, programs)
     pacings = {name: [one.pacing for one in opened] for name, opened in programs.items()}
     return Loaded(plan, programs, file, types, stream_pacing(plan, pacings, goal))
+
+
+def _with_stages(plan: StreamPlan, programs: Mapping[str, Sequence[Program]]) -> StreamPlan:
+    """Returns the plan with the places of the programs whose chains span several."""
+
+    def with_stages(name: str, runner: RunnerPlan) -> RunnerPlan:
+        program = programs[name][0]
+        if len(program.chain.places) < 2:
+            return runner
+        serial = "a record of a session needs the state that the one before it left" if runner.session else ""
+        serial = "runs are paced" if program.pacing.is_paced else serial
+        return replace(runner, stages=program.stages, serial=serial)
+
+    return _with_runners(plan, with_stages)
+
+
+def one_by_one(loaded: Loaded, why: str) -> Loaded:
+    """Returns what is loaded so that calls of chains over several places do not follow each other."""
+
+    def serial(_: str, runner: RunnerPlan) -> RunnerPlan:
+        return replace(runner, serial=runner.serial or why) if runner.stages else runner
+
+    return replace(loaded, plan=_with_runners(loaded.plan, serial))
+
+
+def _with_runners(plan: StreamPlan, changed: Callable[[str, RunnerPlan], RunnerPlan]) -> StreamPlan:
+    def with_runner(one: PipelinePlan) -> PipelinePlan:
+        return one if one.runner is None else replace(one, runner=changed(one.name, one.runner))
+
+    return replace(plan, levels=tuple(tuple(map(with_runner, level)) for level in plan.levels))
 
 
 def following(stack: ExitStack, loaded: Loaded, options: RunOptions, load: Load, say: Callable[[str], None]) -> Loaded:
@@ -128,7 +160,7 @@ def following(stack: ExitStack, loaded: Loaded, options: RunOptions, load: Load,
         name: [followed(one, device or options.device) for one, device in zip(opened, devices[name], strict=True)]
         for name, opened in loaded.programs.items()
     }
-    return replace(loaded, followed=programs)
+    return replace(one_by_one(loaded, "the next version may have other places"), followed=programs)
 
 
 def _all_go_the_same_way(file: PipelineFile) -> bool:
