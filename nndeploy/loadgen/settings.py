@@ -76,7 +76,9 @@ class Request:
         section=_LOADGEN, least=0, is_above=True,
     )  # fmt: skip
     inflight: int | None = described(
-        None, "Number of concurrent calls. Default: 1 for multi-stream, 2 for offline and server.",
+        None,
+        "Number of concurrent calls. Default: 1 for multi-stream, 2 for offline and server, where a chain over several "
+        "places gets one for each place and one more.",
         section=_LOADGEN, least=1, most=1024,
     )  # fmt: skip
     batch: int | None = described(

@@ -14,6 +14,7 @@ on the host, so of a chain in line no place needs more memory than for one call.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,13 +42,51 @@ def stages_told(on_stage: OnStage) -> Iterator[None]:
         _ON_STAGE.reset(token)
 
 
+class Turn:
+    """A lock that goes to who has waited longest: calls keep their order, and none is overtaken again and again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: deque[Lock] = deque()
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            mine = Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            mine.acquire()  # which who has the turn releases
+        except BaseException:  # an interrupt
+            with self._lock:
+                is_waiting = mine in self._waiting
+                if is_waiting:
+                    self._waiting.remove(mine)
+            if not is_waiting:
+                self._hand_on()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_taken = False
+
+
 class StageStep:
     """A stage as one step of a chain: its submodels run while no other call has the turn."""
 
     def __init__(
         self,
         place: str,
-        turn: Lock,
+        turn: Turn,
         steps: Sequence[Runnable],
         outputs: Sequence[str],
         leaving: Sequence[str],
@@ -86,7 +125,7 @@ def staged(
     """Returns the stages of a chain, of whose steps each runs on one of `places`; `kept` are its outputs."""
     is_line = branch_edges(steps) is None
     owners = _with_islands(places) if is_line else list(places)
-    turns = {place: Lock() for place in owners}
+    turns = {place: Turn() for place in owners}
     begins = [i for i in range(len(steps)) if not is_line or i == 0 or owners[i] != owners[i - 1]]
     found = []
     for begin, end in zip(begins, [*begins[1:], len(steps)], strict=True):
@@ -94,7 +133,7 @@ def staged(
         read = {name for step, _ in others for name in step.inputs}.union(kept)
         read_here = {name for step, place in others if place == owners[begin] for name in step.inputs}
         outputs = [name for step in steps[begin:end] for name in step.outputs if name in read]
-        turn = turns[owners[begin]] if is_line else Lock()
+        turn = turns[owners[begin]] if is_line else Turn()
         leaving = [name for name in outputs if name not in read_here]
         streams = gpu_streams if is_gpu(owners[begin]) else None
         found.append(StageStep(owners[begin], turn, steps[begin:end], outputs, leaving, streams))

@@ -59,12 +59,8 @@ class ChainChoice:
     @property
     def where(self) -> str:
         """Where the chain runs, in words."""
-        return ", ".join(self.places) or self.place.gpu or "the CPU"
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The names of the places that the chain was spread over, none where it was not."""
-        return tuple(dict.fromkeys(place.name for place in self.placed.values()))
+        names = dict.fromkeys(place.name for place in self.placed.values())
+        return ", ".join(names) or self.place.gpu or "the CPU"
 
     @property
     def warning(self) -> str:

@@ -86,10 +86,10 @@ class Program:
         )
         places = [chain.place_of(submodel).name for submodel in chain.submodels]
         stages = staged(steps, places, self._produced(), opened.gpu_streams) if len(set(places)) > 1 else []
-        self.stages: tuple[str, ...] = ()
-        """The places of a chain that spans several, through which calls follow each other; paced runs do not."""
-        if len({one.place for one in stages}) > 1 and not pacing.is_paced:
-            self.stages = tuple(dict.fromkeys(one.place for one in stages))
+        found = tuple(dict.fromkeys(one.place for one in stages))
+        self.stages: tuple[str, ...] = found if len(found) > 1 else ()
+        """The places of a chain that spans several, over which calls follow each other; paced ones go one by one."""
+        if self.calls_at_once > 1:
             steps = stages
         self._chain = Chain(steps, self._produced(), one_by_one=pacing.runs_one_by_one)
         has_only_produced = not manifest.aliases and not self._constants
@@ -149,7 +149,7 @@ class Program:
     @property
     def calls_at_once(self) -> int:
         """How many calls keep all that it runs on busy: one for each stage, and one that waits for the first."""
-        return len(self.stages) + bool(self.stages)
+        return len(self.stages) + 1 if self.stages and not self.pacing.is_paced else 1
 
     @property
     def outside_note(self) -> str:

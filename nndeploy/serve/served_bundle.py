@@ -22,8 +22,6 @@ from nndeploy.stream.records import Record
 class ServedBundle:
     """Runs records through one program; several threads may call `run` at once."""
 
-    num_at_once = 1
-    """How many calls go through it at once where the operator does not ask for more."""
     platform = "nndeploy_bundle"
     is_sound = True
 
@@ -35,6 +33,7 @@ class ServedBundle:
             UsageError: the protocol has no form for an input or output.
         """
         self._program, self._name, self._say = program, name, say
+        self.num_at_once = program.calls_at_once
         self._is_closed = False
         try:
             self.inputs: tuple[Tensor, ...] = tuple(map(tensor_of, program.manifest.inputs))

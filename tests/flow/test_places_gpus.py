@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chain over several GPUs and the CPU, on a pretended driver: who runs what where, and every copy that is made."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import nndeploy
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import UnavailableError
+from nndeploy.runtime.chain import ChainStep
 from nndeploy.target.place_limits import places_in
 from nndeploy.target.target import Target
 from nndeploy.testing.host_driver import Copy, HostDriver
@@ -66,6 +70,51 @@ def test_values_are_copied_where_they_cross_and_nowhere_else(gpu, tmp_path) -> N
                 Copy("to host", 1, LAST),
             ]  # fmt: skip
         assert driver.live_bytes == 0
+
+
+def test_calls_follow_each_other_over_the_gpus_and_each_has_a_gpu_for_itself(gpu, tmp_path) -> None:
+    compiled(tmp_path / "m.nnd", BOTH)
+    num_calls = 24
+    with machine_with("8.9", "8.9") as driver:
+        with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+            assert (program.stages, program.calls_at_once) == (("cuda:0", "cuda:1"), 3)
+            program.run(INPUT)
+            driver.copies.clear()
+            with ThreadPoolExecutor(program.calls_at_once) as threads:
+                for outputs in threads.map(program.run, [INPUT] * num_calls):
+                    assert_right(outputs)
+        for i, (given, made) in enumerate([(FIRST, NARROW), (NARROW, LAST)]):
+            own = [copy for copy in driver.copies if copy.ordinal == i]
+            assert own == [Copy("to device", i, given), Copy("to host", i, made)] * num_calls
+        assert driver.live_bytes == 0
+
+
+def test_a_call_waits_for_a_gpu_with_its_values_on_the_host(gpu, tmp_path, monkeypatch) -> None:
+    """So no GPU holds more than for one call, however many wait: its limit of memory is not exceeded."""
+    compiled(tmp_path / "m.nnd", BOTH)
+    is_first_in, may_end, run = threading.Event(), threading.Event(), ChainStep.__call__
+
+    def held(step: ChainStep, values: Any) -> Any:
+        if step.inputs == ("v3",):
+            is_first_in.set()
+            assert may_end.wait(30)
+        return run(step, values)
+
+    monkeypatch.setattr(ChainStep, "__call__", held)
+    with machine_with("8.9", "8.9") as driver, nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+        before = driver.live_bytes
+        with ThreadPoolExecutor(3) as threads:
+            calls = [threads.submit(program.run, INPUT)]
+            assert is_first_in.wait(30)
+            driver.copies.clear()
+            calls += [threads.submit(program.run, INPUT) for _ in range(2)]
+            until = time.monotonic() + 30
+            while driver.copies.count(Copy("to host", 0, NARROW)) < 2 and time.monotonic() < until:
+                time.sleep(0.001)
+            assert driver.live_bytes == before
+            may_end.set()
+            for call in calls:
+                assert_right(call.result(30))
 
 
 def test_what_does_not_fit_the_gpu_is_cut_off_for_the_cpu(gpu, tmp_path) -> None:

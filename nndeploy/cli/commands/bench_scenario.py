@@ -59,6 +59,8 @@ def bench_scenario(
     asked = given(Request, options)
     request = Request(Scenario(scenario), seconds=seconds or DEFAULT_SECONDS, **asked)
     with load(bundle, how) as program, log_folder(options["output"]) as folder:
+        if request.inflight is None and not request.scenario.is_stream and program.stages:
+            request = dataclasses.replace(request, inflight=program.calls_at_once)
         samples, origin = bench_inputs(
             program, inputs, most=MAX_SAMPLES, most_bytes=MAX_SAMPLE_BYTES, num_made_up=NUM_MADE_UP
         )

@@ -115,11 +115,10 @@ def _with_stages(plan: StreamPlan, programs: Mapping[str, Sequence[Program]]) ->
 
     def with_stages(name: str, runner: RunnerPlan) -> RunnerPlan:
         program = programs[name][0]
-        if len(program.chain.places) < 2:
-            return runner
+        if program.stages and program.calls_at_once == 1:
+            return replace(runner, serial="runs are paced")
         serial = "a record of a session needs the state that the one before it left" if runner.session else ""
-        serial = "runs are paced" if program.pacing.is_paced else serial
-        return replace(runner, stages=program.stages, serial=serial)
+        return replace(runner, stages=program.stages, serial=serial if program.stages else "")
 
     return _with_runners(plan, with_stages)
 

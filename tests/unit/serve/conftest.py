@@ -38,6 +38,7 @@ class FakeProgram:
     """Checks inputs as a program does, computes with a Python function, and has one golden, which doubles."""
 
     rows_at_once = 1 << 31
+    calls_at_once, stages = 1, ()
 
     def __init__(
         self,
