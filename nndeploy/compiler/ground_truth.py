@@ -123,6 +123,7 @@ def ground_truth(
         num_at_once=1 if loaded.stored is not None else compilation.workers.num_parallel,
         has_limits=not asked,
         made_up=shapes_in_short(original.samples[0]) if original.is_made_up and has_free_size(loaded.inputs) else "",
+        for_rate=compilation.options.objective == "throughput",
         whole=Whole(lambda: ir_model(loaded.original), original.outputs) if original.outputs else None,
         confirm=_confirmation(election, reference.order[:1]) if verdict is None and election else lambda: None,
     )

@@ -15,11 +15,14 @@ what depends on the run and its place alone:
 
 so the least sum over all splits is found by dynamic programming over the cuts, in O(steps^2 x places).
 
+Calls follow each other over the places, at the pace of the slowest. For the most calls a second the longest of these
+costs of a run is the least that any split has, found in the same way, and of such splits the sum is least.
+
 What a run takes of a place's memory: its weights, each once, and the most bytes of values that are alive at once while
 its steps run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +38,8 @@ GPU_SPEEDUP = 20.0
 ROUNDING = 1e-12
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+Together = Callable[[Numbers, float], Numbers]
+"""How the cost of a run and that of the runs before it count together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +70,56 @@ class NoRoom:
 
 
 def spread(
-    steps: Sequence[SpreadStep], value_bytes: Mapping[str, int], outputs: Sequence[str], places: Sequence[PlaceLimit]
+    steps: Sequence[SpreadStep],
+    value_bytes: Mapping[str, int],
+    outputs: Sequence[str],
+    places: Sequence[PlaceLimit],
+    *,
+    for_rate: bool = False,
 ) -> tuple[str, ...] | NoRoom:
-    """Returns the name of the place of each step, or why there is none; `outputs` are those of the chain."""
-    num_steps = len(steps)
+    """Returns the name of the place of each step, or why there is none; `outputs` are those of the chain.
+
+    With `for_rate` no place takes longer than it must, so that most calls a second go through.
+    """
     runs = _Runs(steps, value_bytes, outputs)
-    best = np.full(num_steps + 1, np.inf)
-    best[0] = 0.0
-    begins: list[list[int]] = []
-    for place in places:
-        best, begin = _with_place(runs, place, best)
-        begins.append(begin)
-    if np.isinf(best[num_steps]):
+    longest = _least(runs, places, np.maximum)[0] * (1 + ROUNDING) if for_rate else np.inf
+    least, begins = _least(runs, places, np.add, longest)
+    if np.isinf(least):
         return NoRoom(_why_no_room(runs, places))
-    found, end = list[str](), num_steps
+    found, end = list[str](), len(steps)
     for place, begin in zip(reversed(places), reversed(begins), strict=True):
         found[:0] = [CPU if place.is_gpu and step.needs_cpu else place.name for step in steps[begin[end] : end]]
         end = begin[end]
     return tuple(found)
 
 
-def _with_place(runs: "_Runs", place: PlaceLimit, before: Numbers) -> tuple[Numbers, list[int]]:
+def _least(
+    runs: "_Runs", places: Sequence[PlaceLimit], together: Together, longest: float = np.inf
+) -> tuple[float, list[list[int]]]:
+    """Returns the least cost of all steps, infinity where they do not fit, and where the run of each place begins.
+
+    The costs of runs count `together`, and none is above `longest`.
+    """
+    best = np.full(len(runs.steps) + 1, np.inf)
+    best[0] = 0.0
+    begins: list[list[int]] = []
+    for place in places:
+        best, begin = _with_place(runs, place, best, together, longest)
+        begins.append(begin)
+    return float(best[-1]), begins
+
+
+def _with_place(
+    runs: "_Runs", place: PlaceLimit, before: Numbers, together: Together, longest: float
+) -> tuple[Numbers, list[int]]:
     """Returns the least cost of the first j steps, for each j, with one more place; and where its run begins then."""
     best, begin = before.copy(), list(range(len(before)))  # nothing on this place
     for first in range(len(before) - 2, -1, -1):  # later beginnings first: of equal splits they win
         if np.isinf(before[first]):
             continue
-        cost = before[first] + runs.cost(first, place)
-        cost[runs.needed(first, place) > _limit(place)] = np.inf
+        own = runs.cost(first, place)
+        cost = together(own, before[first])
+        cost[(runs.needed(first, place) > _limit(place)) | (own > longest)] = np.inf
         better = np.flatnonzero(cost < best[first + 1 :] * (1 - ROUNDING))
         best[first + 1 + better] = cost[better]
         for end in (first + 1 + better).tolist():

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import layers_in_a_line
 import numpy as np
 import onnx.parser
 import pytest
@@ -16,6 +17,7 @@ import nndeploy
 from nndeploy.cli.main import run_command
 from nndeploy.pacing.plan.goal import PaceGoal
 from nndeploy.runtime.gpu_stream import GpuStreams
+from nndeploy.target.place_limits import places_in
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
 g (float[4,4] x) => (float[4,4] y) {
@@ -58,6 +60,28 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     events, wait = list[str](), GpuStreams.wait
     monkeypatch.setattr(GpuStreams, "wait", lambda gpu_streams: (events.append("wait"), wait(gpu_streams))[1])
     return events
+
+
+def test_paced_runs_over_places_go_one_by_one_and_give_what_others_give(tmp_path, install, capsys) -> None:
+    needs_native()
+    install(gpu_backend("gpu", "MatMul", "Tanh"))
+    bundle, given = tmp_path / "l.nnd", tmp_path / "l.npz"
+    np.savez(given, **layers_in_a_line.INPUT)
+    with machine_with("8.9"):
+        compile_with(
+            layers_in_a_line.network(), bundle, backends=("gpu", "onnxruntime"), targets=(box("box", "8.9"),),
+            places=places_in("cuda:0=512KiB,cpu"), pace=True,
+        )  # fmt: skip
+        with nndeploy.load_bundle(bundle) as program:
+            assert (program.stages, program.calls_at_once) == (("cuda:0", "cpu"), 3)
+            plain = program.run(layers_in_a_line.INPUT)
+        with nndeploy.load_bundle(bundle, pace=GOAL) as program:
+            assert program.calls_at_once == 1
+            paced = program.run(layers_in_a_line.INPUT)
+        arguments = ["run", str(bundle), "--input", str(given), "--pace", "--max-latency", "20ms", "-v"]
+        assert run_command(arguments) == 0
+        assert "one call at a time on cuda:0, cpu: runs are paced" in capsys.readouterr().err
+    np.testing.assert_array_equal(paced["v6"], plain["v6"])
 
 
 def test_a_submodel_on_a_gpu_ends_when_its_work_is_done(model, waits, monkeypatch, install) -> None:

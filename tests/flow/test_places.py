@@ -63,6 +63,14 @@ def test_a_chain_that_is_too_large_for_one_place_is_cut_where_least_crosses(tmp_
     assert one.peak_bytes == 4 * ROWS * (256 + 256), "two layers' values are alive at once"
 
 
+def test_without_limits_a_chain_stays_on_one_place_unless_the_rate_counts(tmp_path) -> None:
+    assert places_of(compiled(tmp_path / "m.nnd", "cpu:0,cpu:1")) == ["cpu:0"]
+    manifest = compiled(tmp_path / "m.nnd", "cpu:0,cpu:1", objective="throughput")
+    assert places_of(manifest) == ["cpu:0", "cpu:1"]
+    first, second = (one.weight_bytes for one in manifest.placings["portable"].submodels.values())
+    assert 0.5 < first / second < 2
+
+
 CHILD = """
 import json, os, sys
 from pathlib import Path

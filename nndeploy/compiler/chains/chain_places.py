@@ -40,8 +40,12 @@ def placed(
     largest: Costs,
     places: Sequence[PlaceLimit],
     order: Sequence[Backend],
+    *,
+    for_rate: bool,
 ) -> Placed:
     """Returns the chain over `places`: what memory it needs is counted at the sizes of `largest`, time at the others.
+
+    With `for_rate` no place takes longer than it must.
 
     Raises:
         UnavailableError: the places are too small.
@@ -64,7 +68,8 @@ def placed(
         for node in graph
         for name in [node_name(node)]
     ]
-    found = spread(steps, costs.value_bytes, [value.name or "" for value in graph.outputs], places)
+    outputs = [value.name or "" for value in graph.outputs]
+    found = spread(steps, costs.value_bytes, outputs, places, for_rate=for_rate)
     if isinstance(found, NoRoom):
         hint = "give --place (or [[places]] in the target file) more memory or more places"
         raise UnavailableError(found.reason, hint=hint)

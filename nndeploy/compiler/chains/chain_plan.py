@@ -120,7 +120,7 @@ def plan_for(
         return ChainPlan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
     shapes = shapes_at(placement.model, setting.build_options.ranges, "max")
     largest = costs if shapes is None else estimate_costs(placement.model, shapes)
-    over = placed(placement, backend_of, costs, largest, places, order)
+    over = placed(placement, backend_of, costs, largest, places, order, for_rate=setting.for_rate)
     return ChainPlan(setting.prefix, placement, over.regions, over.backend_of, moved, costs, largest)
 
 

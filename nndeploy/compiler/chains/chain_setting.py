@@ -43,8 +43,8 @@ class Setting:
     judged by how far right engines differ. `confirm` is called when a backend contradicts the reference.
     `prefix` begins the ids of its submodels. `made_up` says the shapes of inputs that nobody gave, where the model
     leaves sizes open; else "". `whole` is what a piece that has all of the model is held
-    against. `as_taken` are backends whose own rewrites are not made. `answers` keeps what backends said of graphs: each
-    is asked once.
+    against. `as_taken` are backends whose own rewrites are not made. With `for_rate` the chain is for many calls a
+    second, not for the least time of one. `answers` keeps what backends said of graphs: each is asked once.
     """
 
     workers: Workers
@@ -63,6 +63,7 @@ class Setting:
     confirm: Callable[[], None] = lambda: None
     whole: Whole | None = None
     as_taken: frozenset[str] = frozenset()
+    for_rate: bool = False
     answers: dict[tuple[str, Target, str], list[Support]] = field(default_factory=dict)
 
     def whole_of(self, outputs: Sequence[str]) -> Whole | None:

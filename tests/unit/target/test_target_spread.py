@@ -52,6 +52,19 @@ def test_a_gpu_is_worth_its_crossings_only_where_it_computes_much() -> None:
     assert placed(spread([quick], sizes, ["y"], places_in("cuda:0,cpu"))) == "cpu"
 
 
+def test_for_the_rate_places_take_equally_long() -> None:
+    steps, sizes = [SpreadStep(f"n{i}", (f"v{i}",), (f"v{i + 1}",), 1.0) for i in range(8)], {}
+    assert placed(spread(steps, sizes, ["v8"], places_in("cpu:0,cpu:1"))) == " ".join(["cpu:0"] * 8)
+    found = placed(spread(steps, sizes, ["v8"], places_in("cpu:0,cpu:1"), for_rate=True))
+    assert found == " ".join(["cpu:0"] * 4 + ["cpu:1"] * 4)
+
+
+def test_for_the_rate_a_place_gets_nothing_that_would_take_it_longer_to_get() -> None:
+    steps = [SpreadStep(f"n{i}", (f"v{i}",), (f"v{i + 1}",), 1e-6) for i in range(2)]
+    found = spread(steps, {f"v{i}": 64 * MIB for i in range(3)}, ["v2"], places_in("cpu:0,cpu:1"), for_rate=True)
+    assert placed(found) == "cpu:0 cpu:0"
+
+
 def test_weights_of_several_steps_count_once_on_a_place() -> None:
     steps = [SpreadStep(f"n{i}", (f"v{i}",), (f"v{i + 1}",), weights={"w": 8 * MIB}) for i in range(4)]
     assert placed(spread(steps, {}, ["v4"], places_in("cpu:0=8MiB,cpu:1=8MiB"))) == "cpu:0 cpu:0 cpu:0 cpu:0"
@@ -79,42 +92,48 @@ def test_a_step_that_needs_a_gpu_is_not_given_to_the_cpu() -> None:
     assert spread(steps, {}, ["y"], places_in("cpu:0,cpu:1")) == NoRoom("n0 needs a GPU, and none is among the places")
 
 
+Cost = tuple[float, float]
+
+
 def brute_force(
-    steps: Sequence[SpreadStep], sizes: dict[str, int], outputs: Sequence[str], places: Sequence[PlaceLimit]
-) -> float:
-    """Returns the least seconds of all splits, each counted as the definition says; infinity where none fits."""
-    best = np.inf
+    steps: Sequence[SpreadStep], sizes: dict[str, int], outputs: Sequence[str], places: Sequence[PlaceLimit],
+    for_rate: bool,
+) -> Cost:  # fmt: skip
+    """Returns the least cost of all splits, each counted as the definition says; infinity where none fits."""
+    best = (np.inf, np.inf)
     for cuts in combinations_with_replacement(range(len(steps) + 1), len(places) - 1):
         ends = [0, *cuts, len(steps)]
         home = [k for k in range(len(places)) for _ in range(ends[k], ends[k + 1])]
-        best = min(best, seconds_of(steps, sizes, outputs, places, home))
+        best = min(best, cost_of(steps, sizes, outputs, places, home, for_rate))
     return best
 
 
-def seconds_of(
+def cost_of(
     steps: Sequence[SpreadStep], sizes: dict[str, int], outputs: Sequence[str], places: Sequence[PlaceLimit],
-    home: Sequence[int],
-) -> float:  # fmt: skip
-    seconds = 0.0
-    crossed = 0
+    home: Sequence[int], for_rate: bool,
+) -> Cost:  # fmt: skip
+    """Returns the seconds of the slowest place, where the rate counts, and those of all together."""
+    found = [0.0]
     maker = {name: i for i, step in enumerate(steps) for name in step.makes}
     for k, place in enumerate(places):
         mine = [i for i in range(len(steps)) if home[i] == k]
         weights = {name: size for i in mine for name, size in steps[i].weights.items()}
         needed = sum(weights.values()) + max((steps[i].peak_bytes for i in mine), default=0)
         if mine and place.limit_bytes is not None and needed > place.limit_bytes:
-            return np.inf
-        seconds += sum(steps[i].seconds for i in mine) / (GPU_SPEEDUP if place.is_gpu else 1.0)
+            return (np.inf, np.inf)
+        seconds = sum(steps[i].seconds for i in mine) / (GPU_SPEEDUP if place.is_gpu else 1.0)
         read = {name for i in mine for name in steps[i].reads}
-        crossed += sum(sizes[n] for n in read if n in maker and home[maker[n]] != k)
+        crossed = sum(sizes[n] for n in read if n in maker and home[maker[n]] != k)
         if place.is_gpu:
             crossed += sum(sizes[n] for n in read if n not in maker)
             crossed += sum(sizes[n] for i in mine for n in steps[i].makes if n in outputs)
-    return seconds + crossed / CROSSING_BYTES_PER_S
+        found.append(seconds + crossed / CROSSING_BYTES_PER_S)
+    return (max(found) if for_rate else 0.0, sum(found))
 
 
+@pytest.mark.parametrize("for_rate", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_no_other_split_of_a_random_graph_is_faster(seed: int) -> None:
+def test_no_other_split_of_a_random_graph_is_faster(seed: int, for_rate: bool) -> None:
     """Values skip steps, are read several times, and weights are shared: the same as trying all splits."""
     random = np.random.default_rng(seed)
     steps: list[SpreadStep] = []
@@ -132,11 +151,11 @@ def test_no_other_split_of_a_random_graph_is_faster(seed: int) -> None:
         PlaceLimit(name, None if random.random() < 0.2 else int(random.integers(20, 90)))
         for name in ("cuda:0", "cpu:0", "cpu:1")
     ]
-    found = spread(steps, sizes, [made[-1], "v2"], places)
-    least = brute_force(steps, sizes, [made[-1], "v2"], places)
+    found = spread(steps, sizes, [made[-1], "v2"], places, for_rate=for_rate)
+    least = brute_force(steps, sizes, [made[-1], "v2"], places, for_rate)
     if isinstance(found, NoRoom):
-        assert np.isinf(least)
+        assert np.isinf(least[1])
         return
     home = [[place.name for place in places].index(name) for name in found]
     assert home == sorted(home), "places stand in their order"
-    assert seconds_of(steps, sizes, [made[-1], "v2"], places, home) == pytest.approx(least, rel=1e-9)
+    assert cost_of(steps, sizes, [made[-1], "v2"], places, home, for_rate) == pytest.approx(least, rel=1e-9)
