@@ -6,6 +6,7 @@
              stages runs alone in a process of its own
     rivals   the same files through the same steps over ONNX Runtime and OpenVINO (stream_rivals.py), results compared
     record   records through stages that do nothing
+    places   eight equal convolutions over two pools of one core: streams and calls beside those on one pool, same bits
     memory   what the process holds after each tenth of 100,000 records of 300 KB
 
 One process an engine, the others stopped, interleaved rounds, medians; ratios are taken within a round. Bundles are
@@ -23,11 +24,18 @@ from pathlib import Path
 from typing import Any
 
 import model_sets
+import numpy as np
+import onnx
 from figures import ROOT
 from interleaved import Engine, Pace, Race, race
+from onnx import TensorProto, helper, numpy_helper
 from report import MODELS, Part, Report, Table, add_race, bench_parser, run_parts, words
 from stream_engines import SHAPES
 
+import nndeploy
+from nndeploy.target.place_limits import places_in
+
+POOLS = "cpu:0,cpu:1"
 CORES = min(2, os.cpu_count() or 1)
 BOUND = 5e-3
 """Of a value over the largest of its array; kernels sum in another order, and boxes are in pixels, up to 1,000."""
@@ -89,7 +97,13 @@ CASES = {
 
 
 def main() -> None:
-    parts: dict[str, Part] = {"stages": _stages, "rivals": _rivals, "record": _records, "memory": _memory}
+    parts: dict[str, Part] = {
+        "stages": _stages,
+        "rivals": _rivals,
+        "record": _records,
+        "places": _places,
+        "memory": _memory,
+    }
     parser = bench_parser(__doc__, parts)
     parser.add_argument("--pipelines", type=words, default=",".join(CASES))
     parser.add_argument("--bundles", type=Path, default=ROOT / "build" / "bench-stream")
@@ -222,6 +236,39 @@ def _records(report: Report, options: argparse.Namespace) -> None:
     for shape in SHAPES:
         each = found.ms(shape) / count
         table.row(shape, f"{1e3 * each:.1f}", f"{1e3 / each:,.0f}")
+
+
+def _places(report: Report, options: argparse.Namespace) -> None:
+    bundle, count = options.bundles / "convolutions.nnd", 24
+    if not bundle.exists():
+        options.bundles.mkdir(parents=True, exist_ok=True)
+        how = nndeploy.CompileOptions(backends=("native",), objective="throughput", places=places_in(POOLS))
+        nndeploy.compile_model(_convolutions(), bundle, how)
+    shared = {"bundle": str(bundle), "threads": 1, "count": count}
+    engines = [
+        Engine(f"{where}, {how}", "stream_engines:over_places", {**shared, "device": device, "is_stream": is_stream})
+        for where, device in (("one pool", "cpu"), ("two pools", "auto"))
+        for how, is_stream in (("call by call", False), ("a stream", True))
+    ]
+    found = race(engines, {}, options.pace)
+    found.drop_others(found.outputs["one pool, call by call"], 0.0, found.outputs.keys())
+    table = report.table("ms an item", *(f"{engine.name}:" for engine in engines), "rate of two pools:", "latency:")
+    times = (f"{found.ms(engine.name) / count:.2f}" for engine in engines)
+    rate = found.ratio("two pools, a stream", ["one pool, a stream"])
+    latency = 1 / found.ratio("two pools, call by call", ["one pool, call by call"])
+    table.row("eight convolutions", *times, f"{rate:.2f}", f"{latency:.2f}")
+    report.sample(rounds=found.rounds)
+
+
+def _convolutions() -> onnx.ModelProto:
+    """Returns eight convolutions in a line, 3x3, of 64 channels to 64, on 56 x 56 pixels."""
+    random = np.random.default_rng(0)
+    weights = [(random.standard_normal((64, 64, 3, 3)) / 24).astype(np.float32) for _ in range(8)]
+    nodes = [helper.make_node("Conv", [f"v{i}", f"w{i}"], [f"v{i + 1}"], pads=[1] * 4) for i in range(8)]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64, 56, 56]) for name in ("v0", "v8"))
+    constants = [numpy_helper.from_array(weight, f"w{i}") for i, weight in enumerate(weights)]
+    graph = helper.make_graph(nodes, "convolutions", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
 def _memory(report: Report, options: argparse.Namespace) -> None:

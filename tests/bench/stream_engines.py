@@ -10,6 +10,7 @@ import json
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,13 @@ from stream_rivals import Fields, Level, arrays_of, pipeline_of, read
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program, load_bundle
+from nndeploy.runtime.sample_inputs import sample_inputs
 from nndeploy.stream.description import PipelinePlan, RunnerPlan, StagePlan, StreamPlan
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.pipeline_file import plan_of_file
+from nndeploy.stream.run.loaded import load_alone
+from nndeploy.stream.run.options import RunOptions
 from nndeploy.values.types import TensorType
 
 HASHED = bytes(1 << 20)
@@ -140,6 +144,30 @@ def _works(
             yield partial(program.run, feed)
         else:
             yield partial(lambda part, outputs: level.behind(dict(part), outputs), part, program.run(feed))
+
+
+# Chains over places
+
+
+def over_places(inputs: Inputs, bundle: str, device: str, threads: int, is_stream: bool, count: int) -> Ready:
+    """So many made-up items through a bundle, over its places where `device` is "auto": as a stream, or call by call.
+
+    Each submodel has so many threads.
+    """
+    options = RunOptions(device=device, threads=threads, cache_dir="")
+    loaded = load_alone(ExitStack(), Path(bundle), options, load_bundle)
+    (program,) = (one for programs in loaded.programs.values() for one in programs)
+    samples = [sample_inputs(program.manifest, seed) for seed in range(count)]
+
+    def call() -> list[Fields]:
+        if not is_stream:
+            return [program.run(sample) for sample in samples]
+        sink = Kept()
+        items = (Item(index, "made up", "made-up", partial(dict, one)) for index, one in enumerate(samples))
+        Stream(loaded.plan, loaded.runs).run(items, sink)
+        return sink.records
+
+    return Ready(call, lambda found: [one[item.name] for one in found for item in program.outputs])
 
 
 # Known work
