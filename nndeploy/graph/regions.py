@@ -8,17 +8,29 @@ between them leads through a third region.
 
 Where nodes have places, those of one region have one backend and one place.
 
+A region waits for all that any of its nodes needs, so merging can make a branch wait for another. Where branches can
+run at once (`Lanes`), pieces are also told apart by how often the backend changes behind a node, and two are merged
+only if the whole then ends no later. These regions are taken if the whole is `LEAST_GAIN` faster with them.
+
 Laws: every node is in exactly one region; regions stand in an order in which every value is produced before it is
 read; merging never makes a cycle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import onnx_ir as ir
 
+from nndeploy.graph.lanes import Lanes, Work
 from nndeploy.graph.nodes import is_constant, node_name, values_read
+
+MOST_GROUPS = 64
+"""Nobody looks whether the branches of graphs with more pieces can run at once: that takes long."""
+LEAST_GAIN = 0.1
+"""Part of the predicted time that branches apart must save: a prediction is not more exact."""
+HANDING_ON_SECONDS = 100e-6
+"""What a branch that runs beside another costs: a thread begins it, and its values are handed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +50,14 @@ class Owner(NamedTuple):
 
 
 def regions_of(
-    graph: ir.Graph, backend_of: Mapping[str, str], place_of: Mapping[str, str] | None = None
+    graph: ir.Graph,
+    backend_of: Mapping[str, str],
+    place_of: Mapping[str, str] | None = None,
+    lanes: Lanes | None = None,
 ) -> list[Region]:
     """Returns the regions of a topologically sorted graph, in an order in which they can run.
 
-    `backend_of` maps every node's name to its backend, `place_of` to its place.
+    `backend_of` maps every node's name to its backend, `place_of` to its place; `lanes` says what can run at once.
     """
     nodes = list(graph)
     producers = node_producers(nodes)
@@ -50,9 +65,11 @@ def regions_of(
     owners = [Owner(backend_of[name], "" if place_of is None else place_of[name]) for name in names]
     if len(set(owners)) == 1:
         return [Region(owners[0].backend, tuple(nodes), owners[0].place)]  # the engine itself runs what is independent
-    groups = _connected_pieces(producers, owners)
-    merged = _merged(groups, producers, owners)
-    ordered = _in_running_order(merged, producers)
+    levels = _levels(producers, owners)
+    merged = _merged(_GroupGraph(_connected_pieces(producers, owners, levels), producers), owners)
+    if lanes is not None:
+        merged = _apart(merged, nodes, producers, owners, levels, lanes)
+    ordered = _in_running_order(list(merged.groups.values()), producers)
     found = [(owners[group[0]], tuple(nodes[i] for i in group)) for group in ordered]
     return [Region(owner.backend, inside, owner.place) for owner, inside in found]
 
@@ -70,10 +87,27 @@ def node_producers(nodes: Sequence[ir.Node]) -> list[list[int]]:
     ]  # fmt: skip
 
 
-def _connected_pieces(producers: Sequence[Sequence[int]], owners: Sequence[Owner]) -> list[list[int]]:
+def _levels(producers: Sequence[Sequence[int]], owners: Sequence[Owner]) -> list[int]:
+    """Returns how often the owner changes before each node, at most along any way."""
     levels: list[int] = []
     for i, before in enumerate(producers):
         levels.append(max((levels[p] + (owners[p] != owners[i]) for p in before), default=0))
+    return levels
+
+
+def _changes_behind(producers: Sequence[Sequence[int]], owners: Sequence[Owner]) -> list[int]:
+    """Returns how often the owner changes behind each node, at most along any way."""
+    found = [0] * len(owners)
+    for i in reversed(range(len(owners))):
+        for p in producers[i]:
+            found[p] = max(found[p], found[i] + (owners[p] != owners[i]))
+    return found
+
+
+def _connected_pieces(
+    producers: Sequence[Sequence[int]], owners: Sequence[Owner], levels: Sequence[object]
+) -> list[list[int]]:
+    """Returns the nodes of one owner and level that touch each other."""
     parent = list(range(len(owners)))
     for i, before in enumerate(producers):
         for p in before:
@@ -92,19 +126,55 @@ def _root(parent: list[int], i: int) -> int:
     return i
 
 
-def _merged(groups: list[list[int]], producers: Sequence[Sequence[int]], owners: Sequence[Owner]) -> list[list[int]]:
-    """Merges touching groups of one backend until no pair is left that can be merged without a cycle."""
-    graph = _GroupGraph(groups, producers)
+def _apart(
+    merged: "_GroupGraph",
+    nodes: Sequence[ir.Node],
+    producers: Sequence[Sequence[int]],
+    owners: Sequence[Owner],
+    levels: Sequence[int],
+    lanes: Lanes,
+) -> "_GroupGraph":
+    """Returns groups in which no branch waits for another, or those that are `merged` where this gains little."""
+    places = list(zip(levels, _changes_behind(producers, owners), strict=True))
+    graph = _GroupGraph(_connected_pieces(producers, owners, places), producers)
+    if len(graph.groups) > MOST_GROUPS:
+        return merged
+    seconds = [lanes.seconds(node, owner.backend) for node, owner in zip(nodes, owners, strict=True)]
+
+    def end_seconds(groups: _GroupGraph) -> float:
+        works = dict[int, Work]()
+        for number, group in groups.groups.items():
+            backend, place = owners[group[0]]
+            own = lanes.call_seconds(backend) + sum(seconds[i] for i in group)
+            works[number] = Work(place or lanes.devices[backend], own)
+        return lanes.end_seconds(works, groups.after)
+
+    apart = _merged(graph, owners, end_seconds)
+    return apart if end_seconds(apart) < (1 - LEAST_GAIN) * end_seconds(merged) else merged
+
+
+def _merged(
+    graph: "_GroupGraph", owners: Sequence[Owner], end_seconds: "Callable[[_GroupGraph], float] | None" = None
+) -> "_GroupGraph":
+    """Merges touching groups of one backend until no pair is left that can be merged without a cycle.
+
+    With `end_seconds` a pair stays apart if the whole would end `HANDING_ON_SECONDS` later.
+    """
     found = True
     while found:
         found = False
         for before, after in graph.edges():
             same = owners[graph.groups[before][0]] == owners[graph.groups[after][0]]
-            if same and not graph.has_detour(before, after):
-                graph.merge(before, after)
-                found = True
-                break
-    return list(graph.groups.values())
+            if not same or graph.has_detour(before, after):
+                continue
+            if end_seconds is not None:
+                later = end_seconds(graph.with_merged(before, after)) - end_seconds(graph)
+                if later > HANDING_ON_SECONDS:
+                    continue
+            graph.merge(before, after)
+            found = True
+            break
+    return graph
 
 
 class _GroupGraph:
@@ -113,32 +183,38 @@ class _GroupGraph:
     def __init__(self, groups: list[list[int]], producers: Sequence[Sequence[int]]) -> None:
         self.groups = dict(enumerate(groups))
         group_of = {node: g for g, group in self.groups.items() for node in group}
-        self._after: dict[int, set[int]] = {g: set() for g in self.groups}
+        self.after: dict[int, set[int]] = {g: set() for g in self.groups}
         for node, before in enumerate(producers):
             for p in before:
                 if group_of[p] != group_of[node]:
-                    self._after[group_of[p]].add(group_of[node])
+                    self.after[group_of[p]].add(group_of[node])
+
+    def with_merged(self, before: int, after: int) -> "_GroupGraph":
+        found = _GroupGraph([], [])
+        found.groups, found.after = dict(self.groups), {g: set(others) for g, others in self.after.items()}
+        found.merge(before, after)
+        return found
 
     def edges(self) -> list[tuple[int, int]]:
-        return [(before, after) for before, successors in self._after.items() for after in sorted(successors)]
+        return [(before, after) for before, successors in self.after.items() for after in sorted(successors)]
 
     def has_detour(self, before: int, after: int) -> bool:
         """Returns whether a path leads from `before` to `after` through a third group."""
         seen: set[int] = set()
-        stack = [g for g in self._after[before] if g != after]
+        stack = [g for g in self.after[before] if g != after]
         while stack:
             g = stack.pop()
             if g == after:
                 return True
             if g not in seen:
                 seen.add(g)
-                stack.extend(self._after[g])
+                stack.extend(self.after[g])
         return False
 
     def merge(self, before: int, after: int) -> None:
         self.groups[before] = sorted(self.groups[before] + self.groups.pop(after))
-        self._after[before] = (self._after[before] | self._after.pop(after)) - {before, after}
-        for successors in self._after.values():
+        self.after[before] = (self.after[before] | self.after.pop(after)) - {before, after}
+        for successors in self.after.values():
             if after in successors:
                 successors.discard(after)
                 successors.add(before)

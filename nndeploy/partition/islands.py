@@ -13,6 +13,7 @@ another backend for good, so this ends.
 
 from collections.abc import Collection, Mapping
 
+from nndeploy.graph.lanes import Lanes
 from nndeploy.graph.nodes import is_constant, node_name
 from nndeploy.graph.regions import Region, regions_of
 from nndeploy.graph.submodels import region_inputs, values_between
@@ -22,13 +23,16 @@ from nndeploy.partition.speeds import call_seconds, crossing_seconds, region_sec
 
 
 def merge_islands(
-    placement: Placement, costs: Costs, avoided: Collection[str] = ()
+    placement: Placement, costs: Costs, avoided: Collection[str] = (), lanes: Lanes | None = None
 ) -> tuple[list[Region], dict[str, str], dict[str, str]]:
-    """Returns the regions, node -> backend, and for each node that moved the reason; nothing moves to the `avoided`."""
+    """Returns the regions, node -> backend, and for each node that moved the reason; nothing moves to the `avoided`.
+
+    `lanes` says what can run at once.
+    """
     backend_of = dict(placement.backend_of)
     moved: dict[str, str] = {}
     while True:
-        regions = regions_of(placement.model.graph, backend_of)
+        regions = regions_of(placement.model.graph, backend_of, lanes=lanes)
         move = _next_move(regions, placement, backend_of, costs, moved, avoided)
         if move is None:
             return regions, backend_of, moved

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from nndeploy.bundle.manifest import PlacedSubmodel, Placing
 from nndeploy.errors import UnavailableError
+from nndeploy.graph.lanes import Lanes
 from nndeploy.graph.nodes import is_constant, node_name, values_read
 from nndeploy.graph.regions import Region, regions_of
 from nndeploy.graph.submodels import region_inputs, region_outputs, values_between
@@ -40,12 +41,13 @@ def placed(
     largest: Costs,
     places: Sequence[PlaceLimit],
     order: Sequence[Backend],
+    lanes: Lanes | None,
     *,
     for_rate: bool,
 ) -> Placed:
     """Returns the chain over `places`: what memory it needs is counted at the sizes of `largest`, time at the others.
 
-    With `for_rate` no place takes longer than it must.
+    `lanes` says what can run at once. With `for_rate` no place takes longer than it must.
 
     Raises:
         UnavailableError: the places are too small.
@@ -78,7 +80,7 @@ def placed(
         name: backend if is_gpu(place_of[name]) or backend in on_cpu else cpu_takers[name]
         for name, backend in backend_of.items()
     }
-    return Placed(tuple(regions_of(graph, backends, place_of)), backends)
+    return Placed(tuple(regions_of(graph, backends, place_of, lanes)), backends)
 
 
 def placing_of(graph: ir.Graph, regions: Sequence[Region], costs: Costs, largest: Costs, ids: Sequence[str]) -> Placing:

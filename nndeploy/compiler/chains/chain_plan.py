@@ -19,6 +19,7 @@ from nndeploy.compiler.chains.chain_setting import Setting, options_for
 from nndeploy.graph.nodes import node_name
 from nndeploy.graph.regions import Region
 from nndeploy.graph.submodels import region_inputs, region_outputs, submodel_of, values_between
+from nndeploy.partition.at_once import lanes_of
 from nndeploy.partition.cost import Costs, estimate_costs
 from nndeploy.partition.derived_ranges import shapes_at
 from nndeploy.partition.islands import merge_islands
@@ -114,13 +115,17 @@ def plan_for(
     )
     costs = costs_of(placement.model)
     last_resorts = [backend.name for backend in order if backend.tier == LAST_RESORT_TIER]
-    regions, backend_of, moved = merge_islands(placement, costs, last_resorts)
     places = spanned_places(setting.target)
+    lanes = None  # of many calls at once each fills the time that others leave
+    if not setting.for_rate:
+        threads = setting.build_options.threads
+        lanes = lanes_of(order, costs, setting.target.num_cores, threads, has_places=len(places) > 1)
+    regions, backend_of, moved = merge_islands(placement, costs, last_resorts, lanes)
     if not places:
         return ChainPlan(setting.prefix, placement, tuple(regions), backend_of, moved, costs)
     shapes = shapes_at(placement.model, setting.build_options.ranges, "max")
     largest = costs if shapes is None else estimate_costs(placement.model, shapes)
-    over = placed(placement, backend_of, costs, largest, places, order, for_rate=setting.for_rate)
+    over = placed(placement, backend_of, costs, largest, places, order, lanes, for_rate=setting.for_rate)
     return ChainPlan(setting.prefix, placement, over.regions, over.backend_of, moved, costs, largest)
 
 
