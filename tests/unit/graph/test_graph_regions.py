@@ -2,9 +2,11 @@
 """Regions: every node in one, no cycle between them, an order that can run, as few as neighbours allow."""
 
 import onnx_ir as ir
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nndeploy.graph.lanes import Lanes
 from nndeploy.graph.nodes import node_name, values_read
 from nndeploy.graph.regions import Region, regions_of
 from nndeploy.graph.submodels import region_inputs, region_outputs, submodel_of, values_between
@@ -67,6 +69,58 @@ def test_no_two_touching_regions_of_one_backend_could_still_be_merged(case: tupl
                 merged = Region(one.backend, (*one.nodes, *other.nodes))
                 rest = [region for region in regions if region not in (one, other)]
                 assert not has_order([*rest, merged], graph)
+
+
+SECONDS = st.lists(st.sampled_from([0.0, 1e-5, 1e-3, 2e-3]), min_size=14, max_size=14)
+
+
+def lanes_of(seconds: list[float], cores: int = 2, call: float = 1e-5) -> Lanes:
+    """Lanes on one CPU, for nodes n0, n1, ... that take so many seconds."""
+    by_name = {f"n{i}": one for i, one in enumerate(seconds)}
+    return Lanes(lambda node, _: by_name[node_name(node)], lambda _: call, dict.fromkeys("abc", "cpu"), {"cpu": cores})
+
+
+@settings(max_examples=200, deadline=None)
+@given(graphs_with_backends(), SECONDS)
+def test_where_branches_run_at_once_the_laws_are_the_same(
+    case: tuple[ir.Graph, dict[str, str]], seconds: list[float]
+) -> None:
+    graph, backend_of = case
+    regions = regions_of(graph, backend_of, lanes=lanes_of(seconds))
+    assert sorted(node_name(node) for region in regions for node in region.nodes) == sorted(backend_of)
+    assert all(backend_of[node_name(node)] == region.backend for region in regions for node in region.nodes)
+    assert order_can_run(regions, graph)
+
+
+def named(regions: list[Region]) -> list[tuple[str, str]]:
+    return [(region.backend, " ".join(node_name(node) for node in region.nodes)) for region in regions]
+
+
+BRANCHES = [[], [], [0, 1]]
+TO_EACH = {"n0": "a", "n1": "b", "n2": "b"}
+
+
+def test_a_join_goes_apart_from_the_branch_that_would_wait_for_the_other() -> None:
+    assert named(regions_of(graph_of(BRANCHES), TO_EACH)) == [("a", "n0"), ("b", "n1 n2")]
+    lanes = lanes_of([1e-3, 1e-3, 1e-4])
+    assert named(regions_of(graph_of(BRANCHES), TO_EACH, lanes=lanes)) == [("a", "n0"), ("b", "n1"), ("b", "n2")]
+
+
+def test_a_branch_goes_apart_from_what_both_branches_need() -> None:
+    graph, backend_of = graph_of([[], [0], [0], [1, 2]]), {"n0": "a", "n1": "a", "n2": "b", "n3": "a"}
+    assert named(regions_of(graph, backend_of)) == [("a", "n0 n1"), ("b", "n2"), ("a", "n3")]
+    lanes = lanes_of([1e-3] * 4)
+    assert named(regions_of(graph, backend_of, lanes=lanes)) == [
+        ("a", "n0"), ("a", "n1"), ("b", "n2"), ("a", "n3"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seconds", "cores"), [
+    ([1e-3, 1e-3, 1e-4], 1), ([1e-5, 1e-3, 1e-4], 2), ([1e-3, 1e-5, 1e-4], 2), ([3e-4, 3e-4, 1e-2], 2),
+], ids=["one core", "short left", "short right", "much behind"])  # fmt: skip
+def test_branches_that_would_gain_little_stay_as_few_regions(seconds: list[float], cores: int) -> None:
+    lanes = lanes_of(seconds, cores)
+    assert named(regions_of(graph_of(BRANCHES), TO_EACH, lanes=lanes)) == [("a", "n0"), ("b", "n1 n2")]
 
 
 def has_order(regions: list[Region], graph: ir.Graph) -> bool:
