@@ -25,7 +25,7 @@ import onnx_ir as ir
 from nndeploy.graph.lanes import Lanes, Work
 from nndeploy.graph.nodes import is_constant, node_name, values_read
 
-MOST_GROUPS = 64
+MOST_GROUPS = 32
 """Nobody looks whether the branches of graphs with more pieces can run at once: that takes long."""
 LEAST_GAIN = 0.1
 """Part of the predicted time that branches apart must save: a prediction is not more exact."""
@@ -135,8 +135,8 @@ def _apart(
     lanes: Lanes,
 ) -> "_GroupGraph":
     """Returns groups in which no branch waits for another, or those that are `merged` where this gains little."""
-    places = list(zip(levels, _changes_behind(producers, owners), strict=True))
-    graph = _GroupGraph(_connected_pieces(producers, owners, places), producers)
+    both = list(zip(levels, _changes_behind(producers, owners), strict=True))
+    graph = _GroupGraph(_connected_pieces(producers, owners, both), producers)
     if len(graph.groups) > MOST_GROUPS:
         return merged
     seconds = [lanes.seconds(node, owner.backend) for node, owner in zip(nodes, owners, strict=True)]
@@ -163,14 +163,13 @@ def _merged(
     found = True
     while found:
         found = False
+        latest = float("inf") if end_seconds is None else end_seconds(graph) + HANDING_ON_SECONDS
         for before, after in graph.edges():
             same = owners[graph.groups[before][0]] == owners[graph.groups[after][0]]
             if not same or graph.has_detour(before, after):
                 continue
-            if end_seconds is not None:
-                later = end_seconds(graph.with_merged(before, after)) - end_seconds(graph)
-                if later > HANDING_ON_SECONDS:
-                    continue
+            if end_seconds is not None and end_seconds(graph.with_merged(before, after)) > latest:
+                continue
             graph.merge(before, after)
             found = True
             break

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.chain import Runnable
 from nndeploy.target.place_limits import CPU, num_pools, number_of
 from nndeploy.values.types import Value
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,13 +79,8 @@ class CorePool:
 
     def __init__(self, name: str, share: PoolShare) -> None:
         """Takes the place's name and its share; threads are begun when they are first needed."""
-        from concurrent.futures import ThreadPoolExecutor  # most programs start without it
-
         self.name = name
-        self._threads: ThreadPoolExecutor | None = None
-        if share.cores:
-            bind = partial(os.sched_setaffinity, 0, share.cores)  # of the calling thread
-            self._threads = ThreadPoolExecutor(share.num_threads, f"nndeploy-{name}", initializer=bind)
+        self._threads = _bound_threads(name, share) if share.cores else None
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns what `call` returns there, or raises what it raises."""
@@ -94,6 +92,13 @@ class CorePool:
         """Ends the threads, once nothing runs on them."""
         if self._threads is not None:
             self._threads.shutdown()
+
+
+def _bound_threads(name: str, share: PoolShare) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor  # most programs start without it
+
+    bind = partial(os.sched_setaffinity, 0, share.cores)  # of the calling thread
+    return ThreadPoolExecutor(share.num_threads, f"nndeploy-{name}", initializer=bind)
 
 
 class PoolStep:

@@ -33,7 +33,7 @@ from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, Share
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
 from nndeploy.stream.engine.sessions import Sessions
-from nndeploy.stream.engine.workers import Carried, Clock, RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
+from nndeploy.stream.engine.workers import Carried, PlaceClocks, RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
 from nndeploy.stream.model_fit import check_fits
 
 Programs = Mapping[str, Sequence[Runs]]
@@ -163,19 +163,20 @@ class Assembly:
             for i, due in zip(numbers, self._pacing.due(plan), strict=True)
         ]
         places = self._places(name, how)
-        whole = Stage(name, len(runners)) if places else self._stage(name, len(runners))
+        whole = Stage(name, len(runners)) if how.stages else self._stage(name, len(runners))
         workers = [
-            RunnerWorker(
-                runner, outlet, clock, len(plan.loaders) == 1, carry, {place: one[i] for place, one in places.items()}
-            )
+            RunnerWorker(runner, outlet, clock, len(plan.loaders) == 1, carry, places[i])
             for i, runner, clock in zip(numbers, runners, whole.clocks(), strict=True)
         ]
         return self._basic(name, workers, min(how.batch, self._most), how.batch_delay_ns), runners
 
-    def _places(self, name: str, how: RunnerPlan) -> dict[str, list[Clock]]:
-        """Returns the clocks of the places of a chain that spans several, one for each program."""
+    def _places(self, name: str, how: RunnerPlan) -> list[PlaceClocks | None]:
+        """Returns for each program the clocks of the places of its chain, None where that has one place."""
+        if not how.stages:
+            return [None] * len(how.devices)
         stages = {place: self._stage(f"{name} {place}", len(how.devices)) for place in reversed(how.stages)}
-        return {place: stage.clocks() for place, stage in stages.items()}
+        every = range(len(how.devices))
+        return [PlaceClocks({place: stage.clocks()[i] for place, stage in stages.items()}) for i in every]
 
     def _carry(self, plan: PipelinePlan, how: RunnerPlan, manifest: Manifest, name: str) -> Carried | None:
         if plan.loop is not None:

@@ -7,7 +7,9 @@ stays with the record; anything else is a bug or the end of the stream, and abor
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Protocol
 
 from nndeploy.runtime.chain_stages import stages_told
@@ -108,6 +110,25 @@ class Clock:
         return ended_ns - began_ns
 
 
+class PlaceClocks:
+    """The clocks of the places of one program, whose chain spans several."""
+
+    def __init__(self, clocks: Mapping[str, Clock]) -> None:
+        self._clocks = clocks
+        self._lock = Lock()
+
+    def counting(self, records: Sequence[Record]) -> AbstractContextManager[None]:
+        """Counts what this thread's calls do on the places meanwhile; each record once, however often it is there."""
+        indices, seen = [record.index for record in records], set[str]()
+
+        def on_stage(place: str, began_ns: int) -> None:
+            with self._lock:
+                self._clocks[place].add(began_ns, indices, is_again=place in seen)
+                seen.add(place)
+
+        return stages_told(on_stage)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StepsWorker:
     """Does the steps of a stage on records; `prepare` is the runner behind it, if it alone is."""
@@ -135,28 +156,18 @@ class StepsWorker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunnerWorker:
-    """Runs records through a model, those that come together in one batch; `places` has a clock for each stage."""
+    """Runs records through a model, those that come together in one batch; `places` sees those of its chain."""
 
     runner: Runner
     outlet: Outlet
     clock: Clock
     is_prepared: bool
     carry: Carried | None
-    places: Mapping[str, Clock] = field(default_factory=dict)
+    places: "PlaceClocks | None" = None
 
     def __call__(self, records: list[Record]) -> None:
         """Works on some records."""
-        if not self.places:
-            self._work(records)
-            return
-        seen = set[str]()
-        indices = [record.index for record in records]
-
-        def on_stage(place: str, began_ns: int) -> None:
-            self.places[place].add(began_ns, indices, is_again=place in seen)
-            seen.add(place)
-
-        with stages_told(on_stage):
+        with nullcontext() if self.places is None else self.places.counting(records):
             self._work(records)
 
     def _work(self, records: list[Record]) -> None:

@@ -114,11 +114,13 @@ def _with_stages(plan: StreamPlan, programs: Mapping[str, Sequence[Program]]) ->
     """Returns the plan with the places of the programs whose chains span several."""
 
     def with_stages(name: str, runner: RunnerPlan) -> RunnerPlan:
-        program = programs[name][0]
-        if program.stages and program.calls_at_once == 1:
+        program, *others = programs[name]
+        if not program.stages or any(other.stages != program.stages for other in others):
+            return runner
+        if program.pacing.is_paced:
             return replace(runner, serial="runs are paced")
         serial = "a record of a session needs the state that the one before it left" if runner.session else ""
-        return replace(runner, stages=program.stages, serial=serial if program.stages else "")
+        return replace(runner, stages=program.stages, serial=serial)
 
     return _with_runners(plan, with_stages)
 
@@ -127,7 +129,7 @@ def one_by_one(loaded: Loaded, why: str) -> Loaded:
     """Returns what is loaded so that calls of chains over several places do not follow each other."""
 
     def serial(_: str, runner: RunnerPlan) -> RunnerPlan:
-        return replace(runner, serial=runner.serial or why) if runner.stages else runner
+        return replace(runner, stages=(), serial=runner.serial or why) if runner.stages else runner
 
     return replace(loaded, plan=_with_runners(loaded.plan, serial))
 
