@@ -9,8 +9,8 @@ Calls come from threads of their own (`Program.run`), and a place takes one of t
 at the pace of the longest stage. Where a submodel does not need the one before it, each is a stage of its own, and two
 of one call may be on a place at once, as without stages.
 
-Laws: a call holds at most one stage while it waits for nothing else; one that waits for its next place has its values
-on the host, so of a chain in line no place needs more memory than for one call.
+Laws: a call that has a stage waits for no other; one that waits for its next place has its values on the host, so if
+each submodel needs the one before it, no place needs more memory than for one call.
 """
 
 import time
@@ -34,7 +34,7 @@ _ON_STAGE: ContextVar[OnStage | None] = ContextVar("on_stage", default=None)
 
 @contextmanager
 def stages_told(on_stage: OnStage) -> Iterator[None]:
-    """Tells `on_stage` of the stages of all calls that this thread makes meanwhile; one call at a time per place."""
+    """Tells `on_stage` of the stages of all calls that this thread makes meanwhile; any thread may tell it."""
     token = _ON_STAGE.set(on_stage)
     try:
         yield
@@ -92,7 +92,7 @@ class StageStep:
         leaving: Sequence[str],
         gpu_streams: GpuStreams | None,
     ) -> None:
-        """Takes the steps; `outputs` are what others read of theirs, those that are `leaving` go on as on the host."""
+        """Takes the steps; `outputs` are those of theirs that others read, `leaving` those that go on on the host."""
         made = {name for step in steps for name in step.outputs}
         self.inputs = tuple(dict.fromkeys(name for step in steps for name in step.inputs if name not in made))
         self.outputs = tuple(outputs)
