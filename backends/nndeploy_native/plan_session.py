@@ -333,7 +333,7 @@ class PlanSession:
         self._tables.choose(shapes, choices)
 
     def begin_tuning(self, seconds: float) -> None:
-        """Lets calls, for so many seconds, do their steps in other ways and be timed.
+        """Lets calls, for so many seconds, do their steps in other ways and be timed; then they go on in the best.
 
         Raises:
             InputOutputError: what is measured cannot be kept.
@@ -341,7 +341,9 @@ class PlanSession:
         from nndeploy_native.plan_tuning import PlanTuning
 
         self._tuned_file.check_writable()
-        self._tuning = PlanTuning(self._facts_of, len(self._document.steps), self._tuned_file.box, seconds)
+        self._tuning = PlanTuning(
+            self._facts_of, len(self._document.steps), self._tuned_file.box, seconds, self.take_choices
+        )
 
     @property
     def is_tuned(self) -> bool:

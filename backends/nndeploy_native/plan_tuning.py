@@ -53,9 +53,13 @@ class PlanTuning:
         num_steps: int,
         box: Box,
         seconds: float,
+        take: Callable[[Shapes, Sequence[StepChoice]], None],
     ) -> None:
-        """`facts_of` tells what the steps are like for shapes and choices; `box` is this machine."""
-        self._facts_of, self._num_steps, self._box = facts_of, num_steps, box
+        """`facts_of` tells what the steps are like for shapes and choices; `box` is this machine.
+
+        `take` gets what won for some shapes, once it is known.
+        """
+        self._facts_of, self._num_steps, self._box, self._take = facts_of, num_steps, box, take
         l2_bytes = box["caches"].get("l2", USUAL_L2)
         self._how = RaceOptions(seconds, box["threads"], l2_bytes, box["buffer_bytes"])
         self._races: dict[Shapes, Race] = {}
@@ -77,9 +81,14 @@ class PlanTuning:
         if race.is_done:
             self._is_taken.release()
             return None
-        return Trial(race, self._num_steps, self._is_taken.release)
+        return Trial(race, self._num_steps, lambda: self._end(shapes, race))
+
+    def _end(self, shapes: Shapes, race: Race) -> None:
+        if race.is_done:
+            self._take(shapes, race.found().choices)
+        self._is_taken.release()
 
     def tables(self) -> list[TunedTable]:
-        """Returns what was found for each set of shapes."""
-        found = {shapes: race.found() for shapes, race in self._races.items()}
+        """Returns what was found for each set of shapes whose race came to its end."""
+        found = {shapes: race.found() for shapes, race in self._races.items() if race.is_done}
         return [TunedTable(self._box, shapes, *one) for shapes, one in found.items()]

@@ -6,10 +6,11 @@ sessions have taken and kept for later loads. Law: no bit of a result changes.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from nndeploy.errors import UnavailableError
+from nndeploy.errors import InputOutputError, UnavailableError
 from nndeploy.plugin.interface import Json, TunedSession
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value, shapes_text
@@ -30,6 +31,31 @@ def tune(program: Program, samples: Sequence[Mapping[str, Value]], seconds: floa
     of_each_shape = {shapes_text(sample): sample for sample in reversed(samples)}.values()
     each = seconds / len(of_each_shape)
     return [one for sample in of_each_shape for one in _tuned(program, sessions, sample, each)]
+
+
+@contextmanager
+def tuned_meanwhile(programs: Iterable[Program], seconds: float, say: Callable[[str], None]) -> Iterator[None]:
+    """Lets calls that are made meanwhile try other ways, for about so many seconds of each set of shapes.
+
+    They go on in the best of these, which is kept for later loads. `say` gets a line for each program that cannot be
+    tuned, or where what is found cannot be kept; its calls then go by the rules.
+    """
+    begun = list[TunedSession]()
+    for program in programs:
+        try:
+            for session in _tuned_sessions(program):
+                session.begin_tuning(seconds)
+                begun.append(session)
+        except (UnavailableError, InputOutputError) as err:
+            say(str(err))
+    try:
+        yield
+    finally:
+        for session in begun:
+            try:
+                session.end_tuning()
+            except InputOutputError as err:
+                say(str(err))
 
 
 def replay(program: Program, found: Sequence[Json]) -> list[Json]:

@@ -11,6 +11,8 @@ from tests_flow_bundles import write_double
 
 from nndeploy import load_bundle
 from nndeploy.cli.main import run_command
+from nndeploy.plugin.interface import TunedSession
+from nndeploy.runtime.tune_program import tuned_meanwhile
 
 SHORT = ("--seconds", "0.3", "--threads", "1")
 
@@ -46,6 +48,34 @@ def test_what_was_found_is_kept_and_taken(compiled: Path, tmp_path: Path, capsys
     (path,) = (tmp_path / "cache").iterdir()
     assert json.loads(path.read_text())["tables"] == [table]
     assert output(compiled, tmp_path / "cache") == before
+
+
+def test_calls_try_other_ways_go_on_in_the_best_and_give_the_same_bits(compiled: Path, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((1, 32, 24, 24), np.float32)
+    with load_bundle(compiled, threads=1, cache_dir=str(tmp_path)) as program:
+        want, (session,) = np.asarray(program.run({"x": x})["y"]).tobytes(), program.sessions.values()
+        assert isinstance(session, TunedSession)
+        with tuned_meanwhile([program], 0.1, pytest.fail):
+            for _ in range(10_000):
+                assert np.asarray(program.run({"x": x})["y"]).tobytes() == want
+                if session.is_tuned:
+                    break
+            assert session.is_tuned
+            assert np.asarray(program.run({"x": x})["y"]).tobytes() == want
+    (path,) = tmp_path.iterdir()
+    assert [table["shapes"] for table in json.loads(path.read_text())["tables"]] == [[[1, 32, 24, 24]]]
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_a_run_too_short_to_tune_or_that_cannot_keep_it_goes_by_the_rules(
+    compiled: Path, tmp_path: Path, is_writable: bool
+) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((1, 32, 24, 24), np.float32))
+    cache = tmp_path / ("cache" if is_writable else "x.npz")  # no folder can be made of a file
+    command = ["run", str(compiled), "--input", str(tmp_path / "x.npz"), "--output", str(tmp_path / "y.npz")]
+    assert run_command([*command, "--tune", "60", "--cache", str(cache)]) == 0
+    assert (tmp_path / "y.npz").exists()
+    assert not [*(tmp_path / "cache").glob("*.json")]
 
 
 def test_decisions_are_recorded_and_replayed(

@@ -109,6 +109,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     from nndeploy.cli.commands.service_manager import ServiceManager
     from nndeploy.cli.views.run_view import RunView
     from nndeploy.cli.views.written_text import WrittenText
+    from nndeploy.runtime.tune_program import tuned_meanwhile
     from nndeploy.stream.run.loaded import following, one_by_one
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
@@ -120,6 +121,8 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         loaded = opened_models(
             stack, bundle, options["pipeline"], how, load, takes_bundled_pipeline=not options["no_pipeline"]
         )
+        if how.tune_seconds:
+            stack.enter_context(tuned_meanwhile(loaded.every, how.tune_seconds, warn))
         if how.follow:
             loaded = following(stack, loaded, how, load, warn)
         if options["streams"]:

@@ -58,7 +58,12 @@ class Loaded:
     @property
     def first(self) -> Program | None:
         """The first program, None where nothing is run."""
-        return next((program for programs in self.programs.values() for program in programs), None)
+        return next(iter(self.every), None)
+
+    @property
+    def every(self) -> list[Program]:
+        """All programs, each once."""
+        return list({id(one): one for programs in self.programs.values() for one in programs}.values())
 
 
 def load_alone(stack: ExitStack, bundle: Path, options: RunOptions, load: Load) -> Loaded:

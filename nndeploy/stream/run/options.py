@@ -77,4 +77,10 @@ class RunOptions(LoadOptions):
     batch_delay_ms: float = described(
         0.0, "How long an item waits for its batch to fill, in milliseconds.", section=_PIPELINES, least=0, most=60_000
     )
+    tune_seconds: float = described(
+        0.0,
+        "Tune meanwhile, for so long at each set of input shapes: calls try other ways of doing their work, as "
+        "`nndeploy tune` does, and then go on in the fastest (0: never).",
+        section="Machine", flags=("--tune",), least=0, most=86_400, metavar="SECONDS",
+    )  # fmt: skip
     pace: Pace = None

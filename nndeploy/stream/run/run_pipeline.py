@@ -3,11 +3,13 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from nndeploy.runtime.program import load_bundle
+from nndeploy.runtime.tune_program import tuned_meanwhile
 from nndeploy.stream.engine.engine import Summary
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.open_run import Ends, open_run, opened_models
@@ -49,6 +51,8 @@ def run_pipeline(
     with ExitStack() as stack:
         file = None if pipeline is None else Path(pipeline)
         loaded = opened_models(stack, None if bundle is None else Path(bundle), file, options, load_bundle)
+        if options.tune_seconds:
+            stack.enter_context(tuned_meanwhile(loaded.every, options.tune_seconds, warnings.warn))
         stop = Stop()
         stack.callback(stop.close)
         ends = Ends(lambda: sys.stdin.buffer, sys.stdout, stop)
