@@ -38,6 +38,7 @@ class Plugin:
     has_pace_points = True
     plans_branches = True
     maps_weights = True
+    is_forkable = True
 
     def probe(self, target: Target) -> Probe:
         """Returns whether there are kernels for the target, and a library of them that this machine runs."""

@@ -466,6 +466,17 @@ class MapsWeights(Protocol):
 
 
 @runtime_checkable
+class Forkable(Protocol):
+    """What a backend may be besides: a process that is forked after a session was opened may open the same again.
+
+    Opening a session starts no thread, and a session that is open elsewhere in the process lends the new one its
+    weights, which nobody writes to: processes so have them in memory once.
+    """
+
+    is_forkable: Literal[True]
+
+
+@runtime_checkable
 class HasRunner(Protocol):
     """What a backend may do besides: run its artifacts in a program that needs neither Python nor this package."""
 
@@ -488,7 +499,7 @@ class HasRunner(Protocol):
         """
 
 
-ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, HasPacePoints)
+ABILITIES = (RunsAlone, Hardened, PlansBranches, MapsWeights, Forkable, HasPacePoints)
 """Those that a backend has by an attribute: where it stands it is True, and what is not so has none."""
 
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from nndeploy.errors import DeadlineError, MissingInputError, NndeployError, did_you_mean
@@ -46,13 +46,17 @@ class Answering:
     options: ServeOptions
     access: Access
     budget: BodyBudget
-    figures: Figures = field(default_factory=Figures)
+    figures: Figures
     is_ending: bool = False
 
     @property
     def is_ready(self) -> bool:
         """Whether every model is ready, and the service does not end."""
-        return not self.is_ending and all(model.is_ready for model in self.models.values())
+        return all(map(self.is_model_ready, self.models.values()))
+
+    def is_model_ready(self, model: ServedModel) -> bool:
+        """Whether a model is ready in every process of the service, and the service does not end."""
+        return model.is_ready and self.figures.others_loaded and not self.is_ending
 
     def model(self, name: str, version: str) -> ServedModel:
         """Returns the model of a name, in the version that is asked for; "" for whichever answers.

@@ -11,12 +11,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from nndeploy.errors import BusyError, DeadlineError, UnavailableError
 from nndeploy.serve.infer_request import Answer
 from nndeploy.stream.records import Record
+
+
+class Numbers(Protocol):
+    """Where a queue writes, whenever they change: `waiting` calls, `running` workers, `calls` so far, and `began_ns`.
+
+    The last is when the slowest of those that run began, on the monotonic clock, 0 where none does.
+    """
+
+    def __getitem__(self, name: str, /) -> float: ...
+    def __setitem__(self, name: str, value: float, /) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -42,12 +52,14 @@ class CallQueue:
         name: str,
         *,
         most_waiting: int,
+        numbers: Numbers,
         batch_delay_ns: int = 0,
     ) -> None:
         """Takes what runs calls, and ends every one that it is given; nothing runs before `start`.
 
         `batch` says how many calls go together at most; it may be changed at any time.
         """
+        self._numbers = numbers
         self._run = run
         self._name = name
         self._most_waiting = most_waiting
@@ -57,7 +69,6 @@ class CallQueue:
         self._change = threading.Condition()
         self._is_closed = False
         self._began_ns: dict[int, int] = {}  # of each worker that runs calls
-        self.num_batches = 0
         self._threads: list[threading.Thread] = []
 
     def start(self, workers: int) -> None:
@@ -84,22 +95,8 @@ class CallQueue:
                     f"{self._most_waiting} requests are already waiting", where=self._name, hint="try again"
                 )
             self._waiting.append(call)
+            self._numbers["waiting"] = len(self._waiting)
             self._change.notify()
-
-    @property
-    def num_waiting(self) -> int:
-        """How many calls wait."""
-        return len(self._waiting)
-
-    @property
-    def num_running(self) -> int:
-        """How many workers are at a call."""
-        return len(self._began_ns)
-
-    def standstill_ns(self) -> int:
-        """Returns for how long the slowest worker has been at its calls, 0 where none is."""
-        began = min(self._began_ns.copy().values(), default=0)
-        return time.monotonic_ns() - began if began else 0
 
     def close(self, seconds: float) -> bool:
         """Takes no more calls and waits for those that are there; returns whether all ended in time.
@@ -114,6 +111,7 @@ class CallQueue:
             thread.join(max(0.0, until - time.monotonic()))
         with self._change:
             left, self._waiting = list(self._waiting), deque()
+            self._numbers["waiting"] = 0
             self._change.notify_all()
         for call in left:
             if call.done.set_running_or_notify_cancel():
@@ -121,21 +119,13 @@ class CallQueue:
         return not left and not any(thread.is_alive() for thread in self._threads)
 
     def _work(self, number: int) -> None:
-        while calls := self._take():
-            ready = [call for call in calls if self._is_wanted(call)]
-            if not ready:
-                continue
-            self._began_ns[number] = time.monotonic_ns()
-            self.num_batches += 1
+        while calls := self._take(number):
             try:
-                self._run(ready)
+                self._run(calls)
             except Exception as err:  # a bug of ours or of a library must neither end the worker nor leave a call open
-                for call in ready:
+                for call in calls:
                     if not call.done.done():
                         call.fail(err)
-            finally:
-                with suppress(KeyError):
-                    del self._began_ns[number]
 
     def _is_wanted(self, call: Call) -> bool:
         """Returns whether a call is to be run; it is told where its time is over."""
@@ -147,9 +137,11 @@ class CallQueue:
             return False
         return True
 
-    def _take(self) -> list[Call]:
-        """Returns the next calls, none where no more will come."""
+    def _take(self, number: int) -> list[Call]:
+        """Returns the next calls for a worker, which is done with those before; none where no more will come."""
         with self._change:
+            if self._began_ns.pop(number, 0):
+                self._tell_running()
             while True:
                 if not self._waiting:
                     if self._is_closed:
@@ -158,8 +150,22 @@ class CallQueue:
                     continue
                 missing_ns = self._waiting[0].came_ns + self._batch_delay_ns - time.monotonic_ns()
                 if len(self._waiting) >= self.batch or missing_ns <= 0 or self._is_closed:
-                    return [self._waiting.popleft() for _ in range(min(self.batch, len(self._waiting)))]
+                    taken = [self._waiting.popleft() for _ in range(min(self.batch, len(self._waiting)))]
+                    self._numbers["waiting"] = len(self._waiting)
+                    if calls := [call for call in taken if self._is_wanted(call)]:
+                        self._begin(number)
+                        return calls
+                    continue
                 self._change.wait(missing_ns / 1e9)
+
+    def _begin(self, number: int) -> None:
+        self._began_ns[number] = time.monotonic_ns()
+        self._numbers["calls"] += 1
+        self._tell_running()
+
+    def _tell_running(self) -> None:
+        self._numbers["running"] = len(self._began_ns)
+        self._numbers["began_ns"] = min(self._began_ns.values(), default=0)
 
 
 def ending(name: str) -> UnavailableError:

@@ -62,7 +62,10 @@ class GrpcServer:
             options=[
                 ("grpc.max_receive_message_length", options.max_body + _HEAD_BYTES),
                 ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", 0),  # a second service would silently take a part of the calls
+                (
+                    "grpc.so_reuseport",
+                    int(options.processes > 1),
+                ),  # else a second service would take a part of the calls
                 ("grpc.max_allowed_incoming_connections", self._most_connections),
                 ("grpc.max_concurrent_streams", options.max_connections + RESERVED),  # of one connection
                 ("grpc.server_handshake_timeout_ms", round(HANDSHAKE_SECONDS * 1e3)),
@@ -169,7 +172,7 @@ class GrpcServer:
 
     async def _model_ready(self, message: Any) -> Any:
         model = self._answering.model(message.name, message.version)
-        return MESSAGES["ModelReadyResponse"](ready=model.is_ready and not self._answering.is_ending)
+        return MESSAGES["ModelReadyResponse"](ready=self._answering.is_model_ready(model))
 
     async def _server_metadata(self, message: Any) -> Any:
         return MESSAGES["ServerMetadataResponse"](name=NAME, version=VERSION, extensions=EXTENSIONS)
@@ -222,7 +225,7 @@ class GrpcServer:
             return SERVING if answering.is_ready else NOT_SERVING
         if service not in answering.models:
             return SERVICE_UNKNOWN
-        return SERVING if answering.models[service].is_ready and not answering.is_ending else NOT_SERVING
+        return SERVING if answering.is_model_ready(answering.models[service]) else NOT_SERVING
 
     async def _health_check(self, message: Any) -> Any:
         status = self._health(message.service)

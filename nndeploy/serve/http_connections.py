@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
-from nndeploy.serve.figures import Figures
+from nndeploy.serve.figures import SERVICE, Figures
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.rare_lines import RareLines
 
@@ -80,7 +80,7 @@ class Connections:
     def __init__(self, most: int, most_at_work: int, figures: Figures, say: Say) -> None:
         """Takes how many may be open, and how many of these may be at requests that are no probes."""
         self._most, self._most_at_work = most, most_at_work
-        self._figures = figures
+        self._figures, self._numbers = figures, figures.of(SERVICE)
         self._open: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # in the order in which they became it
         self._num_at_work = 0
@@ -101,7 +101,7 @@ class Connections:
                 self._make_room()
             one = Connection(self, server)
             self._open.add(one)
-            self._figures.connections = len(self._open)
+            self._numbers["connections"] = len(self._open)
             self._idle[one] = None
             one.opening = loop.create_task(loop.connect_accepted_socket(partial(_same, one), found, **how))
             one.opening.add_done_callback(partial(self._opened, one, found))
@@ -116,7 +116,7 @@ class Connections:
     def leave(self, one: Connection) -> None:
         """Frees the place of a connection that is closed."""
         self._open.discard(one)
-        self._figures.connections = len(self._open)
+        self._numbers["connections"] = len(self._open)
         self._idle.pop(one, None)
 
     def _make_room(self) -> None:
@@ -126,7 +126,7 @@ class Connections:
             return
         self.leave(one)
         one.abort()
-        self._figures.idle_closed += 1
+        self._numbers["idle_closed"] += 1
         self._tell_crowd(f"{self._most} connections are open: those that are idle for longest are closed")
 
     def malformed(self, line: str) -> None:

@@ -128,7 +128,7 @@ class HttpServer:
 
     async def _model_ready(self, request: web.Request) -> web.Response:
         model = self._model(request)
-        is_ready = model.is_ready and not self._answering.is_ending
+        is_ready = self._answering.is_model_ready(model)
         return _json({"name": model.name, "ready": is_ready}, 200 if is_ready else 503)
 
     async def _model_metadata(self, request: web.Request) -> web.Response:

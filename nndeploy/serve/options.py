@@ -75,6 +75,15 @@ class ServeOptions(CautiousLoadOptions):
         section=_REQUESTS, least=0, most=3600, metavar="SECONDS",
     )  # fmt: skip
     workers: int = described(1, "Number of concurrent calls per model.", section=_MODELS, least=1, most=256)
+    processes: int = described(
+        1,
+        "Number of worker processes, each with its own --workers, --queue, --max-connections and --threads (default: a "
+        "share of the cores). The weights of the native backend are in memory once; other backends load a copy in each "
+        "process.",
+        section=_MODELS,
+        least=1,
+        most=256,
+    )
     batch: int = described(1, "Number of requests batched into one call.", section=_MODELS, least=1, most=4096)
     batch_delay_ms: float = described(
         0.0, "How long a request waits for its batch to fill, in milliseconds.", section=_MODELS, least=0, most=60_000
@@ -109,5 +118,8 @@ class ServeOptions(CautiousLoadOptions):
             if address is not None and not address.is_local and (self.tls_cert is None or self.token_file is None):
                 hint = "--tls-cert, --tls-key and --token-file; or 127.0.0.1, or unix:PATH"
                 raise UsageError(f"{address} can be reached from other machines, without TLS and a token", hint=hint)
+        if self.processes > 1 and self.grpc is not None and self.grpc.path:
+            hint = "a port for --grpc, or --grpc none; HTTP can have unix:PATH"
+            raise UsageError(f"--processes {self.processes} cannot share a gRPC socket at {self.grpc}", hint=hint)
         if not self.max_body:
             raise UsageError("--max-body 0 leaves no request")

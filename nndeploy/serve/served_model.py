@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from nndeploy.errors import UnavailableError, UsageError
-from nndeploy.serve.call_queue import Call, CallQueue
+from nndeploy.serve.call_queue import Call, CallQueue, Numbers
 from nndeploy.serve.datatypes import Tensor
 from nndeploy.serve.infer_request import Answer
 from nndeploy.serve.options import ServeOptions
@@ -71,15 +71,19 @@ class _Version:
 class ServedModel:
     """What answers under one name; `open` and `replace` change it, all else may be called by any thread."""
 
-    def __init__(self, name: str, options: ServeOptions, opened: Open) -> None:
-        """Takes what opens; nothing is open yet."""
+    def __init__(self, name: str, options: ServeOptions, opened: Open, numbers: Numbers) -> None:
+        """Takes what opens, and where its queue writes its numbers; nothing is open yet."""
         self.name = name
         self._workers, self._opened = options.workers, opened
         self._current: _Version | None = None
         self._changing = threading.Lock()
         self.queue = CallQueue(
-            self._run, name, most_waiting=options.queue, batch_delay_ns=round(options.batch_delay_ms * 1e6),
-        )  # fmt: skip
+            self._run,
+            name,
+            most_waiting=options.queue,
+            numbers=numbers,
+            batch_delay_ns=round(options.batch_delay_ms * 1e6),
+        )
 
     @property
     def is_ready(self) -> bool:

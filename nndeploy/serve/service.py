@@ -3,15 +3,18 @@
 
 options, bundles -> `Service` listens, and is live -> `load` opens and checks the models -> it is ready -> `stop` makes
 it no longer ready, lets the requests that are there end -> `close`. The event loop has a thread of its own, so that the
-main thread is free for signals and for loading. Law: what listens is closed on every way out.
+main thread is free for signals and for loading. Laws: what listens is closed on every way out; one of several processes
+accepts nothing before it has loaded, so whoever is answered is answered by one that can.
 """
 
 import asyncio
 import os
+import socket
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,15 +23,18 @@ from typing import Any, Self, TypeVar
 from nndeploy.errors import UnavailableError
 from nndeploy.runtime.freed_memory import keep_freed_memory
 from nndeploy.serve.access import access_of
-from nndeploy.serve.address import Address, bound
+from nndeploy.serve.address import Address
 from nndeploy.serve.answering import LAST_ANSWERS_SECONDS, Answering
 from nndeploy.serve.body_budget import BodyBudget
+from nndeploy.serve.figures import Figures, service_numbers
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.installed_name import InstalledName, version_at
+from nndeploy.serve.listening import Listening
 from nndeploy.serve.open_files import RESERVED, shares
 from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_model import ServedModel
+from nndeploy.serve.shared_numbers import SharedNumbers
 from nndeploy.stream.run.options import Load
 from nndeploy.version import install_command
 
@@ -40,11 +46,24 @@ CLOSING_SECONDS = 2 * LAST_ANSWERS_SECONDS
 """How long a server, or the loop, has to close."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a process of several has of their parent: its number from 0, the numbers of all, and where all listen."""
+
+    number: int
+    numbers: SharedNumbers
+    listening: Listening
+
+
 class Service:
     """Serves bundles by name while its `with` block runs."""
 
-    def __init__(self, bundles: Mapping[str, Path], options: ServeOptions, load: Load, say: Say) -> None:
+    def __init__(
+        self, bundles: Mapping[str, Path], options: ServeOptions, load: Load, say: Say, place: "Place | None" = None
+    ) -> None:
         """Takes bundles and pipelines, what opens a bundle, and what tells the operator a line; nothing listens yet.
+
+        `place` is that of a process among several, None for one alone.
 
         Raises:
             NndeployError: as `access_of`; or a bundle that should be followed is none of an installed name.
@@ -55,15 +74,23 @@ class Service:
         self._options = options
         self._bundles = dict(bundles)
         access = access_of(options)
+        self._place = place
+        numbers, number = (service_numbers(list(bundles), 1), 0) if place is None else (place.numbers, place.number)
+        self._figures = Figures(numbers, list(bundles), number)
         self._models = {
-            name: ServedModel(name, options, partial(open_served, name, options=options, load=load, say=say))
+            name: ServedModel(
+                name,
+                options,
+                partial(open_served, name, options=options, load=load, say=say),
+                self._figures.of(name),
+            )
             for name in bundles
         }
         self._followed = [
             InstalledName(self._models[name], path, say) for name, path in bundles.items() if options.follow
         ]
         self._say = say
-        self._answering = Answering(self._models, options, access, BodyBudget(options.max_body))
+        self._answering = Answering(self._models, options, access, BodyBudget(options.max_body), self._figures)
         self._loop = new_event_loop()
         self._elements = ThreadPoolExecutor(ELEMENT_THREADS, "nndeploy serve")
         self._loop.set_default_executor(self._elements)
@@ -82,16 +109,15 @@ class Service:
         http, grpc = shares((wanted, wanted))
         if http < wanted:
             self._say(f"{http} connections at once, not {wanted}: the limit of open files is low (ulimit -n)")
+        self._most = http, grpc
         self._thread.start()
         self._stack.callback(self._end_loop)
-        try:
-            if self._options.http is not None:
-                self._listen_http(self._options.http, http)
-            if self._options.grpc is not None:
-                self._listen_grpc(self._options.grpc, grpc)
-        except BaseException:
-            self._stack.close()
-            raise
+        if self._place is None:
+            try:
+                self._listen(self._stack.enter_context(Listening(self._options)))
+            except BaseException:
+                self._stack.close()
+                raise
         return self
 
     def load(self) -> None:
@@ -102,6 +128,9 @@ class Service:
         """
         for name, path in self._bundles.items():
             self._models[name].open(path, version_at(path))
+        if self._place is not None:
+            self._listen(self._place.listening)
+        self._figures.loaded()
         for followed in self._followed:
             followed.start()
 
@@ -110,9 +139,14 @@ class Service:
         """Whether every model is open and checked, and the service does not end."""
         return self._answering.is_ready
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether every model of this process answers."""
+        return all(model.is_ready for model in self._models.values())
+
     def standstill_ns(self) -> int:
         """Returns for how long the slowest call has been running, 0 where none is."""
-        return max((model.queue.standstill_ns() for model in self._models.values()), default=0)
+        return self._figures.standstill_ns()
 
     def stop(self) -> bool:
         """Takes no more requests and ends those that are there, within `grace`; returns whether all of them ended."""
@@ -138,16 +172,18 @@ class Service:
             self.stop()
         self._stack.close()
 
-    def _listen_http(self, address: Address, most: int) -> None:
+    def _listen(self, listening: Listening) -> None:
+        http, grpc = self._most
+        self.addresses = dict(listening.addresses)
+        if listening.http is not None:
+            self._listen_http(listening.http, http)
+        if self._options.grpc is not None:
+            self._listen_grpc(self.addresses.get("grpc", self._options.grpc), grpc)
+
+    def _listen_http(self, listening: socket.socket, most: int) -> None:
         from nndeploy.serve.http_connections import Connections
         from nndeploy.serve.http_server import HttpServer
 
-        listening = bound(address)
-        if address.path:
-            self._stack.callback(Path(address.path).unlink, missing_ok=True)
-            self.addresses["http"] = address
-        else:
-            self.addresses["http"] = Address(address.host, listening.getsockname()[1])
         at_work = min(self._options.max_connections, max(1, most - RESERVED))
         self._http_places = Connections(most, at_work, self._answering.figures, self._say)
         server = HttpServer(self._answering, self._http_places)

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 BUNDLE = click.argument("bundle", type=BUNDLE_FILE)
 
 
+def load_silently(path: Path, options: "LoadOptions", *, pace: "Pace" = None) -> "Program":
+    """Returns the program of a bundle as `load` does, and tells nothing of it; it raises what `load` does."""
+    from nndeploy.runtime.program import load_bundle
+
+    with Heartbeat(f"loading {path}"):
+        return load_bundle(path, options, pace=pace)
+
+
 def load(path: Path, options: "LoadOptions", *, pace: "Pace" = None) -> "Program":
     """Returns the program of a bundle, paced where that is asked; tells which submodels did not get their best variant.
 
@@ -25,10 +33,7 @@ def load(path: Path, options: "LoadOptions", *, pace: "Pace" = None) -> "Program
         MissingInputError: the bundle is missing.
         UnavailableError: a submodel has no variant that can run here.
     """
-    from nndeploy.runtime.program import load_bundle
-
-    with Heartbeat(f"loading {path}"):
-        program = load_bundle(path, options, pace=pace)
+    program = load_silently(path, options, pace=pace)
     for line in program.warnings:
         warn(line)
     isolated = [choice.submodel for choice in program.choices if choice.is_isolated]

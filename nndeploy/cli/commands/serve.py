@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nndeploy serve`: bundles behind the Open Inference Protocol, until a signal ends it."""
 
-import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nndeploy.cli.commands.loading import load
-from nndeploy.cli.console import print_line, warn
+from nndeploy.cli.console import warn
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.value_types import SERVED
@@ -41,9 +38,10 @@ def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
     accepting requests and finishes those in progress; a second one exits at once.
     """
     from nndeploy.cli.commands.run_signals import StopSignals
+    from nndeploy.cli.commands.serve_until_stop import serve_by_processes, serve_here
     from nndeploy.cli.commands.service_manager import ServiceManager
     from nndeploy.serve.open_served import check_served
-    from nndeploy.serve.service import Service, check_libraries
+    from nndeploy.serve.service import check_libraries
 
     how = options_given(ServeOptions, options)
     named = dict(bundles)
@@ -52,23 +50,10 @@ def serve(bundles: tuple[tuple[str, Path], ...], **options: Any) -> None:
         raise UsageError(f"two bundles are called {twice!r}", hint="NAME=BUNDLE")
     check_libraries()
     for path in named.values():
-        check_served(path)  # who waits for an address gets none where there is nothing to serve
+        check_served(path, how)  # who waits for an address gets none where there is nothing to serve
     manager = ServiceManager()
-    with ExitStack() as stack:
-        signals = stack.enter_context(StopSignals(manager.stopping))
-        service = stack.enter_context(Service(named, how, load, warn))
-        for protocol, address in service.addresses.items():
-            _tell(f"listening: {protocol} {address}")
-        service.load()
-        _tell(f"ready: {', '.join(named)}")
-        with manager.watching(service.standstill_ns):
-            signals.stop.wait()
-        if not service.stop():
+    with StopSignals(manager.stopping) as signals:
+        all_ended = (serve_here if how.processes == 1 else serve_by_processes)(named, how, signals.stop, manager)
+        if not all_ended:
             warn(f"not every request ended within {how.grace:g} s")
     signals.raise_if_stopped()
-
-
-def _tell(line: str) -> None:
-    """Prints a line at once: whoever started the service may wait for it."""
-    print_line(line)
-    sys.stdout.flush()

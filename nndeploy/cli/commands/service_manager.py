@@ -35,13 +35,31 @@ class ServiceManager:
         self._limit_ns = int(limit) * 1000 if is_meant and limit.isascii() and limit.isdecimal() else 0
         self._is_over = threading.Event()
 
+    @property
+    def limit_seconds(self) -> float:
+        """Its limit for a run that does not move, 0 where there is none."""
+        return self._limit_ns / 1e9
+
+    @property
+    def look_seconds(self) -> float:
+        """How often who is watched by nobody else is to say that it moves."""
+        return self._limit_ns / LOOKS / 1e9
+
+    def ready(self) -> None:
+        """Says that the run is ready."""
+        self._tell("READY=1")
+
+    def moves(self) -> None:
+        """Says that the run moves."""
+        self._tell("WATCHDOG=1")
+
     @contextmanager
     def watching(self, standstill_ns: Callable[[], int]) -> Iterator[None]:
         """Says that the run is ready, and while it moves, that it does; `standstill_ns` is for how long it has not.
 
         A run that has not moved for the limit writes on standard error where each of its threads is.
         """
-        self._tell("READY=1")
+        self.ready()
         if self._limit_ns:
             threading.Thread(target=self._watch, args=(standstill_ns,), name="nndeploy watchdog", daemon=True).start()
         try:
@@ -57,10 +75,10 @@ class ServiceManager:
 
     def _watch(self, standstill_ns: Callable[[], int]) -> None:
         is_told = False
-        while not self._is_over.wait(self._limit_ns / LOOKS / 1e9):
+        while not self._is_over.wait(self.look_seconds):
             standstill = standstill_ns()
             if standstill < self._limit_ns * OLDEST:
-                self._tell("WATCHDOG=1")
+                self.moves()
             if standstill < self._limit_ns:
                 is_told = False
             elif not is_told:

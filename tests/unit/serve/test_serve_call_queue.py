@@ -3,6 +3,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ class Work:
         self.gate = threading.Event()
         self.batches: list[int] = []
         self.error: Exception | None = None
+        self.numbers: Counter[str] = Counter()
 
     def __call__(self, calls: Sequence[Call]) -> None:
         self.batches.append(len(calls))
@@ -41,7 +43,7 @@ def queue_of(work: Work) -> Iterator[Callable[..., CallQueue]]:
     made: list[CallQueue] = []
 
     def queue(workers: int = 1, batch: int = 1, **options: Any) -> CallQueue:
-        made.append(CallQueue(work, "m", **({"most_waiting": 4} | options)))
+        made.append(CallQueue(work, "m", **({"most_waiting": 4, "numbers": work.numbers} | options)))
         made[-1].batch = batch
         made[-1].start(workers)
         return made[-1]
@@ -66,7 +68,7 @@ def put(queue: CallQueue, count: int) -> list[Call]:
 def test_a_full_queue_refuses_at_once(queue_of, work, until) -> None:
     queue = queue_of(most_waiting=2)
     (first,) = put(queue, 1)
-    until(lambda: queue.num_running == 1)
+    until(lambda: work.numbers["running"] == 1)
     waiting = put(queue, 2)
     with pytest.raises(BusyError, match="2 requests"):
         queue.put(call())
@@ -160,7 +162,7 @@ def test_closing_ends_what_is_there_and_takes_no_more(queue_of, work, until) -> 
 def test_closing_waits_no_longer_than_it_may(queue_of, work, until) -> None:
     queue = queue_of()
     running, waiting = put(queue, 2)
-    until(lambda: queue.num_running == 1)
+    until(lambda: work.numbers["running"] == 1)
     assert not queue.close(0.05)
     with pytest.raises(UnavailableError, match="shutting down"):
         waiting.done.result(10)
@@ -170,5 +172,5 @@ def test_closing_waits_no_longer_than_it_may(queue_of, work, until) -> None:
 def test_several_workers_run_at_once(queue_of, work, until) -> None:
     queue = queue_of(workers=3)
     put(queue, 3)
-    until(lambda: queue.num_running == 3)
-    assert queue.standstill_ns() > 0
+    until(lambda: work.numbers["running"] == 3)
+    assert 0 < work.numbers["began_ns"] < time.monotonic_ns()

@@ -124,7 +124,7 @@ def test_a_call_whose_deadline_passes_is_never_run(serving, fake_program, until)
         until(lambda: began == [1])
         with refused("DEADLINE_EXCEEDED"):
             client("ModelInfer", infer(X * 2), timeout=0.05)
-        until(lambda: service._answering.figures._requests["m", "grpc", "CANCELLED"] == 1)
+        until(lambda: service._figures.of("m")["grpc", "CANCELLED"] == 1)
         gate.set()
         first.join()
         client("ModelInfer", infer(X * 3))
@@ -169,7 +169,7 @@ def test_closing_gives_the_last_answers(serving, fake_program, until) -> None:
         ]
         for client in clients:
             client.start()
-        until(lambda: began.is_set() and service._models["m"].queue.num_waiting == 3)
+        until(lambda: began.is_set() and service._figures.of("m")["waiting"] == 3)
         closing = threading.Thread(target=service.__exit__, args=(None, None, None))
         closing.start()
         until(lambda: not service.is_ready)

@@ -156,7 +156,7 @@ def test_a_full_queue_is_429_and_others_are_answered(serving, fake_program, gate
     threads[0].start()
     until(lambda: gated.num_began == 1)
     threads[1].start()
-    until(lambda: caller.service._models["m"].queue.num_waiting == 1)
+    until(lambda: caller.service._figures.of("m")["waiting"] == 1)
     status, answer, headers = caller.asked(INFER, BODY)
     assert (status, headers["Retry-After"]) == (429, "1")
     assert "1 requests" in answer["error"]
@@ -182,12 +182,12 @@ def test_a_client_that_goes_away_frees_its_place(serving, fake_program, gated, u
     request = post(BODY)
     with socket.create_connection(("127.0.0.1", caller.port)) as gone:
         gone.sendall(request)
-        until(lambda: caller.service._models["m"].queue.num_waiting == 1)
+        until(lambda: caller.service._figures.of("m")["waiting"] == 1)
     until(lambda: caller.figure("requests_total", outcome="cancelled") == 1)
     answers: list[int] = []
     client = threading.Thread(target=lambda: answers.append(caller.infer()[0]))
     client.start()
-    until(lambda: caller.service._models["m"].queue.num_waiting == 1)
+    until(lambda: caller.service._figures.of("m")["waiting"] == 1)
     gated.gate.set()
     client.join()
     assert answers == [200]

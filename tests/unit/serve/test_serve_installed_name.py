@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A name that is followed: the bundle that becomes current answers once it is right, and a wrong one never does."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,10 @@ class Box:
     def model(self, path: Path) -> ServedModel:
         options = ServeOptions()
         model = ServedModel(
-            "faces", options, lambda at: ServedBundle(self.programs[at.stem], "faces", options, self.said.append)
+            "faces",
+            options,
+            lambda at: ServedBundle(self.programs[at.stem], "faces", options, self.said.append),
+            Counter(),
         )
         model.open(path, version_at(path))
         return model

@@ -2,6 +2,7 @@
 """A model answers only once its goldens are right, and is replaced while it answers."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def served_model(programs: dict[str, Any], options: ServeOptions, said: list[str
     def opened(path: Path) -> ServedBundle:
         return ServedBundle(programs[path.stem], "m", options, said.append)
 
-    return ServedModel("m", options, opened)
+    return ServedModel("m", options, opened, Counter())
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_call_that_meets_what_was_just_closed_goes_to_the_new_one(fake_program
             model.replace(Path("new.nnd"), "new")
             super().run(records)
 
-    model = ServedModel("m", options, lambda path: new if path.stem == "new" else old)
+    model = ServedModel("m", options, lambda path: new if path.stem == "new" else old, Counter())
     old = Closed(fake_program(), "m", options, print)
     model.open(Path("old.nnd"), "old")
     assert model.submit(dict(ONE)).result(10).version == "new"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that the worker processes of a service have of their parent, so that they are in memory once.
+
+The parent opens what may be open in a process that forks others, and keeps it open; a worker opens the same again,
+which takes the weights that are there. All else each worker opens for itself. Law: the parent runs nothing, so it has
+one thread, and loads no library that a fork breaks.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from nndeploy.plugin.interface import Forkable
+from nndeploy.plugin.registry import backend
+from nndeploy.runtime.forkable import unforkable
+from nndeploy.runtime.load_options import LoadOptions
+from nndeploy.runtime.program import Program
+from nndeploy.serve.infer_request import Say
+from nndeploy.serve.open_served import open_models
+from nndeploy.serve.options import ServeOptions
+from nndeploy.stream.run.options import Load, Pace
+
+
+class _UnforkableError(Exception):
+    """This process must not open a bundle."""
+
+
+@contextmanager
+def kept_weights(bundles: Mapping[str, Path], options: ServeOptions, load: Load, say: Say) -> Iterator[None]:
+    """Keeps open, within the block, what it can of bundles and pipelines; says which each worker will load for itself.
+
+    Raises:
+        NndeployError: as `open_models`.
+    """
+
+    def load_here(path: Path, options: LoadOptions, *, pace: Pace) -> Program:
+        reasons = _asked_apart(path, options)
+        program = None if reasons else load(path, options, pace=pace)
+        if program is not None:  # else an error, which a worker comes to again
+            names = dict.fromkeys(choice.backend for choice in program.choices)
+            reasons = [name for name in names if not isinstance(backend(name), Forkable)]
+        if program is None or reasons:
+            if program is not None:
+                program.close()
+            raise _UnforkableError(", ".join(reasons))
+        return program
+
+    with ExitStack() as kept:
+        for name, path in bundles.items():
+            with ExitStack() as stack:
+                try:
+                    open_models(stack, path, options, load_here)
+                except _UnforkableError as err:
+                    say(f"{name}: each process loads its own copy of the weights ({err})")
+                else:
+                    kept.push(stack.pop_all())
+        yield
+
+
+def _asked_apart(path: Path, options: LoadOptions) -> list[str]:
+    """Returns what `unforkable` does, from a child: to ask loads libraries and drivers."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writer, json.dumps(unforkable(path, options)).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        told = answer.read()
+    os.waitpid(pid, 0)
+    found: list[str] = json.loads(told or '["it cannot be opened"]')
+    return found
