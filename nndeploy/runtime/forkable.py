@@ -8,7 +8,7 @@ processes of its own has its weights there.
 from pathlib import Path
 
 from nndeploy.bundle.reader import open_bundle
-from nndeploy.plugin.interface import Forkable
+from nndeploy.plugin.interface import Backend, Forkable, Hardened
 from nndeploy.plugin.registry import backend
 from nndeploy.runtime.code_policy import files_in, without_code
 from nndeploy.runtime.code_trust import is_stranger
@@ -26,9 +26,10 @@ def unforkable(path: Path, options: LoadOptions) -> list[str]:
     Raises:
         NndeployError: it cannot be opened at all.
     """
+    if options.isolates_always:
+        return ["isolated submodels"]
     with open_bundle(path) as bundle:
-        if options.isolates_always or (options.isolate == "auto" and is_stranger(bundle)):
-            return ["isolated submodels"]
+        isolates = options.isolate == "auto" and is_stranger(bundle)  # all but what is hardened
         manifest = bundle.manifest if options.allow_native_code else without_code(bundle.manifest, files_in(bundle))
         chain = choose_chain(manifest, options)
     if chain.placed or chain.place.gpu:
@@ -37,4 +38,9 @@ def unforkable(path: Path, options: LoadOptions) -> list[str]:
         return ["a GPU in this machine"]
     choices = [choose(submodel, options, chain.place.host) for submodel in chain.submodels]
     names = dict.fromkeys(choice.backend for choice in choices)
-    return [name for name in names if not name or not isinstance(backend(name), Forkable)]
+    return [name for name in names if not name or not is_forkable(backend(name), isolates=isolates)]
+
+
+def is_forkable(plugin: Backend, *, isolates: bool = False) -> bool:
+    """Returns whether sessions of a backend are of use to a process that is forked; `isolates`: if not hardened."""
+    return isinstance(plugin, Forkable) and (isinstance(plugin, Hardened) or not isolates)

@@ -88,6 +88,13 @@ class Figures:
         loaded = self._numbers.each(SERVICE, "loaded")
         return all(loaded[: self._number]) and all(loaded[self._number + 1 :])
 
+    @property
+    def has_more_connections(self) -> bool:
+        """Whether this process has more connections than another one that answers."""
+        connections, pids = (self._numbers.each(SERVICE, which) for which in ("connections", "pid"))
+        own = connections[self._number]
+        return any(pid and number < own for number, pid in zip(connections, pids, strict=True))
+
     def page(self, models: Mapping[str, ServedModel], accept: str) -> tuple[str, str]:
         """Returns the figures as text, and its type, for a reader that accepts this."""
         is_open_metrics = "application/openmetrics-text" in accept

@@ -30,6 +30,8 @@ Clients keep connections for later requests, and an answer is lost where both en
 """
 CROWD_SECONDS, MALFORMED_SECONDS = 60.0, 1.0
 """How often the operator is told that there are too many connections, and of requests that are no HTTP."""
+YIELD_SECONDS = 0.001
+"""So long a process lets others accept that have fewer connections: clients that come together are shared out."""
 PAUSE_SECONDS = 0.01
 """How long nobody is accepted after the system refused to."""
 
@@ -91,14 +93,20 @@ class Connections:
         loop = asyncio.get_running_loop()
         how: dict[str, Any] = {"ssl": context, "ssl_handshake_timeout": IDLE_SECONDS} if context else {}
         while True:
+            await _readable(listening)
+            if self._figures.has_more_connections:
+                await asyncio.sleep(YIELD_SECONDS)
             try:
-                found, _ = await loop.sock_accept(listening)
+                found, _ = listening.accept()
+            except BlockingIOError:  # another process was quicker
+                continue
             except OSError:  # no descriptor is left, or the client has gone already
                 self._make_room()
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             if len(self._open) >= self._most:
                 self._make_room()
+            found.setblocking(False)
             one = Connection(self, server)
             self._open.add(one)
             self._numbers["connections"] = len(self._open)
@@ -149,6 +157,17 @@ class Connections:
             self._num_at_work -= not is_probe
             if one in self._open:
                 self._idle[one] = None
+
+
+async def _readable(listening: socket.socket) -> None:
+    """Waits for a connection that can be accepted."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(listening, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(listening)
 
 
 def _same(one: Connection) -> Connection:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from nndeploy.plugin.interface import Forkable
 from nndeploy.plugin.registry import backend
-from nndeploy.runtime.forkable import unforkable
+from nndeploy.runtime.forkable import is_forkable, unforkable
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
 from nndeploy.serve.infer_request import Say
@@ -40,7 +39,7 @@ def kept_weights(bundles: Mapping[str, Path], options: ServeOptions, load: Load,
         program = None if reasons else load(path, options, pace=pace)
         if program is not None:  # else an error, which a worker comes to again
             names = dict.fromkeys(choice.backend for choice in program.choices)
-            reasons = [name for name in names if not isinstance(backend(name), Forkable)]
+            reasons = [name for name in names if not is_forkable(backend(name))]
         if program is None or reasons:
             if program is not None:
                 program.close()

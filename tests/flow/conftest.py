@@ -2,5 +2,6 @@
 """Fixtures of the flow tests."""
 
 from faulty_backends import install
+from served_commands import served
 
-__all__ = ["install"]
+__all__ = ["install", "served"]

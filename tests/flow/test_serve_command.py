@@ -9,35 +9,21 @@ import os
 import resource
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from served_commands import SLOW, ask, doubled, page, until
 from tests_flow_bundles import write_double, write_picture
 
 from nndeploy.cli.main import run_command
 
 pytest.importorskip("aiohttp")
-COMMAND = [sys.executable, "-m", "nndeploy", "serve"]
-SLOW = [
-    sys.executable, "-c",
-    "import sys, time\n"
-    "from nndeploy.cli.main import main\n"
-    "from nndeploy.runtime.program import Program\n"
-    "run = Program.run\n"
-    "def slow(self, inputs):\n"
-    "    time.sleep(max(0.0, float(inputs['image'].max()) - 100))\n"
-    "    return run(self, inputs)\n"
-    "Program.run = slow\n"
-    "main()", "serve",
-]  # fmt: skip
-
 FEW_FILES = [
     sys.executable, "-c",
     "import resource\n"
@@ -45,61 +31,6 @@ FEW_FILES = [
     "from nndeploy.cli.main import main\n"
     "main()", "serve",
 ]  # fmt: skip
-
-
-class Served:
-    """A service in a process of its own."""
-
-    def __init__(self, command: list[str], arguments: tuple[str, ...]) -> None:
-        ports = () if "--http" in arguments else ("--http", "127.0.0.1:0")
-        more = () if "--grpc" in arguments else ("--grpc", "127.0.0.1:0")
-        self.process = subprocess.Popen(
-            [*command, *arguments, *ports, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.lines: list[str] = []
-
-    def until(self, start: str) -> str:
-        """Returns the rest of the first line that begins so."""
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if line.startswith(start):
-                return line.removeprefix(start).strip()
-        raise AssertionError((self.lines, self.process.stderr and self.process.stderr.read()))
-
-    def ends(self) -> tuple[int, str]:
-        """Returns the exit code and what it said on standard error."""
-        _, errors = self.process.communicate(timeout=60)
-        return self.process.returncode, errors
-
-
-@pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NNDEPLOY_STORE", str(tmp_path / "store"))
-    made: list[Served] = []
-
-    def serve(*arguments: str, command: list[str] = COMMAND) -> Served:
-        made.append(Served(command, arguments))
-        return made[-1]
-
-    yield serve
-    for one in made:
-        one.process.kill()
-        one.process.communicate()
-
-
-def ask(address: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> tuple[int, Any]:
-    host, port = address.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    with contextlib.closing(connection):
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body)
-        connection.request("GET" if body is None else "POST", path, data, dict(headers))
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-
-
-def doubled(value: float) -> dict[str, Any]:
-    return {"inputs": [{"name": "image", "shape": [1, 3], "datatype": "FP32", "data": [value] * 3}]}
 
 
 def test_a_bundle_is_served_until_a_signal(served) -> None:
@@ -124,7 +55,7 @@ def test_requests_that_are_there_end_after_the_first_signal(served) -> None:
     answers: list[Any] = []
     client = threading.Thread(target=lambda: answers.append(ask(at, "/v2/models/m/infer", doubled(100.7))))
     client.start()
-    _until(lambda: 'nndeploy_serve_running{model="m"} 1' in _page(at))
+    until(lambda: 'nndeploy_serve_running{model="m"} 1' in page(at))
     service.process.send_signal(signal.SIGINT)
     client.join()
     assert answers[0][0] == 200
@@ -137,10 +68,10 @@ def test_the_second_signal_ends_at_once(served) -> None:
     at = service.until("listening: http")
     service.until("ready:")
     threading.Thread(target=_asked, args=(at, doubled(600)), daemon=True).start()
-    _until(lambda: 'nndeploy_serve_running{model="m"} 1' in _page(at))
+    until(lambda: 'nndeploy_serve_running{model="m"} 1' in page(at))
     began = time.monotonic()
     service.process.send_signal(signal.SIGTERM)
-    _until(lambda: ask(at, "/v2/health/ready")[0] == 503)
+    until(lambda: ask(at, "/v2/health/ready")[0] == 503)
     service.process.send_signal(signal.SIGTERM)
     assert service.ends()[0] == 143
     assert time.monotonic() - began < 60  # where the call sleeps for 500 s
@@ -149,21 +80,6 @@ def test_the_second_signal_ends_at_once(served) -> None:
 def _asked(at: str, body: Any) -> None:
     with contextlib.suppress(OSError, http.client.HTTPException):
         ask(at, "/v2/models/m/infer", body)
-
-
-def _page(at: str) -> str:
-    host, port = at.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    with contextlib.closing(connection):
-        connection.request("GET", "/metrics")
-        return connection.getresponse().read().decode()
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("arguments", "code", "reason"), [
@@ -228,10 +144,10 @@ def test_an_installed_bundle_is_followed(served) -> None:
 
     first = version()
     assert run_command(["install", "faces", "two.nnd"]) == 0
-    _until(lambda: version() != first)
+    until(lambda: version() != first)
     second = version()
     assert run_command(["rollback", "faces"]) == 0
-    _until(lambda: version() == first)
+    until(lambda: version() == first)
     assert second != first
     assert run_command(["uninstall", "faces"]) == 0
     assert version() == first  # which is served on
@@ -332,7 +248,7 @@ def test_probes_are_answered_whatever_a_thousand_idle_connections_do(served) -> 
                 stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
             if number % 100 == 99:
                 assert ask(http_at, "/v2/health/ready")[0] == 200
-                assert "process_open_fds" in _page(http_at)
+                assert "process_open_fds" in page(http_at)
         assert ask(http_at, "/v2/models/m/infer", doubled(2.5))[0] == 200
     service.process.send_signal(signal.SIGTERM)
     code, errors = service.ends()

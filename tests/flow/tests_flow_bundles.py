@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx.numpy_helper
 import onnx.parser
+import onnx_ir as ir
 
 from nndeploy.bundle.manifest import Golden, ImageInput, Manifest, NamedType, Submodel, Tolerance, Variant
 from nndeploy.bundle.reader import open_bundle
@@ -13,6 +15,9 @@ from nndeploy.bundle.report import CheckReport, NodeReport, Report, SubmodelRepo
 from nndeploy.bundle.values import encode_values
 from nndeploy.bundle.writer import write_bundle
 from nndeploy.frontend.load import load_model
+from nndeploy.plugin.interface import BuildOptions
+from nndeploy.plugin.registry import backend
+from nndeploy.target.target import host_target
 from nndeploy.trust.made_here import note_made_here
 from nndeploy.values.types import DimRange, TensorType
 
@@ -100,6 +105,25 @@ def write_model(path: Path, source: Path) -> Path:
     write_bundle(path, manifest, {member: source.read_bytes()}, {"model": source.stem})
     with open_bundle(path) as bundle:
         note_made_here(bundle)  # as a compile does
+    return path
+
+
+def write_wide(path: Path, size: int) -> Path:
+    """Writes a bundle for our own kernels: y[1,size] = image[1,size] by a matrix of size x size ones."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+g (float[1,{size}] image) => (float[1,{size}] y) {{ y = MatMul(image, w) }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((size, size), np.float32), "w"))
+    plugin = backend("native")
+    artifact = plugin.build(ir.from_proto(model), host_target(), BuildOptions(), path.parent)
+    members = {f"submodels/s0/v0-native/{name}": data for name, data in artifact.files.items()}
+    files = {name: f"submodels/s0/v0-native/{name}" for name in artifact.files}
+    variant = Variant("v0-native", "native", "any", files, metadata=artifact.metadata, requires=artifact.requires)
+    kind = TensorType("float32", (1, size))
+    borders = (NamedType("image", kind),), (NamedType("y", kind),)
+    submodel = Submodel("s0", ("image",), ("y",), (variant,))
+    manifest = Manifest("wide", "0" * 64, *borders, (submodel,), {"image": kind, "y": kind})
+    write_bundle(path, manifest, members, {"model": "wide"})
     return path
 
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests over HTTP to a service: by clients that ask again as soon as they are answered, or at random times.
+
+The client is one thread with connections that stay; it writes bytes that were made before and counts those that come,
+so that it takes little of a machine that it shares with the service. Law: at random times, a request's time runs from
+when it was due, also where no connection was free then.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import uvloop
+from interleaved import Array
+from serve_engines import http_body
+
+SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a time of load came to: requests a second, and milliseconds of a request from when it was due."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+
+
+def busy(address: str, inputs: Mapping[str, Array], clients: int, seconds: float) -> Load:
+    """Lets each of several clients ask all the time."""
+    return uvloop.run(_asked(address, _request(inputs), clients, seconds, None))
+
+
+def at_random(address: str, inputs: Mapping[str, Array], clients: int, seconds: float, rate: float) -> Load:
+    """Lets so many requests a second come at random times, on the first connection that is free."""
+    return uvloop.run(_asked(address, _request(inputs), clients, seconds, rate))
+
+
+def _request(inputs: Mapping[str, Array]) -> bytes:
+    body, headers = http_body(inputs)
+    told = "".join(f"{name}: {text}\r\n" for name, text in headers.items())
+    head = f"POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\n{told}Content-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, which tells when the answer to its request is whole."""
+
+    def __init__(self, answered: Callable[["_Connection"], None]) -> None:
+        self._answered = answered
+        self._came = bytearray()
+        self.due = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def ask(self, request: bytes, due: float) -> None:
+        self.due = due
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._came += data
+        head, end, body = self._came.partition(b"\r\n\r\n")
+        length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]) if end else 0
+        if not end or len(body) < length:
+            return
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(bytes(self._came).decode(errors="replace"))
+        self._came.clear()
+        self._answered(self)
+
+
+async def _asked(address: str, request: bytes, clients: int, seconds: float, rate: float | None) -> Load:
+    loop = asyncio.get_running_loop()
+    host, _, port = address.rpartition(":")
+    times, due, free = list[float](), deque[float](), deque[_Connection]()
+    draw = random.Random(SEED)
+    ended = loop.create_future()
+    num_away, is_over = 0, False
+
+    def ask() -> None:
+        nonlocal num_away
+        while free and due:
+            num_away += 1
+            free.popleft().ask(request, due.popleft())
+
+    def answered(one: _Connection) -> None:
+        nonlocal num_away, is_over
+        now = time.perf_counter()
+        num_away -= 1
+        times.append(now - one.due)
+        free.append(one)
+        if rate is None:
+            is_over = now >= until
+            due.extend([] if is_over else [now])
+        ask()
+        end()
+
+    def end() -> None:
+        if is_over and not num_away and not due and not ended.done():
+            ended.set_result(time.perf_counter())
+
+    def come(at: float) -> None:
+        """Lets requests come that are due, and is called again when the next one is."""
+        nonlocal is_over
+        assert rate is not None
+        while at <= time.perf_counter():
+            due.append(at)
+            at += draw.expovariate(rate)
+        ask()
+        is_over = at >= until
+        if is_over:
+            end()
+        else:
+            loop.call_later(max(0.0, at - time.perf_counter()), come, at)
+
+    connections = [
+        (await loop.create_connection(lambda: _Connection(answered), host, int(port)))[1] for _ in range(clients)
+    ]
+    free.extend(connections)
+    began = time.perf_counter()
+    until = began + seconds
+    if rate is None:
+        due.extend([began] * clients)
+        ask()
+    else:
+        come(began)
+    took = await ended - began
+    for one in connections:
+        one.transport.close()
+    p50, p99 = np.percentile(np.array(times) * 1e3, [50, 99])
+    return Load(len(times) / took, float(p50), float(p99))
