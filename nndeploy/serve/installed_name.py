@@ -63,6 +63,18 @@ class InstalledName:
             self.look()
 
 
+def followed_path(path: Path) -> Path:
+    """Returns the path of a bundle that is followed: where it was updated away, that of the one that is current.
+
+    Raises:
+        MissingInputError, DataError: nothing is installed under its name any more, or its state is damaged.
+    """
+    if path.exists():
+        return path
+    store, name = followed_name(path)
+    return store.bundle(name)
+
+
 def version_of(state: State) -> str:
     """Returns the version of an installed bundle as clients see it: its signed release, else how its SHA-256 begins."""
     return state.current.release or f"{state.current.sha256:.12}"

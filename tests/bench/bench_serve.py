@@ -8,6 +8,9 @@
     loadgen   the same questions of LoadGen to the bundle in LoadGen's process and through the service, in turns.
               `single-stream`: the next question comes with the answer, both cores work on each. `server`: questions at
               random times, at half of the rate of the slowest way; VALID where 99 of 100 answers took at most 100 ms
+    processes one process and two behind the same port: their memory together, what they share counted once (PSS);
+              requests a second of 8 clients that ask all the time; and how long a request at a random time takes at
+              80% of that rate
     others    the same model in ONNX Runtime behind Triton and KServe (`make servers`), each with its own settings, no
               log; Triton's backend for ONNX Runtime is on no index, so the model runs in its backend for Python
 
@@ -25,7 +28,10 @@ from pathlib import Path
 import figures
 import numpy as np
 import onnx
+import onnx.numpy_helper
+import onnx.parser
 import rival_servers
+import served_load
 import served_loadgen
 from interleaved import Array, Engine, Pace, Race, largest_error, race
 from model_sets import real_model, real_names, with_constant_weights
@@ -34,6 +40,9 @@ from report import MODELS, Part, Report, add_race, bench_parser, run_parts, word
 import nndeploy
 
 CLIENTS, EACH = 8, 16
+PROCESSES = (1, 2)
+WIDTH, LAYERS = 2048, 7
+"""Products of a model whose weights are large beside the service."""
 LARGEST_ERROR = 1e-5
 DIGITS = figures.ROOT / "examples" / "digits"
 IN_PROCESS, PLAIN = "in the process", "ONNX Runtime in the process"
@@ -57,10 +66,12 @@ class Case:
 
 
 def main() -> None:
-    parts: dict[str, Part] = {"one": _one, "many": _many, "loadgen": _loadgen, "others": _others}
+    parts: dict[str, Part] = {
+        "one": _one, "many": _many, "loadgen": _loadgen, "processes": _processes, "others": _others,
+    }  # fmt: skip
     parser = bench_parser(__doc__, parts)
     parser.add_argument("--only", type=words, default="ultraface_rfb320", help="real models beside the digit reader")
-    parser.add_argument("--duration", type=float, default=3.0, help="of `loadgen`: seconds of a test")
+    parser.add_argument("--duration", type=float, default=3.0, help="of `loadgen`, `processes`: seconds of a test")
     add_race(parser, seconds=0.5, rounds=9)
     options = parser.parse_args()
     if "others" in options.parts and not rival_servers.ENVIRONMENT.exists():
@@ -139,6 +150,35 @@ def _loadgen(report: Report, options: argparse.Namespace) -> None:
     for case in options.cases:
         for row in served_loadgen.rows(case.name, case.bundle, case.inputs, options.duration, options.rounds):
             table.row(case.name, *row)
+
+
+def _processes(report: Report, options: argparse.Namespace) -> None:
+    table = report.table("model", "processes:", "MiB in memory:", f"{CLIENTS} clients, requests a second:",
+                         "at 80%, p50 ms:", "p99 ms:", "p99 over p50:")  # fmt: skip
+    digits = options.cases[0]
+    with tempfile.TemporaryDirectory() as folder:
+        wide, bundle = Path(folder) / "wide.onnx", Path(folder) / "one.nnd"
+        onnx.save(_wide(), wide)
+        for name, model, inputs in (
+            (digits.name, digits.model, digits.inputs),
+            (f"{LAYERS} products of {WIDTH} x {WIDTH}", wide, {"x": np.ones((1, WIDTH), np.float32)}),
+        ):
+            nndeploy.compile_model(model, bundle, nndeploy.CompileOptions(backends=("native",)))
+            for row in served_load.rows(bundle, inputs, PROCESSES, CLIENTS, options.duration, options.rounds):
+                table.row(name, *row)
+
+
+def _wide() -> onnx.ModelProto:
+    """Returns a model of 112 MB of weights, all of which a call reads."""
+    steps = " ".join(f"h{i + 1} = MatMul(h{i}, w{i})" for i in range(LAYERS))
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+g (float[1,{WIDTH}] x) => (float[1,{WIDTH}] y) {{ h0 = Relu(x) {steps} y = Relu(h{LAYERS}) }}"""
+    model = onnx.parser.parse_model(text)
+    draw = np.random.default_rng(0)
+    for i in range(LAYERS):
+        weights = draw.standard_normal((WIDTH, WIDTH)).astype(np.float32) / np.float32(WIDTH**0.5)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, f"w{i}"))
+    return model
 
 
 def _others(report: Report, options: argparse.Namespace) -> None:

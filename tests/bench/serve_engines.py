@@ -19,6 +19,7 @@ import aiohttp
 import grpc
 import grpc.aio
 import numpy as np
+import psutil
 from aiohttp import web
 from interleaved import Array, Ready
 
@@ -76,6 +77,12 @@ def end_server() -> None:
     server = _SERVERS.pop()
     server.terminate()
     server.wait()
+
+
+def server_processes() -> list[psutil.Process]:
+    """Returns the process of the server that was started last, and those that it has started."""
+    first = psutil.Process(_SERVERS[-1].pid)
+    return [first, *first.children(recursive=True)]
 
 
 def served(bundle: str, protocol: str, options: tuple[str, ...] = ()) -> str:

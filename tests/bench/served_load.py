@@ -7,19 +7,25 @@ when it was due, also where no connection was free then.
 """
 
 import asyncio
+import contextlib
 import random
+import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
+import serve_engines
 import uvloop
 from interleaved import Array
-from serve_engines import http_body
 
 SEED = 7
+SHARE = 0.8
+"""Part of the highest rate at which requests come at random times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,55 @@ def at_random(address: str, inputs: Mapping[str, Array], clients: int, seconds: 
     return uvloop.run(_asked(address, _request(inputs), clients, seconds, rate))
 
 
+def rows(
+    bundle: Path, inputs: Mapping[str, Array], processes: Sequence[int], clients: int, seconds: float, rounds: int
+) -> list[list[str]]:
+    """Returns the rows of a bundle, one for each number of processes; all take turns, while the others are stopped."""
+    with contextlib.ExitStack() as stack:
+        served = {}
+        for number in processes:
+            address = serve_engines.served(str(bundle), "http", ("--processes", str(number)))
+            stack.callback(serve_engines.end_server)
+            served[number] = address, serve_engines.server_processes()
+        memory = {number: sum(one.memory_full_info().pss for one in every) for number, (_, every) in served.items()}
+
+        def turns(load: Callable[[int, str], Load]) -> dict[int, list[Load]]:
+            found = {number: list[Load]() for number in processes}
+            for _ in range(rounds):
+                for number, (address, _) in served.items():
+                    with _stopped([one for other, (_, every) in served.items() if other != number for one in every]):
+                        found[number].append(load(number, address))
+            return found
+
+        kept = turns(lambda _, address: busy(address, inputs, clients, seconds))
+        rates = {number: statistics.median(one.rate for one in every) for number, every in kept.items()}
+        paced = turns(lambda number, address: at_random(address, inputs, clients, seconds, SHARE * rates[number]))
+    return [
+        [
+            str(number),
+            f"{memory[number] / (1 << 20):.0f}",
+            f"{rates[number]:,.0f}",
+            f"{statistics.median(one.p50_ms for one in paced[number]):.2f}",
+            f"{statistics.median(one.p99_ms for one in paced[number]):.2f}",
+            f"{statistics.median(one.p99_ms / one.p50_ms for one in paced[number]):.1f}",
+        ]
+        for number in processes
+    ]
+
+
+@contextlib.contextmanager
+def _stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    for one in processes:
+        one.suspend()
+    try:
+        yield
+    finally:
+        for one in processes:
+            one.resume()
+
+
 def _request(inputs: Mapping[str, Array]) -> bytes:
-    body, headers = http_body(inputs)
+    body, headers = serve_engines.http_body(inputs)
     told = "".join(f"{name}: {text}\r\n" for name, text in headers.items())
     head = f"POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\n{told}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
@@ -79,7 +132,7 @@ async def _asked(address: str, request: bytes, clients: int, seconds: float, rat
     loop = asyncio.get_running_loop()
     host, _, port = address.rpartition(":")
     times, due, free = list[float](), deque[float](), deque[_Connection]()
-    draw = random.Random(SEED)
+    draw = random.Random(SEED)  # noqa: S311 - the same times for all
     ended = loop.create_future()
     num_away, is_over = 0, False
 

@@ -189,6 +189,28 @@ def test_both_processes_answer_over_grpc_and_their_port_is_theirs(served, capsys
     assert capsys.readouterr().err.count("cannot listen") == 2
 
 
+def test_each_process_follows_an_installed_name_also_one_that_comes_later(served) -> None:
+    for number in range(3):
+        write_double(Path(f"{number}.nnd"), members={"note": str(number).encode()})
+    assert run_command(["install", "m", "0.nnd"]) == 0
+    service = served("m@", "--follow", *TWO)
+    at = service.until("listening: http")
+    assert service.until("ready:") == "m"
+
+    def versions() -> set[str]:
+        return {ask(at, "/v2/models/m/infer", doubled(1))[1]["model_version"] for _ in range(6)}
+
+    before = versions()
+    for number in (1, 2):  # the first one's file is then gone
+        assert run_command(["install", "m", f"{number}.nnd"]) == 0
+    until(lambda: not versions() & before)
+    workers_of(service)[0].kill()
+    until(lambda: figure(at, "nndeploy_serve_process_restarts_total") == 1)
+    until(lambda: figure(at, "nndeploy_serve_processes") == 2)
+    until(lambda: len(versions()) == 1)
+    assert not versions() & before
+
+
 SESSIONS = """
 [source]
 kind = "json-lines"

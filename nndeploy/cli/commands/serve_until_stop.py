@@ -14,6 +14,7 @@ from nndeploy.cli.commands.service_manager import ServiceManager
 from nndeploy.cli.console import note, print_line, warn
 from nndeploy.serve.address import Address
 from nndeploy.serve.figures import Figures, forget_process, service_numbers
+from nndeploy.serve.installed_name import followed_path
 from nndeploy.serve.kept_weights import kept_weights
 from nndeploy.serve.listening import Listening
 from nndeploy.serve.options import ServeOptions
@@ -53,7 +54,8 @@ def serve_by_processes(bundles: Mapping[str, Path], how: ServeOptions, stop: Sto
 
         place = Place(worker.number, numbers, listening)
         loading = load_silently if worker.number else load  # which tells the same in each of them
-        with Service(bundles, how, loading, say, place) as service:
+        now = {name: followed_path(path) for name, path in bundles.items()} if how.follow else bundles
+        with Service(now, how, loading, say, place) as service:
             service.load()
             worker.ready()
             if not worker.wait(lambda: service.is_sound):
