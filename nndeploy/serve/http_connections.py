@@ -163,7 +163,12 @@ async def _readable(listening: socket.socket) -> None:
     """Waits for a connection that can be accepted."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(listening, lambda: ready.done() or ready.set_result(None))
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(listening, tell)
     try:
         await ready
     finally:

@@ -36,14 +36,13 @@ def kept_weights(bundles: Mapping[str, Path], options: ServeOptions, load: Load,
 
     def load_here(path: Path, options: LoadOptions, *, pace: Pace) -> Program:
         reasons = _asked_apart(path, options)
-        program = None if reasons else load(path, options, pace=pace)
-        if program is not None:  # else an error, which a worker comes to again
-            names = dict.fromkeys(choice.backend for choice in program.choices)
-            reasons = [name for name in names if not is_forkable(backend(name))]
-        if program is None or reasons:
-            if program is not None:
-                program.close()
+        if reasons:
             raise _UnforkableError(", ".join(reasons))
+        program = load(path, options, pace=pace)
+        others = [choice.backend for choice in program.choices if not is_forkable(backend(choice.backend))]
+        if others:  # what was to be chosen did not open
+            program.close()
+            raise _UnforkableError(", ".join(dict.fromkeys(others)))
         return program
 
     with ExitStack() as kept:
@@ -59,7 +58,10 @@ def kept_weights(bundles: Mapping[str, Path], options: ServeOptions, load: Load,
 
 
 def _asked_apart(path: Path, options: LoadOptions) -> list[str]:
-    """Returns what `unforkable` does, from a child: to ask loads libraries and drivers."""
+    """Returns what `unforkable` does, from a child: to ask loads libraries and drivers.
+
+    Where it raises, nothing is returned: opening the bundle then raises the same.
+    """
     reader, writer = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -71,5 +73,5 @@ def _asked_apart(path: Path, options: LoadOptions) -> list[str]:
     with os.fdopen(reader, "rb") as answer:
         told = answer.read()
     os.waitpid(pid, 0)
-    found: list[str] = json.loads(told or '["it cannot be opened"]')
+    found: list[str] = json.loads(told or "[]")
     return found

@@ -12,6 +12,8 @@ from pathlib import Path
 from nndeploy.cli.commands.loading import load, load_silently
 from nndeploy.cli.commands.service_manager import ServiceManager
 from nndeploy.cli.console import note, print_line, warn
+from nndeploy.installed.bundle_store import followed_name
+from nndeploy.serve.access import access_of
 from nndeploy.serve.address import Address
 from nndeploy.serve.figures import Figures, forget_process, service_numbers
 from nndeploy.serve.installed_name import followed_path
@@ -44,6 +46,9 @@ def serve_by_processes(bundles: Mapping[str, Path], how: ServeOptions, stop: Sto
     Raises:
         NndeployError: as `Service`, in a worker that was not yet ready.
     """
+    access_of(how)  # what every worker would refuse is refused before anything is loaded
+    for path in bundles.values() if how.follow else ():
+        followed_name(path)
     models = list(bundles)
     numbers = service_numbers(models, how.processes)
     seen = [Figures(numbers, models, number) for number in range(how.processes)]
@@ -83,7 +88,7 @@ def serve_by_processes(bundles: Mapping[str, Path], how: ServeOptions, stop: Sto
             manager.ready()
             workers.watch(stop, look)
         manager.stopping()
-        return workers.stop(how.grace + CLOSING_SECONDS)
+        return workers.stop(how.grace + 4 * CLOSING_SECONDS)  # of both servers, the loop and the bundles
 
 
 def _tell_listening(addresses: Mapping[str, Address]) -> None:
