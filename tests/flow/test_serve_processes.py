@@ -126,14 +126,23 @@ def test_requests_that_are_there_end_after_the_first_signal(served, clients) -> 
         socket.create_connection((host, int(port)), timeout=10)
 
 
-def test_no_process_outlives_the_first(served) -> None:
+def test_no_process_outlives_the_first_whatever_it_is_at(served, clients) -> None:
     write_double(Path("m.nnd"))
-    service = served("m.nnd", *TWO)
+    service = served("m.nnd", *TWO, "--grace", "600", "--request-timeout", "600", command=SLOW)
+    at = service.until("listening: http")
     service.until("ready:")
+    clients.append(Client(at))
     processes = workers_of(service)
+    threading.Thread(target=_asked, args=(clients[0],), daemon=True).start()
+    until(lambda: figure(at, "nndeploy_serve_running") == 1)
     service.process.kill()
     gone, alive = psutil.wait_procs(processes, timeout=30)
     assert (len(gone), alive) == (2, [])
+
+
+def _asked(client: Client) -> None:
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        client.infer(600)
 
 
 def test_a_call_that_hangs_ends_its_process_alone(served, tmp_path, monkeypatch) -> None:
