@@ -95,8 +95,7 @@ class WorkerProcesses:
     ) -> None:
         for worker in self._workers:
             if worker.pid:
-                os.kill(worker.pid, signal.SIGKILL)
-                self._reap(worker)
+                self._kill(worker)
         self._tell_end()
         os.close(self._ending)
         self._epoll.close()
@@ -128,7 +127,7 @@ class WorkerProcesses:
             now = time.monotonic()
             for worker in self._workers:
                 if not worker.pid and worker.due <= now:
-                    self._fork(worker)
+                    self._replace(worker)
             waits = [worker.due - now for worker in self._workers if not worker.pid]
             waits += [] if seconds is None else [seconds]
             stop.wait_readable(self._epoll.fileno(), min(waits, default=None))
@@ -142,9 +141,16 @@ class WorkerProcesses:
             os.kill(worker.pid, signal.SIGABRT)
 
     def stop(self, seconds: float) -> bool:
-        """Lets all finish what they are at, within so many seconds; returns whether they did."""
+        """Lets all finish what they are at, within so many seconds; returns whether they did.
+
+        Those that are not ready are at nothing that anybody waits for, and are killed.
+        """
         until = time.monotonic() + seconds
         self._tell_end()
+        self._heard()
+        for worker in self._workers:
+            if worker.pid and not worker.is_ready:
+                self._kill(worker)
         is_done = True
         while any(worker.pid for worker in self._workers) and (left := until - time.monotonic()) > 0:
             self._epoll.poll(left)
@@ -158,11 +164,16 @@ class WorkerProcesses:
         sys.stdout.flush()
         sys.stderr.flush()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # whose handlers are this process's
-        pid = os.fork()
-        if pid == 0:
-            self._begin(ThisWorker(worker.number, writer, self._ending), parent, before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.close(writer)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._begin(ThisWorker(worker.number, writer, self._ending), parent, before)
+        except OSError:
+            os.close(reader)
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(writer)
         os.set_blocking(reader, False)
         self._epoll.register(reader, select.EPOLLIN)
         worker.pid, worker.listening, worker.began = pid, reader, time.monotonic()
@@ -214,6 +225,13 @@ class WorkerProcesses:
                     worker.error = error_from_json(json.loads(line))
         return gone
 
+    def _replace(self, worker: _Worker) -> None:
+        try:
+            self._fork(worker)
+        except OSError as err:  # no process or descriptor is left: there may be one later
+            worker.due = time.monotonic() + MOST_DELAY_SECONDS
+            self._say(f"worker process {worker.number} cannot be started: {err.strerror}")
+
     def _replace_later(self, worker: _Worker) -> None:
         pid, code = worker.pid, self._reap(worker)
         now = time.monotonic()
@@ -224,6 +242,10 @@ class WorkerProcesses:
         self._ended(worker.number)
         why = f"{describe_exit(code)}{f': {worker.error}' if worker.error else ''}"
         self._say(f"worker process {worker.number} ({pid}) {why}; replaced {f'in {delay:g} s' if delay else 'now'}")
+
+    def _kill(self, worker: _Worker) -> None:
+        os.kill(worker.pid, signal.SIGKILL)
+        self._reap(worker)
 
     def _reap(self, worker: _Worker) -> int:
         """Waits for a worker that is gone, or is about to be; returns how it ended."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker processes: who ends is replaced, at once or later; what one meets before it is ready is the service's."""
 
+import errno
 import os
 import signal
 import time
@@ -32,6 +33,19 @@ def test_all_are_ready_and_end_when_they_are_told(stop) -> None:
         assert workers.stop(20)
 
 
+def test_who_is_not_ready_is_not_waited_for(stop) -> None:
+    def loads(worker: ThisWorker) -> bool:
+        time.sleep(600 * worker.number)
+        return works(worker)
+
+    with WorkerProcesses(2, loads, print, print) as workers:
+        stop.request()
+        assert not workers.start(stop)
+        began = time.monotonic()
+        assert workers.stop(60)
+        assert time.monotonic() - began < 50
+
+
 def test_an_error_before_they_are_ready_is_raised(stop) -> None:
     def fails(worker: ThisWorker) -> bool:
         if worker.number == 1:
@@ -60,6 +74,31 @@ def test_what_they_did_not_end_is_told(stop) -> None:
     with WorkerProcesses(1, hangs, print, print) as workers:
         assert workers.start(stop)
         assert not workers.stop(0.05)
+
+
+def test_where_none_can_be_forked_it_is_tried_again(stop, monkeypatch) -> None:
+    monkeypatch.setattr(worker_processes, "MOST_DELAY_SECONDS", 0.01)
+    lines, fork = list[str](), os.fork
+
+    def refused() -> int:
+        monkeypatch.setattr(os, "fork", fork)
+        raise OSError(errno.EAGAIN, "no place")
+
+    def ends(worker: ThisWorker) -> bool:
+        worker.ready()
+        return False
+
+    def say(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 3:
+            stop.request()
+
+    with WorkerProcesses(1, ends, print, say) as workers:
+        workers.start(stop)
+        monkeypatch.setattr(os, "fork", refused)
+        workers.watch(stop, lambda: None)
+    assert "no place" in lines[1]
+    assert "ended with status 1" in lines[2]
 
 
 @pytest.mark.parametrize(("how", "said"), [
