@@ -15,8 +15,10 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -44,6 +46,8 @@ class HttpServer:
 
     def __init__(self, answering: Answering, places: Connections) -> None:
         self._answering, self._places = answering, places
+        self._telling = ThreadPoolExecutor(1, "nndeploy figures")
+        """Writes the page of figures: to ask the system for the memory of several processes takes milliseconds."""
         self._runner: web.AppRunner | None = None
         self._accepting: asyncio.Task[None] | None = None
 
@@ -77,6 +81,7 @@ class HttpServer:
             self._accepting.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
+        self._telling.shutdown(wait=False, cancel_futures=True)
 
     @web.middleware
     async def _judged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -138,8 +143,9 @@ class HttpServer:
         return _json({"name": model.name, "versions": [model.version], "platform": served.platform, **told})
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        answering = self._answering
-        text, kind = answering.figures.page(answering.models, request.headers.get("Accept", ""))
+        answering, accept = self._answering, request.headers.get("Accept", "")
+        page = partial(answering.figures.page, answering.models, accept)
+        text, kind = await asyncio.get_running_loop().run_in_executor(self._telling, page)
         return web.Response(body=text.encode(), headers={"Content-Type": kind})
 
     def _model(self, request: web.Request) -> ServedModel:
