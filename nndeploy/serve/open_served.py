@@ -74,7 +74,7 @@ def open_served(name: str, path: Path, options: ServeOptions, load: Load, say: S
             found = open_models(stack, path, options, load)
             if isinstance(found, Loaded):
                 if options.checks_goldens:
-                    for program in {id(one): one for programs in found.programs.values() for one in programs}.values():
+                    for program in found.every:
                         check_goldens(program)
                 return ServedPipeline(found, stack.pop_all())
             stack.pop_all()  # what answers closes it
