@@ -12,17 +12,16 @@ whatever else works on the machine only makes calls longer, and some are left al
 
 import contextlib
 import itertools
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from nndeploy.sandbox.memory import give_memory_back
+from nndeploy.target.run_delay import RunDelay
 from nndeploy.values.types import Value
 
 ROUNDS, FEW_ROUNDS = 15, 5
@@ -99,35 +98,6 @@ def raced_apart(
     each = [found[i] for i in range(len(loads))]
     ms = [[min(times) for times in zip(*(one.ms[0] for one in both), strict=True)] for both in each]
     return Measured(ms, max(one.waited for both in each for one in both))
-
-
-class RunDelay:
-    """What the threads that are there when it is made wait for processors."""
-
-    def __init__(self, files: contextlib.ExitStack) -> None:
-        """Makes it; the files that it reads are closed with `files`."""
-        self._threads = [*_opened(files)]
-
-    def ns(self) -> int:
-        """Returns the nanoseconds that they have waited so far, added up; 0 where the kernel does not say."""
-        return sum(map(_delay_ns, self._threads))
-
-    def share(self, before_ns: int, taken_ns: int, most: float) -> float:
-        """Returns what they waited since `before_ns` as a share of the time that was taken, `most` at most."""
-        return min(max(self.ns() - before_ns, 0) / taken_ns, most)  # less than before where a thread has ended
-
-
-def _opened(files: contextlib.ExitStack) -> Iterator[BinaryIO]:
-    for path in Path("/proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError):
-            yield files.enter_context(path.open("rb", buffering=0))
-
-
-def _delay_ns(file: BinaryIO) -> int:
-    try:
-        return int(os.pread(file.fileno(), 64, 0).split()[1])
-    except (OSError, IndexError):
-        return 0  # its thread has ended
 
 
 def _raced_on(

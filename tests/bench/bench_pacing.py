@@ -9,6 +9,8 @@ A network runs again and again on one core, one thread, in a process of its own:
     threads     two threads on two cores, the neighbour on one of them; beside pacing: one thread
     pipelines   files through faces and text, each budget a multiple of the baseline of an item: latency of the items,
                 load of the process
+    starts      `nndeploy run --pace` beside as many busy processes as --load says: how many start, granted twice what
+                a run takes with nothing else there (which must be so when it begins)
 
 The processor clock of the network's threads, read four times a millisecond from another core, gives its load in
 windows of 10 ms; the neighbour measures how long each of its milliseconds took. The ways take turns; medians of the
@@ -76,17 +78,22 @@ SCENES = {
 
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
-        children: dict[str, Callable[..., None]] = {"network": _network, "other": _other, "items": _items}
+        children: dict[str, Callable[..., None]] = {
+            "network": _network, "other": _other, "items": _items, "busy": _busy,
+        }  # fmt: skip
         children[sys.argv[2]](*json.loads(sys.argv[3]))
         return
     parser = bench_parser(__doc__)
-    parser.add_argument("scenes", nargs="*", default=[*SCENES, "pipelines"], help=f"of: {' '.join(SCENES)} pipelines")
+    others = ("pipelines", "starts")
+    parser.add_argument("scenes", nargs="*", default=[*SCENES, *others], help=f"of: {' '.join((*SCENES, *others))}")
     parser.add_argument("--only", type=words, default=NAMES, help="models by name")
     parser.add_argument("--backends", type=words, default="native,onnxruntime")
     parser.add_argument("--seconds", type=float, default=6.0, help="of each way and round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budgets", type=words, default="2,4", help="of `pipelines`: multiples of the baseline")
     parser.add_argument("--items", type=int, default=120, help="of `pipelines`")
+    parser.add_argument("--starts", type=int, default=200, help="of `starts`")
+    parser.add_argument("--load", type=int, default=20, help="of `starts`")
     options = parser.parse_args()
     if not MODELS.exists() or (os.cpu_count() or 1) < 2:
         parser.error("this needs ../shared/models and two cores")
@@ -96,6 +103,8 @@ def main() -> None:
             _scenes(report, scenes, Path(folder), options)
         for name in ("faces", "text") if "pipelines" in options.scenes else ():
             _pipeline(report, name, folder, options)
+        if "starts" in options.scenes:
+            _starts(report, Path(folder), options)
 
 
 @contextlib.contextmanager
@@ -314,6 +323,39 @@ def _other(kind: str, probe: str, seconds: str) -> None:
         into = (ctypes.c_void_p(waits.ctypes.data), ctypes.c_int64(waits.size))
         count = library.neighbour(end, ctypes.c_int64(NEIGHBOUR_NS), *into)
     print(json.dumps((waits[:count] / 1e6).tolist()), flush=True)
+
+
+# Starts
+
+
+def _starts(report: Report, folder: Path, options: argparse.Namespace) -> None:
+    subject = real_model(MODELS, options.only[0])
+    bundle, inputs = paced_bundle(subject, folder, options.backends), folder / "inputs.npz"
+    arrays: dict[str, Any] = dict(subject.inputs)
+    np.savez(inputs, **arrays)
+    with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5)) as program:
+        assert isinstance(program.pacing, PacedProgram)
+        baseline_ms = program.pacing.pacer.known()[0] / 1e6
+    command = [sys.executable, "-m", "nndeploy", "run", str(bundle), "--input", str(inputs), "--json", "--pace"]
+    codes = list[int]()
+    with contextlib.ExitStack() as stack:
+        for _ in range(options.load):
+            stack.enter_context(_child("busy"))
+        for _ in range(options.starts):
+            run = subprocess.run([*command, "--max-latency", f"{2 * baseline_ms:.2f}ms"], stdout=subprocess.DEVNULL)
+            codes.append(run.returncode)
+    report.text(
+        f"**{subject.name}**: paced starts at a load of {options.load}: {codes.count(0)} of {len(codes)}, granted "
+        f"{2 * baseline_ms:.1f} ms, twice the baseline of a quiet machine."
+    )
+    report.sample(model=subject.name, scene="starts", baseline_ms=baseline_ms, codes=codes)
+
+
+def _busy() -> None:
+    """Works until it or its parent is killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    while True:
+        pass
 
 
 # Pipelines

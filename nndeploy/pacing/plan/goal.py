@@ -105,8 +105,10 @@ class PaceGoal:
             return round(baseline_ns) + self.total_ns
         return self.max_latency_ns or round(baseline_ns / self.cpu_limit)
 
-    def check(self, baseline_ns: float, presets_ns: float = 0.0) -> None:
+    def check(self, baseline_ns: float, presets_ns: float = 0.0, sure: float = 1.0) -> None:
         """Checks that a run which takes `baseline_ns` without delays, and sleeps `presets_ns`, can be done in time.
+
+        `sure` is the share of the baseline that runs take in any case.
 
         Raises:
             UsageError: it cannot.
@@ -114,7 +116,7 @@ class PaceGoal:
         if self.is_of_item or self.has_presets_only:
             return
         budget_ns = self.budget_ns(baseline_ns)
-        if presets_ns and baseline_ns + presets_ns > budget_ns:
+        if presets_ns and sure * baseline_ns + presets_ns > budget_ns:
             left_ms = max(0.0, budget_ns - baseline_ns) / 1e6
             raise UsageError(
                 f"the preset delays take {presets_ns / 1e6:.4g} ms, more than the {left_ms:.4g} ms "
@@ -122,17 +124,19 @@ class PaceGoal:
                 hint="shorten them or raise the budget",
             )
         if not self.total_ns:  # which any length of is time to sleep in
-            check_slack("a run", baseline_ns, budget_ns)
+            check_slack("a run", baseline_ns, budget_ns, sure)
 
 
-def check_slack(what: str, baseline_ns: float, budget_ns: float) -> None:
+def check_slack(what: str, baseline_ns: float, budget_ns: float, sure: float = 1.0) -> None:
     """Checks that `what`, which takes `baseline_ns` without delays, leaves time to sleep in within `budget_ns`.
+
+    `sure` is the share of the baseline that it takes in any case.
 
     Raises:
         UsageError: it cannot.
     """
     least = baseline_ns * LEAST_SLACK
-    if budget_ns < least:
+    if budget_ns < sure * least:
         raise UsageError(
             f"{what} takes {baseline_ns / 1e6:.3g} ms without delays: {budget_ns / 1e6:g} ms leave no time to sleep",
             hint=f"--max-latency {math.ceil(least / 1e5) / 10:g}ms is the minimum",

@@ -2,7 +2,7 @@
 """What pacing achieved: the figures of all paced runs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -16,6 +16,7 @@ class PaceRecord:
     `used` is its processor time, `waiting_used` the part of it that sleeping took, `longest_run` the most of it between
     two sleeps; `busiest` is the most work in any window of 10 ms. `late` says of each sleep by how much it ended later
     than planned. `threads` is how many worked, each on a submodel: what several did is added up, but the longest told.
+    `waited` is how long they waited for cores, None where nobody counts that.
     """
 
     budget: int
@@ -27,6 +28,7 @@ class PaceRecord:
     busiest: int
     late: tuple[int, ...]
     threads: int = 1
+    waited: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,9 @@ class Achieved:
 
     `load` is the processor time of the runs over their time, `p50_peak_load` that of the busiest 10 ms of the median
     run, `peak_load` of any; `over_cap` is the share of runs that took longer than they might; `waiting` the share of
-    the processor time that went into sleeping. `p99_delay_error_us` is how much longer or shorter sleeps were than
-    planned.
+    the processor time that went into sleeping. `core_wait` is the share of the runs' time for which their threads
+    waited for a core, None where the system does not count that. `p99_delay_error_us` is how much longer or shorter
+    sleeps were than planned.
     """
 
     runs: int
@@ -53,6 +56,11 @@ class Achieved:
     sleeps_a_run: float
     p50_delay_error_us: float
     p99_delay_error_us: float
+    core_wait: float | None = None
+
+    def to_json(self) -> dict[str, float]:
+        """Returns the figures as plain data, without what nobody counts."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
@@ -64,6 +72,7 @@ def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
         np.array([getattr(one, name) for one in paced])
         for name in ("latency", "budget", "used", "waiting_used", "longest_run")
     )
+    waits = [one.waited for one in paced if one.waited is not None]
     most = max(one.threads for one in paced)
     peaks = np.array([one.busiest / min(WINDOW_NS, one.latency) for one in paced])
     errors = np.abs([late for one in paced for late in one.late] or [0])
@@ -82,4 +91,5 @@ def achieved(records: Iterable[PaceRecord]) -> Achieved | None:
         sleeps_a_run=sum(len(one.late) for one in paced) / len(paced),
         p50_delay_error_us=float(np.median(errors)) / 1e3,
         p99_delay_error_us=float(np.quantile(errors, 0.99)) / 1e3,
+        core_wait=min(float(most), sum(waits) / float(latency.sum())) if waits else None,
     )

@@ -165,6 +165,12 @@ class BranchedRun:
         return sum(item.used for item in self.items)
 
     @property
+    def waited(self) -> int | None:
+        """Nanoseconds for which the threads that ran the submodels waited for cores, None where nobody counts them."""
+        waits = [item.waited for item in self.items if item.waited is not None]
+        return sum(waits) if waits else None
+
+    @property
     def waiting_used(self) -> int:
         """The part of it that sleeping took."""
         return sum(item.waiting_used for item in self.items)

@@ -102,6 +102,8 @@ class ItemMemory:
         start += -start % _WORKER_ALIGNMENT
         self.workers = (_Worker * num_workers).from_address(start)
         self._plan: PlanMemory | None = None
+        self.waited: int | None = None
+        """Nanoseconds for which the thread that began the item waited for a core; None where nobody counts them."""
         item = _Item(
             times=self.times.ctypes.data, order=self.order.ctypes.data, num_points=num_points,
             num_workers=num_workers, workers=start,

@@ -20,6 +20,7 @@ from nndeploy.pacing.plan.operators_file import HINT, counted_operators, has_poi
 from nndeploy.pacing.plan.plan_file import AGAIN, PacePlanFile, check_made_for, identity_of
 from nndeploy.pacing.run.branches import Branches
 from nndeploy.pacing.run.library import PaceLibrary
+from nndeploy.pacing.run.own_time import SURE
 from nndeploy.pacing.run.pacer import BASELINE_RUNS, Pacer
 from nndeploy.pacing.run.protocol import Edges, GpuWork, Part, ProgramPacing, Run, Sample, Step
 from nndeploy.plugin.pacing import HasPaceLibrary, PacedSession, PacePoint, Wanted
@@ -96,6 +97,11 @@ class PacedProgram(ProgramPacing):
         return self.pacer.notes
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """What a user should know of how runs were learnt, in lines."""
+        return [self.pacer.busy_note] if self.pacer.busy_note else []
+
+    @property
     def runs_one_by_one(self) -> bool:
         """Whether submodels must not run at once; known once points were placed."""
         return self.pacer.points.branches is None
@@ -164,7 +170,7 @@ class PacedProgram(ProgramPacing):
         inputs = bundle.values(bundle.manifest.goldens[0].inputs)
         for _ in range(1 + BASELINE_RUNS):  # the first of all also makes pages and caches
             run(inputs)
-        self.goal.check(self.pacer.known()[0], self.pacer.points.presets_ns)
+        self.goal.check(self.pacer.known()[0], self.pacer.points.presets_ns, SURE if self.pacer.busy_note else 1.0)
 
     def plan_file(self, bundle: Bundle) -> PacePlanFile:
         """Returns the plan of the shape that ran last, for the file of a bundle's plan.

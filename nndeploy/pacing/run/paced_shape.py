@@ -4,6 +4,7 @@
 import math
 from bisect import insort
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,7 @@ from nndeploy.pacing.plan.learnt_shape import LearntShape
 from nndeploy.pacing.plan.load_curve import Timeline
 from nndeploy.pacing.run.branches import BranchPlans
 from nndeploy.pacing.run.item import PlanMemory
+from nndeploy.pacing.run.own_time import Took, waited_share
 from nndeploy.values.types import Array
 
 RUNS_OF_A_PLAN = 8
@@ -44,14 +46,14 @@ def _nothing() -> Array:
 
 @dataclass(slots=True)
 class PacedShape:
-    """What is known of runs at one shape of the inputs; only times and latencies before there is a plan (`memory`).
+    """What is known of runs at one shape of the inputs; only `times`, and what they `took`, before there is a plan.
 
     `branches` are the plans of submodels that run at once. Weights and parts are those that were `given`, if any.
-    `is_guess`: no run at this shape was timed yet.
+    `is_guess`: no run at this shape was timed yet, or only runs that waited for cores.
     """
 
     times: deque[Array] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
-    latencies: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
+    took: deque[Took] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     budgets: deque[int] = field(default_factory=lambda: deque(maxlen=RUNS_OF_A_PLAN))
     order: Array = field(default_factory=_nothing)
     durations: Array = field(default_factory=_nothing)
@@ -67,6 +69,24 @@ class PacedShape:
     given: LearntShape | None = None
     is_guess: bool = False
     timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=KEPT_TIMELINES))
+
+    @property
+    def own_ns(self) -> float:
+        """The nanoseconds that a run took by itself, the median of those since the last plan."""
+        return float(np.median([one.own_ns for one in self.took]))
+
+    def own_durations(self, length_ns: Callable[[Array], float]) -> Array:
+        """Returns how long each operator took since the last plan, without what runs waited for cores.
+
+        `length_ns` tells of such times how long a run is. Any operator may have waited: the least that each took holds
+        least of that, and together they take no longer than a run does by itself.
+        """
+        durations: Array = np.median(self.times, 0)
+        if not waited_share(self.took):
+            return durations
+        if length_ns(durations) > self.own_ns:
+            durations = np.min(self.times, 0)
+        return durations * min(1.0, self.own_ns / max(1.0, length_ns(durations)))
 
     def assume(self, error: float) -> None:
         """Sets the reserve before runs have told what they need beyond the end planned for them."""

@@ -24,10 +24,12 @@ from nndeploy.pacing.run.branches import BranchedRun, BranchPlans
 from nndeploy.pacing.run.group import PaceGroup
 from nndeploy.pacing.run.item import ItemMemory
 from nndeploy.pacing.run.library import PaceLibrary
+from nndeploy.pacing.run.own_time import Stopwatch, Took
 from nndeploy.pacing.run.paced_points import PacedPoints
 from nndeploy.pacing.run.paced_shape import KEPT_TIMES, RUNS_OF_A_PLAN, PacedShape
 from nndeploy.pacing.run.plan_maker import PlanMaker
 from nndeploy.pacing.run.planned import PlannedPair, PlannedPoint, planned_pairs, planned_points
+from nndeploy.target.run_delay import thread_run_delay_ns
 from nndeploy.values.types import Array
 
 BASELINE_RUNS = 5
@@ -69,7 +71,7 @@ class Pacer:
         self._num_threads = num_threads
         self._lock = threading.Lock()
         self._free: list[ItemMemory] = []
-        self._ended: list[tuple[PacedShape, ItemMemory | BranchedRun, int, float]] = []
+        self._ended: list[tuple[PacedShape, ItemMemory | BranchedRun, Took, int, float]] = []
         self._looked_at = time.monotonic()
         self._records: deque[PaceRecord] = deque(maxlen=KEPT_RECORDS)
         self._thread = threading.local()
@@ -87,6 +89,11 @@ class Pacer:
     def adapted(self) -> str:
         """How a plan was used for inputs of another shape than it has, in a line; "" where that did not happen."""
         return self._plans.adapted
+
+    @property
+    def busy_note(self) -> str:
+        """How much runs waited for cores from which plans were made, in a line; "" where they did not."""
+        return self._plans.busy_note
 
     @contextmanager
     def until(self, deadline_ns: int) -> Iterator[None]:
@@ -111,7 +118,7 @@ class Pacer:
             memory, plans, budget, reserve = shape.memory, shape.branches, shape.budget, shape.reserve
         if deadline := getattr(self._thread, "deadline", 0):
             budget = max(1, deadline - time.monotonic_ns())
-        is_done = False
+        is_done, stopwatch = False, Stopwatch() if memory is None else None
         try:
             if branches is None:
                 did: ItemMemory | BranchedRun = items[0]
@@ -125,8 +132,9 @@ class Pacer:
             is_done = True
         finally:
             if is_done:
+                took = _took(did, stopwatch, is_group=self.group is not None)
                 with self._lock:
-                    self._ended.append((shape, did, budget if memory is not None else 0, reserve))
+                    self._ended.append((shape, did, took, budget if memory is not None else 0, reserve))
                     is_enough = memory is None or len(self._ended) == MOST_WAITING
                     if is_enough or time.monotonic() > self._looked_at + WAITING_SECONDS:
                         self._look()
@@ -146,10 +154,13 @@ class Pacer:
     def _working(self, item: ItemMemory, budget: int) -> Iterator[None]:
         if not hasattr(self._thread, "slept"):
             self.has_slice &= bool(self._library.slice(SLICE_NS))
+        before = thread_run_delay_ns()
         try:
             with self._library.working(item, budget):
                 yield
         finally:
+            after = thread_run_delay_ns()
+            item.waited = None if after is None or before is None else after - before
             self._thread.slept = item.slept
 
     def close(self) -> None:
@@ -189,7 +200,7 @@ class Pacer:
         with self._lock:
             self._look()
             shape = next(reversed(self._shapes.values()))
-            return float(np.median(shape.latencies)), np.median(shape.times, 0)
+            return shape.own_ns, shape.own_durations(self.points.length_ns)
 
     def start(self, learnt: LearntShape) -> None:
         """Paces runs at a shape from the first on: by what is known of it, and by the weights and parts given.
@@ -282,20 +293,23 @@ class Pacer:
 
     def _look(self) -> None:
         """Learns from the runs that have ended."""
-        for shape, item, budget, reserve in self._ended:
-            self._learn(shape, item, budget, reserve)
+        for shape, item, took, budget, reserve in self._ended:
+            self._learn(shape, item, took, budget, reserve)
             self._free += [item] if isinstance(item, ItemMemory) else item.items
         self._ended.clear()
         self._looked_at = time.monotonic()
 
-    def _learn(self, shape: PacedShape, item: ItemMemory | BranchedRun, budget: int, reserve: float) -> None:
+    def _learn(
+        self, shape: PacedShape, item: ItemMemory | BranchedRun, took: Took, budget: int, reserve: float
+    ) -> None:
         latency, threads = item.latency, 1 if isinstance(item, ItemMemory) else len(item.items)
         self._records.append(
             PaceRecord(
                 budget, latency, item.slept, item.used, item.waiting_used, item.longest_run, item.busiest,
-                tuple(item.late), threads,
+                tuple(item.late), threads, item.waited,
             )
         )  # fmt: skip
+        shape.took.append(took)
         shape.times.append(item.times.copy())
         if budget:
             # whose budget is shorter than what runs take was late when it began
@@ -308,12 +322,22 @@ class Pacer:
                 shape.order = item.order.copy()  # a library may run operators in another order each time it is loaded
             is_time = len(shape.times) == RUNS_OF_A_PLAN and time.monotonic() > shape.planned_at + PLAN_SECONDS
         else:
-            slept = 0 if self.group is None else item.slept  # a group lets also baseline runs sleep
-            shape.latencies.append(latency - slept)
             shape.order = item.order.copy()
             is_time = len(shape.times) == BASELINE_RUNS and not self.goal.only_times
         if is_time:
             self._plans.make_anew(shape)
+
+
+def _took(run: ItemMemory | BranchedRun, stopwatch: Stopwatch | None, *, is_group: bool) -> Took:
+    """Returns what a run took: a baseline run, which has a stopwatch, or one by a plan.
+
+    Of one by a plan what its own threads waited is asked for alone, which is cheap. A group lets also baseline runs
+    sleep.
+    """
+    if stopwatch is None:
+        return Took(run.worked - (run.waited or 0), run.worked)
+    threads = 1 if isinstance(run, ItemMemory) else len(run.items)
+    return stopwatch.took(run.latency - (run.slept if is_group else 0), run.used / threads)
 
 
 @contextmanager

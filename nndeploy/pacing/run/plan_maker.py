@@ -16,6 +16,7 @@ from nndeploy.pacing.plan.learnt_shape import LearntShape, Shapes, num_elements,
 from nndeploy.pacing.plan.pace_plan import PacePlan, serial_plan
 from nndeploy.pacing.run.branches import branch_plans
 from nndeploy.pacing.run.item import PlanMemory
+from nndeploy.pacing.run.own_time import busy_text, waited_share
 from nndeploy.pacing.run.paced_points import PacedPoints
 from nndeploy.pacing.run.paced_shape import LEAST_RESERVE_NS, MOST_RESERVE, PacedShape
 from nndeploy.values.types import Array
@@ -35,6 +36,8 @@ class PlanMaker:
         """What a file says of one shape: others are paced by it as well."""
         self.adapted = ""
         """How that was used for inputs of another shape, in a line; "" where that did not happen."""
+        self.busy_note = ""
+        """How much the first runs at a shape waited for cores, in a line; "" where they did not."""
 
     def by(self, learnt: LearntShape, *, is_guess: bool = False) -> PacedShape:
         """Returns a shape that is paced from the first run on."""
@@ -62,15 +65,17 @@ class PlanMaker:
 
     def make_anew(self, shape: PacedShape) -> None:
         """Makes the plan of a shape from the runs since the last one: first the baseline, then those that it made."""
-        durations = np.median(shape.times, 0)
+        durations, waited = shape.own_durations(self._points.length_ns), waited_share(shape.took)
         if shape.memory is None:
-            shape.durations, shape.baseline = durations, float(np.median(shape.latencies))
+            shape.durations, shape.baseline, shape.is_guess = durations, shape.own_ns, bool(waited)
+            if waited and not self.busy_note:
+                self.busy_note = busy_text(waited)
             shape.budget = self._budget_ns(shape.baseline)
             outside = max(0.0, shape.baseline - self._points.length_ns(durations))
             first = LEAST_RESERVE_NS + outside + FIRST_RESERVE * shape.budget
             shape.assume(max(first, min(FIRST_HELD_UP_NS, MOST_RESERVE * shape.budget)))
         elif shape.is_guess:
-            shape.is_guess = False
+            shape.is_guess = bool(waited)
             shape.baseline *= float(durations.sum()) / max(1.0, float(shape.durations.sum()))
             shape.durations, shape.budget = durations, self._budget_ns(shape.baseline)
         else:
@@ -78,7 +83,7 @@ class PlanMaker:
             if in_time := [budget for budget in shape.budgets if budget > shape.baseline]:
                 shape.budget = statistics.median_low(in_time)
         shape.times.clear()
-        shape.latencies.clear()
+        shape.took.clear()
         self.apply(shape)
 
     def apply(self, shape: PacedShape) -> None:

@@ -60,6 +60,11 @@ class ProgramPacing:
         return ()
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """What a user should know of how runs were learnt, in lines."""
+        return ()
+
+    @property
     def runs_one_by_one(self) -> bool:
         """Whether submodels must not run at once; known once points were placed."""
         return False

@@ -47,7 +47,7 @@ def run_lines(pacer: Pacer) -> list[str]:
         f"nndeploy: paced: load of the run's thread {found.load:.0%} on average, {found.p50_peak_load:.0%} in a run's "
         f"busiest {WINDOW_NS / 1e6:g} ms (p50; at most {found.peak_load:.0%}); {found.sleeps_a_run:.1f} sleeps per "
         f"run, which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
-        f"without one{no_slice}"
+        f"without one{_core_wait_text(found)}{no_slice}"
     )
     return lines
 
@@ -55,14 +55,19 @@ def run_lines(pacer: Pacer) -> list[str]:
 def run_to_json(pacer: Pacer) -> dict[str, Any]:
     """Returns what pacing achieved as plain data."""
     found, baseline_ns = achieved(pacer.records), pacer.known()[0]
-    figures = {} if found is None else dataclasses.asdict(found)
+    figures = {} if found is None else found.to_json()
     return {
         "calm_ms": baseline_ns / 1e6,
         "has_longer_slice": pacer.has_slice,
-        "notes": [*pacer.notes, *filter(None, [pacer.adapted])],
+        "notes": [*pacer.notes, *filter(None, [pacer.adapted, pacer.busy_note])],
         **({} if pacer.group is None else {"group": dataclasses.asdict(pacer.group.shares())}),
         **figures,
     }
+
+
+def _core_wait_text(found: Achieved) -> str:
+    """Returns for how much of their time runs waited for a core; "" where nobody counts that."""
+    return "" if found.core_wait is None else f"; waited for a core {found.core_wait:.0%} of the time"
 
 
 def _group_text(found: GroupShares) -> str:
@@ -82,7 +87,7 @@ def _stream_lines(pacing: PacedStream) -> list[str]:
     lines = [
         f"nndeploy: paced: runner of {name!r}: load {one.load:.0%}, peak in 10 ms {one.p50_peak_load:.0%}, "
         f"most {one.peak_load:.0%}; p50 {one.p50_ms:.3g} ms, p99 {one.p99_ms:.3g} ms; {one.sleeps_a_run:.1f} sleeps "
-        f"per run, delay error {one.p50_delay_error_us:.0f} us"
+        f"per run, delay error {one.p50_delay_error_us:.0f} us{_core_wait_text(one)}"
         for name, one in _runners(pacing).items()
         if one is not None
     ]
@@ -92,6 +97,8 @@ def _stream_lines(pacing: PacedStream) -> list[str]:
         f"nndeploy: paced: items: p50 {items.p50_ms:.3g} ms, p99 {items.p99_ms:.3g} ms{of_budget}{baseline}; "
         f"process load {items.process_load:.0%} of a core"
     )
+    if pacing.busy_note:
+        lines.append(f"nndeploy: paced: {pacing.busy_note}")
     group = _group(pacing)
     if group is not None:
         lines.append(_group_text(group.shares()))
@@ -106,8 +113,9 @@ def _stream_to_json(pacing: PacedStream) -> dict[str, Any]:
     return {
         **({} if group is None else {"group": dataclasses.asdict(group.shares())}),
         "items": {} if items is None else dataclasses.asdict(items),
-        "runners": {name: {} if one is None else dataclasses.asdict(one) for name, one in _runners(pacing).items()},
+        "runners": {name: {} if one is None else one.to_json() for name, one in _runners(pacing).items()},
         "has_longer_slice": all(pacer.has_slice for pacers in pacing.pacers.values() for pacer in pacers),
+        **({"notes": [pacing.busy_note]} if pacing.busy_note else {}),
     }
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from nndeploy.errors import UsageError
 from nndeploy.pacing.plan.goal import PaceGoal, check_slack
 from nndeploy.pacing.plan.plan_file import PacePlanFile
+from nndeploy.pacing.run.own_time import SURE, Stopwatch, Took, busy_text, waited_share
 from nndeploy.pacing.run.paced_program import PacedProgram
 from nndeploy.pacing.run.paced_shape import KEPT_ERRORS, LEAST_RESERVE_NS
 from nndeploy.pacing.run.pacer import Pacer
@@ -151,6 +152,8 @@ class PacedStream(StreamPacing):
         self.budget_ns = goal.max_latency_ns
         self._policy = goal.policy
         self.baseline_ns = 0.0
+        self.busy_note = ""
+        """How much the items of the baseline waited for cores, in a line; "" where they did not."""
         self.interval_ns = 0.0
         self._plan = plan
         self._item_plan: ItemPlan | None = None
@@ -158,12 +161,14 @@ class PacedStream(StreamPacing):
         self._reserve = 0.0
         self._durations: deque[dict[str, float]] = deque(maxlen=KEPT_ITEMS)
         self._busy: deque[float] = deque(maxlen=KEPT_ITEMS)  # the longest time that an item kept a worker for
-        self._late: deque[float] = deque(maxlen=KEPT_ERRORS)  # behind the planned end; of the baseline, what it took
+        self._took = list[Took]()  # of the baseline
+        self._late: deque[float] = deque(maxlen=KEPT_ERRORS)  # behind the planned end
         self._latencies: deque[int] = deque(maxlen=KEPT_LATENCIES)
         self._under_way = set[PacedItem]()
         self._num_new = self._next_begin_ns = 0
         self._cpu_ns = list[int]()
         self._paced_since = self._marks = _Marks()
+        self._stopwatch = Stopwatch()  # of the item that is alone
 
     # What the stream asks
 
@@ -189,7 +194,7 @@ class PacedStream(StreamPacing):
             now = time.monotonic_ns()
             self._next_begin_ns = now + round(self.interval_ns)
             if self._item_plan is None:
-                self._marks = _Marks()
+                self._marks, self._stopwatch = _Marks(), Stopwatch()
             record.paced = PacedItem(now, self._item_plan)
             self._under_way.add(record.paced)
 
@@ -233,7 +238,7 @@ class PacedStream(StreamPacing):
         self._busy.append(self._longest_busy(item))
         self._num_new += 1
         if self._item_plan is None:
-            self._late.append(latency)
+            self._took.append(self._stopwatch.took(latency))
             self._cpu_ns.append(_Marks().cpu_ns - self._marks.cpu_ns)
             if self._num_new >= BASELINE_ITEMS:
                 self._begin_pacing()
@@ -244,13 +249,16 @@ class PacedStream(StreamPacing):
                 self._plan_anew()
 
     def _begin_pacing(self) -> None:
-        self.baseline_ns = statistics.median(self._late)
-        check_slack("an item", self.baseline_ns, self.budget_ns)
+        took = sorted(one.own_ns for one in self._took)
+        self.baseline_ns = statistics.median(took)
+        if waited := waited_share(self._took):
+            self.busy_note = busy_text(waited)
+            self._leave_out_waits()
+        check_slack("an item", self.baseline_ns, self.budget_ns, SURE if waited else 1.0)
         outside = max(0.0, self.baseline_ns - baseline_ns(self._plan, self._medians()))
-        spread = sorted(self._late)[-2] - self.baseline_ns  # the slowest is the first one, to which all is new
+        spread = took[-2] - self.baseline_ns  # the slowest is the first one, to which all is new
         reserve = LEAST_RESERVE_NS + outside + spread + FIRST_RESERVE * self.budget_ns
         self._reserve = min(reserve, MOST_ITEM_RESERVE * self.budget_ns)
-        self._late.clear()
         for pacers in self.pacers.values():
             for pacer in pacers:
                 pacer.forget()
@@ -274,6 +282,13 @@ class PacedStream(StreamPacing):
         )
         self.interval_ns = max(1.0, statistics.median(self._busy), cpu_ns / num_cores(), *windows)
         self._item_plan, self._num_new, self._marks = made, 0, _Marks()
+
+    def _leave_out_waits(self) -> None:
+        """Lets stages have taken the least that they did, and no longer than items take by themselves."""
+        least = {stage: min(one[stage] for one in self._durations) for stage in self._durations[0]}
+        own = min(1.0, self.baseline_ns / max(1.0, baseline_ns(self._plan, least)))
+        self._durations = deque([{stage: own * took for stage, took in least.items()}], maxlen=KEPT_ITEMS)
+        self._busy = deque([own * min(self._busy)], maxlen=KEPT_ITEMS)
 
     def _medians(self) -> dict[str, float]:
         return {stage: statistics.median(one[stage] for one in self._durations) for stage in self._durations[0]}

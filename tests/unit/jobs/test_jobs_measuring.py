@@ -5,9 +5,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +14,13 @@ from nndeploy.jobs.measuring import (
     FIRST_CALLS,
     ROUNDS,
     Call,
-    RunDelay,
     Timed,
     _figure,
     _stretch,
     raced,
     raced_apart,
 )
+from nndeploy.target.run_delay import RunDelay
 
 
 class Clock:
@@ -147,11 +145,3 @@ def test_calls_that_waited_less_count_alone() -> None:
     timed = [Timed(1.0, 0.5)] * 20 + [Timed(4.0, 0.01), Timed(2.0, 0.02), Timed(3.0)]
     assert _figure(timed) == 1.0
     assert _figure(timed[12:]) == 2.0
-
-
-def test_the_kernel_is_asked_for_each_thread() -> None:
-    with contextlib.ExitStack() as files, ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()
-        before = RunDelay(files).ns()
-        assert len([*Path("/proc/self/task").iterdir()]) > 1
-        assert 0 < before <= RunDelay(files).ns()

@@ -2,12 +2,15 @@
 """The library of delays, built once: as it is, and on a clock of ours."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from c_library import zig_missing
 from nndeploy_kernels.build import build_pace
 from virtual_clock import VirtualPace
 
+from nndeploy.pacing.run import own_time
+from nndeploy.pacing.run import pacer as pacers
 from nndeploy.pacing.run.library import PaceLibrary
 from nndeploy.target.target import host_target
 
@@ -27,6 +30,11 @@ def built_virtual_pace(tmp_path_factory: pytest.TempPathFactory) -> VirtualPace:
 
 
 @pytest.fixture
-def virtual_pace(built_virtual_pace: VirtualPace) -> VirtualPace:
-    built_virtual_pace.start_anew()
-    return built_virtual_pace
+def virtual_pace(built_virtual_pace: VirtualPace, monkeypatch: pytest.MonkeyPatch) -> VirtualPace:
+    """The library on a clock of ours; the kernel's counts of work and of waits for cores are those of that clock."""
+    pace = built_virtual_pace
+    pace.start_anew()
+    monkeypatch.setattr(own_time, "time", SimpleNamespace(process_time_ns=lambda: pace.used))
+    monkeypatch.setattr(own_time, "process_run_delay_ns", lambda: pace.waited)
+    monkeypatch.setattr(pacers, "thread_run_delay_ns", lambda: pace.waited)
+    return pace

@@ -65,12 +65,15 @@ class VirtualPace(PaceLibrary):
         self._now, self._used, self._late = (
             ctypes.c_int64.in_dll(library, f"virtual_{name}") for name in ("now", "used", "late")
         )
+        self.waited: int | None = 0
+        """The nanoseconds that the thread waited for a core; a test may say that nobody counts them."""
         self._begin = library.virtual_begin
         self._begin.argtypes, self._begin.restype = (ctypes.c_int64, ctypes.c_int64), None
 
     def start_anew(self) -> None:
         """Sets the clocks, and lets this thread be one that never worked on an item."""
         self._begin(_SOME_NOW, _SOME_USED)
+        self.waited = 0
 
     @property
     def now(self) -> int:
@@ -88,8 +91,9 @@ class VirtualPace(PaceLibrary):
         self._used.value += nanoseconds
 
     def wait(self, nanoseconds: int) -> None:
-        """Lets time pass in which the thread does not run."""
+        """Lets time pass in which the thread does not run, because others have the core."""
         self._now.value += nanoseconds
+        self.waited += nanoseconds
 
     def wake_late(self, nanoseconds: int) -> None:
         """Lets all sleeps from now on end so much later than they are asked to."""

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A paced stream: who is let in when, until when runs may take, what is refused. The clock is the test's own."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_limit, x_to_y
 
 from nndeploy.errors import DataError, UsageError
 from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.run import own_time
+from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json
 from nndeploy.pacing.show.missed_goal import missed_goal
 from nndeploy.pacing.stream import paced_stream as paced
 from nndeploy.pacing.stream.paced_stream import AT_ONCE, BASELINE_ITEMS, ITEMS_OF_A_PLAN, PacedStream
@@ -26,6 +28,7 @@ class Pacer:
     def __init__(self) -> None:
         self.deadlines: list[int] = []
         self.has_slice = True
+        self.records, self.group = (), None
 
     @contextmanager
     def until(self, deadline_ns: int):
@@ -41,10 +44,10 @@ class Pacer:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Returns a clock that stands still; `clock.now` sets it."""
+    """Returns a clock that stands still; `clock.now` sets it, `clock.waited` what threads waited for cores so far."""
 
     class Clock:
-        now = 10**12
+        now, waited = 10**12, 0
 
         def monotonic_ns(self) -> int:
             return self.now
@@ -53,7 +56,9 @@ def clock(monkeypatch):
             return 0
 
     clock = Clock()
-    monkeypatch.setattr(paced, "time", clock)
+    for module in (paced, own_time):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(own_time, "process_run_delay_ns", lambda: clock.waited)
     return clock
 
 
@@ -63,14 +68,15 @@ def pacing_of(plan=PLAN, budget_ms=100, num=1, **goal) -> PacedStream:
     return PacedStream(plan, {name: [Pacer() for _ in range(num)] for name in names}, goal)
 
 
-def gone_through(pacing, clock, index=0, loader=5, run=20, post=5, error=None) -> Record:
-    """Lets an item go through the pipeline p, each stage taking so many milliseconds."""
+def gone_through(pacing, clock, index=0, loader=5, run=20, post=5, error=None, waits=0) -> Record:
+    """Lets an item go through the pipeline p, each stage taking so many milliseconds, the run after so many waits."""
     record = Record(index, "item", "item")
     pacing.begin(record)
     clock.now += loader * MS
     (due,) = pacing.due(PLAN.pipelines[0])
     with due(record):
-        clock.now += run * MS
+        clock.now += (waits + run) * MS
+        clock.waited = None if clock.waited is None else clock.waited + waits * MS
     clock.now += post * MS
     record.paced.work += [("p: loader", loader * MS), ("p: post", post * MS)]
     record.error = error
@@ -180,6 +186,39 @@ def test_a_budget_below_the_baseline_names_the_least_that_works(clock) -> None:
     pacing = pacing_of(budget_ms=30.6)
     for _ in range(BASELINE_ITEMS):
         gone_through(pacing, clock)
+
+
+def test_what_the_first_items_waited_for_cores_is_no_part_of_their_time(clock) -> None:
+    pacing, waits = pacing_of(budget_ms=60), (300, 40, 0, 900, 70)
+    for wait in waits:
+        gone_through(pacing, clock, waits=wait)
+    assert pacing.baseline_ns == pytest.approx(30 * MS)
+    begin = clock.now
+    gone_through(pacing, clock)
+    assert 50 * MS < pacing.pacers["p"][0].deadlines[-1] - begin <= 55 * MS
+    assert "busy machine" in pacing.busy_note
+    (note,) = (line for line in pace_lines(pacing, []) if "busy machine" in line)
+    assert pacing_to_json(pacing, [])["pacing"]["notes"] == [pacing.busy_note]
+    assert pacing.busy_note in note
+
+
+@pytest.mark.parametrize(("budget_ms", "is_refused"), [(20, False), (14, True)])
+def test_where_others_have_the_cores_only_a_budget_that_is_surely_too_short_is_refused(
+    clock, budget_ms, is_refused
+) -> None:
+    pacing = pacing_of(budget_ms=budget_ms)
+    for _ in range(BASELINE_ITEMS - 1):
+        gone_through(pacing, clock, waits=100)
+    with pytest.raises(UsageError, match="an item takes 30 ms") if is_refused else nullcontext():
+        gone_through(pacing, clock, waits=100)
+
+
+def test_where_nobody_counts_waits_the_time_on_the_clock_counts(clock) -> None:
+    pacing, clock.waited = pacing_of(), None
+    for _ in range(BASELINE_ITEMS):
+        gone_through(pacing, clock)
+    assert pacing.baseline_ns == 30 * MS
+    assert not pacing.busy_note
 
 
 def test_items_that_failed_teach_nothing(clock) -> None:
