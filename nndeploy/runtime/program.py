@@ -131,15 +131,14 @@ class Program:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for each chain and variant that this machine should have taken and could not; what pacing says."""
+        """One line for each chain and variant that this machine should have taken and could not."""
         chain = (self.chain.warning,) if self.chain.warning else ()
-        losses = tuple(
+        return chain + tuple(
             f"submodel {choice.submodel} runs on {choice.backend} ({choice.variant}), "
             f"not on {loss.backend} ({loss.variant}): {loss.reason}"
             for choice in self.choices
             for loss in choice.losses
         )
-        return (*chain, *losses, *self.pacing.warnings)
 
     @property
     def rows_at_once(self) -> int:

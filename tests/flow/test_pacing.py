@@ -2,6 +2,8 @@
 """Bundles that are paced: the same numbers, figures of what was achieved, and what is refused."""
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -484,3 +486,22 @@ def test_a_plan_needs_a_goal_and_a_sample(model: Path, capsys: pytest.CaptureFix
     assert "one of --max-latency, --cpu-limit, --pace-total, --pace-pair" in capsys.readouterr().err
     assert run_command(["pace", str(bundle), "--cpu-limit", "50%"]) == UsageError.exit_code
     assert "no sample" in capsys.readouterr().err
+
+
+def test_a_paced_run_starts_beside_busy_processes(model: Path) -> None:
+    """What others take of the cores is no reason to refuse a time that is enough for the work."""
+    bundle = compiled(model)
+    with nndeploy.load_bundle(bundle, pace=PaceGoal(cpu_limit=0.5)) as program:
+        assert isinstance(program.pacing, PacedProgram)
+        baseline_ns = program.pacing.pacer.known()[0]
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        for _ in range(5):
+            with nndeploy.load_bundle(bundle, pace=PaceGoal(round(4 * baseline_ns))) as program:
+                assert isinstance(program.pacing, PacedProgram)
+                program.run(INPUT)
+                assert program.pacing.pacer.records[-1].budget == round(4 * baseline_ns)
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()

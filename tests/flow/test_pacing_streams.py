@@ -87,7 +87,8 @@ def test_a_paced_pipeline_gives_the_same_bytes_and_says_what_was_achieved(here, 
     else:
         assert (items["items"], items["cap_ms"]) == (COUNT - 1, 0)
     lines = [line for line in said.err.splitlines() if line.startswith("nndeploy: paced: ")]
-    assert [line.split(": ")[2].split(" ")[0] for line in lines] == ["runner", "runner", "runner", "items"]
+    told = [line.split(": ")[2].split(" ")[0] for line in lines if "busy machine" not in line]
+    assert told == ["runner", "runner", "runner", "items"]
 
 
 def test_a_budget_below_the_baseline_is_refused_and_nothing_is_left(here, capsys) -> None:

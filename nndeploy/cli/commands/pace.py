@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nndeploy.cli.commands.loading import BUNDLE, load
-from nndeploy.cli.console import columns_of_terminal, print_json, print_line, print_table
+from nndeploy.cli.console import columns_of_terminal, print_json, print_line, print_table, warn
 from nndeploy.cli.options.help_sections import SectionedCommand
 from nndeploy.cli.options.option_fields import options_given, options_of, sections_of
 from nndeploy.cli.options.output_file import OUTPUT_FILE
@@ -109,6 +109,8 @@ def pace(
     inputs = _sample(bundle)
     with load(bundle, options_given(LoadOptions, options), pace=goal) as program:
         pacing = _run(program, inputs, runs)
+        for line in pacing.warnings:
+            warn(line)
         if output is not None:
             _write_plan(output, pacing, program.bundle)
         if page is not None:

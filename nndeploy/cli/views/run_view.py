@@ -70,6 +70,8 @@ class RunView:
         self.heartbeat = Heartbeat("" if self._bar is not None or is_endless else "running, no item is done yet")
         if text := passed_over_text(source.passed_over):
             self._say(f"nndeploy: {text}")
+        for line in dict.fromkeys(line for pacing in self._pacings for line in pacing.warnings):
+            self._warn(f"nndeploy: warning: {line}")
         if verbose:
             for programs in loaded.programs.values():
                 _tell_program(programs[0])

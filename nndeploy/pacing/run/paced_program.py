@@ -99,7 +99,7 @@ class PacedProgram(ProgramPacing):
     @property
     def warnings(self) -> Sequence[str]:
         """What a user should know of how runs were learnt, in lines."""
-        return [self.pacer.busy_note] if self.pacer.busy_note else []
+        return [self.pacer.busy_note] if self.pacer.busy_note and not self.goal.is_of_item else []
 
     @property
     def runs_one_by_one(self) -> bool:

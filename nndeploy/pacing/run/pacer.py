@@ -132,7 +132,7 @@ class Pacer:
             is_done = True
         finally:
             if is_done:
-                took = _took(did, stopwatch, is_group=self.group is not None)
+                took = self._took(did, stopwatch)
                 with self._lock:
                     self._ended.append((shape, did, took, budget if memory is not None else 0, reserve))
                     is_enough = memory is None or len(self._ended) == MOST_WAITING
@@ -299,6 +299,18 @@ class Pacer:
         self._ended.clear()
         self._looked_at = time.monotonic()
 
+    def _took(self, run: ItemMemory | BranchedRun, stopwatch: Stopwatch | None) -> Took:
+        """Returns what a run took: a baseline run, which has a stopwatch, or one by a plan.
+
+        Of one by a plan it is known what the threads waited that called it, alone. A group lets also baseline runs
+        sleep.
+        """
+        if stopwatch is None:
+            clock_ns, worked = self.points.length_ns(run.times), max(1, run.worked)
+            return Took(clock_ns * min(1.0, max(run.used, worked - (run.waited or 0)) / worked), clock_ns)
+        threads = 1 if isinstance(run, ItemMemory) else len(run.items)
+        return stopwatch.took(run.latency - (run.slept if self.group is not None else 0), run.used / threads)
+
     def _learn(
         self, shape: PacedShape, item: ItemMemory | BranchedRun, took: Took, budget: int, reserve: float
     ) -> None:
@@ -326,18 +338,6 @@ class Pacer:
             is_time = len(shape.times) == BASELINE_RUNS and not self.goal.only_times
         if is_time:
             self._plans.make_anew(shape)
-
-
-def _took(run: ItemMemory | BranchedRun, stopwatch: Stopwatch | None, *, is_group: bool) -> Took:
-    """Returns what a run took: a baseline run, which has a stopwatch, or one by a plan.
-
-    Of one by a plan what its own threads waited is asked for alone, which is cheap. A group lets also baseline runs
-    sleep.
-    """
-    if stopwatch is None:
-        return Took(run.worked - (run.waited or 0), run.worked)
-    threads = 1 if isinstance(run, ItemMemory) else len(run.items)
-    return stopwatch.took(run.latency - (run.slept if is_group else 0), run.used / threads)
 
 
 @contextmanager
