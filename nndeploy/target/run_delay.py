@@ -46,6 +46,7 @@ class _Own(threading.local):
     """The counter of each thread that asks for itself; None where there is none."""
 
     def __init__(self) -> None:
+        self.seen_ns = 0
         self.counter: _Counter | None = None
         with contextlib.suppress(OSError):
             self.counter = _Counter(_OWN)
@@ -86,10 +87,25 @@ def process_run_delay_ns() -> int | None:
     return sum(found) if found else None
 
 
+def run_delay_ns(thread: int) -> int | None:
+    """Returns the nanoseconds that a thread of this process has waited so far, by its native id; None: it has ended."""
+    try:
+        return _Counter(_TASKS / str(thread) / "schedstat").ns()
+    except OSError:
+        return None
+
+
 def thread_run_delay_ns() -> int | None:
     """Returns the nanoseconds that this thread has waited so far; takes about a microsecond."""
     counter = _OWN_COUNTERS.counter
     return None if counter is None else counter.ns()
+
+
+def new_run_delay_ns() -> int:
+    """Returns the nanoseconds that this thread has waited since it asked by this function; 0 where nobody counts."""
+    waited_ns = thread_run_delay_ns() or 0
+    new_ns, _OWN_COUNTERS.seen_ns = waited_ns - _OWN_COUNTERS.seen_ns, waited_ns
+    return new_ns
 
 
 def _all_counters() -> list[_Counter]:

@@ -14,9 +14,10 @@ import click
 
 from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table, that_fit
 from nndeploy.cli.options.value_types import Number
-from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, limit_text
+from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, limit_text, share_of
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.files.whole_files import read_regular
+from nndeploy.stream.engine.engine import CORES
 from nndeploy.stream.engine.metrics import HOST, JSON_PATH
 from nndeploy.values.amounts import ms_text
 
@@ -28,6 +29,7 @@ Examples:
 PERCENTILES = ("p50", "p90", "p99")
 OUTCOMES = {"failed": "failed", "not_taken": "not taken", "forgotten_sessions": "sessions forgotten"}
 """What else there is to tell of records, where it is not 0."""
+CORE_WAIT = "waits for a core"
 MAX_BYTES = 16 << 20
 SILENT_SECONDS = 5.0
 """A file that says nothing new for so long is of a stream that has ended."""
@@ -106,8 +108,9 @@ def tables(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[tup
     seconds = max(now["time"] - before["time"] if before else now["seconds"], 1e-9)
     stages = {stage["name"]: stage for stage in before["stages"]} if before else {}
     rows = [_stage_row(stage, stages.get(stage["name"]), seconds) for stage in now["stages"]]
+    waits = [CORE_WAIT] if all("core_wait_ns" in stage for stage in now["stages"]) else []
     found = [
-        (_title(now, before, seconds), ["stage", "workers", "busy", "records/s", *PERCENTILES], rows),
+        (_title(now, before, seconds), ["stage", "workers", "busy", *waits, "records/s", *PERCENTILES], rows),
         ("waiting records", ["queue", "now", "most", *PERCENTILES], [_queue_row(one) for one in now["queues"]]),
     ]
     if sources := now.get("sources"):
@@ -127,17 +130,19 @@ def _title(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: fl
     return ", ".join(told) + (f"; {limit_text(shares)}" if now["records"] else "")
 
 
-def _share(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> float:
-    """Returns the share of the time for which the workers of a stage were busy since `before`, at most 1."""
+def _share(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> Share:
+    """Returns the shares of the time for which the workers of a stage were busy, and waited, since `before`."""
     busy_ns = now["busy_ns"] - (before["busy_ns"] if before else 0)
-    share: float = busy_ns / (seconds * 1e9 * now["num_workers"])
-    return min(1.0, share)
+    waited_ns = now["core_wait_ns"] - (before["core_wait_ns"] if before else 0) if "core_wait_ns" in now else None
+    return share_of(busy_ns, waited_ns, now["num_workers"], seconds, is_cores=now["name"] == CORES)
 
 
 def _stage_row(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: float) -> list[str]:
     done = now["num_done"] - (before["num_done"] if before else 0)
     share, workers = _share(now, before, seconds), str(now["num_workers"])
-    return [now["name"], workers, f"{share:.0%}", f"{done / seconds:,.1f}", *_percentiles(now["worked_ms"])]
+    waited = [] if share.core_wait is None else [f"{share.core_wait:.0%}"]
+    rate = f"{done / seconds:,.1f}"
+    return [now["name"], workers, f"{share.busy:.0%}", *waited, rate, *_percentiles(now["worked_ms"])]
 
 
 def _queue_row(queue: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from nndeploy.cli.console import draws_progress, err, print_line, tell, visible
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.views.progress import Heartbeat
-from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, limit_text
+from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, ideal_of, limit_text, share_of
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.run.protocol import ProgramPacing
 from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json
@@ -23,7 +23,7 @@ from nndeploy.runtime.program import Program
 from nndeploy.runtime.select import Choice
 from nndeploy.runtime.tune_program import tuning_notes
 from nndeploy.stream.description import RunnerPlan
-from nndeploy.stream.engine.engine import Stream, Summary
+from nndeploy.stream.engine.engine import CORES, Stream, Summary
 from nndeploy.stream.engine.workers import StageFigures
 from nndeploy.stream.formats.images import best_label
 from nndeploy.stream.formats.json_lines import head_of
@@ -32,6 +32,7 @@ from nndeploy.stream.run.loaded import Loaded
 from nndeploy.stream.sources.input_paths import passed_over_text
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.sources import Source
+from nndeploy.values.amounts import ms_text
 from nndeploy.values.types import Value, dtype_name, ranges_text
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class RunView:
         self._num_done = 0
         self._began = self._told = time.monotonic()
         self._looked_ns = time.perf_counter_ns()
-        self._busy_ns: dict[str, int] = {}
+        self._before: dict[str, StageFigures] = {}
         self._limit = ""
         self._bar = None if shows_items or not draws_progress() else _bar()
         is_endless = source.num_items is None  # who feeds it need not be told that it waits
@@ -141,8 +142,11 @@ class RunView:
         if self._is_verbose:
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
-            shares = {stage.name: busy_share(stage, summary.seconds) for stage in summary.stages}
+            shares = _shares(summary)
             self._say(f"nndeploy: {limit_text(shares)}")
+            if ideal := ideal_of(shares, summary.seconds, summary.num_items):
+                least = f"{ms_text(ideal.ms)} an item for {ideal.stage} alone"
+                self._say(f"nndeploy: {ideal.share:.0%} of the ideal, {least}")
             for queue in summary.queues:
                 if waits := queue.waited_ms():
                     waited = _percentiles_text(waits)
@@ -164,6 +168,7 @@ class RunView:
             "records": self._records,
             **({"sources": [dataclasses.asdict(one) for one in summary.sources]} if summary.sources else {}),
             "stages": [stage_to_json(stage, summary.seconds) for stage in summary.stages],
+            **_ideal_to_json(summary),
             "queues": [queue.to_json() for queue in summary.queues],
             **({"forgotten_sessions": summary.num_forgotten} if summary.num_forgotten else {}),
             **({"stopped": True} if summary.is_stopped else {}),
@@ -221,13 +226,11 @@ class RunView:
 
     def _limit_text(self) -> str:
         """Returns what was busiest since the last time, a stage or the cores, and how full the queues are."""
-        now, stages = time.perf_counter_ns(), [*self._stream.stages(), self._stream.cores()]
-        passed_ns = now - self._looked_ns
-        shares = {
-            stage.name: (stage.busy_ns - self._busy_ns.get(stage.name, 0)) / (passed_ns * stage.num_workers)
-            for stage in stages
-        }
-        self._looked_ns, self._busy_ns = now, {stage.name: stage.busy_ns for stage in stages}
+        now = time.perf_counter_ns()
+        stages = {stage.name: stage for stage in (*self._stream.stages(), self._stream.cores())}
+        seconds = (now - self._looked_ns) / 1e9
+        shares = {name: _share(stage, seconds, self._before.get(name)) for name, stage in stages.items()}
+        self._looked_ns, self._before = now, stages
         depths = " ".join(f"{queue.depth}/{queue.capacity}" for queue in self._stream.queues())
         return f"; {visible(limit_text(shares))}; queues {depths}"
 
@@ -282,9 +285,22 @@ def _program_to_json(program: Program) -> dict[str, Any]:
     }
 
 
-def busy_share(stage: StageFigures, seconds: float) -> float:
-    """Returns the share of the time that the workers of a stage were at work, 0 to 1."""
-    return min(1.0, stage.busy_ns / max(1.0, seconds * 1e9 * stage.num_workers))
+def _share(stage: StageFigures, seconds: float, before: StageFigures | None = None) -> Share:
+    """Returns the shares of what a stage did in the `seconds` since `before`."""
+    waited_ns, busy_ns = stage.core_wait_ns, stage.busy_ns
+    if before is not None:
+        busy_ns -= before.busy_ns
+        waited_ns = None if waited_ns is None else waited_ns - (before.core_wait_ns or 0)
+    return share_of(busy_ns, waited_ns, stage.num_workers, seconds, is_cores=stage.name == CORES)
+
+
+def _shares(summary: Summary) -> dict[str, Share]:
+    return {stage.name: _share(stage, summary.seconds) for stage in summary.stages}
+
+
+def _ideal_to_json(summary: Summary) -> dict[str, Any]:
+    ideal = ideal_of(_shares(summary), summary.seconds, summary.num_items)
+    return {} if ideal is None else {"ideal": dataclasses.asdict(ideal)}
 
 
 def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
@@ -294,7 +310,8 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
         "workers": stage.num_workers,
         "records": stage.num_done,
         "busy_seconds": stage.busy_ns / 1e9,
-        "busy_share": round(busy_share(stage, seconds), 4),
+        "busy_share": round(_share(stage, seconds).busy, 4),
+        **({} if stage.core_wait_ns is None else {"core_wait_seconds": stage.core_wait_ns / 1e9}),
         "worked_ms": stage.worked_ms(),
     }
 
@@ -302,7 +319,9 @@ def stage_to_json(stage: StageFigures, seconds: float) -> dict[str, Any]:
 def _busy_text(stage: StageFigures, seconds: float) -> str:
     workers = "1 worker" if stage.num_workers == 1 else f"{stage.num_workers} workers"
     worked = _percentiles_text(stage.worked_ms())
-    text = f"{workers}, {busy_share(stage, seconds):.0%} busy, {stage.num_done:,} records"
+    share = _share(stage, seconds)
+    waits = "" if share.core_wait is None else f", {share.core_wait:.0%} waiting for a core"
+    text = f"{workers}, {share.busy:.0%} busy{waits}, {stage.num_done:,} records"
     return text + (f"; worked {worked}" if worked else "")
 
 

@@ -34,6 +34,8 @@ END_SECONDS = 0.3
 """How long an aborted stream waits for its threads; one that is inside a library ends when it comes back."""
 
 
+CORES = "cores"
+"""Stands among the stages for the cores that all of them share."""
 MAX_LATENCIES = 1 << 17
 """Largest number of latencies that percentiles are taken of; a longer stream is sampled evenly."""
 
@@ -135,9 +137,11 @@ class Stream:
         return self._assembly.num_forgotten
 
     def cores(self) -> StageFigures:
-        """Returns for how long the stream's threads kept cores busy; threads of libraries are not in it."""
+        """Returns for how long the stream's threads kept cores busy, and waited for one; no threads of libraries."""
         schedule = self._schedule
-        return StageFigures("cores", schedule.num_cores, self.summary.num_items, schedule.busy_ns)
+        return StageFigures(
+            CORES, schedule.num_cores, self.summary.num_items, schedule.busy_ns, core_wait_ns=schedule.core_wait_ns()
+        )
 
     def standstill_ns(self) -> int:
         """Returns for how long the stream has been waiting for the slowest of what it is at: a call, a read, a write.

@@ -18,7 +18,7 @@ from typing import Any
 from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
 from nndeploy.stream.engine.engine import Stream
-from nndeploy.stream.engine.exposition import CONTENT_TYPE, family
+from nndeploy.stream.engine.exposition import CONTENT_TYPE, Sample, family
 from nndeploy.stream.engine.process_figures import process_families
 from nndeploy.stream.sources.readers import SourceFigures
 
@@ -65,11 +65,18 @@ def _lines(metrics: dict[str, Any]) -> Iterator[str]:
     stages, queues = metrics["stages"], metrics["queues"]
     for name, key, kind, about in (
         ("busy_seconds_total", "busy_ns", "counter", "Busy time of the workers of a stage."),
+        ("core_wait_seconds_total", "core_wait_ns", "counter", "Busy time in which these waited for a core."),
         ("records_total", "num_done", "counter", "Records that a stage has processed."),
         ("workers", "num_workers", "gauge", "Workers of a stage."),
     ):
-        samples = [({"stage": stage["name"]}, stage[key] / (1e9 if key == "busy_ns" else 1)) for stage in stages]
-        yield from family(f"nndeploy_stage_{name}", kind, about, samples)
+        divisor = 1e9 if key.endswith("_ns") else 1
+        samples = [({"stage": stage["name"]}, stage[key] / divisor) for stage in stages if key in stage]
+        if samples:
+            yield from family(f"nndeploy_stage_{name}", kind, about, samples)
+    if "core_wait_ns" in metrics["cores"]:
+        about = "Time for which the stream's threads waited for a core."
+        waited: list[Sample] = [({}, metrics["cores"]["core_wait_ns"] / 1e9)]
+        yield from family("nndeploy_core_wait_seconds_total", "counter", about, waited)
     for name, key, kind, about in (
         ("depth", "depth", "gauge", "Records waiting in the queue."),
         ("passed_total", "num_passed", "counter", "Records that have passed through the queue."),

@@ -20,11 +20,12 @@ nothing can deadlock. The first failure of any thread aborts all.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition, Lock, Thread, get_ident
+from threading import Condition, Lock, Thread, get_ident, get_native_id
 from typing import Protocol, TypeAlias
 
 from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.records import Record
+from nndeploy.target.run_delay import new_run_delay_ns, run_delay_ns, thread_run_delay_ns
 
 ROOM = 0.5
 """Part of a core by which what runs may exceed the cores: shares are estimates."""
@@ -125,6 +126,7 @@ class Schedule:
         self._place: dict[int, int] = {}  # of each station before the sink
         self._num_tasks = 0
         self._threads: list[Thread] = []
+        self._core_wait_ns: dict[int, int] = {}  # of threads that have ended, by native id
         self._most_threads = self._num_asleep = 0
         self._working: dict[int, _Task] = {}  # by identity
         self._moved_ns = time.perf_counter_ns()
@@ -225,6 +227,14 @@ class Schedule:
             thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in threads)
 
+    def core_wait_ns(self) -> int | None:
+        """Returns for how long the threads have waited for cores so far, None where the system does not count that."""
+        if thread_run_delay_ns() is None:
+            return None
+        alive = (thread.native_id for thread in tuple(self._threads) if thread.native_id not in self._core_wait_ns)
+        still_there = [run_delay_ns(number) or 0 for number in alive if number is not None]
+        return sum(still_there) + sum(tuple(self._core_wait_ns.values()))
+
     def _add_thread(self) -> None:
         name = f"nndeploy stream {len(self._threads) + 1}"
         thread = Thread(target=self._guarded, name=name, daemon=True)
@@ -238,6 +248,12 @@ class Schedule:
             self._threads.append(thread)
 
     def _guarded(self) -> None:
+        try:
+            self._work_until_over()
+        finally:
+            self._core_wait_ns[get_native_id()] = thread_run_delay_ns() or 0
+
+    def _work_until_over(self) -> None:
         try:
             own: dict[int, Worker] = {}  # by station: what this thread used last is in its core's caches
             task = self._next(None, own)
@@ -346,3 +362,4 @@ class Schedule:
             self._work.wait(max(0.0, (deadline_ns - time.perf_counter_ns()) / 1e9))
             self._wakes_ns = None
         self._num_asleep -= 1
+        new_run_delay_ns()  # what it waited to be woken is of no stage

@@ -19,7 +19,10 @@ from nndeploy.stream.engine.queues import Outlet
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.steps import do_steps
 from nndeploy.stream.records import Record
+from nndeploy.target.run_delay import new_run_delay_ns, thread_run_delay_ns
 
+ASKED_NS = 200_000
+"""A hundred times what it takes to ask the kernel how long a thread waited for cores; who works for less did not."""
 MAX_LATENCIES = 2048
 """Percentiles are taken of a sample where a worker was called more often."""
 
@@ -45,6 +48,7 @@ class Carried(Protocol):
 class StageFigures:
     """What the equal workers of one stage did: `busy_ns` is of all of them together.
 
+    `core_wait_ns` is the part of it in which they waited for a core, None where the system does not count that.
     `calls` holds how long each call of a worker took, which may be of several records at once.
     """
 
@@ -53,6 +57,7 @@ class StageFigures:
     num_done: int
     busy_ns: int
     calls: Sequence[Latencies] = field(default=(), compare=False)
+    core_wait_ns: int | None = None
 
     def worked_ms(self) -> dict[str, float]:
         """Returns percentiles of the milliseconds of a call so far; they are counted anew each time."""
@@ -61,7 +66,8 @@ class StageFigures:
     def to_json(self) -> dict[str, Any]:
         """Returns the figures as plain data."""
         counts = {"num_workers": self.num_workers, "num_done": self.num_done, "busy_ns": self.busy_ns}
-        return {"name": self.name, **counts, "worked_ms": self.worked_ms()}
+        waits = {} if self.core_wait_ns is None else {"core_wait_ns": self.core_wait_ns}
+        return {"name": self.name, **counts, **waits, "worked_ms": self.worked_ms()}
 
 
 class Stage:
@@ -82,6 +88,7 @@ class Stage:
         return StageFigures(
             self.name, len(clocks), sum(clock.num_done for clock in clocks), sum(clock.busy_ns for clock in clocks),
             [clock.latencies for clock in clocks],
+            None if thread_run_delay_ns() is None else sum(clock.core_wait_ns for clock in clocks),
         )  # fmt: skip
 
 
@@ -90,7 +97,7 @@ class Clock:
 
     def __init__(self, stage: Stage, worker: str, tracer: Tracer | None) -> None:
         self.worker = worker
-        self.busy_ns = 0
+        self.busy_ns = self.core_wait_ns = 0
         self.num_done = 0
         self.latencies = Latencies(most=MAX_LATENCIES)
         self.stage = stage.name
@@ -103,6 +110,8 @@ class Clock:
         """
         ended_ns = time.perf_counter_ns()
         self.busy_ns += ended_ns - began_ns
+        if ended_ns - began_ns > ASKED_NS:
+            self.core_wait_ns += min(ended_ns - began_ns, new_run_delay_ns())
         self.num_done += 0 if is_again else len(indices)
         self.latencies.add(ended_ns - began_ns)
         if self._tracer is not None:

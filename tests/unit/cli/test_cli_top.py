@@ -62,6 +62,37 @@ def test_what_was_done_is_told_since_the_begin_or_since_the_last_look() -> None:
     assert row[2:4] == ["25%", "15.0"]
 
 
+def test_waits_for_a_core_are_told_where_they_are_counted() -> None:
+    """Of a stage the part of its busy time, of the cores the time for which threads waited."""
+    stage = {**STAGE, "core_wait_ns": 4_000_000_000}
+    cores = {**FIGURES["cores"], "core_wait_ns": 3_000_000_000}
+    (title, columns, (row,)), *_ = tables({**FIGURES, "stages": [stage], "cores": cores}, None)
+    assert title.endswith("; one: runner limits (50% busy, 20% of the time waiting for a core); "
+                          "threads waited for a core 30% of the time")  # fmt: skip
+    assert dict(zip(columns, row, strict=True))["waits for a core"] == "20%"
+    later_stage = {**later()["stages"][0], "core_wait_ns": 5_000_000_000}
+    later_cores = {**later()["cores"], "core_wait_ns": 3_000_000_000}
+    (_, columns, (row,)), *_ = tables(
+        {**later(), "stages": [later_stage], "cores": later_cores}, {**FIGURES, "stages": [stage], "cores": cores}
+    )
+    assert dict(zip(columns, row, strict=True))["waits for a core"] == "25%"
+
+
+@pytest.mark.parametrize(("busy_s", "cores_s", "waited_s", "limit"), [
+    (1.6, 2, 7.2, "waits for a core limit (72% of the time); busiest is one: runner (8% busy)"),
+    (1.6, 4, 7.2, "waits for a core limit (72% of the time); busiest is cores (10% busy)"),
+    (1.6, 38, 10.0, "cores limit (95% busy); threads waited for a core 100% of the time"),
+    (1.6, 4, 0.1, "cores limit (10% busy)"),
+])  # fmt: skip
+def test_what_limits_is_the_busiest_stage_or_the_cores_or_that_others_have_these(
+    busy_s, cores_s, waited_s, limit
+) -> None:
+    stage = {**STAGE, "busy_ns": busy_s * 1e9, "core_wait_ns": 0}
+    cores = {**FIGURES["cores"], "busy_ns": cores_s * 1e9, "core_wait_ns": waited_s * 1e9}
+    (title, *_), *_ = tables({**FIGURES, "stages": [stage], "cores": cores}, None)
+    assert title.endswith(f"; {limit}")
+
+
 def test_what_was_not_taken_and_which_sessions_were_forgotten_is_told() -> None:
     (title, *_), *_ = tables({**FIGURES, "not_taken": 1200, "forgotten_sessions": 3}, None)
     assert title.startswith("100 records, 2 failed, 1,200 not taken, 3 sessions forgotten, 10.0 a second")

@@ -10,8 +10,11 @@ import pytest
 
 from nndeploy.errors import BundleError, DataError, InputError
 from nndeploy.stream.description import only_the_model
+from nndeploy.stream.engine import schedule, workers
 from nndeploy.stream.engine.engine import Stream, StreamOptions
+from nndeploy.stream.engine.metrics import metrics_of, prometheus_text
 from nndeploy.stream.engine.non_finite import non_finite_names
+from nndeploy.stream.engine.workers import Stage
 from nndeploy.stream.items import Item
 from nndeploy.values.types import TensorType
 
@@ -131,3 +134,41 @@ def test_the_latency_of_a_pipeline_is_that_of_an_item_and_the_first_stands_apart
         assert all(outcome.item_ns > outcome.run_ns > 1_000_000 for outcome in sink.outcomes)
         assert summary.first_ns == took[0]
         assert summary.latencies.to_json() == took[1:]
+
+
+def test_a_stage_tells_how_much_of_its_time_it_waited_for_a_core(monkeypatch) -> None:
+    stage, new = Stage("s", 1), iter([500_000, 10**12])
+    monkeypatch.setattr(workers, "new_run_delay_ns", lambda: next(new))
+    (clock,) = stage.clocks()
+    clock.add(time.perf_counter_ns() - 2_000_000, (0,))
+    assert clock.core_wait_ns == 500_000
+    waited = clock.add(time.perf_counter_ns() - 3_000_000, (1,))  # no more than it was at work
+    assert clock.core_wait_ns == 500_000 + waited
+    clock.add(time.perf_counter_ns(), (2,))  # work that is short is not asked for
+    assert clock.core_wait_ns == 500_000 + waited
+
+
+def made(program) -> Stream:
+    plan = only_the_model(program.manifest)
+    found = Stream(plan, {"model": [program]})
+    found.run([item(i, f32(1)) for i in range(3)], Collector())
+    return found
+
+
+def test_waits_of_threads_for_cores_are_told_also_when_these_have_ended(program, monkeypatch) -> None:
+    monkeypatch.setattr(schedule, "thread_run_delay_ns", lambda: 7_000_000)
+    monkeypatch.setattr(schedule, "run_delay_ns", lambda _thread: 7_000_000)
+    found = made(program)
+    waited = found.cores().core_wait_ns
+    assert waited is not None
+    assert waited >= 7_000_000
+    assert waited % 7_000_000 == 0
+    assert f"nndeploy_core_wait_seconds_total {waited / 1e9:g}" in prometheus_text(metrics_of(found))
+
+
+def test_waits_for_cores_are_absent_where_the_system_does_not_count_them(program, monkeypatch) -> None:
+    for module in (schedule, workers):
+        monkeypatch.setattr(module, "thread_run_delay_ns", lambda: None)
+    metrics = metrics_of(made(program))
+    assert "core_wait" not in str(metrics)
+    assert "core_wait" not in prometheus_text(metrics)
