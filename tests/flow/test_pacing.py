@@ -19,6 +19,7 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.errors import CannotCreateError, InputError, UnavailableError, UsageError
 from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.node_names import node_names
 from nndeploy.pacing.plan.plan_file import plan_file_from_json
 from nndeploy.pacing.plan.policy import PacePolicy
 from nndeploy.pacing.run.achieved import PaceRecord, achieved
@@ -171,10 +172,12 @@ def test_the_command_tells_what_was_achieved(model: Path, capsys: pytest.Capture
     assert pacing["runs"] >= 3
     assert pacing["cap_ms"] == 30
     assert 0 < pacing["calm_ms"] < 30
-    granted, load = (line for line in said.err.splitlines() if line.startswith("nndeploy: paced: "))
+    granted, load, kept = (line for line in said.err.splitlines() if line.startswith("nndeploy: paced: "))
     assert f"budget 30 ms; {pacing['over_cap']:.1%} of {pacing['runs']} " in granted
     assert f"load of the run's thread {pacing['load']:.0%} on average" in load
     assert f"in a run's busiest 10 ms (p50; at most {pacing['peak_load']:.0%})" in load
+    assert f"{pacing['kept_back']['share']:.0%} of the time granted" in kept
+    assert 0 < pacing["kept_back"]["ms"] < 30
     assert len(list((model.parent / "out").iterdir())) == 3
 
 
@@ -330,6 +333,20 @@ def test_only_chosen_pairs_sleep_and_set_delays_are_what_they_say(branches, caps
     assert 1 <= pacing["sleeps_a_run"] <= 2  # who is late leaves out what was not set
     assert run_command([*arguments, "--pace-pair", "a->b"]) == UsageError.exit_code
     assert "--pace-pair" in capsys.readouterr().err
+
+
+def test_pairs_are_chosen_by_the_names_of_the_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_native()
+    model = onnx.parser.parse_model(BRANCHES)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type.lower()}.{number}"
+    onnx.save(model, tmp_path / "named.onnx")
+    bundle = compiled(tmp_path / "named.onnx", backends=("onnxruntime",))
+    with open_bundle(bundle) as opened:
+        exp, sin = (name for name in node_names(opened) if name.startswith(("exp", "sin")))
+    shown = paced_as(bundle, capsys, "--pace-pair", f"{exp} -> {sin}=2ms")
+    assert [(pair["pair"], pair["delay_us"]) for pair in shown["pairs"]] == [("Exp a -> Sin c", 2000)]
+    assert run_command(["pace", str(bundle), "--estimate", "--pace-pair", f"{exp}->{sin}=2ms"]) == 0
 
 
 def test_delays_that_are_set_need_nothing_else(branches: Path, capsys: pytest.CaptureFixture[str]) -> None:

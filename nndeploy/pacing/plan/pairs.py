@@ -8,12 +8,14 @@ another it is slept behind the first one, and delays add up. Law: whatever is ch
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from nndeploy.errors import UsageError, did_you_mean
 from nndeploy.options.texts import nanoseconds_in
+from nndeploy.pacing.plan.node_names import NodeNames
 from nndeploy.values.types import Array
 
 END = -1
@@ -77,15 +79,31 @@ class PointNames(NamedTuple):
     """What users may call the points of a program.
 
     `names` are those of the points, `done` the operators that were done until each, by kind and value: a point is also
-    meant by such a name, or by the value alone.
+    meant by such a name, by the value alone, or by what the model calls the node that makes it (`nodes`).
     """
 
     names: Sequence[str]
     done: Sequence[Sequence[str]]
+    nodes: NodeNames = MappingProxyType({})
 
     def numbers(self, wanted: str) -> set[int]:
-        """Returns the points of a name, all that have it."""
-        return {number for number, known in enumerate(self.all) if wanted in known}
+        """Returns the points of a name, all that have it.
+
+        Raises:
+            UsageError: it is the name of a node, and of another node or operator too.
+        """
+        named = {number for number, known in enumerate(self.all) if wanted in known}
+        every = [named, *(self._done_by(value) for value in self.nodes.get(wanted, ()))]
+        meanings = [points for points in every if points]
+        if any(points != meanings[0] for points in meanings):
+            kinds = [one for points in meanings for number in sorted(points) for one in self.done[number]]
+            hint = f"write the kind and value of one: {', '.join(map(repr, dict.fromkeys(kinds))):.200}"
+            raise UsageError(f"{OPTION}: {wanted!r:.80} names several operators", hint=hint)
+        return meanings[0] if meanings else set()
+
+    def _done_by(self, value: str) -> set[int]:
+        """Returns the points until which the operator was done that makes a value."""
+        return {number for number, done in enumerate(self.done) if any(one.partition(" ")[2] == value for one in done)}
 
     @property
     def all(self) -> list[set[str]]:
@@ -94,7 +112,7 @@ class PointNames(NamedTuple):
 
     def nearest(self, wanted: str) -> str:
         """Returns a hint with the names that are most like one."""
-        every = [name for names in self.all for name in sorted(names)]
+        every = [*(name for names in self.all for name in sorted(names)), *self.nodes]
         near = difflib.get_close_matches(wanted, dict.fromkeys(every), n=_SHOWN, cutoff=0.5)
         if not near:
             return did_you_mean(wanted, dict.fromkeys(self.names))

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from nndeploy.pacing.plan.node_names import NodeNames
 from nndeploy.pacing.plan.pace_plan import PairShares
 from nndeploy.pacing.plan.pairs import END, END_NAME, ChosenPair, Pair, PointNames, chosen, num_sharing, presets_of
 from nndeploy.pacing.run.branches import Branches
@@ -19,6 +20,8 @@ class PacedPoints:
         """The operators of the model that were done until each point, by kind and value, as far as is known."""
         self.pairs: list[Pair] = []
         """Between which runs may sleep, in the order of their points."""
+        self.nodes: NodeNames = {}
+        """What the model calls its nodes, where pairs are chosen by names."""
         self.branches: Branches | None = None
         """The submodels, where those that do not wait for each other run at once."""
         self.has_own = False
@@ -43,7 +46,7 @@ class PacedPoints:
         Raises:
             UsageError: an operator or a pair is wanted that is not there.
         """
-        self.pairs = chosen(pairs, PointNames(self.names, self.done), wanted)
+        self.pairs = chosen(pairs, PointNames(self.names, self.done, self.nodes), wanted)
 
     @property
     def presets_ns(self) -> float:

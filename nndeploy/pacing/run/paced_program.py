@@ -15,6 +15,7 @@ from nndeploy.errors import DataError, NndeployError, UnavailableError, UsageErr
 from nndeploy.pacing.plan.data_flow import DataFlow
 from nndeploy.pacing.plan.goal import PaceGoal, check_policy_of_row
 from nndeploy.pacing.plan.learnt_shape import LearntShape, Shapes
+from nndeploy.pacing.plan.node_names import node_names
 from nndeploy.pacing.plan.operators import Amount, Operators
 from nndeploy.pacing.plan.operators_file import HINT, counted_operators, has_points
 from nndeploy.pacing.plan.plan_file import AGAIN, PacePlanFile, check_made_for, identity_of
@@ -57,7 +58,10 @@ def paced_program(bundle: Bundle, by: PaceGoal | PacePlanFile) -> "PacedProgram"
         check_made_for(plan, bundle.manifest)
     if not has_points(bundle.manifest):
         raise UnavailableError("the bundle has no pace points", hint=HINT)
-    return PacedProgram(PaceLibrary(_library_path()), goal, counted_operators(bundle).submodels, plan)
+    program = PacedProgram(PaceLibrary(_library_path()), goal, counted_operators(bundle).submodels, plan)
+    if goal.pairs:
+        program.pacer.points.nodes = node_names(bundle)
+    return program
 
 
 def _library_path() -> Path:

@@ -44,6 +44,15 @@ def _nothing() -> Array:
     return np.zeros(0)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptBack:
+    """The milliseconds, and the share of the time granted, that runs keep back from sleeping, and the reason."""
+
+    ms: float
+    share: float
+    reason: str
+
+
 @dataclass(slots=True)
 class PacedShape:
     """What is known of runs at one shape of the inputs; only `times`, and what they `took`, before there is a plan.
@@ -94,6 +103,15 @@ class PacedShape:
         """How long each operator took since the last plan, waits for cores included: the median of the runs."""
         durations: Array = np.median(self.times, 0)
         return durations
+
+    @property
+    def kept_back(self) -> KeptBack:
+        """How much of the time granted runs do not sleep, and why."""
+        granted_ns = max(0.0, self.budget - self.baseline)
+        is_taught = len(self.errors) >= TAUGHT_RUNS
+        why = "what 99 of 100 runs needed" if is_taught else f"assumed, until {TAUGHT_RUNS} runs have told"
+        share = min(1.0, self.reserve / granted_ns) if granted_ns else 1.0
+        return KeptBack(self.reserve / 1e6, share, f"for what runs need beyond their planned end ({why})")
 
     def assume(self, error: float) -> None:
         """Sets the reserve before runs have told what they need beyond the end planned for them."""

@@ -26,7 +26,7 @@ from nndeploy.pacing.run.item import ItemMemory
 from nndeploy.pacing.run.library import PaceLibrary
 from nndeploy.pacing.run.own_time import Stopwatch, Took
 from nndeploy.pacing.run.paced_points import PacedPoints
-from nndeploy.pacing.run.paced_shape import KEPT_TIMES, RUNS_OF_A_PLAN, PacedShape
+from nndeploy.pacing.run.paced_shape import KEPT_TIMES, RUNS_OF_A_PLAN, KeptBack, PacedShape
 from nndeploy.pacing.run.plan_maker import PlanMaker
 from nndeploy.pacing.run.planned import PlannedPair, PlannedPoint, planned_pairs, planned_points
 from nndeploy.target.run_delay import thread_run_delay_ns
@@ -256,6 +256,12 @@ class Pacer:
                 return []
             order, plan = self._plans.in_order(shape)
             return planned_pairs(self.points, order, plan, self._plans.delays(shape, plan))
+
+    def kept_back(self) -> KeptBack | None:
+        """Returns what runs at the shape that ran last keep back from sleeping; None where no plan grants them time."""
+        with self._lock:
+            shape = self._planned()
+        return None if shape is None or self.group is not None or self.goal.has_presets_only else shape.kept_back
 
     def loads(self) -> Loads | None:
         """Returns the load over time of runs at the shape that ran last, None where there is no plan."""

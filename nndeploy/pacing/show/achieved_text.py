@@ -49,13 +49,19 @@ def run_lines(pacer: Pacer) -> list[str]:
         f"run, which took {found.waiting:.1%} of its processor time, at most {ms_text(found.longest_run_ms)} of work "
         f"without one{_core_wait_text(found)}{no_slice}"
     )
+    if (kept := pacer.kept_back()) is not None:
+        lines.append(
+            f"nndeploy: paced: kept back {ms_text(kept.ms)}, {kept.share:.0%} of the time granted, {kept.reason}"
+        )
     return lines
 
 
 def run_to_json(pacer: Pacer) -> dict[str, Any]:
     """Returns what pacing achieved as plain data."""
     found, baseline_ns = achieved(pacer.records), pacer.known()[0]
-    figures = {} if found is None else found.to_json()
+    figures: dict[str, Any] = {} if found is None else found.to_json()
+    if (kept := pacer.kept_back()) is not None:
+        figures["kept_back"] = dataclasses.asdict(kept)
     return {
         "calm_ms": baseline_ns / 1e6,
         "has_longer_slice": pacer.has_slice,

@@ -13,6 +13,7 @@ from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.pacing.plan.data_flow import DataFlow
 from nndeploy.pacing.plan.estimate import estimated_ns, has_rates
 from nndeploy.pacing.plan.goal import PaceGoal
+from nndeploy.pacing.plan.node_names import node_names
 from nndeploy.pacing.plan.operators import Amount, Operators
 from nndeploy.pacing.plan.operators_file import HINT, counted_operators
 from nndeploy.pacing.plan.pace_plan import PairShares, serial_plan
@@ -40,6 +41,7 @@ def estimated_plan(path: Path, goal: PaceGoal | None, target: Target) -> Estimat
         BundleError: it does not say it of every submodel.
         UsageError: the time that was granted is less than the estimate without delays.
     """
+    wanted = () if goal is None else goal.pairs
     with open_bundle(path) as bundle:
         counted = counted_operators(bundle)
         if not counted.submodels:
@@ -54,8 +56,9 @@ def estimated_plan(path: Path, goal: PaceGoal | None, target: Target) -> Estimat
             points = _points(bundle, submodel, operators, target)
             flow.add([(point.value,) for point in points], operators, submodel.inputs, submodel.outputs)
             found += points
+        nodes = node_names(bundle) if wanted else {}
     names, amounts = [point.name for point in found], [point.amount for point in found]
-    pairs = chosen(flow.pairs(), PointNames(names, flow.done), () if goal is None else goal.pairs)
+    pairs = chosen(flow.pairs(), PointNames(names, flow.done, nodes), wanted)
     presets, sharing = presets_of(pairs, len(names)), num_sharing(pairs, len(names))
     work = estimated_ns(amounts, target)
     budget = 0.0

@@ -12,10 +12,10 @@ from nndeploy.pacing.run import own_time, plan_maker
 from nndeploy.pacing.run import pacer as pacers
 from nndeploy.pacing.run.item import ItemMemory
 from nndeploy.pacing.run.own_time import SURE, Stopwatch, Took
-from nndeploy.pacing.run.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, PacedShape
+from nndeploy.pacing.run.paced_shape import END_NS, LEAST_RESERVE_NS, MOST_END, MOST_RESERVE, TAUGHT_RUNS, PacedShape
 from nndeploy.pacing.run.pacer import BASELINE_RUNS, RUNS_OF_A_PLAN, Pacer
 from nndeploy.pacing.run.plan_maker import FIRST_RESERVE
-from nndeploy.pacing.show.achieved_text import run_to_json
+from nndeploy.pacing.show.achieved_text import run_lines, run_to_json
 
 MS = 1_000_000
 BUDGET = 100 * MS
@@ -184,6 +184,20 @@ def test_of_few_runs_more_is_kept_back_than_any_of_them_needed() -> None:
     assert kept[10] == pytest.approx((1 + 2 / 11**0.5) * 3 * MS)
     assert kept[98] == pytest.approx((1 + 2 / 99**0.5) * 3 * MS)
     assert kept[-1] == LEAST_RESERVE_NS  # one of 150 runs needs not be in time
+
+
+def test_what_is_kept_back_of_the_time_granted_is_told_with_the_reason(pace: VirtualPace) -> None:
+    pacer = learnt_beside_others(pace, [(0, 0)] * (BASELINE_RUNS + 1), PaceGoal(total_ns=12 * MS))
+    slept = pacer.records[-1].slept
+    kept = run_to_json(pacer)["kept_back"]
+    assert kept["ms"] * MS == pytest.approx(12 * MS - slept, abs=1)
+    assert kept["share"] == pytest.approx(1 - slept / (12 * MS), abs=1e-6)
+    assert "assumed" in kept["reason"]
+    (line,) = (line for line in run_lines(pacer) if "kept back" in line)
+    assert f"{kept['share']:.0%} of the time granted" in line
+    for _ in range(TAUGHT_RUNS):
+        run(pacer, pace)
+    assert "99 of 100" in run_to_json(pacer)["kept_back"]["reason"]
 
 
 @pytest.mark.parametrize(("budget", "share"), [(100 * MS, 0.1), (20 * MS, 0.1), (12_500_000, 0.16), (8 * MS, 0.2)])

@@ -99,6 +99,30 @@ def test_pairs_are_chosen_by_the_names_of_their_operators(texts: list[str], foun
     assert chosen(PAIRS, NAMES, pairs_in(texts) if texts else ()) == found
 
 
+NODES = {"entry": ["r"], "left": ["b"], "b": ["b"], "twice": ["b", "c"], "c": ["/y_output_0"], "gone": ["zz"]}
+
+
+@pytest.mark.parametrize(("texts", "found"), [
+    (["entry->left=2ms"], [Pair(0, 1, 2 * MS)]),
+    (["r->left"], [Pair(0, 1)]), (["entry->Neg c"], [Pair(0, 2)]),
+    (["r->b"], [Pair(0, 1)]),  # a node and its value of one name are one operator
+])  # fmt: skip
+def test_operators_are_also_known_by_the_names_of_the_nodes(texts, found) -> None:
+    assert chosen(PAIRS, NAMES._replace(nodes=NODES), pairs_in(texts)) == found
+
+
+@pytest.mark.parametrize(("texts", "reason", "hint"), [
+    (["r->twice"], "'twice' names several operators", "kind and value of one: 'Sin b', 'Neg c'"),
+    (["r->c"], "'c' names several operators", "'Neg c', 'Add /y_output_0'"),
+    (["gone->b"], "no operator is named 'gone'", ""),
+    (["entri->b"], "no operator is named 'entri'", "nearest: 'entry'"),
+])  # fmt: skip
+def test_a_name_of_several_operators_is_refused_with_theirs(texts, reason, hint) -> None:
+    with pytest.raises(UsageError, match=reason) as caught:
+        chosen(PAIRS, NAMES._replace(nodes=NODES), pairs_in(texts))
+    assert hint in caught.value.hint
+
+
 @pytest.mark.parametrize(("texts", "reason", "hint"), [
     (["r->bb"], "no operator is named 'bb'", "nearest: .*'b'"),
     (["rr->b"], "no operator is named 'rr'", "nearest: .*'r'"),
