@@ -13,13 +13,16 @@ back sooner than another thread has come.
 
 Where a single stage limits, and not the cores, its work comes before all other: it must never wait.
 
+Where other programs have the cores, a thread keeps to its stage instead: who is woken for work must first get a core,
+and the system gives these by thread. So each stage has one in the queue for a core all the time.
+
 Laws: only so many records may be on their way, and no queue is ever full, so nobody waits for anybody downstream and
 nothing can deadlock. The first failure of any thread aborts all.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread, get_ident, get_native_id
 from typing import Protocol, TypeAlias
 
@@ -35,6 +38,13 @@ HOLD_NS = 5_000_000
 
 LIMITING = 0.9
 """Share of the cores' time for all work of a record: a stage that takes longer, over its workers, limits."""
+
+CROWDED = 0.5
+"""So many threads wait for a core on average where others have these."""
+FULL = 0.9
+"""Share of the cores' time: where this process has it, its threads wait for each other."""
+LOOK_NS = 100_000_000
+"""How often it is looked for that at most; it takes 0.2 ms."""
 
 LOOK_EVERY = 32
 """Tasks, after which it is decided anew which stage limits."""
@@ -92,6 +102,25 @@ class _Task:
         self.wall_ns = time.perf_counter_ns() - self.began_ns
 
 
+@dataclass(slots=True)
+class _Habitat:
+    """What a thread used last, which is in its core's caches: the worker of each station, by its identity.
+
+    `home` is the station at which it last worked, but for the two ends, where there is little to do.
+    """
+
+    workers: dict[int, Worker] = field(default_factory=dict)
+    home: Station | None = None
+
+    def worker_of(self, station: Station, *, is_end: bool) -> Worker:
+        """Returns the worker that the thread takes of those that are idle."""
+        if not is_end:
+            self.home = station
+        if self.workers.get(id(station)) not in station.idle:
+            self.workers[id(station)] = station.idle[-1]
+        return self.workers[id(station)]
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a schedule is at: the stations that work, each with when that began or last went on.
@@ -135,6 +164,8 @@ class Schedule:
         self._held_until_ns = 0  # who sleeps leaves work alone
         self._work = Condition(self.lock)
         self._over = Condition(self.lock)
+        self._is_crowded = False
+        self._looked_ns, self._waited_ns, self._used_ns = self._moved_ns, 0, time.process_time_ns()
         self._num_in = self._num_out = 0
         self._is_ended = self.is_over = False
 
@@ -255,7 +286,7 @@ class Schedule:
 
     def _work_until_over(self) -> None:
         try:
-            own: dict[int, Worker] = {}  # by station: what this thread used last is in its core's caches
+            own = _Habitat()
             task = self._next(None, own)
             while task is not None:
                 task.do()
@@ -267,14 +298,14 @@ class Schedule:
                 self._failure = self._failure or err
             self.abort()
 
-    def _next(self, done: _Task | None, own: dict[int, Worker]) -> _Task | None:
+    def _next(self, done: _Task | None, own: _Habitat) -> _Task | None:
         """Returns the next task for the thread that has `done` one; waits for it. None at the end."""
         is_called = done is None
         with self.lock:
             if done is not None:
                 self._put_back(done)
             while not self.is_over and not self.is_aborted:
-                station, deadline_ns = self._find()
+                station, deadline_ns = self._find(own.home if self._is_crowded else None)
                 if is_called and station is not None and self._held_until_ns > time.perf_counter_ns():
                     station, deadline_ns = None, self._held_until_ns
                 if station is None:
@@ -282,9 +313,7 @@ class Schedule:
                     is_called = True
                     continue
                 self._load += station.habits.share
-                worker = own.get(id(station))
-                if worker not in station.idle:
-                    worker = own[id(station)] = station.idle[-1]
+                worker = own.worker_of(station, is_end=self._place[id(station)] in (0, len(self._stations) - 1))
                 station.idle.remove(worker)
                 now = time.perf_counter_ns()
                 task = _Task(station, worker, station.take(), station.habits.share, now, now, get_ident())
@@ -303,6 +332,16 @@ class Schedule:
         self._num_tasks += 1
         if self._num_tasks % LOOK_EVERY == 0:
             self._put_limit_first()
+        if self._moved_ns > self._looked_ns + LOOK_NS:
+            self._look_around()
+
+    def _look_around(self) -> None:
+        """Finds out whether other programs have the cores, since the last time."""
+        passed_ns, waited_ns = self._moved_ns - self._looked_ns, self.core_wait_ns() or 0
+        used_ns = time.process_time_ns()
+        waits = waited_ns - self._waited_ns > CROWDED * passed_ns
+        self._is_crowded = waits and used_ns - self._used_ns < FULL * self.num_cores * passed_ns
+        self._looked_ns, self._waited_ns, self._used_ns = self._moved_ns, waited_ns, used_ns
 
     def _put_limit_first(self) -> None:
         """Sorts the stations from the sink to the source; one that limits, and not the cores, comes first."""
@@ -315,18 +354,22 @@ class Schedule:
         for station in stations:
             station.habits.fade()
 
-    def _find(self) -> tuple[Station | None, int | None]:
-        """Returns the ready station that comes first, else when one will be ready by itself.
+    def _find(self, home: Station | None = None) -> tuple[Station | None, int | None]:
+        """Returns the ready station that comes first, `home` before all others, else when one will be ready by itself.
 
         Work that waits for more of its kind, for no set time, is done where there is nothing else to do.
         """
         free = self.num_cores + ROOM - self._load if self._working else float("inf")
-        stations = [station for station in self._stations if station.idle and station.habits.share <= free]
-        for station in stations:
-            if station.is_ready():
-                return station, None
+        if home is not None and home.idle and home.habits.share <= free and home.is_ready():
+            return home, None
+        waiting = []
+        for station in self._stations:
+            if station.idle and station.habits.share <= free:
+                if station.is_ready():
+                    return station, None
+                waiting.append(station)
         first_ns = None
-        for station in stations:
+        for station in waiting:
             deadline_ns = station.deadline_ns()
             if deadline_ns is None:
                 continue
