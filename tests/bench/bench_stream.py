@@ -5,6 +5,7 @@
              of all stages over the cores: stages of known work (waiting, computing), then real pipelines, each of whose
              stages runs alone in a process of its own
     rivals   the same files through the same steps over ONNX Runtime and OpenVINO (stream_rivals.py), results compared
+    busy     stages of known work beside as many busy processes as --load says, against threads and queues by hand
     record   records through stages that do nothing
     places   eight equal convolutions over two pools of one core: streams and calls beside those on one pool, same bits
     memory   what the process holds after each tenth of 100,000 records of 300 KB
@@ -14,9 +15,11 @@ compiled once into `--bundles` and kept; remove the folder after a change of the
 """
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +63,11 @@ KNOWN = {
 """Seconds of waiting and MiB hashed, of loader, runner and post-processor; the last is a CPU around a device."""
 
 
+BUSY = "import ctypes\nctypes.CDLL(None).prctl(1, 9)\nwhile True: pass"
+"""Works until it or its parent is killed."""
+BUSY_ITEMS = 150
+
+
 @dataclass(frozen=True)
 class Case:
     """A pipeline of the repository, models by the names of its pipelines, files, how often they are repeated."""
@@ -100,6 +108,7 @@ def main() -> None:
     parts: dict[str, Part] = {
         "stages": _stages,
         "rivals": _rivals,
+        "busy": _busy,
         "record": _records,
         "places": _places,
         "memory": _memory,
@@ -108,6 +117,7 @@ def main() -> None:
     parser.add_argument("--pipelines", type=words, default=",".join(CASES))
     parser.add_argument("--bundles", type=Path, default=ROOT / "build" / "bench-stream")
     parser.add_argument("--records", type=int, default=100_000, help="of `memory`")
+    parser.add_argument("--load", type=int, default=10, help="of `busy`")
     add_race(parser, seconds=1.0)
     options = parser.parse_args()
     options.pace = Pace(options.seconds, options.rounds, 0.3)
@@ -146,7 +156,7 @@ def _known_row(table: Table, name: str, works: list[list[Any]], workers: int, pa
     told = [{"seconds": seconds, "rounds": rounds, "count": num_items // times} for seconds, rounds in works]
     stages = {f"stage {i}": one for i, one in enumerate(told)}
     engines = [Engine(stage, "stream_engines:known_alone", one) for stage, one in stages.items()]
-    whole = {"works": works, "workers": workers, "count": num_items}
+    whole = {"works": works, "workers": [workers] * 3, "count": num_items}
     found = race([*engines, Engine("whole", "stream_engines:known_whole", whole)], {}, pace)
     _scale(found, stages, times)
     cpu = [sum(one[stage] for stage in stages if stages[stage]["rounds"]) for one in found.rounds]
@@ -191,6 +201,27 @@ def _stage_row(
     alone = ", ".join(f"{stage} {found.ms(stage) / num_items:.2f}" for stage in counts)
     figures = (1e3 * statistics.median(cpu), found.ms(whole), 1e3 * ideal)
     table.row(name, workers, alone, *(f"{ms / num_items:.2f}" for ms in figures), limit, f"{of_ideal:.2f}")
+
+
+def _busy(report: Report, options: argparse.Namespace) -> None:
+    beside = f"beside {options.load}: ours, by hand, ms"
+    table = report.table("stream", "workers", "alone: ours, by hand, ms", beside, "by hand / ours:")
+    cases = {"waits": ([[0.015, 0], [0.010, 0], [0.005, 0]], [3, 2, 1])}
+    cases |= {f"{name} x{n}": (KNOWN[name], [n] * 3) for name in ("model waits", "all compute") for n in (1, 2)}
+    for name, (works, workers) in cases.items():
+        how = {"works": works, "workers": workers, "count": BUSY_ITEMS}
+        engines = [Engine(one, f"stream_engines:{one}", how) for one in ("known_whole", "known_threads")]
+        alone = race(engines, {}, options.pace)
+        with contextlib.ExitStack() as stack:
+            for _ in range(options.load):  # in sessions of their own, as the engines are: Linux shares cores by these
+                busy = subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True)
+                stack.callback(busy.wait)
+                stack.callback(busy.kill)
+            crowded = race(engines, {}, options.pace)
+        each = [", ".join(f"{found.ms(one.name) / BUSY_ITEMS:.2f}" for one in engines) for found in (alone, crowded)]
+        ratio = crowded.ratio("known_whole", ["known_threads"])
+        table.row(name, " ".join(map(str, workers)), *each, f"{ratio:.2f}")
+        report.sample(stream=name, load=options.load, alone=alone.rounds, beside=crowded.rounds)
 
 
 def _rivals(report: Report, options: argparse.Namespace) -> None:

@@ -7,7 +7,9 @@ the stream itself: its records, its queues, its threads.
 
 import hashlib
 import json
+import queue
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from interleaved import Inputs, Ready
-from stream_rivals import Fields, Level, arrays_of, pipeline_of, read
+from stream_rivals import QUEUE_ROOM, Fields, Level, arrays_of, pipeline_of, read
 
 from nndeploy.bundle.manifest import Manifest, NamedType
 from nndeploy.runtime.load_options import LoadOptions
@@ -216,20 +218,20 @@ def _work(seconds: float, rounds: int) -> None:
 Made = tuple[StreamPlan, dict[str, list[Any]]]
 
 
-def _three_stages(works: Sequence[Sequence[Any]], workers: int) -> Made:
-    """Returns loader, runner and post-processor, `workers` of each, with (seconds, rounds) of each."""
-    load, run, post = works
+def _three_stages(works: Sequence[Sequence[Any]], workers: Sequence[int]) -> Made:
+    """Returns loader, runner and post-processor with the workers and (seconds, rounds) of each."""
+    (load, run, post), (num_load, num_run, num_post) = works, workers
     plan = PipelinePlan(
         "p",
-        (StagePlan((Work(("x",), ("x",), *load),), workers),),
-        RunnerPlan({"x": "x"}, {"y": "y"}, devices=("cpu",) * workers),
-        (StagePlan((Work(("y",), ("y",), *post),), workers),),
+        (StagePlan((Work(("x",), ("x",), *load),), num_load),),
+        RunnerPlan({"x": "x"}, {"y": "y"}, devices=("cpu",) * num_run),
+        (StagePlan((Work(("y",), ("y",), *post),), num_post),),
     )
-    return StreamPlan(((plan,),), ("y",)), {"p": [KnownProgram(*run) for _ in range(workers)]}
+    return StreamPlan(((plan,),), ("y",)), {"p": [KnownProgram(*run) for _ in range(num_run)]}
 
 
 def _plain(workers: int = 1) -> Made:
-    return _three_stages([(0.0, 0)] * 3, workers)
+    return _three_stages([(0.0, 0)] * 3, [workers] * 3)
 
 
 def _different() -> Made:
@@ -254,8 +256,35 @@ SHAPES: dict[str, Callable[[], Made]] = {
 }
 
 
-def known_whole(inputs: Inputs, works: list[list[Any]], workers: int, count: int) -> Ready:
+def known_whole(inputs: Inputs, works: list[list[Any]], workers: list[int], count: int) -> Ready:
     return _ready(partial(_run, *_three_stages(works, workers), count))
+
+
+def known_threads(inputs: Inputs, works: list[list[Any]], workers: list[int], count: int) -> Ready:
+    """The same stages by hand: `workers` threads for each, with a queue in front of it."""
+
+    def call() -> None:
+        queues: list[Any] = [queue.Queue(), queue.Queue(QUEUE_ROOM), queue.Queue(QUEUE_ROOM), queue.Queue()]
+        for stage, (work, number) in enumerate(zip(works, workers, strict=True)):
+            one = partial(_handed_on, queues[stage], queues[stage + 1], *work)
+            for _ in range(number):
+                threading.Thread(target=one, daemon=True).start()
+        for index in range(count):
+            queues[0].put(index)
+        for _ in range(count):
+            queues[-1].get()
+        for source, number in zip(queues, workers, strict=False):
+            for _ in range(number):
+                source.put(None)
+
+    return _ready(call)
+
+
+def _handed_on(source: Any, sink: Any, seconds: float, rounds: int) -> None:
+    """Works on what comes and hands it on, until None comes."""
+    while (taken := source.get()) is not None:
+        _work(seconds, rounds)
+        sink.put(taken)
 
 
 def known_alone(inputs: Inputs, seconds: float, rounds: int, count: int) -> Ready:

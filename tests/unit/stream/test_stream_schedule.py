@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schedule: a record stays with its thread, no more threads compute than there are cores, all wake at the end."""
 
+import itertools
 import os
 import threading
 import time
@@ -9,6 +10,7 @@ from collections import Counter
 import pytest
 from streaming import within_limit
 
+from nndeploy.stream.engine import schedule as schedules
 from nndeploy.stream.engine.ends import Entrance, Exit
 from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.engine.queues import BasicQueue
@@ -23,6 +25,7 @@ class Line:
 
     def __init__(self, stages, num_cores=2, in_flight=8) -> None:
         self.schedule = Schedule(num_cores, in_flight)
+        self.schedule.core_wait_ns = lambda: 0  # other programs on this machine have no say
         self.written, self.threads, self.stop = [], [], Stop()
         self.exit = Exit(self.schedule, 0)
         self.exit.write = lambda record: self.written.append(record.index)
@@ -77,6 +80,24 @@ def test_a_record_stays_with_one_thread_where_the_next_stage_is_free() -> None:
     line.run(100)
     by_record = Counter(index for index, _ in set(line.threads))
     assert sum(count == 1 for count in by_record.values()) > 10  # a thread for each stage would leave none
+
+
+@pytest.mark.parametrize("is_crowded", [True, False])
+def test_where_others_have_the_cores_a_thread_keeps_to_its_stage(monkeypatch, is_crowded) -> None:
+    monkeypatch.setattr(schedules, "LOOK_NS", 0)
+    monkeypatch.setattr(schedules, "LOOK_EVERY", 10**9)  # which stage limits is not looked for
+    first: list[str] = []
+
+    def slow(_):
+        first.append(threading.current_thread().name)
+        time.sleep(0.004)
+
+    line = Line([(slow, 1, {}), (lambda _: time.sleep(0.0005), 1, {})])
+    if is_crowded:
+        line.schedule.core_wait_ns = lambda: 2 * time.perf_counter_ns()  # two threads wait at any time
+    line.run(60)
+    changes = sum(a != b for a, b in itertools.pairwise(first))
+    assert (changes < 20) == is_crowded
 
 
 def test_no_more_stages_compute_than_there_are_cores() -> None:
