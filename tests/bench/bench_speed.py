@@ -9,7 +9,8 @@ Suites, each a table:
                that are so; ONNX Runtime also as our bundles open it
     tables     classifiers of tables and texts as skl2onnx writes them (`make zoo`), 1 row and 64: the bundle of native
     rivals     float32 models that MNN and ncnn take too; `make rivals` installs these
-    checkouts  native of this tree against that of another one (--other FOLDER)
+    checkouts  bundles by default of this tree against those of another one (--other FOLDER, after `make setup` there):
+               all real models and those of `make zoo`, or `--only` names with * and ?
     roof       real models: which share of the roof of the processor their operators reach (roof_shares.py); no race
 
 One process an engine, the others stopped, interleaved rounds (interleaved.py); ordinary inputs and outputs, layout
@@ -28,6 +29,7 @@ from pathlib import Path
 import model_sets
 import numpy as np
 import onnx
+from commands import ran
 from figures import ROOT
 from interleaved import Array, Engine, Pace, Race, race
 from model_sets import Subject
@@ -40,7 +42,6 @@ PEERS = SINGLES[1:]
 BOUNDS = {"fp32": 1e-4, "bf16": 2e-2}
 """bf16 keeps 8 bits: one rounding is 4e-3, and 28 or 53 layers in a row came to 5e-3 on 2026-11-20."""
 REAL = "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2"
-FOR_CHECKOUTS = f"v1,v2,{REAL},ppocr_rec_en_mobile_v2,unet_stress_field,basic_pitch,fsmn_vad_online,silero_vad_v2_mini"
 FOR_RIVALS = (
     "ultraface_rfb320,fastestdet,ppocr_det_mobile_v2,ppocr_rec_en_mobile_v2,unet_stress_field,mobilenet_v2,"
     "mobilenet_v3_large,efficientnet_lite0,resnet18,resnet50,shufflenet_v2,ghostnet,regnet_x,repvgg,densenet,"
@@ -48,7 +49,7 @@ FOR_RIVALS = (
 )
 ROOF = "roof"
 BUNDLED = "bundled onnxruntime"
-OTHER, FIXED, OPEN = "other", "this", "this, sizes open"
+OTHER, THIS = "other", "this"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = bench_parser(__doc__)
     parser.add_argument("suite", choices=(*SUITES, ROOF), nargs="?", default="real")
-    parser.add_argument("--only", type=words, help="models by name; with * and ? in `rivals`")
+    parser.add_argument("--only", type=words, help="models by name; with * and ? in `rivals` and `checkouts`")
     parser.add_argument("--files", type=words, default="", help="of `quantised`: further models")
     parser.add_argument("--sizes", type=numbers, default="224,640", help="of `networks`: rows and columns of the image")
     parser.add_argument("--batches", type=numbers, default="1,8", help="of `networks`")
@@ -248,18 +249,33 @@ def _rival_engines(one: Subject, threads: int, options: argparse.Namespace) -> l
 
 
 def _checkout_subjects(options: argparse.Namespace, folder: Path) -> Iterator[Subject]:
-    for name in options.only or words(FOR_CHECKOUTS):
-        is_built = name in model_sets.NETWORKS
-        yield model_sets.network_subject(name, folder) if is_built else model_sets.real_model(options.models, name)
+    """Yields models that both checkouts have compiled by default, with their bundles beside `path`."""
+    for name in matching(model_sets.all_names(options.zoo, options.models), options.only or ()):
+        one = model_sets.subject(name, options.zoo, options.models)
+        here = replace(one, path=folder / name)
+        for side, python in _checkouts(options).items():
+            command = [python, "-m", "nndeploy", "compile", one.path, "-o", _bundle_of(here, side), "--no-cache"]
+            done = ran(command, cwd=folder)  # where no checkout hides the packages of an environment
+            if side == THIS:
+                _ = done.answer
+        yield here
 
 
 def _checkout_engines(one: Subject, threads: int, options: argparse.Namespace) -> list[Engine]:
-    told = {"engine": "native", "model": str(one.path), "threads": threads}
     return [
-        Engine(OTHER, "engines:whole", told, str(options.other.resolve())),
-        Engine(FIXED, "engines:whole", told),
-        Engine(OPEN, "engines:whole", {**told, "knows_sizes": False}),
+        Engine(side, "engines:whole", {"engine": "bundle", "model": str(bundle), "threads": threads}, python=python)
+        for side, python in _checkouts(options).items()
+        if (bundle := _bundle_of(one, side)).exists()
     ]
+
+
+def _checkouts(options: argparse.Namespace) -> dict[str, str]:
+    """Returns the Python of each checkout's environment."""
+    return {OTHER: str(options.other.resolve() / ".venv" / "bin" / "python"), THIS: sys.executable}
+
+
+def _bundle_of(one: Subject, side: str) -> Path:
+    return one.path.with_name(f"{one.path.name}.{side}.nnd")
 
 
 def _of(name: str) -> Callable[[Subject, Race], Sequence[Array]]:
@@ -289,8 +305,8 @@ SUITES = {
         ("native",), _of("onnxruntime"), bound=1e-3, spared=("openvino", "mnn", "ncnn"),
     ),
     "checkouts": Suite(
-        _checkout_subjects, _checkout_engines, [(FIXED, (OTHER,)), (OPEN, (OTHER,))], (OTHER, FIXED, OPEN), (FIXED,),
-        _of(FIXED), spared=(OTHER,),
+        _checkout_subjects, _checkout_engines, [(THIS, (OTHER,))], (OTHER, THIS), (THIS,), _of(THIS), bound=2e-3,
+        spared=(OTHER,),
     ),
 }  # fmt: skip
 """Bounds: rounding that falls on either side of a step of a scale, layer after layer; Winograd's products of rivals."""

@@ -54,7 +54,7 @@ ALL = (
         (
             "make bench-speed", "make bench-kernels", "make bench-zoo", "make bench-transformers", "make bench-dynamic",
             "make bench-start", "make bench-web", "make bench-costs", "make bench-targets", "make bench-loadgen",
-            "make bench-tune", "make bench-trees", "make conformance", "make gpu-check",
+            "make bench-tune", "make conformance", "make gpu-check",
         ),
         ("nndeploy/compiler", "nndeploy/partition", "nndeploy/passes", "nndeploy/runtime", "nndeploy/cuda", "backends"),
     ),

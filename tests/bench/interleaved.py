@@ -65,19 +65,13 @@ class Ready:
 class Engine:
     """An engine by its name in tables, and what makes it: "module:function" and its arguments, plain data.
 
-    `tree` is another checkout, whose packages it uses; `python` the interpreter of another environment.
+    `python` is the interpreter of another environment.
     """
 
     name: str
     maker: str
     arguments: Mapping[str, Any]
-    tree: str = ""
     python: str = ""
-
-    @property
-    def environment(self) -> dict[str, str]:
-        paths = {"PYTHONPATH": f"{self.tree}/backends:{self.tree}"} if self.tree else {}
-        return {**os.environ, **paths, "ORT_DISABLE_TELEMETRY": "1"}
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,7 @@ class _Child:
         self._folder = folder / f"engine{len(list(folder.iterdir()))}"
         self._folder.mkdir()
         self._errors = self._folder / "stderr"
-        environment = {**engine.environment, "TMPDIR": str(self._folder)}
+        environment = {**os.environ, "ORT_DISABLE_TELEMETRY": "1", "TMPDIR": str(self._folder)}
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 [engine.python or sys.executable, "-u", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -125,11 +125,10 @@ V1 = (
 V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 """Expansion, out channels, repeats, stride of the first."""
 RECTIFIED, LINEAR, RESIDUAL = 2.0, 1.0, 0.1
-NETWORKS = ("v1", "v2", "resnet")
 
 
 def network(kind: str, size: int = 224, batch: int = 1) -> onnx.ModelProto:
-    """Returns a network of `NETWORKS` for x (batch, 3, size, size); y is (batch, 1000), without softmax."""
+    """Returns a network, "v1", "v2" or "resnet", for x (batch, 3, size, size); y is (batch, 1000), without softmax."""
     net = _Network(np.random.default_rng(0))
     {"v1": _mobilenet_v1, "v2": _mobilenet_v2, "resnet": _resnet}[kind](net)
     return net.model((batch, 3, size, size))
