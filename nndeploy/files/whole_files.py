@@ -45,7 +45,7 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
     Raises:
         MissingInputError: there is no such file, or it may not be read.
         InputError: it is not a regular file, or larger than `max_bytes`.
-        InputOutputError: the disk failed.
+        InputOutputError: the disk failed, or too many files are open.
     """
     if isinstance(path, NamedPipe):
         return _copied(path, max_bytes)
@@ -54,7 +54,7 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
     except (FileNotFoundError, NotADirectoryError, ValueError) as err:
         raise MissingInputError("no such file", where=str(path)) from err
     except OSError as err:
-        if err.errno == errno.EIO:  # it may well be there
+        if err.errno in (errno.EIO, errno.EMFILE, errno.ENFILE):  # it may well be there
             raise InputOutputError(f"cannot be read: {err.strerror}", where=str(path)) from err
         raise MissingInputError(f"cannot be read: {err.strerror}", where=str(path)) from err
     status = os.fstat(descriptor)

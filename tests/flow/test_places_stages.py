@@ -168,7 +168,7 @@ def test_requests_at_once_use_all_places(bundle, submodels) -> None:
     begun = [threading.Event() for _ in range(NUM_ITEMS)]
     options = ServeOptions(checks_goldens=False)
     model = ServedModel(
-        "m", options, lambda path: ServedBundle(nndeploy.load_bundle(path), "m", options, lambda line: None)
+        "m", options, lambda path: ServedBundle(nndeploy.load_bundle(path), "m", options, lambda line: None), Counter()
     )
     model.open(bundle, "1")
     submodels.around = lambda submodel, number: each_meets_the_next(submodel, number, begun)

@@ -188,7 +188,7 @@ def test_json_has_the_fields_of_python(nndeploy_command, runner, digits, tmp_pat
     for command, wanted in python.items():
         assert mine[command].keys() <= wanted.keys(), command
         assert mine[command]["schema"] == wanted["schema"]
-    assert mine["run"].keys() == python["run"].keys()
+    assert mine["run"].keys() == python["run"].keys() - {"ideal"}  # of stages that wait for each other
     assert mine["bench"].keys() == python["bench"].keys()
     for same in ("model", "shapes", "cpu", "threads", "chain", "choices"):
         assert mine["bench"][same] == python["bench"][same], same
