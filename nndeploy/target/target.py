@@ -6,6 +6,7 @@
 `target_to_toml` wrote gives an equal target, but for `is_host`.
 """
 
+import errno
 import json
 import os
 import platform
@@ -344,8 +345,9 @@ def _host_features() -> tuple[str, ...]:
                 key, _, value = line.partition(":")
                 if key.strip() in ("flags", "Features"):
                     return tuple(sorted(value.split()))
-    except OSError:
-        return ()
+    except OSError as err:
+        if err.errno in (errno.EMFILE, errno.ENFILE):  # which says nothing of the processor
+            raise
     return ()
 
 
