@@ -13,6 +13,7 @@ Source: sshd_config(5), StrictModes, for the folders above.
 import base64
 import contextlib
 import datetime as dt
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -136,6 +137,8 @@ def read_store(path: Path) -> TrustStore:
             return TrustStore()
         raise _unusable(path, err.what) from err
     except OSError as err:
+        if err.errno in (errno.EMFILE, errno.ENFILE):  # which says nothing of the store
+            raise
         raise _unusable(path, f"cannot be read: {err.strerror}") from err
     except (DataError, InputOutputError) as err:
         raise _unusable(path, err.what) from err
