@@ -213,19 +213,28 @@ def full_disk() -> InputOutputError:
     return InputOutputError(_FULL_DISK, hint="free some space; TMPDIR is the directory of temporary files")
 
 
+def lacks_files(error: BaseException | None) -> bool:
+    """Returns whether an error is, or comes of, too many open files, and so says nothing of the file it names."""
+    return any(isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE) for one in _chain(error))
+
+
+def shortage_of_files(error: BaseException | None) -> InputOutputError | None:
+    """Returns what to say where an error is, or comes of, an open file or space on a disk that could not be had."""
+    if lacks_space(error):
+        return full_disk()
+    if lacks_files(error):
+        return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")
+    return None
+
+
 def shortage(error: BaseException | None) -> InputOutputError | None:
     """Returns what to say where an error is, or comes of, memory, a thread, an open file or space on a disk.
 
     None of these is a bug of whoever asked, and the same call may work with a higher limit.
     """
-    if lacks_space(error):
-        return full_disk()
-    for one in _chain(error):
-        if isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE):
-            return InputOutputError("too many files are open", hint="raise the limit: ulimit -n, LimitNOFILE=")
-        if isinstance(one, MemoryError) or _is_refused_memory(one):
-            return InputOutputError("out of memory", hint="fewer --threads, or a higher limit")
-    return None
+    if any(isinstance(one, MemoryError) or _is_refused_memory(one) for one in _chain(error)):
+        return InputOutputError("out of memory", hint="fewer --threads, or a higher limit")
+    return shortage_of_files(error)
 
 
 def _is_refused_memory(error: BaseException) -> bool:

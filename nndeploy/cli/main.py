@@ -31,11 +31,10 @@ from nndeploy.errors import (
     InputOutputError,
     NndeployError,
     UsageError,
-    full_disk,
-    lacks_space,
     nearest,
     one_line,
     shortage,
+    shortage_of_files,
 )
 from nndeploy.files.whole_files import discard_unfinished
 from nndeploy.sandbox import idle_threads
@@ -216,7 +215,7 @@ def run_command(arguments: Sequence[str]) -> int:
         give_up_output()
         return BROKEN_PIPE
     except NndeployError as err:
-        return _failed(full_disk() if lacks_space(err) and not isinstance(err, InputOutputError) else err, given)
+        return _failed(err if isinstance(err, InputOutputError) else shortage_of_files(err) or err, given)
     except KeyboardInterrupt:
         _say("nndeploy: interrupted")
         return _failed_quietly(given, INTERRUPTED)

@@ -26,6 +26,7 @@ from nndeploy.errors import (
     InputOutputError,
     MissingInputError,
     NndeployError,
+    lacks_files,
 )
 from nndeploy.files.account_folders import home
 
@@ -54,7 +55,7 @@ def open_regular(path: Path, max_bytes: int = MAX_FILE_BYTES) -> BinaryIO:
     except (FileNotFoundError, NotADirectoryError, ValueError) as err:
         raise MissingInputError("no such file", where=str(path)) from err
     except OSError as err:
-        if err.errno in (errno.EIO, errno.EMFILE, errno.ENFILE):  # it may well be there
+        if err.errno == errno.EIO or lacks_files(err):  # it may well be there
             raise InputOutputError(f"cannot be read: {err.strerror}", where=str(path)) from err
         raise MissingInputError(f"cannot be read: {err.strerror}", where=str(path)) from err
     status = os.fstat(descriptor)

@@ -6,7 +6,6 @@
 `target_to_toml` wrote gives an equal target, but for `is_host`.
 """
 
-import errno
 import json
 import os
 import platform
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nndeploy.cuda.facts import cuda_unavailable, gpu_facts
-from nndeploy.errors import DataError, did_you_mean
+from nndeploy.errors import DataError, did_you_mean, lacks_files
 from nndeploy.files.toml_file import toml_from_file
 from nndeploy.target.place_limits import PlaceLimit, places_from_tables
 
@@ -346,7 +345,7 @@ def _host_features() -> tuple[str, ...]:
                 if key.strip() in ("flags", "Features"):
                     return tuple(sorted(value.split()))
     except OSError as err:
-        if err.errno in (errno.EMFILE, errno.ENFILE):  # which says nothing of the processor
+        if lacks_files(err):
             raise
     return ()
 

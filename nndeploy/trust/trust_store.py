@@ -13,7 +13,6 @@ Source: sshd_config(5), StrictModes, for the folders above.
 import base64
 import contextlib
 import datetime as dt
-import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +29,7 @@ from nndeploy.errors import (
     MissingInputError,
     PolicyError,
     UsageError,
+    lacks_files,
 )
 from nndeploy.files.account_folders import config_folder
 from nndeploy.files.locked_file import locked_file
@@ -137,10 +137,12 @@ def read_store(path: Path) -> TrustStore:
             return TrustStore()
         raise _unusable(path, err.what) from err
     except OSError as err:
-        if err.errno in (errno.EMFILE, errno.ENFILE):  # which says nothing of the store
+        if lacks_files(err):
             raise
         raise _unusable(path, f"cannot be read: {err.strerror}") from err
     except (DataError, InputOutputError) as err:
+        if lacks_files(err):
+            raise
         raise _unusable(path, err.what) from err
 
 
