@@ -25,7 +25,8 @@ class _FileMap(mmap.mmap):
     """The map of a file: what is let go of it can be read again, which is not so of memory without one."""
 
 
-_maps: "weakref.WeakSet[_FileMap]" = weakref.WeakSet()
+_maps: dict[int, "weakref.ref[_FileMap]"] = {}
+"""Those that are there, by identity. A list of a dict's values is made in one step, whatever other threads add."""
 
 
 def content_of(path: Path) -> Content:
@@ -44,7 +45,8 @@ def mapped_content(descriptor: int) -> memoryview:
 def file_map(descriptor: int) -> mmap.mmap:
     """Returns the map of an open file, which has some bytes."""
     mapped = _FileMap(descriptor, 0, access=mmap.ACCESS_READ)
-    _maps.add(mapped)
+    key = id(mapped)
+    _maps[key] = weakref.ref(mapped, lambda _: _maps.pop(key, None))
     return mapped
 
 
@@ -70,8 +72,9 @@ def letting_go_of_pages() -> Iterator[None]:
 
     def let_go() -> None:
         while not is_copied.wait(_LET_GO_SECONDS):
-            for mapped in list(_maps):
-                mapped.madvise(mmap.MADV_DONTNEED)
+            for one in list(_maps.values()):
+                if (mapped := one()) is not None:
+                    mapped.madvise(mmap.MADV_DONTNEED)
 
     thread = Thread(target=let_go, daemon=True)
     thread.start()

@@ -43,24 +43,28 @@ class _Counter:
 
 
 class _Own(threading.local):
-    """The counter of each thread that asks for itself; None where there is none."""
+    """The counter of each thread that has asked for itself, None where there is none; and what it last said."""
 
-    def __init__(self) -> None:
-        self.seen_ns = 0
-        self.counter: _Counter | None = None
-        with contextlib.suppress(OSError):
-            self.counter = _Counter(_OWN)
+    counter: _Counter | None
+    seen_ns = 0
 
 
 _OWN_COUNTERS = _Own()
 
 
-def _forget() -> None:
-    """Opens the file again in the child of a fork, where it is still that of the parent's thread."""
-    _Own.__init__(_OWN_COUNTERS)
+def _own_counter() -> _Counter | None:
+    """Returns the counter of this thread, which is opened when it is first asked."""
+    try:
+        return _OWN_COUNTERS.counter
+    except AttributeError:
+        _OWN_COUNTERS.counter = None
+        with contextlib.suppress(OSError):
+            _OWN_COUNTERS.counter = _Counter(_OWN)
+        return _OWN_COUNTERS.counter
 
 
-os.register_at_fork(after_in_child=_forget)
+# In the child of a fork the open file is still that of the parent's thread.
+os.register_at_fork(after_in_child=lambda: vars(_OWN_COUNTERS).clear())
 
 
 class RunDelay:
@@ -97,7 +101,7 @@ def run_delay_ns(thread: int) -> int | None:
 
 def thread_run_delay_ns() -> int | None:
     """Returns the nanoseconds that this thread has waited so far; takes about a microsecond."""
-    counter = _OWN_COUNTERS.counter
+    counter = _own_counter()
     return None if counter is None else counter.ns()
 
 

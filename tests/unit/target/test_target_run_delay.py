@@ -5,7 +5,6 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,14 +15,12 @@ from nndeploy.target.run_delay import RunDelay, process_run_delay_ns, thread_run
 
 
 @pytest.fixture
-def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yields an empty folder in the place of /proc/self/task, where a file `own` is that of any thread."""
+def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns an empty folder in the place of /proc/self/task, where a file `own` is that of any thread."""
     monkeypatch.setattr(run_delay, "_TASKS", tmp_path)
     monkeypatch.setattr(run_delay, "_OWN", tmp_path / "own")
-    run_delay._forget()
-    yield tmp_path
-    monkeypatch.undo()
-    run_delay._forget()
+    monkeypatch.setattr(run_delay, "_OWN_COUNTERS", run_delay._Own())
+    return tmp_path
 
 
 def written(folder: Path, **threads: str) -> None:
@@ -54,7 +51,6 @@ def test_where_the_kernel_does_not_count_them_nothing_is_told(tasks: Path, texts
 
 def test_a_thread_asks_for_itself(tasks: Path) -> None:
     (tasks / "own").write_text("900 70 3\n")
-    run_delay._forget()
     assert thread_run_delay_ns() == 70
     (tasks / "own").write_text("950 90 4\n")
     assert thread_run_delay_ns() == 90
