@@ -16,7 +16,7 @@ from nndeploy.errors import InputError, UsageError
 from nndeploy.serve.datatypes import Tensor
 from nndeploy.serve.infer_request import Answer, InferRequest, checked_parameters
 from nndeploy.serve.served_model import ServedModel
-from nndeploy.serve.watched_record import TEXT
+from nndeploy.stream.engine.loop import TEXT
 from nndeploy.stream.formats.json_lines import object_from_json
 
 PROMPT, END = Tensor("text", "BYTES", (1,)), "end"

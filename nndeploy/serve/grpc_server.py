@@ -62,10 +62,8 @@ class GrpcServer:
             options=[
                 ("grpc.max_receive_message_length", options.max_body + _HEAD_BYTES),
                 ("grpc.max_send_message_length", -1),
-                (
-                    "grpc.so_reuseport",
-                    int(options.processes > 1),
-                ),  # else a second service would take a part of the calls
+                # Shared by processes of one service: another service would silently take a part of the calls.
+                ("grpc.so_reuseport", int(options.processes > 1)),
                 ("grpc.max_allowed_incoming_connections", self._most_connections),
                 ("grpc.max_concurrent_streams", options.max_connections + RESERVED),  # of one connection
                 ("grpc.server_handshake_timeout_ms", round(HANDSHAKE_SECONDS * 1e3)),

@@ -116,8 +116,10 @@ class ServedModel:
             BusyError: too many calls wait.
         """
         self._now()
-        watched = on_text and WatchedRecord(0, "", "", fields=inputs, on_text=on_text)
-        call = Call(watched or Record(0, "", "", fields=inputs), until_ns)
+        record = Record(0, "", "", fields=inputs)
+        if on_text is not None:
+            record = WatchedRecord(0, "", "", fields=inputs, on_text=on_text)
+        call = Call(record, until_ns)
         self.queue.put(call)
         return call.done
 

@@ -22,9 +22,10 @@ from nndeploy.errors import DataError, InputError, NndeployError, UsageError, di
 from nndeploy.processors.wav_files import mono, sound_from_bytes
 from nndeploy.runtime.plain_data import plain_from_value
 from nndeploy.serve.datatypes import Tensor, tensor_of
-from nndeploy.serve.watched_record import TEXT, WatchedRecord
+from nndeploy.serve.watched_record import WatchedRecord
 from nndeploy.stream.description import default_in_flight
 from nndeploy.stream.engine.engine import Stream, StreamOptions
+from nndeploy.stream.engine.loop import TEXT
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile
 from nndeploy.stream.pipeline.pipeline_sinks import sink_fields

@@ -8,8 +8,6 @@ from typing import TypeAlias
 from nndeploy.stream.records import Record
 from nndeploy.values.types import Value
 
-TEXT = "text"
-"""The field that a loop writes."""
 OnText: TypeAlias = Callable[[Value], bool]
 """Is called, by whichever thread did a round, with the text so far; returns whether somebody still waits for it."""
 

@@ -30,8 +30,6 @@ from nndeploy.stream.stopping import Stop
 FIRST_DELAY_SECONDS, MOST_DELAY_SECONDS = 0.5, 30.0
 """How long a worker that ended soon after it began is not replaced: twice as long each time, so long at most."""
 SOON_SECONDS = 10.0
-FAILED = 70
-"""Exit code of a worker that met a bug."""
 LOOK_SECONDS = 0.25
 READY = b"ready\n"
 """What a worker tells when it answers; what else it tells is an error as JSON, a line."""
@@ -181,7 +179,7 @@ class WorkerProcesses:
 
     def _begin(self, this: ThisWorker, parent: int, mask: "set[int | signal.Signals]") -> NoReturn:
         """Does the work of a process that was just forked, and ends it: nothing of its parent's is run at its end."""
-        code = FAILED
+        code = NndeployError.exit_code  # of a bug
         try:
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_IGN)

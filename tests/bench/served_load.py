@@ -154,65 +154,70 @@ class _Connection(asyncio.Protocol):
         self._answered(self)
 
 
-async def _asked(address: str, request: bytes, clients: int, seconds: float, rate: float | None) -> Load:
-    loop = asyncio.get_running_loop()
-    host, _, port = address.rpartition(":")
-    times, due, free = list[float](), deque[float](), deque[_Connection]()
-    draw = random.Random(SEED)  # noqa: S311 - the same times for all
-    ended = loop.create_future()
-    num_away, is_over = 0, False
+class _Client:
+    """Sends one request again and again over connections that stay, and times each answer."""
 
-    def ask() -> None:
-        nonlocal num_away
-        while free and due:
-            num_away += 1
-            free.popleft().ask(request, due.popleft())
+    def __init__(self, request: bytes, seconds: float, rate: float | None) -> None:
+        self._request, self._seconds, self._rate = request, seconds, rate
+        self._draw = random.Random(SEED)  # noqa: S311 - the same times for all
+        self._times, self._due, self._free = list[float](), deque[float](), deque[_Connection]()
+        self._num_away, self._is_over = 0, False
+        self._ended = asyncio.get_running_loop().create_future()
+        self._timer = _Timer(self._come)
 
-    def answered(one: _Connection) -> None:
-        nonlocal num_away, is_over
-        now = time.perf_counter()
-        num_away -= 1
-        times.append(now - one.due)
-        free.append(one)
-        if rate is None:
-            is_over = now >= until
-            due.extend([] if is_over else [now])
-        ask()
-        end()
-
-    def end() -> None:
-        if is_over and not num_away and not due and not ended.done():
-            ended.set_result(time.perf_counter())
-
-    def come() -> None:
-        """Lets requests come that are due, and is called again when the next one is."""
-        nonlocal at, is_over
-        assert rate is not None
-        while at <= time.perf_counter():
-            due.append(at)
-            at += draw.expovariate(rate)
-        ask()
-        is_over = at >= until
-        if is_over:
-            end()
+    async def load(self, address: str, clients: int) -> Load:
+        """Returns what the time of load came to."""
+        host, _, port = address.rpartition(":")
+        create = asyncio.get_running_loop().create_connection
+        every = [(await create(lambda: _Connection(self._answered), host, int(port)))[1] for _ in range(clients)]
+        self._free.extend(every)
+        began = self._at = time.perf_counter()
+        self._until = began + self._seconds
+        if self._rate is None:
+            self._due.extend([began] * clients)
+            self._ask()
         else:
-            timer.ring(at - time.perf_counter())
+            self._come()
+        took = await self._ended - began
+        self._timer.close()
+        for one in every:
+            one.transport.close()
+        p50, p99 = np.percentile(np.array(self._times) * 1e3, [50, 99])
+        return Load(len(self._times) / took, float(p50), float(p99))
 
-    connections = [
-        (await loop.create_connection(lambda: _Connection(answered), host, int(port)))[1] for _ in range(clients)
-    ]
-    free.extend(connections)
-    timer = _Timer(come)
-    began = at = time.perf_counter()
-    until = began + seconds
-    if rate is None:
-        due.extend([began] * clients)
-        ask()
-    else:
-        come()
-    took = await ended - began
-    timer.close()
-    for one in connections:
-        one.transport.close()
-    p50, p99 = np.percentile(np.array(times) * 1e3, [50, 99])
-    return Load(len(times) / took, float(p50), float(p99))
+    def _ask(self) -> None:
+        while self._free and self._due:
+            self._num_away += 1
+            self._free.popleft().ask(self._request, self._due.popleft())
+
+    def _answered(self, one: _Connection) -> None:
+        now = time.perf_counter()
+        self._num_away -= 1
+        self._times.append(now - one.due)
+        self._free.append(one)
+        if self._rate is None:
+            self._is_over = now >= self._until
+            self._due.extend([] if self._is_over else [now])
+        self._ask()
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_over and not self._num_away and not self._due and not self._ended.done():
+            self._ended.set_result(time.perf_counter())
+
+    def _come(self) -> None:
+        """Lets requests come that are due, and is called again when the next one is."""
+        assert self._rate is not None
+        while self._at <= time.perf_counter():
+            self._due.append(self._at)
+            self._at += self._draw.expovariate(self._rate)
+        self._ask()
+        self._is_over = self._at >= self._until
+        if self._is_over:
+            self._end()
+        else:
+            self._timer.ring(self._at - time.perf_counter())
+
+
+async def _asked(address: str, request: bytes, clients: int, seconds: float, rate: float | None) -> Load:
+    return await _Client(request, seconds, rate).load(address, clients)

@@ -2,6 +2,6 @@
 """Fixtures of the flow tests."""
 
 from faulty_backends import install
-from served_commands import served
+from served_commands import manager, served
 
-__all__ = ["install", "served"]
+__all__ = ["install", "manager", "served"]

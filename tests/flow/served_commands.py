@@ -4,6 +4,7 @@
 import contextlib
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -67,6 +68,17 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     for one in made:
         one.process.kill()
         one.process.communicate()
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """What a service manager listens at, which wants to hear of a service several times a second."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.settimeout(30)
+        listening.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "400000")
+        yield listening
 
 
 def ask(address: str, path: str, body: Any = None, headers: Mapping[str, str] = {}) -> tuple[int, Any]:

@@ -91,6 +91,6 @@ def test_a_solved_plan_sleeps_in_both_branches_within_the_time(tmp_path) -> None
 
 @pytest.mark.parametrize(("objective", "count"), [("latency", 3), ("throughput", 2)])
 def test_where_the_rate_counts_branches_stay_together(tmp_path, objective, count) -> None:
-    """Of many calls at once, each fills the time that others leave."""
+    """Where many calls are made at once, each uses the time in which others wait."""
     report = compiled(tmp_path / "m.nnd", 1, objective=objective, dry_run=True)
     assert len(report.submodels) == count

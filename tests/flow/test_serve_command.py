@@ -104,26 +104,21 @@ def test_what_cannot_be_served_is_one_line(tmp_path, monkeypatch, capsys, argume
     assert reason in errors[0]
 
 
-def test_it_tells_the_service_manager_and_leaves_no_socket_in_the_file_system(served, tmp_path, monkeypatch) -> None:
+def test_it_tells_the_service_manager_and_leaves_no_socket_in_the_file_system(served, manager, tmp_path) -> None:
     write_double(Path("m.nnd"))
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.settimeout(30)
-        manager.bind("notify")
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        monkeypatch.setenv("WATCHDOG_USEC", "400000")
-        service = served("m.nnd", "--http", "unix:h.sock", "--grpc", "none")
-        assert service.until("listening: http") == f"unix:{tmp_path}/h.sock"
-        assert manager.recv(100) == b"READY=1"
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect("h.sock")
-            client.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            assert client.recv(100).startswith(b"HTTP/1.1 200")
-        assert manager.recv(100) == b"WATCHDOG=1"
-        service.process.send_signal(signal.SIGTERM)
-        said = [manager.recv(100)]
-        while said[-1] == b"WATCHDOG=1":
-            said.append(manager.recv(100))
-        assert said[-1] == b"STOPPING=1"
+    service = served("m.nnd", "--http", "unix:h.sock", "--grpc", "none")
+    assert service.until("listening: http") == f"unix:{tmp_path}/h.sock"
+    assert manager.recv(100) == b"READY=1"
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect("h.sock")
+        client.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200")
+    assert manager.recv(100) == b"WATCHDOG=1"
+    service.process.send_signal(signal.SIGTERM)
+    said = [manager.recv(100)]
+    while said[-1] == b"WATCHDOG=1":
+        said.append(manager.recv(100))
+    assert said[-1] == b"STOPPING=1"
     assert service.ends()[0] == 143
     assert not os.path.lexists("h.sock")
 

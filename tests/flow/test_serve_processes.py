@@ -145,22 +145,17 @@ def _asked(client: Client) -> None:
         client.infer(600)
 
 
-def test_a_call_that_hangs_ends_its_process_alone(served, tmp_path, monkeypatch) -> None:
+def test_a_call_that_hangs_ends_its_process_alone(served, manager) -> None:
     write_double(Path("m.nnd"))
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.settimeout(30)
-        manager.bind("notify")
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        monkeypatch.setenv("WATCHDOG_USEC", "400000")
-        service = served("m.nnd", *TWO, command=SLOW)
-        at = service.until("listening: http")
-        assert [manager.recv(100) for _ in range(2)] == [b"READY=1", b"WATCHDOG=1"]
-        with pytest.raises((ConnectionError, http.client.HTTPException)):
-            ask(at, "/v2/models/m/infer", doubled(700))
-        until(lambda: figure(at, "nndeploy_serve_processes") == 2)
-        assert figure(at, "nndeploy_serve_process_restarts_total") == 1
-        assert ask(at, "/v2/models/m/infer", doubled(2.5))[0] == 200
-        assert manager.recv(100) == b"WATCHDOG=1"
+    service = served("m.nnd", *TWO, command=SLOW)
+    at = service.until("listening: http")
+    assert [manager.recv(100) for _ in range(2)] == [b"READY=1", b"WATCHDOG=1"]
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        ask(at, "/v2/models/m/infer", doubled(700))
+    until(lambda: figure(at, "nndeploy_serve_processes") == 2)
+    assert figure(at, "nndeploy_serve_process_restarts_total") == 1
+    assert ask(at, "/v2/models/m/infer", doubled(2.5))[0] == 200
+    assert manager.recv(100) == b"WATCHDOG=1"
 
 
 def test_processes_have_the_weights_of_our_own_kernels_once(served) -> None:

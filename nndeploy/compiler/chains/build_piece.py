@@ -9,7 +9,6 @@ float32 in float32, before the backend loses the piece.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import onnx_ir as ir
 
@@ -57,36 +56,17 @@ def build_piece(
     setting: Setting, piece: Piece, backend: str, boundaries: Sequence[Mapping[str, Value]], note: str
 ) -> Outcome:
     """Builds and compares a piece as the backend rewrites it; where that fails, as it is."""
+    build = _Build(setting, piece, backend, boundaries, note)
     found = Rewritten() if backend in setting.as_taken else rewritten(piece.model, backend, _target(setting, piece))
-    build = partial(_in_some_precision, setting, piece, backend, boundaries, note)
     if found.model is None:
-        return replace(build(piece.model), unrewritten=found.why_not)
-    outcome = build(found.model)
+        return replace(build.in_some_precision(piece.model), unrewritten=found.why_not)
+    outcome = build.in_some_precision(found.model)
     if not outcome.failure:
         return replace(outcome, rewrites=found.count)
-    plain = build(piece.model)
+    plain = build.in_some_precision(piece.model)
     if plain.failure:  # which is no fault of the rewrites
         return plain
     return replace(plain, unrewritten=f"{backend} builds {piece.id} without its own rewrites: {outcome.failure}")
-
-
-def _in_some_precision(
-    setting: Setting,
-    piece: Piece,
-    backend: str,
-    boundaries: Sequence[Mapping[str, Value]],
-    note: str,
-    model: ir.Model,
-) -> Outcome:
-    """Builds `model`, which is the piece or what the backend made of it, in what is allowed, else in float32."""
-    outcome = _tried(setting, piece, backend, boundaries, note, model)
-    allowed = setting.build_options.precision
-    if not outcome.failure or allowed == "fp32" or (outcome.built and outcome.built.artifact.precision == "fp32"):
-        return outcome
-    in_float32 = replace(setting, build_options=replace(setting.build_options, precision="fp32"))
-    again = _tried(in_float32, piece, backend, boundaries, note, model)
-    reason = f"{backend} computes {len(piece.nodes)} nodes in fp32, not in {allowed}: {outcome.failure}"
-    return again if again.failure else replace(again, reverted=reason)
 
 
 def built_and_checked(setting: Setting, settled: Settled, piece: Piece, backend: str) -> Outcome:
@@ -95,51 +75,72 @@ def built_and_checked(setting: Setting, settled: Settled, piece: Piece, backend:
     return build_piece(setting, piece, backend, settled.boundaries, note)
 
 
-def _tried(
-    setting: Setting,
-    piece: Piece,
-    backend: str,
-    boundaries: Sequence[Mapping[str, Value]],
-    note: str,
-    model: ir.Model,
-) -> Outcome:
-    setting.events("build", f"{piece.id} for {backend}, {len(piece.nodes)} nodes")
-    fed = [{name: values[name] for name in piece.inputs} for values in boundaries]
-    try:
-        built = setting.workers.build(backend, model, _target(setting, piece), setting.build_options, fed)
-    except BuildRefusedError as err:
-        return Outcome(piece, None, failure=one_line(str(err)))
-    if note or built.not_run:
-        return Outcome(
-            piece, built, (not_compared(piece.id, backend, built.not_run or note, absent=bool(built.not_run)),)
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """A piece that is to be built by a backend, and what it is compared with."""
+
+    setting: Setting
+    piece: Piece
+    backend: str
+    boundaries: Sequence[Mapping[str, Value]]
+    note: str
+
+    def in_some_precision(self, model: ir.Model) -> Outcome:
+        """Builds `model`, which is the piece or what the backend made of it, in what is allowed, else in float32."""
+        outcome = self.tried(model)
+        allowed = self.setting.build_options.precision
+        if not outcome.failure or allowed == "fp32" or (outcome.built and outcome.built.artifact.precision == "fp32"):
+            return outcome
+        options = replace(self.setting.build_options, precision="fp32")
+        again = replace(self, setting=replace(self.setting, build_options=options)).tried(model)
+        reason = f"{self.backend} computes {len(self.piece.nodes)} nodes in fp32, not in {allowed}: {outcome.failure}"
+        return again if again.failure else replace(again, reverted=reason)
+
+    def tried(self, model: ir.Model) -> Outcome:
+        """Builds `model` in the precision of the setting, and compares it."""
+        self.setting.events("build", f"{self.piece.id} for {self.backend}, {len(self.piece.nodes)} nodes")
+        fed = [{name: values[name] for name in self.piece.inputs} for values in self.boundaries]
+        try:
+            built = self.setting.workers.build(
+                self.backend, model, _target(self.setting, self.piece), self.setting.build_options, fed
+            )
+        except BuildRefusedError as err:
+            return Outcome(self.piece, None, failure=one_line(str(err)))
+        if self.note or built.not_run:
+            return Outcome(
+                self.piece,
+                built,
+                (not_compared(self.piece.id, self.backend, built.not_run or self.note, absent=bool(built.not_run)),),
+            )
+        types = types_between_pieces([self.piece], self.boundaries)
+        whole = self.setting.whole_of(self.piece.outputs)
+        original = whole.model if whole is not None else lambda: self.piece.model
+        precision = built.artifact.precision
+        compared = compare_outputs(
+            self.piece.id,
+            self.backend,
+            built.outputs,
+            self.boundaries,
+            {name: types[name] for name in self.piece.outputs},
+            self.setting.tolerances[precision],
+            self.setting.incomparable,
+            self.setting.limits(original, fed, self.boundaries, {name: types[name] for name in self.piece.outputs}),
         )
-    types = types_between_pieces([piece], boundaries)
-    whole = setting.whole_of(piece.outputs)
-    original = whole.model if whole is not None else lambda: piece.model
-    precision = built.artifact.precision
-    compared = compare_outputs(
-        piece.id,
-        backend,
-        built.outputs,
-        boundaries,
-        {name: types[name] for name in piece.outputs},
-        setting.tolerances[precision],
-        setting.incomparable,
-        setting.limits(original, fed, boundaries, {name: types[name] for name in piece.outputs}),
-    )
-    checks = in_precision(compared, precision)
-    if any(check.rule == BY_ROWS for check in checks):
-        checks += _before(setting, piece, backend, fed, model_before_cuts(piece.model))
-    by_limits = {check.output for check in checks if check.rule == BY_LIMITS}
-    if saturated := saturated_outputs(piece.model, boundaries, by_limits):
-        checks += _before(setting, piece, backend, fed, model_before_saturation(piece.model, saturated))
-    wrong = next((check for check in checks if not check.ok), None)
-    if wrong is None:
-        return Outcome(piece, built, tuple(checks))
-    if precision == "fp32":
-        setting.confirm()
-    at = f" at {shapes_text(fed[wrong.sample])}" if len(set(map(shapes_text, fed))) > 1 else ""
-    return Outcome(piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
+        checks = in_precision(compared, precision)
+        if any(check.rule == BY_ROWS for check in checks):
+            checks += _before(self.setting, self.piece, self.backend, fed, model_before_cuts(self.piece.model))
+        by_limits = {check.output for check in checks if check.rule == BY_LIMITS}
+        if saturated := saturated_outputs(self.piece.model, self.boundaries, by_limits):
+            checks += _before(
+                self.setting, self.piece, self.backend, fed, model_before_saturation(self.piece.model, saturated)
+            )
+        wrong = next((check for check in checks if not check.ok), None)
+        if wrong is None:
+            return Outcome(self.piece, built, tuple(checks))
+        if precision == "fp32":
+            self.setting.confirm()
+        at = f" at {shapes_text(fed[wrong.sample])}" if len(set(map(shapes_text, fed))) > 1 else ""
+        return Outcome(self.piece, built, tuple(checks), f"wrong numbers: {describe_failure(wrong)}{at}")
 
 
 def _target(setting: Setting, piece: Piece) -> Target:

@@ -18,6 +18,8 @@ from nndeploy.stream.model_fit import first_state
 from nndeploy.stream.records import Record
 from nndeploy.values.types import Value
 
+TEXT = "text"
+"""The field of the text so far, where a loop writes one."""
 OnRound: TypeAlias = Callable[[Record, bool], None]
 """Is called after each round with the record, and whether that was its last one."""
 
