@@ -8,11 +8,15 @@ a reader that waits for its input (`StoppableInput`).
 """
 
 import io
+import math
 import os
 import select
 import time
 import weakref
 from typing import BinaryIO
+
+SIGNAL_SECONDS = 0.25
+"""The longest that the main thread waits at a stretch: a signal that comes just before it waits does not wake it."""
 
 
 class Stop:
@@ -39,11 +43,8 @@ class Stop:
         """Returns True when there is something to read or the time is over, False when a stop was asked for."""
         if self.is_requested:
             return False
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
-        poll.register(self._reading_end, select.POLLIN)
         self.is_waiting, began_ns = True, time.perf_counter_ns()
-        poll.poll(None if seconds is None else max(0.0, 1e3 * seconds))
+        self._poll(descriptor, seconds)
         self.waited_ns = time.perf_counter_ns()
         self.sum_waited_ns += self.waited_ns - began_ns
         self.is_waiting = False
@@ -51,12 +52,19 @@ class Stop:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Returns True when the time is over, False when a stop was asked for; signal handlers run meanwhile."""
-        ends = None if seconds is None else time.monotonic() + seconds
-        while not self.is_requested and (ends is None or time.monotonic() < ends):
-            poll = select.poll()
-            poll.register(self._reading_end, select.POLLIN)
-            poll.poll(None if ends is None else max(0.0, 1e3 * (ends - time.monotonic())))
+        self._poll(None, seconds)
         return not self.is_requested
+
+    def _poll(self, descriptor: int | None, seconds: float | None) -> None:
+        """Waits until a descriptor is readable, the time is over or a stop was asked for."""
+        poll = select.poll()
+        poll.register(self._reading_end, select.POLLIN)
+        if descriptor is not None:
+            poll.register(descriptor, select.POLLIN | select.POLLHUP | select.POLLERR)
+        ends = math.inf if seconds is None else time.monotonic() + seconds
+        while not self.is_requested and (left := ends - time.monotonic()) > 0:
+            if poll.poll(1e3 * min(left, SIGNAL_SECONDS)):
+                return
 
     def close(self) -> None:
         """Lets go of the pipe; nobody may wait any more."""

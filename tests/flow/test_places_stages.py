@@ -2,7 +2,6 @@
 """Items follow each other over the places of a chain: in streams, in services, with errors and with state."""
 
 import json
-import os
 import signal
 import threading
 import time
@@ -27,6 +26,7 @@ from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_bundle import ServedBundle
 from nndeploy.serve.served_model import ServedModel
 from nndeploy.stream.items import Outcome
+from nndeploy.stream.stopping import Stop
 from nndeploy.target.place_limits import places_in
 
 pytestmark = TWO_CORES
@@ -152,12 +152,15 @@ def test_a_stream_that_stops_on_an_error_ends_with_it(bundle, items, submodels) 
     assert len(found) < NUM_ITEMS
 
 
-def test_a_stop_finishes_what_is_on_the_places(bundle, items, submodels, tmp_path) -> None:
+def test_a_stop_finishes_what_is_on_the_places(bundle, items, submodels, tmp_path, monkeypatch) -> None:
+    asked, request = threading.Event(), Stop.request
+
     def stops(submodel: str, number: int) -> None:
         if (submodel, number) == ("s1", 1):
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.02)  # the main thread sees the signal meanwhile
+            signal.raise_signal(signal.SIGINT)  # in this thread: it does not wake the main one
+            assert asked.wait(SECONDS)
 
+    monkeypatch.setattr(Stop, "request", lambda stop: (request(stop), asked.set()))
     submodels.around = stops
     code = run_command(["run", str(bundle), "--input", str(items), "--output", str(tmp_path / "out.jsonl"), "--json"])
     assert code == 130

@@ -28,6 +28,7 @@ from typing import Protocol, TypeAlias
 
 from nndeploy.stream.engine.habits import Habits
 from nndeploy.stream.records import Record
+from nndeploy.stream.stopping import SIGNAL_SECONDS
 from nndeploy.target.run_delay import new_run_delay_ns, run_delay_ns, thread_run_delay_ns
 
 ROOM = 0.5
@@ -240,7 +241,7 @@ class Schedule:
         with self.lock:
             self._add_thread()
             while not self.is_over and not self.is_aborted:
-                self._over.wait()
+                self._over.wait(SIGNAL_SECONDS)
             if self._failure is not None:
                 raise self._failure
 

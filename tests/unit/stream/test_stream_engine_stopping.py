@@ -4,6 +4,7 @@
 import gc
 import os
 import random
+import signal
 import threading
 import time
 from pathlib import Path
@@ -57,6 +58,26 @@ def test_a_stop_finishes_what_is_on_its_way() -> None:
     assert summary.is_stopped
     assert sink.ending == "discarded"
     assert [one.index for one in sink.outcomes] == list(range(50))
+
+
+@pytest.mark.parametrize("waits", [lambda stop, pipe: stop.wait(), lambda stop, pipe: stop.wait_readable(pipe)])
+def test_a_signal_stops_a_main_thread_that_it_does_not_wake(waits) -> None:
+    """As one that comes just before the thread waits: another thread is interrupted."""
+    stop, (reading, writing) = Stop(), os.pipe()
+    before = signal.signal(signal.SIGUSR1, lambda *_: stop.request())
+    signaller = threading.Timer(0.05, signal.raise_signal, (signal.SIGUSR1,))
+    late = threading.Timer(20, stop.request)  # lest the test hangs
+    try:
+        signaller.start()
+        late.start()
+        assert not waits(stop, reading)
+        assert late.is_alive()
+    finally:
+        late.cancel()
+        signaller.join()
+        signal.signal(signal.SIGUSR1, before)
+        os.close(reading)
+        os.close(writing)
 
 
 def test_a_stop_wakes_a_reader_of_a_silent_pipe() -> None:
