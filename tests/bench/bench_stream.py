@@ -281,13 +281,17 @@ def _places(report: Report, options: argparse.Namespace) -> None:
         for where, device in (("one pool", "cpu"), ("two pools", "auto"))
         for how, is_stream in (("call by call", False), ("a stream", True))
     ]
+    engines.append(Engine("two processes", "stream_engines:by_two_processes", shared))
     found = race(engines, {}, options.pace)
     found.drop_others(found.outputs["one pool, call by call"], 0.0, found.outputs.keys())
-    table = report.table("ms an item", *(f"{engine.name}:" for engine in engines), "rate of two pools:", "latency:")
+    table = report.table(
+        "ms an item", *(f"{engine.name}:" for engine in engines), "rate of two pools:", "of two processes:", "latency:"
+    )
     times = (f"{found.ms(engine.name) / count:.2f}" for engine in engines)
     rate = found.ratio("two pools, a stream", ["one pool, a stream"])
+    most = found.ratio("two processes", ["one pool, call by call"])
     latency = 1 / found.ratio("two pools, call by call", ["one pool, call by call"])
-    table.row("eight convolutions", *times, f"{rate:.2f}", f"{latency:.2f}")
+    table.row("eight convolutions", *times, f"{rate:.2f}", f"{most:.2f}", f"{latency:.2f}")
     report.sample(rounds=found.rounds)
 
 

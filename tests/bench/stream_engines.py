@@ -7,19 +7,21 @@ the stream itself: its records, its queues, its threads.
 
 import hashlib
 import json
+import multiprocessing
 import queue
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interleaved import Inputs, Ready
+from interleaved import Array, Inputs, Ready
 from stream_rivals import QUEUE_ROOM, Fields, Level, arrays_of, pipeline_of, read
 
 from nndeploy.bundle.manifest import Manifest, NamedType
@@ -156,9 +158,7 @@ def over_places(inputs: Inputs, bundle: str, device: str, threads: int, is_strea
 
     Each submodel has so many threads.
     """
-    options = RunOptions(device=device, threads=threads, cache_dir="")
-    loaded = load_alone(ExitStack(), Path(bundle), options, load_bundle)
-    (program,) = (one for programs in loaded.programs.values() for one in programs)
+    program, stream_into = _made_up(bundle, device, threads)
     samples = [sample_inputs(program.manifest, seed) for seed in range(count)]
 
     def call() -> list[Fields]:
@@ -166,10 +166,60 @@ def over_places(inputs: Inputs, bundle: str, device: str, threads: int, is_strea
             return [program.run(sample) for sample in samples]
         sink = Kept()
         items = (Item(index, "made up", "made-up", partial(dict, one)) for index, one in enumerate(samples))
-        Stream(loaded.plan, loaded.runs).run(items, sink)
+        stream_into(items, sink)
         return sink.records
 
-    return Ready(call, lambda found: [one[item.name] for one in found for item in program.outputs])
+    return Ready(call, partial(_outputs_of, program))
+
+
+def by_two_processes(inputs: Inputs, bundle: str, threads: int, count: int) -> Ready:
+    """The same items in one pool, call by call, the later half of them in another process, which shares nothing.
+
+    What two pools can come to at most on this machine: its cores may be halves of one, and share a cache and its clock.
+    """
+    here, there = multiprocessing.Pipe()
+    multiprocessing.get_context("fork").Process(
+        target=_run_when_asked, args=(there, bundle, threads, range(count // 2, count)), daemon=True
+    ).start()
+    program, _ = _made_up(bundle, "cpu", threads)
+    samples = [sample_inputs(program.manifest, seed) for seed in range(count // 2)]
+
+    def call() -> list[Fields]:
+        here.send(False)
+        found = [program.run(sample) for sample in samples]
+        here.recv()
+        return found
+
+    def arrays(found: list[Fields]) -> list[Array]:
+        here.send(True)
+        return _outputs_of(program, [*found, *here.recv()])
+
+    return Ready(call, arrays)
+
+
+def _run_when_asked(asked: Connection, bundle: str, threads: int, seeds: Sequence[int]) -> None:
+    """Runs the items of these seeds each time False comes, and sends what they gave where True comes."""
+    program, _ = _made_up(bundle, "cpu", threads)
+    samples = [sample_inputs(program.manifest, seed) for seed in seeds]
+    found = list[Fields]()
+    while True:
+        if asked.recv():
+            asked.send(found)
+        else:
+            found = [program.run(sample) for sample in samples]
+            asked.send(None)
+
+
+def _made_up(bundle: str, device: str, threads: int) -> tuple[Program, Callable[[Iterable[Item], Kept], object]]:
+    """Returns the one program of a bundle, and what lets items through it as a stream."""
+    options = RunOptions(device=device, threads=threads, cache_dir="")
+    loaded = load_alone(ExitStack(), Path(bundle), options, load_bundle)
+    (program,) = (one for programs in loaded.programs.values() for one in programs)
+    return program, lambda items, sink: Stream(loaded.plan, loaded.runs).run(items, sink)
+
+
+def _outputs_of(program: Program, found: Sequence[Fields]) -> list[Array]:
+    return [one[item.name] for one in found for item in program.outputs]
 
 
 # Known work
