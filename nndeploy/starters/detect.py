@@ -2,13 +2,15 @@
 """From an image to boxes around things: the pipeline of a YOLO, as ultralytics exports it."""
 
 from nndeploy.errors import DataError
-from nndeploy.starters.images import image_input, label_list, labels, layout, normalise, size_of
+from nndeploy.starters.images import asked_for, image_input, label_list, labels, layout, normalise, plain, size_of
 from nndeploy.starters.model_folder import ModelFolder, quoted
 from nndeploy.values.types import Dim
 
 BOX = 4
-FINAL = (300, 6)
-"""Sizes of what YOLOv10 gives: corners, score and class of boxes among which is nothing left to choose."""
+CHOSEN = 6
+"""Columns of a model that chooses among its boxes itself: corners, score, class."""
+MOST_CHOSEN = 300
+"""Rows of YOLOv10, whose first exports say nothing in their metadata."""
 
 
 def detect(files: ModelFolder) -> str:
@@ -18,7 +20,7 @@ def detect(files: ModelFolder) -> str:
         DataError: the model takes no image, or gives something else than rows of boxes and scores.
     """
     image, names = image_input(files), labels(files)
-    output, order, has_objectness = _rows(files, len(names))
+    output, steps = _rows(files, len(names))
     height, width = size_of(files, image)
     pixels = normalise(files, image)
     return f"""\
@@ -47,8 +49,7 @@ steps = [
 
 [[level.pipeline.post]]
 steps = [
-    {{ use = "boxes-from-rows", order = "{order}", objectness = {str(has_objectness).lower()}, threshold = 0.25 }},
-    {{ use = "nms", iou = 0.45 }},
+    {steps},
     {{ use = "map-back" }},
     {{ use = "labels", labels = {label_list(names, "    ")} }},
 ]
@@ -59,8 +60,8 @@ fields = ["labels", "boxes", "scores"]
 """
 
 
-def _rows(files: ModelFolder, num_names: int) -> tuple[str, str, bool]:
-    """Returns the output with rows of boxes, whether these are `rows` or `columns`, and whether they have objectness.
+def _rows(files: ModelFolder, num_names: int) -> tuple[str, str]:
+    """Returns the output with rows of boxes, and the steps that choose among them.
 
     Raises:
         DataError: there is no such output, or it does not have the classes that have names.
@@ -68,22 +69,27 @@ def _rows(files: ModelFolder, num_names: int) -> tuple[str, str, bool]:
     hint = "the metadata of an export by ultralytics name the classes"
     if not num_names:
         raise DataError("nothing says which classes the model knows", where=str(files.model), hint=hint)
+    says_chosen = plain(files, "end2end") is True or asked_for(files, "nms")
     for name, kind in files.outputs.items():
-        found = _form(kind.shape or (), num_names)
-        if found is not None:
-            return name, *found
+        steps = _steps(kind.shape or (), num_names, says_chosen)
+        if steps:
+            return name, steps
     shown = ", ".join(f"{name!r} {kind}" for name, kind in files.outputs.items())
     told = f"no output has rows of a box and {num_names} scores: {shown}"
     raise DataError(told, where=str(files.model), hint="write the pipeline by hand: nndeploy help processors")
 
 
-def _form(shape: tuple[Dim, ...], num_names: int) -> tuple[str, bool] | None:
-    """Returns order and objectness of (1, rows, columns) by the only axis that has as many sizes as a row."""
-    if len(shape) != 3 or shape[1:] == FINAL:
-        return None
-    for extra, has_objectness in ((0, False), (1, True)):
+def _steps(shape: tuple[Dim, ...], num_names: int, says_chosen: bool) -> str:
+    """Returns the steps for an output of this shape, (1, rows, columns) in one order or the other; "" for none."""
+    if len(shape) != 3:
+        return ""
+    if shape[2] == CHOSEN and (says_chosen or shape[1] == MOST_CHOSEN):
+        return '{ use = "boxes-from-detections", threshold = 0.25 }'
+    for extra, objectness in ((0, "false"), (1, "true")):
         width = BOX + extra + num_names
         for axis, order in ((1, "columns"), (2, "rows")):
             if shape[axis] == width and shape[3 - axis] != width:
-                return order, has_objectness
-    return None
+                return f"""\
+{{ use = "boxes-from-rows", order = "{order}", objectness = {objectness}, threshold = 0.25 }},
+    {{ use = "nms", iou = 0.45 }}"""
+    return ""

@@ -60,7 +60,7 @@ def image_input(files: ModelFolder) -> ImageOf:
 def size_of(files: ModelFolder, image: ImageOf) -> tuple[int, int]:
     """Returns height and width: the model's own, else what the files beside it say, else the usual ones."""
     said, timm = files.json("preprocessor_config.json"), _timm(files).get("input_size")
-    for one in (_plain(files, "imgsz"), said.get("crop_size"), said.get("size"), timm, DEFAULT_SIDE):
+    for one in (plain(files, "imgsz"), said.get("crop_size"), said.get("size"), timm, DEFAULT_SIDE):
         height, width = _sides(one)
         if height and width:
             break
@@ -117,14 +117,14 @@ def labels(files: ModelFolder) -> list[str]:
     Raises:
         DataError: the metadata are not what ultralytics writes.
     """
-    named = _plain(files, "names")
+    named = plain(files, "names")
     if named is not None:
         return _in_order(named, str(files.model))
     found = files.json("config.json").get("id2label")
     return _in_order(found, "config.json") if isinstance(found, Mapping) else []
 
 
-def _plain(files: ModelFolder, key: str) -> object:
+def plain(files: ModelFolder, key: str) -> object:
     """Returns what the model's metadata say as Python's constants, as ultralytics writes: {0: 'person'}, [640, 640]."""
     text = files.metadata.get(key)
     if text is None:
@@ -136,6 +136,12 @@ def _plain(files: ModelFolder, key: str) -> object:
     except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
         told = f"{key!r} in the model's metadata cannot be read: {err}"
         raise DataError(told, where=str(files.model)) from err
+
+
+def asked_for(files: ModelFolder, option: str) -> bool:
+    """Returns whether the export was asked for an option, as ultralytics writes in the metadata."""
+    told = plain(files, "args")
+    return isinstance(told, Mapping) and told.get(option) is True
 
 
 def _in_order(names: object, where: str) -> list[str]:

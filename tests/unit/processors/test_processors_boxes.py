@@ -106,6 +106,17 @@ def test_rows_of_a_yolo(step) -> None:
         step("boxes-from-rows")({"output": rows[:, :5]})
 
 
+def test_rows_of_a_yolo_that_chooses_itself(step) -> None:
+    rows = np.array([[8, 9, 12, 11, 0.9, 1], [1, 2, 3, 4, 0.3, 0], [0, 0, 0, 0, 0, 0]], np.float32)
+    found = step("boxes-from-detections", threshold=0.5)({"output": rows[np.newaxis]})
+    assert [found[name].tolist() for name in ("boxes", "classes")] == [[[8, 9, 12, 11]], [1]]
+    assert found["scores"].tolist() == pytest.approx([0.9])
+    assert step("boxes-from-detections")({"output": rows})["classes"].tolist() == [1, 0]
+    for wrong in (rows[:, :5], rows + np.float32(0.5)):
+        with pytest.raises(InputError):
+            step("boxes-from-detections")({"output": wrong})
+
+
 def test_a_grid_is_decoded_cell_by_cell(step) -> None:
     rng = np.random.default_rng(5)
     grid = rng.random((1, 8, 3, 4), np.float32)

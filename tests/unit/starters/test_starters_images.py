@@ -92,10 +92,19 @@ def test_a_detector_is_what_its_metadata_say(gives, order, objectness) -> None:
     assert steps["normalise"]["divide-by"] == 255
 
 
+@pytest.mark.parametrize(("rows", "metadata"), [
+    (300, {}), (100, {"end2end": "True"}), (200, {"args": "{'nms': True}"}),
+])  # fmt: skip
+def test_a_detector_that_chooses_itself_has_no_nms(rows, metadata) -> None:
+    write_model([1, 3, "h", "w"], [1, rows, 6], NAMES | metadata)
+    _, steps = written("detect")
+    assert "boxes-from-detections" in steps
+    assert not {"boxes-from-rows", "nms"} & set(steps)
+
+
 @pytest.mark.parametrize(("kind", "takes", "gives", "metadata"), [
     ("classify", ["n", 8], ["n", 3], {}), ("classify", ["n", 3, 8, 8], ["n", 3, 4], {}),
     ("classify", ["n", 3, 8, 8], ["n", 3], NAMES), ("detect", ["n", 3, 8, 8], ["n", 6, 10], {}),
-    ("detect", ["n", 3, 8, 8], ["n", 300, 6], NAMES | {"names": "{0: 'a'}"}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 6], NAMES),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "{0: open('x')}"}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "(" * 9999}),
