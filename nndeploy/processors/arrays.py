@@ -28,6 +28,9 @@ Boxes: TypeAlias = npt.NDArray[np.float32]
 Quads: TypeAlias = npt.NDArray[np.float32]
 """float32, (N, 4, 2): corners x, y, clockwise as one sees it, from the top left one."""
 
+Points: TypeAlias = npt.NDArray[np.float32]
+"""float32, (N, K, 2): x, y in pixels of the K points of each of N things."""
+
 Scores: TypeAlias = npt.NDArray[np.float32]
 """float32, (N,)."""
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an image to boxes around things: the pipeline of a YOLO, as ultralytics exports it."""
+"""From an image to boxes around things, and points on them: the pipeline of a YOLO, as ultralytics exports it."""
+
+import json
 
 from nndeploy.errors import DataError
 from nndeploy.starters.images import asked_for, image_input, label_list, labels, layout, normalise, plain, size_of
@@ -9,6 +11,7 @@ from nndeploy.values.types import Dim
 BOX = 4
 CHOSEN = 6
 """Columns of a model that chooses among its boxes itself: corners, score, class."""
+MOST_POINTS = 1 << 10
 MOST_CHOSEN = 300
 """Rows of YOLOv10, whose first exports say nothing in their metadata."""
 
@@ -20,7 +23,9 @@ def detect(files: ModelFolder) -> str:
         DataError: the model takes no image, or gives something else than rows of boxes and scores.
     """
     image, names = image_input(files), labels(files)
-    output, steps = _rows(files, len(names))
+    points = _points(files)
+    output, steps = _rows(files, len(names), points)
+    fields = ["labels", "boxes", "scores", *(["keypoints", "visible"] if points else [])]
     height, width = size_of(files, image)
     pixels = normalise(files, image)
     return f"""\
@@ -56,11 +61,28 @@ steps = [
 
 [[sink]]
 kind = "json-lines"
-fields = ["labels", "boxes", "scores"]
+fields = {json.dumps(fields)}
 """
 
 
-def _rows(files: ModelFolder, num_names: int) -> tuple[str, str]:
+def _points(files: ModelFolder) -> tuple[int, int] | None:
+    """Returns how many keypoints a box has, and how many numbers each, None where it has none.
+
+    Raises:
+        DataError: the metadata are not what ultralytics writes.
+    """
+    match plain(files, "kpt_shape"):
+        case None:
+            return None
+        case [int(count), (2 | 3) as values] if 0 < count <= MOST_POINTS:
+            return count, values
+        case other:
+            raise DataError(
+                f"'kpt_shape' in the model's metadata is no number of points: {other}", where=str(files.model)
+            )
+
+
+def _rows(files: ModelFolder, num_names: int, points: tuple[int, int] | None) -> tuple[str, str]:
     """Returns the output with rows of boxes, and the steps that choose among them.
 
     Raises:
@@ -71,7 +93,7 @@ def _rows(files: ModelFolder, num_names: int) -> tuple[str, str]:
         raise DataError("nothing says which classes the model knows", where=str(files.model), hint=hint)
     says_chosen = plain(files, "end2end") is True or asked_for(files, "nms")
     for name, kind in files.outputs.items():
-        steps = _steps(kind.shape or (), num_names, says_chosen)
+        steps = _steps(kind.shape or (), num_names, says_chosen, points)
         if steps:
             return name, steps
     shown = ", ".join(f"{name!r} {kind}" for name, kind in files.outputs.items())
@@ -79,17 +101,31 @@ def _rows(files: ModelFolder, num_names: int) -> tuple[str, str]:
     raise DataError(told, where=str(files.model), hint="write the pipeline by hand: nndeploy help processors")
 
 
-def _steps(shape: tuple[Dim, ...], num_names: int, says_chosen: bool) -> str:
+def _steps(shape: tuple[Dim, ...], num_names: int, says_chosen: bool, points: tuple[int, int] | None) -> str:
     """Returns the steps for an output of this shape, (1, rows, columns) in one order or the other; "" for none."""
     if len(shape) != 3:
         return ""
-    if shape[2] == CHOSEN and (says_chosen or shape[1] == MOST_CHOSEN):
+    if shape[2] == CHOSEN and not points and (says_chosen or shape[1] == MOST_CHOSEN):
         return '{ use = "boxes-from-detections", threshold = 0.25 }'
+    rest = points[0] * points[1] if points else 0
     for extra, objectness in ((0, "false"), (1, "true")):
-        width = BOX + extra + num_names
+        width = BOX + extra + num_names + rest
         for axis, order in ((1, "columns"), (2, "rows")):
             if shape[axis] == width and shape[3 - axis] != width:
-                return f"""\
-{{ use = "boxes-from-rows", order = "{order}", objectness = {objectness}, threshold = 0.25 }},
-    {{ use = "nms", iou = 0.45 }}"""
+                how = f'order = "{order}", objectness = {objectness}, threshold = 0.25'
+                return _chosen_points(how, rest, points[1]) if points else _chosen(how)
     return ""
+
+
+def _chosen(how: str) -> str:
+    return f"""\
+{{ use = "boxes-from-rows", {how} }},
+    {{ use = "nms", iou = 0.45 }}"""
+
+
+def _chosen_points(how: str, rest: int, values: int) -> str:
+    return f"""\
+{{ use = "boxes-from-rows", {how}, rest = {rest} }},
+    {{ use = "nms", iou = 0.45, also = ["rest"] }},
+    {{ use = "keypoints", values = {values} }},
+    {{ use = "map-back", in = ["keypoints", "transform"], out = ["keypoints"] }}"""

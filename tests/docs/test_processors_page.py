@@ -21,11 +21,17 @@ SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def fields_text(kind: type) -> str:
-    takes = getattr(kind, "takes", ())
-    takes = (
-        "what `show` names" if isinstance(takes, property) else ", ".join(f"`{name}`" for name in takes) or "nothing"
-    )
-    return f"{takes} -> {', '.join(f'`{name}`' for name in kind.gives)}"
+    """Returns what a processor takes and gives; what follows from parameters is that of their defaults."""
+    if isinstance(getattr(kind, "takes", ()), property) and "show" in kind.__annotations__:
+        takes = "what `show` names"
+    else:
+        takes = names(kind, "takes") or "nothing"
+    return f"{takes} -> {names(kind, 'gives')}"
+
+
+def names(kind: type, end: str) -> str:
+    found = getattr(kind, end, ())
+    return ", ".join(f"`{name}`" for name in (getattr(kind(), end) if isinstance(found, property) else found))
 
 
 def section(kind: type) -> str:

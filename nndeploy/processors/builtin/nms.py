@@ -1,34 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """nms: boxes -> the best one of each bunch that overlaps (non-maximum suppression)."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from nndeploy.errors import InputError
-from nndeploy.processors.arrays import Boxes, Classes, Scores, rows_from_value, vector_from_value
+from nndeploy.errors import InputError, UsageError
+from nndeploy.processors.arrays import Array, Boxes, Classes, rows_from_value, shape_text, vector_from_value
 from nndeploy.processors.parameters import Count, Fraction
+
+_OWN = ("boxes", "scores", "classes")
 
 
 @dataclass(frozen=True)
 class Nms:
     """Takes boxes by falling score, equal ones by their place, and drops those that overlap a taken one above `iou`.
 
-    Boxes of different classes do not drop each other unless `across-classes`. At most `max` are taken.
+    Boxes of different classes do not drop each other unless `across-classes`. At most `max` are taken. `also` names
+    further fields with a row for each box, of which those of the taken boxes stay.
     """
 
     name: ClassVar[str] = "nms"
-    takes: ClassVar[tuple[str, ...]] = ("boxes", "scores", "classes")
-    gives: ClassVar[tuple[str, ...]] = ("boxes", "scores", "classes")
 
     iou: Fraction = 0.5
     threshold: Fraction = 0.0
     max: Count = 1000
     across_classes: bool = False
+    also: tuple[str, ...] = ()
 
-    def __call__(self, boxes: object, scores: object, classes: object) -> tuple[Boxes, Scores, Classes]:
+    def __post_init__(self) -> None:
+        if len({*_OWN, *self.also}) != len(_OWN) + len(self.also):
+            raise UsageError(f"also must name other fields than {', '.join(_OWN)}, each once")
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The boxes and what else has a row for each."""
+        return (*_OWN, *self.also)
+
+    gives = takes
+
+    def __call__(self, boxes: object, scores: object, classes: object, *others: object) -> tuple[Array, ...]:
         """Returns what is left, best first."""
         corners = rows_from_value(boxes, 4, "boxes")
         values = vector_from_value(scores, "scores")
@@ -40,7 +54,14 @@ class Nms:
         order = np.argsort(-values, kind="stable")
         order = order[values[order] >= self.threshold]
         kept = order[kept_boxes(corners[order], None if self.across_classes else kinds[order], self.iou, self.max)]
-        return corners[kept], values[kept], kinds[kept]
+        return corners[kept], values[kept], kinds[kept], *self._kept_of(others, kept, len(corners))
+
+    def _kept_of(self, others: Sequence[object], kept: npt.NDArray[np.intp], count: int) -> Iterator[Array]:
+        for name, value in zip(self.also, others, strict=True):
+            rows = np.asarray(value)
+            if rows.ndim == 0 or len(rows) != count:
+                raise InputError(f"there are {count} boxes, but {name} is {shape_text(value)}")
+            yield rows[kept]
 
 
 def kept_boxes(boxes: Boxes, classes: Classes | None, iou: float, most: int) -> npt.NDArray[np.intp]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nndeploy.errors import InputError
+from nndeploy.errors import InputError, UsageError
 from nndeploy.processors.builtin.nms import Nms
 
 coordinates = st.integers(0, 12).map(float)
@@ -104,6 +104,45 @@ def test_rows_of_a_yolo(step) -> None:
     assert found["boxes"].tolist() == [[8, 9, 12, 11]]
     with pytest.raises(InputError, match="must have more than 5 columns"):
         step("boxes-from-rows")({"output": rows[:, :5]})
+
+
+def test_points_stay_with_their_boxes(step) -> None:
+    """Against ultralytics' own suppression of a pose model's output they are the same to 6e-5 pixels."""
+    rows = np.array([
+        [10, 10, 4, 4, 0.5, 1, 2, 0.9, 3, 4, 0.1], [30, 30, 4, 4, 0.9, 5, 6, 0.2, 7, 8, 0.3],
+        [30, 31, 4, 4, 0.8, 0, 0, 0, 0, 0, 0], [50, 50, 4, 4, 0.1, 0, 0, 0, 0, 0, 0],
+    ], np.float32)  # fmt: skip
+    record = step("boxes-from-rows", order="columns", objectness=False, rest=6)({"output": rows.T[np.newaxis]})
+    assert record["rest"].shape == (3, 6)
+    record |= step("nms", also=["rest"])(record)
+    assert record["scores"].tolist() == pytest.approx([0.9, 0.5])
+    record |= step("keypoints")(record)
+    assert record["keypoints"].tolist() == [[[5, 6], [7, 8]], [[1, 2], [3, 4]]]
+    assert record["visible"].ravel().tolist() == pytest.approx([0.2, 0.3, 0.9, 0.1])
+    flat = step("keypoints", values=2)(record)
+    assert (flat["keypoints"].shape, flat["visible"].min()) == ((2, 3, 2), 1)
+    none = step("keypoints")(
+        step("nms", also=["rest"])({"boxes": [], "scores": [], "classes": [], "rest": rows[:0, 5:]})
+    )
+    assert (none["keypoints"].shape, none["visible"].shape) == ((0, 2, 2), (0, 2))
+
+
+@pytest.mark.parametrize(("name", "parameters", "fields"), [
+    ("nms", {"also": ["rest"]}, {"boxes": [[0, 0, 1, 1]], "scores": [1], "classes": [0], "rest": np.zeros((2, 6))}),
+    ("nms", {"also": ["rest"]}, {"boxes": [[0, 0, 1, 1]], "scores": [1], "classes": [0], "rest": 1}),
+    ("keypoints", {}, {"rest": np.zeros((2, 7), np.float32)}),
+    ("keypoints", {}, {"rest": np.zeros((2, 0), np.float32)}),
+    ("boxes-from-rows", {"rest": 6, "objectness": False}, {"output": np.zeros((2, 10), np.float32)}),
+])  # fmt: skip
+def test_rows_that_do_not_fit_are_refused(step, name, parameters, fields) -> None:
+    with pytest.raises(InputError):
+        step(name, **parameters)(fields)
+
+
+def test_nms_keeps_each_field_once() -> None:
+    for also in (("boxes",), ("rest", "rest")):
+        with pytest.raises(UsageError):
+            Nms(also=also)
 
 
 def test_rows_of_a_yolo_that_chooses_itself(step) -> None:

@@ -26,7 +26,6 @@ def test_name_file_and_class_of_a_processor_agree(name) -> None:
     assert kind.name == name == module.replace("_", "-")
     assert kind.__name__ == "".join(part.capitalize() for part in name.split("-"))
     assert kind.__doc__
-    assert isinstance(kind.gives, tuple)
 
 
 def test_nothing_is_imported_before_it_is_used() -> None:

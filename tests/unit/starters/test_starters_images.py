@@ -102,10 +102,20 @@ def test_a_detector_that_chooses_itself_has_no_nms(rows, metadata) -> None:
     assert not {"boxes-from-rows", "nms"} & set(steps)
 
 
+def test_a_pose_model_gives_points() -> None:
+    write_model([1, 3, "h", "w"], [1, 57, 8400], NAMES | {"kpt_shape": "[17, 3]"})
+    _, steps = written("detect")
+    assert steps["boxes-from-rows"]["rest"] == 51
+    assert steps["nms"]["also"] == ["rest"]
+    assert steps["keypoints"]["values"] == 3
+
+
 @pytest.mark.parametrize(("kind", "takes", "gives", "metadata"), [
     ("classify", ["n", 8], ["n", 3], {}), ("classify", ["n", 3, 8, 8], ["n", 3, 4], {}),
     ("classify", ["n", 3, 8, 8], ["n", 3], NAMES), ("detect", ["n", 3, 8, 8], ["n", 6, 10], {}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 6], NAMES),
+    ("detect", ["n", 3, 8, 8], ["n", 57, 10], NAMES | {"kpt_shape": "[17, 4]"}),
+    ("detect", ["n", 3, 8, 8], ["n", 6, 10], NAMES | {"kpt_shape": "[17, 3]"}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "{0: open('x')}"}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "(" * 9999}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 10], {"names": "{1: 'a', 2: 'b'}"}),
