@@ -17,6 +17,8 @@ import numpy.typing as npt
 from nndeploy.errors import InputError
 from nndeploy.values.types import Value
 
+MAX_RATE_HZ = 1 << 20
+
 Array: TypeAlias = npt.NDArray[Any]
 
 Image: TypeAlias = npt.NDArray[np.uint8]
@@ -122,6 +124,19 @@ def tokens_from_value(value: Value, what: str) -> npt.NDArray[np.int64]:
     if array.dtype.kind not in "iub" or sum(size != 1 for size in array.shape) > 1:
         raise InputError(f"{what} must be whole numbers (N,), this is {shape_text(value)}")
     return array.astype(np.int64).reshape(-1)
+
+
+def rate_from_value(value: Value) -> int:
+    """Returns `value`, how many samples there are a second.
+
+    Raises:
+        InputError: it is no whole number from 1 to 1048576.
+    """
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "iu" or not 1 <= array.item() <= MAX_RATE_HZ:
+        shown = array.item() if array.size == 1 else shape_text(value)
+        raise InputError(f"a rate of {shown!s:.40} Hz is not taken")
+    return int(array.item())
 
 
 def transform_from_value(value: Value) -> Transform:

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nndeploy.errors import InputError
+from nndeploy.processors.arrays import MAX_RATE_HZ
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 SUBFORMAT_END = bytes.fromhex("000000001000800000aa00389b71")
 MAX_CHANNELS = 64
-MAX_RATE_HZ = 1 << 20
 CHUNKS = (b"fmt ", b"data", b"fact", b"LIST")
 """What may stand behind a chunk of odd size whose writer left out the padding."""
 IN_DS64 = 0xFFFFFFFF

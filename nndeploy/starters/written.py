@@ -21,14 +21,15 @@ from nndeploy.starters.embed import embed
 from nndeploy.starters.generate import generate
 from nndeploy.starters.model_folder import ModelFolder, model_folder
 from nndeploy.starters.ocr import ocr
-from nndeploy.stream.description import PipelinePlan
+from nndeploy.starters.vad import vad
+from nndeploy.stream.description import PipelinePlan, RunnerPlan
 from nndeploy.stream.pipeline.bundled_pipeline import MAX_NAMED_BYTES
 from nndeploy.stream.pipeline.checked_plan import checked_plan
 from nndeploy.stream.pipeline.pipeline_file import pipeline_from_toml
 from nndeploy.values.types import TensorType, Value
 
 KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
-    {"embed": embed, "generate": generate, "classify": classify, "detect": detect, "ocr": ocr}
+    {"embed": embed, "generate": generate, "classify": classify, "detect": detect, "ocr": ocr, "vad": vad}
 )
 """What a pipeline is for -> what writes it, of the folder of each model."""
 NUM_MODELS: Mapping[str, int] = MappingProxyType({"ocr": 2})
@@ -70,9 +71,9 @@ def _checked(data: bytes, folders: Sequence[ModelFolder], out: Path) -> dict[str
     folder = out.absolute().parent
     beside = FilesBeside(lambda name: read_regular(folder / name, MAX_NAMED_BYTES), folder, is_here=False)
     file = pipeline_from_toml(data, str(out), beside)
-    models = {one.name: _model_of(one, folders) for one in file.pipelines}
+    models = {one.name: _model_of(one, folders) for one in file.pipelines if one.runner is not None}
     plan, _ = checked_plan(file, {name: _outside(model) for name, model in models.items()})
-    made = {one.name: _made_of_one_input(one, models[one.name]) for one in plan.pipelines}
+    made = _made_of_one_input(plan.pipelines, models)
     return {
         f"{name} of {stage}" if len(made) > 1 else name: kind for stage in made for name, kind in made[stage].items()
     }
@@ -93,15 +94,34 @@ def _outside(files: ModelFolder) -> Manifest:
     return Manifest(files.model.stem, "", inputs, outputs, (), {})
 
 
-def _made_of_one_input(plan: PipelinePlan, files: ModelFolder) -> dict[str, str]:
-    fields: dict[str, Value] = {"text": "A text of a few words.", "data": _GREY_PNG}
-    if plan.part:
-        fields[plan.part] = np.zeros((8, 64, 3), np.uint8)
-    for step in (step for stage in plan.loaders for step in stage.steps):
-        fields |= step(fields)
-    assert plan.runner is not None
+def _made_of_one_input(
+    pipelines: Sequence[PipelinePlan], models: Mapping[str, ModelFolder]
+) -> dict[str, dict[str, str]]:
+    """Returns the types of what loaders make for the inputs of each model; what other models give is not known here.
+
+    Raises:
+        DataError: a type is not the one that the model takes.
+    """
+    fields: dict[str, Value] = {
+        "text": "A text of a few words.", "data": _GREY_PNG, "samples": np.zeros(8000, np.float32), "rate": 8000,
+    }  # fmt: skip
+    made: dict[str, dict[str, str]] = {}
+    for plan in pipelines:
+        if plan.part:
+            parts = fields.get(plan.each)
+            fields[plan.part] = parts[0] if isinstance(parts, list) else np.zeros((8, 64, 3), np.uint8)
+        for step in (step for stage in plan.loaders for step in stage.steps):
+            fields |= step(fields)
+        if plan.runner is not None:
+            made[plan.name] = _taken(plan.runner, fields, models[plan.name])
+    return made
+
+
+def _taken(runner: RunnerPlan, fields: Mapping[str, Value], files: ModelFolder) -> dict[str, str]:
     made: dict[str, str] = {}
-    for name, field in (plan.runner.inputs or {}).items():
+    for name, field in (runner.inputs or {}).items():
+        if field not in fields:
+            continue
         kind, value = files.inputs[name], np.asarray(fields[field])
         made[name] = str(TensorType(value.dtype.name, value.shape))
         if not _fits(value, kind):

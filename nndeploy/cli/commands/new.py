@@ -10,7 +10,7 @@ from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 
-KINDS = ("embed", "generate", "classify", "detect", "ocr")
+KINDS = ("embed", "generate", "classify", "detect", "ocr", "vad")
 
 EXAMPLES = """\b
 Examples:
@@ -18,6 +18,7 @@ Examples:
   nndeploy new generate --model qwen/model.onnx -o write.toml
   nndeploy new detect --model yolo11n.onnx -o detect.toml
   nndeploy new ocr --model det.onnx --model rec.onnx -o ocr.toml
+  nndeploy new vad --model silero_vad.onnx -o vad.toml
 """
 
 
@@ -33,9 +34,10 @@ def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None
     """Write a pipeline file for a model.
 
     KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
-    to boxes, by a YOLO) or ocr (images to texts, by PP-OCR). Names, sizes and types come from the model, all else from
-    its metadata and from files that exporters write beside it: tokenizer.json, config.json, generation_config.json,
-    preprocessor_config.json and others. The pipeline is checked on one input before it is written.
+    to boxes, by a YOLO), ocr (images to texts, by PP-OCR) or vad (sounds to times of speech, by Silero's VAD). Names,
+    sizes and types come from the model, all else from its metadata and from files that exporters write beside it:
+    tokenizer.json, config.json, generation_config.json, preprocessor_config.json and others. The pipeline is checked on
+    one input before it is written.
     """
     from nndeploy.starters.written import write_pipeline
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nndeploy.errors import InputError
-from nndeploy.processors.arrays import Samples, vector_from_value
+from nndeploy.processors.arrays import MAX_RATE_HZ, Samples, rate_from_value, vector_from_value
 from nndeploy.processors.parameters import Range
 
 ZERO_CROSSINGS = 32
@@ -34,14 +34,12 @@ class Resample:
     takes: ClassVar[tuple[str, ...]] = ("samples", "rate")
     gives: ClassVar[tuple[str, ...]] = ("samples", "rate")
 
-    rate: Annotated[int, Range(100, 1 << 20)]
+    rate: Annotated[int, Range(100, MAX_RATE_HZ)]
 
     def __call__(self, samples: object, rate: int) -> tuple[Samples, int]:
         """Returns the samples and their new rate."""
         values = vector_from_value(samples, "samples")
-        source = int(rate)
-        if not 1 <= source <= 1 << 20:
-            raise InputError(f"a rate of {source} Hz is not taken")
+        source = rate_from_value(rate)
         if source == self.rate:
             return values, source
         common = math.gcd(source, self.rate)

@@ -188,35 +188,63 @@ def test_the_same_rate_changes_nothing(step) -> None:
         step("resample", rate=1048573)({"samples": samples, "rate": 1048571})
 
 
-def segments(text: str, **parameters):
+LIKELY = {"#": 0.9, "+": 0.4, ".": 0.1}
+
+
+def segments(text: str, length_s: float | None = None, **parameters):
     """Returns the segments of windows of 100 ms; `#` is speech, `+` is between the thresholds, `.` is silence."""
-    parameters = {"min_speech_ms": 200, "min_silence_ms": 200, "pad_ms": 0, **parameters}
-    likely = [{"#": 0.9, "+": 0.4, ".": 0.1}[c] for c in text]
-    return VoiceSegments(100, **parameters)(likely).round(6).tolist()
+    parameters = {"min_speech_ms": 150, "min_silence_ms": 200, "pad_ms": 0, **parameters}
+    sound = np.zeros(round(1000 * (len(text) / 10 if length_s is None else length_s)), np.float32)
+    return VoiceSegments(100, **parameters)([LIKELY[c] for c in text], sound, 1000).round(6).tolist()
 
 
 @pytest.mark.parametrize(("text", "want"), [
-    ("", []), ("......", []), (".####..", [[0.1, 0.5]]), ("####", [[0, 0.4]]), ("###.", [[0, 0.3]]),
-    ("##.##..", [[0, 0.5]]), ("##..##..", [[0, 0.2], [0.4, 0.6]]), ("##++##..", [[0, 0.6]]), ("+##+.+..", [[0.1, 0.4]]),
-    (".#..##..", [[0.4, 0.6]]),
+    ("", []), ("......", []), (".####...", [[0.1, 0.5]]), ("####", [[0, 0.4]]), ("###.", [[0, 0.4]]),
+    ("##.##...", [[0, 0.5]]), ("##...##...", [[0, 0.2], [0.5, 0.7]]), ("##..##...", [[0, 0.6]]),
+    ("##++##...", [[0, 0.6]]), ("+##+.+...", [[0.1, 0.4]]), ("##.++...", [[0, 0.2]]), ("##.+++", [[0, 0.6]]),
+    (".#...##...", [[0.5, 0.7]]),
 ])  # fmt: skip
 def test_speech_begins_and_ends_by_the_thresholds(text, want) -> None:
     assert segments(text) == want
 
 
+# silero_vad 6.2.3, windows of 512 samples at 16 kHz, `#` 0.9, `+` 0.4, `.` 0.1:
+#   get_speech_timestamps_from_probs(likely, audio_length_samples=LENGTH, threshold=0.5, neg_threshold=0.35,
+#       min_speech_duration_ms=SPEECH, min_silence_duration_ms=SILENCE, speech_pad_ms=PAD)
+TEXT = "..####.+##....###########..+###...#....#####."
+SILERO = {
+    (22800, 250, 100, 30): [[544, 22800]],
+    (22800, 0, 32, 0): [[1024, 5120], [7168, 12800], [14336, 15872], [17408, 17920], [19968, 22800]],
+    (23000, 96, 128, 60): [[64, 23000]],
+    (22800, 100, 64, 500): [[0, 6144], [6144, 17920], [17920, 22800]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SILERO)
+def test_segments_are_those_of_silero_vad(how) -> None:
+    length, speech, silence, pad = how
+    made = VoiceSegments(32, 0.5, 0.35, speech, silence, pad)
+    found = made([LIKELY[c] for c in TEXT], np.zeros(length, np.float32), 16000)
+    assert (found * 16000).round(6).tolist() == SILERO[how]
+
+
 def test_what_comes_window_by_window_is_one_behind_the_other() -> None:
-    parts = [np.array([[0.1, 0.9]]), np.array([[0.9, 0.9]]), np.array([[0.1]])]
-    assert VoiceSegments(100, min_silence_ms=100, pad_ms=0)(parts).round(6).tolist() == [[0.1, 0.4]]
+    parts, sound = [np.array([[0.1, 0.9]]), np.array([[0.9, 0.9]]), np.array([[0.1, 0.1]])], np.zeros(600, np.float32)
+    assert VoiceSegments(100, min_silence_ms=100, pad_ms=0)(parts, sound, 1000).round(6).tolist() == [[0.1, 0.4]]
     with pytest.raises(InputError, match=r"probabilities must be \(N,\), this is float64 \(2, 2\)"):
-        VoiceSegments(100)([np.zeros((2, 2))])
+        VoiceSegments(100)([np.zeros((2, 2))], sound, 1000)
+    with pytest.raises(InputError, match="a rate of 0 Hz is not taken"):
+        VoiceSegments(100)(parts, sound, 0)
 
 
 def test_segments_are_widened_to_half_way_and_not_beyond_the_sound() -> None:
-    assert segments("##..##", pad_ms=500) == [[0, 0.3], [0.3, 0.6]]
+    assert segments("##...##", pad_ms=500) == [[0, 0.35], [0.35, 0.7]]
     assert segments("..##....", pad_ms=50) == [[0.15, 0.45]]
-    assert segments("##++##..", end_threshold=0.5) == [[0, 0.2], [0.4, 0.6]]
+    assert segments("##+++##...", end_threshold=0.5) == [[0, 0.2], [0.5, 0.7]]
+    assert segments(".###", 0.35, pad_ms=50) == [[0.05, 0.35]]
+    assert segments(".###....", 0.35, pad_ms=50) == [[0.05, 0.35]]  # windows of a model may reach beyond the sound
     with pytest.raises(InputError, match="NaN"):
-        VoiceSegments(10)([0.5, np.nan])
+        VoiceSegments(10)([0.5, np.nan], [0.0], 1000)
 
 
 @given(st.text("#+.", max_size=40), st.floats(0, 300))
