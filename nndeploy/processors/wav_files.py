@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads WAV files: integer samples of 8, 16, 24 and 32 bits and floating ones of 32 and 64, any number of channels.
 
-Written here because the standard library's reader takes no floating samples. Files may have been written by anybody:
-each chunk is held against the bytes that are there before anything is made of it.
+Writes such of 16 bits, and floating ones of 32. Done here because the standard library takes no floating samples. Files
+may have been written by anybody: each chunk is held against the bytes that are there before anything is made of it.
 
 Laws: a full-scale sample is 1.0 or just below it, silence is 0.0, whatever the width. A file that holds fewer samples
 than it states is damaged.
@@ -14,6 +14,7 @@ channel audio data and WAVE files" (Microsoft 2001, WAVE_FORMAT_EXTENSIBLE) and 
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +28,14 @@ MAX_CHANNELS = 64
 CHUNKS = (b"fmt ", b"data", b"fact", b"LIST")
 """What may stand behind a chunk of odd size whose writer left out the padding."""
 IN_DS64 = 0xFFFFFFFF
+MAX_DATA_BYTES = 0x7FFFDFFF
+"""The most bytes of samples that are written: more is taken for what a stream states."""
 STREAMED = range(0x7FFFE000, 0x80000001)
 """What sox, espeak and arecord state where they cannot go back to the head; FFmpeg states `IN_DS64`, others 0."""
 WIDTHS = {(PCM, 8), (PCM, 16), (PCM, 24), (PCM, 32), (FLOAT, 32), (FLOAT, 64)}
+
+SampleFormat: TypeAlias = Literal["pcm16", "float32"]
+"""How samples are written: as whole numbers of 16 bits, or floating ones of 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,33 @@ def mono(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     if samples.shape[1] == 1:
         return samples[:, 0]
     return np.asarray(samples.mean(axis=1, dtype=np.float64), np.float32)
+
+
+def bytes_from_sound(sound: Sound, form: SampleFormat) -> bytes:
+    """Returns a WAV file. Samples beyond -1 to 1 are cut off in one of 16 bits, and stay in a floating one.
+
+    Raises:
+        InputError: a sample is NaN or infinite, or there are too many channels or samples for a WAV file.
+    """
+    if not np.isfinite(sound.samples).all():
+        raise InputError("samples hold NaN or infinity")
+    num_frames, num_channels = sound.samples.shape
+    if form == "pcm16":
+        scaled = np.rint(sound.samples.astype(np.float64) * 32768)
+        body = np.clip(scaled, -32768, 32767).astype("<i2").tobytes()
+    else:
+        body = sound.samples.astype("<f4").tobytes()
+    num_bits = 16 if form == "pcm16" else 32
+    frame_bytes = num_channels * num_bits // 8
+    if not 1 <= num_channels <= MAX_CHANNELS or len(body) > MAX_DATA_BYTES:
+        raise InputError(f"{num_frames} samples of {num_channels} channels are too many for a WAV file")
+    code = PCM if form == "pcm16" else FLOAT
+    about = struct.pack(
+        "<HHIIHH", code, num_channels, sound.rate_hz, sound.rate_hz * frame_bytes, frame_bytes, num_bits
+    )
+    fact = b"" if form == "pcm16" else struct.pack("<4sII", b"fact", 4, num_frames)
+    chunks = struct.pack("<4sI", b"fmt ", len(about)) + about + fact + struct.pack("<4sI", b"data", len(body)) + body
+    return struct.pack("<4sI4s", b"RIFF", 4 + len(chunks), b"WAVE") + chunks
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -13,6 +13,7 @@ from nndeploy.errors import DataError, UsageError, did_you_mean
 from nndeploy.files.named_outputs import STANDARD_OUTPUT, is_stream
 from nndeploy.files.toml_table import TomlTable
 from nndeploy.files.whole_files import OutputFolder
+from nndeploy.processors.wav_files import SampleFormat
 from nndeploy.stream.pipeline.pipeline_file import SinkTable
 from nndeploy.stream.sinks.csv_sink import CsvSink
 from nndeploy.stream.sinks.image_sink import ImageSink
@@ -29,6 +30,7 @@ from nndeploy.stream.sinks.sinks import (
 )
 from nndeploy.stream.sinks.statistics_sink import StatisticsSink
 from nndeploy.stream.sinks.video_sink import VideoSink
+from nndeploy.stream.sinks.wav_sink import WavSink
 
 MakeOne = Callable[[Resumables | None], Sink]
 
@@ -64,6 +66,17 @@ def _video(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
     return lambda _: VideoSink(path, field, rate_hz)
 
 
+def _wav(table: TomlTable, path: Path, fields: tuple[str, ...]) -> MakeOne:
+    if len(fields) != 2:
+        hint = 'fields = ["samples", "rate"]'
+        raise DataError(f"takes samples and their rate, not {len(fields)} fields", where=table.where, hint=hint)
+    form = table.text("format", "pcm16")
+    if form not in ("pcm16", "float32"):
+        raise DataError(f"format must be 'pcm16' or 'float32', is {form!r:.40}", where=table.where)
+    kind: SampleFormat = "pcm16" if form == "pcm16" else "float32"
+    return lambda resumables: WavSink(path, fields[0], fields[1], kind, resumables)
+
+
 def _one_field(table: TomlTable, fields: tuple[str, ...]) -> str:
     if len(fields) != 1:
         raise DataError(f"takes one field, not {len(fields)}", where=table.where, hint='fields = ["image"]')
@@ -80,6 +93,7 @@ KINDS: dict[str, tuple[MakeSink, str]] = {
     "statistics": (_statistics, ".json"),
     "images": (_images, ""),
     "video": (_video, ".mp4"),
+    "wav": (_wav, ""),
 }
 """Kind -> how it is made, and the suffix that a file of it gets where `name` has none ("": a folder)."""
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images, CSV and statistics of the fields that a pipeline made."""
+"""Images, sounds, CSV and statistics of the fields that a pipeline made."""
 
 import csv
 import io
 import json
+import struct
+import wave
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from nndeploy.stream.sinks.csv_sink import CsvSink
 from nndeploy.stream.sinks.image_sink import ImageSink
 from nndeploy.stream.sinks.sinks import FolderSink
 from nndeploy.stream.sinks.statistics_sink import MAX_TEXTS, StatisticsSink
+from nndeploy.stream.sinks.wav_sink import WavSink
 
 
 def done(index=0, **fields):
@@ -64,6 +67,47 @@ def test_images_one_file_a_record_or_an_element(tmp_path) -> None:
 ])  # fmt: skip
 def test_what_is_no_image_is_not_written(tmp_path, fields, message) -> None:
     sink = ImageSink(tmp_path, kind="jpeg")
+    with pytest.raises(DataError, match=message):
+        sink.write(done(0, **fields))
+    sink.discard()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 6), (3, 2)])
+def test_sounds_of_16_bits_are_what_the_standard_library_reads(tmp_path, shape) -> None:
+    sink = WavSink(tmp_path / "out")
+    sink.write(done(0, samples=np.array([0, 0.5, -1, 1, 2, -3], np.float32).reshape(shape), rate=np.int64(8000)))
+    sink.write(failed(1))
+    sink.finish()
+    assert names(tmp_path / "out") == ["000000_0.wav", "000001_1.error.json"]
+    with wave.open(str(tmp_path / "out" / "000000_0.wav")) as file:
+        channels = 2 if shape == (3, 2) else 1
+        assert file.getparams()[:4] == (channels, 2, 8000, 6 // channels)
+        found = np.frombuffer(file.readframes(6), "<i2")
+    assert found.tolist() == [0, 16384, -32768, 32767, 32767, -32768]
+
+
+@pytest.mark.parametrize("samples", [[0.1, -2.5, 1e-9], []])
+def test_floating_sounds_keep_every_bit(tmp_path, samples) -> None:
+    sink = WavSink(tmp_path, "sound", "hz", "float32")
+    sink.write(done(0, sound=np.array(samples, np.float32), hz=44100))
+    sink.finish()
+    data = (tmp_path / "000000_0.wav").read_bytes()
+    assert struct.unpack_from("<4sI4s", data) == (b"RIFF", len(data) - 8, b"WAVE")
+    assert struct.unpack_from("<4sIHHIIHH", data, 12) == (b"fmt ", 16, 3, 1, 44100, 176400, 4, 32)
+    assert struct.unpack_from("<4sII", data, 36) == (b"fact", 4, len(samples))
+    assert struct.unpack_from("<4sI", data, 48) == (b"data", 4 * len(samples))
+    assert data[56:] == np.array(samples, "<f4").tobytes()
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"samples": [0.5]}, "no field 'rate'"), ({"samples": "x", "rate": 9}, "samples must be numbers"),
+    ({"samples": np.zeros((2, 2, 2)), "rate": 9}, r"samples must be \(N,\)"),
+    ({"samples": [np.nan], "rate": 9}, "NaN or infinity"), ({"samples": [0.5], "rate": 0}, "a rate of 0 Hz"),
+    ({"samples": np.zeros((3, 65)), "rate": 9}, "3 samples of 65 channels are too many"),
+])  # fmt: skip
+def test_what_is_no_sound_is_not_written(tmp_path, fields, message) -> None:
+    sink = WavSink(tmp_path)
     with pytest.raises(DataError, match=message):
         sink.write(done(0, **fields))
     sink.discard()

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""istft: the spectrum of each of many short frames -> the samples that they are of."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nndeploy.errors import InputError
+from nndeploy.processors.arrays import Samples, floats_from_value, shape_text, without_batch
+from nndeploy.processors.builtin.stft import FrameSize
+from nndeploy.processors.short_time_fourier import MAX_NUMBERS, Edges, Frames, WindowName
+
+
+@dataclass(frozen=True)
+class Istft:
+    """Undoes `stft` with the same parameters: overlaps and adds the frames, over the sum of the squared windows.
+
+    `spectrum` is (frames, `size` / 2 + 1, 2), also with an axis of one in front; `length` is how many samples there
+    are. Of a spectrum that a model changed it gives the sound whose own spectrum is the nearest.
+    """
+
+    name: ClassVar[str] = "istft"
+    takes: ClassVar[tuple[str, ...]] = ("spectrum", "length")
+    gives: ClassVar[tuple[str, ...]] = ("samples",)
+
+    size: FrameSize
+    hop: FrameSize
+    window: WindowName = "hann"
+    edges: Edges = "reflect"
+
+    def __post_init__(self) -> None:
+        self._frames.check_invertible()
+
+    def __call__(self, spectrum: object, length: object) -> Samples:
+        """Returns the samples.
+
+        Raises:
+            InputError: the spectrum has another shape or number of frames than the length and the parameters say.
+        """
+        values = without_batch(np.asarray(spectrum), 3)
+        array, num_samples = np.asarray(length), -1
+        if array.size == 1 and array.dtype.kind in "iu" and 0 <= array.item() <= MAX_NUMBERS:
+            num_samples = int(array.item())
+        want = (self._frames.count(max(num_samples, 0)), self.size // 2 + 1, 2)
+        if num_samples < 0 or values.shape != want:
+            told = f"for {num_samples} samples" if num_samples >= 0 else "for a number of samples"
+            raise InputError(f"the spectrum must be {want} {told}, this is {shape_text(spectrum)} for {length!r:.40}")
+        parts = floats_from_value(values, "the spectrum").astype(np.float64) if values.size else np.zeros(want)
+        return self._frames.sound(parts[..., 0] + 1j * parts[..., 1], num_samples).astype(np.float32)
+
+    @property
+    def _frames(self) -> Frames:
+        return Frames(self.size, self.hop, self.window, self.edges)
