@@ -6,7 +6,7 @@ silence, and then lengthened by size // 2 samples on both sides: so frame i has 
 are periodic: sample 0 is where the window begins anew.
 
 Sources: J. Allen and L. Rabiner, "A unified approach to short-time Fourier analysis and synthesis" (1977); D. Griffin
-and J. Lim, "Signal estimation from modified short-time Fourier transform" (1984), whose the way back is.
+and J. Lim, "Signal estimation from modified short-time Fourier transform" (1984) for the way back.
 """
 
 from collections.abc import Iterator

@@ -21,6 +21,7 @@ from nndeploy.starters.embed import embed
 from nndeploy.starters.generate import generate
 from nndeploy.starters.model_folder import ModelFolder, model_folder
 from nndeploy.starters.ocr import ocr
+from nndeploy.starters.transcribe import transcribe
 from nndeploy.starters.vad import vad
 from nndeploy.stream.description import PipelinePlan, RunnerPlan
 from nndeploy.stream.pipeline.bundled_pipeline import MAX_NAMED_BYTES
@@ -29,11 +30,26 @@ from nndeploy.stream.pipeline.pipeline_file import pipeline_from_toml
 from nndeploy.values.types import TensorType, Value
 
 KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
-    {"embed": embed, "generate": generate, "classify": classify, "detect": detect, "ocr": ocr, "vad": vad}
+    {
+        "embed": embed,
+        "generate": generate,
+        "classify": classify,
+        "detect": detect,
+        "ocr": ocr,
+        "vad": vad,
+        "transcribe": transcribe,
+    }
 )
 """What a pipeline is for -> what writes it, of the folder of each model."""
-NUM_MODELS: Mapping[str, int] = MappingProxyType({"ocr": 2})
+NUM_MODELS: Mapping[str, int] = MappingProxyType({"ocr": 2, "transcribe": 3})
 """How many models a kind takes, where it is not one."""
+_SEVERAL: Mapping[str, str] = MappingProxyType(
+    {
+        "ocr": "one finds lines of text, one reads them",
+        "transcribe": "Whisper's encoder, and its decoder without and with past_key_values",
+    }
+)
+"""What the models of such a kind do."""
 
 _GREY_PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63686868000003"
@@ -53,8 +69,8 @@ def write_pipeline(kind: str, models: Sequence[Path], out: Path) -> dict[str, st
         CannotCreateError: the file cannot be written.
     """
     if len(models) != NUM_MODELS.get(kind, 1):
-        hint = "one finds lines of text, one reads them" if kind == "ocr" else ""
-        raise UsageError(f"{kind} takes {NUM_MODELS.get(kind, 1)} models, not {len(models)}", hint=hint)
+        told = f"{kind} takes {NUM_MODELS.get(kind, 1)} models, not {len(models)}"
+        raise UsageError(told, hint=_SEVERAL.get(kind, ""))
     folders = [model_folder(model, out) for model in models]
     data = KINDS[kind](*folders).encode("utf-8")
     made = _checked(data, folders, out)

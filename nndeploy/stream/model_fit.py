@@ -3,7 +3,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,22 +57,43 @@ def expanded_carry(carry: Mapping[str, str], manifest: Manifest, where: str) -> 
     outputs, inputs = ([item.name for item in items] for items in (manifest.outputs, manifest.inputs))
     found: dict[str, str] = {}
     for source, to in carry.items():
-        if "*" not in source or source in outputs:
-            found[source] = to
-            continue
         place = f"{where}, carry {source!r}"
-        if source.count("*") != 1 or to.count("*") != 1:
-            raise DataError(f"a pattern and its input each have one *, this is {source!r} to {to!r}", where=place)
-        pattern = re.compile("(.+)".join(map(re.escape, source.split("*"))))
-        fitting = {name: to.replace("*", fit[1]) for name in outputs if (fit := pattern.fullmatch(name))}
-        if not fitting:
-            raise DataError("no output of the model has such a name", where=place, hint=did_you_mean(source, outputs))
+        fitting = _fitting(source, to, outputs, "output", place)
         for name, into in fitting.items():
-            if into not in inputs:
+            if into not in inputs and name != source:
                 hint = did_you_mean(into, inputs)
                 raise DataError(f"the model has the output {name!r}, but no input {into!r}", where=place, hint=hint)
         found |= fitting
     return found
+
+
+def expanded_inputs(inputs: Mapping[str, str], manifest: Manifest, where: str) -> dict[str, str]:
+    """Returns which input takes which field; `past.*` = `present.*` stands for all inputs of such names.
+
+    Raises:
+        DataError: a pattern fits no input.
+    """
+    names, found = [item.name for item in manifest.inputs], dict[str, str]()
+    for name, field in inputs.items():
+        found |= _fitting(name, field, names, "input", f"{where}, inputs {name!r}")
+    return found
+
+
+def _fitting(pattern: str, to: str, names: Sequence[str], what: str, where: str) -> dict[str, str]:
+    """Returns all of `names` that a pattern stands for, each with `to` in which * is what * is in the name.
+
+    Raises:
+        DataError: it fits none, or there is not one * on both sides.
+    """
+    if "*" not in pattern or pattern in names:
+        return {pattern: to}
+    if pattern.count("*") != 1 or to.count("*") != 1:
+        raise DataError(f"a pattern and what goes with it each have one *, this is {pattern!r}, {to!r}", where=where)
+    form = re.compile("(.+)".join(map(re.escape, pattern.split("*"))))
+    fitting = {name: to.replace("*", fit[1]) for name in names if (fit := form.fullmatch(name))}
+    if not fitting:
+        raise DataError(f"no {what} of the model has such a name", where=where, hint=did_you_mean(pattern, names))
+    return fitting
 
 
 def _check_session(pipeline: PipelinePlan, plan: RunnerPlan, where: str) -> None:

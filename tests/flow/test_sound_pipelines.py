@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sounds through whole pipelines, from WAV files to WAV files and texts."""
 
+import json
 import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
+import whisper_models
 
 from nndeploy.cli.main import run_command
+from nndeploy.processors.builtin.log_mel import LogMel
 
 THERE_AND_BACK = """
 [source]
@@ -67,3 +70,39 @@ def test_a_sink_of_sounds_that_cannot_be_is_one_line(capsys, before, after) -> N
     assert run_command(["run", "--pipeline", "p.toml", "--input", "a.wav", "--output", "out"]) == 65
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
     assert not Path("out").exists()
+
+
+BEGIN = [whisper_models.START, whisper_models.ENGLISH, whisper_models.TRANSCRIBE, whisper_models.PLAIN]
+MODELS = [text for name in whisper_models.FILES for text in ("--model", f"{name}.onnx")]
+
+
+@pytest.mark.parametrize(("seed", "config", "most"), [
+    (1, {"eos_token_id": 208, "suppress_tokens": [], "max_length": 448}, 28), (2, {"max_length": 20}, 16),
+    (3, {"suppress_tokens": [1, 2, *range(60, 200)], "begin_suppress_tokens": [0, 220]}, 28),
+])  # fmt: skip
+def test_whisper_s_models_write_what_their_definition_says(seed, config, most) -> None:
+    """Each round hears all that the encoder gave, and sees the tokens of all rounds before."""
+    weights = whisper_models.weights_of(seed)
+    whisper_models.write_models(Path(), weights, config)
+    assert run_command(["new", "transcribe", *MODELS, "-o", "p.toml"]) == 0
+    for name in whisper_models.FILES:
+        carried = ["--pipeline", "p.toml"] if name == "encoder_model" else []
+        out = ["-o", f"{name}.nnd", "--backends", "onnxruntime"]
+        assert run_command(["compile", f"{name}.onnx", *carried, *out]) == 0
+    sounds = [np.random.default_rng(i).normal(0, 9000, 3000 * (i + 1)).astype(np.int16) for i in range(4)]
+    for i, samples in enumerate(sounds):
+        Path(f"{i}.wav").write_bytes(wav_of(samples))
+    Path("tokens.toml").write_text(Path("p.toml").read_text().replace('"text", "end"', '"tokens", "text", "end"'))
+    inputs = [text for i in range(4) for text in ("--input", f"{i}.wav")]
+    assert run_command(["run", "encoder_model.nnd", "--pipeline", "tokens.toml", *inputs, "--output", "o.jsonl"]) == 0
+    for wrong in ('"past.*" = "present.*"', '"past_key_values.*" = "present"', '"past_key_values.*" = "presents.*"'):
+        Path("q.toml").write_text(Path("p.toml").read_text().replace('"past_key_values.*" = "present.*"', wrong))
+        assert run_command(["run", "encoder_model.nnd", "--pipeline", "q.toml", "--input", "0.wav"]) == 65
+    rules = {"never": config.get("suppress_tokens", []), "not_first": config.get("begin_suppress_tokens", [])}
+    rules |= {"stop": config.get("eos_token_id", 0), "most": most}
+    for samples, line in zip(sounds, Path("o.jsonl").read_text().splitlines(), strict=True):
+        features = LogMel(whisper_models.BINS, seconds=1)(samples.astype(np.float32) / 32768, 16000)[0]
+        want = whisper_models.written_by_definition(weights, features, BEGIN, **rules)
+        found = json.loads(line)["outputs"]
+        assert found["tokens"] == want
+        assert found["end"] == ("max-tokens" if len(want) == most else "stop-token")

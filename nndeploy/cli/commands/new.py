@@ -10,7 +10,7 @@ from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.value_types import ANY_FILE
 from nndeploy.cli.standard_streams import effect_is_made
 
-KINDS = ("embed", "generate", "classify", "detect", "ocr", "vad")
+KINDS = ("embed", "generate", "classify", "detect", "ocr", "vad", "transcribe")
 
 EXAMPLES = """\b
 Examples:
@@ -19,6 +19,8 @@ Examples:
   nndeploy new detect --model yolo11n.onnx -o detect.toml
   nndeploy new ocr --model det.onnx --model rec.onnx -o ocr.toml
   nndeploy new vad --model silero_vad.onnx -o vad.toml
+  nndeploy new transcribe --model encoder_model.onnx --model decoder_model.onnx \\
+      --model decoder_with_past_model.onnx -o transcribe.toml
 """
 
 
@@ -26,7 +28,7 @@ Examples:
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option(
     "--model", "models", type=ANY_FILE, required=True, multiple=True, metavar="MODEL.onnx",
-    help="Model that the pipeline is for. For ocr: one that finds lines, and one that reads them (repeatable).",
+    help="Model that the pipeline is for (repeatable: ocr takes two, transcribe three, in any order).",
 )  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT_FILE, required=True, metavar="FILE.toml", help="File to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
@@ -34,10 +36,11 @@ def new(kind: str, models: tuple[str, ...], output: Path, as_json: bool) -> None
     """Write a pipeline file for a model.
 
     KIND is embed (texts to vectors), generate (prompts to texts), classify (images or texts to classes), detect (images
-    to boxes, by a YOLO), ocr (images to texts, by PP-OCR) or vad (sounds to times of speech, by Silero's VAD). Names,
-    sizes and types come from the model, all else from its metadata and from files that exporters write beside it:
-    tokenizer.json, config.json, generation_config.json, preprocessor_config.json and others. The pipeline is checked on
-    one input before it is written.
+    to boxes, by a YOLO), ocr (images to texts, by PP-OCR's detector and recogniser), vad (sounds to times of speech, by
+    Silero's VAD) or transcribe (sounds to texts, by Whisper's encoder and decoders). Names, sizes and types come from
+    the model, all else from its metadata and from files that exporters write beside it: tokenizer.json, config.json,
+    generation_config.json, preprocessor_config.json and others. The pipeline is checked on one input before it is
+    written.
     """
     from nndeploy.starters.written import write_pipeline
 

@@ -19,7 +19,7 @@ TAIL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class StopTokens:
+class TokenList:
     """Tokens by number, or by the text that the tokenizer has for them."""
 
     written_as: ClassVar[str] = "a list of numbers or texts of tokens"
@@ -41,8 +41,8 @@ class StopTokens:
     def __str__(self) -> str:
         return str(list(self.tokens))
 
-    def numbers(self, tokenizer: Any) -> frozenset[int]:
-        """Returns their numbers.
+    def numbers(self, tokenizer: Any, where: str) -> frozenset[int]:
+        """Returns their numbers; `where` is the parameter that has them.
 
         Raises:
             DataError: the tokenizer has no such token.
@@ -50,7 +50,7 @@ class StopTokens:
         found = {one: tokenizer.token_to_id(one) if isinstance(one, str) else one for one in self.tokens}
         for one, number in found.items():
             if number is None or tokenizer.id_to_token(number) is None:
-                raise DataError(f"the tokenizer has no token {one!r:.60}", where="stop-tokens")
+                raise DataError(f"the tokenizer has no token {one!r:.60}", where=where)
         return frozenset(found.values())
 
 
@@ -60,7 +60,8 @@ class Sample:
 
     Before it is drawn, `repetition-penalty` above 1 lowers tokens that are in prompt or text, and of the rest stay the
     `top-k` best (0: all), then the best that reach the probability `top-p` together: what transformers means by these.
-    The same prompt and `seed` give the same text.
+    The same prompt and `seed` give the same text. `suppress-tokens` are never taken, `begin-suppress-tokens` not as the
+    first one of the text.
 
     `text` is what was written, without special tokens, without half a character and, as long as it may go on, without
     what may be the beginning of a stop text. `end` is empty as long as it may go on; else it says what ended it:
@@ -79,17 +80,22 @@ class Sample:
     top_p: Fraction = 1.0
     repetition_penalty: Annotated[float, Range(0.01, 100)] = 1.0
     seed: Annotated[int, Range(0, MAX_SEED)] = 0
-    stop_tokens: StopTokens = StopTokens()
+    stop_tokens: TokenList = TokenList()
     stop_texts: tuple[str, ...] = ()
     max_tokens: Count = 256
     context: Count | None = None
+    suppress_tokens: TokenList = TokenList()
+    begin_suppress_tokens: TokenList = TokenList()
 
     def __post_init__(self) -> None:
         tokenizer = self.tokenizer.opened()
         if "" in self.stop_texts:
             raise DataError("a stop text is empty", where="stop-texts")
         choice = Choice(self.temperature, self.top_k, self.top_p, self.repetition_penalty, self.seed)
-        object.__setattr__(self, "_made", (tokenizer, self.stop_tokens.numbers(tokenizer), choice))
+        never = self.suppress_tokens.numbers(tokenizer, "suppress-tokens")
+        not_first = self.begin_suppress_tokens.numbers(tokenizer, "begin-suppress-tokens") | never
+        stops = self.stop_tokens.numbers(tokenizer, "stop-tokens")
+        object.__setattr__(self, "_made", _Made(tokenizer, stops, choice, sorted(never), sorted(not_first)))
 
     def __call__(self, logits: object, prompt: object, tokens: object) -> tuple[Array, str, str]:
         """Returns the tokens so far (length,), their text, and what ended it.
@@ -97,28 +103,46 @@ class Sample:
         Raises:
             InputError: the scores are none, or hold NaN.
         """
-        tokenizer, stops, choice = self._parts
+        made: _Made = getattr(self, "_made")  # noqa: B009 - by __post_init__
         scores = without_batch(floats_from_value(logits, "logits"), 2)
         if scores.ndim not in (1, 2):
             raise InputError(f"logits must be (1, length, tokens), these are {shape_text(logits)}")
         begun, written = tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")
         seen = np.concatenate([begun, written])
-        new = choice.token(scores if scores.ndim == 1 else scores[-1], seen, len(seen))
-        end = "stop-token" if new in stops else ""
+        last = _without_tokens(
+            scores if scores.ndim == 1 else scores[-1], made.never if len(written) else made.not_first
+        )
+        new = made.choice.token(last, seen, len(seen))
+        end = "stop-token" if new in made.stops else ""
         if not end:
             written = np.append(written, new)
             is_full = self.context is not None and len(seen) + 1 >= self.context
             end = "max-tokens" if len(written) >= self.max_tokens else "context" if is_full else ""
-        text = _written(tokenizer, begun[-TAIL:].tolist(), written.tolist(), is_whole=bool(end))
+        text = _written(made.tokenizer, begun[-TAIL:].tolist(), written.tolist(), is_whole=bool(end))
         cuts = [place for one in self.stop_texts if (place := text.find(one)) >= 0]
         if cuts:
             return written, text[: min(cuts)], "stop-text"
         return written, text if end else _without_begun(text, self.stop_texts), end
 
-    @property
-    def _parts(self) -> tuple[Any, frozenset[int], Choice]:
-        made: tuple[Any, frozenset[int], Choice] = getattr(self, "_made")  # noqa: B009 - made by __post_init__
-        return made
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What is made of the parameters once: `never` and `not_first` are the tokens that are not taken."""
+
+    tokenizer: Any
+    stops: frozenset[int]
+    choice: Choice
+    never: Sequence[int]
+    not_first: Sequence[int]
+
+
+def _without_tokens(scores: Array, tokens: Sequence[int]) -> Array:
+    """Returns scores of which those of tokens are the least that there is."""
+    if not tokens:
+        return scores
+    left = scores.copy()
+    left[[token for token in tokens if token < len(scores)]] = -np.inf
+    return left
 
 
 def _without_begun(text: str, stop_texts: Sequence[str]) -> str:

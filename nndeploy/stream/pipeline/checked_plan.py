@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError
 from nndeploy.stream.description import PipelinePlan, StreamPlan, largest_values, step_name
-from nndeploy.stream.model_fit import expanded_carry
+from nndeploy.stream.model_fit import expanded_carry, expanded_inputs
 from nndeploy.stream.pipeline.field_flow import place_of
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile, last_fields, levels_with_models, plan_of_file
 from nndeploy.stream.pipeline.pipeline_sinks import check_sinks
@@ -82,7 +82,7 @@ def _first_types(file: PipelineFile, manifests: Mapping[str, Manifest], source: 
             continue
         place = f"{file.where}: {place_of(1, one)}"
         carried = set(expanded_carry(one.runner.carry, manifests[one.name], place).values())
-        renamed = one.runner.inputs or {}
+        renamed = expanded_inputs(one.runner.inputs or {}, manifests[one.name], place)
         for item in manifests[one.name].inputs:
             if item.name not in carried:
                 types.setdefault(renamed.get(item.name, item.name), item.type)

@@ -28,7 +28,7 @@ from nndeploy.stream.description import (
     StageStep,
     StreamPlan,
 )
-from nndeploy.stream.model_fit import check_fits, expanded_carry
+from nndeploy.stream.model_fit import check_fits, expanded_carry, expanded_inputs
 from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_of
 from nndeploy.stream.pipeline.routes import check_routes, level_from_toml, route_from_toml
 from nndeploy.stream.pipeline.source_tables import SourceTable, sources_from_toml
@@ -261,7 +261,8 @@ def _with_model(where: str, number: int, plan: PipelinePlan, manifests: Mapping[
         raise DataError(told, where=place)
     carried = set(runner.carry.values())
     needed = [item.name for item in manifest.inputs if not manifest.may_lack(item)]
-    inputs = {name: name for name in needed if name not in carried} | dict(runner.inputs or {})
+    renamed = expanded_inputs(runner.inputs or {}, manifest, place)
+    inputs = {name: name for name in needed if name not in carried} | renamed
     outputs = {item.name: item.name for item in manifest.outputs} | dict(runner.outputs)
     made = replace(plan, runner=replace(runner, inputs=inputs, outputs=outputs))
     try:

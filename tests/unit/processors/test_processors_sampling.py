@@ -129,6 +129,17 @@ def test_what_may_begin_a_stop_text_is_kept_back_until_it_does_not() -> None:
     assert (texts[-1], end) == ("a ca", "max-tokens")
 
 
+def test_suppressed_tokens_are_not_taken_and_some_not_first() -> None:
+    def chosen(parameters, *written):
+        logits = np.linspace(0, 1, 260, dtype=np.float32)[None, None]
+        fields = {"logits": logits, "prompt": np.array([5]), "tokens": np.array(written, np.int64)}
+        return sample(**parameters)(fields)["tokens"].tolist()[-1]
+
+    parameters = {"suppress_tokens": [259], "begin_suppress_tokens": ["<|end|>", 258]}
+    assert (chosen(parameters), chosen(parameters, 9), chosen({})) == (257, 258, 259)
+    assert {chosen(parameters | {"temperature": 50.0, "seed": seed}, 9) for seed in range(99)} <= {*range(259)}
+
+
 def test_limits_end_a_text_and_say_which() -> None:
     assert written(sample(max_tokens=3), [20] * 9)[1:] == ("max-tokens", [20] * 3)
     assert written(sample(context=5), [20] * 9, prompt=(10, 11, 12))[1:] == ("context", [20] * 2)
@@ -137,6 +148,7 @@ def test_limits_end_a_text_and_say_which() -> None:
 
 @pytest.mark.parametrize("parameters", [
     {"stop_tokens": ["none of it"]}, {"stop_tokens": [400]}, {"stop_tokens": "a"}, {"stop_texts": [""]},
+    {"suppress_tokens": [400]}, {"begin_suppress_tokens": ["none of it"]},
     {"temperature": -1}, {"top_p": 2}, {"seed": -1}, {"max_tokens": 0},
 ])  # fmt: skip
 def test_settings_without_a_meaning_are_refused(parameters) -> None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`new vad`: names are those of the model, and what is written is the pipeline that is shipped."""
+"""`new vad` and `new transcribe`: what models and the files beside them say stands in the pipeline, and it fits."""
 
+import json
 import tomllib
 from pathlib import Path
 
 import onnx
 import pytest
+from trained_tokenizers import bytes_bpe
 
 from nndeploy.cli.main import run_command
 
@@ -61,3 +63,74 @@ def test_another_kind_of_model_is_one_line_and_no_file(capsys, inputs, outputs) 
 def test_what_is_written_for_a_real_detector_is_the_pipeline_that_is_shipped(models_folder) -> None:
     Path("m.onnx").symlink_to(models_folder / "silero_vad_v5.onnx")
     assert written("vad", "--model", "m.onnx") == tomllib.loads((PIPELINES / "speech.toml").read_text())
+
+
+CACHE = {f"past_key_values.0.{side}.key": (FLOAT, ["b", 2, side, 8]) for side in ("decoder", "encoder")}
+PRESENT = {f"present.0.{side}.key": (FLOAT, ["b", 2, side, 8]) for side in ("decoder", "encoder")}
+IDS, LOGITS = {"input_ids": (INT, ["b", "t"])}, {"logits": (FLOAT, ["b", "t", 400])}
+WHISPER = {
+    "encoder": ({"input_features": (FLOAT, ["b", 128, 3000])}, {"last_hidden_state": (FLOAT, ["b", 1500, 8])}),
+    "plain": (IDS | {"encoder_hidden_states": (FLOAT, ["b", "s", 8])}, LOGITS | PRESENT),
+    "cached": (IDS | CACHE, LOGITS | {"present.0.decoder.key": PRESENT["present.0.decoder.key"]}),
+}
+SAID = {"decoder_start_token_id": 300, "no_timestamps_token_id": 399, "eos_token_id": 0}
+MANY = {"lang_to_id": {"<|de|>": 301, "<|en|>": 302}, "task_to_id": {"translate": 303, "transcribe": 304}}
+
+
+def write_whisper(said, **others):
+    for name, ends in (WHISPER | others).items():
+        write_model(*ends, f"{name}.onnx")
+    Path("generation_config.json").write_text(json.dumps(said))
+    Path("tokenizer.json").write_bytes(bytes_bpe(size=400))
+
+
+def written_whisper(*names, code=0):
+    models = [text for name in names or ("cached", "encoder", "plain") for text in ("--model", f"{name}.onnx")]
+    return written("transcribe", *models, code=code)
+
+
+@pytest.mark.parametrize(("said", "begin", "most"), [
+    (SAID | MANY, [[300, 302, 304], [399]], 444),
+    (SAID | MANY | {"language": "de", "max_length": 30}, [[300, 301, 304], [399]], 26),
+    (SAID | {"lang_to_id": {"<|fr|>": 7}}, [[300, 7], [399]], 445), (SAID, [[300], [399]], 446),
+])  # fmt: skip
+def test_whisper_begins_as_its_files_say(said, begin, most) -> None:
+    write_whisper(said | {"suppress_tokens": [-1, 5, None], "begin_suppress_tokens": [6]})
+    listen, first, write = (level["pipeline"][0] for level in written_whisper()["level"])
+    assert listen["loader"][0]["steps"][1] == {"use": "log-mel", "bins": 128, "size": 400, "hop": 160, "seconds": 30}
+    assert [one["loader"][0]["steps"][0]["value"] for one in (first, write)] == [[tokens] for tokens in begin]
+    assert (first["model"], write["model"]) == ("plain.nnd", "cached.nnd")
+    (sample, _) = write["loop"]["steps"]
+    assert (sample["suppress-tokens"], sample["begin-suppress-tokens"]) == ([5], [6])
+    assert (sample["stop-tokens"], sample["max-tokens"]) == ([0], most)
+
+
+def test_features_are_as_the_files_of_a_model_say() -> None:
+    write_whisper(SAID)
+    said = {"sampling_rate": 8000, "n_fft": 200, "hop_length": 80, "chunk_length": 30, "feature_size": 80}
+    Path("preprocessor_config.json").write_text(json.dumps(said))
+    resample, log_mel = written_whisper()["level"][0]["pipeline"][0]["loader"][0]["steps"]
+    assert resample["rate"] == 8000
+    assert log_mel == {"use": "log-mel", "bins": 128, "size": 200, "hop": 80, "seconds": 30}
+
+
+def test_what_is_not_whisper_is_one_line_and_no_file(capsys) -> None:
+    write_whisper(
+        SAID,
+        merged=(WHISPER["cached"][0] | {"use_cache_branch": (onnx.TensorProto.BOOL, [1])}, WHISPER["cached"][1]),
+        other=(IDS | {"past_key_values.1.decoder.key": (FLOAT, ["b", 2, "p", 8])}, LOGITS),
+        short=({"input_features": (FLOAT, ["b", 80, 100])}, WHISPER["encoder"][1]),
+    )
+    refused = ("encoder", "plain", "merged"), ("encoder", "plain", "other"), ("plain", "plain", "cached"), (
+        "short", "plain", "cached",
+    )  # fmt: skip
+    for names in refused:
+        written_whisper(*names, code=65)
+    written_whisper("encoder", "plain", code=2)
+    for said in ({}, SAID | {"lang_to_id": {"<|en|>": "1"}}):
+        Path("generation_config.json").write_text(json.dumps(said))
+        written_whisper(code=65)
+    Path("tokenizer.json").unlink()
+    written_whisper(code=66)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 8
+    assert not Path("p.toml").exists()
