@@ -133,9 +133,10 @@ def rate_from_value(value: Value) -> int:
         InputError: it is no whole number from 1 to 1048576.
     """
     array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "iu" or not 1 <= array.item() <= MAX_RATE_HZ:
-        shown = array.item() if array.size == 1 else shape_text(value)
-        raise InputError(f"a rate of {shown!s:.40} Hz is not taken")
+    if array.size != 1 or array.dtype.kind not in "iuf":
+        raise InputError(f"a rate must be one number, this is {shape_text(value)}")
+    if not 1 <= array.item() <= MAX_RATE_HZ or array.item() % 1:
+        raise InputError(f"a rate of {array.item()} Hz is not taken")
     return int(array.item())
 
 

@@ -26,7 +26,7 @@ Edges: TypeAlias = Literal["reflect", "zeros", "drop"]
 """What frames hold beyond the sound: its mirror image, silence, or there are no such frames."""
 
 MAX_NUMBERS = 1 << 28
-"""The most numbers of all frames of a sound together."""
+"""The most samples of a sound, and the most of all its frames together."""
 BLOCK_SAMPLES = 1 << 20
 """Frames are worked on in blocks of about so many samples, so that memory does not follow the length of the sound."""
 LEAST_SQUARES = 1e-10
@@ -59,7 +59,7 @@ class Frames:
             found = (num_samples - self.size) // self.hop + 1 if num_samples >= self.size else 0
         else:
             found = -(-num_samples // self.hop) + 1
-        if found * self.size > MAX_NUMBERS:
+        if max(found * self.size, num_samples) > MAX_NUMBERS:
             raise InputError(f"{num_samples} samples make {found} frames of {self.size} samples, which are too many")
         return found
 

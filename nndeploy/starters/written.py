@@ -41,15 +41,13 @@ KINDS: Mapping[str, Callable[..., str]] = MappingProxyType(
     }
 )
 """What a pipeline is for -> what writes it, of the folder of each model."""
-NUM_MODELS: Mapping[str, int] = MappingProxyType({"ocr": 2, "transcribe": 3})
-"""How many models a kind takes, where it is not one."""
-_SEVERAL: Mapping[str, str] = MappingProxyType(
+SEVERAL: Mapping[str, tuple[int, str]] = MappingProxyType(
     {
-        "ocr": "one finds lines of text, one reads them",
-        "transcribe": "Whisper's encoder, and its decoder without and with past_key_values",
+        "ocr": (2, "one finds lines of text, one reads them"),
+        "transcribe": (3, "Whisper's encoder, and its decoder without and with past_key_values"),
     }
 )
-"""What the models of such a kind do."""
+"""How many models a kind takes, where it is not one, and which."""
 
 _GREY_PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63686868000003"
@@ -68,9 +66,9 @@ def write_pipeline(kind: str, models: Sequence[Path], out: Path) -> dict[str, st
         DataError: it is no model for that, or a file beside it does not fit it.
         CannotCreateError: the file cannot be written.
     """
-    if len(models) != NUM_MODELS.get(kind, 1):
-        told = f"{kind} takes {NUM_MODELS.get(kind, 1)} models, not {len(models)}"
-        raise UsageError(told, hint=_SEVERAL.get(kind, ""))
+    count, hint = SEVERAL.get(kind, (1, ""))
+    if len(models) != count:
+        raise UsageError(f"{kind} takes {count} models, not {len(models)}", hint=hint)
     folders = [model_folder(model, out) for model in models]
     data = KINDS[kind](*folders).encode("utf-8")
     made = _checked(data, folders, out)

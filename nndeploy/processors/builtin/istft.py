@@ -9,7 +9,7 @@ import numpy as np
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Samples, floats_from_value, shape_text, without_batch
 from nndeploy.processors.builtin.stft import FrameSize
-from nndeploy.processors.short_time_fourier import MAX_NUMBERS, Edges, Frames, WindowName
+from nndeploy.processors.short_time_fourier import Edges, Frames, WindowName
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Istft:
         Raises:
             InputError: the spectrum has another shape or number of frames than the length and the parameters say.
         """
-        values = without_batch(np.asarray(spectrum), 3)
-        array, num_samples = np.asarray(length), -1
-        if array.size == 1 and array.dtype.kind in "iu" and 0 <= array.item() <= MAX_NUMBERS:
-            num_samples = int(array.item())
-        want = (self._frames.count(max(num_samples, 0)), self.size // 2 + 1, 2)
-        if num_samples < 0 or values.shape != want:
-            told = f"for {num_samples} samples" if num_samples >= 0 else "for a number of samples"
-            raise InputError(f"the spectrum must be {want} {told}, this is {shape_text(spectrum)} for {length!r:.40}")
-        parts = floats_from_value(values, "the spectrum").astype(np.float64) if values.size else np.zeros(want)
+        array = np.asarray(length)
+        if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 0:
+            raise InputError(f"length must be a number of samples, is {length!r:.40}")
+        num_samples = int(array.item())
+        values = without_batch(floats_from_value(spectrum, "the spectrum"), 3)
+        want = (self._frames.count(num_samples), self.size // 2 + 1, 2)
+        if values.shape != want:
+            raise InputError(f"the spectrum of {num_samples} samples must be {want}, this is {shape_text(spectrum)}")
+        parts = values.astype(np.float64)
         return self._frames.sound(parts[..., 0] + 1j * parts[..., 1], num_samples).astype(np.float32)
 
     @property

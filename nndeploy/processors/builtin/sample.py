@@ -109,10 +109,9 @@ class Sample:
             raise InputError(f"logits must be (1, length, tokens), these are {shape_text(logits)}")
         begun, written = tokens_from_value(prompt, "prompt"), tokens_from_value(tokens, "tokens")
         seen = np.concatenate([begun, written])
-        last = _without_tokens(
-            scores if scores.ndim == 1 else scores[-1], made.never if len(written) else made.not_first
-        )
-        new = made.choice.token(last, seen, len(seen))
+        last = scores if scores.ndim == 1 else scores[-1]
+        allowed = _without_tokens(last, made.never if len(written) else made.not_first)
+        new = made.choice.token(allowed, seen, len(seen))
         end = "stop-token" if new in made.stops else ""
         if not end:
             written = np.append(written, new)

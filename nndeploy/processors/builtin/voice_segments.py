@@ -23,13 +23,14 @@ LOWEST_END = 0.01
 
 @dataclass(frozen=True)
 class VoiceSegments:
-    """Speech begins at a window that reaches `threshold`, and ends at one below `end-threshold`.
+    """Speech begins at a window that reaches `threshold`, and ends where a long enough pause begins.
 
-    It does not end there if a window reaches `threshold` again before one below `end-threshold` comes that begins
-    `min-silence-ms` later. Speech that has not ended reaches to the end of the sound. `end-threshold` is 0.15 below
-    `threshold` if it is not given. Segments of at most `min-speech-ms` are dropped; each of the others is widened by
-    `pad-ms` on both sides, not beyond half way to its neighbour, nor beyond the sound. `hop-ms` is the time from one
-    window to the next. A list of probabilities, such as a model gives window by window, is one behind the other.
+    A pause begins at a window below `end-threshold`, and is over where one reaches `threshold` again. It is long enough
+    if one of its windows below `end-threshold` begins `min-silence-ms` or more after it. Speech that has not ended
+    reaches to the end of the sound. `end-threshold` is 0.15 below `threshold` if it is not given. Segments of at most
+    `min-speech-ms` are dropped; each of the others is widened by `pad-ms` on both sides, not beyond half way to its
+    neighbour, nor beyond the sound. `hop-ms` is the time from one window to the next. A list of probabilities, such as
+    a model gives window by window, is one behind the other.
     """
 
     name: ClassVar[str] = "voice-segments"
