@@ -76,7 +76,7 @@ def test_what_is_no_image_is_not_written(tmp_path, fields, message) -> None:
 @pytest.mark.parametrize("shape", [(6,), (1, 6), (3, 2)])
 def test_sounds_of_16_bits_are_what_the_standard_library_reads(tmp_path, shape) -> None:
     sink = WavSink(tmp_path / "out")
-    sink.write(done(0, samples=np.array([0, 0.5, -1, 1, 2, -3], np.float32).reshape(shape), rate=np.int64(8000)))
+    sink.write(done(0, samples=np.array([0, 0.50002, -1, 1, 2, -3], np.float32).reshape(shape), rate=np.int64(8000)))
     sink.write(failed(1))
     sink.finish()
     assert names(tmp_path / "out") == ["000000_0.wav", "000001_1.error.json"]
@@ -84,7 +84,7 @@ def test_sounds_of_16_bits_are_what_the_standard_library_reads(tmp_path, shape) 
         channels = 2 if shape == (3, 2) else 1
         assert file.getparams()[:4] == (channels, 2, 8000, 6 // channels)
         found = np.frombuffer(file.readframes(6), "<i2")
-    assert found.tolist() == [0, 16384, -32768, 32767, 32767, -32768]
+    assert found.tolist() == [0, 16385, -32768, 32767, 32767, -32768]
 
 
 @pytest.mark.parametrize("samples", [[0.1, -2.5, 1e-9], []])
