@@ -19,8 +19,7 @@ Examples:
   nndeploy new detect --model yolo11n.onnx -o detect.toml
   nndeploy new ocr --model det.onnx --model rec.onnx -o ocr.toml
   nndeploy new vad --model silero_vad.onnx -o vad.toml
-  nndeploy new transcribe --model encoder_model.onnx --model decoder_model.onnx \\
-      --model decoder_with_past_model.onnx -o transcribe.toml
+  nndeploy new transcribe --model encoder.onnx --model decoder.onnx --model with_past.onnx -o text.toml
 """
 
 
