@@ -69,7 +69,7 @@ steps = [
 name = "begin"
 model = {plain}
 
-# {", ".join(list(begin)[:-1])}: tokens that begin a text; generation_config.json has those of other languages.
+# {", ".join(map(quoted, [*begin][:-1]))}: tokens that begin a text; generation_config.json has other languages.
 [[level.pipeline.loader]]
 steps = [{{ use = "constant", value = [{first}], dtype = "{dtype}", out = ["input_ids"] }}]
 
@@ -80,7 +80,7 @@ name = "write"
 model = {with_cache}
 inputs = {{ "{CACHE}*" = "{PRESENT}*" }}
 
-# {list(begin)[-1]}: the last one of them.
+# "no timestamps": the last one of them.
 [[level.pipeline.loader]]
 steps = [
     {{ use = "constant", value = [[{last}]], dtype = "{dtype}", out = ["input_ids"] }},
@@ -124,7 +124,7 @@ def _one(models: tuple[ModelFolder, ...], what: str, is_it: Callable[[ModelFolde
     found = [one for one in models if is_it(one)]
     if len(found) != 1:
         hint = "encoder_model.onnx, decoder_model.onnx and decoder_with_past_model.onnx of optimum-cli export onnx"
-        told = f"{len(found) or 'none'} of the models is {what}"
+        told = f"one of the models must be {what}; {len(found)} of them are"
         raise DataError(told, where=", ".join(str(one.model) for one in models), hint=hint)
     return found[0]
 
@@ -154,8 +154,8 @@ def _begin(files: ModelFolder, said: Mapping[str, Any]) -> dict[str, int]:
     languages, tasks = said.get("lang_to_id"), said.get("task_to_id")
     found: dict[str, Any] = {"start": said.get("decoder_start_token_id")}
     if isinstance(languages, dict) and languages:
-        named = f"<|{said.get('language')}|>"
-        language = next((one for one in (named, ENGLISH) if one in languages), next(iter(languages)))
+        named = str(said.get("language"))
+        language = next((one for one in (named, f"<|{named}|>", ENGLISH) if one in languages), next(iter(languages)))
         found[language] = languages[language]
     if isinstance(tasks, dict) and "transcribe" in tasks:
         found["transcribe"] = tasks["transcribe"]

@@ -92,7 +92,8 @@ def written_whisper(*names, code=0):
 @pytest.mark.parametrize(("said", "begin", "most"), [
     (SAID | MANY, [[300, 302, 304], [399]], 444),
     (SAID | MANY | {"language": "de", "max_length": 30}, [[300, 301, 304], [399]], 26),
-    (SAID | {"lang_to_id": {"<|fr|>": 7}}, [[300, 7], [399]], 445), (SAID, [[300], [399]], 446),
+    (SAID | MANY | {"language": "<|de|>"}, [[300, 301, 304], [399]], 444),
+    (SAID | {"lang_to_id": {"<|fr|>\n[[": 7}}, [[300, 7], [399]], 445), (SAID, [[300], [399]], 446),
 ])  # fmt: skip
 def test_whisper_begins_as_its_files_say(said, begin, most) -> None:
     write_whisper(said | {"suppress_tokens": [-1, 5, None], "begin_suppress_tokens": [6]})
