@@ -6,12 +6,15 @@ scores, tokens, settings and seed give the same token, whatever ran before.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Array
+from nndeploy.processors.parameters import Fraction, Range
 
+MAX_SEED = (1 << 63) - 1
 MANY = 1024
 """So many of the best tokens are sorted first: all of a large vocabulary take longer than a small model computes."""
 
@@ -24,11 +27,11 @@ class Choice:
     best whose probabilities reach that together; `repetition_penalty` above 1 lowers scores of tokens that are there.
     """
 
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    repetition_penalty: float = 1.0
-    seed: int = 0
+    temperature: Annotated[float, Range(0, 100)] = 0.0
+    top_k: Annotated[int, Range(0, 1 << 31)] = 0
+    top_p: Fraction = 1.0
+    repetition_penalty: Annotated[float, Range(0.01, 100)] = 1.0
+    seed: Annotated[int, Range(0, MAX_SEED)] = 0
 
     def token(self, scores: Array, seen: Array, place: int) -> int:
         """Returns the next token by the scores of all, where those of `seen` are there; `place` counts the draws.

@@ -12,7 +12,8 @@ import dataclasses
 import math
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import (
     Annotated,
@@ -105,19 +106,46 @@ def processor_from_parameters(kind: type, table: Mapping[str, object], where: st
     Raises:
         DataError: a key is unknown or missing, or a value is not of its type or out of its limits.
     """
+    hints = _hints(kind)
+    _check_known(table, hints, where)
+    for field in dataclasses.fields(kind):
+        key, has_default = _key(field.name), field.default is not MISSING or field.default_factory is not MISSING
+        if field.init and key not in table and not has_default:
+            raise DataError(f"needs the parameter {key!r}", where=where, hint=type_text(hints[key]))
+    return _made(kind, table, hints, where, read_file)
+
+
+def with_parameters(made: Any, table: Mapping[str, object], where: str) -> Any:
+    """Returns a dataclass like `made` with the parameters of `table` in place of its own; none is read from a file.
+
+    Raises:
+        DataError: a key is unknown, or a value is not of its type or out of its limits.
+    """
+    kind: type = type(made)
+    hints = _hints(kind)
+    _check_known(table, hints, where)
+    return _made(partial(replace, made), table, hints, where, no_files)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Returns the annotated types of a dataclass's parameters, by key."""
     hints = get_type_hints(kind, include_extras=True)
-    known = {_key(field.name): field for field in dataclasses.fields(kind) if field.init}
+    return {_key(field.name): hints[field.name] for field in dataclasses.fields(kind) if field.init}
+
+
+def _check_known(table: Mapping[str, object], hints: Mapping[str, Any], where: str) -> None:
     for key in table:
-        if key not in known:
-            raise DataError(f"has no parameter {key!r}", where=where, hint=_hint(key, known))
-    for key, field in known.items():
-        if key not in table and field.default is MISSING and field.default_factory is MISSING:
-            raise DataError(f"needs the parameter {key!r}", where=where, hint=type_text(hints[field.name]))
+        if key not in hints:
+            raise DataError(f"has no parameter {key!r:.80}", where=where, hint=_hint(key, hints))
+
+
+def _made(
+    make: Callable[..., Any], table: Mapping[str, object], hints: Mapping[str, Any], where: str, read_file: ReadFile
+) -> Any:
     try:
-        values = {
-            known[key].name: _converted(value, hints[known[key].name], key, read_file) for key, value in table.items()
-        }
-        return kind(**values)
+        values = {key: _converted(value, hints[key], key, read_file) for key, value in table.items()}
+        return make(**{key.replace("-", "_"): value for key, value in values.items()})
     except NndeployError as err:
         err.within(where)
         raise

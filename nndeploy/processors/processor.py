@@ -13,6 +13,8 @@ become underscores there), and its class says which fields of a record it takes 
 
         def __call__(self, image: Image) -> Image: ...
 
+A class may also have `may_take`: fields that a record need not have. Those that it has are given by keyword.
+
 `ProcessorStep` is a processor in its place in a pipeline, where the fields may have other names.
 
 Law: a processor keeps nothing between records, changes none of the values that it is given, and may be called by
@@ -42,8 +44,8 @@ class Processor(Protocol):
     def gives(self) -> tuple[str, ...]:
         """The fields whose values it returns: one value where it is one field, else a tuple."""
 
-    def __call__(self, *values: Any, **unused: Any) -> Value:
-        """Returns the values of the fields that it gives.
+    def __call__(self, *values: Any, **optional: Any) -> Value:
+        """Returns the values of the fields that it gives; `optional` are those of `may_take` that the record has.
 
         Raises:
             DataError: this record's values cannot be worked on.
@@ -58,6 +60,11 @@ class ProcessorStep:
     takes: tuple[str, ...]
     gives: tuple[str, ...]
 
+    @property
+    def may_take(self) -> tuple[str, ...]:
+        """The fields that it also takes where a record has them; their names are always the processor's."""
+        return tuple(getattr(self.processor, "may_take", ()))
+
     def __call__(self, fields: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the fields that the processor gives; those of the record are left as they are.
 
@@ -66,8 +73,9 @@ class ProcessorStep:
         """
         name = self.processor.name
         values = [_field(fields, field, name) for field in self.takes]
+        optional = {field: fields[field] for field in self.may_take if field in fields}
         try:
-            result = self.processor(*values)
+            result = self.processor(*values, **optional)
         except NndeployError as err:
             err.within(f"step {name!r}")
             raise

@@ -50,6 +50,11 @@ def largest_values(step: StageStep) -> dict[str, int]:
     }
 
 
+def optional_fields(step: StageStep) -> tuple[str, ...]:
+    """Returns the fields that a step also takes where a record has them."""
+    return tuple(getattr(step, "may_take", ()))
+
+
 class Condition(Protocol):
     """A condition on the fields of a record, as `nndeploy.stream.conditions` reads it."""
 

@@ -118,6 +118,21 @@ def test_drawn_texts_depend_on_the_seed_alone(made, tmp_path) -> None:
     assert texts[0] == texts[1] != texts[2]
 
 
+def test_a_line_says_how_its_own_text_is_drawn(made, tmp_path) -> None:
+    lines = (made / "p.toml").read_text().replace('kind = "lines"', 'kind = "json-lines"\nfields = ["text"]')
+    (made / "wishes.toml").write_text(lines)
+    asked = [{"text": "hi", "sampling": one} for one in ({"max-tokens": 3}, {"temperature": 0.9, "seed": 1}, {"x": 1})]
+    given = "".join(f"{json.dumps(one)}\n" for one in ({"text": "hi"}, *asked, {"text": "hi", "max-tokens": 3}))
+    code, found = ran(made, tmp_path, "--pipeline", f"{made}/wishes.toml", lines=given)
+    assert code == 1
+    plain = expected(made, "hi", 12)
+    drawn = ran(made, tmp_path, *pipeline(made, "temperature = 0.9, seed = 1, max-tokens = 12"), lines="hi\n")[1]
+    tokens = [one["outputs"]["tokens"] for one in found[:3]]
+    assert tokens == [plain, plain[:3], drawn[0]["outputs"]["tokens"]]
+    assert plain != tokens[2]
+    assert [one["error"]["code"] for one in found[3:]] == ["bad-input"] * 2
+
+
 def test_a_text_is_printed_as_it_is_written(made, tmp_path, capsys) -> None:
     _, found = ran(made, tmp_path, "--stream")
     written = [one["outputs"]["text"] for one in found]

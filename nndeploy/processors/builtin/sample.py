@@ -2,18 +2,17 @@
 """sample: scores of all tokens -> the next token of a text, the text so far, and whether it ends there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from nndeploy.errors import DataError, InputError
 from nndeploy.processors.arrays import Array, floats_from_value, shape_text, tokens_from_value, without_batch
-from nndeploy.processors.next_token import Choice
-from nndeploy.processors.parameters import Count, Fraction, Range, ReadFile
+from nndeploy.processors.parameters import Count, ReadFile
+from nndeploy.processors.sampling import FIELD, Sampling, check_names
 from nndeploy.processors.tokenizer_file import TokenizerFile, decoded
 
-MAX_SEED = (1 << 63) - 1
 TAIL = 8
 """So many tokens of the prompt are decoded with a text: some decoders drop the space where a text begins."""
 
@@ -54,8 +53,8 @@ class TokenList:
         return frozenset(found.values())
 
 
-@dataclass(frozen=True)
-class Sample:
+@dataclass(frozen=True, kw_only=True)
+class Sample(Sampling):
     """Adds the likeliest token of the last row of `logits` to a text, or draws one (`temperature` above 0).
 
     Before it is drawn, `repetition-penalty` above 1 lowers tokens that are in prompt or text, and of the rest stay the
@@ -68,42 +67,48 @@ class Sample:
     `stop-token` (one of `stop-tokens`, numbers or texts of the tokenizer; not in the text), `stop-text` (one of
     `stop-texts`; the text ends before it), `max-tokens`, or `context`: prompt and text fill the most tokens that the
     model takes.
+
+    A record may have the field `sampling`, a table of `temperature`, `top-k`, `top-p`, `repetition-penalty`, `seed`,
+    `stop-texts` and `max-tokens`, which replace the step's own for that record, `max-tokens` up to the step's. Those
+    that `fixed` names cannot be replaced.
     """
 
     name: ClassVar[str] = "sample"
     takes: ClassVar[tuple[str, ...]] = ("logits", "prompt", "tokens")
+    may_take: ClassVar[tuple[str, ...]] = (FIELD,)
     gives: ClassVar[tuple[str, ...]] = ("tokens", "text", "end")
 
     tokenizer: TokenizerFile
-    temperature: Annotated[float, Range(0, 100)] = 0.0
-    top_k: Annotated[int, Range(0, 1 << 31)] = 0
-    top_p: Fraction = 1.0
-    repetition_penalty: Annotated[float, Range(0.01, 100)] = 1.0
-    seed: Annotated[int, Range(0, MAX_SEED)] = 0
     stop_tokens: TokenList = TokenList()
-    stop_texts: tuple[str, ...] = ()
-    max_tokens: Count = 256
     context: Count | None = None
     suppress_tokens: TokenList = TokenList()
     begin_suppress_tokens: TokenList = TokenList()
+    fixed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.fixed, "fixed")
         tokenizer = self.tokenizer.opened()
-        if "" in self.stop_texts:
-            raise DataError("a stop text is empty", where="stop-texts")
-        choice = Choice(self.temperature, self.top_k, self.top_p, self.repetition_penalty, self.seed)
+        own = Sampling(**{field.name: getattr(self, field.name) for field in fields(Sampling)})
         never = self.suppress_tokens.numbers(tokenizer, "suppress-tokens")
         not_first = self.begin_suppress_tokens.numbers(tokenizer, "begin-suppress-tokens") | never
         stops = self.stop_tokens.numbers(tokenizer, "stop-tokens")
-        object.__setattr__(self, "_made", _Made(tokenizer, stops, choice, sorted(never), sorted(not_first)))
+        object.__setattr__(self, "_made", _Made(tokenizer, stops, own, sorted(never), sorted(not_first)))
 
-    def __call__(self, logits: object, prompt: object, tokens: object) -> tuple[Array, str, str]:
+    def sampling_of(self, wishes: object) -> Sampling:
+        """Returns how the text of a record is written whose field `sampling` is `wishes`; raises as `of_record`."""
+        return self._parts.own.of_record(wishes, self.fixed)
+
+    def __call__(
+        self, logits: object, prompt: object, tokens: object, *, sampling: object = None
+    ) -> tuple[Array, str, str]:
         """Returns the tokens so far (length,), their text, and what ended it.
 
         Raises:
-            InputError: the scores are none, or hold NaN.
+            InputError: the scores are none, or hold NaN; or `sampling` is wrong.
         """
-        made: _Made = getattr(self, "_made")  # noqa: B009 - by __post_init__
+        made = self._parts
+        how = made.own if sampling is None else self.sampling_of(sampling)
         scores = without_batch(floats_from_value(logits, "logits"), 2)
         if scores.ndim not in (1, 2):
             raise InputError(f"logits must be (1, length, tokens), these are {shape_text(logits)}")
@@ -111,17 +116,22 @@ class Sample:
         seen = np.concatenate([begun, written])
         last = scores if scores.ndim == 1 else scores[-1]
         allowed = _without_tokens(last, made.never if len(written) else made.not_first)
-        new = made.choice.token(allowed, seen, len(seen))
+        new = how.token(allowed, seen, len(seen))
         end = "stop-token" if new in made.stops else ""
         if not end:
             written = np.append(written, new)
             is_full = self.context is not None and len(seen) + 1 >= self.context
-            end = "max-tokens" if len(written) >= self.max_tokens else "context" if is_full else ""
+            end = "max-tokens" if len(written) >= how.max_tokens else "context" if is_full else ""
         text = _written(made.tokenizer, begun[-TAIL:].tolist(), written.tolist(), is_whole=bool(end))
-        cuts = [place for one in self.stop_texts if (place := text.find(one)) >= 0]
+        cuts = [place for one in how.stop_texts if (place := text.find(one)) >= 0]
         if cuts:
             return written, text[: min(cuts)], "stop-text"
-        return written, text if end else _without_begun(text, self.stop_texts), end
+        return written, text if end else _without_begun(text, how.stop_texts), end
+
+    @property
+    def _parts(self) -> "_Made":
+        made: _Made = getattr(self, "_made")  # noqa: B009 - by __post_init__
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +140,7 @@ class _Made:
 
     tokenizer: Any
     stops: frozenset[int]
-    choice: Choice
+    own: Sampling
     never: Sequence[int]
     not_first: Sequence[int]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nndeploy.errors import DataError, did_you_mean
-from nndeploy.stream.description import LevelPlan, PipelinePlan, StagePlan, step_name
+from nndeploy.stream.description import LevelPlan, PipelinePlan, StagePlan, optional_fields, step_name
 
 
 def place_of(number: int, plan: PipelinePlan) -> str:
@@ -185,12 +185,12 @@ def _takes(plan: PipelinePlan) -> set[str]:
 
 
 def _taken_by(stages: Sequence[StagePlan], given: set[str]) -> set[str]:
-    """Returns what stages take that is not among `given`, to which what they give is added."""
+    """Returns what stages take or may take that is not among `given`, to which what they give is added."""
     taken: set[str] = set()
     for stage in stages:
         own = set(given)
         for step in stage.steps:
-            taken |= set(step.takes) - own
+            taken |= {*step.takes, *optional_fields(step)} - own
             own |= set(step.gives)
     given |= {name for stage in stages for name in stage.gives}
     return taken

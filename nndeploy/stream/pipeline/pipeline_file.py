@@ -27,6 +27,7 @@ from nndeploy.stream.description import (
     StagePlan,
     StageStep,
     StreamPlan,
+    optional_fields,
 )
 from nndeploy.stream.model_fit import check_fits, expanded_carry, expanded_inputs
 from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_of
@@ -75,6 +76,12 @@ class PipelineFile:
     def pipelines(self) -> tuple[PipelinePlan, ...]:
         """The pipelines of all levels."""
         return tuple(pipeline for level in self.levels for pipeline in level)
+
+    @property
+    def optional_fields(self) -> frozenset[str]:
+        """The fields that a step takes where a record has them."""
+        stages = (stage for one in self.pipelines for stage in (*one.loaders, *one.looped, *one.posts))
+        return frozenset(name for stage in stages for step in stage.steps for name in optional_fields(step))
 
 
 def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: MakeStep | None = None) -> PipelineFile:

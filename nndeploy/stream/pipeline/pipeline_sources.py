@@ -7,7 +7,7 @@ source of files is read by the stream itself; several, and those that are live, 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -115,7 +115,8 @@ def pipeline_source(file: PipelineFile, texts: Sequence[str], types: Mapping[str
         UnavailableError: the kind needs a package that is not installed.
     """
     by_source = texts_of_sources([table.name for table in file.sources], texts)
-    opened = [_Opened(table, by_source[table.name], types[table.name], reading) for table in file.sources]
+    optional = frozenset[str]() if file.join is not None else file.optional_fields
+    opened = [_Opened(table, by_source[table.name], types[table.name], reading, optional) for table in file.sources]
     (first, *others) = opened
     if not others and not first.has_own_thread:
         return first.source()
@@ -156,8 +157,11 @@ def texts_of_sources(names: Sequence[str], texts: Sequence[str]) -> dict[str, li
 class _Opened:
     """One source with what it is to read."""
 
-    def __init__(self, table: SourceTable, texts: Sequence[str], types: Types, reading: Reading) -> None:
+    def __init__(
+        self, table: SourceTable, texts: Sequence[str], types: Types, reading: Reading, optional: Collection[str]
+    ) -> None:
         self._table = table
+        self._optional = optional
         self._texts = texts
         self._types = types
         self._reading = reading
@@ -241,7 +245,8 @@ class _Opened:
 
     def _read_line(self) -> ReadLine:
         if self._kind == "json-lines":
-            return partial(_json_fields, tuple(self._names), self._own_types(), self._reading.allow_nan)
+            names, optional = tuple(self._names), tuple(self._optional)
+            return partial(_json_fields, names, optional, self._own_types(), self._reading.allow_nan)
         return line_reader(self._kind)
 
     def _own_types(self) -> dict[str, ValueType]:
@@ -266,10 +271,14 @@ def _array_loader(path: Path, names: Sequence[str], types: Types) -> Callable[[]
 
 
 def _only(values: Mapping[str, Value], names: Sequence[str]) -> dict[str, Value]:
+    _check_has(values, names)
+    return {name: values[name] for name in names}
+
+
+def _check_has(values: Mapping[str, Value], names: Sequence[str]) -> None:
     for name in names:
         if name not in values:
             raise InputError(f"the field {name!r} is missing", hint=did_you_mean(name, values))
-    return {name: values[name] for name in names}
 
 
 def _json_lines(texts: Sequence[str], read: ReadLine, stdin: Callable[[], BinaryIO]) -> Source:
@@ -282,12 +291,15 @@ def _json_lines(texts: Sequence[str], read: ReadLine, stdin: Callable[[], Binary
     return Source(items, None, is_one=False, paths=to_read_again(paths), passed_over=passed_over)
 
 
-def _json_fields(names: Sequence[str], types: Types, allow_nan: bool, line: bytes | None) -> dict[str, Value]:
-    found = object_from_line(line, allow_nan=allow_nan)
+def _json_fields(
+    names: Sequence[str], optional: Sequence[str], types: Types, allow_nan: bool, line: bytes | None
+) -> dict[str, Value]:
+    found, known = object_from_line(line, allow_nan=allow_nan), (*names, *optional)
     for name in found:
-        if name not in names:
-            raise InputError(f"no field is called {name!r}", hint=did_you_mean(name, names))
-    return {name: _typed(name, value, types) for name, value in _only(found, names).items()}
+        if name not in known:
+            raise InputError(f"no field is called {name!r}", hint=did_you_mean(name, known))
+    _check_has(found, names)
+    return {name: _typed(name, value, types) for name, value in found.items()}
 
 
 def _typed(name: str, data: object, types: Types) -> Value:

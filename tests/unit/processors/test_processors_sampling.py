@@ -94,9 +94,9 @@ def tokens_of(text):
     return step({"text": text})["input_ids"][0].tolist()
 
 
-def written(step, tokens, prompt=(10,)):
+def written(step, tokens, prompt=(10,), **wishes):
     """Returns what a model writes that gives these tokens one after the other: texts, and what ended it."""
-    fields, texts = {"prompt": np.array(prompt), "tokens": np.zeros(0, np.int64)}, []
+    fields, texts = {"prompt": np.array(prompt), "tokens": np.zeros(0, np.int64), **wishes}, []
     for token in tokens:
         logits = np.zeros((1, 2, 400), np.float32)
         logits[0, -1, token] = 5
@@ -148,12 +148,50 @@ def test_limits_end_a_text_and_say_which() -> None:
 
 @pytest.mark.parametrize("parameters", [
     {"stop_tokens": ["none of it"]}, {"stop_tokens": [400]}, {"stop_tokens": "a"}, {"stop_texts": [""]},
-    {"suppress_tokens": [400]}, {"begin_suppress_tokens": ["none of it"]},
-    {"temperature": -1}, {"top_p": 2}, {"seed": -1}, {"max_tokens": 0},
+    {"suppress_tokens": [400]}, {"begin_suppress_tokens": ["none of it"]}, {"fixed": ["tokenizer"]},
+    {"temperature": -1}, {"top_p": 2}, {"seed": -1}, {"max_tokens": 0}, {"stop_texts": ["a"] * 65},
+    {"stop_texts": ["a" * 1001]},
 ])  # fmt: skip
 def test_settings_without_a_meaning_are_refused(parameters) -> None:
     with pytest.raises(DataError, match=r"p\.toml: sample"):
         sample(**parameters)
+
+
+WISHES = {
+    "temperature": 1.5, "top-k": 7, "top-p": 0.5, "repetition-penalty": 1.2, "seed": 3, "stop-texts": ["b"],
+    "max-tokens": 4,
+}  # fmt: skip
+
+
+def test_what_a_record_wishes_is_what_the_step_would_do_with_these_parameters() -> None:
+    scores = np.random.default_rng(1).standard_normal((8, 1, 1, 400)).astype(np.float32)
+    begun = {"prompt": np.array([10]), "tokens": np.array([20, 21])}
+    for name, value in WISHES.items():
+        plain, other = sample(temperature=1.0), sample(**{"temperature": 1.0, name.replace("-", "_"): value})
+        for logits in scores:
+            want = other(begun | {"logits": logits})
+            found = plain(begun | {"logits": logits, "sampling": {name: value}})
+            assert (found["tokens"].tolist(), found["text"], found["end"]) == (
+                want["tokens"].tolist(), want["text"], want["end"],
+            )  # fmt: skip
+
+
+def test_wishes_go_for_their_record_alone() -> None:
+    step = sample(stop_texts=["b"])
+    tokens = tokens_of("a cat b")
+    assert written(step, tokens, sampling={"max-tokens": 2, "stop-texts": []})[1:] == ("max-tokens", tokens[:2])
+    assert written(step, tokens)[1] == "stop-text"
+
+
+@pytest.mark.parametrize(("parameters", "wishes", "place"), [
+    ({}, {"temperature": 200}, "temperature"), ({}, {"temperature": "1"}, "temperature"), ({}, {"top_k": 1}, "top_k"),
+    ({}, {"tokenizer": "t.json"}, "tokenizer"), ({}, {"stop-texts": "a"}, "stop-texts"), ({}, [], "table"),
+    ({}, {"stop-texts": [""]}, "stop-texts"), ({"max_tokens": 5}, {"max-tokens": 6}, "max-tokens"),
+    ({"fixed": ["seed"]}, {"seed": 1}, "seed"), ({}, {"seed": True}, "seed"),
+])  # fmt: skip
+def test_a_wish_that_cannot_be_granted_fails_its_record(parameters, wishes, place) -> None:
+    with pytest.raises(InputError, match=rf"sample.*sampling: .*{place}"):
+        written(sample(**parameters), [20], sampling=wishes)
 
 
 def test_a_decoder_gets_the_whole_prompt_and_then_token_by_token(step) -> None:
