@@ -22,7 +22,7 @@ from nndeploy.serve.figures import Figures
 from nndeploy.serve.infer_request import Answer, InferRequest, status_of, wanted
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_model import ServedModel
-from nndeploy.serve.watched_record import OnText
+from nndeploy.serve.watched_record import Watch
 from nndeploy.version import __version__
 
 NAME = "nndeploy"
@@ -36,6 +36,13 @@ RAW_BYTES = 16
 """So many bytes of raw tensors, which may be texts, count as one of those."""
 
 Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class Counted:
+    """A request that is counted for the model of this name."""
+
+    name: str
 
 
 @dataclass(slots=True)
@@ -72,11 +79,11 @@ class Answering:
         return model
 
     async def infer(
-        self, model: ServedModel, request: InferRequest, began_ns: int, on_text: OnText | None = None
+        self, model: ServedModel, request: InferRequest, began_ns: int, watch: Watch | None = None
     ) -> Answer:
         """Returns the outputs that a request asks for; `began_ns` is when it came, on the monotonic clock.
 
-        `on_text` is told the text so far, where a loop writes one.
+        `watch` sees a text grow, where a loop writes one; the inputs are then fields of the pipeline's source.
 
         Raises:
             UnavailableError: the service ends, which who asks whether it is ready is told from the same moment on.
@@ -87,19 +94,19 @@ class Answering:
         limit_ns = round(self.options.request_timeout * 1e9)
         limit_ns = min(limit_ns, request.timeout_ns or limit_ns)
         until_ns = began_ns + limit_ns
-        done = model.submit(dict(request.inputs), until_ns, on_text)
+        done = model.submit(dict(request.inputs), until_ns, watch)
         if not await _ended(done, (until_ns - time.monotonic_ns()) / 1e9):
             raise DeadlineError(f"no answer within {limit_ns / 1e6:.3g} ms", where=model.name)
         found = done.result()
         return Answer(wanted(found.outputs, request.outputs), found.version)
 
     @contextmanager
-    def counted(self, name: str, protocol: str) -> Iterator[None]:
-        """Counts what becomes of a request within the block."""
+    def counted(self, name: str, protocol: str) -> Iterator[Counted]:
+        """Counts what becomes of a request within the block, for the model that is then named."""
         began = time.monotonic()
-        code = "OK"
+        code, counted = "OK", Counted(name)
         try:
-            yield
+            yield counted
         except (asyncio.CancelledError, ConnectionError):  # the client went away: while it waited, or was answered
             code = "CANCELLED"
             raise
@@ -109,7 +116,8 @@ class Answering:
                 traceback.print_exception(err, file=sys.stderr)  # a bug, of which the client is told no more than that
             raise
         finally:
-            self.figures.add(name if name in self.models else "", protocol, code, time.monotonic() - began)
+            known = counted.name if counted.name in self.models else ""
+            self.figures.add(known, protocol, code, time.monotonic() - began)
 
 
 async def _ended(done: "Future[Answer]", seconds: float) -> bool:

@@ -3,35 +3,36 @@
 
 bytes -> head judged (who asks, how long the body is) -> body read, so large and so long at most -> `Answering` -> bytes
 
-Laws: every answer to what is HTTP, if it is not 2xx, is {"error": one line}; nothing is kept of the body of a request
-that its head refuses; the bodies that are in memory together have a limit, whatever clients announce.
+Laws: every answer to what is HTTP, if it is not 2xx, is {"error": one line}, or what OpenAI's API has for it on that
+API's paths; nothing is kept of the body of a request that its head refuses; the bodies that are in memory together have
+a limit, whatever clients announce.
 
 Source: Open Inference Protocol, HTTP/REST. aiohttp is the server because it is one maintained library with a parser in
 C that listens on sockets that we bind, speaks TLS, and lets us read bodies piece by piece.
 """
 
 import asyncio
-import json
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
 from nndeploy.errors import InputError, NndeployError
 from nndeploy.serve.access import SCHEME
 from nndeploy.serve.answering import EXTENSIONS, LAST_ANSWERS_SECONDS, NAME, RAW_BYTES, VERSION, Answering, apart
-from nndeploy.serve.generate_form import GenerateRequest, event, generate_request
+from nndeploy.serve.http_bodies import body_of, json_answer
 from nndeploy.serve.http_connections import PROTOCOL, Connections
 from nndeploy.serve.infer_request import INTERNAL, Answer, RefusedError, status_of, told
 from nndeploy.serve.json_form import HttpRequest, body_from_answer, is_listed, request_from_body
+from nndeploy.serve.openai_form import PATHS as OPENAI_PATHS
+from nndeploy.serve.openai_form import error_object
 from nndeploy.serve.served_model import ServedModel
-from nndeploy.serve.text_in_progress import TextInProgress
+from nndeploy.serve.text_paths import TextPaths
 
 HEALTH, FIGURES = "/v2/health/", "/metrics"
 JSON_BYTES = "Inference-Header-Content-Length"
@@ -55,12 +56,12 @@ class HttpServer:
         """Begins to accept connections on a socket that listens."""
         app = web.Application(middlewares=[self._judged])
         model = "/v2/models/{name}"
-        for path in (model, f"{model}/versions/{{version}}"):
+        models = (model, f"{model}/versions/{{version}}")
+        for path in models:
             app.router.add_get(path, self._model_metadata)
             app.router.add_get(f"{path}/ready", self._model_ready)
             app.router.add_post(f"{path}/infer", self._infer)
-            app.router.add_post(f"{path}/generate", self._generate)
-            app.router.add_post(f"{path}/generate_stream", self._generate_stream)
+        TextPaths(self._answering).add_to(app.router, models)
         app.router.add_get("/v2", self._server_metadata)
         app.router.add_get(f"{HEALTH}live", self._live)
         app.router.add_get(f"{HEALTH}ready", self._ready)
@@ -91,56 +92,58 @@ class HttpServer:
             if has_place:
                 return await self._answered(request, handler)
             self._answering.figures.add("", PROTOCOL, "UNAVAILABLE")
-            return self._refused(RefusedError(503, "UNAVAILABLE", "too many requests at once", hint="try again"))
+            busy = RefusedError(503, "UNAVAILABLE", "too many requests at once", hint="try again")
+            return self._refused(request, busy)
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         access = self._answering.access
         is_health = request.path.startswith(HEALTH)  # a balancer asks without a token
         if access.refuses_page(request.headers):
-            return _refusal(403, "cross-origin requests are refused; without a token, Host must be an address")
+            what = "cross-origin requests are refused; without a token, Host must be an address"
+            return _refusal(request, 403, what)
         if not is_health and not access.is_granted(request.headers.get("Authorization", "")):
-            answer = _refusal(401, "this service requires a token", hint=f"Authorization: {SCHEME}TOKEN")
+            answer = _refusal(request, 401, f"this service requires a token (hint: Authorization: {SCHEME}TOKEN)")
             answer.headers["WWW-Authenticate"] = SCHEME.strip()
             return answer
         try:
             return await handler(request)
         except web.HTTPException as err:  # aiohttp's own: no such path, no such method
-            answer = _refusal(err.status, f"{request.method} {request.path:.200}: {err.reason}")
+            answer = _refusal(request, err.status, f"{request.method} {request.path:.200}: {err.reason}")
             answer.headers.extend({name: err.headers[name] for name in ("Allow",) if name in err.headers})
             return answer
         except NndeployError as err:
-            return self._refused(err)
+            return self._refused(request, err)
         except Exception as err:  # told on standard error where it came up
-            return _refusal(INTERNAL[0], told(err))
+            return _refusal(request, INTERNAL[0], told(err))
 
     @staticmethod
-    def _refused(err: NndeployError) -> web.Response:
+    def _refused(request: web.Request, err: NndeployError) -> web.Response:
         status, _ = status_of(err)
-        answer = _refusal(status, told(err))
+        answer = _refusal(request, status, told(err), err)
         if status in (429, 503):
             answer.headers["Retry-After"] = "1"
         return answer
 
     async def _live(self, request: web.Request) -> web.Response:
-        return _json({"live": True})
+        return json_answer({"live": True})
 
     async def _ready(self, request: web.Request) -> web.Response:
         is_ready = self._answering.is_ready
-        return _json({"ready": is_ready, "live": True}, 200 if is_ready else 503)
+        return json_answer({"ready": is_ready, "live": True}, 200 if is_ready else 503)
 
     async def _server_metadata(self, request: web.Request) -> web.Response:
-        return _json({"name": NAME, "version": VERSION, "extensions": list(EXTENSIONS)})
+        return json_answer({"name": NAME, "version": VERSION, "extensions": list(EXTENSIONS)})
 
     async def _model_ready(self, request: web.Request) -> web.Response:
         model = self._model(request)
         is_ready = self._answering.is_model_ready(model)
-        return _json({"name": model.name, "ready": is_ready}, 200 if is_ready else 503)
+        return json_answer({"name": model.name, "ready": is_ready}, 200 if is_ready else 503)
 
     async def _model_metadata(self, request: web.Request) -> web.Response:
         model = self._model(request)
         served = model.served
         told = {"inputs": list(map(asdict, served.inputs)), "outputs": list(map(asdict, served.outputs))}
-        return _json({"name": model.name, "versions": [model.version], "platform": served.platform, **told})
+        return json_answer({"name": model.name, "versions": [model.version], "platform": served.platform, **told})
 
     async def _metrics(self, request: web.Request) -> web.Response:
         answering, accept = self._answering, request.headers.get("Accept", "")
@@ -156,89 +159,13 @@ class HttpServer:
         answering = self._answering
         with answering.counted(request.match_info["name"], PROTOCOL), answering.budget.held() as take:
             model = self._model(request)
-            body = await self._body(request, take)
+            body = await body_of(request, answering.options, take)
             json_bytes = _json_bytes(request)
             work = max(len(body) // RAW_BYTES, len(body) if json_bytes is None else json_bytes)
             asked = await apart(work, request_from_body, body, json_bytes)
             del body
             found = await answering.infer(model, asked.request, began_ns)
             return await self._answer(request, model.name, asked, found)
-
-    async def _generate(self, request: web.Request) -> web.StreamResponse:
-        async with self._text(request) as (asked, text):
-            return _json(asked.answer(await text.answer()))
-
-    async def _generate_stream(self, request: web.Request) -> web.StreamResponse:
-        """Sends what is new of a text as it is written; an error behind the first piece is the last event."""
-        async with self._text(request) as (asked, text):
-            answer = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-            sent = ""
-            async for piece in text.pieces():
-                sent += piece
-                await self._send_event(request, answer, asked.piece(piece))
-            try:
-                last = asked.answer(await text.answer(), sent)
-            except NndeployError as err:
-                if not answer.prepared:
-                    raise
-                last = {"error": told(err)}
-            await self._send_event(request, answer, last)
-            await answer.write_eof()
-            return answer
-
-    @asynccontextmanager
-    async def _text(self, request: web.Request) -> AsyncIterator[tuple[GenerateRequest, TextInProgress]]:
-        began_ns = time.monotonic_ns()
-        answering = self._answering
-        with answering.counted(request.match_info["name"], PROTOCOL), answering.budget.held() as take:
-            model = self._model(request)
-            asked = generate_request(await self._body(request, take), model)
-            text = TextInProgress(answering, model, asked.request, began_ns)
-            try:
-                yield asked, text
-            finally:
-                text.close()
-
-    async def _send_event(self, request: web.Request, answer: web.StreamResponse, data: Mapping[str, object]) -> None:
-        """Sends an event; who does not read it in time loses the connection."""
-        try:
-            async with asyncio.timeout(self._answering.options.request_timeout):
-                if not answer.prepared:
-                    await answer.prepare(request)
-                await answer.write(event(data))
-        except TimeoutError as err:
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionError("the client does not read") from err
-
-    async def _body(self, request: web.Request, take: Callable[[int], None]) -> bytes:
-        limit, content = self._answering.options.max_body, request.content
-        if request.headers.get("Content-Encoding", "identity") != "identity":
-            raise RefusedError(415, "INVALID_ARGUMENT", "a body must be sent as it is, without Content-Encoding")
-        if (request.content_length or 0) > limit:
-            raise _too_large(request.content_length, limit)
-        pieces, num_bytes = [], 0
-
-        def keep(piece: bytes) -> None:
-            nonlocal num_bytes
-            num_bytes += len(piece)
-            if num_bytes > limit:
-                raise _too_large(num_bytes, limit)
-            take(len(piece))
-            pieces.append(piece)
-
-        try:
-            if content.is_eof():  # all of it came with the head: nothing is waited for
-                keep(content.read_nowait())
-            else:
-                async with asyncio.timeout(self._answering.options.request_timeout):
-                    async for piece in content.iter_any():
-                        keep(piece)
-        except web.RequestPayloadError as err:  # which quotes the body
-            raise InputError("the body is malformed HTTP") from err
-        except TimeoutError as err:
-            raise RefusedError(408, "DEADLINE_EXCEEDED", "the body was not received in time") from err
-        return b"".join(pieces)
 
     async def _answer(self, request: web.Request, model: str, asked: HttpRequest, found: Answer) -> web.StreamResponse:
         """Sends the answer, for so long at most as a request may take: who does not read it loses the connection."""
@@ -260,11 +187,6 @@ class HttpServer:
         return answer
 
 
-def _too_large(num_bytes: int | None, limit: int) -> RefusedError:
-    what = f"the body has {num_bytes} bytes or more; the limit is {limit}"
-    return RefusedError(413, "RESOURCE_EXHAUSTED", what, hint="nndeploy serve --max-body")
-
-
 def _json_bytes(request: web.Request) -> int | None:
     text = request.headers.get(JSON_BYTES)
     if text is None:
@@ -274,9 +196,6 @@ def _json_bytes(request: web.Request) -> int | None:
     return int(text)
 
 
-def _json(data: Any, status: int = 200) -> web.Response:
-    return web.Response(body=json.dumps(data).encode("ascii"), status=status, content_type="application/json")
-
-
-def _refusal(status: int, what: str, *, hint: str = "") -> web.Response:
-    return _json({"error": f"{what} (hint: {hint})" if hint else what}, status)
+def _refusal(request: web.Request, status: int, what: str, error: Exception | None = None) -> web.Response:
+    is_openai = request.path.startswith(OPENAI_PATHS)
+    return json_answer(error_object(status, what, error) if is_openai else {"error": what}, status)

@@ -23,7 +23,7 @@ class ServedBundle:
     """Runs records through one program; several threads may call `run` at once."""
 
     platform = "nndeploy_bundle"
-    is_sound = True
+    is_sound, writer = True, None
 
     def __init__(self, program: Program, name: str, options: ServeOptions, say: Say) -> None:
         """Takes the program over, whose goldens it runs.

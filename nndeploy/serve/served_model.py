@@ -17,7 +17,8 @@ from nndeploy.serve.call_queue import Call, CallQueue, Numbers
 from nndeploy.serve.datatypes import Tensor
 from nndeploy.serve.infer_request import Answer
 from nndeploy.serve.options import ServeOptions
-from nndeploy.serve.watched_record import OnText, WatchedRecord
+from nndeploy.serve.text_writer import TextWriter
+from nndeploy.serve.watched_record import Watch, WatchedRecord
 from nndeploy.stream.records import Record
 from nndeploy.values.types import Value
 
@@ -36,6 +37,10 @@ class Served(Protocol):
     @property
     def outputs(self) -> tuple[Tensor, ...]:
         """Its outputs, in order."""
+
+    @property
+    def writer(self) -> TextWriter | None:
+        """What it takes if it writes texts."""
 
     @property
     def num_at_once(self) -> int:
@@ -105,11 +110,11 @@ class ServedModel:
         """
         return self._now().served
 
-    def submit(self, inputs: dict[str, Value], until_ns: int = 0, on_text: OnText | None = None) -> "Future[Answer]":
+    def submit(self, inputs: dict[str, Value], until_ns: int = 0, watch: Watch | None = None) -> "Future[Answer]":
         """Returns what will be the answer to a call, whose time is over at `until_ns` of the monotonic clock, if ever.
 
-        `on_text` is told the text so far, where a loop writes one. The future's error is what `Program.run` raises, or
-        a DeadlineError.
+        `watch` sees a text grow, where a loop writes one; the inputs are then fields of the pipeline's source. The
+        future's error is what `Program.run` raises, or a DeadlineError.
 
         Raises:
             UnavailableError: it is not ready, or ends.
@@ -117,8 +122,8 @@ class ServedModel:
         """
         self._now()
         record = Record(0, "", "", fields=inputs)
-        if on_text is not None:
-            record = WatchedRecord(0, "", "", fields=inputs, on_text=on_text)
+        if watch is not None:
+            record = WatchedRecord(0, "", "", fields=inputs, watch=watch)
         call = Call(record, until_ns)
         self.queue.put(call)
         return call.done

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pipeline that is open and answers: each request is one record of a stream that goes on until the service ends.
 
-Comes in: a record with the fields of the pipeline's source. Goes out: the fields of its first sink, or those that its
-last stages give, each a text of JSON as the sink `json-lines` writes it: what a step gives has no declared type.
+Comes in: a record with tensors for the fields of the pipeline's source, or a watched one with these fields. Goes out:
+the fields of its first sink, or those that its last stages give, each a text of JSON as the sink `json-lines` writes
+it: what a step gives has no declared type.
 
 Law: a record ends once; where the stream itself fails, all that wait are told, and the pipeline is no longer sound.
 """
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,10 +23,11 @@ from nndeploy.errors import DataError, InputError, NndeployError, UsageError, di
 from nndeploy.processors.wav_files import mono, sound_from_bytes
 from nndeploy.runtime.plain_data import plain_from_value
 from nndeploy.serve.datatypes import Tensor, tensor_of
+from nndeploy.serve.text_writer import text_writer
 from nndeploy.serve.watched_record import WatchedRecord
 from nndeploy.stream.description import default_in_flight
 from nndeploy.stream.engine.engine import Stream, StreamOptions
-from nndeploy.stream.engine.loop import TEXT
+from nndeploy.stream.formats.json_lines import data_from_json
 from nndeploy.stream.items import Item, Outcome
 from nndeploy.stream.pipeline.pipeline_file import PipelineFile
 from nndeploy.stream.pipeline.pipeline_sinks import sink_fields
@@ -35,6 +37,8 @@ from nndeploy.stream.stopping import Stop
 from nndeploy.values.types import Value, ValueType
 
 Values = dict[str, Value]
+Read = Callable[[str, bytes], Value]
+"""Returns the value of a field of that name from its text."""
 LOOK_SECONDS = 0.25
 """Who waits for a record looks this often whether the stream has failed."""
 _TEXT = "BYTES"
@@ -68,6 +72,8 @@ class ServedPipeline:
         self.inputs, self._fields_of = _source(loaded.file, loaded.types)
         self._names = sink_fields(loaded.file.sinks[0], loaded.last_fields) if loaded.file.sinks else loaded.last_fields
         self.outputs = tuple(Tensor(name, _TEXT, (1,)) for name in self._names)
+        (source,) = loaded.file.sources
+        self.writer = text_writer(loaded.file, loaded.types.get(source.name, {}), self._names)
         self._let_in: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._on_way: dict[int, _Waiting] = {}
         self._failure: BaseException | None = None
@@ -89,7 +95,8 @@ class ServedPipeline:
         waiting = []
         for record in records:
             try:
-                waiting.append(_Waiting(record, self._fields_of(record.fields)))
+                is_source = isinstance(record, WatchedRecord)
+                waiting.append(_Waiting(record, record.fields if is_source else self._fields_of(record.fields)))
             except NndeployError as err:
                 record.fail(err)
         with self._closing:  # so that nothing is let in behind the end
@@ -136,7 +143,7 @@ class ServedPipeline:
     def _tell(self, record: Record, is_last: bool) -> None:
         """Tells who watches a record what its loop has written; the loop ends where nobody waits any more."""
         watched = self._on_way[record.index].record
-        if isinstance(watched, WatchedRecord) and not watched.on_text(record.fields.get(TEXT)) and not is_last:
+        if isinstance(watched, WatchedRecord) and not watched.watch(record.fields) and not is_last:
             record.fail(DataError("nobody waits for the text"))
 
     def _items(self) -> Iterator[Item]:
@@ -181,10 +188,12 @@ def _source(
         case "arrays" | "json-lines":
             names = source.fields or tuple(own)
             texts = {one.runner.session for one in file.levels[0] if one.runner is not None}.difference(own)
-            if missing := [name for name in names if name not in own and name not in texts]:
-                raise UsageError(f"the field {missing[0]!r} goes into no model, so it has no type", where=file.where)
-            tensors = [Tensor(x, _TEXT, (1,)) if x in texts else tensor_of(NamedType(x, own[x])) for x in names]
-            return tuple(tensors), partial(_named, names, texts)
+            untyped = [name for name in names if name not in own and name not in texts]
+            if untyped and kind == "arrays":
+                raise UsageError(f"the field {untyped[0]!r} goes into no model, so it has no type", where=file.where)
+            tensors = [tensor_of(NamedType(x, own[x])) if x in own else Tensor(x, _TEXT, (1,)) for x in names]
+            readers: dict[str, Read] = {name: _decoded if name in texts else _data for name in (*texts, *untyped)}
+            return tuple(tensors), partial(_named, names, readers)
     raise UsageError(f"a source of the kind {kind!r} cannot be served", where=file.where, hint="images, for example")
 
 
@@ -211,10 +220,15 @@ def _all_of(names: Sequence[str], values: Mapping[str, Value]) -> Values:
     return {name: values[name] for name in names}
 
 
-def _named(names: Sequence[str], texts: Collection[str], values: Mapping[str, Value]) -> Values:
-    """Returns the fields of a record: `texts`, by which sessions are named, as such."""
+def _named(names: Sequence[str], readers: Mapping[str, Read], values: Mapping[str, Value]) -> Values:
+    """Returns the fields of a record, of which some are read from a text."""
     every = _all_of(names, values)
-    return {name: _decoded(name, _element(name, one)) if name in texts else one for name, one in every.items()}
+    return {name: readers[name](name, _element(name, one)) if name in readers else one for name, one in every.items()}
+
+
+def _data(name: str, text: bytes) -> Value:
+    """Returns what a field holds that goes into no model, in a text of JSON."""
+    return data_from_json(text, f"input {name!r}", allow_nan=False)
 
 
 def _decoded(name: str, text: bytes) -> str:

@@ -4,11 +4,10 @@
 import http.client
 import json
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
-from trained_tokenizers import bytes_bpe
+from small_decoder import PIPELINE, PROMPT, compiled
 
 import nndeploy
 from nndeploy import load_bundle
@@ -19,51 +18,10 @@ from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.service import Service
 from nndeploy.serve.watched_record import WatchedRecord
 
-BENCH = Path(__file__).resolve().parents[1] / "bench"
-PROMPT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
-TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{{ '<|im_start|>assistant\n' }}"
-)
-PIPELINE = """
-[source]
-kind = "lines"
-[[level]]
-[[level.pipeline]]
-name = "write"
-carry = {{ "present.*" = "past_key_values.*" }}
-[[level.pipeline.loader]]
-steps = [
-    {{ use = "chat", template = "tokenizer_config.json", in = ["text"], out = ["asked"] }},
-    {{ use = "tokenize", tokenizer = "tokenizer.json", special-tokens = false, in = ["asked"] }},
-    {{ use = "prompt", context = 40 }},
-]
-[level.pipeline.loop]
-steps = [
-    {{ use = "sample", tokenizer = "tokenizer.json", context = 40, {sample} }},
-    {{ use = "next-inputs" }},
-]
-[[sink]]
-kind = "json-lines"
-fields = ["text", "end", "tokens"]
-"""
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Returns a folder with a small decoder of random weights, as exporters write Qwen's, its bundle and its texts."""
-    folder = tmp_path_factory.mktemp("decoder")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        from decoders import Decoder, write_decoder
-
-    write_decoder(Decoder(2, 32, 48, 4, 2, 400, biases=True, head_size=8), "float32", folder / "m.onnx")
-    (folder / "tokenizer.json").write_bytes(bytes_bpe())
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE}))
-    (folder / "p.toml").write_text(PIPELINE.format(sample="max-tokens = 12"))
-    command = ["compile", f"{folder}/m.onnx", "--pipeline", f"{folder}/p.toml", "-o", f"{folder}/m.nnd"]
-    assert run_command([*command, "--backends", "native", "--objective", "priority"]) == 0
-    return folder
+    return compiled(tmp_path_factory.mktemp("decoder"))
 
 
 def expected(folder, text, count):
@@ -220,9 +178,37 @@ def test_the_service_writes_the_text_of_a_run_whole_and_piece_by_piece(made, ser
     assert [event.get("details") for event in events] == [None] * (len(events) - 1) + [{"finish_reason": "length"}]
 
 
+def test_a_request_says_how_its_own_text_is_drawn(made, service, tmp_path) -> None:
+    sample = 'temperature = 0.9, top-k = 50, seed = 3, max-tokens = 5, stop-texts = ["zz"]'
+    _, (run,) = ran(made, tmp_path, *pipeline(made, sample), lines="the cat\n")
+    parameters = {"temperature": 0.9, "top_k": 50, "seed": 3, "max_tokens": 5, "stop": "zz", "details": True}
+    body = {"text_input": "the cat", "parameters": parameters}
+    whole = json.loads(asked(service, "generate", body)[2])
+    assert (whole["text_output"], whole["details"]) == (run["outputs"]["text"], {"finish_reason": "length"})
+    plain = json.loads(asked(service, "generate", {"text_input": "the cat"})[2])["text_output"]
+    stop = plain[2:4]
+    cut = {"text_input": "the cat", "parameters": {"stop": ["@@@", stop], "details": True}}
+    _, _, stream = asked(service, "generate_stream", cut)
+    events = [json.loads(part.removeprefix(b"data: ")) for part in stream.split(b"\n\n")[:-1]]
+    assert "".join(event["text_output"] for event in events) == plain[: plain.index(stop)]
+    assert events[-1]["details"] == {"finish_reason": "stop_sequence"}
+    assert json.loads(asked(service, "generate", {"text_input": "the cat"})[2])["text_output"] == plain
+
+
+@pytest.mark.parametrize("path", ["generate", "generate_stream"])
+@pytest.mark.parametrize(("name", "value"), [
+    ("temperature", 101), ("top_k", -1), ("top_p", 1.5), ("max_tokens", 13), ("max_tokens", 0), ("stop", 3),
+    ("stop", [""]), ("seed", 0.5), ("repetition_penalty", 0),
+])  # fmt: skip
+def test_a_parameter_beyond_its_limits_is_refused_by_its_name(path, name, value, service) -> None:
+    status, _, answer = asked(service, path, {"text_input": "the cat", "parameters": {name: value}})
+    assert status == 400
+    assert f"'{name}'" in json.loads(answer)["error"]
+
+
 @pytest.mark.parametrize("path", ["generate", "generate_stream"])
 @pytest.mark.parametrize("body", [
-    {}, {"text_input": 1}, {"text_input": "the cat", "parameters": {"temperature": 0.5}}, {"text_input": "a cat " * 40},
+    {}, {"text_input": 1}, {"text_input": "the cat", "parameters": {"temperatur": 0.5}}, {"text_input": "a cat " * 40},
     {"text_input": "the cat", "stream": True}, ["the cat"],
 ])  # fmt: skip
 def test_a_request_that_is_none_is_refused(path, body, service) -> None:
@@ -233,12 +219,12 @@ def test_a_request_that_is_none_is_refused(path, body, service) -> None:
 def test_a_text_that_nobody_waits_for_is_written_no_further(made) -> None:
     seen = []
 
-    def on_text(text):
-        seen.append(text)
+    def watch(fields):
+        seen.append(fields["text"])
         return len(seen) < 3
 
     def text_of(prompt):
-        record = WatchedRecord(0, "", "", fields={"text": np.array([prompt], object)}, on_text=on_text)
+        record = WatchedRecord(0, "", "", fields={"text": prompt}, watch=watch)
         pipeline.run([record])
         return record
 

@@ -145,9 +145,24 @@ def test_a_record_that_no_pipeline_takes_is_refused_or_lacks_what_it_would_have_
     assert (text(small), text(small, "large")) == ([[2, 4, 6]], None)
 
 
-def test_a_field_that_goes_nowhere_cannot_be_served(served) -> None:
+def test_a_field_of_json_lines_that_goes_into_no_model_is_a_text_of_json(served) -> None:
+    pipeline = served(source='fields = ["who", "x"]', more='[[sink]]\nkind = "json-lines"\nfields = ["who"]')
+    assert pipeline.inputs == (Tensor("who", "BYTES", (1,)), Tensor("x", "FP32", (-1, 3)))
+
+    def asked(who: bytes) -> Record:
+        one = record(1, 2, 3)
+        one.fields["who"] = np.array([who], object)
+        pipeline.run([one])
+        return one
+
+    assert text(asked(b'[{"a": 1}]'), "who") == [{"a": 1}]
+    for wrong in (b"a", b"\xff", b'{"a": 1, "a": 2}', b"NaN"):
+        assert isinstance(asked(wrong).error, InputError)
+
+
+def test_a_field_of_arrays_that_goes_nowhere_cannot_be_served(served) -> None:
     with pytest.raises(UsageError, match="the field 'who' goes into no model, so it has no type"):
-        served(source='fields = ["who", "x"]')
+        served(kind="arrays", source='fields = ["who", "x"]')
 
 
 def test_a_stream_that_fails_tells_all_and_is_no_longer_sound(served, fake_program) -> None:
