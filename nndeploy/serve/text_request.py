@@ -92,6 +92,6 @@ def text_request(writer: TextWriter, given: Value, parameters: Mapping[str, obje
         try:
             writer.check_sampling(wish)
         except InputError as err:
-            raise FieldError(parameter, f"cannot be granted: {err.what}", hint=err.hint) from err
+            raise FieldError(parameter, f"is refused: {err.what}", hint=err.hint) from err
         wishes |= wish
     return InferRequest({writer.field: given} | ({FIELD: wishes} if wishes else {}), name, (TEXT, END))

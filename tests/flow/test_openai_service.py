@@ -140,6 +140,20 @@ def test_models_are_listed(port) -> None:
     assert asked(port, "/v1/models/plain")[1] in found["data"]
 
 
+def test_openais_own_client_reads_answers_streams_and_errors(port) -> None:
+    openai = pytest.importorskip("openai", reason="the package openai is not installed")
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0)
+    assert {one.id for one in client.models.list()} == {"m", "plain", "talk"}
+    whole = client.chat.completions.create(model="m", messages=TALK, temperature=0.8, seed=9)
+    parts = client.chat.completions.create(model="m", messages=TALK, temperature=0.8, seed=9, stream=True)
+    assert "".join(one.choices[0].delta.content or "" for one in parts) == whole.choices[0].message.content
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(model="m", prompt="the cat", n=2)
+    assert caught.value.param == "n"
+    with pytest.raises(openai.NotFoundError):
+        client.completions.create(model="other", prompt="the cat")
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize(("path", "change", "param"), [
     (COMPLETIONS, {"model": None}, "model"), (COMPLETIONS, {"prompt": None}, "prompt"),
