@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles in Node, by the npm package: arrays in, arrays or refusals out."""
 
+import atexit
 import base64
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,10 +77,28 @@ def in_node(
         "package": str(module or package() / "nndeploy.mjs"), "bundles": [one and str(one) for one in bundles],
         "runs": [{name: plain(one) for name, one in values.items()} for values in runs], **more,
     }  # fmt: skip
-    done = subprocess.run([node(), *flags, SCRIPT], input=json.dumps(job), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = answering_process(SCRIPT, *flags)(job)
     return found
+
+
+@cache
+def answering_process(script: Path, *flags: str) -> Callable[[Any], Any]:
+    """Returns what asks a script of lines of JSON, in a Node that is kept until the tests end."""
+    command = [node(), *flags, script]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    given, answers = process.stdin, process.stdout
+
+    def ask(job: Any) -> Any:
+        given.write(json.dumps(job) + "\n")
+        given.flush()
+        line = answers.readline()
+        assert line, f"{script.name} ended: {process.wait()}"
+        return json.loads(line)
+
+    return ask
 
 
 def outputs_of(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls a function of the page's modules for tests: { module, function, given } as JSON on standard input; byte arrays
-// are base64 under "bytes" both ways, other values plain.
-import { readFileSync } from "node:fs";
+// Calls functions of the page's modules for tests: a line { module, function, given } on standard input gives a line
+// { value } or { error }; byte arrays are base64 under "bytes" both ways, other values plain.
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const job = JSON.parse(readFileSync(0, "utf8"));
-const module = await import(pathToFileURL(job.module));
 const bytesOf = (text) => Uint8Array.from(Buffer.from(text, "base64"));
 const textOf = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
-const given = job.given.map((one) => (one?.bytes === undefined ? one : bytesOf(one.bytes)));
 const plain = (key, value) => (ArrayBuffer.isView(value) ? { bytes: textOf(value) } : value);
-process.stdout.write(JSON.stringify(module[job.function](...given), plain));
+
+async function answer(job) {
+  const module = await import(pathToFileURL(job.module));
+  const given = job.given.map((one) => (one?.bytes === undefined ? one : bytesOf(one.bytes)));
+  return { value: module[job.function](...given) };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const found = await answer(JSON.parse(line)).catch((err) => ({ error: String(err) }));
+  process.stdout.write(JSON.stringify(found, plain) + "\n");
+}

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import onnx.parser
 import pytest
-from node_runs import node
+from node_runs import answering_process, node
 from PIL import Image
 
 import nndeploy
@@ -39,13 +39,15 @@ g (float[n,3] x) => (float[n,3] doubled, int64[2] sizes) { doubled = Add(x, x) s
 
 def called(module: str, function: str, *given: Any) -> Any:
     """Returns what a function of the page's modules returns."""
-    sent = [{"bytes": base64.b64encode(one).decode("ascii")} if isinstance(one, bytes) else one for one in given]
-    job = {"module": str(MODULES / module), "function": function, "given": sent}
-    command = [node(), HERE / "page_modules.mjs"]
-    done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ValueError(done.stderr)
-    return json.loads(done.stdout)
+    job = {"module": str(MODULES / module), "function": function, "given": [sent(one) for one in given]}
+    found = answering_process(HERE / "page_modules.mjs")(job)
+    if "error" in found:
+        raise ValueError(found["error"])
+    return found["value"]
+
+
+def sent(value: Any) -> Any:
+    return {"bytes": base64.b64encode(value).decode("ascii")} if isinstance(value, bytes) else value
 
 
 def plain_bytes(value: Mapping[str, str]) -> bytes:
