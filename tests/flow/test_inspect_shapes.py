@@ -53,15 +53,16 @@ def told(capsys: pytest.CaptureFixture[str], bundle: str, *options: str) -> dict
     return found
 
 
-@pytest.mark.parametrize("ranges", [(), ("--shape", "x=1,16,8..512,8..512")], ids=["open", "ranges"])
-def test_steps_are_told_for_any_sizes(model: Path, capsys: pytest.CaptureFixture[str], ranges: tuple[str, ...]) -> None:
-    path = compiled(model, *ranges)
-    for height, width in ((40, 24), (301, 500)):
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "ranges"])
+def test_steps_are_told_for_any_sizes(model: Path, bundle: str, capsys: pytest.CaptureFixture[str], is_open) -> None:
+    path = bundle if is_open else compiled(model, "--shape", "x=1,16,8..128,8..512")
+    for height, width in ((40, 24), (101, 500)):
         found = told(capsys, path, "--shape", f"x=1,16,{height},{width}")
         assert found["shapes"] == {"x": [1, 16, height, width]}
         (step,) = [one for one in found["tables"][0]["steps"] if one["windows"]]
         assert step["shape"] == [1, 32, height, width]
         cut = step["windows"]["rows"]
+        assert (cut["parts"] > 1) == (height > 100)
         assert (cut["parts"] - 1) * cut["size"] + cut["last"] == height
         assert step["scratch_bytes"] > 0
         assert step["kept_bytes"] == 4 * 16 * height * width  # what lies between, which no step writes

@@ -84,7 +84,7 @@ def test_a_paced_run_sleeps_and_its_figures_say_so(model: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "filters", "attributes"), [
-    ((1, 64, 224, 224), (64, 64, 3, 3), "pads=[1,1,1,1]"),
+    ((1, 64, 112, 112), (64, 64, 3, 3), "pads=[1,1,1,1]"),
     ((1, 16, 1, 60_000), (16, 1, 1, 255), "group=16,pads=[0,127,0,127]"),  # one row, each channel by itself
     ((1, 1, 1, 150_000), (1, 1, 1, 255), "pads=[0,127,0,127]"),
 ], ids=["image", "channels of a sound", "sound"])  # fmt: skip
