@@ -28,11 +28,15 @@ def compiled_once(model: Path, out: Path, **options: Any) -> Path:
 
 
 def native_compiler(folder: Path) -> Callable[[Any], Path]:
-    """Returns what compiles a model for `native` alone, on one thread, into a bundle of its own in a folder."""
+    """Returns what compiles a model for `native` alone, on one thread, into a folder, when it is first asked for."""
+    made: dict[bytes, Path] = {}
 
     def of(model: Any) -> Path:
-        out = folder / f"{len(list(folder.iterdir()))}.nnd"
-        compile_with(model, out, backends=("native",), threads=1)
-        return out
+        key = model.read_bytes() if isinstance(model, Path) else model.SerializeToString()
+        if key not in made:
+            out = folder / f"{len(made)}.nnd"
+            compile_with(model, out, backends=("native",), threads=1)
+            made[key] = out
+        return made[key]
 
     return of

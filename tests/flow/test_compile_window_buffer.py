@@ -19,10 +19,16 @@ buffer = 16384
 """
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs_native()
-    return separable_model(tmp_path / "separable.onnx")
+    return separable_model(tmp_path_factory.mktemp("model") / "separable.onnx")
+
+
+@pytest.fixture(scope="module")
+def bundle(model: Path) -> Path:
+    """The bundle of a buffer of 1 KiB, in which images are cut."""
+    return compiled(model, "--cache-buffer", "1KiB")
 
 
 def fused_steps(bundle: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -34,29 +40,25 @@ def fused_steps(bundle: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[s
 
 
 def compiled(model: Path, *arguments: object) -> Path:
-    out = model.with_suffix(".nnd")
+    out = model.with_name(f"{len(list(model.parent.iterdir()))}.nnd")
     assert run_command(["compile", str(model), "-o", str(out), *BACKENDS, *map(str, arguments)]) == 0
     return out
 
 
-def test_the_buffer_s_capacity_changes_the_window(model, capsys) -> None:
-    large, small = (fused_steps(compiled(model, "--cache-buffer", size), capsys) for size in ("1MiB", "8KiB"))
+def test_the_capacity_changes_the_window_and_the_option_wins_over_the_target_s_own(model, capsys) -> None:
+    box = model.with_name("box.toml")
+    box.write_text(BOX)
+    large, own, small = (
+        fused_steps(compiled(model, *options), capsys)
+        for options in (("--cache-buffer", "1MiB"), ("--target", box), ("--target", box, "--cache-buffer", "8KiB"))
+    )
     assert [step["buffer_bytes"] for step in (*large, *small)] == [1 << 20, 8192]
     assert large[0]["what"] == small[0]["what"]
     assert large[0]["window"] != small[0]["window"]
-
-
-def test_the_option_wins_over_the_target_s_own_capacity(model, capsys) -> None:
-    box = model.with_name("box.toml")
-    box.write_text(BOX)
-    own = fused_steps(compiled(model, "--target", box), capsys)
-    asked = fused_steps(compiled(model, "--target", box, "--cache-buffer", "8192"), capsys)
     assert 16384 in {step["buffer_bytes"] for step in own}
-    assert {step["buffer_bytes"] for step in asked} == {8192}
 
 
-def test_inspect_shows_fused_steps_and_with_verbose_all(model, capsys) -> None:
-    bundle = compiled(model, "--cache-buffer", "1KiB")
+def test_inspect_shows_fused_steps_and_with_verbose_all(bundle, capsys) -> None:
     (step,) = fused_steps(bundle, capsys)
     run_command(["inspect", str(bundle), "--here"])
     short = capsys.readouterr().out
@@ -68,8 +70,7 @@ def test_inspect_shows_fused_steps_and_with_verbose_all(model, capsys) -> None:
     assert "value y" in whole.partition("steps of")[2].partition("error against")[0]
 
 
-def test_tables_are_the_windows_of_this_machine(model, capsys) -> None:
-    bundle = compiled(model, "--cache-buffer", "1KiB")
+def test_tables_are_the_windows_of_this_machine(bundle, capsys) -> None:
     (step,) = fused_steps(bundle, capsys)
     assert run_command(["inspect", str(bundle), "--tables", "--json"]) == 0
     (table,) = json.loads(capsys.readouterr().out)["tables"]

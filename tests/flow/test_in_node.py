@@ -28,10 +28,10 @@ from nndeploy.version import __version__
 V2 = next(level for level in LEVELS if level.name == "x86-64-v2")
 ROOT = Path(__file__).parents[2]
 MOST_MODULE_BYTES = 1_500_000
-SMALL = ("fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "silero_vad_v2_mini", "silero_vad_v5", "unsw_nb15_mlp_w2a2")
+SMALL = ("fsmn_vad_online", "micro_kws_qdq", "nnsplit_en", "silero_vad_v2_mini", "unsw_nb15_mlp_w2a2")
 LARGE = (
     "basic_pitch", "fastestdet", "magika_standard_v3_3", "mobilenet_v2_quant", "ppocr_det_mobile_v2",
-    "ppocr_rec_en_mobile_v2", "ultraface_rfb320", "unet_stress_field",
+    "ppocr_rec_en_mobile_v2", "silero_vad_v5", "ultraface_rfb320", "unet_stress_field",
 )  # fmt: skip
 
 

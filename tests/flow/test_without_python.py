@@ -316,10 +316,9 @@ def test_a_submodel_of_another_backend_is_named_with_the_option_that_helps(nndep
     assert "--backends native" in alone.stderr
 
 
-@pytest.mark.parametrize(("source", "compiler", "standard"), [
-    ("c/digits.c", "cc", "-std=c99"), ("cpp/digits.cc", "c++", "-std=c++17"),
+@pytest.mark.parametrize(("library", "source", "compiler", "standard"), [
+    ("libnndeploy.a", "c/digits.c", "cc", "-std=c99"), ("libnndeploy.so", "cpp/digits.cc", "c++", "-std=c++17"),
 ])  # fmt: skip
-@pytest.mark.parametrize("library", ["libnndeploy.a", "libnndeploy.so"])
 def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, source, compiler, standard) -> None:
     built = next(path for path in build_runtime.build_libraries(level_here().arch) if path.name == library)
     program = tmp_path / "digits"
@@ -334,16 +333,8 @@ def test_the_examples_in_c_and_cpp_read_a_digit(digits, tmp_path, library, sourc
 def test_the_example_in_rust_reads_a_digit(digits, tmp_path) -> None:
     library = build_runtime.build_libraries(level_here().arch)[0].parent
     paths = {"NNDEPLOY_LIB": str(library), "CARGO_TARGET_DIR": str(tmp_path), "RUSTFLAGS": "-D warnings"}
-    command = [
-        "cargo",
-        "build",
-        "--offline",
-        "--locked",
-        "--quiet",
-        "--manifest-path",
-        ROOT / "examples" / "rust" / "Cargo.toml",
-    ]
-    subprocess.run(command, env=os.environ | paths, check=True)
+    command = ["cargo", "build", "--offline", "--locked", "--quiet", "--manifest-path"]
+    subprocess.run([*command, ROOT / "examples/rust/Cargo.toml"], env=os.environ | paths, check=True)
     assert_reads_a_digit(tmp_path / "debug" / "digits", digits)
 
 
@@ -360,8 +351,9 @@ def assert_reads_a_digit(program: Path, digits: Path) -> None:
     assert (missing.returncode, len(missing.stderr.splitlines())) == (66, 1)
 
 
-@pytest.mark.parametrize("compiler", [("cc", "-std=c99"), ("c++", "-std=c++17", "-x", "c++")])
-@pytest.mark.parametrize("library", ["libnndeploy.a", "libnndeploy.so"])
+@pytest.mark.parametrize(("library", "compiler"), [
+    ("libnndeploy.so", ("cc", "-std=c99")), ("libnndeploy.a", ("c++", "-std=c++17", "-x", "c++")),
+])  # fmt: skip
 def test_a_program_with_the_bundle_inside_reads_a_digit(nndeploy_command, digits, tmp_path, library, compiler) -> None:
     built = next(path for path in build_runtime.build_libraries(level_here().arch) if path.name == library)
     found = shutil.which(compiler[0]) or pytest.skip(f"no {compiler[0]}")
