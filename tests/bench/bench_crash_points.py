@@ -292,7 +292,8 @@ def page(rows: list[Row], every: int, share: str) -> str:
 
 def main() -> int:
     parser = bench_parser(__doc__)
-    parser.add_argument("--only", default="", help="the cases with this in their name")
+    only = "the cases with this in their name, and what of their calls instead of --every"
+    parser.add_argument("--only", action="append", metavar="NAME[=EVERY]", help=only)
     parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
     parser.add_argument("--power", action="store_true", help="losses of power alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many processes at once")
@@ -303,7 +304,9 @@ def main() -> int:
     file_faults.preloaded()
     now, num_left = tree(), 0
     kept = {name: one["rows"] for name, one in newest(PROGRESS).items() if options.write and one["tree"] == now}
-    asked = [one for one in tasks(options.only, options.every) if not (options.power and one.first)]
+    names = [name.partition("=")[::2] for name in options.only or [""]]
+    asked = [task for name, every in names for task in tasks(name, int(every or options.every))]
+    asked = [task for task in asked if not (options.power and task.first)]
     found = [(task, _row(row)) for task in asked for row in kept.get(repr(task), ())]
     left = [task for task in asked if repr(task) not in kept]
     for number in {task.case for task in left}:

@@ -3,7 +3,9 @@
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,6 @@ import pytest
 from compile_with import compile_with
 from faulty_backends import Install, good_backend
 from nndeploy_cudnn import session
-from nndeploy_cudnn.library import installed_path
 from oracle.in_float64 import outputs_in_float64
 from pretended_gpus import box, gpu_backend, machine_with
 
@@ -221,29 +222,38 @@ def digits() -> onnx.ModelProto:
     return found
 
 
+@pytest.fixture(scope="module")
+def for_t4(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Any, Path]]:
+    """Returns a function: backend for GPUs -> the report and the bundle of the digits, compiled once."""
+    folder = tmp_path_factory.mktemp("digits")
+
+    @cache
+    def compiled_for(name: str) -> tuple[Any, Path]:
+        if not backend(name).probe(target_of("t4")).can_build:
+            pytest.skip(f"{name} is not installed")
+        with machine_with():
+            report = compile_with(
+                digits(), folder / f"{name}.nnd", targets=(target_of("t4"),), backends=(name, "native", "onnxruntime"),
+                strict_targets=True,
+            )  # fmt: skip
+        return report, folder / f"{name}.nnd"
+
+    return compiled_for
+
+
 @pytest.mark.parametrize("name", ["tensorrt", "cudnn", "triton"])
-def test_each_backend_for_gpus_takes_an_open_batch_whole(name, tmp_path) -> None:
-    if not backend(name).probe(target_of("t4")).can_build:
-        pytest.skip(f"{name} is not installed")
-    with machine_with():
-        report = compile_with(
-            digits(), tmp_path / "m.nnd", targets=(target_of("t4"),), backends=(name, "native", "onnxruntime"),
-            strict_targets=True,
-        )  # fmt: skip
-    (chain,) = report.used_chains
+def test_each_backend_for_gpus_takes_an_open_batch_whole(name, for_t4) -> None:
+    (chain,) = for_t4(name)[0].used_chains
     assert (chain.ranges, chain.share_of(name)) == ({"N": "1..8"}, pytest.approx(1.0))
 
 
-def test_calls_of_any_size_are_right_on_plans_of_cudnn_and_outside(tmp_path, monkeypatch) -> None:
-    if not installed_path():
-        pytest.skip("cuDNN is not installed")
-    with machine_with():
-        compile_with(digits(), tmp_path / "m.nnd", targets=(target_of("t4"),), backends=("cudnn", "native"))
-    with open_bundle(tmp_path / "m.nnd") as bundle:
+def test_calls_of_any_size_are_right_on_plans_of_cudnn_and_outside(for_t4, monkeypatch) -> None:
+    path = for_t4("cudnn")[1]
+    with open_bundle(path) as bundle:
         version = bundle.manifest.target_chains[0].submodels[0].variants[0].metadata["cudnn_version"]
     monkeypatch.setattr(session, "Handle", lambda _library: InterpretedHandle())
     monkeypatch.setattr(session, "cudnn_library", lambda: SimpleNamespace(version=version))
-    with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
+    with machine_with("7.5"), nndeploy.load_bundle(path) as program:
         assert program.chain.id == "t4"
         for rows in (1, 3, 4, 7, 8, 9, 2):
             images = np.random.default_rng(rows).standard_normal((rows, 1, 8, 8)).astype(np.float32)

@@ -131,10 +131,15 @@ def test_delays_fill_the_time_that_is_granted(durations, sleeps, virtual_pace) -
     assert item.workers[0].waiting_used == 0
 
 
-def test_what_is_kept_in_reserve_is_not_slept(virtual_pace: VirtualPace) -> None:
-    plan = PacePlan(np.full(4, 10.0 * MS), np.array([0, 0, 1.0, 0]), ONE_PART, 7.0 * MS, burst=0.0)
-    (sleep,) = worked(virtual_pace, item_of(plan), 100 * MS, [10 * MS] * 4)
-    np.testing.assert_allclose(sleep, [30, 83], atol=NEARLY / MS)
+@pytest.mark.parametrize(("shares", "reserve", "sleeps"), [
+    ([0, 0, 1.0, 0], 7.0, [[30, 83]]), ([0.5, 0.5, 0, 0], 0.0, [[10, 40], [50, 80]]),
+], ids=["reserve", "twice"])  # fmt: skip
+def test_what_is_kept_in_reserve_is_not_slept_and_sleep_is_no_work_that_took_longer(
+    virtual_pace: VirtualPace, shares, reserve, sleeps
+) -> None:
+    plan = PacePlan(np.full(4, 10.0 * MS), np.array(shares), ONE_PART, reserve * MS, burst=0.0)
+    found = worked(virtual_pace, item_of(plan), 100 * MS, [10 * MS] * 4)
+    np.testing.assert_allclose(found, sleeps, atol=2 * NEARLY / MS)
 
 
 def test_a_late_item_does_not_sleep(pace_library: PaceLibrary) -> None:
@@ -201,12 +206,6 @@ def test_what_took_longer_so_far_is_expected_to_go_on_so(virtual_pace: VirtualPa
         assert slept_at_first(virtual_pace, plan, 170 * MS, 40 * MS - held_up, held_up=held_up) == 0
         slept = slept_at_first(virtual_pace, plan, 180 * MS, 40 * MS - held_up, held_up=held_up)
         assert slept == pytest.approx(20 * MS / 3, abs=NEARLY)
-
-
-def test_what_was_slept_is_no_work_that_took_longer(virtual_pace: VirtualPace) -> None:
-    plan = PacePlan(np.full(4, 10.0 * MS), np.array([1, 1, 0, 0]) / 2, ONE_PART, 0.0, burst=0.0)
-    sleeps = worked(virtual_pace, item_of(plan), 100 * MS, [10 * MS] * 4)
-    np.testing.assert_allclose(sleeps, [[10, 40], [50, 80]], atol=2 * NEARLY / MS)
 
 
 def test_what_took_longer_in_earlier_runs_is_expected_to_do_so_again(virtual_pace: VirtualPace) -> None:

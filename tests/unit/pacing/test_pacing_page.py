@@ -82,24 +82,20 @@ def test_it_shows_what_was_achieved_beside_what_was_expected() -> None:
     assert f"expected {loads.expected.peak:.0%}" in text
 
 
-def test_every_pair_is_a_row_and_says_who_set_its_delay() -> None:
-    rows = re.findall(r'<tr class="pair">.*?</tr>', page([3.0, 2.0, 4.0], ["first", "second", "third"]))
-    cells = [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
-    assert cells == [
-        ["first -&gt; second", "5,400", "set"],
-        ["second -&gt; third", "3,600", "planned"],
+@pytest.mark.parametrize(("begin", "cells"), [
+    ('<tr class="pair">', [
+        ["first -&gt; second", "5,400", "set"], ["second -&gt; third", "3,600", "planned"],
         ["third -&gt; end", "0", "planned"],
-    ]
-
-
-def test_every_operator_is_a_row_with_those_that_read_it() -> None:
-    rows = re.findall(r"<tr><td.*?</tr>", page([3.0, 2.0, 4.0], ["first", "second", "third"]))
-    cells = [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
-    assert cells == [
+    ]),
+    ("<tr><td", [
         ["1", "firstConv first", "second", "3,000", "33.3%", "1", "5,400"],
         ["2", "secondConv second", "third", "2,000", "22.2%", "1", "3,600"],
         ["3", "thirdConv third", "end", "4,000", "44.4%", "1", "0"],
-    ]
+    ]),
+], ids=["pairs", "operators"])  # fmt: skip
+def test_every_pair_and_every_operator_is_a_row(begin, cells) -> None:
+    rows = re.findall(f"{begin}.*?</tr>", page([3.0, 2.0, 4.0], ["first", "second", "third"]))
+    assert [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows] == cells
 
 
 def test_boxes_are_the_work_and_gaps_the_sleeps() -> None:

@@ -178,22 +178,14 @@ def test_the_run_half_loads_numpy_alone() -> None:
     assert set(done.stdout.split()) <= ALLOWED
 
 
-def test_a_program_that_is_not_paced_loads_the_protocol_alone() -> None:
-    code = (
-        "import sys, nndeploy.runtime.program;"
-        "print(*[name for name in sys.modules if name.startswith('nndeploy.pacing') or name == 'tomllib'])"
-    )
+@pytest.mark.parametrize(("names", "loaded"), [
+    (("nndeploy.pacing", "tomllib"), ["nndeploy.pacing", "nndeploy.pacing.run", "nndeploy.pacing.run.protocol"]),
+    (("nndeploy.sandbox", "nndeploy.runtime.isolat"), []),
+], ids=["pacing", "processes"])  # fmt: skip
+def test_a_program_loads_nothing_of_what_it_was_not_asked_for(names, loaded) -> None:
+    code = f"import sys, nndeploy.runtime.program; print(*[name for name in sys.modules if name.startswith({names})])"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["nndeploy.pacing", "nndeploy.pacing.run", "nndeploy.pacing.run.protocol"]
-
-
-def test_a_program_in_one_process_loads_nothing_that_starts_others() -> None:
-    code = (
-        "import sys, nndeploy.runtime.program;"
-        "print(*[name for name in sys.modules if name.startswith(('nndeploy.sandbox', 'nndeploy.runtime.isolat'))])"
-    )
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    assert done.stdout.split() == loaded
 
 
 def test_the_package_offers_load_bundle() -> None:

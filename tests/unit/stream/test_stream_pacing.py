@@ -84,6 +84,14 @@ def gone_through(pacing, clock, index=0, loader=5, run=20, post=5, error=None, w
     return record
 
 
+def learnt(clock, **settings) -> PacedStream:
+    """Returns what has seen as many items as it measures before it paces."""
+    pacing = pacing_of(**settings)
+    for _ in range(BASELINE_ITEMS):
+        gone_through(pacing, clock)
+    return pacing
+
+
 def test_first_items_are_alone_and_without_delays(clock) -> None:
     pacing = pacing_of()
     for _ in range(BASELINE_ITEMS):
@@ -93,17 +101,13 @@ def test_first_items_are_alone_and_without_delays(clock) -> None:
         assert pacing.next_begin_ns() is None
         pacing.end(record)
     assert pacing_of().achieved() is None
-    pacing = pacing_of()
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock)
+    pacing = learnt(clock)
     assert pacing.pacers["p"][0].deadlines == [AT_ONCE] * BASELINE_ITEMS
     assert pacing.achieved() is None
 
 
 def test_runs_end_so_that_what_follows_is_done_within_the_budget(clock) -> None:
-    pacing = pacing_of()
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock)
+    pacing = learnt(clock)
     (pacer,) = pacing.pacers["p"]
     begin = clock.now
     gone_through(pacing, clock, loader=1)  # what a stage saves or loses moves nothing: ends are the item's
@@ -117,9 +121,7 @@ def test_runs_end_so_that_what_follows_is_done_within_the_budget(clock) -> None:
 
 
 def test_an_item_is_let_in_when_stages_are_free_and_none_is_late(clock) -> None:
-    pacing = pacing_of()
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock)
+    pacing = learnt(clock)
     record = Record(0, "item", "item")
     begin = clock.now
     pacing.begin(record)
@@ -183,9 +185,7 @@ def test_a_budget_below_the_baseline_names_the_least_that_works(clock) -> None:
     with pytest.raises(UsageError, match=r"an item takes 30 ms without delays: 20 ms leave no time") as caught:
         gone_through(pacing, clock)
     assert "--max-latency 30.6ms is the minimum" in caught.value.hint
-    pacing = pacing_of(budget_ms=30.6)
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock)
+    learnt(clock, budget_ms=30.6)
 
 
 def test_what_the_first_items_waited_for_cores_is_no_part_of_their_time(clock) -> None:
@@ -234,9 +234,7 @@ def test_items_that_failed_teach_nothing(clock) -> None:
 
 
 def test_what_items_needed_behind_the_planned_end_is_kept_back(clock) -> None:
-    pacing = pacing_of()
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock)
+    pacing = learnt(clock)
     ends = []
     for _ in range(2 * ITEMS_OF_A_PLAN):
         record = Record(0, "item", "item")
@@ -249,9 +247,7 @@ def test_what_items_needed_behind_the_planned_end_is_kept_back(clock) -> None:
 
 
 def test_items_that_could_not_be_in_time_take_nothing_from_others(clock) -> None:
-    pacing = pacing_of()
-    for _ in range(BASELINE_ITEMS):
-        gone_through(pacing, clock)
+    pacing = learnt(clock)
     for _ in range(ITEMS_OF_A_PLAN):
         gone_through(pacing, clock, run=20 if _ else 500)
     record = Record(0, "item", "item")
