@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compile_with import compile_with
+from compile_with import compile_with, compiled_once
 from faulty_backends import Install, good_backend
 from nndeploy_cudnn import session
 from oracle.in_float64 import outputs_in_float64
@@ -63,10 +63,19 @@ def gpu(install: Install) -> Any:
     return Bounded
 
 
+ASKED = {"backends": ("gpu", "native", "onnxruntime", "reference"), "targets": (T4,), "objective": "priority"}
+
+
 def compiled(path: Path, rows: str = "N", **options: Any) -> Any:
-    asked = {"backends": ("gpu", "native", "onnxruntime", "reference"), "targets": (T4,), "objective": "priority"}
     with machine_with():
-        return compile_with(model(rows), path, **{**asked, **options})
+        return compile_with(model(rows), path, **{**ASKED, **options})
+
+
+def bundle_of(path: Path, rows: str = "N") -> Path:
+    """Writes the bundle of what no option changes; returns its path."""
+    onnx.save(model(rows), path.with_suffix(".onnx"))
+    with machine_with():
+        return compiled_once(path.with_suffix(".onnx"), path, **ASKED)
 
 
 def inputs(rows: int) -> dict[str, Any]:
@@ -91,8 +100,8 @@ def test_an_open_batch_gets_a_chain_for_usual_sizes_that_the_manifest_names(tmp_
 
 @pytest.mark.usefixtures("gpu")
 def test_inspect_and_diff_show_the_ranges_of_a_chain(tmp_path, capsys) -> None:
-    for name, samples in (("m", None), ("n", [inputs(9)])):
-        compiled(tmp_path / f"{name}.nnd", samples=samples)
+    bundle_of(tmp_path / "m.nnd")
+    compiled(tmp_path / "n.nnd", samples=[inputs(9)])
     assert run_command(["inspect", str(tmp_path / "m.nnd")]) == 0
     assert re.search(r"t4-box +N +1\.\.8", capsys.readouterr().out)
     assert run_command(["diff", str(tmp_path / "m.nnd"), str(tmp_path / "n.nnd")]) == 1
@@ -101,7 +110,7 @@ def test_inspect_and_diff_show_the_ranges_of_a_chain(tmp_path, capsys) -> None:
 
 @pytest.mark.parametrize("rows", ["N", "?"])
 def test_calls_of_any_size_are_right_and_those_outside_run_on_the_portable_chain(gpu, tmp_path, rows) -> None:
-    compiled(tmp_path / "m.nnd", rows)
+    bundle_of(tmp_path / "m.nnd", rows)
     with machine_with("7.5") as driver:
         with nndeploy.load_bundle(tmp_path / "m.nnd") as program:
             assert (program.chain.id, program.outside_note) == ("t4-box", "")
@@ -129,7 +138,7 @@ def test_a_size_that_gets_no_range_leaves_the_gpu_idle(tmp_path) -> None:
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("options", [{"strict": True}, {"device": "cuda:0"}], ids=str)
 def test_who_must_use_the_gpu_gets_an_error_with_the_range(tmp_path, options) -> None:
-    compiled(tmp_path / "m.nnd")
+    bundle_of(tmp_path / "m.nnd")
     with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd", nndeploy.LoadOptions(**options)) as program:
         assert_right(program.run(inputs(8)), 8)
         for _ in range(2):
@@ -178,7 +187,7 @@ def test_samples_are_inside_the_range(tmp_path) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_run_says_once_with_v_which_calls_are_not_on_the_gpu(tmp_path, capsys) -> None:
-    compiled(tmp_path / "m.nnd")
+    bundle_of(tmp_path / "m.nnd")
     files = []
     for size in (2, 9, 10):
         files.append(str(tmp_path / f"{size}.npz"))
@@ -194,7 +203,7 @@ def test_run_says_once_with_v_which_calls_are_not_on_the_gpu(tmp_path, capsys) -
 
 @pytest.mark.usefixtures("gpu")
 def test_joined_calls_stay_on_the_gpu(tmp_path) -> None:
-    compiled(tmp_path / "m.nnd")
+    bundle_of(tmp_path / "m.nnd")
     with machine_with("7.5"), nndeploy.load_bundle(tmp_path / "m.nnd") as program:
         assert JoinedCalls(program).most_rows == 8
     with machine_with(), nndeploy.load_bundle(tmp_path / "m.nnd") as program:

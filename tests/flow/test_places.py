@@ -36,10 +36,11 @@ def places_of(manifest: Manifest) -> list[str]:
     return [one.place for one in manifest.placings["portable"].submodels.values()]
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    compiled(tmp_path / "m.nnd", BOTH)
-    return tmp_path / "m.nnd"
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "m.nnd"
+    compiled(path, BOTH)
+    return path
 
 
 @pytest.fixture

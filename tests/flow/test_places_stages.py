@@ -40,16 +40,16 @@ def item(number: int) -> dict[str, np.ndarray[Any, Any]]:
     return {"v0": np.random.default_rng(number).standard_normal(shape).astype(np.float32)}
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    compiled(tmp_path / "m.nnd", BOTH)
-    return tmp_path / "m.nnd"
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "m.nnd"
+    compiled(path, BOTH)
+    return path
 
 
-@pytest.fixture
-def items(tmp_path: Path) -> Path:
-    folder = tmp_path / "items"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("items")
     for number in range(NUM_ITEMS):
         np.savez(folder / f"{number:02}.npz", **item(number))
     return folder

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compile_with import compile_with
+from compile_with import compile_with, compiled_once
 from faulty_backends import Install
 from pretended_gpus import box, gpu_backend, machine_with
 
@@ -65,9 +65,10 @@ def gpu(install: Install) -> Any:
 @pytest.fixture
 def bundle(gpu: Any, tmp_path: Path) -> Path:
     """Built for two boxes with GPUs, on a machine without one."""
+    onnx.save(model(), tmp_path / "m.onnx")
+    options = {"backends": BACKENDS, "pins": PINS, "objective": "priority"}
     with machine_with():
-        compiled(tmp_path / "m.nnd", ADA, TURING)
-    return tmp_path / "m.nnd"
+        return compiled_once(tmp_path / "m.onnx", tmp_path / "m.nnd", targets=(ADA, TURING), **options)
 
 
 def test_each_target_gets_a_chain_with_the_reason_of_every_refusal(gpu, tmp_path) -> None:
