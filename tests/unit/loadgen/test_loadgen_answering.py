@@ -74,29 +74,20 @@ def test_after_an_error_everything_is_answered_with_nothing(num_workers) -> None
     assert [answer for question, answer in answers if question in later] == [None] * 20
 
 
-def test_the_sample_that_fails_is_named_out_of_those_in_its_call() -> None:
-    def refuse_third(x):
-        if (x[:, 0] == 3).any():
-            raise InputError("three is not allowed")
+@pytest.mark.parametrize(("is_refused", "error"), [
+    (lambda x: (x[:, 0] == 3).any(), "in/3.npz: no"), (lambda x: len(x) > 1, "in/0.npz and 4 more in one call: no"),
+], ids=["one alone", "none alone"])  # fmt: skip
+def test_the_sample_that_fails_is_named_or_the_call_where_none_fails_alone(is_refused, error) -> None:
+    def refuse(x):
+        if is_refused(x):
+            raise InputError("no")
         return x
 
     given = [NamedSample(f"in/{i}.npz", {"x": np.full((1, 3), i, np.float32)}) for i in range(5)]
-    answering = Answering(JoinedCalls(FakeProgram(refuse_third), 8), given, lambda answers: None, num_workers=1)
+    answering = Answering(JoinedCalls(FakeProgram(refuse), 8), given, lambda answers: None, num_workers=1)
     answering.issue(questions(5, of=5))
     answering.close()
-    assert str(answering.error) == "in/3.npz: three is not allowed"
-
-
-def test_an_error_that_no_sample_has_alone_names_the_call() -> None:
-    def refuse_many(x):
-        if len(x) > 1:
-            raise InputError("too many")
-        return x
-
-    answering = Answering(JoinedCalls(FakeProgram(refuse_many), 8), samples(5), lambda answers: None, num_workers=1)
-    answering.issue(questions(5, of=5))
-    answering.close()
-    assert str(answering.error) == "x.jsonl, line 0 and 4 more in one call: too many"
+    assert str(answering.error) == error
 
 
 def test_an_error_of_the_other_side_is_kept_too() -> None:

@@ -120,21 +120,17 @@ def test_other_challenges_are_none_that_is_known(header: str) -> None:
     assert found is None or found.parameters == {}
 
 
-@pytest.mark.parametrize(
-    "realm", ["", "basic-realm", "ftp://t/", "http://", "https://u:p@t/", "file:/etc/passwd", "//t/", "http://[/"]
-)
-def test_a_realm_that_is_no_address_gets_nothing(realm: str) -> None:
+@pytest.mark.parametrize(("realm", "may_be_plain", "error", "message"), [
+    *((realm, True, DataError, "token server") for realm in (
+        "", "basic-realm", "ftp://t/", "http://", "https://u:p@t/", "file:/etc/passwd", "//t/", "http://[/",
+    )),
+    ("http://t/", False, PolicyError, "without TLS"),
+])  # fmt: skip
+def test_a_realm_that_is_no_address_or_without_tls_gets_no_password(realm, may_be_plain, error, message) -> None:
     challenge = challenge_from_header(f'Bearer realm="{realm}"')
     assert challenge is not None
-    with pytest.raises(DataError, match="token server"):
-        token_request(challenge, Credentials("farm", HIDDEN), "s", may_be_plain=True)
-
-
-def test_a_password_goes_to_no_token_server_without_tls() -> None:
-    challenge = challenge_from_header('Bearer realm="http://t/"')
-    assert challenge is not None
-    with pytest.raises(PolicyError, match="without TLS"):
-        token_request(challenge, Credentials("farm", HIDDEN), "s", may_be_plain=False)
+    with pytest.raises(error, match=message):
+        token_request(challenge, Credentials("farm", HIDDEN), "s", may_be_plain=may_be_plain)
 
 
 class TokenServer:

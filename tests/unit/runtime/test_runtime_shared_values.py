@@ -34,21 +34,15 @@ def test_what_was_read_does_not_change_with_the_memory() -> None:
     shared.close()
 
 
-@pytest.mark.parametrize("num_bytes", [-1, 1 << 40])
-def test_a_length_that_is_not_there_is_refused(num_bytes: int) -> None:
+@pytest.mark.parametrize(("num_bytes", "spoilt", "message"), [
+    (-1, b"", "there are no"), (1 << 40, b"", "there are no"), (None, b"\xff" * 8, "malformed values"),
+])  # fmt: skip
+def test_a_length_that_is_not_there_and_bytes_that_are_no_values_are_refused(num_bytes, spoilt, message) -> None:
     shared = SharedValues()
-    shared.write({"x": np.zeros(4)})
-    with pytest.raises(DataError, match="there are no"):
-        shared.read(num_bytes)
-    shared.close()
-
-
-def test_bytes_that_are_no_values_are_refused() -> None:
-    shared = SharedValues()
-    num_bytes = shared.write({"x": np.zeros(4)})
-    os.pwrite(shared.descriptor, b"\xff" * 8, 0)
-    with pytest.raises(DataError, match="malformed values"):
-        shared.read(num_bytes)
+    written = shared.write({"x": np.zeros(4)})
+    os.pwrite(shared.descriptor, spoilt, 0)
+    with pytest.raises(DataError, match=message):
+        shared.read(written if num_bytes is None else num_bytes)
     shared.close()
 
 

@@ -107,7 +107,13 @@ def test_fields_end_where_nobody_needs_them() -> None:
     assert c.keep == ("end",)
 
 
+LOADER = "[[level.pipeline.loader]]\n"
+TWO = "[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'b'"
 ONE = '[[level]]\n[[level.pipeline]]\n[[level.pipeline.loader]]\nsteps = [{ use = "label" }]\n'
+
+
+def with_key(key):
+    return ONE.replace("pipeline]]", f"pipeline]]\n{key}", 1)
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -134,23 +140,6 @@ ONE = '[[level]]\n[[level.pipeline]]\n[[level.pipeline.loader]]\nsteps = [{ use 
     (ONE + "[[sink]]\nkind = 'npz'\nname = '../x'", "sink: name must be a plain file name, is '../x'"),
     (ONE + "[[sink]]\nkind = 'npz'\n[[sink]]\nkind = 'npz'", "two sinks are called 'npz'"),
     (ONE + "#" + "x" * (1 << 20), "more than 1048576"),
-])  # fmt: skip
-def test_what_is_wrong_in_a_file_is_one_line(text, message) -> None:
-    with pytest.raises(DataError) as caught:
-        read(text)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("p.toml: ")
-
-
-def with_key(key):
-    return ONE.replace("pipeline]]", f"pipeline]]\n{key}", 1)
-
-
-LOADER = "[[level.pipeline.loader]]\n"
-TWO = "[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'b'"
-
-
-@pytest.mark.parametrize(("text", "message"), [
     (ONE.replace("}", ', in = ["X"] }'), "loader, step 'label': nothing before it gives the field 'X' (hint: did"),
     (
         ONE.replace("}", ', out = ["q"] }') + LOADER + "steps = [{ use = 'label', in = ['q'], out = ['r'] }]",
@@ -164,17 +153,13 @@ TWO = "[[level]]\n[[level.pipeline]]\nname = 'a'\n[[level.pipeline]]\nname = 'b'
     (with_key("each = 'xs'\npart = 'x'"), "each: nothing before it gives the field 'xs' (hint: known: 'x')"),
     (ONE + "[[sink]]\nkind = 'npz'\nfields = ['z']", "p.toml: sink 'npz': nothing gives the field 'z'"),
     (TWO, "level 1: the field 'y' is given by 'a' and 'b', which work beside each other"),
+    ("[[level]]\n[[level.pipeline]]\nname = 'two'", "input 'a': nothing before it gives the field 'a'"),
 ])  # fmt: skip
-def test_fields_that_do_not_meet_are_found_before_anything_runs(text, message) -> None:
+def test_what_is_wrong_is_one_line_before_anything_runs(text, message) -> None:
     with pytest.raises(DataError) as caught:
-        plan_from(text)
+        plan_from(text, two=TWO_INPUTS)
     assert message in str(caught.value)
     assert str(caught.value).startswith("p.toml: ")
-
-
-def test_an_input_that_gets_nothing_is_named() -> None:
-    with pytest.raises(DataError, match="input 'a': nothing before it gives the field 'a'"):
-        plan_from("[[level]]\n[[level.pipeline]]\nname = 'p'", p=TWO_INPUTS)
 
 
 def test_an_image_that_two_pipelines_resize_for_themselves_is_no_conflict() -> None:

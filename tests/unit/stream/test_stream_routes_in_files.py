@@ -128,43 +128,31 @@ TWO = LEVEL + "queue = 'basic'\n" + steps(["x"], "q", "{}") + steps(["x"], "q", 
     (A + TWO.replace("{}", "share = 1\npriority = 2"), "has a share and a priority"),
     (A + TWO.replace("'basic'", "'switch'").replace("{}", ""), "'pipeline 1' takes every record before it"),
     (A + LEVEL + steps(["x"], "q").replace("steps", "take = 0\nsteps"), "take must be 1 to 4096, is 0"),
+    (A + B + LEVEL + steps(["x"], "q"), "not every record that comes here has the field 'x' (hint: take those"),
+    (A + B + LEVEL + steps(["x"], "q", "source = 'c'"), "source: no source is called 'c'"),
+    (A + LEVEL + steps(["x"], "q", "source = 'b'"), "source: no source is called 'b' (hint: known: 'a')"),
+    (A + B + LEVEL + steps(["x"], "q", "source = 'a'"), "no pipeline takes the records of the source 'b'"),
+    (A + B + JOIN + LEVEL + steps(["x", "y"], "q", "source = 'a'"),
+     "not every record that comes here has the field 'y'"),
+    (A + B + JOIN + LEVEL + steps(["x"], "q") + LEVEL + steps(["x"], "r", "source = 'a'"),
+     "source: the records of all sources are joined here"),
+    (A + source("b", "lines", "out = ['x']") + JOIN + LEVEL + steps(["x"], "q"),
+     "source 'b': the field 'x' is given by the sources 'a' and 'b', which are joined"),
+    (A + B + "[join]\nby = 'key'\nfield = 'id'\n" + LEVEL + steps(["x"], "q"),
+     "join, source 'a': the source has no field 'id'"),
+    (A + LEVEL + steps(["x"], "q", "when = 'y > 1'"), "pipeline 1', when: nothing before it gives the field 'y'"),
+    (A + LEVEL + steps(["x"], "q", "when = 'has(y)'"), "when: nothing before it gives the field 'y'"),
+    (A + LEVEL + steps(["x"], "q", "source = 'a'") + steps(["x"], "q", "when = 'has(x)'"),
+     "the field 'q' is given by 'pipeline 1' and 'pipeline 2', which work beside each other"),
+    (source("a", "lines", "out = ['x', 'y']") + LEVEL + steps(["x"], "q"), "source 'a': out names 2 fields"),
+    (source("a", "json-lines", "out = ['x']") + LEVEL + steps(["x"], "q"), "source 'a': needs fields"),
+    (KEYED.replace("fields = ['id', 'y']", "") + JOIN + LEVEL + steps(["x"], "q"), "source 'b': needs fields"),
+    (A + "[[level]]\nnot-taken = 'pass'\n" + steps(["x"], "q", "when = 'has(x)'") + "[[sink]]\nkind = 'csv'",
+     "sink 'csv': not every record has the field 'q', which a sink of csv needs"),
 ])  # fmt: skip
-def test_what_is_wrong_in_a_file_is_one_line(text, message) -> None:
+def test_what_is_wrong_is_one_line_before_anything_runs(text, message) -> None:
     with pytest.raises(DataError) as caught:
-        read(text if "[[level]]" in text else text + "\n" + LEVEL + steps(["x"], "q"))
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("p.toml: ")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (A + B + LEVEL + steps(["x"], "q"), "not every record that comes here has the field 'x' (hint: take those"),
-        (A + B + LEVEL + steps(["x"], "q", "source = 'c'"), "source: no source is called 'c'"),
-        (A + LEVEL + steps(["x"], "q", "source = 'b'"), "source: no source is called 'b' (hint: known: 'a')"),
-        (A + B + LEVEL + steps(["x"], "q", "source = 'a'"), "no pipeline takes the records of the source 'b'"),
-        (A + B + JOIN + LEVEL + steps(["x", "y"], "q", "source = 'a'"),
-         "not every record that comes here has the field 'y'"),
-        (A + B + JOIN + LEVEL + steps(["x"], "q") + LEVEL + steps(["x"], "r", "source = 'a'"),
-         "source: the records of all sources are joined here"),
-        (A + source("b", "lines", "out = ['x']") + JOIN + LEVEL + steps(["x"], "q"),
-         "source 'b': the field 'x' is given by the sources 'a' and 'b', which are joined"),
-        (A + B + "[join]\nby = 'key'\nfield = 'id'\n" + LEVEL + steps(["x"], "q"),
-         "join, source 'a': the source has no field 'id'"),
-        (A + LEVEL + steps(["x"], "q", "when = 'y > 1'"), "pipeline 1', when: nothing before it gives the field 'y'"),
-        (A + LEVEL + steps(["x"], "q", "when = 'has(y)'"), "when: nothing before it gives the field 'y'"),
-        (A + LEVEL + steps(["x"], "q", "source = 'a'") + steps(["x"], "q", "when = 'has(x)'"),
-         "the field 'q' is given by 'pipeline 1' and 'pipeline 2', which work beside each other"),
-        (source("a", "lines", "out = ['x', 'y']") + LEVEL + steps(["x"], "q"), "source 'a': out names 2 fields"),
-        (source("a", "json-lines", "out = ['x']") + LEVEL + steps(["x"], "q"), "source 'a': needs fields"),
-        (KEYED.replace("fields = ['id', 'y']", "") + JOIN + LEVEL + steps(["x"], "q"), "source 'b': needs fields"),
-        (A + "[[level]]\nnot-taken = 'pass'\n" + steps(["x"], "q", "when = 'has(x)'") + "[[sink]]\nkind = 'csv'",
-         "sink 'csv': not every record has the field 'q', which a sink of csv needs"),
-    ],
-)  # fmt: skip
-def test_fields_that_do_not_meet_are_found_before_anything_runs(text, message) -> None:
-    with pytest.raises(DataError) as caught:
-        plan_from(text)
+        plan_from(text if "[[level]]" in text else text + "\n" + LEVEL + steps(["x"], "q"))
     assert message in str(caught.value)
     assert str(caught.value).startswith("p.toml: ")
 

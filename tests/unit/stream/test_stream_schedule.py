@@ -100,34 +100,21 @@ def test_where_others_have_the_cores_a_thread_keeps_to_its_stage(monkeypatch, is
     assert (changes < 20) == is_crowded
 
 
-def test_no_more_stages_compute_than_there_are_cores() -> None:
-    working, most, lock = [0], [0], threading.Lock()
+@pytest.mark.parametrize(("computes", "workers", "most"), [(True, (4, 4), 1), (False, (6,), 6)])
+def test_as_many_compute_as_there_are_cores_and_as_many_wait_as_there_are_workers(computes, workers, most) -> None:
+    at_once, working, lock = [], [0], threading.Lock()
 
     def work(_):
         with lock:
             working[0] += 1
-            most[0] = max(most[0], working[0])
-        compute(0.001)
+            at_once.append(working[0])
+        compute(0.001) if computes else time.sleep(0.005)
         with lock:
             working[0] -= 1
 
-    Line([(work, 4, {}), (work, 4, {})], num_cores=1, in_flight=30).known_to_compute().run(60)
-    assert most[0] == 1
-
-
-def test_stages_that_wait_overlap_as_often_as_their_workers_allow() -> None:
-    working, most, lock = [0], [0], threading.Lock()
-
-    def work(_):
-        with lock:
-            working[0] += 1
-            most[0] = max(most[0], working[0])
-        time.sleep(0.005)
-        with lock:
-            working[0] -= 1
-
-    Line([(work, 6, {})], num_cores=1, in_flight=30).run(60)
-    assert most[0] == 6
+    line = Line([(work, num, {}) for num in workers], num_cores=1, in_flight=30)
+    (line.known_to_compute() if computes else line).run(60)
+    assert max(at_once) == most
 
 
 def test_a_source_that_waits_keeps_nobody_from_working() -> None:
