@@ -1,7 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the flow tests."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compile_with import native_compiler
 from faulty_backends import install
+from nndeploy_kernels import build_runtime
+from nndeploy_kernels.build import level_here
 from served_commands import manager, served
 
 __all__ = ["install", "manager", "served"]
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.onnx"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def runner() -> Path:
+    """The program nndeploy-run for this machine."""
+    return build_runtime.build_runner(level_here().arch)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Path]:
+    """Returns what compiles a model for our own kernels, on one thread, once."""
+    return native_compiler(tmp_path_factory.mktemp("bundles"))
+
+
+@pytest.fixture(scope="module")
+def digits(compiled: Callable[[Any], Path]) -> Path:
+    """The digits, so compiled."""
+    return compiled(DIGITS)

@@ -20,12 +20,6 @@ SHORT = ("--duration", "0.2", "--threads", "1")
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def bundle(here):
     pytest.importorskip("mlperf_loadgen", reason=NEEDS_LOADGEN)
     return write_double(here / "m.nnd")

@@ -5,14 +5,11 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from compile_with import native_compiler
 from nndeploy_kernels import loading
 from nndeploy_kernels.build import build
 from nndeploy_kernels.levels import LEVELS, WASM_LEVELS, wasm_module
@@ -41,16 +38,6 @@ def python_at_v2(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no level of this architecture has the arithmetic of WebAssembly")
     build(V2)
     monkeypatch.setattr(loading, "installed", lambda *_: V2)
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[onnx.ModelProto | Path], Path]:
-    return native_compiler(tmp_path_factory.mktemp("bundles"))
-
-
-@pytest.fixture(scope="module")
-def digits(compiled: Callable[[Path], Path]) -> Path:
-    return compiled(DIGITS)
 
 
 def images(batch: int) -> Any:

@@ -35,12 +35,6 @@ UNKNOWN = Variant("v0-unknown", "unknown", "host", {"a": "submodels/s0/v0-unknow
 BROKEN = Variant("v0-broken", "onnxruntime", "host", {"model.onnx": "submodels/s0/v0-broken/a"})
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def call(capsys, *arguments):
     """Returns (exit code, stdout, stderr)."""
     code = run_command([str(argument) for argument in arguments])

@@ -12,12 +12,6 @@ from nndeploy.cli.main import run_command
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def double(here):
     return write_double(here / "m.nnd")
 

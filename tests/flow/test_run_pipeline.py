@@ -43,12 +43,6 @@ outputs = { y = "other" }
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def two_levels(here):
     write_double(here / "m.nnd")
     (here / "p.toml").write_text(ARRAYS)

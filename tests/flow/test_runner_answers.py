@@ -12,16 +12,11 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from nndeploy_kernels import build_runtime
-from nndeploy_kernels.build import level_here
 from runner_answers import answer, with_reference
 
 import nndeploy
 from nndeploy.bundle.manifest import Limits, Tolerance
 from nndeploy.bundle.reader import open_bundle
-
-ROOT = Path(__file__).parents[2]
-DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 
 OUTPUTS = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[n,4] x, int64[n] k, bool[n] m) =>
@@ -36,11 +31,6 @@ WIDE = Limits(max_abs=9.0, rms=9.0, slice_rms=9.0, off=1.0)
 
 
 @pytest.fixture(scope="module")
-def runner() -> Path:
-    return build_runtime.build_runner(level_here().arch)
-
-
-@pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle")
     draw = np.random.default_rng(1)
@@ -49,13 +39,6 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {"backends": ("native",), "objective": "priority", "threads": 1, "samples": [sample]}
     nndeploy.compile_model(onnx.parser.parse_model(OUTPUTS), folder / "m.nnd", **options)
     return folder / "m.nnd"
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    bundle = tmp_path_factory.mktemp("digits") / "digits.nnd"
-    nndeploy.compile_model(DIGITS, bundle, backends=("native",), objective="priority", threads=1)
-    return bundle
 
 
 def shifted(name: str, by: float) -> Callable[[dict[str, Any]], None]:

@@ -38,11 +38,6 @@ ONNX_NAMES = {"float32": "float", "uint8": "uint8", "int8": "int8", "float16": "
 
 
 @pytest.fixture(scope="module")
-def runner() -> Path:
-    return build_runtime.build_runner(level_here().arch)
-
-
-@pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, ImageInput]]:
     """Returns a function: way -> a bundle that gives its input back, and how an image becomes that."""
     folder = tmp_path_factory.mktemp("images")

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from nndeploy_kernels import build_runtime
-from nndeploy_kernels.build import level_here
 from node_runs import NodeRefusalError, in_node, outputs_of, ran
 from onnx import TensorProto, helper
 from runner_answers import answer, with_reference
@@ -123,11 +121,6 @@ CASES: dict[str, tuple[Callable[[], onnx.ModelProto], Sequence[Line]]] = {
     "tables": (tables, [{"x": [["a", "b"], ["ä", "c"]], "k": [3, 4]}, {"x": [["", "b"]], "k": [-1]}]),
     "movement": (movement, [{"x": [["a", "", "ä"], ["b", "b", "a"]], "z": [["€"], ["z"]]}]),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def runner() -> Path:
-    return build_runtime.build_runner(level_here().arch)
 
 
 @pytest.fixture(scope="module")

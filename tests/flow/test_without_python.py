@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from compile_with import native_compiler
 from nndeploy_kernels import build_runtime
 from nndeploy_kernels.build import level_here
 
@@ -54,21 +53,6 @@ g (float[n,3] x, bool first) => (float[n,k] y) <float[3,4] w> {
   y = If(first) <then_branch = t () => (float[n,4] a) { p = MatMul(x, w) a = Relu(p) },
                  else_branch = e () => (float[n,3] b) { q = Neg(x) b = Exp(q) }> }"""
 """Two branches, of other sizes."""
-
-
-@pytest.fixture(scope="module")
-def runner() -> Path:
-    return build_runtime.build_runner(level_here().arch)
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[onnx.ModelProto | Path], Path]:
-    return native_compiler(tmp_path_factory.mktemp("bundles"))
-
-
-@pytest.fixture(scope="module")
-def digits(compiled: Callable[[Path], Path]) -> Path:
-    return compiled(DIGITS)
 
 
 def model_of(text: str, weights: Any) -> onnx.ModelProto:

@@ -24,9 +24,6 @@ from nndeploy.values.types import DimRange, TensorType
 DOUBLE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[N,3] image) => (float[N,3] y) { two = Constant<value = float {2}>() y = Mul(image, two) }"""
 
-SUMS = """<ir_version: 8, opset_import: ["": 17]>
-g (float[N,3] image) => (float[N,3] y) { axis = Constant<value = int64 {0}>() y = CumSum(image, axis) }"""
-
 FOURS = DOUBLE.replace("[N,", "[4,")
 
 BRANCHES = {
@@ -71,11 +68,6 @@ def write_double(
 def write_branches(path: Path) -> Path:
     """Writes a bundle of three submodels, y = |image| - image, of which two do not depend on each other."""
     return _write(path, BRANCHES, dict.fromkeys(("image", "l", "r", "y"), F32))
-
-
-def write_sums(path: Path) -> Path:
-    """Writes a bundle whose first axis is one of time: y = the sums of `image` so far."""
-    return _write(path, {"s0": SUMS}, {"image": F32, "y": F32})
 
 
 def write_fours(path: Path) -> Path:
