@@ -5,11 +5,13 @@ import io
 import sys
 import wave
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 
 import pytest
 
 from nndeploy.bundle.manifest import ImageInput, Manifest, NamedType
 from nndeploy.runtime.input_checks import InputChecks
+from nndeploy.stream.stopping import Stop
 from nndeploy.values.types import DimRange, TensorType, Value, ValueType
 
 
@@ -31,6 +33,13 @@ def make_manifest() -> Callable[..., Manifest]:
         )  # fmt: skip
 
     return make
+
+
+@pytest.fixture
+def stop() -> Iterator[Stop]:
+    """A stop that nobody has asked for."""
+    with closing(Stop()) as made:
+        yield made
 
 
 @pytest.fixture

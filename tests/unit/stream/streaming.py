@@ -2,6 +2,7 @@
 """What tests of streams share: steps, programs and sinks that need no bundle, and a time limit for deadlocks."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,12 @@ from nndeploy.values.types import TensorType, ValueType
 
 SECONDS = 30.0
 """A stream of a test that is not done by then has stuck."""
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Looks again and again; a limit is `within_limit`'s."""
+    while not is_so():
+        time.sleep(0.001)
 
 
 def within_limit(work: Callable[[], Any], seconds: float = SECONDS) -> Any:

@@ -5,7 +5,6 @@ import contextlib
 import os
 import random
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +18,6 @@ from nndeploy.stream.sources.live_video import live_frames
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.source_rules import ReadRules
 from nndeploy.stream.sources.video_decoder import DAMAGED
-from nndeploy.stream.stopping import Stop
 
 pytest.importorskip("av", reason="the extra video is not installed")
 pytest.importorskip("PIL", reason="the extra vision is not installed")
@@ -27,13 +25,6 @@ from cameras import Camera
 from h264_over_rtp import FU_A, KEY, RATE_HZ, H264Camera, annex_b, clip, transport_stream
 
 RULES = ReadRules(reconnect=2, backoff_ns=1_000_000, backoff_most_ns=2_000_000)
-
-
-@pytest.fixture
-def stop():
-    made = Stop()
-    yield made
-    made.close()
 
 
 def seen(camera, made, stop, rules=RULES):
@@ -175,11 +166,6 @@ class Writer(threading.Thread):
 
     def __exit__(self, *_):
         self.join(10)
-
-
-def wait_until(is_so):
-    while not is_so():
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("options", [

@@ -16,16 +16,8 @@ from nndeploy.stream.sources.live_items import backoff_seconds, live_lines
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.record_sources import line_reader
 from nndeploy.stream.sources.source_rules import ReadRules
-from nndeploy.stream.stopping import Stop
 
 QUICK = 1_000_000
-
-
-@pytest.fixture
-def stop():
-    made = Stop()
-    yield made
-    made.close()
 
 
 def lines_of(text, stop, **rules):

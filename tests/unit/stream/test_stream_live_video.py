@@ -15,7 +15,6 @@ from nndeploy.stream.sources.addresses import address_from_text
 from nndeploy.stream.sources.live_video import live_frames
 from nndeploy.stream.sources.readers import SourceFigures
 from nndeploy.stream.sources.source_rules import ReadRules
-from nndeploy.stream.stopping import Stop
 
 pytest.importorskip("av", reason="the extra video is not installed")
 pytest.importorskip("PIL", reason="the extra vision is not installed")
@@ -23,13 +22,6 @@ from cameras import Camera, HttpCamera, RtspCamera, multipart_jpeg, transport_st
 
 RULES = ReadRules(reconnect=2, backoff_ns=1_000_000, backoff_most_ns=2_000_000)
 SHADES = (40, 80, 120, 160, 200, 240)
-
-
-@pytest.fixture
-def stop():
-    made = Stop()
-    yield made
-    made.close()
 
 
 def frames_of(url, stop, rules=RULES):

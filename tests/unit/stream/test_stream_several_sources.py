@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from streaming import Make, Sink, plan_of, within_limit
+from streaming import Make, Sink, plan_of, wait_until, within_limit
 
 from nndeploy.errors import InputError, InputOutputError
 from nndeploy.stream.conditions.parsing import condition_from_text
@@ -313,11 +313,6 @@ def test_a_source_is_read_at_its_rate_and_makes_up_for_nothing(monkeypatch) -> N
             watch.now += 0.35  # a source that is late
     assert times == [0, 0.1, 0.2, 0.3, 0.65, 0.75, 0.85], "and it ends where a stop is asked for"
     assert len(list(at_rate(iter([1, 2, 3]), 0, watch))) == 3
-
-
-def wait_until(is_so) -> None:
-    while not is_so():
-        time.sleep(1e-3)
 
 
 def test_what_was_read_before_a_stop_and_nobody_took_is_counted() -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from streaming import Make, Program, Sink, items_of, pipeline, plan_of, within_limit, x_to_y
+from streaming import Make, Program, Sink, items_of, pipeline, plan_of, wait_until, within_limit, x_to_y
 
 from nndeploy.stream.engine.engine import Stream, StreamOptions
 from nndeploy.stream.items import Item
@@ -126,11 +126,6 @@ def test_a_source_that_nobody_feeds_does_not_count_and_what_it_gave_does(lines) 
     assert running.stream.standstill_ns() < 2 * MOMENT_NS  # the time without input is not counted in
     stands_still(running.stream)
     running.end()
-
-
-def wait_until(is_so):
-    while not is_so():
-        time.sleep(0.001)
 
 
 def test_a_batch_that_waits_for_its_time_does_not_count(lines) -> None:
