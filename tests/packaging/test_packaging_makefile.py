@@ -111,11 +111,6 @@ def test_check_is_the_sum_of_what_ci_runs() -> None:
     assert " ".join(steps).split() == ["setup", *check.split()]
 
 
-def lines_of_wheel(fresh: Path) -> list[str]:
-    lock_is_there = "--old-file=configs/wheel/requirements.lock"
-    return make(fresh, "-n", lock_is_there, "wheel", "PYTHON=python3").stdout.splitlines()
-
-
 def test_wheels_are_built_by_what_building_takes_alone(fresh: Path) -> None:
     lines = make(
         fresh, "-n", "--old-file=configs/wheel/requirements.lock", "wheel", "PYTHON=python3"

@@ -2,7 +2,6 @@
 """Digests that are remembered are those of the files as they are."""
 
 import hashlib
-import os
 import time
 from pathlib import Path
 
@@ -13,12 +12,6 @@ from onnx import TensorProto, helper
 from nndeploy.build_cache import file_digests
 from nndeploy.build_cache.file_digests import FileDigests
 from nndeploy.errors import MissingInputError
-
-
-def settle(path: Path) -> None:
-    """Makes a file older than what may change without another time."""
-    then = time.time() - 60
-    os.utime(path, (then, then))
 
 
 @pytest.fixture
