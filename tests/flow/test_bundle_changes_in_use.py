@@ -78,16 +78,15 @@ def running(in_use: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_a_run_goes_on_with_what_was_checked(running, in_use) -> None:
-    want = None
-    for change in (None, overwrite, cut, replace):
-        if change is not None:
-            change(in_use)
-        for _ in range(3):
-            running.stdin.write(line())
-            running.stdin.flush()
-            found = outputs_of(running)
-            assert found == (want or found)
-            want = found
+    def answer() -> list[float]:
+        running.stdin.write(line())
+        running.stdin.flush()
+        return outputs_of(running)
+
+    want = answer()
+    for change in (overwrite, cut, replace):
+        change(in_use)
+        assert [answer() for _ in range(3)] == [want] * 3
     running.stdin.close()
     assert running.wait(60) == 0
 
