@@ -292,7 +292,7 @@ def page(rows: list[Row], every: int, share: str) -> str:
 
 def main() -> int:
     parser = bench_parser(__doc__)
-    only = "the cases with this in their name, and what of their calls instead of --every"
+    only = "the cases with NAME in their names; EVERY takes the place of --every for them"
     parser.add_argument("--only", action="append", metavar="NAME[=EVERY]", help=only)
     parser.add_argument("--every", type=int, default=1, help="of calls and of states of a disk, take every so many")
     parser.add_argument("--power", action="store_true", help="losses of power alone")
