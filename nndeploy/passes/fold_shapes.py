@@ -81,6 +81,9 @@ def _become_constant(node: ir.Node, elements: Shape, edits: GraphEdits) -> bool:
         return False
     if output.dtype not in (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL) or node.op_type == "Constant":
         return False
+    limits = (0, 1) if output.dtype == ir.DataType.BOOL else (output.dtype.min, output.dtype.max)
+    if numbers and not limits[0] <= min(numbers) <= max(numbers) <= limits[1]:
+        return False  # in a graph integers wrap
     edits.become_constants(node, [ir.tensor(np.array(numbers, output.dtype.numpy()).reshape(shape))])
     return True
 

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of passes as a whole: names, reports, checks around each pass, speed."""
 
-import importlib
-import re
-
 import onnx_ir as ir
 import pytest
-from passes_harness import graph, nodes
+from passes_harness import graph
 
 from nndeploy.bundle.report import PassReport
 from nndeploy.errors import NndeployError
-from nndeploy.partition import placement
-from nndeploy.passes import OPTIMISATIONS, group_conv_activations, optimise
+from nndeploy.passes import OPTIMISATIONS, optimise
 from nndeploy.passes.model_pass import ModelPass
 
 TINY = "(float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }"
@@ -60,18 +56,6 @@ class AlwaysChanges(ModelPass):
     def rewrite(self, model: ir.Model) -> int:
         self.num_runs += 1
         return 1
-
-
-@pytest.mark.parametrize("optimisation", OPTIMISATIONS, ids=lambda optimisation: optimisation.name)
-def test_file_class_and_printed_name_agree(optimisation: ModelPass) -> None:
-    class_name = type(optimisation).__name__
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()
-    module = importlib.import_module(type(optimisation).__module__)
-    assert module.__name__ == f"nndeploy.passes.{snake}"
-    assert optimisation.name == snake.replace("_", "-")
-    assert module.__doc__ is not None
-    assert "->" in module.__doc__, "before -> after as a formula"
-    assert "Source:" in module.__doc__
 
 
 def test_report_counts_every_pass_in_the_order_of_the_list() -> None:
@@ -125,14 +109,3 @@ def test_model_that_came_in_broken_is_reported_as_such() -> None:
     with pytest.raises(NndeployError, match="the model that came in is not in order: value 'a' is read") as raised:
         optimise(model)
     assert raised.value.where == "optimise, before any other pass"
-
-
-def test_partition_reads_the_mark_that_the_last_pass_writes() -> None:
-    assert placement.GROUP_KEY == group_conv_activations.GROUP_KEY
-
-
-def test_passes_work_inside_onnx_ir_s_own_sequence() -> None:
-    model = graph(TINY)
-    result = ir.passes.Sequential(*OPTIMISATIONS)(model)
-    assert result.modified
-    assert nodes(result.model) == ["y = Relu(x)"]
