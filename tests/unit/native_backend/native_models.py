@@ -34,6 +34,8 @@ from nndeploy.values.types import DimRange
 Array = np.ndarray[Any, Any]
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
 FLOAT_LEVELS = [level for level in LEVELS_HERE if not level.endswith("bf16")]
+RUNS = [(level, threads) for level in FLOAT_LEVELS for threads in (1, 2)]
+"""Each level, alone and shared by two threads: for tests that would ask another engine anew for each of them."""
 each_float_level = pytest.mark.parametrize("level", FLOAT_LEVELS)
 
 ROOM = 40
@@ -147,7 +149,7 @@ def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Ar
     """Returns what ONNX Runtime computes of a model as it is."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
+    options.log_severity_level, options.intra_op_num_threads = 3, 1
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))

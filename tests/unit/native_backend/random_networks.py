@@ -4,7 +4,7 @@
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import onnx_ir as ir
@@ -15,6 +15,7 @@ from nndeploy_native.build import build
 from oracle.in_float64 import outputs_in_float64
 
 from nndeploy.passes import optimise
+from nndeploy.plugin.interface import Artifact
 from nndeploy.values.types import DimRange
 
 BUFFERS = (0, 0, 0, 1, 1000, 8 << 10, 64 << 10, 256 << 10, 1 << 20)
@@ -38,7 +39,13 @@ class Network:
     samples: tuple[tuple[Mapping[str, Array], Mapping[str, Array]], ...]
     l2_bytes: int = 0
 
+    @cached_property
+    def artifact(self) -> Artifact:
+        """What the rules make of it; raises BuildRefusedError where they refuse it."""
+        return build(self.model, self.ranges)
 
+
+@lru_cache(64)
 def network_of(seed: int) -> Network:
     """Returns the network of a seed, every fifth with sizes in ranges, or the number of images alone."""
     dice = random.Random(seed)  # noqa: S311 - no secret
@@ -75,8 +82,8 @@ def wrong_numbers(network: Network, level: str) -> list[str]:
     Raises:
         BuildRefusedError: the rules refuse it.
     """
-    artifact, wrong = build(network.model, network.ranges), []
-    taken = partial(run, artifact, level=level, buffer_bytes=network.buffer_bytes, l2_bytes=network.l2_bytes)
+    wrong: list[str] = []
+    taken = partial(run, network.artifact, level=level, buffer_bytes=network.buffer_bytes, l2_bytes=network.l2_bytes)
     for inputs, wanted in network.samples:
         alone = taken(inputs)
         shared, large = (taken(inputs, threads=2, shares_all=shares_all) for shares_all in (True, False))

@@ -6,31 +6,31 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 import pytest
-from native_models import Array, built, by_onnxruntime, contrib_model, each_float_level, reals, run
+from native_models import FLOAT_LEVELS, Array, built, by_onnxruntime, contrib_model, reals, run
 from nndeploy_native.lowering.table import refusal_of
 
 
-def assert_close(model: ir.Model, inputs: Mapping[str, Array], level: str, tolerance: float = 2e-5) -> None:
-    """Checks that ONNX Runtime's outputs come out, but for rounding."""
-    wanted, found = by_onnxruntime(model, inputs), run(built(model), inputs, level, threads=2)
-    for name, array in wanted.items():
-        np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance * float(np.abs(array).max()))
+def assert_close(model: ir.Model, inputs: Mapping[str, Array]) -> None:
+    """Checks that ONNX Runtime's outputs come out on every level, but for rounding."""
+    wanted, artifact = by_onnxruntime(model, inputs), built(model)
+    for level in FLOAT_LEVELS:
+        found = run(artifact, inputs, level, threads=2)
+        for name, array in wanted.items():
+            np.testing.assert_allclose(found[name], array, rtol=2e-5, atol=2e-5 * float(np.abs(array).max()))
 
 
-@each_float_level
 @pytest.mark.parametrize("node", [
     "Gelu(x)", "BiasGelu(x, b)", "FastGelu(x)", "FastGelu(x, b)", "QuickGelu(x)", "QuickGelu<alpha=0.7>(x)",
 ])  # fmt: skip
 @pytest.mark.parametrize("constant", [False, True])
-def test_gelus(level: str, node: str, constant: bool) -> None:
+def test_gelus(node: str, constant: bool) -> None:
     given = {"x": reals(3, 5, 37) * 3, "b": reals(37, seed=1)}
     constants = {"b": given.pop("b")} if constant or "b)" not in node else {}
     inputs = "float[3,5,37] x" if constants else "float[3,5,37] x, float[37] b"
     text = f"g ({inputs}) => (float[3,5,37] y) {{ y = com.microsoft.{node} }}"
-    assert_close(contrib_model(text, constants if "b)" in node else {}), given, level)
+    assert_close(contrib_model(text, constants if "b)" in node else {}), given)
 
 
-@each_float_level
 @pytest.mark.parametrize("nodes", [
     "y = com.microsoft.SkipLayerNormalization<epsilon=0.01>(x, s, g)",
     "y = com.microsoft.SkipLayerNormalization(x, s, g, b)", "y = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
@@ -39,35 +39,31 @@ def test_gelus(level: str, node: str, constant: bool) -> None:
     "y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.01>(x, s, g)",
     "y, , , z = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g, c)",
 ])  # fmt: skip
-def test_skip_layer_normalization(level: str, nodes: str) -> None:
+def test_skip_layer_normalization(nodes: str) -> None:
     given = {"x": reals(2, 5, 35), "s": reals(2, 5, 35, seed=1)}
     constants = {name: reals(35, seed=seed) for seed, name in enumerate("gbc", 2) if f" {name}" in nodes}
     outputs = "float[2,5,35] y, float[2,5,35] z" if " z" in nodes else "float[2,5,35] y"
     model = contrib_model(f"g (float[2,5,35] x, float[2,5,35] s) => ({outputs}) {{ {nodes} }}", constants)
-    assert_close(model, given, level)
+    assert_close(model, given)
 
 
-@each_float_level
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize(("attributes", "of_a", "of_b"), [
     ("alpha=0.5", (2, 5, 17), (2, 17, 33)), ("transB=1", (2, 5, 17), (33, 17)),
     ("transA=1, alpha=3.0", (2, 3, 17, 5), (3, 17, 33)), ("transA=1, transB=1, alpha=-1.5", (17, 1), (33, 17)),
 ])  # fmt: skip
-def test_fused_matmul(
-    level: str, attributes: str, of_a: tuple[int, ...], of_b: tuple[int, ...], constant: bool
-) -> None:
+def test_fused_matmul(attributes: str, of_a: tuple[int, ...], of_b: tuple[int, ...], constant: bool) -> None:
     given = {"a": reals(*of_a), "b": reals(*of_b, seed=1)}
     constants = {"b": given.pop("b")} if constant else {}
     inputs = ", ".join(f"float[{','.join(map(str, array.shape))}] {name}" for name, array in given.items())
     text = f"g ({inputs}) => (float[{','.join('?' * max(len(of_a), len(of_b)))}] y) {{ m = com.microsoft.FusedMatMul"
     model = contrib_model(f"{text}<{attributes}>(a, b) y = Relu(m) }}", constants)
-    assert_close(model, given, level)
+    assert_close(model, given)
 
 
-@each_float_level
 @pytest.mark.parametrize("columns", ["one", "each"])
 @pytest.mark.parametrize("element", ["int8", "uint8"])
-def test_products_of_bytes_that_become_floats(level: str, columns: str, element: str) -> None:
+def test_products_of_bytes_that_become_floats(columns: str, element: str) -> None:
     rng, of = np.random.default_rng(0), (1 if columns == "one" else 33,)
     limits = np.iinfo(element)
     constants = {
@@ -82,13 +78,12 @@ def test_products_of_bytes_that_become_floats(level: str, columns: str, element:
         => (float[2,7,33] y, float[2,7,33] v, float[2,7,33] u) {
         y = com.microsoft.DynamicQuantizeMatMul(x, w, s, z, b) u = com.microsoft.MatMulIntegerToFloat(q, w, t, s)
         v = com.microsoft.MatMulIntegerToFloat(q, w, t, s, o, z, b) }"""
-    assert_close(contrib_model(text, constants), given, level)
+    assert_close(contrib_model(text, constants), given)
 
 
-@each_float_level
 @pytest.mark.parametrize("columns", ["one", "each"])
 @pytest.mark.parametrize("turned", [0, 1])
-def test_qgemm(level: str, columns: str, turned: int) -> None:
+def test_qgemm(columns: str, turned: int) -> None:
     """Products become bytes or floats, with a bias and without one."""
     rng, of = np.random.default_rng(0), (1 if columns == "one" else 33,)
     constants = {
@@ -103,46 +98,11 @@ def test_qgemm(level: str, columns: str, turned: int) -> None:
         y = com.microsoft.QGemm{attributes}(x, as, az, b, bs, bz, c, ys, yz)
         v = com.microsoft.QGemm{attributes}(x, as, az, b, bs, bz) }}"""
     model, given = contrib_model(text, constants), {"x": rng.integers(0, 256, (7, 19)).astype(np.uint8)}
-    found, wanted = run(built(model), given, level, threads=2), by_onnxruntime(model, given)
-    np.testing.assert_array_equal(found["y"], wanted["y"])
-    np.testing.assert_allclose(found["v"], wanted["v"], rtol=1e-5, atol=1e-5)
-
-
-@each_float_level
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize(("hidden", "batch", "columns"), [(5, 2, False), (37, 7, True)])
-def test_lstm_of_bytes_is_as_near_to_the_truth_as_onnx_runtime_is(
-    level: str, direction: str, hidden: int, batch: int, columns: bool
-) -> None:
-    """The truth is the LSTM of floats by the weights that the bytes stand for; a scale of all gates, or of each."""
-    rng, directions = np.random.default_rng(0), 2 if direction == "bidirectional" else 1
-    spread = (directions, 4 * hidden) if columns else (directions,)
-    constants = {
-        "w": rng.integers(-127, 128, (directions, 13, 4 * hidden)).astype(np.int8),
-        "r": rng.integers(-127, 128, (directions, hidden, 4 * hidden)).astype(np.int8),
-        "b": reals(directions, 8 * hidden), "z": np.zeros(spread, np.int8),
-        "ws": (rng.random(spread) / 300 + 0.002).astype(np.float32),
-        "rs": (rng.random(spread) / 30 / hidden + 0.01 / hidden).astype(np.float32),
-    }  # fmt: skip
-    sizes = f"{directions},{batch},{hidden}"
-    head = f"g (float[6,{batch},13] x) => (float[6,{sizes}] y, float[{sizes}] h)"
-    kind = f'<direction="{direction}", hidden_size={hidden}>'
-    text = f"{head} {{ y, h = com.microsoft.DynamicQuantizeLSTM{kind}(x, w, r, b, , , , , ws, z, rs, z) }}"
-
-    def floats(name: str, of: str) -> Array:
-        numbers = constants[name].astype(np.float32) * constants[of].reshape(directions, 1, -1)
-        return np.ascontiguousarray(numbers.swapaxes(1, 2))
-
-    given = {"x": reals(6, batch, 13)}
-    of_floats = constants | {"w": floats("w", "ws"), "r": floats("r", "rs")}
-    truth = by_onnxruntime(contrib_model(f"{head} {{ y, h = LSTM{kind}(x, w, r, b) }}", of_floats), given)
-    model = contrib_model(text, constants)
-    theirs, artifact = by_onnxruntime(model, given), built(model)
-    for threads in (1, 2):
-        found = run(artifact, given, level, threads=threads)
-        for name, wanted in truth.items():
-            ours, other = (float(np.linalg.norm(one[name] - wanted)) for one in (found, theirs))
-            assert ours <= other * 1.05 + 1e-6
+    artifact, wanted = built(model), by_onnxruntime(model, given)
+    for level in FLOAT_LEVELS:
+        found = run(artifact, given, level, threads=2)
+        np.testing.assert_array_equal(found["y"], wanted["y"])
+        np.testing.assert_allclose(found["v"], wanted["v"], rtol=1e-5, atol=1e-5)
 
 
 def test_what_is_refused_says_why() -> None:

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from native_models import Array, built, contrib_model, each_float_level, kernels_of, reals
+from native_models import Array, built, contrib_model, kernels_of, reals
 from nndeploy_native.lowering.table import refusal_of
 from test_native_contrib import assert_close
 
@@ -14,13 +14,12 @@ MASKS: dict[str, tuple[str, Array]] = {
 }
 
 
-@each_float_level
 @pytest.mark.parametrize("mask", list(MASKS))
 @pytest.mark.parametrize(
     ("attributes", "values", "added"),
     [("num_heads=4", 24, False), ("num_heads=2, unidirectional=1", 24, True), ("num_heads=3, scale=0.3", 12, True)],
 )
-def test_multi_head_attention(level: str, mask: str, attributes: str, values: int, added: bool) -> None:
+def test_multi_head_attention(mask: str, attributes: str, values: int, added: bool) -> None:
     given = {"q": reals(2, 7, 24), "k": reals(2, 7, 24, seed=1), "v": reals(2, 7, values, seed=2)}
     inputs = [f"float[2,7,24] q, float[2,7,24] k, float[2,7,{values}] v"]
     constants = {"b": reals(48 + values, seed=3)}
@@ -36,19 +35,18 @@ def test_multi_head_attention(level: str, mask: str, attributes: str, values: in
     if mask == "rows" and "scale" in attributes:
         names[3], constants = "", {}
     model = contrib_model(f"{text}({', '.join(names).rstrip(', ')}) }}", constants)
-    assert_close(model, given, level)
+    assert_close(model, given)
     steps = kernels_of(built(model))
     assert steps.count("attention") == 1
     assert set(steps) <= {"attention", "elementwise"}
 
 
-@each_float_level
 @pytest.mark.parametrize("mask", list(MASKS))
 @pytest.mark.parametrize(("attributes", "columns", "values"), [
     ("num_heads=4", 72, 24), ("num_heads=2, unidirectional=1", 72, 24),
     ("num_heads=2, qkv_hidden_sizes=[16,16,12], mask_filter_value=-3.5", 44, 12),
 ])  # fmt: skip
-def test_attention(level: str, mask: str, attributes: str, columns: int, values: int) -> None:
+def test_attention(mask: str, attributes: str, columns: int, values: int) -> None:
     given = {"x": reals(2, 7, 24)}
     constants = {"w": reals(24, columns, seed=1) / 5, "b": reals(columns, seed=2)}
     inputs = "float[2,7,24] x" + (f", {MASKS[mask][0]}" if mask else "")
@@ -57,16 +55,15 @@ def test_attention(level: str, mask: str, attributes: str, columns: int, values:
     names = "x, w, b" + (", m" if mask else "")
     text = f"g ({inputs}) => (float[2,7,{values}] y) {{ y = com.microsoft.Attention<{attributes}>({names}) }}"
     model = contrib_model(text, constants)
-    assert_close(model, given, level)
+    assert_close(model, given)
     steps = kernels_of(built(model))
     assert steps == ["fully_connected", "attention"]
 
 
-@each_float_level
 @pytest.mark.parametrize("shape", ["2,5,24", "2,3,5,8"])
 @pytest.mark.parametrize("places", ["2,5", "1"])
 @pytest.mark.parametrize("attributes", ["", "interleaved=1", "num_heads=3, rotary_embedding_dim=4"])
-def test_rotary_embedding(level: str, shape: str, places: str, attributes: str) -> None:
+def test_rotary_embedding(shape: str, places: str, attributes: str) -> None:
     """Of rows of heads and of heads of rows, whole and in part, at given places and from one on."""
     sizes = [int(size) for size in places.split(",")]
     given = {"x": reals(*map(int, shape.split(","))), "p": np.random.default_rng(1).integers(0, 6, sizes)}
@@ -76,7 +73,7 @@ def test_rotary_embedding(level: str, shape: str, places: str, attributes: str) 
     said = f"<{attributes}>" if attributes else ""
     text = f"g (float[{shape}] x, int64[{places}] p) => (float[{shape}] y)"
     model = contrib_model(f"{text} {{ y = com.microsoft.RotaryEmbedding{said}(x, p, c, s) }}", constants)
-    assert_close(model, given, level)
+    assert_close(model, given)
 
 
 def test_what_is_refused_says_why() -> None:

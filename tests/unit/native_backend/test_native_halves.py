@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
-import onnxruntime
 import pytest
 from kernel_library import every_level
 from native_models import (
@@ -13,6 +12,7 @@ from native_models import (
     Array,
     assert_right,
     built,
+    by_onnxruntime,
     each_float_level,
     kernels_of,
     model_of,
@@ -98,13 +98,10 @@ def test_networks_are_as_near_the_truth_as_onnxruntime(level: str, which: str) -
     else:
         bounds = {"low": np.array(0, np.float16), "high": np.array(6, np.float16)}
         model, given = model_of(IMAGES, constants_of(OF_IMAGES) | bounds), {"x": halves(1, 3, 17, 19)}
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
-    theirs, truth = session.run(None, given), outputs_in_float64(ir.to_proto(model), given)
+    theirs, truth = by_onnxruntime(model, given), outputs_in_float64(ir.to_proto(model), given)
     ours = run(built(model), given, level, threads=2)
-    for (name, found), other in zip(ours.items(), theirs, strict=True):
-        wanted = truth[name]
+    for name, found in ours.items():
+        wanted, other = truth[name], theirs[name]
         assert found.dtype == np.float16
         size = float(np.abs(wanted).max())
         far, their_far = (float(np.abs(one.astype(np.float64) - wanted).max()) for one in (found, other))
@@ -152,8 +149,7 @@ def test_weights_of_float16_stay_so_in_the_plan_and_give_the_same_numbers(level:
     x, w = given["x"].astype(np.float64), constants["w"].astype(np.float64)
     found = run(artifact, given, level, threads=2)
     np.testing.assert_allclose(found["y"], x @ w, rtol=PLACES, atol=1e-4)
-    wanted = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(None, given)
-    for name, other in zip("yzh", wanted, strict=True):
+    for name, other in by_onnxruntime(model, given).items():
         np.testing.assert_allclose(found[name], other, atol=4 * PLACES * float(np.abs(other).max()))
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir as ir
-import onnxruntime
 import pytest
-from native_models import Array, built, each_float_level, kernels_of, reals, run
+from native_models import RUNS, Array, built, by_onnxruntime, kernels_of, reals, run
 
 from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
@@ -54,17 +53,14 @@ def drawn(proto: onnx.ModelProto, sizes: dict[str, int]) -> dict[str, Array]:
     return found
 
 
-@each_float_level
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("of_rows", [False, True])
 @pytest.mark.parametrize(("attributes", "more"), [
     ("", ""), (", is_causal=1", "past: 1"), (", softcap=1.5, scale=0.4", "past: 1 mask: float[s,all]"),
     (", is_causal=1", "past: 1 mask: bool[b,1,s,all]"), ("", f"mask: bool[{HEADS},s,all]"), ("", "last: int64[b]"),
     (", is_causal=1", "mask: float[s,all] last: int64[b]"),
 ])  # fmt: skip
-def test_attention_of_open_sizes(level: str, threads: int, of_rows: bool, attributes: str, more: str) -> None:
+def test_attention_of_open_sizes(of_rows: bool, attributes: str, more: str) -> None:
     proto = attention(attributes, more, of_rows=of_rows)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
     model = ir.from_proto(onnx.shape_inference.infer_shapes(proto))
     optimise(model, RANGES)
     artifact = built(model, RANGES)
@@ -72,6 +68,8 @@ def test_attention_of_open_sizes(level: str, threads: int, of_rows: bool, attrib
     assert steps.count("append") == 2 * ("past" in more)
     for sizes in CALLS:
         inputs = drawn(proto, sizes)
-        found = run(artifact, inputs, level, threads=threads)
-        for one, wanted in zip(session.get_outputs(), session.run(None, inputs), strict=True):
-            np.testing.assert_allclose(found[one.name], wanted, rtol=2e-5, atol=2e-5, err_msg=f"{one.name} {sizes}")
+        wanted = by_onnxruntime(ir.from_proto(proto), inputs)
+        for level, threads in RUNS:
+            found = run(artifact, inputs, level, threads=threads)
+            for name, array in wanted.items():
+                np.testing.assert_allclose(found[name], array, rtol=2e-5, atol=2e-5, err_msg=f"{name} {sizes}")

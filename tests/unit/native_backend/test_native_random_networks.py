@@ -23,7 +23,6 @@ from nndeploy.passes import optimise
 from nndeploy.values.types import DimRange
 
 COUNT = 40
-drawn = cache(network_of)
 PAIR = "d = Conv<group={c}, pads=[1,1,1,1]>({x}, w) {y} = Conv(d, v)"
 
 
@@ -33,7 +32,7 @@ def test_random_networks_touch_their_own_memory_and_are_right(first: int, level:
     wrong, refused = [], 0
     for seed in range(first, first + COUNT // 2):
         try:
-            wrong += wrong_numbers(drawn(seed), level)
+            wrong += wrong_numbers(network_of(seed), level)
         except BuildRefusedError:
             refused += 1
     assert wrong == []
@@ -92,22 +91,28 @@ WINDOWS = {
 @pytest.mark.parametrize("sides", SIDES)
 def test_pairs_are_right_whatever_the_second_cache_holds(level: str, l2_bytes: int, sides: str) -> None:
     """Windows of columns, of rows that stay, of all rows, from planes and from blocks, ahead of which is fetched."""
+    networks = [replace(network, l2_bytes=l2_bytes) for network in pairs_between(SIDES[sides])]
+    assert [wrong for network in networks for wrong in wrong_numbers(network, level)] == []
+
+
+@cache
+def pairs_between(sides: str) -> list[Network]:
+    """Returns a network for each of `WINDOWS`."""
     networks = []
     for channels, kernel, strides, dilations, (height, width) in WINDOWS.values():
         taps = tuple(map(int, kernel.split(", ")))
         pads = ", ".join(str((k - 1) * int(d) // 2) for k, d in zip(taps * 2, dilations.split(", ") * 2, strict=True))
         pair = (
             f"d = Conv<group={channels}, pads=[{pads}], strides=[{strides}], dilations=[{dilations}]>"
-            f"({'a' if 'u' in SIDES[sides] else 'x'}, w) r = Relu(d) {'p' if 'z' in SIDES[sides] else 'y'} = Conv(r, v)"
+            f"({'a' if 'u' in sides else 'x'}, w) r = Relu(d) {'p' if 'z' in sides else 'y'} = Conv(r, v)"
         )
-        body = SIDES[sides].format(pair=pair)
+        body = sides.format(pair=pair)
         text = f"(float[2,{channels},{height},{width}] x) => (float[n,o,p,q] y) {{ {body} }}"
         shapes = {"w": (channels, 1, *taps), "v": (24, channels, 1, 1)}
-        shapes |= {"u": (channels, channels, 1, 1)} if "u" in SIDES[sides] else {}
-        shapes |= {"z": (5, 24, 3, 3)} if "z" in SIDES[sides] else {}
-        network = _network(text, shapes)
-        networks.append(replace(network, l2_bytes=l2_bytes))
-    assert [wrong for network in networks for wrong in wrong_numbers(network, level)] == []
+        shapes |= {"u": (channels, channels, 1, 1)} if "u" in sides else {}
+        shapes |= {"z": (5, 24, 3, 3)} if "z" in sides else {}
+        networks.append(_network(text, shapes))
+    return networks
 
 
 @every_level

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from kernel_library import every_level
 from native_models import Array, built, model_of, opened, reals, run
-from nndeploy_native.build import build
 from nndeploy_native.plan_session import PlanSession
 from nndeploy_native.step_choices import MAX_CHOICE_BYTES, MAX_CHUNKS, StepChoice, choice_from_data, choice_to_data
 from random_networks import Network, network_of
@@ -34,14 +33,13 @@ def drawn_choices(dice: random.Random, num_steps: int) -> list[StepChoice]:
 
 def other_bits(network: Network, level: str, times: int = 3) -> Iterator[str]:
     """Yields what choices change of a network, in a line each, alone and with two threads."""
-    artifact = build(network.model, network.ranges)
     for inputs, _ in network.samples:
         for threads in (1, 2):
             how = {"threads": threads, "buffer_bytes": network.buffer_bytes, "l2_bytes": network.l2_bytes}
-            by_rule = run(artifact, inputs, level, **how)
+            by_rule = run(network.artifact, inputs, level, **how)
             for number in range(times):
                 dice = random.Random(number)  # noqa: S311 - no secret
-                chosen = run(artifact, inputs, level, **how, choices=partial(drawn_choices, dice))
+                chosen = run(network.artifact, inputs, level, **how, choices=partial(drawn_choices, dice))
                 for name in _differing(by_rule, chosen):
                     yield f"{network.name}, {level}, {threads} threads, choices {number}: {name}"
 
