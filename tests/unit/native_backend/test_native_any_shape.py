@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 from native_models import FLOAT_LEVELS, Array, assert_all_right, assert_right, built, dynamic, opened, reals
 from nndeploy_native.build import build
-from nndeploy_native.plan import DOCUMENT_FILE, document_from_json, document_to_json
+from nndeploy_native.plan import DOCUMENT_FILE, document_from_json
 from nndeploy_native.support import supports
 
 from nndeploy.errors import BuildRefusedError, BundleError, InputError, OtherSizesError
@@ -135,16 +135,6 @@ def test_threads_and_shapes_in_turn_give_the_same(small: tuple[ir.Model, Artifac
         assert_all_right(model, session.run({"x": x}), {"x": x})
 
 
-def test_outputs_of_earlier_calls_stay(small: tuple[ir.Model, Artifact]) -> None:
-    _, artifact = small
-    session = opened(artifact)
-    first = session.run({"x": reals(1, 8, 20, 20)})["y"]
-    kept = np.array(first)
-    for size in (20, 3, 40, 20):
-        session.run({"x": reals(1, 8, size, size, seed=size)})
-    np.testing.assert_array_equal(first, kept)
-
-
 @pytest.mark.parametrize(("shape", "message"), [
     ((4, 8, 5, 5), "axis 0 has size 4, kernels are for 1..3"),
     ((1, 8, 41, 5), "axis 2 has size 41, kernels are for 1..40"),
@@ -228,12 +218,6 @@ def test_a_size_that_the_inputs_do_not_give_is_refused() -> None:
         value.shape = ir.Shape(["n", "h"])
     with pytest.raises(BuildRefusedError):
         build(model, ANY)
-
-
-def test_document_with_symbols_is_read_as_it_was_written(small: tuple[ir.Model, Artifact]) -> None:
-    document = document_from_json(small[1].files[DOCUMENT_FILE])
-    assert document.symbols
-    assert document_from_json(document_to_json(document)) == document
 
 
 @pytest.mark.parametrize("change", [

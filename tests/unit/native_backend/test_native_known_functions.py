@@ -47,16 +47,6 @@ def test_spellings_are_ends_of_products(spelling: str, level: str) -> None:
     assert bytes(artifact.files["plan.json"]).count(b'"kernel"') == 1
 
 
-@pytest.mark.parametrize("is_factored", [False, True])
-def test_both_spellings_of_the_cube_are_one_operator(is_factored: bool) -> None:
-    x, k, c = operand(0), const(0.7978846), const(0.044715)
-    if is_factored:
-        u: Expression = ("mul", ("mul", k, x), ("add", const(1), ("mul", ("mul", c, x), x)))
-    else:
-        u = ("mul", k, ("add", ("mul", c, ("mul", ("mul", x, x), x)), x))
-    assert with_known_functions(("mul", ("mul", x, const(0.5)), ("add", ("tanh", u), const(1)))) == ("gelu_tanh", x)
-
-
 def _operators(expression: Expression) -> set[str]:
     words = program_of(expression, 2).words
     count = words[2]

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of words is whole, and what Python writes by it the library reads: neither less nor more."""
 
-import re
 from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from kernel_library import RefusedError, every_level, plan_of, run_plan
-from nndeploy_kernels.build import SOURCES
-from nndeploy_native.plan_words import TABLE, Word, table
 from nndeploy_native.plan_writer import PlanWriter
 from nndeploy_native.steps.convolution import Windows
 from nndeploy_native.steps.indexed import OneHot, Triangle
@@ -28,36 +25,6 @@ STEPS = [
     PaddedCopy(Tensor("y", (3, 6, 5)), View.of(X), (0, 1, 0)),
     PooledPlaces(Tensor("y", (3, 4, 2), element="int64"), X, Windows((2,), (2,), (1,), (0,), (0,)), False),
 ]
-
-
-def test_every_name_in_the_table_is_in_it() -> None:
-    words, sets = table().words, table().sets
-    assert set(table().operators.values()) <= set(words)
-    parts = {word.rest[0] for some in words.values() for word in some if word.kind in ("PART", "LIST", "REST")}
-    chosen = {word.rest[0] for some in words.values() for word in some if word.kind == "CHOICE"}
-    assert parts <= set(words)
-    assert chosen == set(sets)
-    assert set(words) == parts | set(table().operators.values()), "words that nothing has"
-
-
-def test_every_kind_is_read_by_the_library_and_told_in_the_head_of_the_table() -> None:
-    kinds = {word.kind for some in table().words.values() for word in some}
-    macros = (SOURCES / "model" / "words.h").read_text(encoding="utf-8")
-    head = TABLE.read_text(encoding="utf-8").split("*/")[0]
-    assert kinds == set(re.findall(r"^#define NND_FIELD_(\w+)", macros, re.MULTILINE)) - {"INT", "SIZE", "WEIGHTS"}
-    assert kinds <= set(re.findall(r"#define NND_READ_(\w+)", macros))
-    assert kinds <= set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", head))
-
-
-def test_a_word_is_told_by_its_kind_its_name_and_what_follows() -> None:
-    assert table().words["triangle"] == (
-        Word("INPUT_ANY", "in", ()), Word("INPUT_ANY", "diagonal", ()), Word("OUTPUT_ANY", "out", ()),
-        Word("FLAG", "is_upper", ()),
-    )  # fmt: skip
-    assert table().words["scatter_elements"][:-1] == table().words["scatter_nd"]
-    assert table().words["scatter_elements"][-1] == Word("NUMBER", "axis", ("0", "NND_MOST_RANK - 1"))
-    assert table().sets["pad_mode"] == ("constant", "edge", "reflect", "wrap")
-    assert table().operators["reduce_sum"] == "along_axis"
 
 
 def _plan(step: NativeStep, cut: Sequence[int]) -> tuple[bytes, bytes]:

@@ -32,13 +32,6 @@ def test_pair_is_one_step_in_every_form(form: str) -> None:
     assert_right(model, artifact, {"x": reals(2, 20, 9, 11)})
 
 
-@each_float_level
-@pytest.mark.parametrize("capacity", [1, 512, 2048, 6000, 40_000, 2**20])
-def test_any_capacity_gives_the_same_numbers(capacity: int, level: str) -> None:
-    model = model_of(PAIR.format("a = Relu(d)"), CONSTANTS)
-    assert_right(model, built(model), {"x": reals(2, 20, 9, 11)}, level, buffer_bytes=capacity)
-
-
 @pytest.mark.parametrize(("outputs", "nodes", "v"), [
     ("float[1,24,5,5] y, float[1,8,5,5] z", "a = Relu(d) y = Conv(a, v) z = Neg(a)", reals(24, 8, 1, 1)),
     ("float[1,24,5,5] y, float[1,8,5,5] a", "a = Relu(d) y = Conv(a, v)", reals(24, 8, 1, 1)),

@@ -5,11 +5,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from native_models import FLOAT_LEVELS, Array, built, by_onnxruntime, each_float_level, run
-from nndeploy_native.lowering.table import refusal_of
 from tree_models import MODES, ORDERED, Drawn, classifier, row_model, rows_drawn, trees_of
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-AGGREGATES = ("SUM", "AVERAGE", "MIN", "MAX")
 
 
 def assert_same(model: ir.Model, x: Array, level: str, *, is_exact: bool = True) -> None:
@@ -71,14 +69,3 @@ def test_thresholds_at_the_ends_of_floats() -> None:
                 "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0],
             }  # fmt: skip
             assert_same(row_model("TreeEnsembleRegressor", 1, {"y": 1}, attributes), x, "x86-64-v2")
-
-
-def _refusal(model: ir.Model) -> str:
-    return refusal_of(next(iter(model.graph)), model, {})
-
-
-def test_labels_that_are_strings_are_refused() -> None:
-    rng = np.random.default_rng(46)
-    attributes = {**trees_of(rng, Drawn(2, 2, 2, 3, (0, 1, 2)), "class"), "classlabels_strings": ["a", "b", "c"]}
-    model = row_model("TreeEnsembleClassifier", 2, {"label": None, "y": 3}, attributes)
-    assert "strings" in _refusal(model)

@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
+from passes_harness import run_onnxruntime
 
 from nndeploy.checking.drawn_sizes import drawn_sizes
 from nndeploy.frontend.load import load_model
@@ -126,10 +127,7 @@ def test_lists_are_followed_but_not_tables() -> None:
         t = Reshape(a, s) u = Slice(t, b, e, k, p) v = Transpose<perm=[1,0]>(u) f = Reshape(v, b)
         y = Slice(f, q, r) }""")  # fmt: skip
     optimise(model, {})
-    wanted = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString()).run(
-        None, {"x": np.zeros((1, 4), "f")}
-    )
-    np.testing.assert_array_equal(wanted[0], [5, 0])
+    np.testing.assert_array_equal(run_onnxruntime(ir.to_proto(model), {"x": np.zeros((1, 4), "f")})[0], [5, 0])
 
 
 def test_names_are_the_inputs_own_and_stay() -> None:
@@ -153,7 +151,9 @@ def test_real_model_has_the_inferred_sizes(name: str) -> None:
     proto = ir.to_proto(loaded.model)
     outside = {one.name for one in proto.graph.output}
     proto.graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in values if value.name not in outside)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
     followed, drawn = 0, drawn_sizes(loaded.ranges, 2)
     for sizes in drawn:
         feeds = {

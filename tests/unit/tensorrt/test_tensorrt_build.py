@@ -12,8 +12,7 @@ import onnx_ir as ir
 import pytest
 from nndeploy_tensorrt import build as building
 from nndeploy_tensorrt.artifact_facts import Binding, facts_from_metadata
-from nndeploy_tensorrt.build_process import reproducible, request_from_json
-from nndeploy_tensorrt.engine import EngineRequest
+from nndeploy_tensorrt.build_process import reproducible
 from nndeploy_tensorrt.files import ENGINE_FILE
 from nndeploy_tensorrt.library import installed_version
 from nndeploy_tensorrt.plugin import Plugin
@@ -92,12 +91,6 @@ def test_declared_ranges_become_the_engines(model: Model, built: Build) -> None:
     assert [binding.shape for binding in facts.inputs] == [(-1, 3), (-1, 1)]
     other = built(model(DYNAMIC), N=DimRange(1, 7, 4))
     assert other.files != artifact.files
-
-
-def test_wide_range_becomes_several_profiles_of_the_real_engine(model: Model, built: Build) -> None:
-    artifact = built(model(DYNAMIC), N=DimRange(1, 64, 64))
-    assert facts_from_metadata(artifact.metadata).inputs[0].shape == (-1, 3)
-    assert len(artifact.files[ENGINE_FILE]) > len(built(model(DYNAMIC), N=DimRange(1, 8, 4)).files[ENGINE_FILE])
 
 
 ONLY_EVEN = """g (float[1,1,H,8] x) => (float[1,1,H,8] y) {
@@ -191,12 +184,6 @@ def test_builder_that_dies_is_a_refusal(
     monkeypatch.setattr(sys, "executable", str(broken))
     with pytest.raises(BuildRefusedError, match=why):
         built(model(SIMPLE), anew=True)
-
-
-def test_request_survives_the_way_to_the_process(model: Model) -> None:
-    asked = building.with_sizes(EngineRequest("rtx", ("8.9",), 7), model(DYNAMIC), {"N": DimRange(1, 64, 4)})
-    assert len(asked.profiles) == 2
-    assert request_from_json(json.loads(json.dumps(building.asdict(asked)))) == asked
 
 
 def test_environment_of_the_builder_has_nothing_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import onnx_ir as ir
 import pytest
 from nndeploy_tensorrt import ask, support
-from nndeploy_tensorrt.ask import first_refused
 from nndeploy_tensorrt.plugin import Plugin
 
 from nndeploy.plugin.interface import BuildOptions, Support
@@ -173,11 +172,6 @@ def test_parser_that_blames_nobody_is_asked_about_ever_shorter_parts(
     monkeypatch.setattr(support, "refused_by_parser", refuses_tanh)
     found = answers(model("g (float[2] x) => (float[2] y) { a = Relu(x) b = Tanh(a) c = Exp(b) y = Tanh(c) }"))
     assert taken(found) == [True, False, True, False]
-
-
-@pytest.mark.parametrize("bad", range(9))
-def test_halving_finds_the_item(bad: int) -> None:
-    assert first_refused(9, lambda n: "no" if n > bad else "") == (bad, "no")
 
 
 def test_model_is_not_changed(model: Model, answers: Ask) -> None:

@@ -29,10 +29,6 @@ PLAN = TritonPlan(
 )  # fmt: skip
 
 
-def test_reading_what_was_written_gives_an_equal_plan() -> None:
-    assert plan_from_json(plan_to_json(PLAN)) == PLAN
-
-
 def test_a_grid_axis_is_the_product_of_sizes_divided_and_rounded_up() -> None:
     assert grid_of(KERNEL, LAUNCH) == (3, 10, 1)
 
