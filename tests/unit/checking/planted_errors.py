@@ -36,75 +36,45 @@ def _weight(name: str, random: np.random.Generator, *shape: int) -> TensorProto:
 
 def network(seed: int = 0, *, ends_with: str = "classes") -> ModelProto:
     """Returns convolutions with residuals and batch normalisation, ending in class scores, or in a detector's list."""
-    random = np.random.default_rng(seed)
-    inits = [_weight("w0", random, CHANNELS, 3, 3, 3), _bias("b0", random, CHANNELS)]
-    nodes = [helper.make_node("Conv", ["x", "w0", "b0"], ["c0"], "conv0", pads=[1] * 4, kernel_shape=[3, 3])]
-    nodes.append(helper.make_node("Relu", ["c0"], ["h0"], "relu0"))
+    random, pads = np.random.default_rng(seed), "pads=[1,1,1,1]"
+    held = [_weight("w0", random, CHANNELS, 3, 3, 3), _bias("b0", random, CHANNELS)]
+    body = f"c0 = Conv<{pads}>(x, w0, b0) h0 = Relu(c0)"
     for i in range(1, BLOCKS + 1):
-        inits += [_weight(f"w{i}", random, CHANNELS, CHANNELS, 3, 3), _bias(f"b{i}", random, CHANNELS)]
+        held += [_weight(f"w{i}", random, CHANNELS, CHANNELS, 3, 3), _bias(f"b{i}", random, CHANNELS)]
         normal = random.random((4, CHANNELS)).astype(np.float32) * 0.5 + 0.5
-        inits += [numpy_helper.from_array(normal[j] * (0.02 if j == 3 else 1), f"n{i}_{j}") for j in range(4)]
-        nodes += [
-            helper.make_node(
-                "Conv", [f"h{i - 1}", f"w{i}", f"b{i}"], [f"c{i}"], f"conv{i}", pads=[1] * 4, kernel_shape=[3, 3]
-            ),
-            helper.make_node(
-                "BatchNormalization", [f"c{i}", *(f"n{i}_{j}" for j in range(4))], [f"n{i}"], f"norm{i}", epsilon=1e-4
-            ),
-            helper.make_node("Relu", [f"n{i}"], [f"r{i}"], f"relu{i}"),
-            helper.make_node("Mul", [f"r{i}", "less"], [f"m{i}"], f"mul{i}"),
-            helper.make_node("Add", [f"m{i}", f"h{i - 1}"], [f"h{i}"], f"add{i}"),
-        ]
-    inits.append(numpy_helper.from_array(np.float32(0.2), "less"))
-    last = f"h{BLOCKS}"
-    more_nodes, more_inits, outputs = _DETECTOR(last, random) if ends_with == "list" else _CLASSES(last, random)
-    graph = helper.make_graph(
-        [*nodes, *more_nodes], "network", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)], outputs,
-        [*inits, *more_inits],
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        held += [numpy_helper.from_array(normal[j] * (0.02 if j == 3 else 1), f"n{i}_{j}") for j in range(4)]
+        body += f""" c{i} = Conv<{pads}>(h{i - 1}, w{i}, b{i})
+            n{i} = BatchNormalization<epsilon=1e-4>(c{i}, n{i}_0, n{i}_1, n{i}_2, n{i}_3)
+            r{i} = Relu(n{i}) m{i} = Mul(r{i}, less) h{i} = Add(m{i}, h{i - 1})"""
+    outputs, head, rows, window = HEADS[ends_with]
+    held += [_weight("wc", random, rows, CHANNELS, *window), _bias("bc", random, rows)]
+    return _of_text(f"{outputs} <float less = {{0.2}}, {WHOLE}> {{ {body} {head.format(last=f'h{BLOCKS}')} }}", held)
+
+
+WHOLE = """int64[3] rows = {1, 5, -1}, int64[1] k = {40}, int64[1] first = {4}, int64[1] behind = {5},
+    int64[1] axis = {1}, int64[2] flat = {1, -1}"""
+HEADS = {
+    "classes": (f"(float[1,{CLASSES}] y)", "g = GlobalAveragePool({last}) f = Flatten(g) y = Gemm<transB=1>(f, wc, bc)",
+                CLASSES, ()),
+    "list": ("(float[40,5] y, float[1,40] best)", """head = Conv({last}, wc, bc) table = Reshape(head, rows)
+        s = Slice(table, first, behind, axis) flat_s = Reshape(s, flat) best, places = TopK(flat_s, k)
+        by_place = Transpose<perm=[0,2,1]>(table) one = Squeeze(by_place) index = Squeeze(places)
+        y = Gather<axis=0>(one, index)""", 5, (1, 1)),
+}  # fmt: skip
+"""Outputs, nodes behind the last block, and how many rows and which window their weights have."""
+
+
+def _of_text(text: str, held: list[TensorProto]) -> ModelProto:
+    shape, opsets = ",".join(map(str, SHAPE)), '["": 17, "com.microsoft": 1]'
+    model = onnx.parser.parse_model(f"<ir_version: 8, opset_import: {opsets}> network (float[{shape}] x) => {text}")
+    model.graph.initializer.extend(held)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"node{number}"  # ONNX Runtime's quantiser tells nodes by their names
+    return model
 
 
 def _bias(name: str, random: np.random.Generator, size: int) -> TensorProto:
     return numpy_helper.from_array((random.standard_normal(size) * 0.5).astype(np.float32), name)
-
-
-def _classes(last: str, random: np.random.Generator) -> tuple[Any, Any, Any]:
-    inits = [_weight("wc", random, CLASSES, CHANNELS), _bias("bc", random, CLASSES)]
-    nodes = [
-        helper.make_node("GlobalAveragePool", [last], ["g"], "pool"),
-        helper.make_node("Flatten", ["g"], ["f"], "flatten"),
-        helper.make_node("Gemm", ["f", "wc", "bc"], ["y"], "gemm", transB=1),
-    ]
-    return nodes, inits, [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, CLASSES))]
-
-
-def _list(last: str, random: np.random.Generator) -> tuple[Any, Any, Any]:
-    inits = [
-        _weight("wc", random, 5, CHANNELS, 1, 1), _bias("bc", random, 5),
-        numpy_helper.from_array(np.array([1, 5, -1]), "rows"), numpy_helper.from_array(np.array([40]), "k"),
-        numpy_helper.from_array(np.array([4]), "from"), numpy_helper.from_array(np.array([5]), "to"),
-        numpy_helper.from_array(np.array([1]), "axis"), numpy_helper.from_array(np.array([1, -1]), "flat"),
-    ]  # fmt: skip
-    nodes = [
-        helper.make_node("Conv", [last, "wc", "bc"], ["head"], "head", kernel_shape=[1, 1]),
-        helper.make_node("Reshape", ["head", "rows"], ["table"], "table"),
-        helper.make_node("Slice", ["table", "from", "to", "axis"], ["s"], "scores"),
-        helper.make_node("Reshape", ["s", "flat"], ["flat_s"], "flatten"),
-        helper.make_node("TopK", ["flat_s", "k"], ["best", "places"], "top"),
-        helper.make_node("Transpose", ["table"], ["by_place"], "turn", perm=[0, 2, 1]),
-        helper.make_node("Squeeze", ["by_place"], ["one"], "one"),
-        helper.make_node("Squeeze", ["places"], ["index"], "index"),
-        helper.make_node("Gather", ["one", "index"], ["y"], "gather", axis=0),
-    ]
-    outputs = [
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, (40, 5)),
-        helper.make_tensor_value_info("best", TensorProto.FLOAT, (1, 40)),
-    ]
-    return nodes, inits, outputs
-
-
-_CLASSES, _DETECTOR = _classes, _list
 
 
 def in_float16(model: ModelProto) -> ModelProto:
@@ -162,41 +132,27 @@ def quantised_dynamically(model: ModelProto) -> ModelProto:
 
 
 def perceptron(seed: int = 0, *, bits: int = 0) -> ModelProto:
-    """Returns three matrix products with GELU between them; with `bits` 4 their weights are MatMulNBits's."""
-    random = np.random.default_rng(seed)
-    widths = (3 * SIZE * SIZE, 64, 64, CLASSES)
-    inits = [numpy_helper.from_array(np.array([1, -1]), "flat")]
-    nodes = [helper.make_node("Reshape", ["x", "flat"], ["h0"], "flatten")]
-    for i, (rows, columns) in enumerate(pairwise(widths), start=1):
+    """Returns three matrix products with Tanh between them; with `bits` 4 their weights are MatMulNBits's."""
+    random, held, body = np.random.default_rng(seed), [], "h0 = Reshape(x, flat)"
+    for i, (rows, columns) in enumerate(pairwise((3 * SIZE * SIZE, 64, 64, CLASSES)), start=1):
         weight = (random.standard_normal((rows, columns)) / np.sqrt(rows)).astype(np.float32)
+        product = f"MatMul(h{i - 1}, w{i})"
         if bits:
-            nodes.append(_four_bit(i, weight, inits))
-        else:
-            inits.append(numpy_helper.from_array(weight, f"w{i}"))
-            nodes.append(helper.make_node("MatMul", [f"h{i - 1}", f"w{i}"], [f"p{i}"], f"matmul{i}"))
-        inits.append(_bias(f"b{i}", random, columns))
-        nodes.append(helper.make_node("Add", [f"p{i}", f"b{i}"], ["y" if i == 3 else f"a{i}"], f"bias{i}"))
-        if i < 3:
-            nodes.append(helper.make_node("Tanh", [f"a{i}"], [f"h{i}"], f"tanh{i}"))
-    graph = helper.make_graph(
-        nodes, "perceptron", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, CLASSES))], inits,
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+            sizes = f"K={rows}, N={columns}, bits=4, block_size=32"
+            product, (weight, scale) = f"com.microsoft.MatMulNBits<{sizes}>(h{i - 1}, w{i}, s{i})", _four_bit(weight)
+            held.append(numpy_helper.from_array(scale, f"s{i}"))
+        held += [numpy_helper.from_array(weight, f"w{i}"), _bias(f"b{i}", random, columns)]
+        body += f" p{i} = {product} " + (f"a{i} = Add(p{i}, b{i}) h{i} = Tanh(a{i})" if i < 3 else "y = Add(p3, b3)")
+    return _of_text(f"(float[1,{CLASSES}] y) <int64[2] flat = {{1, -1}}> {{ {body} }}", held)
 
 
-def _four_bit(i: int, weight: np.ndarray[Any, Any], inits: list[TensorProto]) -> onnx.NodeProto:
+def _four_bit(weight: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Returns weights of (rows, columns) packed for MatMulNBits, and their scales."""
     rows, columns = weight.shape
     blocks = weight.T.reshape(columns, rows // 32, 32)
     scale = np.abs(blocks).max(-1, keepdims=True) / 7
     four = np.clip(np.round(blocks / scale) + 8, 0, 15).astype(np.uint8)
-    inits.append(numpy_helper.from_array(four[..., 0::2] | (four[..., 1::2] << 4), f"w{i}"))
-    inits.append(numpy_helper.from_array(scale.reshape(-1).astype(np.float32), f"s{i}"))
-    return helper.make_node(
-        "MatMulNBits", [f"h{i - 1}", f"w{i}", f"s{i}"], [f"p{i}"], f"matmul{i}", domain="com.microsoft",
-        K=rows, N=columns, bits=4, block_size=32,
-    )  # fmt: skip
+    return four[..., 0::2] | (four[..., 1::2] << 4), scale.reshape(-1).astype(np.float32)
 
 
 @cache

@@ -3,6 +3,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nndeploy_cudnn.buffers import ALIGNMENT, Buffer, lay_out, places_of, readers_of
@@ -99,33 +100,30 @@ def groups(operations: list[Operation], ready: list[Value], wanted: list[Value])
     return [[operation.y.name for operation in group] for group in found]
 
 
-def test_group_takes_what_follows_and_may_end_after_each() -> None:
-    x, a, b, c, z = (value(name) for name in "xabcz")
-    chain = [convolution(x, a), pointwise("add", a, z, b), pointwise("relu", b, c)]
-    assert groups(chain, [x, z], [c]) == [["a", "b", "c"], ["a", "b"], ["a"]]
+X, A, B, C, Z = (value(name) for name in "xabcz")
+SMALL = value("small", (1, 4, 1, 1))
+GROUPS = {
+    "takes what follows and may end after each": (
+        [convolution(X, A), pointwise("add", A, Z, B), pointwise("relu", B, C)], [X, Z], [C],
+        [["a", "b", "c"], ["a", "b"], ["a"]],
+    ),
+    "does not wait for what is not there": ([convolution(X, A), pointwise("add", A, Z, B)], [X], [B], [["a"]]),
+    "ends only where one value leaves it": (
+        [convolution(X, A), pointwise("sigmoid", A, B), pointwise("mul", A, B, C)], [X], [C], [["a", "b", "c"], ["a"]],
+    ),
+    "keeps what somebody else reads": (
+        [convolution(X, A), pointwise("relu", A, B), convolution(A, C)], [X], [B, C], [["a"]],
+    ),
+    "does not grow to another size": (
+        [pointwise("relu", X, SMALL), pointwise("add", SMALL, X, A)], [X], [A], [["small"]],
+    ),
+}  # fmt: skip
+"""Operations, the values that are there, those that are wanted, and the groups from the first one."""
 
 
-def test_group_does_not_wait_for_a_value_that_is_not_there() -> None:
-    x, a, b, z = (value(name) for name in "xabz")
-    assert groups([convolution(x, a), pointwise("add", a, z, b)], [x], [b]) == [["a"]]
-
-
-def test_group_ends_only_where_one_value_leaves_it() -> None:
-    x, a, s, y = (value(name) for name in "xasy")
-    swish = [convolution(x, a), pointwise("sigmoid", a, s), pointwise("mul", a, s, y)]
-    assert groups(swish, [x], [y]) == [["a", "s", "y"], ["a"]]
-
-
-def test_group_keeps_a_value_that_somebody_else_reads() -> None:
-    x, a, b, c = (value(name) for name in "xabc")
-    operations = [convolution(x, a), pointwise("relu", a, b), convolution(a, c)]
-    assert groups(operations, [x], [b, c]) == [["a"]]
-
-
-def test_group_does_not_grow_to_another_size() -> None:
-    x, a = value("x"), value("a")
-    small = value("small", (1, 4, 1, 1))
-    assert groups([pointwise("relu", x, small), pointwise("add", small, x, a)], [x], [a]) == [["small"]]
+@pytest.mark.parametrize(("operations", "ready", "wanted", "found"), GROUPS.values(), ids=GROUPS)
+def test_group(operations: list[Operation], ready: list[Value], wanted: list[Value], found: list[list[str]]) -> None:
+    assert groups(operations, ready, wanted) == found
 
 
 def test_group_has_a_largest_size() -> None:

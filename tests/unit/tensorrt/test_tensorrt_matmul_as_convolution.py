@@ -79,20 +79,13 @@ def replaced(model: ir.Model) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_numbers_do_not_change(model: Model, name: str) -> None:
+def test_numbers_names_and_types_do_not_change(model: Model, name: str) -> None:
     original = model(filled(CASES[name]))
     changed = original.clone()
     assert replaced(changed) == 1
     assert "Conv" in {node.op_type for node in changed.graph}
     x = sample(original)
     np.testing.assert_allclose(outputs(changed, x), outputs(original, x), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_outputs_keep_their_names_and_types(model: Model, name: str) -> None:
-    original = model(filled(CASES[name]))
-    changed = original.clone()
-    replaced(changed)
     before = [(value.name, value.type, str(value.shape)) for value in original.graph.outputs]
     assert [(value.name, value.type, str(value.shape)) for value in changed.graph.outputs] == before
 

@@ -11,11 +11,8 @@ from nndeploy_tensorrt import serving
 from nndeploy_tensorrt.library import RTX
 from nndeploy_tensorrt.plugin import Plugin
 
-from nndeploy.backend_kit import gpu_probe
-from nndeploy.cuda.facts import NoCuda
 from nndeploy.plugin.registry import backend
-from nndeploy.target.target import Target, host_target
-from nndeploy.testing.host_driver import HostDriver
+from nndeploy.target.target import Target
 
 _PROBES = """
 import sys
@@ -59,27 +56,6 @@ def test_missing_library_says_what_to_install(rtx4090: Target, monkeypatch: pyte
     assert not found.can_build
     assert not found.can_run
     assert (found.hint, found.absent_hardware) == (RTX.hint, "")
-
-
-def test_machine_without_a_driver_says_so_rather_than_that_it_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_probe, "why_no_cuda", lambda: NoCuda("no NVIDIA driver on this machine", lacks_gpu=True))
-    found = Plugin().probe(Target("host", "x86_64", is_host=True))
-    assert (found.can_build, found.can_run, found.reason) == (False, False, "no NVIDIA driver on this machine")
-    assert (found.hint, found.absent_hardware) == ("", "NVIDIA GPU")
-
-
-@pytest.mark.usefixtures("library", "driver")
-def test_machine_with_a_gpu_can_do_both() -> None:
-    host_target.cache_clear()
-    try:
-        found = Plugin().probe(host_target())
-    finally:
-        host_target.cache_clear()
-    assert (found.can_build, found.can_run, found.reason) == (True, True, "")
-
-
-def test_pretended_gpu_is_the_tests_own(driver: HostDriver) -> None:
-    assert driver.device_count() == 1
 
 
 def test_transforms_are_offered_only_where_there_is_a_gpu(rtx4090: Target, with_gpu: Box) -> None:
