@@ -2,13 +2,13 @@
 """Plans run through the kernel library directly, each array ending at a page that nobody may touch."""
 
 import ctypes
+import inspect
 import mmap
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 
 import numpy as np
-import pytest
 from nndeploy_kernels.build import build
 from nndeploy_kernels.levels import LEVELS
 from nndeploy_native.plan import DTYPES
@@ -233,4 +233,28 @@ def _border(lib: ctypes.CDLL, table: int, number: int) -> tuple[str, tuple[int, 
     return DTYPE_NAMES[numbers[0]], tuple(numbers[2 : 2 + numbers[1]])
 
 
-every_level = pytest.mark.parametrize("level", LEVELS_HERE)
+def on_each(levels: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Returns a decorator: one test that runs on level after level; what fails notes on which.
+
+    As tests of their own they would be thousands, of which each takes as long to be set up as to run.
+    """
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def each(**arguments: object) -> None:
+            for level in levels:
+                try:
+                    test(level=level, **arguments)
+                except BaseException as err:
+                    err.add_note(f"on {level}")
+                    raise
+
+        seen = inspect.signature(test)
+        parameters = [one for name, one in seen.parameters.items() if name != "level"]
+        vars(each)["__signature__"] = seen.replace(parameters=parameters)
+        return each
+
+    return decorated
+
+
+every_level = on_each(LEVELS_HERE)

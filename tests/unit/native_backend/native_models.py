@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +13,7 @@ import onnx.parser
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from kernel_library import LEVELS_HERE, ChoicesOf, run_plan
+from kernel_library import LEVELS_HERE, ChoicesOf, on_each, run_plan
 from nndeploy_native import session
 from nndeploy_native.build import build
 from nndeploy_native.course import Choice, Course, Empty, Refused, course_from_json, kind_of, plan_file
@@ -24,6 +24,7 @@ from nndeploy_native.python_steps import PythonStep, made_step
 from nndeploy_native.session import NativeSession, open_session
 from oracle.in_float64 import outputs_in_float64
 
+from nndeploy.bundle.values import decode_values, encode_values
 from nndeploy.errors import OtherSizesError
 from nndeploy.frontend.contrib_types import contrib_types_known
 from nndeploy.passes import optimise
@@ -36,7 +37,7 @@ HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
 FLOAT_LEVELS = [level for level in LEVELS_HERE if not level.endswith("bf16")]
 RUNS = [(level, threads) for level in FLOAT_LEVELS for threads in (1, 2)]
 """Each level, alone and shared by two threads: for tests that would ask another engine anew for each of them."""
-each_float_level = pytest.mark.parametrize("level", FLOAT_LEVELS)
+each_float_level = on_each(FLOAT_LEVELS)
 
 ROOM = 40
 """Places along the axis of caches, of which tests fill fewer."""
@@ -139,20 +140,35 @@ def assert_all_right(
     model: ir.Model, found: Mapping[str, Array], inputs: Mapping[str, Array], *, rtol: float = 2e-5, atol: float = 3e-5
 ) -> None:
     """Compares every output with what the model gives in float64."""
-    wanted = outputs_in_float64(ir.to_proto(model), inputs)
+    wanted = _in_float64(_text_of(model), encode_values(inputs))
     for name in (value.name or "" for value in model.graph.outputs):
         what = f"{name} at {[array.shape for array in inputs.values()]}"
         np.testing.assert_allclose(found[name], wanted[name], rtol=rtol, atol=atol, err_msg=what)
 
 
+def _text_of(model: ir.Model) -> bytes:
+    return ir.to_proto(model).SerializeToString(deterministic=True)
+
+
+@lru_cache(16)
+def _in_float64(model: bytes, inputs: bytes) -> dict[str, Array]:
+    """Returns what is right; a test on all levels asks for it once."""
+    return outputs_in_float64(onnx.load_from_string(model), decode_values(inputs))
+
+
 def by_onnxruntime(model: ir.Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Returns what ONNX Runtime computes of a model as it is."""
+    return _by_onnxruntime(_text_of(model), encode_values(inputs))
+
+
+@lru_cache(16)
+def _by_onnxruntime(model: bytes, inputs: bytes) -> dict[str, Array]:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level, options.intra_op_num_threads = 3, 1
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
+    session = onnxruntime.InferenceSession(model, options)
     names = [one.name for one in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+    return dict(zip(names, session.run(names, dict(decode_values(inputs))), strict=True))
 
 
 def assert_as_onnxruntime(
