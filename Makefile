@@ -50,8 +50,9 @@ build/demo-env/ready: requirements-demo.lock pyproject.toml # what the demo need
 	build/demo-env/bin/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
+# One worker more than cores: much of a test is waiting for a process, or for a clock.
 test: setup ## run the tests but for those that take long
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 3 --dist loadfile -m "not slow"
 
 test-slow: setup ## run the tests that take long: sanitizers, wheels installed, whole networks; before a release, each night
 	$(BIN)/pytest -n 2 --dist loadfile -m slow
