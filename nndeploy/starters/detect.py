@@ -54,7 +54,7 @@ steps = [
 
 [[level.pipeline.post]]
 steps = [
-    {steps},
+{steps}
     {{ use = "map-back" }},
     {{ use = "labels", labels = {label_list(names, "    ")} }},
 ]
@@ -95,37 +95,31 @@ def _rows(files: ModelFolder, num_names: int, points: tuple[int, int] | None) ->
     for name, kind in files.outputs.items():
         steps = _steps(kind.shape or (), num_names, says_chosen, points)
         if steps:
-            return name, steps
+            return name, "\n".join(f"    {{ {step} }}," for step in steps)
     shown = ", ".join(f"{name!r} {kind}" for name, kind in files.outputs.items())
     told = f"no output has rows of a box and {num_names} scores: {shown}"
     raise DataError(told, where=str(files.model), hint="write the pipeline by hand: nndeploy help processors")
 
 
-def _steps(shape: tuple[Dim, ...], num_names: int, says_chosen: bool, points: tuple[int, int] | None) -> str:
-    """Returns the steps for an output of this shape, (1, rows, columns) in one order or the other; "" for none."""
+def _steps(shape: tuple[Dim, ...], num_names: int, says_chosen: bool, points: tuple[int, int] | None) -> list[str]:
+    """Returns the steps for an output of this shape, (1, rows, columns) in one order or the other; [] without rows."""
     if len(shape) != 3:
-        return ""
+        return []
     if shape[2] == CHOSEN and not points and (says_chosen or shape[1] == MOST_CHOSEN):
-        return '{ use = "boxes-from-detections", threshold = 0.25 }'
+        return ['use = "boxes-from-detections", threshold = 0.25']
     rest = points[0] * points[1] if points else 0
     for extra, objectness in ((0, "false"), (1, "true")):
         width = BOX + extra + num_names + rest
         for axis, order in ((1, "columns"), (2, "rows")):
             if shape[axis] == width and shape[3 - axis] != width:
-                how = f'order = "{order}", objectness = {objectness}, threshold = 0.25'
-                return _chosen_points(how, rest, points[1]) if points else _chosen(how)
-    return ""
-
-
-def _chosen(how: str) -> str:
-    return f"""\
-{{ use = "boxes-from-rows", {how} }},
-    {{ use = "nms", iou = 0.45 }}"""
-
-
-def _chosen_points(how: str, rest: int, values: int) -> str:
-    return f"""\
-{{ use = "boxes-from-rows", {how}, rest = {rest} }},
-    {{ use = "nms", iou = 0.45, also = ["rest"] }},
-    {{ use = "keypoints", values = {values} }},
-    {{ use = "map-back", in = ["keypoints", "transform"], out = ["keypoints"] }}"""
+                boxes = f'use = "boxes-from-rows", order = "{order}", objectness = {objectness}, threshold = 0.25'
+                nms = 'use = "nms", iou = 0.45'
+                if points is None:
+                    return [boxes, nms]
+                return [
+                    f"{boxes}, rest = {rest}",
+                    f'{nms}, also = ["rest"]',
+                    f'use = "keypoints", values = {points[1]}',
+                    'use = "map-back", in = ["keypoints", "transform"], out = ["keypoints"]',
+                ]
+    return []

@@ -41,10 +41,9 @@ class BoxesFromRows:
         if self.order == "columns" and rows.ndim == 2:
             rows = rows.T
         first = 5 if self.objectness else 4
-        if rows.ndim != 2 or rows.shape[1] <= first + self.rest:
-            raise InputError(
-                f"the output must have more than {first + self.rest} {self._axis()}, is {shape_text(output)}"
-            )
+        least = first + self.rest
+        if rows.ndim != 2 or rows.shape[1] <= least:
+            raise InputError(f"the output must have more than {least} {self._axis()}, is {shape_text(output)}")
         last = rows.shape[1] - self.rest
         columns = rows[:, first:last]
         classes = columns.argmax(axis=1)
