@@ -3,21 +3,23 @@
 
 A bundle may allow it where the first axis of all inputs has one size and no output's contradicts it. That does not
 prove that rows do not touch each other (an axis of time looks the same), so samples are run together and alone once,
-and the outputs must agree within the bundle's tolerances. Where the model takes no batch of so many rows as the samples
-have, copies of the last row fill it up to one that it takes; "alone" then means: with copies of itself.
+and the outputs must agree as `verify` has it: within tolerances, or the limits of engines that are right. Where the
+model takes no batch of so many rows as the samples have, copies of the last row fill it up to one that it takes;
+"alone" then means: with copies of itself.
 
 Law: once `prove` has passed, `run(samples)[i]` is what `run([samples[i]])[0]` gives, up to those tolerances.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from nndeploy.bundle.manifest import Manifest, NamedType
-from nndeploy.comparison.compare import compare_values, tolerance_for
+from nndeploy.bundle.manifest import Limits, Manifest, NamedType
+from nndeploy.comparison.compare import compare_values
+from nndeploy.comparison.judge import judge
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.values.types import Dim, DimRange, TensorType, Value
 
@@ -71,9 +73,13 @@ def _first_size(item: NamedType) -> Dim:
 
 @dataclass(slots=True)
 class Proof:
-    """Whether samples in one call were seen to leave each other alone; all that run the same model share one."""
+    """Whether samples in one call were seen to leave each other alone, or not to.
+
+    All that run the same model share one.
+    """
 
     is_done: bool = False
+    is_refuted: bool = False
 
 
 class JoinedCalls:
@@ -118,15 +124,34 @@ class JoinedCalls:
             return [self._program.run(samples[0])]
         counts = [_num_rows(sample) for sample in samples]
         fill = self._num_missing(sum(counts))
-        outputs = self._program.run({name: _joined([s[name] for s in samples], fill) for name in samples[0]})
-        _check_rows(outputs, sum(counts) + fill)
+        outputs = self.run_joined(
+            {name: _joined([s[name] for s in samples], fill) for name in samples[0]}, sum(counts) + fill
+        )
         return [
             {name: value[end - count : end] for name, value in outputs.items()}
             for count, end in zip(counts, accumulate(counts), strict=True)
         ]
 
-    def prove(self, samples: Sequence[Sample], together: Sequence[Mapping[str, Value]]) -> None:
+    def run_joined(self, inputs: Sample, rows: int) -> dict[str, Value]:
+        """Returns the outputs of samples that were joined, which have so many rows together.
+
+        Raises:
+            UsageError: an output does not have these rows.
+            NndeployError: as `Program.run`.
+        """
+        outputs = self._program.run(inputs)
+        _check_rows(outputs, rows)
+        return outputs
+
+    def prove(
+        self,
+        samples_of: Callable[[], Sequence[Sample]],
+        together: Sequence[Mapping[str, Value]],
+        proof: Proof | None = None,
+    ) -> None:
         """Compares the outputs of one call with those that two of its samples get alone; nothing once that was seen.
+
+        `proof` keeps that it was seen, the own one where none is given.
 
         They are the first sample and the first that is not equal to it: equal ones may touch each other unseen, so
         where all are equal, this call was right and the next one is compared again.
@@ -135,13 +160,15 @@ class JoinedCalls:
             UsageError: an output of a sample depends on the others.
             NndeployError: as `Program.run`.
         """
-        if self._proof.is_done or len(samples) < 2:
+        proof = proof or self._proof
+        if proof.is_done or len(together) < 2:
             return
+        samples = samples_of()
         other = next((i for i, sample in enumerate(samples) if not _is_equal(sample, samples[0])), 0)
         for i in {0, other}:
             (alone,) = self.run([samples[i]])
             self._compare(together[i], alone)
-        self._proof.is_done = other > 0
+        proof.is_done = other > 0
 
     def check(self, samples: Sequence[Sample]) -> str:
         """Returns "" where joining is right, else why it is not; from then on samples are run one by one."""
@@ -149,7 +176,7 @@ class JoinedCalls:
         if self.num_joined(pair) < 2:
             return self.refusal
         try:
-            self.prove(pair, self.run(pair))
+            self.prove(lambda: pair, self.run(pair))
         except NndeployError as err:
             self.most_rows = 1
             return err.what
@@ -173,12 +200,12 @@ class JoinedCalls:
         return max(0, self._sizes.at_least(rows) - rows)
 
     def _compare(self, got: Mapping[str, Value], want: Mapping[str, Value]) -> None:
-        for item in self.manifest.outputs:
-            tolerance = tolerance_for(item.type, self.manifest.tolerances)
-            found = compare_values(got[item.name], want[item.name], tolerance)
-            if not found.ok:
-                how = found.note or f"by up to {found.max_abs:.3g}"
-                what = f"the model's output {item.name!r} of one record depends on the others in its batch: {how}"
+        types = {item.name: item.type for item in self.manifest.outputs}
+        found = judge(got, want, types, self.manifest.tolerances, lambda: _widest_limits(self.manifest))
+        for name, one in found.items():
+            if not one.ok:
+                how = one.note or f"by up to {one.max_abs:.3g}"
+                what = f"the model's output {name!r} of one record depends on the others in its batch: {how}"
                 raise UsageError(what, hint="leave out batch")
 
 
@@ -192,6 +219,12 @@ def form_of(sample: Sample) -> object | None:
         rows.add(len(value))
         form.append((name, value.dtype, value.shape[1:]))
     return tuple(form) if len(rows) == 1 else None
+
+
+def _widest_limits(manifest: Manifest) -> dict[str, Limits]:
+    """Returns for each output on which engines that are right differ those of the input on which they do most."""
+    every = [item for golden in manifest.goldens for item in golden.limits.items()]
+    return dict(sorted(every, key=lambda item: item[1].max_abs))
 
 
 def _num_rows(sample: Sample) -> int:

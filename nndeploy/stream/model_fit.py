@@ -27,6 +27,9 @@ def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
         return
     _check_names(plan, manifest, where)
     if plan.batch > 1:
+        if plan.carry and pipeline.loop is None:
+            told = "batch and carry exclude each other: each part waits for the one before it"
+            raise UsageError(told, where=where)
         _check_batch(plan, manifest, where)
     if pipeline.loop is not None:
         _check_loop(pipeline, plan, where)
@@ -43,9 +46,11 @@ def check_fits(pipeline: PipelinePlan, manifest: Manifest, where: str) -> None:
 
 
 def _check_loop(pipeline: PipelinePlan, plan: RunnerPlan, where: str) -> None:
-    for name, is_there in (("each", bool(pipeline.each)), ("session", bool(plan.session)), ("batch", plan.batch > 1)):
+    told = {"each": bool(pipeline.each), "session": bool(plan.session), "batch-delay-ms": plan.batch_delay_ns > 0}
+    for name, is_there in told.items():
         if is_there:
-            raise UsageError(f"loop and {name} exclude each other: each record loops by itself", where=where)
+            what = f"loop and {name} exclude each other: each record has a state of its own, and joins those that loop"
+            raise UsageError(what, where=where)
 
 
 def expanded_carry(carry: Mapping[str, str], manifest: Manifest, where: str) -> dict[str, str]:
@@ -129,8 +134,6 @@ def _check_known(names: Iterable[str], known: Iterable[str], what: str, where: s
 
 
 def _check_batch(plan: RunnerPlan, manifest: Manifest, where: str) -> None:
-    if plan.carry:
-        raise UsageError("batch and carry exclude each other: each part waits for the one before it", where=where)
     sizes = batch_sizes(manifest)
     if isinstance(sizes, str):
         raise UsageError(sizes, where=f"{where}, batch")

@@ -6,10 +6,11 @@ compiled by default, with nothing from a cache; memory of a compile is that of a
 engine runs in a fresh process on one thread: `--prompt` tokens without a cache, then `--steps` tokens one by one, each
 behind the caches that the one before left. Memory of one process is what it holds after that; of two, both together,
 pages that they share counted once. Logits are compared with ONNX Runtime's: exit code 1 where they differ by more than
-the weights explain.
+the weights explain. With `--together 1,4,8` texts are then written one by one and several in one call.
 """
 
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -25,8 +26,9 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 from decoders import DECODERS, WEIGHTS, decoder_inputs, write_decoder
 from interleaved import largest_error
-from report import Report, bench_parser, words
+from report import Report, bench_parser, numbers, words
 from whole_compile import whole_compile
+from written_together import written
 
 BOUNDS = {"float32": 1e-3, "float16": 3e-2, "int8": 0.1, "int4": 0.1}
 """Of the largest logit. Engines round activations to 8 bits each in its own way, and layers pass that on."""
@@ -40,9 +42,10 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=64, help="tokens")
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--together", type=numbers, default="1", help="texts in one call; several: beside each other")
     parser.add_argument("--folder", type=Path, help="keep the models and bundles here")
     options = parser.parse_args()
-    compiles, runs = [], []
+    compiles, runs, texts = [], [], []
     with Report(options, "speed.md", "Language models") as report, ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for model in options.models:
@@ -58,6 +61,7 @@ def main() -> None:
             compiles.append([model, *(f"{figure:.0f}" for figure in figures), f"{one.peak / 1e6 / megabytes:.1f}"])
             report.sample(model=model, megabytes=megabytes, compile=asdict(one))
             runs += [[model, *row] for row in _runs(options, path, name, weights, megabytes)]
+            texts += [[model, *row] for row in _texts(options, path.with_suffix(".nnd"), name)]
             if options.folder is None:
                 for file in folder.iterdir():
                     file.unlink()
@@ -69,6 +73,9 @@ def main() -> None:
         table = report.table("model", "engine", "load s:", "prefill tokens/s:", "decode tokens/s:", "held / weights:",
                              "two / weights:", "error:")  # fmt: skip
         for row in runs:
+            table.row(*row)
+        table = report.table("model", "texts in one call:", "tokens/s:", "tokens/processor s:", "of texts the same:")
+        for row in texts:
             table.row(*row)
 
 
@@ -98,6 +105,16 @@ def _runs(options: Any, path: Path, name: str, weights: str, megabytes: float) -
             *shares,
             f"{error:.0e}",
         ]
+
+
+def _texts(options: Any, bundle: Path, name: str) -> Iterator[list[str]]:
+    """Yields what it takes to write some texts, more and more of them in one call."""
+    wanted: list[list[int]] = []
+    for batch in options.together if len(options.together) > 1 else ():
+        found = written(DECODERS[name], bundle, batch, options.threads)
+        wanted = wanted or found.texts
+        same = sum(map(operator.eq, found.texts, wanted))
+        yield [str(batch), f"{found.rate:.1f}", f"{found.per_processor:.1f}", f"{same} of {len(wanted)}"]
 
 
 def _cached(path: Path) -> None:

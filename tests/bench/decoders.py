@@ -180,10 +180,15 @@ class _Graph:
         return cosine, sine
 
     def _mask(self) -> str:
-        """Returns 0 where a token may look, and the least number elsewhere: [batch, 1, length, past + length]."""
-        keys = self._op("Range", self._constant(np.array(0)), self._last("attention_mask"), self._constant(np.array(1)))
-        keys = self._op("Unsqueeze", keys, self._constant(np.array([0, 1, 2])))
-        queries = self._op("Unsqueeze", "position_ids", self._constant(np.array([1, 3])))
+        """Returns 0 where a token may look, and the least number elsewhere: [batch, 1, length, past + length].
+
+        Places are those of the cache, as `cache_position` of transformers, which `position_ids` are not where a text
+        begins behind places that the mask leaves out.
+        """
+        every, zero, one = self._last("attention_mask"), self._constant(np.array(0)), self._constant(np.array(1))
+        keys = self._op("Unsqueeze", self._op("Range", zero, every, one), self._constant(np.array([0, 1, 2])))
+        queries = self._op("Range", self._op("Sub", every, self._last("input_ids")), every, one)
+        queries = self._op("Unsqueeze", queries, self._constant(np.array([0, 1, 3])))
         seen = self._op("LessOrEqual", keys, queries)
         there = self._op("Cast", self._op("Unsqueeze", "attention_mask", self._constant(np.array([1, 2]))), to=9)
         least = np.finfo(self._kind).min

@@ -12,6 +12,7 @@ from small_decoder import PIPELINE, PROMPT, compiled
 import nndeploy
 from nndeploy import load_bundle
 from nndeploy.cli.main import run_command
+from nndeploy.runtime.program import Program
 from nndeploy.serve.address import Address
 from nndeploy.serve.open_served import open_served
 from nndeploy.serve.options import ServeOptions
@@ -91,6 +92,21 @@ def test_a_line_says_how_its_own_text_is_drawn(made, tmp_path) -> None:
     assert [one["error"]["code"] for one in found[3:]] == ["bad-input"] * 2
 
 
+def test_texts_written_together_are_those_written_alone(made, tmp_path, monkeypatch) -> None:
+    dice, words = np.random.default_rng(1), ["the", "a", "cat", "dog", "runs", "hi", "my", "old", "man", "sea"]
+    lines = "".join(f"{' '.join(dice.choice(words, size))}\n" for size in dice.integers(1, 7, 12))
+    (made / "together.toml").write_text((made / "p.toml").read_text().replace("carry =", "batch = 4\ncarry =", 1))
+    _, alone = ran(made, tmp_path, lines=lines)
+    calls = []
+    run = Program.run
+    monkeypatch.setattr(Program, "run", lambda self, given: calls.append(len(given["input_ids"])) or run(self, given))
+    code, together = ran(made, tmp_path, "--pipeline", f"{made}/together.toml", lines=lines)
+    assert code == 0
+    assert together == alone
+    assert max(calls) == 4
+    assert len(calls) < 12 * 12 / 2
+
+
 def test_a_text_is_printed_as_it_is_written(made, tmp_path, capsys) -> None:
     _, found = ran(made, tmp_path, "--stream")
     written = [one["outputs"]["text"] for one in found]
@@ -110,7 +126,7 @@ def test_a_text_is_not_printed_where_nothing_writes_or_something_else_is(made, t
     ('"present.*" =', '"presents.*" =', "carry 'presents.*'"),
     ('"past_key_values.*"', '"past.*"', "carry 'present.*'"),
     ('"past_key_values.*"', '"past_key_values"', "carry 'present.*'"),
-    ('name = "write"', 'name = "write"\nbatch = 2', "'write'"),
+    ('name = "write"', 'name = "write"\nbatch-delay-ms = 2', "'write'"),
     ("[level.pipeline.loop]", '[level.pipeline.loop]\nuntil = "done"', "loop, until"),
     ('name = "write"', 'name = "write"\nrunners = 0', "'write'"),
     ('name = "write"', 'name = "write"\nsession = "text"', "'write'"),

@@ -33,7 +33,16 @@ from nndeploy.stream.engine.routing import CopyRoutes, Leaving, Rejoining, Share
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.schedule import Schedule, Worker
 from nndeploy.stream.engine.sessions import Sessions
-from nndeploy.stream.engine.workers import Carried, PlaceClocks, RunnerWorker, Stage, StageFigures, StepsWorker, Tracer
+from nndeploy.stream.engine.workers import (
+    Carried,
+    LoopWorker,
+    PlaceClocks,
+    RunnerWorker,
+    Stage,
+    StageFigures,
+    StepsWorker,
+    Tracer,
+)
 from nndeploy.stream.model_fit import check_fits
 
 Programs = Mapping[str, Sequence[Runs]]
@@ -155,7 +164,6 @@ class Assembly:
         programs, name = self._programs[plan.name], plan.runner_stage
         assert len(programs) == len(how.devices)
         check_fits(plan, programs[0].manifest, name)
-        carry = self._carry(plan, how, programs[0].manifest, name)
         proof = Proof()
         numbers = [i for i in range(len(programs)) for _ in range(how.calls_at_once)]
         runners = [
@@ -164,11 +172,18 @@ class Assembly:
         ]
         places = self._places(name, how)
         whole = Stage(name, len(runners)) if how.stages else self._stage(name, len(runners))
-        workers = [
-            RunnerWorker(runner, outlet, clock, len(plan.loaders) == 1, carry, places[i])
-            for i, runner, clock in zip(numbers, runners, whole.clocks(), strict=True)
-        ]
-        return self._basic(name, workers, min(how.batch, self._most), how.batch_delay_ns), runners
+        each = zip(numbers, runners, whole.clocks(), strict=True)
+        is_prepared, batch = len(plan.loaders) == 1, min(how.batch, self._most)
+        if plan.loop is not None:
+            loop = Loop(how, plan.loop, programs[0].manifest, f"{plan.name}: loop", self._on_round)
+            going = [LoopWorker(runner, outlet, clock, is_prepared, loop, places[i]) for i, runner, clock in each]
+            queue = self._basic(name, going, batch, is_eager=True)
+            for one in going:
+                one.more = queue.take_now
+            return queue, runners
+        carry = self._carry(how, programs[0].manifest, name)
+        workers = [RunnerWorker(runner, outlet, clock, is_prepared, carry, places[i]) for i, runner, clock in each]
+        return self._basic(name, workers, batch, how.batch_delay_ns), runners
 
     def _places(self, name: str, how: RunnerPlan) -> list[PlaceClocks | None]:
         """Returns for each program the clocks of the places of its chain, None where that has one place."""
@@ -178,9 +193,7 @@ class Assembly:
         every = range(len(how.devices))
         return [PlaceClocks({place: stage.clocks()[i] for place, stage in stages.items()}) for i in every]
 
-    def _carry(self, plan: PipelinePlan, how: RunnerPlan, manifest: Manifest, name: str) -> Carried | None:
-        if plan.loop is not None:
-            return Loop(how, plan.loop, manifest, f"{plan.name}: loop", self._on_round)
+    def _carry(self, how: RunnerPlan, manifest: Manifest, name: str) -> Carried | None:
         if not how.carry:
             return None
         if not how.session:

@@ -118,12 +118,26 @@ class BasicQueue:
 
     def take(self) -> list[Record]:
         """Returns the next records, at least one."""
+        return self._taken(self._batch)
+
+    def _taken(self, most: int) -> list[Record]:
         waiting = self._waiting
-        taken, now_ns = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))], time.perf_counter_ns()
+        taken, now_ns = [waiting.popleft() for _ in range(min(most, len(waiting)))], time.perf_counter_ns()
         self._num_passed += len(taken)
         for _, came_ns in taken:
             self._waits.add(now_ns - came_ns)
         return [record for record, _ in taken]
+
+    def take_now(self, most: int) -> list[Record]:
+        """Returns the records that wait, at most so many, to a worker that is not done with others yet.
+
+        Raises:
+            AbortedError: the stream was aborted.
+        """
+        with self._lock:
+            if self._schedule.is_aborted:
+                raise AbortedError
+            return self._taken(most)
 
     def figures(self) -> QueueFigures:
         """Returns what the queue did so far."""

@@ -7,7 +7,7 @@ fails, its records are run one by one, so that one bad record costs nobody else 
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from nndeploy.errors import InputError, NndeployError, UsageError
 from nndeploy.pacing.stream.protocol import Due
 from nndeploy.runtime.batching import JoinedCalls, Proof, Runs, form_of
 from nndeploy.stream.description import RunnerPlan
+from nndeploy.stream.engine.loop_rows import Rows
 from nndeploy.stream.engine.non_finite import NanPolicy, non_finite_names
 from nndeploy.stream.records import Record, is_of_one_record
 from nndeploy.values.types import Value
@@ -23,7 +24,7 @@ Values: TypeAlias = dict[str, Value]
 
 
 class Runner:
-    """Runs records through one program, for one thread."""
+    """Runs records through one program, for one thread; at most `most_rows` in one call."""
 
     def __init__(
         self, program: Runs, plan: RunnerPlan, nan: NanPolicy, stage: str, proof: Proof, due: Due = nullcontext
@@ -39,12 +40,13 @@ class Runner:
         self._outputs = tuple(plan.outputs.items())
         self._due = due
         self._calls = JoinedCalls(program, proof=proof)
+        self.most_rows = min(plan.batch, self._calls.most_rows)
 
     def prepare(self, record: Record) -> None:
         """Checks the inputs of a record for what the user does not want; notes what the user wants to know."""
         if record.error is not None or self._nan == "pass":
             return
-        odd = non_finite_names(self._inputs(record))
+        odd = non_finite_names(self.inputs(record))
         if odd and self._nan == "reject":
             names = ", ".join(map(repr, odd))
             record.fail(InputError(f"holds NaN or infinity in {names}", hint="allow it with --nan flag"), self._stage)
@@ -60,12 +62,13 @@ class Runner:
         sound = [record for record in records if record.error is None]
         if self._plan.batch == 1:
             for record in sound:
-                self._run_one(record, self._inputs(record))
+                self._run_one(record, self.inputs(record))
             return
         for group in self._groups(sound):
             self._run_joined(group)
 
-    def _inputs(self, record: Record) -> Values:
+    def inputs(self, record: Record) -> Values:
+        """Returns what the model takes of a record."""
         if self._plan.inputs is None:
             return record.fields
         fields = record.fields
@@ -82,10 +85,54 @@ class Runner:
         self._finish(record, outputs, time.perf_counter_ns() - began)
         return outputs
 
-    def run_carried(self, record: Record, state: Values) -> Values:
+    def run_carried(self, record: Record, state: Mapping[str, Value]) -> Values:
         """Runs one part with the state of the one before it; returns the state for the next one."""
-        outputs = self._run_one(record, {**self._inputs(record), **state})
-        return {} if outputs is None else {into: outputs[name] for name, into in self._plan.carry.items()}
+        outputs = self._run_one(record, {**self.inputs(record), **state})
+        return {} if outputs is None else self._carried(outputs)
+
+    def run_rows(self, rows: Rows, filled_up: Proof) -> Values | None:
+        """Runs records together, each with a state of its own; returns the states for the next call.
+
+        None where they cannot: the call failed, or, which `filled_up` then says, the model does not leave out what was
+        filled up. Each is to be run by itself then.
+
+        Raises:
+            NndeployError: what would hit every record alike.
+        """
+        began = time.perf_counter_ns()
+        try:
+            outputs = self._calls.run_joined(rows.inputs(), len(rows.group))
+            run_ns = time.perf_counter_ns() - began
+            each = rows.apart(outputs, self._plan.carry)
+            if not self._is_right(rows, each, filled_up):
+                return None
+        except UsageError as err:
+            raise err.within(self._stage) from err
+        except NndeployError as err:
+            if not is_of_one_record(err):
+                raise
+            return None
+        for going, own in zip(rows.group, each, strict=True):
+            self._finish(going.record, own, run_ns)
+        return self._carried(outputs)
+
+    def _is_right(self, rows: Rows, outputs: Sequence[Values], filled_up: Proof) -> bool:
+        """Returns whether the model leaves out what was filled up, if anything was.
+
+        Raises:
+            UsageError: nothing was, and an output of a record depends on the others.
+        """
+        if not rows.is_filled_up:
+            self._calls.prove(rows.alone, outputs)
+        elif not filled_up.is_done:
+            try:
+                self._calls.prove(rows.alone, outputs, filled_up)
+            except UsageError:
+                filled_up.is_refuted = True
+        return not (rows.is_filled_up and filled_up.is_refuted)
+
+    def _carried(self, outputs: Values) -> Values:
+        return {into: outputs[name] for name, into in self._plan.carry.items()}
 
     def _finish(self, record: Record, outputs: Values, run_ns: int) -> None:
         record.run_ns += run_ns
@@ -95,21 +142,21 @@ class Runner:
         """Yields records that one call can take; those of the same form need not follow each other."""
         alike: dict[object, list[Record]] = {}
         for record in records:
-            form = form_of(self._inputs(record))
+            form = form_of(self.inputs(record))
             alike.setdefault(id(record) if form is None else form, []).append(record)
         for group in alike.values():
             while group:
-                count = self._calls.num_joined([self._inputs(record) for record in group])
+                count = self._calls.num_joined([self.inputs(record) for record in group])
                 yield group[:count]
                 del group[:count]
 
     def _run_joined(self, group: Sequence[Record]) -> None:
-        every = [self._inputs(record) for record in group]
+        every = [self.inputs(record) for record in group]
         began = time.perf_counter_ns()
         try:
             outputs = self._calls.run(every)
             run_ns = time.perf_counter_ns() - began
-            self._calls.prove(every, outputs)
+            self._calls.prove(lambda: every, outputs)
         except UsageError as err:
             raise err.within(self._stage) from err
         except NndeployError as err:

@@ -94,13 +94,20 @@ class _Task:
     thread: int
     busy_ns: int = 0
     wall_ns: int = 0
+    began_cpu_ns: int = 0
+    counted_cpu_ns: int = 0
 
     def do(self) -> None:
-        self.began_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
-        self.moved_ns = self.began_ns
+        self.began_ns, self.began_cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+        self.moved_ns, self.counted_cpu_ns = self.began_ns, self.began_cpu_ns
         self.worker(self.records)
-        self.busy_ns = time.thread_time_ns() - cpu_ns
+        self.busy_ns = time.thread_time_ns() - self.began_cpu_ns
         self.wall_ns = time.perf_counter_ns() - self.began_ns
+
+    def counted_until(self, cpu_ns: int) -> int:
+        """Returns the processor time of its thread that was not counted yet, until `cpu_ns` on the thread's clock."""
+        before, self.counted_cpu_ns = self.counted_cpu_ns, cpu_ns
+        return cpu_ns - before
 
 
 @dataclass(slots=True)
@@ -224,10 +231,11 @@ class Schedule:
 
     def moves(self) -> None:
         """Says that the work of this thread goes on, which takes long because it has many rounds."""
-        now, thread = time.perf_counter_ns(), get_ident()
+        now, cpu_ns, thread = time.perf_counter_ns(), time.thread_time_ns(), get_ident()
         with self.lock:
             for task in self._working.values():
                 if task.thread == thread:
+                    self.busy_ns += task.counted_until(cpu_ns)
                     task.moved_ns = now
 
     # Threads
@@ -326,7 +334,7 @@ class Schedule:
     def _put_back(self, done: _Task) -> None:
         done.station.idle.append(done.worker)
         done.station.habits.learn(done.busy_ns, done.wall_ns)
-        self.busy_ns += done.busy_ns
+        self.busy_ns += done.counted_until(done.began_cpu_ns + done.busy_ns)
         self._moved_ns = done.began_ns + done.wall_ns
         del self._working[id(done)]
         self._load = self._load - done.share if self._working else 0.0

@@ -6,7 +6,7 @@ stays with the record; anything else is a bug or the end of the stream, and abor
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from nndeploy.runtime.chain_stages import stages_told
 from nndeploy.runtime.latency import Latencies, percentiles_ms
 from nndeploy.stream.description import StageStep
+from nndeploy.stream.engine.loop import Loop, More, no_more
 from nndeploy.stream.engine.queues import Outlet
 from nndeploy.stream.engine.runner import Runner
 from nndeploy.stream.engine.steps import do_steps
@@ -38,7 +39,7 @@ class Tracer(Protocol):
 
 
 class Carried(Protocol):
-    """Runs records whose model has a state: from part to part, from round to round, or from record to record."""
+    """Runs records whose model has a state: from part to part, or from record to record."""
 
     def run(self, runner: Runner, record: Record, /) -> Iterator[Record]:
         """Runs a record, if it is its turn, and others that waited for it; yields each that is done."""
@@ -103,16 +104,16 @@ class Clock:
         self.stage = stage.name
         self._tracer = tracer
 
-    def add(self, began_ns: int, indices: Sequence[int], *, is_again: bool = False) -> int:
+    def add(self, began_ns: int, indices: Sequence[int], *, num_again: int = 0) -> int:
         """Adds a piece of work on the records of these indices that ends now; returns how long it took.
 
-        `is_again` says that they were counted before.
+        So many of them were counted before.
         """
         ended_ns = time.perf_counter_ns()
         self.busy_ns += ended_ns - began_ns
         if ended_ns - began_ns > ASKED_NS:
             self.core_wait_ns += min(ended_ns - began_ns, new_run_delay_ns())
-        self.num_done += 0 if is_again else len(indices)
+        self.num_done += len(indices) - num_again
         self.latencies.add(ended_ns - began_ns)
         if self._tracer is not None:
             self._tracer.span(self.worker, self.stage, began_ns, ended_ns, indices)
@@ -127,13 +128,17 @@ class PlaceClocks:
         self._lock = Lock()
 
     def counting(self, records: Sequence[Record]) -> AbstractContextManager[None]:
-        """Counts what this thread's calls do on the places meanwhile; each record once, however often it is there."""
-        indices, seen = [record.index for record in records], set[str]()
+        """Counts what this thread's calls do on the places meanwhile; each record once, however often it is there.
+
+        `records` are those that are then under way.
+        """
+        seen: dict[str, set[int]] = {place: set() for place in self._clocks}
 
         def on_stage(place: str, began_ns: int) -> None:
+            indices, before = [record.index for record in records], seen[place]
             with self._lock:
-                self._clocks[place].add(began_ns, indices, is_again=place in seen)
-                seen.add(place)
+                self._clocks[place].add(began_ns, indices, num_again=len(before.intersection(indices)))
+            before.update(indices)
 
         return stages_told(on_stage)
 
@@ -181,22 +186,62 @@ class RunnerWorker:
 
     def _work(self, records: list[Record]) -> None:
         began_ns = time.perf_counter_ns()
-        for record in records:
-            record.load()
-            if not self.is_prepared:
-                self.runner.prepare(record)
+        _prepare(records, None if self.is_prepared else self.runner)
         if self.carry is not None:
             for record in records:
-                self._carried(record, self.carry)
+                _hand_on(self.carry.run(self.runner, record), self.outlet, self.clock)
             return
         self.runner.run(records)
         self.clock.add(began_ns, [record.index for record in records])
         for record in records:
             self.outlet.put(record)
 
-    def _carried(self, part: Record, carry: Carried) -> None:
+
+@dataclass(slots=True, eq=False)
+class LoopWorker:
+    """Runs records through a model again and again, and with them those that `more` gives meanwhile."""
+
+    runner: Runner
+    outlet: Outlet
+    clock: Clock
+    is_prepared: bool
+    loop: Loop
+    places: "PlaceClocks | None" = None
+    more: More = no_more
+
+    def __call__(self, records: list[Record]) -> None:
+        """Works on some records, and on others until there are none."""
+        going = list(records)
+
+        def more(most: int) -> Sequence[Record]:
+            new = self.more(most)
+            _prepare(new, unprepared)
+            going.extend(new)
+            return new
+
+        def ended() -> Iterator[Record]:
+            for record in self.loop.run(self.runner, records, more):
+                yield record
+                going.remove(record)
+
+        unprepared = None if self.is_prepared else self.runner
+        with nullcontext() if self.places is None else self.places.counting(going):
+            _prepare(records, unprepared)
+            _hand_on(ended(), self.outlet, self.clock)
+
+
+def _prepare(records: Iterable[Record], runner: Runner | None) -> None:
+    """Loads records, and has the runner look at what it is going to take, if it is given."""
+    for record in records:
+        record.load()
+        if runner is not None:
+            runner.prepare(record)
+
+
+def _hand_on(ended: Iterable[Record], outlet: Outlet, clock: Clock) -> None:
+    """Puts records on, each once it is done, and counts them."""
+    began_ns = time.perf_counter_ns()
+    for record in ended:
+        clock.add(began_ns, (record.index,))
+        outlet.put(record)
         began_ns = time.perf_counter_ns()
-        for done in carry.run(self.runner, part):
-            self.clock.add(began_ns, (done.index,))
-            self.outlet.put(done)
-            began_ns = time.perf_counter_ns()
