@@ -10,7 +10,7 @@ model takes no batch of so many rows as the samples have, copies of the last row
 Law: once `prove` has passed, `run(samples)[i]` is what `run([samples[i]])[0]` gives, up to those tolerances.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
@@ -144,10 +144,7 @@ class JoinedCalls:
         return outputs
 
     def prove(
-        self,
-        samples_of: Callable[[], Sequence[Sample]],
-        together: Sequence[Mapping[str, Value]],
-        proof: Proof | None = None,
+        self, samples: Sequence[Sample], together: Sequence[Mapping[str, Value]], proof: Proof | None = None
     ) -> None:
         """Compares the outputs of one call with those that two of its samples get alone; nothing once that was seen.
 
@@ -161,9 +158,8 @@ class JoinedCalls:
             NndeployError: as `Program.run`.
         """
         proof = proof or self._proof
-        if proof.is_done or len(together) < 2:
+        if proof.is_done or len(samples) < 2:
             return
-        samples = samples_of()
         other = next((i for i, sample in enumerate(samples) if not _is_equal(sample, samples[0])), 0)
         for i in {0, other}:
             (alone,) = self.run([samples[i]])
@@ -176,7 +172,7 @@ class JoinedCalls:
         if self.num_joined(pair) < 2:
             return self.refusal
         try:
-            self.prove(lambda: pair, self.run(pair))
+            self.prove(pair, self.run(pair))
         except NndeployError as err:
             self.most_rows = 1
             return err.what
@@ -204,7 +200,7 @@ class JoinedCalls:
         found = judge(got, want, types, self.manifest.tolerances, lambda: _widest_limits(self.manifest))
         for name, one in found.items():
             if not one.ok:
-                how = one.note or f"by up to {one.max_abs:.3g}"
+                how = one.note if one.max_abs is None else f"by up to {one.max_abs:.3g}"
                 what = f"the model's output {name!r} of one record depends on the others in its batch: {how}"
                 raise UsageError(what, hint="leave out batch")
 

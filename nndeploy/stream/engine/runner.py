@@ -39,6 +39,7 @@ class Runner:
         self._stage = stage
         self._outputs = tuple(plan.outputs.items())
         self._due = due
+        self._proof = proof
         self._calls = JoinedCalls(program, proof=proof)
         self.most_rows = min(plan.batch, self._calls.most_rows)
 
@@ -122,14 +123,15 @@ class Runner:
         Raises:
             UsageError: nothing was, and an output of a record depends on the others.
         """
-        if not rows.is_filled_up:
-            self._calls.prove(rows.alone, outputs)
-        elif not filled_up.is_done:
+        proof = filled_up if rows.is_filled_up else self._proof
+        if not proof.is_done:
             try:
-                self._calls.prove(rows.alone, outputs, filled_up)
+                self._calls.prove(rows.alone(), outputs, proof)
             except UsageError:
-                filled_up.is_refuted = True
-        return not (rows.is_filled_up and filled_up.is_refuted)
+                if not rows.is_filled_up:
+                    raise
+                proof.is_refuted = True
+        return not proof.is_refuted
 
     def _carried(self, outputs: Values) -> Values:
         return {into: outputs[name] for name, into in self._plan.carry.items()}
@@ -156,7 +158,7 @@ class Runner:
         try:
             outputs = self._calls.run(every)
             run_ns = time.perf_counter_ns() - began
-            self._calls.prove(lambda: every, outputs)
+            self._calls.prove(every, outputs)
         except UsageError as err:
             raise err.within(self._stage) from err
         except NndeployError as err:
