@@ -106,7 +106,9 @@ def pixels_from_bytes(data: bytes, mode: Literal["RGB", "L"] = "RGB", *, upright
 
 
 def bytes_from_pixels(image: Pixels, kind: ImageFormat, quality: int = 90) -> bytes:
-    """Returns RGB pixels as the bytes of a file; `quality` is that of a JPEG, 1 to 95.
+    """Returns RGB or grey pixels as the bytes of a file; `quality` is that of a JPEG, 1 to 95.
+
+    Grey ones may have 16 bits in a PNG.
 
     Raises:
         UnavailableError: Pillow is not installed.

@@ -21,11 +21,13 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def write_model(takes, gives, metadata=None, dtype=FLOAT, out="y", path="m.onnx"):
-    """Writes a model with one input x and one output of these sizes; what it computes does not matter."""
+def write_model(takes, gives, metadata=None, dtype=FLOAT, out="y", path="m.onnx", others=()):
+    """Writes a model with one input x and outputs of these sizes; what it computes does not matter."""
     value = onnx.helper.make_tensor_value_info
-    node = onnx.helper.make_node("Op", ["x"], [out], domain="any")
-    graph = onnx.helper.make_graph([node], "g", [value("x", dtype, takes)], [value(out, FLOAT, gives)])
+    outputs = {out: gives, **dict(others)}
+    node = onnx.helper.make_node("Op", ["x"], list(outputs), domain="any")
+    made = [value(name, FLOAT, sizes) for name, sizes in outputs.items()]
+    graph = onnx.helper.make_graph([node], "g", [value("x", dtype, takes)], made)
     sets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("any", 1)]
     model = onnx.helper.make_model(graph, opset_imports=sets, ir_version=10)
     onnx.helper.set_model_props(model, metadata or {})
@@ -110,7 +112,18 @@ def test_a_pose_model_gives_points() -> None:
     assert steps["keypoints"]["values"] == 3
 
 
+def test_a_model_of_segments_gives_masks() -> None:
+    write_model([1, 3, "h", "w"], [1, 38, 8400], NAMES | {"task": "segment"}, others={"p": [1, 32, "a", "b"]})
+    pipeline, steps = written("detect")
+    assert pipeline["outputs"] == {"y": "output", "p": "protos"}
+    assert steps["boxes-from-rows"]["rest"] == 32
+    assert (steps["nms"]["also"], steps["nms"]["max"]) == (["rest"], 255)
+    assert list(steps)[-4:] == ["map-back", "labels", "masks", "encode-map"]
+    assert [sink["kind"] for sink in tomllib.loads(Path("p.toml").read_text())["sink"]] == ["json-lines", "images"]
+
+
 @pytest.mark.parametrize(("kind", "takes", "gives", "metadata"), [
+    ("detect", ["n", 3, 8, 8], ["n", 38, 10], NAMES | {"task": "segment"}),
     ("classify", ["n", 8], ["n", 3], {}), ("classify", ["n", 3, 8, 8], ["n", 3, 4], {}),
     ("classify", ["n", 3, 8, 8], ["n", 3], NAMES), ("detect", ["n", 3, 8, 8], ["n", 6, 10], {}),
     ("detect", ["n", 3, 8, 8], ["n", 6, 6], NAMES),
