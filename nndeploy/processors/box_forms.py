@@ -6,10 +6,24 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nndeploy.errors import UsageError
 from nndeploy.processors.arrays import Boxes
 
 BoxForm: TypeAlias = Literal["corners", "centres", "corner-and-size"]
 """(x0, y0, x1, y1), (x, y, width, height) around a centre, or (x0, y0, width, height)."""
+
+Unit: TypeAlias = Literal["pixels", "fractions"]
+"""What the numbers of a box count, in the image that the model saw."""
+
+
+def check_unit(unit: Unit, width: int | None, height: int | None) -> None:
+    """Checks that the size of the image is there if it is needed.
+
+    Raises:
+        UsageError: it is not, or it is of no use.
+    """
+    if (unit == "fractions") != (width is not None and height is not None):
+        raise UsageError('width and height, those of the image that the model saw, go with unit = "fractions"')
 
 
 def corners_from(rows: npt.NDArray[np.float32], form: BoxForm, unit: tuple[float, float] = (1, 1)) -> Boxes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an image to boxes around things, with points or masks: the pipeline of a YOLO, as ultralytics exports it."""
+"""From an image to boxes around things, with points or masks: a YOLO or RT-DETR, as ultralytics exports it."""
 
 import json
 from typing import NamedTuple
@@ -12,7 +12,9 @@ from nndeploy.values.types import Dim
 
 BOX = 4
 CHOSEN = 6
-"""Columns of a model that chooses among its boxes itself: corners, score, class."""
+"""Columns of a model that chooses among its boxes itself: the box, score, class."""
+RT_DETR = "RTDETRDecoder"
+"""What the metadata call the head of a model that takes images whatever becomes of their proportions."""
 MOST_POINTS = 1 << 10
 MOST_CHOSEN = 300
 """Rows of YOLOv10, whose first exports say nothing in their metadata."""
@@ -35,12 +37,13 @@ def detect(files: ModelFolder) -> str:
         DataError: the model takes no image, or gives something else than rows of boxes and scores.
     """
     image, names = image_input(files), labels(files)
+    height, width = size_of(files, image)
+    fitted = "resize" if files.metadata.get("head") == RT_DETR else "letterbox"
     beside = _beside(files)
-    output, steps = _rows(files, len(names), beside)
+    output, steps = _rows(files, len(names), beside, f"width = {width}, height = {height}")
     fields = ["labels", "boxes", "scores", *beside.fields]
     protos = f', {quoted(beside.maps)} = "protos"' if beside.maps else ""
     to = "things/    # things/boxes.jsonl, things/masks/" if protos else "boxes.jsonl"
-    height, width = size_of(files, image)
     pixels = normalise(files, image)
     return f"""\
 # Images to boxes around what is in them, with names and scores.
@@ -61,7 +64,7 @@ outputs = {{ {quoted(output)} = "output"{protos} }}
 workers = 2
 steps = [
     {{ use = "decode" }},
-    {{ use = "letterbox", width = {width}, height = {height}, out = ["small", "transform"] }},
+    {{ use = "{fitted}", width = {width}, height = {height}, out = ["small", "transform"] }},
     {pixels},
     {layout(image)},
 ]
@@ -119,7 +122,7 @@ def _masks(files: ModelFolder) -> _Beside:
     raise DataError("no output has the maps that masks are made of", where=str(files.model))
 
 
-def _rows(files: ModelFolder, num_names: int, beside: _Beside) -> tuple[str, str]:
+def _rows(files: ModelFolder, num_names: int, beside: _Beside, size: str) -> tuple[str, str]:
     """Returns the output with rows of boxes, and the steps that choose among them.
 
     Raises:
@@ -128,9 +131,12 @@ def _rows(files: ModelFolder, num_names: int, beside: _Beside) -> tuple[str, str
     hint = "the metadata of an export by ultralytics name the classes"
     if not num_names:
         raise DataError("nothing says which classes the model knows", where=str(files.model), hint=hint)
-    says_chosen = plain(files, "end2end") is True or asked_for(files, "nms")
+    is_rt_detr = files.metadata.get("head") == RT_DETR
+    says_chosen = is_rt_detr or plain(files, "end2end") is True or asked_for(files, "nms")
     for name, kind in files.outputs.items():
         steps = _steps(kind.shape or (), num_names, says_chosen, beside)
+        if steps and is_rt_detr:
+            steps = [f'{steps[0]}, form = "centres", unit = "fractions", {size}']
         if steps:
             return name, "\n".join(f"    {{ {step} }}," for step in steps)
     shown = ", ".join(f"{name!r} {kind}" for name, kind in files.outputs.items())

@@ -2,11 +2,11 @@
 """boxes: a detector's boxes and its scores for each class -> the boxes that are sure enough; for SSD and UltraFace."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from nndeploy.errors import InputError, UsageError
+from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Boxes as BoxArray
 from nndeploy.processors.arrays import (
     Classes,
@@ -16,7 +16,7 @@ from nndeploy.processors.arrays import (
     shape_text,
     without_batch,
 )
-from nndeploy.processors.box_forms import BoxForm, corners_from
+from nndeploy.processors.box_forms import BoxForm, Unit, check_unit, corners_from
 from nndeploy.processors.parameters import Fraction, Range, Side
 
 
@@ -35,14 +35,13 @@ class Boxes:
 
     threshold: Fraction = 0.5
     form: BoxForm = "corners"
-    unit: Literal["pixels", "fractions"] = "pixels"
+    unit: Unit = "pixels"
     width: Side | None = None
     height: Side | None = None
     background: Annotated[int, Range(0, 1 << 20)] | None = None
 
     def __post_init__(self) -> None:
-        if (self.unit == "fractions") != (self.width is not None and self.height is not None):
-            raise UsageError('width and height, those of the image that the model saw, go with unit = "fractions"')
+        check_unit(self.unit, self.width, self.height)
 
     def __call__(self, boxes: object, scores: object) -> tuple[BoxArray, Scores, Classes]:
         """Returns boxes, their scores and the numbers of their classes, the background left out of the counting."""

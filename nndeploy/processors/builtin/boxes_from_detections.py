@@ -8,8 +8,8 @@ import numpy as np
 
 from nndeploy.errors import InputError
 from nndeploy.processors.arrays import Boxes, Classes, Scores, floats_from_value, shape_text, without_batch
-from nndeploy.processors.box_forms import BoxForm, corners_from
-from nndeploy.processors.parameters import Fraction
+from nndeploy.processors.box_forms import BoxForm, Unit, check_unit, corners_from
+from nndeploy.processors.parameters import Fraction, Side
 
 ROW = 6
 
@@ -18,8 +18,8 @@ ROW = 6
 class BoxesFromDetections:
     """Reads rows (box, score, number of the class) and gives the boxes above `threshold`, without any `nms`.
 
-    YOLOv10 and YOLO26 give such rows, and other YOLOs exported with `nms=True`. Boxes are in pixels of the image that
-    the model saw.
+    YOLOv10, YOLO26 and RT-DETR give such rows, and other YOLOs exported with `nms=True`. Boxes are in pixels of the
+    image that the model saw (`unit`), or in fractions of its `width` and `height`.
     """
 
     name: ClassVar[str] = "boxes-from-detections"
@@ -28,6 +28,12 @@ class BoxesFromDetections:
 
     threshold: Fraction = 0.25
     form: BoxForm = "corners"
+    unit: Unit = "pixels"
+    width: Side | None = None
+    height: Side | None = None
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit, self.width, self.height)
 
     def __call__(self, output: object) -> tuple[Boxes, Scores, Classes]:
         """Returns boxes, their scores and the numbers of their classes, in the model's order."""
@@ -38,4 +44,5 @@ class BoxesFromDetections:
         numbers = kept[:, 5]
         if not np.array_equal(numbers, np.rint(numbers)):
             raise InputError(f"column {ROW} of the output must have numbers of classes, has {numbers.max():g}")
-        return corners_from(kept[:, :4], self.form), kept[:, 4], numbers.astype(np.int64)
+        boxes = corners_from(kept[:, :4], self.form, (self.width or 1, self.height or 1))
+        return boxes, kept[:, 4], numbers.astype(np.int64)

@@ -154,6 +154,9 @@ def test_rows_of_a_yolo_that_chooses_itself(step) -> None:
     for wrong in (rows[:, :5], rows + np.float32(0.5)):
         with pytest.raises(InputError):
             step("boxes-from-detections")({"output": wrong})
+    of_image = {"form": "centres", "unit": "fractions", "width": 200, "height": 100}
+    centred = [[0.5, 0.5, 0.2, 0.4, 0.9, 1]]
+    assert step("boxes-from-detections", **of_image)({"output": centred})["boxes"].tolist() == [[80, 30, 120, 70]]
 
 
 def test_a_grid_is_decoded_cell_by_cell(step) -> None:

@@ -104,6 +104,15 @@ def test_a_detector_that_chooses_itself_has_no_nms(rows, metadata) -> None:
     assert not {"boxes-from-rows", "nms"} & set(steps)
 
 
+def test_an_rt_detr_takes_whole_images_and_gives_fractions_of_them() -> None:
+    write_model([1, 3, 320, 640], [1, 300, 6], NAMES | {"head": "RTDETRDecoder", "end2end": "False"})
+    _, steps = written("detect")
+    assert (steps["resize"]["width"], steps["resize"]["height"]) == (640, 320)
+    chosen = steps["boxes-from-detections"]
+    assert (chosen["form"], chosen["unit"], chosen["width"], chosen["height"]) == ("centres", "fractions", 640, 320)
+    assert not {"letterbox", "nms"} & set(steps)
+
+
 def test_a_pose_model_gives_points() -> None:
     write_model([1, 3, "h", "w"], [1, 57, 8400], NAMES | {"kpt_shape": "[17, 3]"})
     _, steps = written("detect")
