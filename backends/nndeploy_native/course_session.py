@@ -142,6 +142,21 @@ class CourseSession:
         """Takes over what `end_tuning` returned before, as `PlanSession.replay_tuning` does, in every plan."""
         return [one for session in self._sessions for one in session.replay_tuning(data)]
 
+    def begin_trials(self, seconds: float) -> None:
+        """Lets `try_once` try other ways between calls, as `PlanSession.begin_trials` does, in every plan."""
+        for session in self._sessions:
+            session.begin_trials(seconds)
+
+    def try_once(self) -> list[Json] | None:
+        """Makes one trial of the first plan that has one to make, as `PlanSession.try_once` does."""
+        tried = (session.try_once() for session in self._sessions)
+        return next((found for found in tried if found is not None), None)
+
+    def end_trials(self) -> None:
+        """Tries nothing more."""
+        for session in self._sessions:
+            session.end_trials()
+
     @property
     def has_fused_steps(self) -> bool:
         """Whether steps of the only plan can be done apart too; with several there are no points to tell times of."""

@@ -40,7 +40,8 @@ class FusedAndApart:
             return None
         turns = self._turns.pop(shapes, None) or self._begun(shapes)
         self._turns[shapes] = turns  # the last is what was called last
-        return Trial(turns, len(self._kernels), self._is_taken.release)
+        release = self._is_taken.release
+        return Trial(turns, len(self._kernels), release, release)
 
     def times(self) -> list[FusedTimes | None]:
         """Returns the times of each step at the shapes that were called last."""

@@ -9,12 +9,14 @@ import ctypes
 import math
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError, UsageError
+from nndeploy.errors import BundleError, DataError, InputError, OtherSizesError, UnavailableError, UsageError
 from nndeploy.plugin.interface import FusedTimes
 from nndeploy.plugin.pacing import PACE_VERSION, PacePoint, Pacer, Wanted
 from nndeploy.values.plan_steps import step_name
@@ -35,9 +37,10 @@ from nndeploy_native.tuned_tables import TunedFile, TunedTable, tables_to_data
 from nndeploy_native.worker_pool import WorkerPool
 
 if TYPE_CHECKING:  # few models have caches that grow, and few runs are tuned
+    from nndeploy_native.between_calls import BetweenCalls
     from nndeploy_native.cache_memory import CacheMemories, CachesOfCall
     from nndeploy_native.fused_and_apart import FusedAndApart
-    from nndeploy_native.plan_tuning import PlanTuning
+    from nndeploy_native.plan_tuning import PlanTuning, Trial
 
 MAX_TABLES = 1024
 """Tables of a session that are kept; each is some kilobytes."""
@@ -100,6 +103,10 @@ class _Tables:
         """Lets later calls of these shapes do their steps so."""
         self._chosen[shapes] = tuple(choices)
         self._kept.pop(shapes, None)
+
+    def is_chosen(self, shapes: _Shapes) -> bool:
+        """Whether somebody chose how calls of these shapes do their steps."""
+        return shapes in self._chosen
 
     def choices_for(self, shapes: _Shapes) -> tuple[StepChoice, ...]:
         """Returns how calls of these shapes do their steps."""
@@ -212,7 +219,9 @@ class PlanSession:
         self._tuned_file = tuned
         self._tuning: PlanTuning | None = None
         self._apart: FusedAndApart | None = None
-        self._slots_memory = 0
+        self._between: BetweenCalls | None = None
+        self._trial_slots: list[_Slot] = []
+        self._trial_memory = 0
         self._model, self._document = model, document
         grown = {one.input for one in document.grown}
         self._inputs = [_Input(one, "K" if i in grown else "C") for i, one in enumerate(document.inputs)]
@@ -259,7 +268,13 @@ class PlanSession:
             raise UsageError("the session is closed")
         given = [one.given(inputs[one.name]) for one in self._inputs]  # which must live until the end
         if self._caches is None:
-            return self._called(given, None)[0]
+            between = self._between
+            if between is None:
+                return self._called(given, None)[0]
+            with between.turns.call():
+                outputs, _ = self._called(given, None)
+            between.seen.saw(tuple([array.shape for array, _ in given]), given)
+            return outputs
         taken, caches = self._caches.taken(given, anew=self._is_moved)
         outputs, is_moved = self._called(taken, caches)
         if is_moved and caches.go_on:  # what earlier callers hold would change
@@ -276,13 +291,38 @@ class PlanSession:
             shapes += ((caches.room,),)
         tried_by = self._apart or self._tuning
         trial = None if tried_by is None else tried_by.trial(shapes)
-        table = self._tables.table_for(shapes) if trial is None else self._tables.made(shapes, trial.choices)
-        if trial is not None and trial.memory != self._slots_memory:
-            self._slots, self._slots_memory = [], trial.memory
-        slot = self._taken_slot()
+        if trial is None:
+            return self._done(given, caches, self._tables.table_for(shapes), self._slots)
+        run = self._prepared(given, caches, shapes, trial)
+        try:
+            found = run()
+        except InputError:
+            trial.drop()
+            raise
+        trial.end()
+        return found
+
+    def _prepared(
+        self, given: list[tuple[ByteArray, int]], caches: "CachesOfCall | None", shapes: _Shapes, trial: "Trial"
+    ) -> Callable[[], tuple[dict[str, Value], bool]]:
+        """Returns what does a call in other ways, in memory of trials."""
+        if trial.memory != self._trial_memory:
+            self._trial_slots, self._trial_memory = [], trial.memory
+        table = self._tables.made(shapes, trial.choices)
+        return partial(self._done, given, caches, table, self._trial_slots, trial.step_ns)
+
+    def _done(
+        self,
+        given: list[tuple[ByteArray, int]],
+        caches: "CachesOfCall | None",
+        table: _Table,
+        slots: "list[_Slot]",
+        step_ns: "ByteArray | None" = None,
+    ) -> tuple[dict[str, Value], bool]:
+        slot = self._taken_slot(slots)
         outputs = slot.prepared(given, table, caches)
-        if trial is not None:
-            slot.time(trial.step_ns)
+        if step_ns is not None:
+            slot.time(step_ns)
         if self._pace is not None:
             slot.pace(self._pace())
         pool = self._pool.taken()
@@ -292,17 +332,16 @@ class PlanSession:
             self._pool.give_back(pool)
         if has_fault:
             raise slot.fault()
-        if trial is not None:
+        if step_ns is not None:
             slot.time(None)
-            trial.end()
         is_moved = slot.moved is not None and bool(slot.moved.any())
-        self._slots.append(slot)
+        slots.append(slot)
         return outputs, is_moved
 
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
         self._is_open = False
-        self._slots = []
+        self._slots = self._trial_slots = []
         self._pool.close()
 
     def steps_here(self, given: Mapping[str, tuple[int, ...]]) -> list[dict[str, int | str]]:
@@ -338,12 +377,8 @@ class PlanSession:
         Raises:
             InputOutputError: what is measured cannot be kept.
         """
-        from nndeploy_native.plan_tuning import PlanTuning
-
         self._tuned_file.check_writable()
-        self._tuning = PlanTuning(
-            self._facts_of, len(self._document.steps), self._tuned_file.box, seconds, self.take_choices
-        )
+        self._tuning = self._new_tuning(seconds)
 
     @property
     def is_tuned(self) -> bool:
@@ -371,6 +406,54 @@ class PlanSession:
         if not own:
             raise DataError("the decisions are for another bundle")
         return self._taken_tables([table for one in own for table in self._tuned_file.replayed(one)])
+
+    def begin_trials(self, seconds: float) -> None:
+        """Lets `try_once` try other ways between the calls, for so many seconds of trials at each set of shapes.
+
+        Raises:
+            InputOutputError: what is measured cannot be kept.
+            UnavailableError: the plan keeps values from call to call, or its runs are paced.
+        """
+        from nndeploy_native.between_calls import BetweenCalls, TrialClock
+
+        if self._caches is not None or self._pace is not None:
+            what = "runs that are paced" if self._caches is None else "a plan that keeps values from call to call"
+            raise UnavailableError(f"{what} cannot be tuned between calls", hint="nndeploy tune measures by itself")
+        self._tuned_file.check_writable()
+        clock = TrialClock()
+        self._between = BetweenCalls(
+            clock,
+            self._new_tuning(seconds, clock),
+            lambda given, shapes, trial: self._prepared(given, None, shapes, trial),
+            self._is_known,
+        )
+
+    def try_once(self) -> list[dict[str, Any]] | None:
+        """Makes one trial; returns what was found, and is taken and kept, once nothing is left to try of some shapes.
+
+        None: nothing was tried, since no shapes come again and again, or calls leave no time between them.
+
+        Raises:
+            InputOutputError: what was found cannot be kept.
+        """
+        tables = None if self._between is None else self._between.try_once()
+        return self._taken_tables(tables) if tables else None if tables is None else []
+
+    def end_trials(self) -> None:
+        """Tries nothing more."""
+        self._between, self._trial_slots = None, []
+
+    def _new_tuning(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> "PlanTuning":
+        from nndeploy_native.plan_tuning import PlanTuning
+
+        box = self._tuned_file.box
+        return PlanTuning(self._facts_of, len(self._document.steps), box, seconds, self.take_choices, clock)
+
+    def _is_known(self, shapes: _Shapes) -> bool:
+        """Whether it was found before how calls of these shapes are done, maybe by another process just now."""
+        if not self._tables.is_chosen(shapes) and (found := self._tuned_file.read()[0].get(shapes)):
+            self.take_choices(shapes, found)
+        return self._tables.is_chosen(shapes)
 
     @property
     def has_fused_steps(self) -> bool:
@@ -406,9 +489,9 @@ class PlanSession:
         table = self._tables.made(shapes, choices)
         return [self._tables.facts(table, number, kernel) for number, kernel in enumerate(self._kernels)]
 
-    def _taken_slot(self) -> "_Slot":
+    def _taken_slot(self, slots: "list[_Slot]") -> "_Slot":
         try:
-            return self._slots.pop()
+            return slots.pop()
         except IndexError:
             return _Slot(self._document, self._pool.num_threads)
 

@@ -2,6 +2,7 @@
 """The tuning of one plan while it is called: a race for each set of shapes that comes."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -33,10 +34,11 @@ class Trial:
     Calls of one `memory` may use the same, calls of others may not.
     """
 
-    def __init__(self, trials: Trials, num_steps: int, end: Callable[[], None]) -> None:
+    def __init__(self, trials: Trials, num_steps: int, end: Callable[[], None], drop: Callable[[], None]) -> None:
+        """`end` is called once what the call took was told, `drop` where it is not made."""
         self.choices, self.memory = trials.next_choices(), trials.memory
         self.step_ns = np.zeros(num_steps, np.int64)
-        self._trials, self._end = trials, end
+        self._trials, self._end, self.drop = trials, end, drop
 
     def end(self) -> None:
         """Tells what the call took."""
@@ -54,14 +56,15 @@ class PlanTuning:
         box: Box,
         seconds: float,
         take: Callable[[Shapes, Sequence[StepChoice]], None],
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`facts_of` tells what the steps are like for shapes and choices; `box` is this machine.
 
-        `take` gets what won for some shapes, once it is known.
+        `take` gets what won for some shapes, once it is known. `clock` tells the seconds that count.
         """
         self._facts_of, self._num_steps, self._box, self._take = facts_of, num_steps, box, take
         l2_bytes = box["caches"].get("l2", USUAL_L2)
-        self._how = RaceOptions(seconds, box["threads"], l2_bytes, box["buffer_bytes"])
+        self._how = RaceOptions(seconds, box["threads"], l2_bytes, box["buffer_bytes"], clock)
         self._races: dict[Shapes, Race] = {}
         self._is_taken = threading.Lock()
 
@@ -81,14 +84,18 @@ class PlanTuning:
         if race.is_done:
             self._is_taken.release()
             return None
-        return Trial(race, self._num_steps, lambda: self._end(shapes, race))
+        return Trial(race, self._num_steps, lambda: self._end(shapes, race), self._is_taken.release)
 
     def _end(self, shapes: Shapes, race: Race) -> None:
         if race.is_done:
             self._take(shapes, race.found().choices)
         self._is_taken.release()
 
+    def table(self, shapes: Shapes) -> TunedTable | None:
+        """Returns what was found for these shapes once their race came to its end."""
+        race = self._races[shapes]
+        return TunedTable(self._box, shapes, *race.found()) if race.is_done else None
+
     def tables(self) -> list[TunedTable]:
         """Returns what was found for each set of shapes whose race came to its end."""
-        found = {shapes: race.found() for shapes, race in self._races.items() if race.is_done}
-        return [TunedTable(self._box, shapes, *one) for shapes, one in found.items()]
+        return [table for table in map(self.table, self._races) if table is not None]

@@ -73,13 +73,14 @@ FactsOf = Callable[[Sequence[StepChoice]], Sequence[StepFacts]]
 class RaceOptions(NamedTuple):
     """How a race is run: for how many seconds, with how many threads, and what the rule counts with.
 
-    `buffer_bytes`: what the user set, 0 where he did not.
+    `buffer_bytes`: what the user set, 0 where he did not. `clock` tells the seconds that count.
     """
 
     seconds: float
     threads: int
     l2_bytes: int
     buffer_bytes: int
+    clock: Callable[[], float] = time.perf_counter
 
 
 class Tried(NamedTuple):
@@ -143,7 +144,7 @@ class Race:
         self._rule = (BY_RULE,) * num_steps
         self._best = list(self._rule)
         self._facts = facts_of(self._rule)
-        self._began = time.perf_counter()
+        self._began = how.clock()
         self._until, self._run_seconds = self._began + how.seconds, 0.0
         self._looks: list[Sequence[int]] = []
         self._lanes: dict[int, _Lane] = {}
@@ -171,7 +172,7 @@ class Race:
             self._is_cold = False
         elif self._phase == "look":
             self._looks.append(list(step_ns))
-            self._run_seconds = (time.perf_counter() - self._began) / len(self._looks)
+            self._run_seconds = (self._how.clock() - self._began) / len(self._looks)
             is_long = len(self._looks) >= LEAST_TRIES and 10 * LOOKS * self._run_seconds > self._how.seconds
             if len(self._looks) >= LOOKS or is_long:
                 self._next_phase()
@@ -208,7 +209,7 @@ class Race:
         return Tried(self._rule, statistics.median(looks) / 1e3, statistics.median(looks) / 1e3)
 
     def _is_late(self, num_samples: int, least: int) -> bool:
-        return num_samples >= least and time.perf_counter() >= self._ends_at
+        return num_samples >= least and self._how.clock() >= self._ends_at
 
     def _next_phase(self) -> None:
         """Takes over what won, and begins the next phase in which there is something to try."""
@@ -217,7 +218,7 @@ class Race:
         while self._phases:
             self._phase = self._phases.pop(0)
             self._lanes = {}
-            now = time.perf_counter()
+            now = self._how.clock()
             self._ends_at = now + max(0.0, self._until - now) / (len(self._phases) + 1)
             if self._phase in ("proof", "whole"):
                 self._move()
@@ -236,7 +237,7 @@ class Race:
 
     def _most_tried(self, some: Sequence[StepChoice]) -> int:
         """Returns how many alternatives there is time for, with what proves them kept back."""
-        left = self._until - time.perf_counter()
+        left = self._until - self._how.clock()
         left -= min(PROVED * left, 4 * LEAST_SAMPLES * self._run_seconds)
         fitting = int(left / max(1e-9, LEAST_TRIES * self._run_seconds)) - 1
         return max(0, min(len(some) - 1, fitting))

@@ -207,6 +207,34 @@ class TunedSession(Protocol):
         """
 
 
+@runtime_checkable
+class SessionWithTrials(Protocol):
+    """What a session may offer besides: to try other ways between its runs, on the inputs of an earlier one.
+
+    Runs are done as ever meanwhile, and wait for one trial at most, which takes about as long as they do.
+    """
+
+    def begin_trials(self, seconds: float) -> None:
+        """Lets `try_once` make trials, for so many seconds of these at each set of shapes of the inputs.
+
+        Raises:
+            InputOutputError: what is found cannot be kept.
+            UnavailableError: runs of this session leave no trials between them.
+        """
+
+    def try_once(self) -> list[Json] | None:
+        """Makes one trial; one thread may ask. Returns what was found, taken and kept with it, as `end_tuning` does.
+
+        None: nothing was tried, for now.
+
+        Raises:
+            InputOutputError: what was found is taken, and cannot be kept.
+        """
+
+    def end_trials(self) -> None:
+        """Tries nothing more."""
+
+
 class FusedTimes(NamedTuple):
     """The median nanoseconds of a step, fused and apart, of runs that took turns."""
 

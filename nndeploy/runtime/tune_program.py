@@ -6,11 +6,10 @@ sessions have taken and kept for later loads. Law: no bit of a result changes.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nndeploy.errors import InputOutputError, UnavailableError
+from nndeploy.errors import UnavailableError
 from nndeploy.plugin.interface import Json, TunedSession
 from nndeploy.runtime.program import Program
 from nndeploy.values.types import Value, shapes_text
@@ -31,31 +30,6 @@ def tune(program: Program, samples: Sequence[Mapping[str, Value]], seconds: floa
     of_each_shape = {shapes_text(sample): sample for sample in reversed(samples)}.values()
     each = seconds / len(of_each_shape)
     return [one for sample in of_each_shape for one in _tuned(program, sessions, sample, each)]
-
-
-@contextmanager
-def tuned_meanwhile(programs: Iterable[Program], seconds: float, say: Callable[[str], None]) -> Iterator[None]:
-    """Lets calls that are made meanwhile try other ways, for about so many seconds of each set of shapes.
-
-    They go on in the best of these, which is kept for later loads. `say` gets a line for each program that cannot be
-    tuned, or where what is found cannot be kept; its calls then go by the rules.
-    """
-    begun = list[TunedSession]()
-    for program in programs:
-        try:
-            for session in _tuned_sessions(program):
-                session.begin_tuning(seconds)
-                begun.append(session)
-        except (UnavailableError, InputOutputError) as err:
-            say(str(err))
-    try:
-        yield
-    finally:
-        for session in begun:
-            try:
-                session.end_tuning()
-            except InputOutputError as err:
-                say(str(err))
 
 
 def replay(program: Program, found: Sequence[Json]) -> list[Json]:
@@ -81,12 +55,17 @@ def tuning_notes(program: Program) -> list[str]:
     return [one.tuning_note for one in sessions if one.tuning_note]
 
 
+def nothing_to_tune(program: Program) -> UnavailableError:
+    """Returns the error of a program without sessions that can be tuned."""
+    hint = "the native backend can be tuned, in this process: compile with --backends native, run without --isolate all"
+    return UnavailableError("nothing of the bundle can be tuned here", where=str(program.path), hint=hint)
+
+
 def _tuned_sessions(program: Program) -> list[TunedSession]:
     found: list[TunedSession] = [one for one in program.sessions.values() if isinstance(one, TunedSession)]
     if found:
         return found
-    hint = "the native backend can be tuned, in this process: compile with --backends native, run without --isolate all"
-    raise UnavailableError("nothing of the bundle can be tuned here", where=str(program.path), hint=hint)
+    raise nothing_to_tune(program)
 
 
 def _tuned(

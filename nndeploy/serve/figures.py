@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from nndeploy.runtime.tuned_meanwhile import TUNING_FIGURES
 from nndeploy.serve.served_model import ServedModel
 from nndeploy.serve.shared_numbers import Name, NumbersPart, SharedNumbers
 from nndeploy.stream.engine.exposition import CONTENT_TYPE, END, OPEN_METRICS_TYPE, Sample, family, head, labels_text
@@ -27,7 +28,7 @@ OUTCOMES = {
 SERVICE = ""
 """What numbers are of that are of no model."""
 _OF_SERVICE = ("connections", "idle_closed", "loaded", "pid", "restarts")
-_OF_MODEL = ("calls", "waiting", "running", "began_ns", "seconds")
+_OF_MODEL = ("calls", "waiting", "running", "began_ns", "seconds", *TUNING_FIGURES)
 _NOW = ("connections", "pid", "waiting", "running", "began_ns")
 """Those that hold for a process as long as it lives; all others go on with the one in its place."""
 _BUCKETS = range(len(BUCKETS_SECONDS) + 1)
@@ -139,6 +140,10 @@ class Figures:
             ("build_info", "gauge", "1, with the version of nndeploy.", [({"version": __version__}, 1)]),
         ):
             yield from family(f"nndeploy_serve_{name}", kind, about, samples, is_open_metrics=is_open_metrics)
+        for key, about in TUNING_FIGURES.items():
+            of_each: list[Sample] = [({"model": name}, numbers.total(name, key)) for name in models]
+            full = f"nndeploy_serve_{key}_total"
+            yield from family(full, "counter", about, of_each, is_open_metrics=is_open_metrics)
         yield from process_families(pids if len(numbers.rows) > 1 else (), is_open_metrics=is_open_metrics)
         seconds = "nndeploy_serve_request_seconds"
         yield from head(seconds, "histogram", "Time from the head of a request to its response, of answered requests.")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens what is served under a name: a bundle, the pipeline that it carries, or a pipeline in a file of its own."""
 
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from nndeploy.bundle.reader import open_bundle
 from nndeploy.errors import NndeployError, UsageError
 from nndeploy.runtime.load_options import LoadOptions
 from nndeploy.runtime.program import Program
+from nndeploy.runtime.tuned_meanwhile import TUNING_FIGURES, TuningFigures, tuned_meanwhile
+from nndeploy.serve.call_queue import Numbers
 from nndeploy.serve.infer_request import Say
 from nndeploy.serve.options import ServeOptions
 from nndeploy.serve.served_bundle import ServedBundle, check_goldens
@@ -61,8 +64,10 @@ def open_models(stack: ExitStack, path: Path, options: ServeOptions, load: Load)
     return load_pipeline(stack, file, bundle, RunOptions(**asked, models=options.models), load)
 
 
-def open_served(name: str, path: Path, options: ServeOptions, load: Load, say: Say) -> Served:
-    """Returns what answers under a name, its goldens run.
+def open_served(
+    name: str, path: Path, options: ServeOptions, load: Load, say: Say, numbers: Numbers | None = None
+) -> Served:
+    """Returns what answers under a name, its goldens run; `numbers` get those of its tuning.
 
     Raises:
         CheckError: a golden is wrong on this machine, or there is none.
@@ -76,12 +81,36 @@ def open_served(name: str, path: Path, options: ServeOptions, load: Load, say: S
                 if options.checks_goldens:
                     for program in found.every:
                         check_goldens(program)
+                stack.enter_context(_tuned(found.every, options, say, numbers))
                 return ServedPipeline(found, stack.pop_all())
             stack.pop_all()  # what answers closes it
-            return ServedBundle(found, name, options, say)
+            served = ServedBundle(found, name, options, say)
+            served.meanwhile.enter_context(_tuned([found], options, say, numbers))
+            return served
     except NndeployError as err:
         err.about(str(path))
         raise
+
+
+@contextmanager
+def _tuned(programs: Sequence[Program], options: ServeOptions, say: Say, numbers: Numbers | None) -> Iterator[None]:
+    """Tunes programs meanwhile where that is asked for, and writes its figures down."""
+    if not options.tune_seconds:
+        yield
+        return
+    before = {name: numbers[name] for name in TUNING_FIGURES if numbers is not None}
+    told: list[str] = []
+
+    def changed(figures: TuningFigures) -> None:
+        for line in figures.lines[len(told) :]:
+            told.append(line)
+            say(line)
+        if numbers is not None:
+            for name, number in figures.to_json().items():
+                numbers[name] = before[name] + number  # those of what was open before go on
+
+    with tuned_meanwhile(programs, options.tune_seconds, say, changed):
+        yield
 
 
 def _pipeline_at(path: Path, options: ServeOptions) -> PipelineFile | None:

@@ -11,7 +11,7 @@ from nndeploy.options.described import described
 from nndeploy.options.texts import bytes_in
 from nndeploy.runtime.load_options import CautiousLoadOptions, LoadOptions
 from nndeploy.serve.address import Address, address_in
-from nndeploy.stream.run.options import models_in
+from nndeploy.stream.run.options import models_in, seconds_of_tuning
 
 _NETWORK, _REQUESTS, _MODELS = "Network", "Requests", "Models"
 
@@ -101,6 +101,7 @@ class ServeOptions(CautiousLoadOptions):
         dict, "Bundle to use for a model of the pipeline (repeatable).",
         section=_MODELS, flags=("--model",), metavar="NAME=BUNDLE", from_texts=models_in,
     )  # fmt: skip
+    tune_seconds: float = seconds_of_tuning()
     follow: bool = described(
         False, "Load a newly installed version of NAME@, and switch to it once its reference outputs match.",
         section=_MODELS,

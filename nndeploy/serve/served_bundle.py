@@ -5,6 +5,7 @@ Law: a bundle whose goldens are wrong on this machine is never handed out.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from nndeploy.errors import CheckError, UsageError
@@ -33,6 +34,8 @@ class ServedBundle:
             UsageError: the protocol has no form for an input or output.
         """
         self._program, self._name, self._say = program, name, say
+        self.meanwhile = ExitStack()
+        """What goes on until it is closed."""
         self.num_at_once = program.calls_at_once
         self._is_closed = False
         try:
@@ -74,6 +77,7 @@ class ServedBundle:
     def close(self) -> None:
         """Waits for calls that run, then closes the program."""
         self._is_closed = True
+        self.meanwhile.close()
         self._program.close()
 
 

@@ -81,7 +81,7 @@ class Service:
             name: ServedModel(
                 name,
                 options,
-                partial(open_served, name, options=options, load=load, say=say),
+                partial(open_served, name, options=options, load=load, say=say, numbers=self._figures.of(name)),
                 self._figures.of(name),
             )
             for name in bundles

@@ -2,6 +2,8 @@
 """`nndeploy tune`: what it measures is used by later loads on this machine, and no result changes."""
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,8 @@ from tests_flow_bundles import write_double
 
 from nndeploy import load_bundle
 from nndeploy.cli.main import run_command
-from nndeploy.plugin.interface import TunedSession
-from nndeploy.runtime.tune_program import tuned_meanwhile
+from nndeploy.runtime import tuned_meanwhile as tuned_meanwhile_module
+from nndeploy.runtime.tuned_meanwhile import tuned_meanwhile
 
 SHORT = ("--seconds", "0.3", "--threads", "1")
 
@@ -50,20 +52,27 @@ def test_what_was_found_is_kept_and_taken(compiled: Path, tmp_path: Path, capsys
     assert output(compiled, tmp_path / "cache") == before
 
 
-def test_calls_try_other_ways_go_on_in_the_best_and_give_the_same_bits(compiled: Path, tmp_path: Path) -> None:
+def test_a_program_is_tuned_while_it_is_used_and_gives_the_same_bits(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuned_meanwhile_module, "SHARE", 1.0)
     x = np.random.default_rng(0).random((1, 32, 24, 24), np.float32)
     with load_bundle(compiled, threads=1, cache_dir=str(tmp_path)) as program:
-        want, (session,) = np.asarray(program.run({"x": x})["y"]).tobytes(), program.sessions.values()
-        assert isinstance(session, TunedSession)
-        with tuned_meanwhile([program], 0.1, pytest.fail):
-            for _ in range(10_000):
+        want, is_done = np.asarray(program.run({"x": x})["y"]).tobytes(), threading.Event()
+        with tuned_meanwhile([program], 0.1, pytest.fail, lambda now: is_done.set() if now.num_tuned else None) as now:
+            until = time.monotonic() + 30
+            while not is_done.is_set() and time.monotonic() < until:
                 assert np.asarray(program.run({"x": x})["y"]).tobytes() == want
-                if session.is_tuned:
-                    break
-            assert session.is_tuned
+            assert (now.num_tuned, len(now.lines)) == (1, 1)
+            assert now.seconds > 0
+            (path,) = tmp_path.iterdir()  # kept at once: a service may be killed
+            assert [table["shapes"] for table in json.loads(path.read_text())["tables"]] == [[[1, 32, 24, 24]]]
             assert np.asarray(program.run({"x": x})["y"]).tobytes() == want
-    (path,) = tmp_path.iterdir()
-    assert [table["shapes"] for table in json.loads(path.read_text())["tables"]] == [[[1, 32, 24, 24]]]
+    with load_bundle(compiled, threads=1, cache_dir=str(tmp_path)) as program:
+        with tuned_meanwhile([program], 0.1, pytest.fail) as now:
+            for _ in range(5):
+                assert np.asarray(program.run({"x": x})["y"]).tobytes() == want
+        assert now.num_tuned == 0  # what was found before is taken
 
 
 @pytest.mark.parametrize("is_writable", [True, False])

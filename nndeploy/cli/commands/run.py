@@ -109,7 +109,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
     from nndeploy.cli.commands.service_manager import ServiceManager
     from nndeploy.cli.views.run_view import RunView
     from nndeploy.cli.views.written_text import WrittenText
-    from nndeploy.runtime.tune_program import tuned_meanwhile
+    from nndeploy.runtime.tuned_meanwhile import tuned_meanwhile
     from nndeploy.stream.run.loaded import following, one_by_one
     from nndeploy.stream.run.open_run import Ends, open_run, opened_models
 
@@ -121,8 +121,9 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         loaded = opened_models(
             stack, bundle, options["pipeline"], how, load, takes_bundled_pipeline=not options["no_pipeline"]
         )
+        tuning = None
         if how.tune_seconds:
-            stack.enter_context(tuned_meanwhile(loaded.every, how.tune_seconds, warn))
+            tuning = stack.enter_context(tuned_meanwhile(loaded.every, how.tune_seconds, warn))
         if how.follow:
             loaded = following(stack, loaded, how, load, warn)
         if options["streams"]:
@@ -131,6 +132,7 @@ def run(bundle: Path | None, inputs: tuple[str, ...], output: str | None, **opti
         signals = stack.enter_context(StopSignals(manager.stopping))
         ends = Ends(binary_stdin, sys.stdout, signals.stop)
         run = open_run(loaded, inputs, output, how, ends, _trace(stack, options["trace"]))
+        run.stream.tuning = tuning
         _serve_metrics(stack, run.stream, options)
         shows_items = output is None and not options["as_json"] and not options["streams"]
         if options["streams"]:

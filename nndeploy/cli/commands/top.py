@@ -14,7 +14,7 @@ import click
 
 from nndeploy.cli.console import console_for, drawn_table, may_escape, print_table, that_fit
 from nndeploy.cli.options.value_types import Number
-from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, limit_text, share_of
+from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, limit_text, share_of, tuning_text
 from nndeploy.errors import DataError, UnavailableError
 from nndeploy.files.whole_files import read_regular
 from nndeploy.stream.engine.engine import CORES
@@ -125,6 +125,8 @@ def _title(now: Mapping[str, Any], before: Mapping[str, Any] | None, seconds: fl
     told += [f"{now[key]:,} {what}" for key, what in OUTCOMES.items() if now[key]]
     told.append(f"{rate:,.1f} a second")
     told += [f"{name} {ms_text(ms)}" for name, ms in now["latency_ms"].items()]
+    if tuning := now.get("tuning"):
+        told.append(tuning_text(tuning))
     were = {one["name"]: one for one in (*before["stages"], before["cores"])} if before else {}
     shares = {one["name"]: _share(one, were.get(one["name"]), seconds) for one in (*now["stages"], now["cores"])}
     return ", ".join(told) + (f"; {limit_text(shares)}" if now["records"] else "")

@@ -13,7 +13,7 @@ import numpy as np
 from nndeploy.cli.console import draws_progress, err, print_line, tell, visible
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
 from nndeploy.cli.views.progress import Heartbeat
-from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, ideal_of, limit_text, share_of
+from nndeploy.cli.views.stream_figures import SOURCE_COUNTS, Share, ideal_of, limit_text, share_of, tuning_text
 from nndeploy.errors import NndeployError, one_line
 from nndeploy.pacing.run.protocol import ProgramPacing
 from nndeploy.pacing.show.achieved_text import pace_lines, pacing_to_json
@@ -140,6 +140,9 @@ class RunView:
         if summary.num_forgotten:
             self._say(f"nndeploy: {summary.num_forgotten:,} sessions were dropped to keep the limit of a pipeline")
         if self._is_verbose:
+            if (tuning := self._stream.tuning) is not None:
+                for line in (*tuning.lines, f"tuning: {tuning_text(tuning.to_json())}"):
+                    self._say(f"nndeploy: {line}")
             for stage in summary.stages:
                 self._say(f"nndeploy: {stage.name}: {_busy_text(stage, summary.seconds)}")
             shares = _shares(summary)

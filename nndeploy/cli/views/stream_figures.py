@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nndeploy.stream.engine.engine import CORES
+from nndeploy.values.amounts import counted
 
 SOURCE_COUNTS = {
     "num_read": "read",
@@ -52,6 +53,12 @@ def limit_text(shares: Mapping[str, Share]) -> str:
     of_it = f", {own:.0%} of the time waiting for a core" if name != CORES and own >= TOLD else ""
     busiest = f"{name} limit{'s' * (name != CORES)} ({found.busy:.0%} busy{of_it})"
     return busiest + (f"; threads waited for a core {waited:.0%} of the time" if waited >= TOLD else "")
+
+
+def tuning_text(figures: Mapping[str, float]) -> str:
+    """Returns what tuning did so far, by its numbers."""
+    what = f"{counted(int(figures['tuned_shapes']), 'set')} of shapes tuned, {int(figures['faster_shapes'])} faster"
+    return f"{what}, in {figures['tuning_seconds']:.1f} s of trials"
 
 
 @dataclass(frozen=True, slots=True)

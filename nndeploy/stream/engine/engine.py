@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from nndeploy.pacing.stream.protocol import STREAM_NOT_PACED, StreamPacing
 from nndeploy.runtime.freed_memory import keep_freed_memory
 from nndeploy.runtime.latency import Latencies
+from nndeploy.runtime.tuned_meanwhile import TuningFigures
 from nndeploy.stream.description import StreamPlan, default_in_flight
 from nndeploy.stream.engine.assembly import Assembly, Programs
 from nndeploy.stream.engine.ends import Entrance, Exit
@@ -109,6 +110,7 @@ class Stream:
         self.pacing = pacing
         self.sources: Callable[[], list[SourceFigures]] = list  # what each did so far that a thread of its own reads
         self.on_round: OnRound = no_round  # sees each round of a loop, called by the thread that did it
+        self.tuning: TuningFigures | None = None  # of its programs, where these are tuned meanwhile
         self._reading = Stage("source", 1, tracer)
         self._writing = Stage("sink", 1, tracer)
         self._schedule = Schedule(num_cores(), plan.in_flight or default_in_flight(plan))

@@ -17,6 +17,7 @@ from typing import Any
 
 from nndeploy.errors import CannotCreateError
 from nndeploy.files.whole_files import new_file, wrapped_io
+from nndeploy.runtime.tuned_meanwhile import TUNING_FIGURES
 from nndeploy.stream.engine.engine import Stream
 from nndeploy.stream.engine.exposition import CONTENT_TYPE, Sample, family
 from nndeploy.stream.engine.process_figures import process_families
@@ -50,6 +51,7 @@ def metrics_of(stream: Stream) -> dict[str, Any]:
         "cores": stream.cores().to_json(),
         "queues": [queue.to_json() for queue in stream.queues()],
         "sources": [asdict(source) for source in stream.sources()],
+        **({"tuning": stream.tuning.to_json()} if stream.tuning is not None else {}),
         "time": time.time(),
     }
 
@@ -91,6 +93,9 @@ def _lines(metrics: dict[str, Any]) -> Iterator[str]:
         samples = [({"source": source["name"]}, source[key]) for source in metrics["sources"]]
         name = key.removeprefix("num_")
         yield from family(f"nndeploy_source_{name}_total", "counter", f"What a source did: {name}.", samples)
+    if tuning := metrics.get("tuning"):
+        for key, about in TUNING_FIGURES.items():
+            yield from family(f"nndeploy_{key}_total", "counter", about, [({}, tuning[key])])
     yield from process_families()
 
 

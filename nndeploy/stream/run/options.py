@@ -33,6 +33,17 @@ def models_in(texts: Sequence[str]) -> dict[str, str]:
     return dict(assignments_in("--model", "NAME=BUNDLE", "faces=faces.nnd")(texts))
 
 
+def seconds_of_tuning() -> float:
+    """Returns the field of `--tune`."""
+    found: float = described(
+        0.0,
+        "Tune meanwhile: between calls, in at most 5% of the time, other ways of doing the work are tried, for so long "
+        "in all at each set of input shapes; calls then go on in the fastest (0: never).",
+        section="Machine", flags=("--tune",), least=0, most=86_400, metavar="SECONDS",
+    )  # fmt: skip
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions(LoadOptions):
     """How items go through a bundle or a pipeline; what each option means is its help.
@@ -77,10 +88,5 @@ class RunOptions(LoadOptions):
     batch_delay_ms: float = described(
         0.0, "How long an item waits for its batch to fill, in milliseconds.", section=_PIPELINES, least=0, most=60_000
     )
-    tune_seconds: float = described(
-        0.0,
-        "Tune meanwhile, for so long at each set of input shapes: calls try other ways of doing their work, as "
-        "`nndeploy tune` does, and then go on in the fastest (0: never).",
-        section="Machine", flags=("--tune",), least=0, most=86_400, metavar="SECONDS",
-    )  # fmt: skip
+    tune_seconds: float = seconds_of_tuning()
     pace: Pace = None

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from nndeploy.runtime.program import load_bundle
-from nndeploy.runtime.tune_program import tuned_meanwhile
+from nndeploy.runtime.tuned_meanwhile import tuned_meanwhile
 from nndeploy.stream.engine.engine import Summary
 from nndeploy.stream.items import Outcome
 from nndeploy.stream.run.open_run import Ends, open_run, opened_models
