@@ -99,12 +99,8 @@ def _tuned(programs: Sequence[Program], options: ServeOptions, say: Say, numbers
         yield
         return
     before = {name: numbers[name] for name in TUNING_FIGURES if numbers is not None}
-    told: list[str] = []
 
     def changed(figures: TuningFigures) -> None:
-        for line in figures.lines[len(told) :]:
-            told.append(line)
-            say(line)
         if numbers is not None:
             for name, number in figures.to_json().items():
                 numbers[name] = before[name] + number  # those of what was open before go on

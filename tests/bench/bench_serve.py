@@ -7,7 +7,8 @@
     many      several clients at once, requests a second
     loadgen   the same questions of LoadGen to the bundle in LoadGen's process and through the service, in turns.
               `single-stream`: the next question comes with the answer, both cores work on each. `server`: questions at
-              random times, at half of the rate of the slowest way; VALID where 99 of 100 answers took at most 100 ms
+              random times, at half of the rate of the slowest way; VALID where 99 of 100 answers took at most 100 ms.
+              "HTTP, tuning" makes trials all the while (`--tune`)
     processes one process and two behind the same port: their memory together, what they share counted once (PSS);
               requests a second of 8 clients that ask all the time; and how long a request at a random time takes at
               80% of that rate

@@ -33,6 +33,8 @@ from nndeploy.runtime.program import load_bundle
 
 SCENARIOS = (Scenario.SINGLE_STREAM, Scenario.SERVER)
 IN_PROCESS = "in the process"
+TUNING, ENDLESS = "HTTP, tuning", ("--tune", "3600")
+"""A service that goes on trying other ways all the time."""
 CALLS_AT_ONCE = 2
 """Of `server`: calls of the program that run at once, each with a thread of its own, in every way."""
 REQUESTS_AT_ONCE = 16
@@ -114,8 +116,10 @@ def _ways(bundle: Path, scenario: Scenario) -> Iterator[list[Way]]:
     options = ("--threads", str(threads), "--workers", str(at_once))
     with load_bundle(bundle, LoadOptions(threads=threads)) as program, contextlib.ExitStack() as stack:
         ways = [Way(IN_PROCESS, JoinedCalls(program, 1), at_once)]
-        for told, protocol, client in (("HTTP", "http", OverHttp), ("gRPC", "grpc", OverGrpc)):
-            address = serve_engines.served(str(bundle), protocol, options)
+        for told, protocol, client, more in (
+            ("HTTP", "http", OverHttp, ()), ("gRPC", "grpc", OverGrpc, ()), (TUNING, "http", OverHttp, ENDLESS),
+        ):  # fmt: skip
+            address = serve_engines.served(str(bundle), protocol, (*options, *more))
             stack.callback(serve_engines.end_server)
             ways.append(Way(told, JoinedCalls(client(program.manifest, address), 1), clients))
         yield ways

@@ -4,6 +4,8 @@
 import json
 import threading
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,9 @@ from nndeploy import load_bundle
 from nndeploy.cli.main import run_command
 from nndeploy.runtime import tuned_meanwhile as tuned_meanwhile_module
 from nndeploy.runtime.tuned_meanwhile import tuned_meanwhile
+from nndeploy.serve.open_served import open_served
+from nndeploy.serve.options import ServeOptions
+from nndeploy.stream.records import Record
 
 SHORT = ("--seconds", "0.3", "--threads", "1")
 
@@ -73,6 +78,46 @@ def test_a_program_is_tuned_while_it_is_used_and_gives_the_same_bits(
             for _ in range(5):
                 assert np.asarray(program.run({"x": x})["y"]).tobytes() == want
         assert now.num_tuned == 0  # what was found before is taken
+
+
+def test_a_service_tunes_between_its_requests_and_counts_it(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuned_meanwhile_module, "SHARE", 1.0)
+    options = ServeOptions(tune_seconds=0.05, threads=1, cache_dir=str(tmp_path / "cache"), checks_goldens=False)
+    x, numbers = np.random.default_rng(0).random((1, 32, 24, 24), np.float32), Counter[str](tuned_shapes=2)
+    with closing(open_served("m", compiled, options, load_bundle, pytest.fail, numbers)) as served:
+        outputs, until = set(), time.monotonic() + 30
+        while numbers["tuned_shapes"] == 2 and time.monotonic() < until:
+            record = Record(0, "", "", fields={"x": x})
+            served.run([record])
+            outputs.add(np.asarray(record.made["y"]).tobytes())
+    assert numbers["tuned_shapes"] == 3  # those of a bundle that was served before go on
+    assert numbers["tuning_seconds"] > 0
+    assert len(outputs) == 1
+    assert len([*(tmp_path / "cache").iterdir()]) == 1
+
+
+def test_a_service_that_cannot_keep_what_it_finds_says_so_and_answers(compiled: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    told, numbers = list[str](), Counter[str]()
+    options = ServeOptions(tune_seconds=1.0, cache_dir=str(tmp_path / "file"), checks_goldens=False)
+    with closing(open_served("m", compiled, options, load_bundle, told.append, numbers)) as served:
+        records = [Record(0, "", "", fields={"x": np.ones((1, 32, 24, 24), np.float32)}) for _ in range(5)]
+        for record in records:
+            served.run([record])
+    assert len(told) == 1
+    assert all("y" in record.made for record in records)
+    assert not any(numbers.values())
+
+
+def test_a_run_tells_what_tuning_did(compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((1, 32, 24, 24), np.float32))
+    command = ["run", str(compiled), "-i", str(tmp_path / "x.npz"), "-o", str(tmp_path / "y.npz"), "--tune", "60", "-v"]
+    metrics = tmp_path / "metrics.json"
+    assert run_command([*command, "--cache", str(tmp_path / "cache"), "--metrics", str(metrics)]) == 0
+    assert "0 sets of shapes tuned" in capsys.readouterr().err
+    assert json.loads(metrics.read_text())["tuning"]["tuned_shapes"] == 0
 
 
 @pytest.mark.parametrize("is_writable", [True, False])

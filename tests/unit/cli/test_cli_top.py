@@ -62,6 +62,12 @@ def test_what_was_done_is_told_since_the_begin_or_since_the_last_look() -> None:
     assert row[2:4] == ["25%", "15.0"]
 
 
+def test_tuning_is_told_where_it_is_on() -> None:
+    tuning = {"tuning_seconds": 1.26, "tuned_shapes": 3, "faster_shapes": 2}
+    (title, _, _), *_ = tables({**FIGURES, "tuning": tuning}, None)
+    assert "3 sets of shapes tuned, 2 faster, in 1.3 s of trials" in title
+
+
 def test_waits_for_a_core_are_told_where_they_are_counted() -> None:
     """Of a stage the part of its busy time, of the cores the time for which threads waited."""
     stage = {**STAGE, "core_wait_ns": 4_000_000_000}
