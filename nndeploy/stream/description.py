@@ -6,7 +6,7 @@ assembly (engine/assembly.py) makes queues and threads of it. Law: a plan has be
 field that a step takes is there when it runs, and nothing here is checked again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -115,16 +115,25 @@ class RoutePlan:
         return not self.source and self.when is None
 
 
+class StepElsewhere(StageStep, Protocol):
+    """What does the steps of a stage in another place than this process, until it is closed."""
+
+    def close(self) -> None:
+        """Ends what it began; a second call does nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class StagePlan:
     """Steps that one worker does one after the other, and how many equal workers do them.
 
-    A worker takes up to `take` records at once, as many as are there.
+    A worker takes up to `take` records at once, as many as are there. `elsewhere` makes what does the steps for one
+    worker, None: it does them itself.
     """
 
     steps: tuple[StageStep, ...] = ()
     workers: int = 1
     take: int = 1
+    elsewhere: Callable[[], StepElsewhere] | None = None
 
     @property
     def gives(self) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from nndeploy.stream.description import (
     PipelinePlan,
     RunnerPlan,
     StagePlan,
+    StageStep,
+    StepElsewhere,
     StreamPlan,
     default_in_flight,
 )
@@ -78,6 +80,7 @@ class Assembly:
         self._queues: list[BasicQueue | CopyQueue | SyncQueue | CopyRoutes | SwitchRoutes | SharedQueue] = []
         self._stages: list[Stage] = []
         self._sessions: list[Sessions] = []
+        self._elsewhere: list[StepElsewhere] = []
         for number, level in reversed(list(enumerate(plan.levels, 1))):
             outlet = self._level(level, plan.how(number), outlet, f"level {number}")
         self.entry = outlet
@@ -153,8 +156,15 @@ class Assembly:
     def _workers(self, kind: StagePlan, name: str, outlet: Outlet, prepare: Runner | None) -> BasicQueue:
         """Returns the queue of equal workers."""
         clocks = self._stage(name, kind.workers).clocks()
-        workers = [StepsWorker(kind.steps, outlet, clock, prepare) for clock in clocks]
+        workers = [StepsWorker(self._steps(kind), outlet, clock, prepare) for clock in clocks]
         return self._basic(name, workers, min(kind.take, self._most), is_eager=True)
+
+    def _steps(self, kind: StagePlan) -> Sequence[StageStep]:
+        """Returns what one worker does."""
+        if kind.elsewhere is None:
+            return kind.steps
+        self._elsewhere.append(kind.elsewhere())
+        return self._elsewhere[-1:]
 
     def _runners(self, plan: PipelinePlan, how: RunnerPlan, outlet: Outlet) -> tuple[Outlet, list[Runner]]:
         """Returns the queue of the runners of a pipeline, and the runners.
@@ -223,6 +233,11 @@ class Assembly:
         stage = Stage(name, num_workers, self._tracer)
         self._stages.append(stage)
         return stage
+
+    def close(self) -> None:
+        """Ends what does steps elsewhere; a second call does nothing."""
+        for one in self._elsewhere:
+            one.close()
 
     def queues(self) -> list[QueueFigures]:
         """Returns what the queues did so far, from the source to the sink."""

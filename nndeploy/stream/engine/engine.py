@@ -196,6 +196,8 @@ class Stream:
                 self._exit.close(END_SECONDS / 2)
             sink.discard()
             raise
+        finally:
+            self._assembly.close()
         return self.summary
 
     def _end(self, sink: Sink) -> None:

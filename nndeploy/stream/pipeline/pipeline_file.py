@@ -11,7 +11,8 @@ What a pipeline means is in docs/reference/pipelines.md; it names processors and
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from nndeploy.bundle.manifest import Manifest
 from nndeploy.errors import DataError, NndeployError, did_you_mean
@@ -34,6 +35,9 @@ from nndeploy.stream.pipeline.field_flow import FieldFlow, Levels, kept, place_o
 from nndeploy.stream.pipeline.routes import check_routes, level_from_toml, route_from_toml
 from nndeploy.stream.pipeline.source_tables import SourceTable, sources_from_toml
 from nndeploy.stream.sources.source_rules import JoinRules
+
+if TYPE_CHECKING:
+    from nndeploy.stream.processes.step_process import Tables
 
 MAX_WORKERS = 256
 MAX_BATCH = 4096
@@ -93,13 +97,7 @@ def pipeline_from_toml(data: bytes, where: str, read_file: ReadFile, make_step: 
         UnavailableError: a processor cannot be loaded here.
     """
     top, named = TomlTable(toml_from_bytes(data, where), where), dict[str, bytes]()
-
-    def noted(name: str) -> bytes:
-        named[name] = read_file(name)
-        return named[name]
-
-    read = replace(read_file, read=noted) if isinstance(read_file, FilesBeside) else noted
-    reader = _Reader(read, make_step or _own_make_step())
+    reader = _Reader(_noting(read_file, named), make_step or _own_make_step())
     levels = tuple(reader.level(table) for table in top.tables("level", "level"))
     sources, join = sources_from_toml(top)
     if not levels:
@@ -189,15 +187,42 @@ class _Reader:
         return LoopPlan(self._steps(table), until)
 
     def _stage(self, table: TomlTable, copies: int) -> StagePlan:
+        if "workers" in table and "processes" in table:
+            raise DataError("workers and processes exclude each other", where=table.where)
         workers, take = table.whole("workers", 1, 1, MAX_WORKERS), table.whole("take", 1, 1, MAX_BATCH)
-        return StagePlan(self._steps(table), workers * copies, take)
+        processes = table.whole("processes", 0, 1, MAX_WORKERS)
+        if not processes:
+            return StagePlan(self._steps(table), workers * copies, take)
+        from nndeploy.stream.processes.step_process import StepProcess, StepTables  # which few pipelines need
+
+        contents = dict[str, bytes]()
+        steps, tables = self._made(table, _noting(self._read_file, contents))
+        files = self._read_file if isinstance(self._read_file, FilesBeside) else None
+        apart = partial(StepProcess, steps, StepTables(tables, contents, files))
+        return StagePlan(steps, processes * copies, take, apart)
 
     def _steps(self, table: TomlTable) -> tuple[StageStep, ...]:
-        steps = tuple(self._make_step(one.rest(), one.where, self._read_file) for one in table.tables("steps", "step"))
+        steps, _ = self._made(table, self._read_file)
+        return steps
+
+    def _made(self, table: TomlTable, read_file: ReadFile) -> "tuple[tuple[StageStep, ...], Tables]":
+        """Returns the steps of a table, and what they were made of."""
+        tables = tuple((one.rest(), one.where) for one in table.tables("steps", "step"))
+        steps = tuple(self._make_step(own, where, read_file) for own, where in tables)
         table.done()
         if not steps:
             raise DataError("has no steps", where=table.where, hint='steps = [{ use = "decode" }]')
-        return steps
+        return steps, tables
+
+
+def _noting(read_file: ReadFile, contents: dict[str, bytes]) -> ReadFile:
+    """Returns what reads files, and keeps their contents."""
+
+    def noted(name: str) -> bytes:
+        contents[name] = read_file(name)
+        return contents[name]
+
+    return replace(read_file, read=noted) if isinstance(read_file, FilesBeside) else noted
 
 
 def _runner(table: TomlTable, copies: int) -> RunnerPlan | None:
