@@ -392,3 +392,18 @@ def test_probe_describes_this_machine(here, capsys) -> None:
     code, out, _ = call(capsys, "probe", "--json")
     assert json.loads(out)["arch"] == host_target().arch
     assert call(capsys, "probe", "-o", "/proc/nowhere/box.toml")[0] == 73
+
+
+def test_the_page_of_inspect_draws_what_run_told(here, capsys) -> None:
+    write_double(here / "m.nnd")
+    (here / "x.jsonl").write_text('{"image": [[1.0, 2.0, 3.0]]}\n')
+    code, out, _ = call(capsys, "run", "m.nnd", "-i", "x.jsonl", "-o", "y.jsonl", "--json")
+    assert code == 0
+    (here / "run.json").write_text(out)
+    inspect = ("inspect", "m.nnd", "--measured", "run.json")
+    assert call(capsys, *inspect, "--html", "m.html")[0] == 0
+    assert "model: runner" in (here / "m.html").read_text()
+    assert call(capsys, *inspect)[0] == 2
+    for other in ("{", '{"items": 1}'):
+        (here / "run.json").write_text(other)
+        assert call(capsys, *inspect, "--html", "m.html")[0] == 65

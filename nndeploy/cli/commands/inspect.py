@@ -2,6 +2,7 @@
 """`nndeploy inspect`: what a bundle holds, who runs what, and why; nothing is run. A model: `inspect_model`."""
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from nndeploy.bundle.report import CheckReport, Report
 from nndeploy.cli.console import Cell, print_json, print_line, print_table
 from nndeploy.cli.options.output_file import OUTPUT_FILE
 from nndeploy.cli.options.quiet_option import QUIET
-from nndeploy.cli.options.value_types import BUNDLE_OR_MODEL, SHAPE_OF_INPUT
+from nndeploy.cli.options.value_types import ANY_FILE, BUNDLE_OR_MODEL, SHAPE_OF_INPUT
 from nndeploy.cli.views.bundle_contents import print_contents
 from nndeploy.cli.views.candidate_lines import candidate_lines
 from nndeploy.cli.views.choices_json import chain_to_json, choice_to_json
@@ -26,8 +27,9 @@ from nndeploy.cli.views.places_view import print_places
 from nndeploy.cli.views.quantisation_view import print_quantisation
 from nndeploy.cli.views.refusal_tables import WHY_NOT, print_nodes, refusal_lines
 from nndeploy.cli.views.targets_view import print_targets
-from nndeploy.errors import UsageError
+from nndeploy.errors import DataError, UsageError
 from nndeploy.files.page import write_page
+from nndeploy.files.whole_files import read_regular
 from nndeploy.runtime.inspect_bundle import Inspection
 from nndeploy.runtime.inspect_bundle import inspect as inspect_bundle
 from nndeploy.runtime.places import ChainChoice
@@ -41,6 +43,7 @@ Examples:
   nndeploy inspect model.nnd
   nndeploy inspect model.onnx                      before anything is compiled
   nndeploy inspect model.nnd --html model.html     the graph coloured by backend, with the reasons
+  nndeploy inspect model.nnd --html model.html --measured operators.json
   nndeploy inspect model.nnd --here                what this machine would select, and why
   nndeploy inspect model.nnd --chain rtx4090 -v    the backend of each node on that target, and why
   nndeploy inspect model.nnd -v                    every node, check, step and build message
@@ -49,6 +52,7 @@ Examples:
   nndeploy inspect model.nnd --json
 """
 
+MAX_ANSWER_BYTES = 64 << 20
 _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 """What is told of a step and has a column of its own in the table of steps."""
 
@@ -56,6 +60,10 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 @click.command("inspect", epilog=EXAMPLES)
 @click.argument("bundle", type=BUNDLE_OR_MODEL, metavar="BUNDLE|MODEL")
 @click.option("--html", "page", type=OUTPUT_FILE, help="Also write an HTML page with the graph to this file.")
+@click.option(
+    "--measured", type=ANY_FILE, multiple=True, metavar="FILE.json",
+    help="Draw in the HTML page what `bench --operators --json` or `run --json` wrote of this bundle (repeatable).",
+)  # fmt: skip
 @click.option("--here", is_flag=True, help="Show which chain and variants this machine would select, and why.")
 @click.option("--chain", "chain_id", help="Show only this chain (its ID, or 'portable'), also in the HTML page.")
 @click.option("--tables", is_flag=True, help="Show the sizes and windows of each step on this machine, as diagrams.")
@@ -69,6 +77,7 @@ _IN_COLUMNS = ("kernel", "what", "window", "buffer_bytes", "layout")
 def inspect(
     bundle: Path,
     page: Path | None,
+    measured: tuple[str, ...],
     here: bool,
     chain_id: str | None,
     tables: bool,
@@ -80,6 +89,8 @@ def inspect(
 
     Of a MODEL that was not compiled: its inputs, outputs, operators and weights, and which backend would run what here.
     """
+    if measured and page is None:
+        raise UsageError("--measured is for the page", hint="--html FILE writes it")
     if bundle.suffix != ".nnd":
         from nndeploy.cli.commands.inspect_model import inspect_model, is_model
 
@@ -104,13 +115,23 @@ def inspect(
         chains = {chain_id: chains[chain_id]}
     if page is not None:
         from nndeploy.cli.pages.inspect_page import inspect_page
+        from nndeploy.cli.pages.measured_part import measured_part
 
-        report = next(iter(chains.values()))
-        write_page(page, inspect_page(found.manifest, report, found.size_bytes, _fused_of_best(found)))
+        report, names = next(iter(chains.values())), {submodel.id for submodel in all_submodels(found.manifest)}
+        drawn = "".join(measured_part(_answer(text), text, names) for text in measured)
+        write_page(page, inspect_page(found.manifest, report, found.size_bytes, _fused_of_best(found), drawn))
     if as_json:
         print_json(_to_json(found))
     else:
         _print(found, chains, verbose)
+
+
+def _answer(text: str) -> Any:
+    """Returns what a file holds that a command wrote with --json."""
+    try:
+        return json.loads(read_regular(Path(text), MAX_ANSWER_BYTES))
+    except ValueError as err:
+        raise DataError("is not JSON", where=text) from err
 
 
 def _chains(report: Report) -> dict[str, Report]:

@@ -37,8 +37,10 @@ class _Box:
         return min(max(wanted, MIN_BOX), MAX_BOX)
 
 
-def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Mapping[str, Sequence[str]]) -> str:
-    """Returns the page; `fused` maps a submodel to its fused steps, a line each."""
+def inspect_page(
+    manifest: Manifest, report: Report, size_bytes: int, fused: Mapping[str, Sequence[str]], measured: str = ""
+) -> str:
+    """Returns the page; `fused` maps a submodel to its fused steps, a line each, `measured` are sections of HTML."""
     boxes, edges = _graph(manifest, report)
     layout = layered_layout([box.width for box in boxes], edges)
     backends = list(dict.fromkeys((*report.backends, *(node.backend for node in report.nodes))))
@@ -49,6 +51,7 @@ def inspect_page(manifest: Manifest, report: Report, size_bytes: int, fused: Map
         "facts": _facts(manifest, report, size_bytes),
         "graph": _svg(boxes, edges, layout, colours),
         "legend": "".join(_legend(report, name, colours[name]) for name in backends if _nodes_of(report, name)),
+        "measured": measured,
         "submodels": _submodels(report, colours, fused),
         "rows": _rows(boxes, colours),
         "data": _data(boxes),
