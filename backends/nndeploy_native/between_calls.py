@@ -136,16 +136,26 @@ class BetweenCalls:
         """`prepared` returns what makes the call of a trial; shapes that are known are not tried."""
         self.turns, self.seen = Turns(), SeenInputs()
         self._clock, self._tuning, self._prepared, self._is_known = clock, tuning, prepared, is_known
+        self._at_work, self._is_over = threading.Lock(), False
+
+    def close(self) -> None:
+        """Waits for the trial that is under way, and makes no more."""
+        with self._at_work:
+            self._is_over = True
 
     def try_once(self) -> list[TunedTable] | None:
         """Makes one trial; returns the table of the shapes once nothing is left to try of them, None: no trial."""
-        shapes = self.seen.shapes
-        if shapes is None:
-            return None
-        if self.seen.is_new and self._is_known(shapes):
-            self.seen.end()
-            return []
-        self.seen.is_new = False
+        with self._at_work:
+            shapes = None if self._is_over else self.seen.shapes
+            if shapes is None:
+                return None
+            if self.seen.is_new and self._is_known(shapes):
+                self.seen.end()
+                return []
+            self.seen.is_new = False
+            return self._tried(shapes)
+
+    def _tried(self, shapes: Shapes) -> list[TunedTable] | None:
         with self._clock.running():
             trial = self._tuning.trial(shapes)
             assert trial is not None, "one thread asks, and the race is not over"

@@ -340,6 +340,7 @@ class PlanSession:
 
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
+        self.end_trials()
         self._is_open = False
         self._slots = self._trial_slots = []
         self._pool.close()
@@ -440,8 +441,11 @@ class PlanSession:
         return self._taken_tables(tables) if tables else None if tables is None else []
 
     def end_trials(self) -> None:
-        """Tries nothing more."""
-        self._between, self._trial_slots = None, []
+        """Tries nothing more, once the trial that is under way has ended."""
+        between, self._between = self._between, None
+        if between is not None:
+            between.close()
+        self._trial_slots = []
 
     def _new_tuning(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> "PlanTuning":
         from nndeploy_native.plan_tuning import PlanTuning

@@ -128,6 +128,19 @@ def test_shapes_are_tried_one_after_another_and_known_ones_are_not(opened: Calla
         assert tuned(another) == []  # which finds in the file what was found since it was opened
 
 
+def test_a_session_that_is_closed_makes_no_trial(opened: Callable[..., PlanSession]) -> None:
+    session = opened()
+    session.begin_trials(1.0)
+    for _ in range(SEEN):
+        session.run({"x": reals(1, 8, 8, 20)})
+    between = session._between
+    assert between is not None
+    assert session.try_once() == []
+    session.close()
+    assert session.try_once() is None
+    assert between.try_once() is None  # as a thread that was about to
+
+
 def test_without_shapes_that_come_again_nothing_is_tried(opened: Callable[..., PlanSession]) -> None:
     with closing(opened()) as session:
         assert session.try_once() is None
