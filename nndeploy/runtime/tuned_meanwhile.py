@@ -7,6 +7,7 @@ later loads, and figures of it. Laws: no bit of a result changes; a call waits f
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,19 +77,17 @@ def tuned_meanwhile(
 
 
 def _begun(program: Program, seconds: float, say: Say) -> list[SessionWithTrials]:
+    found = [one for one in program.sessions.values() if isinstance(one, SessionWithTrials)]
+    if not found:
+        say(f"not tuned: {nothing_to_tune(program)}")
     begun = list[SessionWithTrials]()
-    try:
-        for session in program.sessions.values():
-            if isinstance(session, SessionWithTrials):
-                begun.append(session)
-                session.begin_trials(seconds)
-        if not begun:
-            raise nothing_to_tune(program)
-    except NndeployError as err:
-        for one in begun:
-            one.end_trials()
-        say(f"not tuned: {err.about(str(program.path))}")
-        return []
+    for session in found:
+        try:
+            session.begin_trials(seconds)
+            begun.append(session)
+        except NndeployError as err:
+            session.end_trials()
+            say(f"not tuned: {err.about(str(program.path))}")
     return begun
 
 
@@ -99,18 +98,18 @@ def _work(
     say: Say,
     changed: Callable[[TuningFigures], None],
 ) -> None:
-    left = [*begun]
-    wait = 0.0
+    left, wait = deque(begun), 0.0
     while left and not is_over.wait(wait):
         wait = LOOK_SECONDS
-        for path, session in left:
+        for _ in range(len(left)):
+            path, session = left.popleft()
             began = time.perf_counter()
             try:
                 found = session.try_once()
             except NndeployError as err:
                 say(f"tuning {path} ends: {err}")
-                left = [one for one in left if one[1] is not session]
-                break
+                continue
+            left.append((path, session))
             if found is not None:
                 took = time.perf_counter() - began
                 wait = took / SHARE - took

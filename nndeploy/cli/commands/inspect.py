@@ -130,7 +130,7 @@ def _answer(text: str) -> Any:
     """Returns what a file holds that a command wrote with --json."""
     try:
         return json.loads(read_regular(Path(text), MAX_ANSWER_BYTES))
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise DataError("is not JSON", where=text) from err
 
 
