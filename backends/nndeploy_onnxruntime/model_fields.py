@@ -17,8 +17,10 @@ INPUT, OUTPUT, NODE_NAME, OP_TYPE, ATTRIBUTE, DOMAIN = 1, 2, 3, 4, 5, 7
 """Field numbers of a node."""
 VALUE_NAME, VALUE_TYPE = 1, 2
 """Field numbers of an input or output of a graph."""
-TENSOR_NAME, SPARSE_VALUES = 8, 1
-"""Field numbers of a tensor and of a sparse one."""
+DIMS, DATA_TYPE, TENSOR_NAME, EXTERNAL_DATA, DATA_LOCATION, SPARSE_VALUES = 1, 2, 8, 13, 14, 1
+"""Field numbers of a tensor, the last one of a sparse one."""
+ENTRY_KEY, ENTRY_VALUE = 1, 2
+"""Field numbers of an entry of external data."""
 _GRAPHS_OF_ATTRIBUTE = (6, 11)  # one, or several
 _LENGTH = 2
 _BLOCKS_DOMAIN = b"com.microsoft.nchwc"
@@ -107,6 +109,18 @@ def last_operator(model: bytes) -> str:
 def first(data: bytes, field: int) -> bytes:
     """Returns what the first entry of a field holds, nothing where there is none."""
     return next((content for number, _, content in fields(data) if number == field), b"")
+
+
+def numbers(data: bytes, field: int) -> list[int]:
+    """Returns the numbers of a field, which may be packed."""
+    found = list[int]()
+    for number, entry, content in fields(data):
+        if number == field:
+            packed, at = (content, 0) if entry[0] & 7 == _LENGTH else (entry, 1)  # a tag below 16 takes one byte
+            while at < len(packed):
+                value, at = _varint(packed, at)
+                found.append(value)
+    return found
 
 
 def message(number: int, content: bytes) -> bytes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Artifact -> running session: the run half of the backend; it loads onnxruntime and numpy, never onnx.
 
-The model passes the gate that models pass before a compile: it may come from anybody. Weights are used where the bundle
-was read to, not copied again. Where runs are to be paced, the model as it was
+The model passes the gate that models pass before a compile: it may come from anybody. Weights are in memory once
+(`given_weights.py`). Where runs are to be paced, the model as it was
 optimised for this CPU is kept, so that points can be put into it.
 """
 
@@ -14,12 +14,12 @@ from nndeploy.errors import BundleError, UnavailableError
 from nndeploy.files.held_folder import HeldFolder
 from nndeploy.files.onnx_external_data import check_names_no_file
 from nndeploy.plugin.interface import OpenOptions, Session
+from nndeploy_onnxruntime.given_weights import GivenWeights
 from nndeploy_onnxruntime.library import inference_session, onnxruntime, session_options
 from nndeploy_onnxruntime.lost_numbers import CheckedSession, numbers_lost
 from nndeploy_onnxruntime.session import session_over
 
 MODEL_FILE = "model.onnx"
-WEIGHTS_FILE = "weights.bin"
 
 _ADDRESS_MARK = b"_ORT_MEM_ADDR_"
 
@@ -39,33 +39,32 @@ def open_session(files: Mapping[str, memoryview], options: OpenOptions) -> Sessi
     model = bytes(files[MODEL_FILE])
     if _ADDRESS_MARK in model:
         raise BundleError("the model holds an address in memory")
-    weights = files.get(WEIGHTS_FILE)
-    check_names_no_file(model, () if weights is None else (WEIGHTS_FILE,))
-    check_member(MODEL_FILE, model, 0 if weights is None else len(weights))
-    wanted = _options(options, weights)
+    weights = GivenWeights(files)
+    check_names_no_file(model, weights.names)
+    check_member(MODEL_FILE, model, weights.num_bytes)
+    weights.lend(model)
     if not options.pace:
-        session = inference_session(model, wanted)
+        session = inference_session(model, _options(options, weights))
         lost = numbers_lost(model, session)
-        opened = session_over(session, weights)
+        opened = session_over(session, weights.let_go())
         return CheckedSession(opened, lost) if lost.names else opened
     from nndeploy_onnxruntime.paced_session import PacedSession
 
     with HeldFolder("pace") as folder:
         file = folder / MODEL_FILE
+        wanted = _options(options, weights)
         wanted.optimized_model_filepath = str(file)
         try:
             session, optimised = inference_session(model, wanted), file.read_bytes()
         except Exception:  # a model beyond 2 GiB cannot be written once more; any other reason comes again
             session, optimised = inference_session(model, _options(options, weights)), None
     is_fixed = all(isinstance(size, int) for value in session.get_inputs() for size in value.shape)
-    whole, lost = session_over(session, weights), numbers_lost(model, session)
+    whole, lost = session_over(session, weights.let_go()), numbers_lost(model, session)
     return PacedSession(whole, optimised, options, has_fixed_shapes=is_fixed, lost=lost)
 
 
-def _options(options: OpenOptions, weights: memoryview | None) -> Any:
+def _options(options: OpenOptions, weights: GivenWeights) -> Any:
     wanted = session_options(options.threads, options.custom_op_libraries)
     wanted.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_ENABLE_ALL
-    if weights is not None:
-        wanted.add_session_config_entry("session.use_external_initializer_file_buffers_directly", "1")
-        wanted.add_external_initializers_from_files_in_memory([WEIGHTS_FILE], [weights], [len(weights)])
+    weights.add_to(wanted)
     return wanted

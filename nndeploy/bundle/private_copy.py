@@ -101,7 +101,8 @@ class PrivateCopy:
         self.descriptor = _opened(path, what) if descriptor is None else descriptor
         try:
             self.size_bytes = _checked_size(self.descriptor, path, what)
-            self.view = _memory_of_file(self.size_bytes, path)
+            self._memory = _memory_of_file(self.size_bytes, path)
+            self.view = memoryview(self._memory)
         except BaseException:
             self.close()
             raise
@@ -112,7 +113,7 @@ class PrivateCopy:
         Raises:
             InputOutputError: reading failed, or the file is shorter than it was when it was opened.
         """
-        self.read_into(self.view[begin:end], begin)
+        self.read_into(self._part(begin, end), begin)
 
     def read_into(self, target: memoryview, begin: int) -> None:
         """Fills memory of the caller with a part of the file; the view stays as it is.
@@ -129,7 +130,7 @@ class PrivateCopy:
         Raises:
             InputOutputError: as for `fetch`.
         """
-        return self.read_hashed(self.view[begin:end], begin)
+        return self.read_hashed(self._part(begin, end), begin)
 
     def read_hashed(self, target: memoryview, begin: int) -> str:
         """Fills memory of the caller and returns its SHA-256, computed of what is there while it is in the caches.
@@ -167,6 +168,14 @@ class PrivateCopy:
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # it was never opened
             self.close()
+
+    def _part(self, begin: int, end: int) -> memoryview:
+        """Returns a part of the view that is about to be filled: in huge pages where it is large, and only there."""
+        if end - begin >= _HUGE_PAGES_FROM:
+            page = begin // mmap.PAGESIZE * mmap.PAGESIZE
+            with contextlib.suppress(OSError):  # a kernel without them
+                self._memory.madvise(mmap.MADV_HUGEPAGE, page, end - page)
+        return self.view[begin:end]
 
     def _pieces_into(self, target: memoryview, begin: int) -> Iterator[memoryview]:
         """Reads a part of the file into `target`, and yields each piece of it once it is there."""
@@ -240,14 +249,10 @@ def memory_of_caller(size: int, path: Path) -> memoryview:
         return memory_to_fill(max(1, size)).data[:size]
 
 
-def _memory_of_file(size: int, path: Path) -> memoryview:
+def _memory_of_file(size: int, path: Path) -> mmap.mmap:
     """Returns zeros, of which each page is taken when it is first written."""
     with _memory_for(size, path):
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-    if size >= _HUGE_PAGES_FROM:
-        with contextlib.suppress(OSError):  # a kernel without them
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(memory)
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
 
 
 @contextlib.contextmanager

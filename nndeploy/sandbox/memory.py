@@ -2,12 +2,12 @@
 """How much memory a compile may take: the limit of each process, and what a process and its children have together."""
 
 import contextlib
-import ctypes
 import gc
 import os
 import resource
 from pathlib import Path
 
+from nndeploy.files.given_back import give_heap_back
 from nndeploy.sandbox.child_process import descendants
 
 MEMORY_SHARE = 0.75
@@ -54,8 +54,7 @@ def _limit(what: int, most: int) -> None:
 def give_memory_back() -> None:
     """Gives what this process has freed back to the system."""
     gc.collect()
-    with contextlib.suppress(AttributeError):  # no glibc
-        ctypes.CDLL(None).malloc_trim(0)
+    give_heap_back()
 
 
 def keeps_much() -> bool:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights beside a model, given to a session so that they stay in memory once.
+
+The library packs most weights anew and lets go of the originals where it knows that they are its own. Those of a bundle
+come in private pages of the session's: large constants are lent to the library as tensors of which it tells when it
+needs them no more, all others it copies. Once the session is there, every page in which nothing lies that is still lent
+is given back. Weights that are mapped, in a compile, are used where they are and stay mapped.
+
+Law: no page is given back that the library may still read.
+"""
+
+import math
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nndeploy.files.given_back import give_back, give_heap_back
+from nndeploy.plugin.interface import BundledFiles
+from nndeploy_onnxruntime.library import onnxruntime
+from nndeploy_onnxruntime.model_fields import (
+    DATA_TYPE,
+    DIMS,
+    ENTRY_KEY,
+    ENTRY_VALUE,
+    EXTERNAL_DATA,
+    GRAPH,
+    GRAPH_OUTPUT,
+    INITIALIZER,
+    NODE,
+    OP_TYPE,
+    TENSOR_NAME,
+    VALUE_NAME,
+    fields,
+    first,
+    inputs_of,
+    numbers,
+    read_by_bodies,
+)
+
+WEIGHTS_FILE = "weights.bin"
+
+_LENDING_VERSIONS = ((1, 31),)
+"""Releases of the library that were seen to ask for a lent tensor until the session is there, and never later.
+
+What is documented is that it must stay as long as the session. With other releases nothing is lent.
+"""
+_READERS = frozenset(
+    {
+        *("Conv", "FusedConv", "ConvTranspose", "FusedGemm", "FusedMatMul", "Gather", "Gemm", "GRU", "LSTM", "MatMul"),
+        *("DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "MatMulNBits", "RNN"),
+    }
+)
+"""Operators of whose constants the library's optimiser makes others under other names, if it does.
+
+A lent tensor stands for all that bears its name: of one that the optimiser transposes in place, as it does behind
+elementwise operators, the session would read what it was before.
+"""
+_NUMPY_TYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 10: "float16",
+    11: "float64", 12: "uint32", 13: "uint64",
+}  # fmt: skip
+"""Number in TensorProto.DataType -> type of what can be lent (DLPack has no others that numpy has, too)."""
+
+
+class Constant(NamedTuple):
+    """A constant in the file of weights: what can be lent of it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class GivenWeights:
+    """The weights of one session, if the artifact has some."""
+
+    def __init__(self, files: Mapping[str, memoryview]) -> None:
+        """Takes the weights of an artifact."""
+        self.names = [WEIGHTS_FILE] if WEIGHTS_FILE in files else []
+        self._is_own = isinstance(files, BundledFiles)
+        take = files.taken if isinstance(files, BundledFiles) else files.__getitem__
+        self._memory = [take(name) for name in self.names]
+        self.num_bytes = sum(map(len, self._memory))
+        self._lent: list[_Lent] = []
+
+    def lend(self, model: bytes) -> None:
+        """Lends what can be lent to a session over `model`, which has passed the gate."""
+        if self._is_own and self._memory and _is_lending_known():
+            self._lent = [_Lent(one, self._memory[0]) for one in lendable(model, self.num_bytes)]
+
+    def add_to(self, options: Any) -> None:
+        """Gives the weights to a session that is about to be made with `options`."""
+        if not self._memory:
+            return
+        options.add_session_config_entry("session.use_external_initializer_file_buffers_directly", "1")
+        options.add_external_initializers_from_files_in_memory(self.names, self._memory, [self.num_bytes])
+        for one in self._lent:
+            options.add_initializer(one.constant.name, one.tensor)
+
+    def let_go(self) -> object:
+        """Gives back what the session, which is there, does not use; returns what must stay as long as it."""
+        lent, self._lent = self._lent, []
+        for one in lent:
+            one.tensor = None
+        for one in lent:
+            if one.array() is None:
+                give_back(self._memory[0], one.constant.begin, one.constant.end)
+        if lent:
+            give_heap_back()
+        return self._memory
+
+
+class _Lent:
+    """A constant that is lent: the library's tensor over its bytes, until that is forgotten here."""
+
+    def __init__(self, constant: Constant, memory: memoryview) -> None:
+        self.constant = constant
+        array = np.frombuffer(memory[constant.begin : constant.end], constant.dtype).reshape(constant.shape)
+        self.tensor: Any = onnxruntime().OrtValue.from_dlpack(array)
+        self.array = weakref.ref(array)
+
+
+def lendable(model: bytes, num_bytes: int) -> Iterator[Constant]:
+    """Yields the constants of a model that lie in a file of so many bytes and are read by `_READERS` alone."""
+    graph = first(model, GRAPH)
+    nodes = [content for number, _, content in fields(graph) if number == NODE]
+    kept = {first(content, VALUE_NAME) for number, _, content in fields(graph) if number == GRAPH_OUTPUT}
+    kept = kept.union(*(read_by_bodies(node) for node in nodes))
+    kept = kept.union(*(inputs_of(node) for node in nodes if first(node, OP_TYPE).decode() not in _READERS))
+    for number, _, tensor in fields(graph):
+        if number == INITIALIZER and first(tensor, TENSOR_NAME) not in kept:
+            constant = _constant(tensor)
+            if constant is not None and constant.end <= num_bytes:
+                yield constant
+
+
+def _constant(tensor: bytes) -> Constant | None:
+    """Returns a constant as it lies in the file; None of one in the model, or of a type that cannot be lent."""
+    place = {
+        first(entry, ENTRY_KEY): first(entry, ENTRY_VALUE)
+        for number, _, entry in fields(tensor)
+        if number == EXTERNAL_DATA
+    }
+    dtype = next((_NUMPY_TYPES[one] for one in numbers(tensor, DATA_TYPE) if one in _NUMPY_TYPES), None)
+    if not place or dtype is None:
+        return None
+    shape = tuple(numbers(tensor, DIMS))
+    begin, size = int(place.get(b"offset", b"0")), math.prod(shape) * np.dtype(dtype).itemsize
+    if not size or begin % np.dtype(dtype).itemsize:
+        return None
+    return Constant(first(tensor, TENSOR_NAME).decode(), dtype, shape, begin, begin + size)
+
+
+def _is_lending_known() -> bool:
+    major, minor = onnxruntime().__version__.split(".")[:2]
+    return (int(major), int(minor)) in _LENDING_VERSIONS
