@@ -49,7 +49,8 @@ What is documented is that it must stay as long as the session. With other relea
 _READERS = frozenset(
     {
         *("Conv", "FusedConv", "ConvTranspose", "FusedGemm", "FusedMatMul", "Gather", "Gemm", "GRU", "LSTM", "MatMul"),
-        *("DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "MatMulNBits", "RNN"),
+        *("ConvInteger", "DequantizeLinear", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat"),
+        *("MatMulNBits", "QGemm", "QLinearConv", "QLinearMatMul", "RNN"),
     }
 )
 """Operators of whose constants the library's optimiser makes others under other names, if it does.
