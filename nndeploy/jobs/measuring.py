@@ -94,6 +94,7 @@ def raced_apart(
             continue
         with loads[i]() as call:
             found.setdefault(i, []).append(raced([call], samples, seconds / 2, inflight))
+        del call  # or its weights would stay until the next is loaded
         give_memory_back()
     each = [found[i] for i in range(len(loads))]
     ms = [[min(times) for times in zip(*(one.ms[0] for one in both), strict=True)] for both in each]
