@@ -126,16 +126,18 @@ class _Lent:
 
 def lendable(model: bytes, num_bytes: int) -> Iterator[Constant]:
     """Yields the constants of a model that lie in a file of so many bytes and are read by `_READERS` alone."""
-    graph = first(model, GRAPH)
-    nodes = [content for number, _, content in fields(graph) if number == NODE]
-    kept = {first(content, VALUE_NAME) for number, _, content in fields(graph) if number == GRAPH_OUTPUT}
-    kept = kept.union(*(read_by_bodies(node) for node in nodes))
-    kept = kept.union(*(inputs_of(node) for node in nodes if first(node, OP_TYPE).decode() not in _READERS))
-    for number, _, tensor in fields(graph):
-        if number == INITIALIZER and first(tensor, TENSOR_NAME) not in kept:
-            constant = _constant(tensor)
-            if constant is not None and constant.end <= num_bytes:
-                yield constant
+    graph, tensors, others = first(model, GRAPH), list[bytes](), set[bytes]()
+    for number, _, content in fields(graph):
+        if number == INITIALIZER:
+            tensors.append(content)
+        elif number == GRAPH_OUTPUT:
+            others.add(first(content, VALUE_NAME))
+        elif number == NODE and first(content, OP_TYPE).decode() not in _READERS:
+            others.update(inputs_of(content), read_by_bodies(content))
+    for tensor in tensors:
+        constant = _constant(tensor)
+        if constant is not None and constant.end <= num_bytes and constant.name.encode() not in others:
+            yield constant
 
 
 def _constant(tensor: bytes) -> Constant | None:
