@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights beside a model, given to a session so that they stay in memory once.
 
-The library packs most weights anew and lets go of the originals where it knows that they are its own. Those of a bundle
-come in private pages of the session's: large constants are lent to the library as tensors of which it tells when it
-needs them no more, all others it copies. Once the session is there, every page in which nothing lies that is still lent
-is given back. Weights that are mapped, in a compile, are used where they are and stay mapped.
+The library uses weights where they are, and packs most of them anew. Those of a bundle lie in private pages that are
+the session's alone. What can be lent, is: the library gets a tensor over these bytes, and forgets it when it needs them
+no more. Once the session is there, the pages of all that was forgotten are given back. Nothing is lent of weights that
+are mapped from a file, as in a compile: the system takes such pages back by itself.
 
 Law: no page is given back that the library may still read.
 """
 
 import math
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,26 +54,33 @@ _READERS = frozenset(
         *("MatMulNBits", "QGemm", "QLinearConv", "QLinearMatMul", "RNN"),
     }
 )
-"""Operators of whose constants the library's optimiser makes others under other names, if it does.
+"""Operators of whose constants the library's optimiser makes new ones under new names, if any.
 
-A lent tensor stands for all that bears its name: of one that the optimiser transposes in place, as it does behind
-elementwise operators, the session would read what it was before.
+A lent tensor stands for whatever bears its name: of one that was changed under its name, the session would read what it
+was before.
 """
 _NUMPY_TYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 10: "float16",
     11: "float64", 12: "uint32", 13: "uint64",
 }  # fmt: skip
-"""Number in TensorProto.DataType -> type of what can be lent (DLPack has no others that numpy has, too)."""
+"""Number in TensorProto.DataType -> type of what can be lent."""
 
 
 class Constant(NamedTuple):
-    """A constant in the file of weights: what can be lent of it."""
+    """A constant in the file of weights; `dtype` is "" where numpy or DLPack lacks its type."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     begin: int
     end: int
+
+    def is_lendable(self) -> bool:
+        """Returns whether its bytes are those of an array, at a place where an array may begin."""
+        if not self.dtype:
+            return False
+        size = np.dtype(self.dtype).itemsize
+        return 0 < math.prod(self.shape) * size == self.end - self.begin and self.begin % size == 0
 
 
 class GivenWeights:
@@ -124,37 +132,37 @@ class _Lent:
         self.array = weakref.ref(array)
 
 
-def lendable(model: bytes, num_bytes: int) -> Iterator[Constant]:
-    """Yields the constants of a model that lie in a file of so many bytes and are read by `_READERS` alone."""
-    graph, tensors, others = first(model, GRAPH), list[bytes](), set[bytes]()
+def lendable(model: bytes, num_bytes: int) -> list[Constant]:
+    """Returns the constants of a model that lie in a file of so many bytes and are read by `_READERS` alone.
+
+    Where two constants share bytes there are none.
+    """
+    graph, constants, others = first(model, GRAPH), list[Constant](), set[str]()
     for number, _, content in fields(graph):
-        if number == INITIALIZER:
-            tensors.append(content)
+        if number == INITIALIZER and (constant := _constant(content, num_bytes)) is not None:
+            constants.append(constant)
         elif number == GRAPH_OUTPUT:
-            others.add(first(content, VALUE_NAME))
+            others.add(first(content, VALUE_NAME).decode())
         elif number == NODE and first(content, OP_TYPE).decode() not in _READERS:
-            others.update(inputs_of(content), read_by_bodies(content))
-    for tensor in tensors:
-        constant = _constant(tensor)
-        if constant is not None and constant.end <= num_bytes and constant.name.encode() not in others:
-            yield constant
+            others.update(name.decode() for name in (*inputs_of(content), *read_by_bodies(content)))
+    constants.sort(key=lambda one: one.begin)
+    if any(later.begin < one.end for one, later in pairwise(constants)):
+        return []
+    return [one for one in constants if one.is_lendable() and one.name not in others]
 
 
-def _constant(tensor: bytes) -> Constant | None:
-    """Returns a constant as it lies in the file; None of one in the model, or of a type that cannot be lent."""
-    place = {
-        first(entry, ENTRY_KEY): first(entry, ENTRY_VALUE)
-        for number, _, entry in fields(tensor)
-        if number == EXTERNAL_DATA
-    }
-    dtype = next((_NUMPY_TYPES[one] for one in numbers(tensor, DATA_TYPE) if one in _NUMPY_TYPES), None)
-    if not place or dtype is None:
+def _constant(tensor: bytes, num_bytes: int) -> Constant | None:
+    """Returns a constant as it lies in the file of so many bytes; None of one in the model."""
+    entries = [content for number, _, content in fields(tensor) if number == EXTERNAL_DATA]
+    place = {first(entry, ENTRY_KEY): first(entry, ENTRY_VALUE) for entry in entries}
+    if not place:
         return None
-    shape = tuple(numbers(tensor, DIMS))
-    begin, size = int(place.get(b"offset", b"0")), math.prod(shape) * np.dtype(dtype).itemsize
-    if not size or begin % np.dtype(dtype).itemsize:
-        return None
-    return Constant(first(tensor, TENSOR_NAME).decode(), dtype, shape, begin, begin + size)
+    offset, length = place.get(b"offset", b"0"), place.get(b"length", b"")
+    begin, end = 0, num_bytes  # where nothing, or no number, says otherwise
+    if offset.isdigit() and length.isdigit():
+        begin, end = int(offset), min(int(offset) + int(length), num_bytes)
+    dtype = next((_NUMPY_TYPES[one] for one in numbers(tensor, DATA_TYPE) if one in _NUMPY_TYPES), "")
+    return Constant(first(tensor, TENSOR_NAME).decode(), dtype, tuple(numbers(tensor, DIMS)), begin, end)
 
 
 def _is_lending_known() -> bool:

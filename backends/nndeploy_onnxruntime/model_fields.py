@@ -17,7 +17,7 @@ INPUT, OUTPUT, NODE_NAME, OP_TYPE, ATTRIBUTE, DOMAIN = 1, 2, 3, 4, 5, 7
 """Field numbers of a node."""
 VALUE_NAME, VALUE_TYPE = 1, 2
 """Field numbers of an input or output of a graph."""
-DIMS, DATA_TYPE, TENSOR_NAME, EXTERNAL_DATA, DATA_LOCATION, SPARSE_VALUES = 1, 2, 8, 13, 14, 1
+DIMS, DATA_TYPE, TENSOR_NAME, EXTERNAL_DATA, SPARSE_VALUES = 1, 2, 8, 13, 1
 """Field numbers of a tensor, the last one of a sparse one."""
 ENTRY_KEY, ENTRY_VALUE = 1, 2
 """Field numbers of an entry of external data."""

@@ -61,14 +61,14 @@ print(json.dumps([loaded, anonymous() - before, y.tolist()]))
 """
 
 
-def external(text: str, num_weights: int, size: int = 2) -> bytes:
-    """Returns a model whose weights, float32[size,size], lie in the file, one behind the other."""
+def external(text: str, num_weights: int, size: int = 2, overlap: int = 0) -> bytes:
+    """Returns a model whose weights, float32[size,size], lie in the file one behind the other, or share some bytes."""
     made = onnx.parser.parse_model(HEADER + text)
     num_bytes = 4 * size * size
     for i in range(num_weights):
         tensor = onnx.TensorProto(name=f"w{i}", data_type=onnx.TensorProto.FLOAT, dims=[size, size])
         tensor.data_location = onnx.TensorProto.EXTERNAL
-        for key, value in (("location", "weights.bin"), ("offset", i * num_bytes), ("length", num_bytes)):
+        for key, value in (("location", "weights.bin"), ("offset", i * (num_bytes - overlap)), ("length", num_bytes)):
             tensor.external_data.add(key=key, value=str(value))
         made.graph.initializer.append(tensor)
     return made.SerializeToString()
@@ -114,6 +114,12 @@ def test_constants_that_a_body_may_read_are_not_lent() -> None:
 
 def test_constants_beyond_the_end_of_the_file_are_not_lent() -> None:
     assert lent(IO + "{ a = MatMul(x, w0) y = MatMul(a, w1) }", 2, num_bytes=31) == ["w0"]
+
+
+def test_nothing_is_lent_where_constants_share_bytes() -> None:
+    text = IO + "{ a = MatMul(x, w0) y = MatMul(a, w1) }"
+    assert lendable(external(text, 2, overlap=4), 64) == []
+    assert lendable(external(text, 2).replace(b"\x02\x31\x36", b"\x02\x31x"), 64) == []  # "1x" bytes, or there
 
 
 def test_a_lent_constant_has_the_place_and_the_form_that_the_model_says() -> None:
