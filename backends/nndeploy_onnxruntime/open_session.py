@@ -2,8 +2,8 @@
 """Artifact -> running session: the run half of the backend; it loads onnxruntime and numpy, never onnx.
 
 The model passes the gate that models pass before a compile: it may come from anybody. Weights are in memory once
-(`given_weights.py`). Where runs are to be paced, the model as it was
-optimised for this CPU is kept, so that points can be put into it.
+(`given_weights.py`). Where runs are to be paced, the model as it was optimised for this CPU is kept, so that points can
+be put into it.
 """
 
 from collections.abc import Mapping
