@@ -131,14 +131,9 @@ def _onnxruntime(
     With `exact` it trades no numbers for speed, as in our bundles: by default 8-bit products saturate where the
     processor has no VNNI. Where it cannot (a tensor that several nodes share) it runs as it is.
     """
-    import onnx
     import onnxruntime
 
-    config = {}
-    for value in onnx.load(model, load_external_data=False).graph.input if knows_sizes else ():
-        for axis, size in enumerate(value.type.tensor_type.shape.dim):
-            if size.dim_param and value.name in inputs:
-                config[f"dim:{size.dim_param}"] = str(inputs[value.name].shape[axis])
+    config = _fixed_sizes(model, inputs) if knows_sizes else {}
     try:
         session = ort_session(model, threads, {**config, **(_exact() if exact else {})})
     except Exception:  # ONNX Runtime has its own kinds
@@ -146,6 +141,17 @@ def _onnxruntime(
             raise
         session = ort_session(model, threads, config)
     return Session(lambda feed: session.run(None, feed), arrays, onnxruntime.__version__)
+
+
+def _fixed_sizes(model: str, inputs: Inputs) -> dict[str, str]:
+    import onnx  # only where it is wanted: it takes memory
+
+    return {
+        f"dim:{size.dim_param}": str(inputs[value.name].shape[axis])
+        for value in onnx.load(model, load_external_data=False).graph.input
+        for axis, size in enumerate(value.type.tensor_type.shape.dim)
+        if size.dim_param and value.name in inputs
+    }
 
 
 def _exact() -> Mapping[str, str]:

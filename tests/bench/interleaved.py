@@ -78,23 +78,29 @@ class Engine:
 class Pace:
     """How long: `seconds` an engine and round, `rounds`, and `warm_seconds` before the first.
 
-    After `enough_seconds` no round is begun beyond `FEWEST_ROUNDS`.
+    After `enough_seconds` no round is begun beyond `FEWEST_ROUNDS`. With `by_processor` the seconds of an iteration are
+    those that the processor spends on the engine: on one thread, what other work does not change.
     """
 
     seconds: float = 0.3
     rounds: int = 7
     warm_seconds: float = 0.5
     enough_seconds: float = float("inf")
+    by_processor: bool = False
 
 
 @dataclass
 class Race:
-    """Outputs by engine, seconds of an iteration by engine for each round, refusals and notes."""
+    """Outputs by engine, seconds of an iteration by engine for each round, refusals and notes.
+
+    `resident` has the bytes of each engine's process that are in memory once it is warm.
+    """
 
     outputs: dict[str, list[Array]] = field(default_factory=dict)
     rounds: list[dict[str, float]] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    resident: dict[str, int] = field(default_factory=dict)
 
     def ms(self, name: str) -> float:
         return 1e3 * statistics.median(one[name] for one in self.rounds)
@@ -146,13 +152,14 @@ def _raced(engines: Sequence[Engine], inputs: Inputs, pace: Pace) -> Race:
         iterations: dict[str, int] = {}
         for engine in engines:
             child = stack.enter_context(contextlib.closing(_Child(engine, folder)))
-            answer = child.load(pace.warm_seconds)
+            answer = child.load(pace)
             if "refused" in answer:
                 found.refused[engine.name] = answer["refused"]
                 continue
             children[engine.name] = child
             iterations[engine.name] = max(ITERATIONS_AT_LEAST, round(pace.seconds / answer["seconds"]))
             found.notes[engine.name] = answer["note"]
+            found.resident[engine.name] = answer["resident"]
             with np.load(answer["outputs"]) as arrays:
                 found.outputs[engine.name] = [arrays[key] for key in arrays.files]
         end = time.monotonic() + pace.enough_seconds
@@ -213,10 +220,11 @@ class _Child:
                 stderr=errors, env=environment, start_new_session=True,
             )  # fmt: skip
 
-    def load(self, warm_seconds: float) -> dict[str, Any]:
+    def load(self, pace: Pace) -> dict[str, Any]:
         inputs, outputs = str(self._folder.parent / "inputs.npz"), str(self._folder / "outputs.npz")
         told = {"maker": self._engine.maker, "arguments": dict(self._engine.arguments), "inputs": inputs}
-        answer = self._ask({**told, "outputs": outputs, "warm_seconds": warm_seconds}, LOAD_SECONDS, "loading")
+        how = {"warm_seconds": pace.warm_seconds, "by_processor": pace.by_processor}
+        answer = self._ask({**told, **how, "outputs": outputs}, LOAD_SECONDS, "loading")
         self._stop()
         return answer
 
@@ -289,10 +297,11 @@ def child_main() -> None:
         answer({"refused": str(err)})
         return
     np.savez(request["outputs"], *ready.arrays_of(ready.call()))
-    answer({"outputs": request["outputs"], "note": ready.note, "seconds": _warmed(ready.call, request["warm_seconds"])})
+    seconds, clock = _warmed(ready.call, request["warm_seconds"]), _CLOCKS[request["by_processor"]]
+    answer({"outputs": request["outputs"], "note": ready.note, "seconds": seconds, "resident": _resident()})
     for line in sys.stdin:
         ready.call()  # what the others left in the caches is not this engine's business
-        answer({"seconds": statistics.median(_timed(ready.call) for _ in range(json.loads(line)["iterations"]))})
+        answer({"seconds": statistics.median(_timed(ready.call, clock) for _ in range(json.loads(line)["iterations"]))})
 
 
 def _made(request: Mapping[str, Any]) -> Ready:
@@ -319,10 +328,18 @@ def cpu_seconds(call: Callable[[], Any], times: int) -> float:
     return (time.process_time_ns() - start) / times / 1e9
 
 
-def _timed(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+def _timed(call: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     call()
-    return time.perf_counter() - start
+    return clock() - start
+
+
+_CLOCKS = {False: time.perf_counter, True: time.process_time}
+
+
+def _resident() -> int:
+    """Returns the bytes of this process that are in memory, Python and its libraries among them."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

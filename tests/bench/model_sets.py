@@ -11,7 +11,7 @@ Source: Howard et al., 2017, table 1; Sandler et al., 2018, table 2; He et al., 
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +75,27 @@ def subject(name: str, zoo: Path, models: Path) -> Subject:
     with np.load(zoo / "inputs" / f"{name}.npz") as arrays:
         inputs = {key: arrays[key] for key in arrays.files}
     return Subject(name, zoo / f"{name}.onnx", inputs, {}, EXPORTED, f"{entry['kind']}; {entry['exporter']}")
+
+
+def of_batch(one: Subject, batch: int) -> Subject | None:
+    """Returns a model with its inputs repeated along an open batch; None where the model fixes its batch.
+
+    The batch is what the first axis of the first input is called, wherever an input has it in front.
+    """
+    given = onnx.load(one.path, load_external_data=False).graph.input
+    names = {value.name: [size.dim_param for size in value.type.tensor_type.shape.dim][:1] for value in given}
+    batch_name = names[next(iter(one.inputs))]
+    if batch_name in ([], [""]):
+        return None
+    inputs = {
+        name: np.concatenate([array] * batch) if names[name] == batch_name else array
+        for name, array in one.inputs.items()
+    }
+    return replace(one, name=f"{one.name}{batch_text(batch)}", inputs=inputs, outputs={})
+
+
+def batch_text(batch: int) -> str:
+    return f", batch {batch}"
 
 
 def with_constant_weights(path: str | Path) -> onnx.ModelProto:

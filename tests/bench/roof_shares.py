@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How close the operators of real models come to the roof of the processor, by `nndeploy bench --operators`."""
+"""How close the operators of models come to the roof of the processor, by `nndeploy bench --operators`."""
 
 import argparse
 import json
@@ -30,17 +30,16 @@ def roof_table(report: Report, options: argparse.Namespace) -> None:
     roofs = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only or model_sets.real_names(options.models):
-            one, inputs = model_sets.real_model(options.models, name), Path(folder) / f"{name}.npz"
+            one = model_sets.real_model(options.models, name)
             try:
-                bundle = _paced(one, Path(folder))
+                bundle = paced(one, Path(folder))
             except NndeployError as err:
                 table.row(name, "", "", "", "", "", f"refused: {err.what:.80}")
                 continue
-            np.savez(inputs, allow_pickle=False, **one.inputs)
             for threads in options.threads:
-                found = _benched(bundle, inputs, threads, options.seconds * options.rounds)
+                found = benched(bundle, one, threads, options.seconds * options.rounds)
                 roofs[threads] = found["roof"]
-                table.row(name, threads, *_cells(found["operators"]))
+                table.row(name, threads, *_cells(reached(found["operators"])))
                 report.sample(model=name, **found)
     report.line()
     for threads, roof in roofs.items():
@@ -51,7 +50,8 @@ def roof_table(report: Report, options: argparse.Namespace) -> None:
         )
 
 
-def _paced(one: Subject, folder: Path) -> Path:
+def paced(one: Subject, folder: Path) -> Path:
+    """Returns a new bundle that tells the time of its operators, for the sizes of the sample."""
     bundle = folder / f"{one.name}.nnd"
     sizes = {} if one.name in model_sets.ANY_SIZES else {"shapes": model_sets.fixed_shapes(one.inputs)}
     how = {"backends": BACKENDS, "objective": "priority", "pace": True, "samples": [one.inputs], **sizes}
@@ -59,9 +59,38 @@ def _paced(one: Subject, folder: Path) -> Path:
     return bundle
 
 
-def _benched(bundle: Path, inputs: Path, threads: int, seconds: float) -> Any:
+def benched(bundle: Path, one: Subject, threads: int, seconds: float) -> Any:
+    """Returns what `nndeploy bench --operators` says of a paced bundle on the model's inputs."""
+    inputs = bundle.with_suffix(".npz")
+    np.savez(inputs, allow_pickle=False, **one.inputs)
     how = ["--operators", "--threads", threads, "--duration", seconds, "--input", inputs, "--json"]
     return json.loads(ran([*NNDEPLOY, "bench", bundle, *how]).answer)
+
+
+class Reached(NamedTuple):
+    """What the operators of a model take, and which share of the roof they reach; None where nothing has a roof.
+
+    `limited` is the share of the time of those that operations limit, and not memory, and `limited_roof` their roof;
+    `below` names those of them that stay below the goal.
+    """
+
+    ms: float
+    roof: float | None
+    limited: float
+    limited_roof: float | None
+    below: str
+
+
+def reached(rows: Sequence[Mapping[str, Any]]) -> Reached:
+    """Sums up the rows of `bench --operators`."""
+    us, parts = sum(row["us"] for row in rows), list(_parts(rows))
+    limited = [part for part in parts if part.is_limited]
+    limited_us = sum(part.us for part in limited)
+    below = [part for part in limited if part.roof_us < GOAL * part.us and part.us >= LEAST_SHARE * us]
+    below.sort(key=lambda part: part.us, reverse=True)
+    named = "; ".join(f"{part.what} {part.us / us:.0%}, {part.roof_us / part.us:.0%}" for part in below[:NAMED])
+    more = f"; {len(below) - NAMED} more" if len(below) > NAMED else ""
+    return Reached(us / 1e3, _share(parts, us), limited_us / us, _share(limited, limited_us), named + more)
 
 
 class _Part(NamedTuple):
@@ -86,21 +115,10 @@ def _parts(rows: Sequence[Mapping[str, Any]]) -> Iterator[_Part]:
             together = []
 
 
-def _cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    us, parts = sum(row["us"] for row in rows), list(_parts(rows))
-    limited = [part for part in parts if part.is_limited]
-    limited_us = sum(part.us for part in limited)
-    below = [part for part in limited if part.roof_us < GOAL * part.us and part.us >= LEAST_SHARE * us]
-    below.sort(key=lambda part: part.us, reverse=True)
-    named = "; ".join(f"{part.what} {part.us / us:.0%}, {part.roof_us / part.us:.0%}" for part in below[:NAMED])
-    return [
-        f"{us / 1e3:.3f}",
-        _share(parts, us),
-        f"{limited_us / us:.0%}",
-        _share(limited, limited_us),
-        named + (f"; {len(below) - NAMED} more" if len(below) > NAMED else ""),
-    ]
+def _cells(found: Reached) -> list[str]:
+    shares = [f"{one:.0%}" if one is not None else "" for one in found[1:4]]
+    return [f"{found.ms:.3f}", *shares, found.below]
 
 
-def _share(parts: Sequence[_Part], us: float) -> str:
-    return f"{sum(part.roof_us for part in parts) / us:.0%}" if us else ""
+def _share(parts: Sequence[_Part], us: float) -> float | None:
+    return sum(part.roof_us for part in parts) / us if us and parts else None

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +22,39 @@ from figures import ROOT
 from interleaved import Engine, EngineDiedError, Pace, Race, race
 from kept_results import append, newest
 from model_sets import Subject, shares_of
+from roof_shares import benched, paced, reached
 
 from nndeploy.bundle.manifest import Tolerance
 from nndeploy.comparison.compare import compare_values
+from nndeploy.errors import NndeployError
 
 PEERS = ("onnxruntime", "openvino")
 AGREEMENT_SECONDS = 300.0
+ROOF_SECONDS = 0.5
 ROUGH = Tolerance(rtol=2e-2, atol=1e-3, span=2e-2)
 """OpenVINO counts as an engine of a model where its outputs are not plainly other ones than ONNX Runtime's."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Median milliseconds by engine on some threads, and the faster peer over the bundle; None without a peer."""
+    """Median milliseconds by engine on some threads, and the faster peer over the bundle; None without a peer.
+
+    On one thread they are milliseconds of processor time. `resident` has the bytes of each engine's process in memory.
+    """
 
     threads: int
     ms: dict[str, float]
     ratio: float | None
+    resident: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was found of a graph; `exit_code` None: no end within the limit; `notes` say what an engine refused."""
+    """What was found of a graph; `exit_code` None: no end within the limit; `notes` say what an engine refused.
+
+    `roof` is the share of the processor's roof that the operators reach on one thread, None where it is not known;
+    `below_roof` names those that stay far below it.
+    """
 
     name: str
     group: str
@@ -55,6 +66,8 @@ class Result:
     agrees: bool | None = None
     times: tuple[Times, ...] = ()
     notes: tuple[str, ...] = ()
+    roof: float | None = None
+    below_roof: str = ""
 
 
 def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], seconds_limit: float) -> Result:
@@ -73,10 +86,10 @@ def measured(one: Subject, tree: str, pace: Pace, threads: Sequence[int], second
                 times.append(_times(one, bundle, count, pace, notes))
             except EngineDiedError as err:
                 notes.append(str(err)[:200])
-        shown = dict.fromkeys(notes)
-        made_of = shares_of(json.loads(done.out))
+        roof, below_roof = _roof(one, Path(name))
+        made_of, shown = shares_of(json.loads(done.out)), tuple(dict.fromkeys(notes))
         return Result(
-            one.name, one.group, one.about, tree, 0, seconds, made_of, agrees, tuple(times), tuple(shown)
+            one.name, one.group, one.about, tree, 0, seconds, made_of, agrees, tuple(times), shown, roof, below_roof
         )  # fmt: skip
 
 
@@ -95,14 +108,23 @@ def _times(one: Subject, bundle: Path, threads: int, pace: Pace, notes: list[str
     told = {"threads": threads, "knows_sizes": False, "exact": True, "model": str(one.path)}
     engines = [Engine("bundle", "engines:whole", {"engine": "bundle", "model": str(bundle), "threads": threads})]
     engines += [Engine(name, "engines:whole", {**told, "engine": name}) for name in PEERS]
-    found = race(engines, one.inputs, pace, spared=PEERS)
+    found = race(engines, one.inputs, replace(pace, by_processor=threads == 1), spared=PEERS)
     notes += [f"{name} refuses: {reason[:120]}" for name, reason in found.refused.items()]
     if set(PEERS) <= found.outputs.keys() and not _roughly_same(found):
         notes.append("openvino's numbers are others and do not count")
         del found.outputs["openvino"]
     ms = {name: _rounded(found.ms(name)) for name in found.outputs}
     ratio = _rounded(found.ratio("bundle", PEERS)) if len(ms) > 1 else None
-    return Times(threads, ms, ratio)
+    return Times(threads, ms, ratio, {name: found.resident[name] for name in ms})
+
+
+def _roof(one: Subject, folder: Path) -> tuple[float | None, str]:
+    try:
+        found = benched(paced(one, folder), one, 1, ROOF_SECONDS)
+    except (NndeployError, SystemExit) as err:
+        return None, str(err)[:200]
+    sums = reached(found["operators"])
+    return None if sums.roof is None else _rounded(sums.roof), sums.below
 
 
 def _roughly_same(found: Race) -> bool:
