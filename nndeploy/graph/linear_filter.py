@@ -76,7 +76,7 @@ class LinearFilter:
         return self.weights.dtype.numpy()
 
     def _scaled_weights(self, scale: Float64) -> Array | None:
-        weights = constant_floats(self.weights) if _may_be_copied(self.weights) else None
+        weights = constant_floats(self.weights) if may_be_copied(self.weights) else None
         if weights is None:
             return None
         return rounded(_scale_channels(self.node, weights, scale), self._dtype(), axis=_channel_axis(self.node))
@@ -133,7 +133,8 @@ def _channel_axis(node: ir.Node) -> int:
     return 0 if node.op_type == "Conv" else 1
 
 
-def _may_be_copied(weights: ir.Value) -> bool:
+def may_be_copied(weights: ir.Value) -> bool:
+    """Returns whether constant weights may be changed for one of their readers."""
     tensor, num_readers = constant_tensor(weights), len(weights.uses())
     return tensor is not None and (num_readers == 1 or tensor.nbytes * num_readers <= MAX_COPIED_BYTES)
 

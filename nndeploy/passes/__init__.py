@@ -37,6 +37,7 @@ from nndeploy.passes.leave_out_zero_states import LeaveOutZeroStates
 from nndeploy.passes.merge_casts import MergeCasts
 from nndeploy.passes.merge_clips import MergeClips
 from nndeploy.passes.merge_concats import MergeConcats
+from nndeploy.passes.merge_conv_sums import MergeConvSums
 from nndeploy.passes.merge_reshapes import MergeReshapes
 from nndeploy.passes.merge_transposes import MergeTransposes
 from nndeploy.passes.model_pass import ModelPass
@@ -91,6 +92,7 @@ def _of_each_graph(ranges: Mapping[str, DimRange], *, plans_branches: bool) -> t
         DecomposeBatchnorm(),
         FuseConvScale(),
         FuseConvBias(),
+        MergeConvSums(),
         EliminateCommonSubexpressions(),
         EliminateDeadCode(),
         DeduplicateInitializers(),
