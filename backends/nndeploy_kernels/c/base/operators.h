@@ -8,6 +8,9 @@
 #define NND_OPERATORS_H
 
 #include "base/vector.h"
+#if NND_LANES == 16
+#include "base/pieces.h"
+#endif
 
 NND_INLINE vf nnd_op_neg(vf a) { return -a; }
 NND_INLINE vf nnd_op_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
@@ -105,6 +108,9 @@ NND_INLINE vf nnd_exp_series(vf r) {
 /* exp, which beyond 87 on either side stays what it is there: neither infinite nor denormal. Reduced as above. */
 NND_INLINE vf nnd_exp_bounded(vf x) {
   const vf c = nnd_at_most(nnd_splat(87.0f), nnd_at_least(nnd_splat(-87.0f), x));
+#if NND_LANES == 16
+  return nnd_exp_by_pieces(c);
+#endif
   const vf shifted = c * 1.44269504088896341f + 12582912.0f; /* 3 * 2^22: the low bits are the nearest whole number */
   const vf n = shifted - 12582912.0f;
   const vf p = nnd_exp_series((c - n * 0.693359375f) - n * -2.12194440e-4f);
@@ -114,6 +120,9 @@ NND_INLINE vf nnd_exp_bounded(vf x) {
 /* exp of what is not above zero; zero from where floats become denormal. As nnd_exp_bounded computes it, but
  * that ln 2 need not be in two parts where products are not rounded before they are added. */
 NND_INLINE vf nnd_exp_below(vf x) {
+#if NND_LANES == 16
+  return nnd_select(x < -87.0f, nnd_splat(0.0f), nnd_exp_by_pieces(x));
+#endif
   const vf shifted = x * 1.44269504088896341f + 12582912.0f, n = shifted - 12582912.0f;
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   const vf p = nnd_exp_series(x - n * 0.693147181f);
@@ -163,8 +172,12 @@ NND_INLINE vf nnd_op_softplus(vf a) {
   return nnd_op_relu(a) + tail;
 }
 
-/* erf, to 2.6e-7 of it: a * p(a^2), minimax where |a| <= 3.9, where it becomes one. No branch and no division. */
-NND_INLINE vf nnd_op_erf(vf a) {
+/* erf, to 2.6e-7 of it: a * p(a^2), minimax where |a| <= 3.9, where it becomes one, or a last digit more. No branch and
+ * no division. */
+NND_INLINE vf nnd_erf_unbounded(vf a) {
+#if NND_LANES == 16
+  return nnd_erf_by_pieces(a);
+#endif
   const vf x = nnd_at_most(nnd_splat(3.9f), nnd_at_least(nnd_splat(-3.9f), a)), w = x * x * 0.13149244f - 1.0f;
   static const float c[] = {0.36258397f,   -0.18101108f,   0.13469107f,   -0.10953288f,   0.09067002f,  -0.0737965f,
                             0.057905823f,  -0.042818815f,  0.02913499f,   -0.019435897f,  0.013580778f, -0.007285601f,
@@ -172,10 +185,18 @@ NND_INLINE vf nnd_op_erf(vf a) {
   vf p = nnd_splat(c[15]);
   NND_UNROLL
   for (int i = 14; i >= 0; i--) p = p * w + c[i];
-  return nnd_at_most(nnd_splat(1.0f), nnd_at_least(nnd_splat(-1.0f), x * p));
+  return x * p;
 }
 
-NND_INLINE vf nnd_op_gelu(vf a) { return a * 0.5f * (nnd_op_erf(a * 0.707106781f) + 1.0f); }
+NND_INLINE vf nnd_op_erf(vf a) {
+  return nnd_at_most(nnd_splat(1.0f), nnd_at_least(nnd_splat(-1.0f), nnd_erf_unbounded(a)));
+}
+
+/* a / 2 * (1 + erf(a / sqrt(2))): what erf is above one adds a last digit, below minus one it would change the sign. */
+NND_INLINE vf nnd_op_gelu(vf a) {
+  const vf half = a * 0.5f;
+  return half * nnd_at_least(nnd_splat(-1.0f), nnd_erf_unbounded(a * 0.707106781f)) + half;
+}
 /* a / 2 * (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))), as (1 + tanh(u)) / 2 = sigmoid(2 u). */
 NND_INLINE vf nnd_op_gelu_tanh(vf a) { return a * nnd_op_sigmoid(a * (1.59576912f + a * a * 0.0713548163f)); }
 

@@ -24,30 +24,52 @@ NND_INLINE struct nnd_source nnd_source_of(int number, const struct nnd_source *
   return (struct nnd_source){(const char *)constants + (number - NND_FIRST_CONSTANT) * vector, 0};
 }
 
+/* The last instruction's result goes to `end`, where that is given. */
 #define NND_RUN(name, lanes, constants, cases)                                                                         \
-  struct nnd_source name(const struct nnd_program *program, const struct nnd_source *operands, int count,              \
-                         lanes *results) {                                                                             \
+  NND_NOINLINE struct nnd_source name(const struct nnd_program *program, const struct nnd_source *operands, int count, \
+                                      lanes *results, lanes##_any *end) {                                              \
     for (int k = 0; k < program->num_instructions; k++) {                                                              \
       const struct nnd_instruction *one = &program->instructions[k];                                                   \
       const struct nnd_source a = nnd_source_of(one->source[0], operands, results, constants, sizeof(lanes));          \
       const struct nnd_source b = nnd_source_of(one->source[1], operands, results, constants, sizeof(lanes));          \
       const struct nnd_source c = nnd_source_of(one->source[2], operands, results, constants, sizeof(lanes));          \
-      lanes *to = results + (one->to - NND_FIRST_RESULT) * NND_AT_ONCE;                                                \
+      lanes##_any *to = (lanes##_any *)(results + (one->to - NND_FIRST_RESULT) * NND_AT_ONCE);                         \
+      if (end && k + 1 == program->num_instructions) to = end;                                                         \
       switch (one->operator_) { cases }                                                                                \
     }                                                                                                                  \
     return nnd_source_of(program->outcome, operands, results, constants, sizeof(lanes));                               \
   }
 #define NND_CASE(name, function, sources)                                                                              \
   case NND_OP_##name: NND_LOOP_##sources(vf, nnd_op_##function) break;
-NND_RUN(nnd_program_run, vf, program->constants, NND_OPERATORS(NND_CASE))
+NND_RUN(nnd_run_floats, vf, program->constants, NND_OPERATORS(NND_CASE))
 #undef NND_CASE
 #define NND_CASE(name, function, sources)                                                                              \
   case NND_WHOLE_##name: NND_LOOP_##sources(vl, nnd_whole_##function) break;
-NND_RUN(nnd_whole_program_run, vl, program->whole, NND_WHOLE_OPERATORS(NND_CASE))
+NND_RUN(nnd_run_whole, vl, program->whole, NND_WHOLE_OPERATORS(NND_CASE))
 #undef NND_CASE
 #define NND_CASE(name, function, sources)                                                                              \
   case NND_DOUBLE_##name: NND_LOOP_##sources(vd, nnd_double_##function) break;
-NND_RUN(nnd_double_program_run, vd, program->doubles, NND_DOUBLE_OPERATORS(NND_CASE))
+NND_RUN(nnd_run_doubles, vd, program->doubles, NND_DOUBLE_OPERATORS(NND_CASE))
+
+#define NND_RUN_ALL(name, run, lanes)                                                                                  \
+  struct nnd_source name(const struct nnd_program *program, const struct nnd_source *operands, int count,              \
+                         lanes *results) {                                                                             \
+    return run(program, operands, count, results, NULL);                                                               \
+  }
+NND_RUN_ALL(nnd_program_run, nnd_run_floats, vf)
+NND_RUN_ALL(nnd_whole_program_run, nnd_run_whole, vl)
+NND_RUN_ALL(nnd_double_program_run, nnd_run_doubles, vd)
+
+void nnd_program_put(const struct nnd_program *program, const struct nnd_source *operands, int count, vf *results,
+                     float *to) {
+  const int last = program->num_instructions - 1;
+  if (last >= 0 && program->instructions[last].to == program->outcome) {
+    nnd_run_floats(program, operands, count, results, (vf_any *)to);
+    return;
+  }
+  const struct nnd_source outcome = nnd_run_floats(program, operands, count, results, NULL);
+  for (int i = 0; i < count; i++) nnd_store_any(to + i * NND_LANES, nnd_vector_of(outcome, i));
+}
 
 void nnd_end_program(const struct nnd_program *program, vf *sums, int count, const nnd_elem *residual, vf number) {
   vf results[NND_RESULTS * NND_AT_ONCE], added[NND_AT_ONCE];
@@ -57,7 +79,6 @@ void nnd_end_program(const struct nnd_program *program, vf *sums, int count, con
     if (!residual) added[0] = nnd_splat(0.0f);
     const struct nnd_source operands[NND_OPERANDS] = {
         {sums + begin, 1}, {added, residual ? 1 : 0}, {&number, 0}, {&number, 0}};
-    const struct nnd_source outcome = nnd_program_run(program, operands, some, results);
-    for (int i = 0; i < some; i++) sums[begin + i] = nnd_vector_of(outcome, i);
+    nnd_program_put(program, operands, some, results, (float *)(sums + begin));
   }
 }

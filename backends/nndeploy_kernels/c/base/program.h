@@ -100,6 +100,10 @@ NND_INLINE vf nnd_vector_of(struct nnd_source source, int i) { return ((const vf
 struct nnd_source nnd_program_run(const struct nnd_program *program, const struct nnd_source *operands, int count,
                                   vf *results);
 
+/* The same, whose outcome lies at `to`, any floats: where an operand lies that is read vector by vector, or none. */
+void nnd_program_put(const struct nnd_program *program, const struct nnd_source *operands, int count, vf *results,
+                     float *to);
+
 /* The same of programs of int64 and of float64. */
 struct nnd_source nnd_whole_program_run(const struct nnd_program *program, const struct nnd_source *operands, int count,
                                         vl *results);

@@ -96,9 +96,7 @@ static void nnd_score_keys(const struct nnd_attention_fields *t, const char *con
       for (int v = 0; !other->key && v < vectors; v++) to[v] = nnd_splat(to[0][0]);
     }
   }
-  const int all = (int)rows * vectors;
-  const struct nnd_source outcome = nnd_program_run(t->program, operands, all, results);
-  for (int v = 0; v < all; v++) nnd_store(scores + v * NND_LANES, nnd_vector_of(outcome, v));
+  nnd_program_put(t->program, operands, (int)rows * vectors, results, scores);
 }
 
 /* The program over rows of scores: several short ones at once. `places` are those of the operands of the first row. */

@@ -58,6 +58,17 @@ struct nnd_blocked_fields {
   struct nnd_blocked_operand operands[NND_OPERANDS];
 };
 
+/* Pixels as operands of a program: where they lie, or bfloat16 as floats in `read`. */
+NND_INLINE struct nnd_source nnd_read_source(const nnd_elem *from, int count, nnd_size step, vf *read) {
+#ifdef NND_BF16
+  for (int i = 0; i < count; i++) read[i] = nnd_read(from + i * NND_LANES);
+  return (struct nnd_source){read, step};
+#else
+  (void)count, (void)read;
+  return (struct nnd_source){from, step};
+#endif
+}
+
 static void nnd_run_blocked(const void *fields, void *const *at, struct nnd_part part) {
   const struct nnd_blocked_fields *t = fields;
   vf results[NND_RESULTS * NND_AT_ONCE], read[NND_OPERANDS][NND_AT_ONCE];
@@ -73,12 +84,15 @@ static void nnd_run_blocked(const void *fields, void *const *at, struct nnd_part
       const nnd_elem *from =
           (const nnd_elem *)at[1 + k] +
           (plane / t->blocks * one->image + plane % t->blocks * one->block + begin * one->pixel) * NND_LANES;
-      for (int i = 0; i < (one->pixel ? count : 1); i++) read[k][i] = nnd_read(from + i * NND_LANES);
-      operands[k] = (struct nnd_source){read[k], one->pixel ? 1 : 0};
+      operands[k] = nnd_read_source(from, one->pixel ? count : 1, one->pixel, read[k]);
     }
-    const struct nnd_source outcome = nnd_program_run(t->program, operands, count, results);
     nnd_elem *to = (nnd_elem *)at[0] + (plane * t->pixels + begin) * NND_LANES;
+#ifdef NND_BF16
+    const struct nnd_source outcome = nnd_program_run(t->program, operands, count, results);
     for (int i = 0; i < count; i++) nnd_write(to + i * NND_LANES, nnd_vector_of(outcome, i));
+#else
+    nnd_program_put(t->program, operands, count, results, to);
+#endif
   }
 }
 

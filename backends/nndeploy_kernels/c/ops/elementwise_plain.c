@@ -89,7 +89,8 @@ NND_LANES_OF_OPERAND(nnd_floats_of_operand, NND_FLOAT32, float, vf, nnd_floats_o
 NND_LANES_OF_OPERAND(nnd_whole_of_operand, NND_INT64, int64_t, vl, nnd_whole_of)
 NND_LANES_OF_OPERAND(nnd_doubles_of_operand, NND_FLOAT64, double, vd, nnd_doubles_of)
 
-#define NND_RUN_PLAIN(name, vector, of_operand, program_run, elements_of)                                              \
+/* `is_own`: floats that become floats go straight to the output. */
+#define NND_RUN_PLAIN(name, vector, is_own, of_operand, program_run, elements_of)                                      \
   static void name(const void *fields, void *const *at, struct nnd_part part) {                                        \
     const struct nnd_plain_fields *t = fields;                                                                         \
     vector lanes[NND_OPERANDS][NND_AT_ONCE], results[NND_RESULTS * NND_AT_ONCE];                                       \
@@ -100,14 +101,18 @@ NND_LANES_OF_OPERAND(nnd_doubles_of_operand, NND_FLOAT64, double, vd, nnd_double
       struct nnd_source operands[NND_OPERANDS] = {{0}};                                                                \
       for (int k = 0; k < t->num_operands; k++)                                                                        \
         operands[k] = of_operand(&t->operands[k], at[1 + k], begin, count, lanes[k]);                                  \
+      if (is_own && t->element == NND_FLOAT32 && count == NND_CHUNK) {                                                 \
+        nnd_program_put(t->program, operands, NND_AT_ONCE, (vf *)results, (float *)at[0] + begin);                     \
+        continue;                                                                                                      \
+      }                                                                                                                \
       const struct nnd_source outcome =                                                                                \
           program_run(t->program, operands, (int)nnd_ceil_div(count, NND_LANES), results);                             \
       elements_of(t->element, outcome, count, (char *)at[0] + begin * nnd_element_bytes[t->element]);                  \
     }                                                                                                                  \
   }
-NND_RUN_PLAIN(nnd_run_plain_floats, vf, nnd_floats_of_operand, nnd_program_run, nnd_elements_of_floats)
-NND_RUN_PLAIN(nnd_run_plain_whole, vl, nnd_whole_of_operand, nnd_whole_program_run, nnd_elements_of_whole)
-NND_RUN_PLAIN(nnd_run_plain_doubles, vd, nnd_doubles_of_operand, nnd_double_program_run, nnd_elements_of_doubles)
+NND_RUN_PLAIN(nnd_run_plain_floats, vf, 1, nnd_floats_of_operand, nnd_program_run, nnd_elements_of_floats)
+NND_RUN_PLAIN(nnd_run_plain_whole, vl, 0, nnd_whole_of_operand, nnd_whole_program_run, nnd_elements_of_whole)
+NND_RUN_PLAIN(nnd_run_plain_doubles, vd, 0, nnd_doubles_of_operand, nnd_double_program_run, nnd_elements_of_doubles)
 
 /* How an operand is broadcast to the output; 0 with a message where it cannot be. */
 static int nnd_plain_operand(struct nnd_maker *m, const struct nnd_shape *out, const struct nnd_shape *shape,
